@@ -1,4 +1,5 @@
 // `rlx convert`: models between Hugging Face folders and GGUF files, quantised on the way.
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -14,7 +15,7 @@ namespace rlx::cli {
 namespace {
 
 struct ConvertArgs {
-  std::string source, target, type, head_type, importance, pre;
+  std::string source, target, type, head_type, importance, pre, split_max_size;
   int threads = 0;
   bool quiet = false;
 };
@@ -28,6 +29,19 @@ std::optional<GgufType> type_named(const std::string& name, const char* option) 
                    did_you_mean(name, known, "F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K and Q4_0 are the usual ones"));
 }
 
+// "500M" or "2G", of 10^6 and 10^9 bytes as in llama.cpp's tools; "" is 0.
+std::size_t size_named(const std::string& text) {
+  if (text.empty()) return 0;
+  std::size_t v = 0, unit = text.back() == 'M' ? 1000000 : text.back() == 'G' ? 1000000000 : 0;
+  const char* end = text.data() + text.size() - 1;
+  const auto [at, failed] = std::from_chars(text.data(), end, v);
+  std::size_t bytes = 0;
+  if (unit == 0 || failed != std::errc() || at != end || v == 0 || __builtin_mul_overflow(v, unit, &bytes))
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("--split-max-size: '", text, "' is no size"),
+                     "write it as 500M or 2G");
+  return bytes;
+}
+
 bool ends_in_gguf(const std::string& path) { return path.size() > 5 && path.substr(path.size() - 5) == ".gguf"; }
 
 void convert(const ConvertArgs& args) {
@@ -37,6 +51,7 @@ void convert(const ConvertArgs& args) {
   options.importance = args.importance;
   options.pre_tokenizer = args.pre;
   options.threads = args.threads;
+  options.split_max_bytes = size_named(args.split_max_size);
   std::optional<ProgressBar> bar;
   std::size_t shown = 0;
   options.progress = [&](std::size_t done, std::size_t total) {
@@ -83,6 +98,9 @@ void register_convert(CLI::App& app) {
                       "GGUF (llama.cpp's imatrix) or safetensors file with a weight for each column of each matrix");
   command->add_option("--pre", args->pre,
                       "llama.cpp's name of the pre-tokeniser, where tokenizer.json's patterns have none");
+  command->add_option("--split-max-size", args->split_max_size,
+                      "Bytes of tensors that a file may hold, 500M or 2G: several files are written where more are "
+                      "needed (default: one)");
   command->add_option("--threads", args->threads, "Threads of the quantisers (default: all)")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--quiet", args->quiet, "No progress and no notes");

@@ -198,7 +198,7 @@ GGUF = {
     "gemma2_plain": "Gemma2ForCausalLM", "gemma3_plain": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
     "phi3_short": "Phi3ForCausalLM", "phi4_mini": "Phi3ForCausalLM", "gpt2": "GPT2LMHeadModel",
     "gpt_neox": "GPTNeoXForCausalLM", "gpt_neox_serial": "GPTNeoXForCausalLM", "olmo2": "Olmo2ForCausalLM",
-    "granite": "GraniteForCausalLM", "gpt_oss": "GptOssForCausalLM",
+    "granite": "GraniteForCausalLM", "gpt_oss": "GptOssForCausalLM", "deepseek_v2_lite": "DeepseekV2ForCausalLM",
 }  # fmt: skip
 NOT_DRAWN = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 

@@ -203,12 +203,14 @@ void save(const std::filesystem::path& path, nb::handle tensors, nb::handle meta
 }
 
 void convert(const std::filesystem::path& source, const std::filesystem::path& target, nb::handle type,
-             nb::handle head_type, const std::string& importance, int threads, nb::handle note) {
+             nb::handle head_type, const std::string& importance, int threads, std::size_t split_max_bytes,
+             nb::handle note) {
   ConvertOptions o;
   if (!type.is_none()) o.type = type_from(type, "type");
   if (!head_type.is_none()) o.head_type = type_from(head_type, "head_type");
   o.importance = importance;
   o.threads = threads;
+  o.split_max_bytes = split_max_bytes;
   if (!note.is_none())
     o.note = [note](const std::string& text) {
       const nb::gil_scoped_acquire gil;
@@ -310,7 +312,8 @@ void bind_gguf(nb::module_& m) {
         "Writes a GGUF file of version 3.");
   m.def("convert_model", &convert, nb::arg("source"), nb::arg("target"), nb::kw_only(),
         nb::arg("type").none() = nb::none(), nb::arg("head_type").none() = nb::none(), nb::arg("importance") = "",
-        nb::arg("threads") = 0, nb::arg("note").none() = nb::none(), "Converts a model.");
+        nb::arg("threads") = 0, nb::arg("split_max_bytes") = 0, nb::arg("note").none() = nb::none(),
+        "Converts a model.");
 }
 
 }  // namespace rlx::python

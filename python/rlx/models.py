@@ -103,16 +103,24 @@ def load(
     )
 
 
-def convert(source, target, *, type=None, head_type=None, importance="", threads=0, note=None):
+def convert(source, target, *, type=None, head_type=None, importance="", threads=0, split_max_bytes=0, note=None):
     """Writes the model in source, a folder or a GGUF file, as target: a GGUF file if it ends in .gguf, else a folder.
 
     type: of the matrices, "Q8_0", "Q4_K", "BF16", ...; None: they stay what they are
     head_type: of the output matrix; None: at least Q6_K
     importance: a GGUF or safetensors file with a weight for each column of each matrix
+    split_max_bytes: of tensors in one file; 0: all go into one
     note: called with texts that the user should know, such as a matrix that got another type
     """
     _rlx.convert_model(
-        source, target, type=type, head_type=head_type, importance=str(importance), threads=threads, note=note
+        source,
+        target,
+        type=type,
+        head_type=head_type,
+        importance=str(importance),
+        threads=threads,
+        split_max_bytes=split_max_bytes,
+        note=note,
     )
 
 

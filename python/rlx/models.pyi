@@ -190,5 +190,6 @@ def convert(
     head_type: str | None = None,
     importance: _Path = "",
     threads: int = 0,
+    split_max_bytes: int = 0,
     note: Callable[[str], object] | None = None,
 ) -> None: ...

@@ -3,22 +3,39 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
+#include <optional>
 
 #include "rlx/error.h"
 
 namespace rlx {
 namespace {
 
-constexpr std::int64_t kMostLayers = 1024;
+constexpr std::int64_t kMostLayers = 1024, kMostExperts = 4096;
 
-// A setting that may lie in `rope_parameters` (transformers 5) or at the top.
-std::optional<JsonValue> rope_setting(const JsonValue& config, std::string_view key) {
-  if (const auto v = config.find(key); v && !v->is_null()) return v;
-  const auto rope = config.find("rope_parameters");
-  if (!rope || !rope->is_object()) return std::nullopt;
-  const auto v = rope->find(key);
+[[noreturn]] void refuse_setting(const std::string& what) {
+  throw Error(ErrorCode::Unsupported, concat_text("config.json: ", what, " cannot be expressed in a GGUF file"));
+}
+
+std::optional<JsonValue> present(const JsonValue& object, std::string_view key) {
+  const auto v = object.find(key);
   return v && !v->is_null() ? v : std::nullopt;
+}
+
+// The rotary settings of transformers 5, of models with two sets those of layers that see all.
+std::optional<JsonValue> rope_parameters(const JsonValue& config) {
+  const auto rope = present(config, "rope_parameters");
+  if (!rope || !rope->is_object()) return std::nullopt;
+  const auto full = present(*rope, "full_attention");
+  return full && full->is_object() ? full : rope;
+}
+
+// A setting that may lie in `rope_parameters` or at the top.
+std::optional<JsonValue> rope_setting(const JsonValue& config, std::string_view key) {
+  if (const auto v = present(config, key)) return v;
+  const auto rope = rope_parameters(config);
+  return rope ? present(*rope, key) : std::nullopt;
 }
 
 std::string_view rope_type(const JsonValue& scaling) {
@@ -27,11 +44,21 @@ std::string_view rope_type(const JsonValue& scaling) {
 
 // The scaling of rotary positions: none for "default".
 std::optional<JsonValue> rope_scaling(const JsonValue& config) {
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const auto v = config.find(key);
+  for (const auto& v : {present(config, "rope_scaling"), rope_parameters(config)})
     if (v && v->is_object() && rope_type(*v) != "default") return v;
-  }
   return std::nullopt;
+}
+
+double number_or(const JsonValue& object, std::string_view key, double fallback) {
+  const auto v = present(object, key);
+  return v ? v->as_number(key) : fallback;
+}
+
+double rope_theta(const GgufArchitecture& a, const JsonValue& config) {
+  if (const auto v = rope_setting(config, "rope_theta")) return v->as_number("rope_theta");
+  for (const SettingRule& rule : a.settings)
+    if (rule.gguf == "rope.freq_base") return number_or(config, rule.hf, rule.fallback > 0 ? rule.fallback : 10000);
+  return 10000;
 }
 
 struct Llama3Scaling {
@@ -55,45 +82,482 @@ std::vector<float> llama3_factors(const Llama3Scaling& s, double theta, std::int
   return out;
 }
 
+// What angles are multiplied by where a context has grown: YaRN's and LongRoPE's.
+double yarn_growth(double factor) { return factor <= 1 ? 1 : 0.1 * std::log(factor) + 1; }
+double long_growth(std::int64_t context, std::int64_t original) {
+  const double factor = static_cast<double>(context) / static_cast<double>(original);
+  return factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(original)));
+}
+
 void check_sizes_of_model(const ModelSizes& s, const std::string& source) {
   const auto fail = [&](const std::string& what) { throw Error(ErrorCode::BadFile, concat_text(source, ": ", what)); };
   if (s.layers < 1 || s.layers > kMostLayers) fail(concat_text(s.layers, " layers, expected 1 to ", kMostLayers));
   for (const std::int64_t v : {s.hidden, s.heads, s.kv_heads, s.head_dim, s.vocab})
     if (v < 1 || v > (std::int64_t{1} << 30)) fail(concat_text("a size is ", v, ", expected 1 to 2^30"));
-  if (s.head_dim % 2 != 0) fail(concat_text("heads of ", s.head_dim, " elements cannot be rotated in pairs"));
+  if (s.rotated % 2 != 0 || s.rotated < 0 || s.rotated > s.head_dim)
+    fail(concat_text("heads of ", s.head_dim, " elements cannot be rotated in pairs"));
+  if (s.experts < 0 || s.experts > kMostExperts)
+    fail(concat_text(s.experts, " experts, expected at most ", kMostExperts));
+  for (const std::int64_t v : {s.shared_experts, s.dense_layers, s.q_rank, s.nope_dim, s.v_dim})
+    if (v < 0 || v > (std::int64_t{1} << 30)) fail(concat_text("a size is ", v, ", expected 0 to 2^30"));
+}
+
+bool is_deepseek(const GgufArchitecture& a) { return a.gguf == "deepseek2"; }
+bool is_gemma(const GgufArchitecture& a) { return a.gguf.starts_with("gemma"); }
+
+// What readers of a file take for granted about its layers with a window: all but every `n`-th.
+void check_window_pattern(const GgufArchitecture& a, const JsonValue& config, std::size_t n) {
+  bool same = true;
+  for (const char* key : {"sliding_window_pattern", "_sliding_window_pattern"})
+    if (const auto v = present(config, key)) same &= v->as_int(key) == static_cast<std::int64_t>(n);
+  if (const auto types = present(config, "layer_types"); types && types->is_array()) {
+    const std::vector<JsonValue> all = types->elements("layer_types");
+    for (std::size_t i = 0; i < all.size(); ++i)
+      same &= (all[i].as_string("layer_types") == "full_attention") == ((i + 1) % n == 0);
+  }
+  if (!same)
+    throw Error(ErrorCode::Unsupported, concat_text("config.json: layers with full attention are others than every ", n,
+                                                    "th, which a GGUF file of ", a.gguf, " cannot say"));
 }
 
 // What readers of Gemma's files take for granted: the size that scores are scaled by, and which layers see a window.
 void check_gemma(const GgufArchitecture& a, const JsonValue& config, const ModelSizes& sizes) {
   const bool three = a.gguf == "gemma3";
-  const std::int64_t scalar = config.get_int("query_pre_attn_scalar", sizes.head_dim);
+  const std::int64_t scalar = config.get_int("query_pre_attn_scalar", 256);
   const bool largest = sizes.layers == (three ? 62 : 46);
   if (scalar != (largest ? sizes.hidden / sizes.heads : sizes.head_dim))
     throw Error(ErrorCode::Unsupported, concat_text("config.json: \"query_pre_attn_scalar\" is ", scalar,
                                                     ", which a GGUF file of ", a.gguf, " cannot say"));
-  const auto every = static_cast<std::size_t>(three ? 6 : 2);
-  bool same =
-      config.get_int("sliding_window_pattern", static_cast<std::int64_t>(every)) == static_cast<std::int64_t>(every);
-  if (const auto types = config.find("layer_types"); types && types->is_array()) {
-    const std::vector<JsonValue> all = types->elements("layer_types");
-    for (std::size_t i = 0; i < all.size(); ++i)
-      same &= (all[i].as_string("layer_types") == "full_attention") == ((i + 1) % every == 0);
+  check_window_pattern(a, config, three ? 6 : 2);
+  if (config.get_bool("use_bidirectional_attention", false)) refuse_setting("attention in both directions");
+}
+
+// -- to a file --
+
+class SettingsWriter {
+ public:
+  SettingsWriter(GgufWriter& out, const GgufArchitecture& a, const JsonValue& config, const ModelSizes& sizes)
+      : out_(out), a_(a), config_(config), sizes_(sizes) {}
+
+  void write() {
+    for (const SettingRule& rule : a_.settings) write_rule(rule);
+    if (!is_deepseek(a_)) {
+      integer("attention.head_count_kv", sizes_.kv_heads);
+      integer("attention.key_length", sizes_.head_dim);
+      integer("attention.value_length", sizes_.head_dim);
+    }
+    if (sizes_.rotated > 0) {
+      integer("rope.dimension_count", sizes_.rotated);
+      number("rope.freq_base", rope_theta(a_, config_));
+    }
+    check_activation();
+    write_window();
+    if (a_.gguf == "gemma2" || a_.gguf == "gemma3") check_gemma(a_, config_, sizes_);
+    if (a_.gguf == "gemma3") write_local_rope();
+    if (a_.gguf == "gpt2") write_gpt2();
+    if (a_.gguf == "gptneox") need("attention_bias", true);
+    if (a_.gguf == "qwen3moe") write_qwen3_moe();
+    if (a_.gguf == "gpt-oss") write_gpt_oss();
+    if (a_.gguf == "smollm3") check_rotated_layers();
+    if (is_deepseek(a_)) write_deepseek();
+    write_scaling();
   }
-  if (!same)
-    throw Error(ErrorCode::Unsupported, concat_text("config.json: layers with full attention are others than every ",
-                                                    every, "th, which a GGUF file of ", a.gguf, " cannot say"));
+
+ private:
+  std::string key(std::string_view name) const { return concat_text(a_.gguf, ".", name); }
+  void integer(std::string_view name, std::int64_t v) {
+    if (!out_.has(key(name))) out_.set_int(key(name), GgufKind::U32, v);
+  }
+  void number(std::string_view name, double v) {
+    if (!out_.has(key(name))) out_.set_number(key(name), GgufKind::F32, v);
+  }
+  // A flag that files have no key for.
+  void need(std::string_view setting, bool value) const {
+    if (config_.get_bool(setting, value) != value)
+      refuse_setting(concat_text("\"", setting, "\": ", value ? "false" : "true"));
+  }
+
+  void write_rule(const SettingRule& rule) {
+    if (rule.gguf == "rope.freq_base") return;  // which may be called otherwise
+    const auto v = rope_setting(config_, rule.hf);
+    if (!v && rule.need == SettingNeed::Required) (void)config_.at(rule.hf).as_int(rule.hf);  // says what is wrong
+    if (!v && rule.need == SettingNeed::Optional) return;
+    if (rule.kind == GgufKind::F32)
+      out_.set_number(key(rule.gguf), rule.kind, v ? v->as_number(rule.hf) : rule.fallback);
+    else if (rule.kind == GgufKind::Bool)
+      out_.set_bool(key(rule.gguf), v ? v->as_bool(rule.hf) : rule.fallback != 0);
+    else
+      out_.set_int(key(rule.gguf), rule.kind, v ? v->as_int(rule.hf) : static_cast<std::int64_t>(rule.fallback));
+  }
+
+  void check_activation() const {
+    for (const char* setting : {"hidden_activation", "hidden_act", "activation_function"})
+      if (const auto act = config_.find(setting); act && act->is_string()) {
+        const std::string_view name = act->as_string(setting);
+        // Files of the first Gemma say "gelu" and mean the other one.
+        if (name != a_.activation && !(a_.gguf == "gemma" && name == "gelu"))
+          refuse_setting(concat_text("the activation \"", name, "\""));
+        return;
+      }
+  }
+
+  void write_window() {
+    const auto window = present(config_, "sliding_window");
+    const bool all_layers = a_.model_type == "mistral" || a_.model_type == "phi3";
+    if (a_.model_type == "phi3") integer("attention.sliding_window", window ? window->as_int("sliding_window") : 0);
+    if (!window || out_.has(key("attention.sliding_window")) || !config_.get_bool("use_sliding_window", all_layers))
+      return;
+    if (!all_layers) refuse_setting(concat_text("a sliding window of ", a_.model_type));
+    integer("attention.sliding_window", window->as_int("sliding_window"));
+  }
+
+  // transformers 5 has the angles of layers with a window beside those of the others.
+  void write_local_rope() {
+    const auto rope = present(config_, "rope_parameters");
+    const auto local = rope && rope->is_object() ? present(*rope, "sliding_attention") : std::nullopt;
+    if (!local) return;
+    if (rope_type(*local) != "default") refuse_setting("a scaling of the angles of layers with a window");
+    if (const double theta = number_or(*local, "rope_theta", 10000);
+        theta != number_or(config_, "rope_local_base_freq", 10000))
+      refuse_setting(concat_text("\"rope_parameters\" with the base ", theta,
+                                 " of layers with a window, other than \"rope_local_base_freq\","));
+  }
+
+  void write_gpt2() {
+    integer("feed_forward_length", 4 * sizes_.hidden);
+    need("scale_attn_weights", true);
+    need("scale_attn_by_inverse_layer_idx", false);
+    need("add_cross_attention", false);
+  }
+
+  void write_qwen3_moe() const {
+    if (const auto dense = present(config_, "mlp_only_layers"); dense && dense->size() > 0)
+      refuse_setting("\"mlp_only_layers\", layers without experts,");
+    if (config_.get_int("decoder_sparse_step", 1) != 1) refuse_setting("a \"decoder_sparse_step\" other than 1");
+    if (!config_.get_bool("norm_topk_prob", false)) refuse_setting("\"norm_topk_prob\": false");
+  }
+
+  void write_gpt_oss() {
+    integer("expert_feed_forward_length", config_.get_int("intermediate_size"));
+    check_window_pattern(a_, config_, 2);
+    need("attention_bias", true);
+    if (const double clamp = number_or(config_, "swiglu_limit", 7); clamp != 7)
+      refuse_setting(concat_text("a \"swiglu_limit\" of ", clamp));
+  }
+
+  void check_rotated_layers() const {
+    bool same = config_.get_int("no_rope_layer_interval", 4) == 4;
+    if (const auto layers = present(config_, "no_rope_layers"); layers && layers->size() > 0) {
+      const std::vector<JsonValue> all = layers->elements("no_rope_layers");
+      same = true;
+      for (std::size_t i = 0; i < all.size(); ++i) same &= (all[i].as_int("no_rope_layers") != 0) == ((i + 1) % 4 != 0);
+    }
+    if (!same) refuse_setting("that other layers than every 4th are not rotated");
+  }
+
+  // Latent attention is that of one head of keys, which is as long as a latent vector and what is rotated.
+  void write_deepseek() {
+    const std::int64_t rank = config_.get_int("kv_lora_rank");
+    integer("attention.head_count_kv", 1);
+    integer("attention.key_length", rank + sizes_.rotated);
+    integer("attention.value_length", rank);
+    integer("attention.key_length_mla", sizes_.head_dim);
+    integer("attention.value_length_mla", sizes_.v_dim);
+    const bool normalised = config_.get_int("num_experts_per_tok") > 1 && config_.get_bool("norm_topk_prob", false);
+    number("expert_weights_scale", normalised ? 1 : number_or(config_, "routed_scaling_factor", 1));
+    out_.set_bool(key("expert_weights_norm"), normalised);
+    integer("expert_gating_func", 1);  // softmax
+    if (const std::string_view scores = config_.get_string("scoring_func", "softmax"); scores != "softmax")
+      refuse_setting(concat_text("\"scoring_func\": \"", scores, "\" of DeepSeek-V2"));
+    if (const std::string_view method = config_.get_string("topk_method", "greedy");
+        method != "greedy" && method != "gready")
+      refuse_setting(concat_text("\"topk_method\": \"", method, "\""));
+    if (config_.get_int("moe_layer_freq", 1) != 1) refuse_setting("a \"moe_layer_freq\" other than 1");
+    need("attention_bias", false);
+    need("mlp_bias", false);
+  }
+
+  void write_scaling() {
+    const auto scaling = rope_scaling(config_);
+    if (a_.gguf == "phi3")
+      if (const auto v = rope_setting(config_, "original_max_position_embeddings"))
+        integer("rope.scaling.original_context_length", v->as_int("original_max_position_embeddings"));
+    if (!scaling) return;
+    const std::string_view type = rope_type(*scaling);
+    if (type == "llama3" &&
+        (a_.gguf == "llama" || a_.gguf == "granite")) {  // a tensor says it; these are for the way back
+      integer("rope.scaling.original_context_length", scaling->get_int("original_max_position_embeddings"));
+      number("rope.scaling.low_freq_factor", scaling->get_number("low_freq_factor"));
+      number("rope.scaling.high_freq_factor", scaling->get_number("high_freq_factor"));
+      return;
+    }
+    if ((type == "longrope" || type == "su") && a_.gguf == "phi3") {
+      const std::int64_t context = config_.get_int("max_position_embeddings"), original = original_context(*scaling);
+      integer("rope.scaling.original_context_length", original);
+      number("rope.scaling.attn_factor", number_or(*scaling, "attention_factor", long_growth(context, original)));
+      return;
+    }
+    if (type != "linear" && type != "yarn") refuse_setting(concat_text("the rope scaling \"", type, "\""));
+    if (sizes_.rotated == 0) refuse_setting(concat_text("a rope scaling of ", a_.model_type));
+    const double factor = scaling->get_number("factor");
+    out_.set_string(key("rope.scaling.type"), type);
+    number("rope.scaling.factor", factor);
+    if (type == "yarn") write_yarn(*scaling, factor);
+  }
+
+  std::int64_t original_context(const JsonValue& scaling) const {
+    const std::string_view name = "original_max_position_embeddings";
+    const std::int64_t v = scaling.get_int(name, config_.get_int(name, config_.get_int("max_position_embeddings")));
+    if (v < 1)
+      throw Error(ErrorCode::BadFile, concat_text("config.json: \"", name, "\" is ", v, ", expected 1 or more"));
+    return v;
+  }
+
+  void write_yarn(const JsonValue& scaling, double factor) {
+    integer("rope.scaling.original_context_length", original_context(scaling));
+    for (const char* beta : {"beta_fast", "beta_slow"})
+      if (const auto v = present(scaling, beta)) number(concat_text("rope.scaling.yarn_", beta), v->as_number(beta));
+    // Files of gpt-oss are read so that the ramp ends within dimensions, all others so that it does not.
+    if (scaling.get_bool("truncate", true) != (a_.gguf != "gpt-oss"))
+      refuse_setting(concat_text("the yarn setting \"truncate\": ", a_.gguf == "gpt-oss" ? "true" : "false"));
+    const double up = number_or(scaling, "mscale", 0), all = number_or(scaling, "mscale_all_dim", 0);
+    if (is_deepseek(a_)) {
+      if (all == 0 || up != all || present(scaling, "attention_factor"))
+        refuse_setting("yarn whose \"mscale\" and \"mscale_all_dim\" are not the same number");
+      number("rope.scaling.yarn_log_multiplier", 0.1 * all);
+      return;
+    }
+    if (up != 0 && all != 0) refuse_setting("the yarn setting \"mscale\"");
+    if (const auto v = present(scaling, "attention_factor"))
+      number("rope.scaling.attn_factor", v->as_number("attention_factor") / yarn_growth(factor));
+  }
+
+  GgufWriter& out_;
+  const GgufArchitecture& a_;
+  const JsonValue& config_;
+  const ModelSizes& sizes_;
+};
+
+// -- to a folder --
+
+class ConfigWriter {
+ public:
+  ConfigWriter(const GgufFile& file, const GgufArchitecture& a, const ModelSizes& sizes)
+      : file_(file), a_(a), sizes_(sizes) {}
+
+  std::string text(std::string_view dtype) {
+    w_.begin_object();
+    w_.key("architectures").begin_array().value(a_.hf_class).end_array();
+    w_.member("model_type", a_.model_type).member("torch_dtype", dtype);
+    w_.member(a_.gguf == "gpt2" ? "activation_function" : "hidden_act", a_.activation);
+    if (is_gemma(a_)) w_.member("hidden_activation", a_.activation);
+    for (const SettingRule& rule : a_.settings) write_rule(rule);
+    w_.member("vocab_size", sizes_.vocab);
+    if (sizes_.rotated > 0) w_.member("rope_theta", static_cast<float>(theta()));
+    if (a_.gguf == "gemma2" || a_.gguf == "gemma3")
+      w_.member("query_pre_attn_scalar",
+                sizes_.layers == (a_.gguf == "gemma3" ? 62 : 46) ? sizes_.hidden / sizes_.heads : sizes_.head_dim);
+    const bool has_head_dim = a_.gguf != "gpt2" && a_.gguf != "gptneox" && a_.gguf != "phi3" && !is_deepseek(a_);
+    if (has_head_dim && !writes("head_dim")) w_.member("head_dim", sizes_.head_dim);
+    if (a_.gguf == "phi3" && sizes_.rotated != sizes_.head_dim) w_.member("partial_rotary_factor", part_rotated());
+    if (a_.gguf == "gptneox")
+      w_.member("rotary_pct", part_rotated()).member("rotary_emb_base", static_cast<float>(theta()));
+    w_.member("tie_word_embeddings", file_.find_tensor("output.weight") == nullptr);
+    w_.member("attention_bias",
+              file_.find_tensor(a_.gguf == "gptneox" ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias") != nullptr);
+    w_.member("mlp_bias", file_.find_tensor("blk.0.ffn_up.bias") != nullptr);
+    for (const char* which : {"bos", "eos"})
+      if (const GgufValue* v = file_.find_value(concat_text("tokenizer.ggml.", which, "_token_id")))
+        w_.member(concat_text(which, "_token_id"), v->as_int());
+    write_windows();
+    if (a_.gguf == "qwen3moe") w_.member("norm_topk_prob", true);
+    if (a_.gguf == "smollm3") w_.member("no_rope_layer_interval", std::int64_t{4});
+    if (a_.gguf == "gpt-oss") w_.member("swiglu_limit", 7.0);
+    if (is_deepseek(a_)) write_deepseek();
+    write_scaling();
+    w_.end_object();
+    return w_.take() + "\n";
+  }
+
+ private:
+  std::string key(std::string_view name) const { return concat_text(a_.gguf, ".", name); }
+  [[noreturn]] void unsupported(const std::string& what) const {
+    throw Error(ErrorCode::Unsupported, concat_text(file_.source(), ": ", what));
+  }
+  double part_rotated() const { return static_cast<double>(sizes_.rotated) / static_cast<double>(sizes_.head_dim); }
+  // What llama.cpp's readers take where a file does not say it.
+  double theta() const {
+    return file_.get_number(key("rope.freq_base"), a_.gguf == "gemma3" ? 1e6 : a_.gguf == "gpt-oss" ? 150000 : 10000);
+  }
+  bool writes(std::string_view setting) const {
+    return std::any_of(a_.settings.begin(), a_.settings.end(),
+                       [&](const SettingRule& r) { return r.hf == setting && file_.find_value(key(r.gguf)); });
+  }
+
+  void write_rule(const SettingRule& rule) {
+    const GgufValue* v = file_.find_value(key(rule.gguf));
+    if (rule.gguf == "vocab_size" || rule.gguf == "rope.freq_base") return;
+    if (!v && rule.need != SettingNeed::Required) return;
+    // Readers know a matrix of rank 0 by the absence of the setting.
+    if (rule.hf == "q_lora_rank" && sizes_.q_rank == 0) {
+      w_.key(rule.hf).null();
+    } else if (rule.kind == GgufKind::F32) {
+      w_.member(rule.hf, static_cast<float>(file_.get_number(key(rule.gguf))));
+    } else if (rule.kind == GgufKind::Bool) {
+      w_.member(rule.hf, file_.get_bool(key(rule.gguf)));
+    } else {
+      w_.member(rule.hf, file_.get_int(key(rule.gguf)));
+    }
+  }
+
+  void write_windows() {
+    const auto n = static_cast<std::int64_t>(a_.gguf == "gemma3" ? 6 : 2);
+    if (const GgufValue* v = file_.find_value(key("attention.sliding_window_pattern"))) {
+      const bool known = a_.gguf == "gemma2" || a_.gguf == "gemma3" || a_.gguf == "gpt-oss";
+      bool same = known;
+      if (known && v->is_array()) {
+        const std::vector<std::int64_t> all = v->ints();
+        for (std::size_t i = 0; i < all.size(); ++i)
+          same &= (all[i] != 0) == ((static_cast<std::int64_t>(i) + 1) % n != 0);
+      } else if (known) {
+        same = v->as_int() == n;
+      }
+      if (!same) unsupported(concat_text("its pattern of layers with a window is not converted"));
+    }
+    if (a_.model_type != "mistral" && a_.model_type != "phi3") return;
+    const std::int64_t window = file_.get_int(key("attention.sliding_window"), 0);
+    if (window > 0)
+      w_.member("sliding_window", window);
+    else
+      w_.key("sliding_window").null();
+  }
+
+  void write_deepseek() {
+    if (file_.get_int(key("expert_gating_func"), 1) != 1)
+      unsupported("experts that are not chosen by softmax (DeepSeek-V3) are not converted");
+    for (const char* groups : {"expert_group_count", "expert_group_used_count"})
+      if (file_.get_int(key(groups), 1) != 1) unsupported("experts in groups are not converted");
+    w_.member("num_key_value_heads", sizes_.heads);
+    w_.member("qk_nope_head_dim", sizes_.nope_dim).member("v_head_dim", sizes_.v_dim);
+    w_.member("norm_topk_prob", file_.get_bool(key("expert_weights_norm"), false));
+    w_.member("routed_scaling_factor", static_cast<float>(file_.get_number(key("expert_weights_scale"), 1)));
+    w_.member("topk_method", "greedy").member("scoring_func", "softmax");
+  }
+
+  // Where the file does not say them, the numbers of every Llama 3; they have to give the file's own factors.
+  void write_llama3() {
+    const Tensor factors = file_.decoded("rope_freqs.weight");
+    const std::span<const float> own = factors.values<float>();
+    const double largest = own.empty() ? 0 : static_cast<double>(*std::max_element(own.begin(), own.end()));
+    const Llama3Scaling s{largest, file_.get_number(key("rope.scaling.low_freq_factor"), 1),
+                          file_.get_number(key("rope.scaling.high_freq_factor"), 4),
+                          file_.get_int(key("rope.scaling.original_context_length"), 8192)};
+    const std::vector<float> made = llama3_factors(s, theta(), sizes_.rotated);
+    const bool same = made.size() == own.size() &&
+                      std::equal(made.begin(), made.end(), own.begin(),
+                                 [](float x, float y) { return std::fabs(x - y) <= 1e-5F * std::fabs(x); });
+    if (!same)
+      unsupported(
+          "the factors in \"rope_freqs.weight\" are none of Llama 3's, and config.json has no place for others");
+    w_.key("rope_scaling").begin_object().member("rope_type", "llama3");
+    w_.member("factor", s.factor).member("low_freq_factor", s.low);
+    w_.member("high_freq_factor", s.high).member("original_max_position_embeddings", s.context).end_object();
+  }
+
+  void write_long() {
+    w_.key("rope_scaling").begin_object().member("type", "longrope");
+    for (const char* which : {"short", "long"}) {
+      const Tensor factors = file_.decoded(concat_text("rope_factors_", which, ".weight"));
+      w_.key(concat_text(which, "_factor")).begin_array();
+      for (const float v : factors.values<float>()) w_.value(v);
+      w_.end_array();
+    }
+    const std::int64_t context = file_.get_int(key("context_length"));
+    const std::int64_t original = file_.get_int(key("rope.scaling.original_context_length"), context);
+    if (original < 1) unsupported(concat_text("it was trained for a context of ", original, " tokens"));
+    // transformers takes three settings and no more, so this one stands there only where it says something.
+    const double grown = long_growth(context, original), own = file_.get_number(key("rope.scaling.attn_factor"), 1);
+    if (!(std::fabs(own - grown) <= 1e-6 * grown)) w_.member("attention_factor", static_cast<float>(own));
+    w_.end_object();
+  }
+
+  void write_yarn() {
+    const double factor = file_.get_number(key("rope.scaling.factor"));
+    w_.key("rope_scaling").begin_object().member("rope_type", "yarn").member("factor", factor);
+    if (const GgufValue* v = file_.find_value(key("rope.scaling.original_context_length")))
+      w_.member("original_max_position_embeddings", v->as_int());
+    for (const char* beta : {"beta_fast", "beta_slow"})
+      if (const GgufValue* v = file_.find_value(key(concat_text("rope.scaling.yarn_", beta))))
+        w_.member(beta, static_cast<float>(v->as_number()));
+    if (const GgufValue* v = file_.find_value(key("rope.scaling.attn_factor")))
+      w_.member("attention_factor", v->as_number() * yarn_growth(factor));
+    if (a_.gguf == "gpt-oss") w_.member("truncate", false);
+    if (is_deepseek(a_)) {
+      const auto all = static_cast<float>(10 * file_.get_number(key("rope.scaling.yarn_log_multiplier")));
+      w_.member("mscale", all).member("mscale_all_dim", all);
+    }
+    w_.end_object();
+  }
+
+  void write_scaling() {
+    if (a_.gguf == "phi3")
+      if (const GgufValue* v = file_.find_value(key("rope.scaling.original_context_length")))
+        w_.member("original_max_position_embeddings", v->as_int());
+    const std::string_view type = file_.get_string(key("rope.scaling.type"), "none");
+    if (file_.find_tensor("rope_freqs.weight")) return write_llama3();
+    if (file_.find_tensor("rope_factors_long.weight")) return write_long();
+    if (type == "yarn") return write_yarn();
+    if (type == "linear")
+      w_.key("rope_scaling")
+          .begin_object()
+          .member("rope_type", type)
+          .member("factor", file_.get_number(key("rope.scaling.factor")))
+          .end_object();
+    else if (type != "none")
+      unsupported(concat_text("the rope scaling \"", type, "\" is not converted"));
+  }
+
+  const GgufFile& file_;
+  const GgufArchitecture& a_;
+  const ModelSizes& sizes_;
+  JsonWriter w_{2};
+};
+
+// What a family has for a key of the metadata that config.json does not say; none where it has no rule for it.
+std::optional<std::int64_t> fallback_of_key(const GgufArchitecture& a, std::string_view gguf) {
+  for (const SettingRule& rule : a.settings)
+    if (rule.gguf == gguf && rule.need == SettingNeed::Fallback) return static_cast<std::int64_t>(rule.fallback);
+  return std::nullopt;
 }
 
 }  // namespace
 
-ModelSizes read_sizes_of_config(const JsonValue& config) {
+ModelSizes read_sizes_of_config(const GgufArchitecture& a, const JsonValue& config) {
+  const auto size = [&](std::string_view gguf) { return config.get_int(setting_of_key(a, gguf)); };
   ModelSizes s;
-  s.layers = config.get_int("num_hidden_layers");
-  s.hidden = config.get_int("hidden_size");
-  s.heads = config.get_int("num_attention_heads");
+  s.layers = size("block_count");
+  s.hidden = size("embedding_length");
+  s.heads = size("attention.head_count");
   s.kv_heads = config.get_int("num_key_value_heads", s.heads);
-  s.vocab = config.get_int("vocab_size");
-  s.head_dim = config.get_int("head_dim", s.heads > 0 ? s.hidden / s.heads : 0);
+  s.vocab = size("vocab_size");
+  s.head_dim = config.get_int(
+      "head_dim", fallback_of_key(a, "attention.key_length").value_or(s.heads > 0 ? s.hidden / s.heads : 0));
+  if (is_deepseek(a)) {
+    s.nope_dim = config.get_int("qk_nope_head_dim"), s.v_dim = config.get_int("v_head_dim");
+    s.rotated = config.get_int("qk_rope_head_dim"), s.head_dim = s.nope_dim + s.rotated;
+    s.q_rank = config.get_int("q_lora_rank", 0);
+    s.experts = config.get_int("n_routed_experts"), s.shared_experts = config.get_int("n_shared_experts", 0);
+    s.dense_layers = config.get_int("first_k_dense_replace", 0);
+  } else if (a.gguf != "gpt2") {
+    double part = a.gguf == "gptneox" ? number_or(config, "rotary_pct", 0.25) : 1;
+    if (const auto v = rope_setting(config, "partial_rotary_factor")) part = v->as_number("partial_rotary_factor");
+    if (!(part > 0) || part > 1)
+      throw Error(ErrorCode::BadFile,
+                  concat_text("config.json: the part of a head that is rotated is ", part, ", expected 0 to 1"));
+    s.rotated = static_cast<std::int64_t>(static_cast<double>(s.head_dim) * part);
+  }
+  if (a.gguf == "qwen3moe") s.experts = config.get_int("num_experts");
+  if (a.gguf == "gpt-oss") s.experts = config.get_int("num_local_experts");
   check_sizes_of_model(s, "config.json");
   return s;
 }
@@ -106,149 +570,57 @@ ModelSizes read_sizes_of_gguf(const GgufFile& file, const GgufArchitecture& a) {
   s.heads = file.get_int(key("attention.head_count"));
   s.kv_heads = file.get_int(key("attention.head_count_kv"), s.heads);
   s.head_dim = file.get_int(key("attention.key_length"), s.heads > 0 ? s.hidden / s.heads : 0);
+  s.rotated = a.gguf == "gpt2" ? 0 : file.get_int(key("rope.dimension_count"), s.head_dim);
+  s.experts = file.get_int(key("expert_count"), 0);
+  if (is_deepseek(a)) {
+    // An older file has heads as they are, and the matrix that makes keys and values in one piece.
+    s.latent_whole = file.find_tensor("blk.0.attn_kv_b.weight") != nullptr;
+    s.head_dim = file.get_int(key(s.latent_whole ? "attention.key_length" : "attention.key_length_mla"));
+    s.v_dim = file.get_int(key(s.latent_whole ? "attention.value_length" : "attention.value_length_mla"));
+    s.rotated = file.get_int(key("rope.dimension_count"));
+    s.nope_dim = s.head_dim - s.rotated, s.q_rank = file.get_int(key("attention.q_lora_rank"), 0);
+    s.shared_experts = file.get_int(key("expert_shared_count"), 0);
+    s.dense_layers = file.get_int(key("leading_dense_block_count"), 0);
+  }
   const GgufTensor& table = file.at("token_embd.weight");
   s.vocab = table.dims.size() == 2 ? table.dims[0] : 0;
   check_sizes_of_model(s, file.source());
   return s;
 }
 
-std::optional<std::vector<float>> rope_factors(const JsonValue& config, const ModelSizes& sizes) {
+std::map<std::string, std::vector<float>> rope_factors(const GgufArchitecture& a, const JsonValue& config,
+                                                       const ModelSizes& sizes) {
+  std::map<std::string, std::vector<float>> out;
   const auto scaling = rope_scaling(config);
-  if (!scaling || rope_type(*scaling) != "llama3") return std::nullopt;
-  const auto theta = rope_setting(config, "rope_theta");
+  if (!scaling) return out;
+  const std::string_view type = rope_type(*scaling);
+  if (type == "longrope" || type == "su") {
+    for (const std::string which : {"short", "long"}) {
+      const std::string setting = which + "_factor";
+      std::vector<float>& factors = out[concat_text("rope_factors_", which, ".weight")];
+      for (const JsonValue& v : scaling->at(setting).elements(setting))
+        factors.push_back(static_cast<float>(v.as_number(setting)));
+      if (static_cast<std::int64_t>(factors.size()) != sizes.rotated / 2)
+        throw Error(ErrorCode::BadFile, concat_text("config.json: \"", setting, "\" has ", factors.size(),
+                                                    " entries for ", sizes.rotated / 2, " pairs"));
+    }
+  }
+  if (type != "llama3") return out;
   const Llama3Scaling s{scaling->get_number("factor"), scaling->get_number("low_freq_factor"),
                         scaling->get_number("high_freq_factor"), scaling->get_int("original_max_position_embeddings")};
   if (!(s.factor > 0) || !(s.low > 0) || !(s.high > s.low) || s.context < 1)
     throw Error(ErrorCode::BadFile, "config.json: the settings of the llama3 rope scaling do not fit together");
-  return llama3_factors(s, theta ? theta->as_number("rope_theta") : 10000, sizes.head_dim);
+  out["rope_freqs.weight"] = llama3_factors(s, rope_theta(a, config), sizes.rotated);
+  return out;
 }
 
 void write_settings(GgufWriter& out, const GgufArchitecture& a, const JsonValue& config, const ModelSizes& sizes) {
-  const auto key = [&](std::string_view name) { return concat_text(a.gguf, ".", name); };
-  for (const SettingRule& rule : a.settings) {
-    const auto v = rope_setting(config, rule.hf);
-    if (!v) {
-      if (rule.required) config.at(rule.hf);  // says that it is missing
-      continue;
-    }
-    if (rule.kind == GgufKind::F32)
-      out.set_number(key(rule.gguf), rule.kind, v->as_number(rule.hf));
-    else
-      out.set_int(key(rule.gguf), rule.kind, v->as_int(rule.hf));
-  }
-  const auto number = [&](std::string_view name, std::int64_t v) {
-    if (!out.has(key(name))) out.set_int(key(name), GgufKind::U32, v);
-  };
-  number("attention.head_count_kv", sizes.kv_heads);
-  number("attention.key_length", sizes.head_dim);
-  number("attention.value_length", sizes.head_dim);
-  number("rope.dimension_count", sizes.head_dim);
-  const auto unsupported = [](const std::string& what) {
-    throw Error(ErrorCode::Unsupported, concat_text("config.json: ", what, " cannot be expressed in a GGUF file"));
-  };
-  for (const char* setting : {"hidden_activation", "hidden_act"})
-    if (const auto act = config.find(setting); act && act->is_string()) {
-      if (act->as_string(setting) != a.activation)
-        unsupported(concat_text("the activation \"", act->as_string(setting), "\""));
-      break;
-    }
-  const bool is_gemma = a.gguf.substr(0, 5) == "gemma";
-  const bool uses_window = config.get_bool("use_sliding_window", a.model_type == "mistral");
-  if (const auto window = config.find("sliding_window"); window && !window->is_null() && uses_window && !is_gemma) {
-    if (a.model_type != "mistral") unsupported(concat_text("a sliding window of ", a.model_type));
-    number("attention.sliding_window", window->as_int("sliding_window"));
-  }
-  if (is_gemma) check_gemma(a, config, sizes);
-  const auto scaling = rope_scaling(config);
-  if (!scaling) return;
-  const std::string_view type = rope_type(*scaling);
-  if (type == "llama3") {  // a tensor says it; these are for the way back
-    number("rope.scaling.original_context_length", scaling->get_int("original_max_position_embeddings"));
-    out.set_number(key("rope.scaling.low_freq_factor"), GgufKind::F32, scaling->get_number("low_freq_factor"));
-    out.set_number(key("rope.scaling.high_freq_factor"), GgufKind::F32, scaling->get_number("high_freq_factor"));
-    return;
-  }
-  if (type != "linear" && type != "yarn") unsupported(concat_text("the rope scaling \"", type, "\""));
-  out.set_string(key("rope.scaling.type"), type);
-  out.set_number(key("rope.scaling.factor"), GgufKind::F32, scaling->get_number("factor"));
-  if (type == "yarn") {
-    number("rope.scaling.original_context_length",
-           scaling->get_int("original_max_position_embeddings", config.get_int("max_position_embeddings")));
-    for (const char* other : {"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim"})
-      if (const auto v = scaling->find(other); v && !v->is_null())
-        unsupported(concat_text("the yarn setting \"", other, "\""));
-  }
+  SettingsWriter(out, a, config, sizes).write();
 }
 
 std::string config_of_gguf(const GgufFile& file, const GgufArchitecture& a, const ModelSizes& sizes,
                            std::string_view dtype) {
-  const auto key = [&](std::string_view name) { return concat_text(a.gguf, ".", name); };
-  JsonWriter w(2);
-  w.begin_object();
-  w.key("architectures").begin_array().value(a.hf_class).end_array();
-  w.member("model_type", a.model_type).member("torch_dtype", dtype).member("hidden_act", a.activation);
-  const bool is_gemma = a.gguf.substr(0, 5) == "gemma";
-  if (is_gemma) w.member("hidden_activation", a.activation);
-  for (const SettingRule& rule : a.settings) {
-    const GgufValue* v = file.find_value(key(rule.gguf));
-    if (rule.hf == "vocab_size" || (!v && !rule.required)) continue;
-    if (rule.kind == GgufKind::F32)
-      w.member(rule.hf, static_cast<float>(file.get_number(key(rule.gguf))));
-    else
-      w.member(rule.hf, file.get_int(key(rule.gguf)));
-  }
-  w.member("vocab_size", sizes.vocab);
-  if (is_gemma)
-    w.member("query_pre_attn_scalar",
-             sizes.layers == (a.gguf == "gemma3" ? 62 : 46) ? sizes.hidden / sizes.heads : sizes.head_dim);
-  else
-    w.member("head_dim", sizes.head_dim);
-  w.member("tie_word_embeddings", file.find_tensor("output.weight") == nullptr);
-  w.member("attention_bias", file.find_tensor("blk.0.attn_q.bias") != nullptr);
-  for (const char* which : {"bos", "eos"})
-    if (const GgufValue* v = file.find_value(concat_text("tokenizer.ggml.", which, "_token_id")))
-      w.member(concat_text(which, "_token_id"), v->as_int());
-  if (const GgufValue* v = is_gemma ? nullptr : file.find_value(key("attention.sliding_window")))
-    w.member("sliding_window", v->as_int());
-  const std::string_view type = file.get_string(key("rope.scaling.type"), "none");
-  if (file.find_tensor("rope_freqs.weight")) {
-    // Where the file does not say them, the numbers of every Llama 3; they have to give the file's own factors.
-    const Tensor factors = file.decoded("rope_freqs.weight");
-    const std::span<const float> own = factors.values<float>();
-    const double largest = own.empty() ? 0 : static_cast<double>(*std::max_element(own.begin(), own.end()));
-    const Llama3Scaling s{largest, file.get_number(key("rope.scaling.low_freq_factor"), 1),
-                          file.get_number(key("rope.scaling.high_freq_factor"), 4),
-                          file.get_int(key("rope.scaling.original_context_length"), 8192)};
-    const std::vector<float> made = llama3_factors(s, file.get_number(key("rope.freq_base"), 10000), sizes.head_dim);
-    const bool same = made.size() == own.size() &&
-                      std::equal(made.begin(), made.end(), own.begin(),
-                                 [](float x, float y) { return std::fabs(x - y) <= 1e-5F * std::fabs(x); });
-    if (!same)
-      throw Error(
-          ErrorCode::Unsupported,
-          concat_text(
-              file.source(),
-              ": the factors in \"rope_freqs.weight\" are none of Llama 3's, and config.json has no place for others"));
-    w.key("rope_scaling")
-        .begin_object()
-        .member("rope_type", "llama3")
-        .member("factor", s.factor)
-        .member("low_freq_factor", s.low);
-    w.member("high_freq_factor", s.high).member("original_max_position_embeddings", s.context).end_object();
-  } else if (type == "linear" || type == "yarn") {
-    w.key("rope_scaling")
-        .begin_object()
-        .member("rope_type", type)
-        .member("factor", file.get_number(key("rope.scaling.factor")));
-    if (const GgufValue* v = file.find_value(key("rope.scaling.original_context_length")))
-      w.member("original_max_position_embeddings", v->as_int());
-    w.end_object();
-  } else if (type != "none") {
-    throw Error(ErrorCode::Unsupported,
-                concat_text(file.source(), ": the rope scaling \"", type, "\" is not converted"));
-  }
-  w.end_object();
-  return w.take() + "\n";
+  return ConfigWriter(file, a, sizes).text(dtype);
 }
 
 }  // namespace rlx

@@ -76,6 +76,18 @@ std::int64_t ConvertedTensor::rows() const {
   return n;
 }
 
+std::size_t ConvertedTensor::source_bytes() const {
+  const auto bytes = [](GgufType type, std::int64_t elements) {
+    const GgufTypeInfo& info = gguf_type_info(type);
+    return static_cast<std::size_t>(elements) * static_cast<std::size_t>(info.bytes) /
+           static_cast<std::size_t>(info.elements);
+  };
+  if (plan.matrices == 0) return bytes(from, rows() * row_size());
+  std::size_t sum = 0;
+  for (const MatrixPart& p : plan.parts) sum += bytes(p.from, plan.matrices * p.rows * p.columns);
+  return sum;
+}
+
 ImportanceFile::ImportanceFile(const std::string& path) : path_(path) {
   if (path.empty()) return;
   const auto fail = [&](std::string_view name, const std::string& what) {
@@ -148,83 +160,194 @@ std::vector<std::int64_t> head_row_order(std::int64_t rows, std::int64_t head_di
   return order;
 }
 
+std::vector<std::int64_t> part_row_order(std::int64_t rows, std::int64_t head_dim, bool to_gguf) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(rows));
+  const std::int64_t heads = rows / head_dim / 3;
+  for (std::int64_t h = 0; h < heads; ++h)
+    for (std::int64_t part = 0; part < 3; ++part)
+      for (std::int64_t i = 0; i < head_dim; ++i) {
+        const std::int64_t by_head = (h * 3 + part) * head_dim + i, by_part = (part * heads + h) * head_dim + i;
+        order[static_cast<std::size_t>(to_gguf ? by_part : by_head)] = to_gguf ? by_head : by_part;
+      }
+  return order;
+}
+
+namespace {
+
+// The bytes of a source, which was planned and so is there.
+const std::byte* bytes_of_source(const WeightLoader& source, const std::string& name) {
+  const std::optional<TensorView> found = source.find(name);
+  check(found.has_value(), "a tensor that was planned is there");
+  return static_cast<const std::byte*>(found->data);
+}
+
+// A row as F32.
+void decode_row(GgufType type, std::span<const std::byte> bytes, std::span<float> out) {
+  if (type != GgufType::F64) return decode_gguf(type, bytes, out);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    double v;
+    std::memcpy(&v, bytes.data() + 8 * i, 8);
+    out[i] = static_cast<float>(v);
+  }
+}
+
+// What has to be known to make rows in the new type.
+class RowEncoder {
+ public:
+  RowEncoder(const ConvertedTensor& t, const ImportanceFile& importance, std::int64_t rows, std::int64_t row)
+      : t_(t),
+        row_(static_cast<std::size_t>(row)),
+        bytes_(bytes_of_row(t.to, row)),
+        makes_blocks_(!gguf_type_info(t.to).dtype) {
+    const std::int64_t matrices = t.dims.size() > 2 ? rows / t.dims[t.dims.size() - 2] : 1;  // of experts, for example
+    rows_of_matrix_ = rows / matrices;
+    if (makes_blocks_) weights_ = importance.of(t.name, row, matrices);
+  }
+  std::size_t row_bytes() const { return bytes_; }
+  // Row `r` of the tensor; `from` calls its place in the source, for errors.
+  template <class From>
+  void operator()(std::int64_t r, std::span<const float> x, std::byte* out, From from) const {
+    if (makes_blocks_)
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (!std::isfinite(x[i]))
+          throw Error(ErrorCode::BadFile,
+                      concat_text(from(), ": element ", i, " of row ", r, " is ", static_cast<double>(x[i]),
+                                  ", which blocks of ", gguf_type_info(t_.to).name, " cannot hold"));
+    // Of each matrix, or one set for all.
+    const auto own = weights_.size() > row_ ? static_cast<std::size_t>(r / rows_of_matrix_) : 0;
+    encode(t_.to, x, weights_.empty() ? weights_ : weights_.subspan(own * row_, row_), out);
+  }
+
+ private:
+  const ConvertedTensor& t_;
+  std::size_t row_, bytes_;
+  bool makes_blocks_;
+  std::int64_t rows_of_matrix_ = 1;
+  std::span<const float> weights_{};
+};
+
+// A tensor that is made matrix by matrix, in F32.
+void convert_matrices(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance,
+                      int threads, const std::function<void(std::span<const std::byte>)>& write) {
+  const MatrixPlan& plan = t.plan;
+  const std::int64_t row = t.row_size(), all = t.rows(), rows = all / plan.matrices;
+  if (row == 0 || all == 0) return;
+  const RowEncoder encoder(t, importance, all, row);
+  std::vector<float> taken, made(static_cast<std::size_t>(rows * row));
+  std::vector<std::byte> out(static_cast<std::size_t>(rows) * encoder.row_bytes());
+  for (std::int64_t e = 0; e < plan.matrices; ++e) {
+    std::int64_t first = 0;
+    for (std::size_t k = 0; k < plan.parts.size(); ++k) {
+      const MatrixPart& p = plan.parts[k];
+      const std::size_t in_bytes = bytes_of_row(p.from, p.columns);
+      const std::byte* from =
+          bytes_of_source(source, p.source) + static_cast<std::size_t>(p.first_row + e * p.row_step) * in_bytes;
+      taken.resize(static_cast<std::size_t>(p.rows * p.columns));
+      in_parts(p.rows, threads, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r)
+          decode_row(
+              p.from, {from + static_cast<std::size_t>(r) * in_bytes, in_bytes},
+              std::span(taken).subspan(static_cast<std::size_t>(r * p.columns), static_cast<std::size_t>(p.columns)));
+      });
+      // Row a of what the part gives, and how many of them there are.
+      const std::int64_t picked = p.columns / p.column_step, height = p.turned ? picked : p.rows,
+                         width = p.turned ? p.rows : picked;
+      const auto step = static_cast<std::int64_t>(plan.woven ? plan.parts.size() : 1);
+      const std::int64_t offset = plan.woven ? static_cast<std::int64_t>(k) : 0;
+      in_parts(height, threads, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t a = begin; a < end; ++a)
+          for (std::int64_t b = 0; b < width; ++b) {
+            const std::int64_t r = p.turned ? b : a, c = p.first_column + p.column_step * (p.turned ? a : b);
+            made[static_cast<std::size_t>((first + a) * row + b * step + offset)] =
+                taken[static_cast<std::size_t>(r * p.columns + c)];
+          }
+      });
+      if (!plan.woven) first += height;
+    }
+    in_parts(rows, threads, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r)
+        encoder(e * rows + r,
+                std::span<const float>(made).subspan(static_cast<std::size_t>(r * row), static_cast<std::size_t>(row)),
+                out.data() + static_cast<std::size_t>(r) * encoder.row_bytes(),
+                [&] { return concat_text("tensor \"", t.name, "\", made of \"", plan.parts[0].source, "\""); });
+    });
+    write(out);
+  }
+  for (const MatrixPart& p : plan.parts) source.drop_all_pages(p.source);
+}
+
+}  // namespace
+
 void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance, int threads,
                     const std::function<void(std::span<const std::byte>)>& write) {
-  const std::optional<TensorView> found = source.find(t.source);
-  check(found.has_value(), "a tensor that was planned is there");
-  const auto* from = static_cast<const std::byte*>(found->data);
+  if (t.plan.matrices > 0) return convert_matrices(source, t, importance, threads, write);
   // One dimension of which rows change their order has elements for rows.
-  const bool vector = t.dims.size() < 2;
-  const std::int64_t row = vector && !t.row_order.empty() ? 1 : t.row_size(),
-                     rows = vector && !t.row_order.empty() ? t.row_size() : t.rows();
+  const bool single = t.dims.size() < 2 && !t.row_order.empty();
+  const std::int64_t row = single ? 1 : t.row_size(), rows = single ? t.row_size() : t.rows();
   if (row == 0 || rows == 0) return;
-  const std::size_t in_bytes = bytes_of_row(t.from, row), out_bytes = bytes_of_row(t.to, row);
-  const auto source_row = [&](std::int64_t r) {
-    return t.row_order.empty() ? r : t.row_order[static_cast<std::size_t>(r)];
+  const std::size_t in_bytes = bytes_of_row(t.from, row);
+  const auto parts = static_cast<std::int64_t>(t.sources.size());
+  const std::int64_t rows_of_part = rows / parts;
+  const auto offset_of = [&](std::int64_t r) {  // in its source, in bytes
+    const std::int64_t from = t.row_order.empty() ? t.first_row + r : t.row_order[static_cast<std::size_t>(r)];
+    return static_cast<std::size_t>(from) * in_bytes;
   };
   if (t.from == t.to && !t.changed()) {
-    const std::size_t all = in_bytes * static_cast<std::size_t>(rows), slice = std::size_t{1} << 24;
-    for (std::size_t at = 0; at < all; at += slice) {
-      const std::size_t now = std::min(slice, all - at);
-      write({from + at, now});
-      source.drop_pages(t.source, at, now);
+    const std::size_t all = in_bytes * static_cast<std::size_t>(rows_of_part), slice = std::size_t{1} << 24;
+    for (const std::string& name : t.sources) {
+      const std::byte* from = bytes_of_source(source, name);
+      for (std::size_t at = offset_of(0), end = at + all; at < end; at += slice) {
+        const std::size_t now = std::min(slice, end - at);
+        write({from + at, now});
+        source.drop_pages(name, at, now);
+      }
     }
     return;
   }
-  const bool makes_blocks = !gguf_type_info(t.to).dtype;
-  const std::int64_t matrices = t.dims.size() > 2 ? rows / t.dims[t.dims.size() - 2] : 1;  // of experts, for example
-  const std::span<const float> weights = makes_blocks ? importance.of(t.name, row, matrices) : std::span<const float>();
+  const RowEncoder encoder(t, importance, rows, row);
   const std::int64_t slice = std::max<std::int64_t>(1, static_cast<std::int64_t>(kSliceElements) / row);
-  std::vector<std::byte> made(static_cast<std::size_t>(std::min(slice, rows)) * out_bytes);
-  for (std::int64_t first = 0; first < rows; first += slice) {
-    const std::int64_t now = std::min(slice, rows - first);
-    in_parts(now, threads, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<float> x(static_cast<std::size_t>(row));
-      for (std::int64_t r = begin; r < end; ++r) {
-        const std::byte* in = from + static_cast<std::size_t>(source_row(first + r)) * in_bytes;
-        std::byte* out = made.data() + static_cast<std::size_t>(r) * out_bytes;
-        if (t.from == t.to && t.added == 0) {
-          std::memcpy(out, in, in_bytes);
-          continue;
-        }
-        if (t.from == GgufType::F64) {
-          for (std::size_t i = 0; i < x.size(); ++i) {
-            double v;
-            std::memcpy(&v, in + 8 * i, 8);
-            x[i] = static_cast<float>(v);
+  std::vector<std::byte> made(static_cast<std::size_t>(std::min(slice, rows_of_part)) * encoder.row_bytes());
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const std::string& name = t.sources[static_cast<std::size_t>(part)];
+    const std::byte* from = bytes_of_source(source, name);
+    for (std::int64_t first = 0; first < rows_of_part; first += slice) {
+      const std::int64_t now = std::min(slice, rows_of_part - first);
+      in_parts(now, threads, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<float> x(static_cast<std::size_t>(row));
+        for (std::int64_t r = begin; r < end; ++r) {
+          const std::byte* in = from + offset_of(first + r);
+          std::byte* out = made.data() + static_cast<std::size_t>(r) * encoder.row_bytes();
+          if (t.from == t.to && t.added == 0) {
+            std::memcpy(out, in, in_bytes);
+            continue;
           }
-        } else {
-          decode_gguf(t.from, {in, in_bytes}, x);
+          decode_row(t.from, {in, in_bytes}, x);
+          if (t.added != 0)
+            for (float& v : x) v += t.added;
+          encoder(part * rows_of_part + first + r, x, out, [&] { return concat_text("tensor \"", name, "\""); });
         }
-        if (t.added != 0)
-          for (float& v : x) v += t.added;
-        if (makes_blocks)
-          for (std::size_t i = 0; i < x.size(); ++i)
-            if (!std::isfinite(x[i]))
-              throw Error(ErrorCode::BadFile,
-                          concat_text("tensor \"", t.source, "\": element ", i, " of row ", source_row(first + r),
-                                      " is ", static_cast<double>(x[i]), ", which blocks of ",
-                                      gguf_type_info(t.to).name, " cannot hold"));
-        // Of each matrix, or one set for all.
-        const auto own = weights.size() > x.size() ? static_cast<std::size_t>((first + r) / (rows / matrices)) : 0;
-        encode(t.to, x, weights.empty() ? weights : weights.subspan(own * x.size(), x.size()), out);
-      }
-    });
-    write({made.data(), static_cast<std::size_t>(now) * out_bytes});
-    if (t.row_order.empty())
-      source.drop_pages(t.source, static_cast<std::size_t>(first) * in_bytes, static_cast<std::size_t>(now) * in_bytes);
+      });
+      write({made.data(), static_cast<std::size_t>(now) * encoder.row_bytes()});
+      if (t.row_order.empty()) source.drop_pages(name, offset_of(first), static_cast<std::size_t>(now) * in_bytes);
+    }
+    source.drop_all_pages(name);
   }
-  source.drop_all_pages(t.source);
 }
 
 std::string conversion_key(const WeightLoader& source, std::span<const ConvertedTensor> tensors,
                            const ConvertOptions& options, std::string_view extra) {
-  std::string text = concat_text("conversion 1\n", extra, "\n", options.pre_tokenizer, "\n");
+  std::string text =
+      concat_text("conversion 2\n", extra, "\n", options.pre_tokenizer, "\n", options.split_max_bytes, "\n");
   for (const ConvertedTensor& t : tensors) {
-    text += concat_text(t.source, " ", t.name, " ", gguf_type_info(t.from).name, " ", gguf_type_info(t.to).name, " ",
-                        dims_text(t.dims));
-    if (const auto id = source.identity(t.source))
-      text += concat_text(" ", id->device, " ", id->inode, " ", id->size, " ", id->mtime_ns, " ", id->header);
+    text +=
+        concat_text(t.name, " ", gguf_type_info(t.from).name, " ", gguf_type_info(t.to).name, " ", dims_text(t.dims));
+    std::vector<std::string> sources = t.sources;
+    for (const MatrixPart& p : t.plan.parts) sources.push_back(p.source);
+    for (const std::string& name : sources) {
+      text += " " + name;
+      if (const auto id = source.identity(name))
+        text += concat_text(" ", id->device, " ", id->inode, " ", id->size, " ", id->mtime_ns, " ", id->header);
+    }
     text += '\n';
   }
   if (!options.importance.empty()) {

@@ -18,16 +18,37 @@
 
 namespace rlx {
 
+/// What a tensor made of matrices takes from one source: of matrix e the rows [first_row + e * row_step, + rows).
+struct MatrixPart {
+  std::string source;
+  GgufType from = GgufType::F32;
+  std::int64_t rows = 0, columns = 0;              // of the source's matrix
+  std::int64_t first_row = 0, row_step = 0;        // in the source
+  std::int64_t first_column = 0, column_step = 1;  // which of its columns are taken
+  bool turned = false;                             // and then it is transposed
+};
+/// A tensor of which more changes than the places of rows. Matrix e is made of the parts, whose columns come in turn
+/// (`woven`), or whose rows follow each other.
+struct MatrixPlan {
+  std::int64_t matrices = 0;  // 0: it is not made so
+  std::vector<MatrixPart> parts{};
+  bool woven = false;
+};
 /// A tensor on its way: where it comes from, what it becomes.
 struct ConvertedTensor {
-  std::string source, name;  // its names there and in the target
+  std::vector<std::string> sources;  // its names there: of one, or of equal parts one after the other
+  std::string name;                  // in the target
   GgufType from = GgufType::F32, to = GgufType::F32;
   std::vector<std::int64_t> dims;       // of its elements
   std::vector<std::int64_t> row_order;  // the source's row for each row; empty: the same
+  std::int64_t first_row = 0;           // of the source, where it begins
   float added = 0;                      // to each element
-  bool changed() const { return !row_order.empty() || added != 0; }
+  MatrixPlan plan{};
+  bool changed() const { return !row_order.empty() || added != 0 || plan.matrices > 0; }
   std::int64_t rows() const;
   std::int64_t row_size() const { return dims.empty() ? 1 : dims.back(); }
+  /// Bytes that are read for it.
+  std::size_t source_bytes() const;
 };
 
 /// Columns' weights by names of matrices.
@@ -57,6 +78,8 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
 /// Rows of q or k between Hugging Face's order (halves of a head, one after the other) and GGUF's llama (pairs), for
 /// heads of `head_dim` rows.
 std::vector<std::int64_t> head_row_order(std::int64_t rows, std::int64_t head_dim, bool to_gguf);
+/// Rows of a fused projection between q, k and v of each head in turn and all of q, all of k, all of v (GGUF).
+std::vector<std::int64_t> part_row_order(std::int64_t rows, std::int64_t head_dim, bool to_gguf);
 
 /// Text that two conversions share only when every byte of their results is the same: sources, types, options.
 std::string conversion_key(const WeightLoader& source, std::span<const ConvertedTensor> tensors,

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "rlx/error.h"
+#include "rlx/formats/convert_plan.h"
 #include "rlx/formats/convert_settings.h"
 #include "rlx/formats/convert_source.h"
 #include "rlx/formats/gguf_vocabulary.h"
@@ -70,7 +72,10 @@ class TypeChoice {
     const GgufTypeInfo& from = gguf_type_info(t.from);
     const bool number = !from.dtype || is_float(*from.dtype);
     if (!number) return t.from;
-    if (t.dims.size() < 2) return GgufType::F32;  // norms and biases
+    // Norms, biases, also those of experts, and what llama.cpp's kernels read as F32.
+    if (t.dims.size() < 2 || t.name.ends_with(".bias") || t.name.ends_with(".ffn_gate_inp.weight") ||
+        t.name == "position_embd.weight")
+      return GgufType::F32;
     std::optional<GgufType> type = options_.type;
     if (t.name == head_)
       type = options_.head_type ? options_.head_type : type ? std::optional(head_type(*type, t.row_size())) : type;
@@ -105,28 +110,11 @@ class TypeChoice {
   std::string head_;
 };
 
-std::int64_t heads_rows(const ConvertedTensor& t) { return t.dims.size() == 1 ? t.dims[0] : t.rows(); }
-
-void apply_change(ConvertedTensor& t, TensorChange change, const ModelSizes& sizes, bool to_gguf) {
-  if (change == TensorChange::None) return;
-  if (change == TensorChange::AddOne) {
-    t.added = to_gguf ? 1.0F : -1.0F;
-    return;
-  }
-  const std::int64_t heads = change == TensorChange::QueryPairs ? sizes.heads : sizes.kv_heads, rows = heads_rows(t);
-  if (rows != heads * sizes.head_dim)
-    throw Error(ErrorCode::BadFile, concat_text("tensor \"", t.source, "\" has ", rows, " rows, expected ", heads,
-                                                " heads of ", sizes.head_dim));
-  t.row_order = head_row_order(rows, sizes.head_dim, to_gguf);
-}
-
-std::size_t source_bytes(const ConvertedTensor& t) { return gguf_size_bytes(t.from, t.dims); }
-
 // Tells how far it is.
 class Steps {
  public:
   Steps(std::span<const ConvertedTensor> tensors, const ConvertOptions& options) : options_(options) {
-    for (const ConvertedTensor& t : tensors) total_ += source_bytes(t);
+    for (const ConvertedTensor& t : tensors) total_ += t.source_bytes();
   }
   void add(std::size_t bytes) {
     done_ += bytes;
@@ -138,37 +126,114 @@ class Steps {
   std::size_t done_ = 0, total_ = 0;
 };
 
+// What is the same for all files that are written.
+struct Work {
+  const WeightLoader& source;
+  const ConvertOptions& options;
+  ImportanceFile importance;
+  int threads;
+  Steps steps;
+  Work(const WeightLoader& from, std::span<const ConvertedTensor> tensors, const ConvertOptions& o)
+      : source(from),
+        options(o),
+        importance(o.importance),
+        threads(o.threads > 0 ? o.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))),
+        steps(tensors, o) {}
+};
+
 // Converts the tensors from `first` on.
-void convert_all(const WeightLoader& source, std::span<const ConvertedTensor> tensors, std::size_t first,
-                 const ConvertOptions& options, const std::function<void(std::span<const std::byte>)>& write) {
-  const ImportanceFile importance(options.importance);
-  const int threads =
-      options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  Steps steps(tensors, options);
-  for (std::size_t i = 0; i < first; ++i) steps.add(source_bytes(tensors[i]));
+void convert_all(Work& work, std::span<const ConvertedTensor> tensors, std::size_t first,
+                 const std::function<void(std::span<const std::byte>)>& write) {
+  for (std::size_t i = 0; i < first; ++i) work.steps.add(tensors[i].source_bytes());
   for (std::size_t i = first; i < tensors.size(); ++i) {
     const ConvertedTensor& t = tensors[i];
-    const std::size_t made = gguf_size_bytes(t.to, t.dims), read = source_bytes(t);
+    const std::size_t made = gguf_size_bytes(t.to, t.dims), read = t.source_bytes();
     std::size_t written = 0, told = 0;
-    convert_tensor(source, t, importance, threads, [&](std::span<const std::byte> bytes) {
+    convert_tensor(work.source, t, work.importance, work.threads, [&](std::span<const std::byte> bytes) {
       write(bytes);
       written += bytes.size();
       const auto so_far = static_cast<std::size_t>(static_cast<double>(read) * static_cast<double>(written) /
                                                    static_cast<double>(made));
-      steps.add(so_far - told);
+      work.steps.add(so_far - told);
       told = so_far;
     });
-    steps.add(read - told);
+    work.steps.add(read - told);
   }
 }
 
-void write_tensors(GgufWriter& out, const WeightLoader& source, std::span<const ConvertedTensor> tensors,
-                   const ConvertOptions& options) {
-  for (const ConvertedTensor& t : tensors) out.add_tensor(t.name, t.to, t.dims);
-  const std::size_t done = out.begin();
-  if (done > 0 && options.note) options.note(concat_text("going on after ", done, " of ", tensors.size(), " tensors"));
-  convert_all(source, tensors, done, options, [&](std::span<const std::byte> bytes) { out.write(bytes); });
-  out.commit();
+// The tensors of each file: as many as there is room for, and at least one.
+std::vector<std::span<const ConvertedTensor>> file_parts(std::span<const ConvertedTensor> tensors,
+                                                         const ConvertOptions& options) {
+  std::vector<std::span<const ConvertedTensor>> out;
+  std::size_t first = 0, bytes = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::size_t size = gguf_size_bytes(tensors[i].to, tensors[i].dims);
+    if (options.split_max_bytes > 0 && i > first &&
+        size > options.split_max_bytes - std::min(bytes, options.split_max_bytes)) {
+      out.push_back(tensors.subspan(first, i - first));
+      first = i, bytes = 0;
+    }
+    bytes += size;
+  }
+  out.push_back(tensors.subspan(first));
+  constexpr std::size_t kMostParts = 65535;  // of the format
+  if (out.size() > kMostParts)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("files of ", options.split_max_bytes, " bytes would be ", out.size(), ", the most are ",
+                            kMostParts),
+                "give each more room");
+  return out;
+}
+
+// "00002-of-00005"
+std::string part_number(std::size_t number, std::size_t count) {
+  const auto padded = [](std::size_t v) {
+    const std::string text = std::to_string(v);
+    return std::string(5 - std::min<std::size_t>(5, text.size()), '0') + text;
+  };
+  return concat_text(padded(number), "-of-", padded(count));
+}
+
+// Calls f(part, commit) for each part, which writes it; then, where there are several, once more from the last to the
+// first, for parts stay beside their places until all of them are whole.
+template <class F>
+void write_parts(std::size_t parts, F f) {
+  if (parts == 1) return f(std::size_t{0}, true);
+  for (std::size_t i = 0; i < parts; ++i) f(i, false);
+  for (std::size_t i = parts; i-- > 0;) f(i, true);
+}
+
+// `head` sets the metadata of the first file; `again`: it has done so already.
+void write_gguf(const std::string& target, const std::string& key,
+                const std::function<void(GgufWriter& out, bool again)>& head, const WeightLoader& source,
+                std::span<const ConvertedTensor> tensors, const ConvertOptions& options) {
+  Work work(source, tensors, options);
+  const auto parts = file_parts(tensors, options);
+  const std::string stem = target.ends_with(".gguf") ? target.substr(0, target.size() - 5) : target;
+  bool again = false;
+  std::size_t told = 0;
+  write_parts(parts.size(), [&](std::size_t i, bool commit) {
+    GgufWriter out(parts.size() == 1 ? target : concat_text(stem, "-", part_number(i + 1, parts.size()), ".gguf"),
+                   {.resume_key = key});
+    if (i == 0) head(out, std::exchange(again, true));
+    if (parts.size() > 1) {
+      out.set_int("split.no", GgufKind::U16, static_cast<std::int64_t>(i));
+      out.set_int("split.count", GgufKind::U16, static_cast<std::int64_t>(parts.size()));
+      out.set_int("split.tensors.count", GgufKind::I32, static_cast<std::int64_t>(tensors.size()));
+    }
+    for (const ConvertedTensor& t : parts[i]) out.add_tensor(t.name, t.to, t.dims);
+    const std::size_t done = out.begin();
+    if (done < parts[i].size() || parts.size() == 1 || !commit) {
+      if (done > 0 && options.note)
+        options.note(concat_text("going on after ", told + done, " of ", tensors.size(), " tensors"));
+      convert_all(work, parts[i], done, [&](std::span<const std::byte> bytes) { out.write(bytes); });
+      told += parts[i].size();
+    }
+    if (commit) out.commit();
+  });
+  if (parts.size() > 1 && options.note)
+    options.note(concat_text("written as ", parts.size(), " files, ", stem, "-", part_number(1, parts.size()),
+                             ".gguf and so on: any of them opens all"));
 }
 
 // -- folders --
@@ -202,30 +267,6 @@ class WithMadeTensors final : public WeightLoader {
   std::map<std::string, Made, std::less<>> made_;
 };
 
-// The names of all tensors that the model has to have or may have, in the order of the file to be written.
-struct ExpectedTensor {
-  std::string hf, gguf;
-  const TensorRule* rule;
-};
-std::vector<ExpectedTensor> expected_tensors(const GgufArchitecture& a, std::int64_t layers) {
-  std::vector<ExpectedTensor> out;
-  const auto filled = [](std::string_view pattern, std::int64_t layer) {
-    std::string name(pattern);
-    if (const std::size_t at = name.find("{}"); at != std::string::npos) name.replace(at, 2, std::to_string(layer));
-    return name;
-  };
-  const auto add = [&](bool in_layers, std::int64_t layer) {
-    for (const TensorRule& rule : a.tensors)
-      if ((rule.hf.find("{}") != std::string_view::npos) == in_layers)
-        out.push_back({filled(rule.hf, layer), filled(rule.gguf, layer), &rule});
-  };
-  add(false, 0);
-  for (std::int64_t i = 0; i < layers; ++i) add(true, i);
-  return out;
-}
-
-bool may_lack(const ExpectedTensor& t) { return t.hf == "lm_head.weight" || t.hf.ends_with(".bias"); }
-
 void folder_to_gguf(const std::string& folder, const std::string& target, const ConvertOptions& options) {
   const JsonDocument document = JsonDocument::read(join_path(folder, "config.json"));
   const JsonValue config = document.root_object();
@@ -238,50 +279,76 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
                 concat_text(document.source(), ": models of type \"", model_type, "\" are not converted"),
                 concat_text("known are ", quoted_names(known, known.size())));
   }
-  const ModelSizes sizes = read_sizes_of_config(config);
+  if (const auto q = config.find("quantization_config"); q && q->is_object())
+    throw Error(ErrorCode::Unsupported,
+                concat_text(document.source(), ": weights quantised as \"", q->get_string("quant_method", "unknown"),
+                            "\" are not converted"),
+                "take the model in BF16, F16 or F32; --type quantises it");
+  const ModelSizes sizes = read_sizes_of_config(*a, config);
+  GgufWriter settings(target);  // of no file: what cannot be said is known before weights are looked at
+  write_settings(settings, *a, config, sizes);
   const auto files = SafetensorsFolder::open(folder);
   WithMadeTensors source(files);
-  const bool tied = config.get_bool("tie_word_embeddings", !files->find("lm_head.weight"));
   const auto fail = [&](const std::string& what, std::string hint = {}) {
     throw Error(ErrorCode::BadFile, concat_text(files->source(), ": ", what), std::move(hint));
   };
+  const std::vector<ExpectedTensor> expected = expected_tensors(*a, sizes);
+  // A checkpoint of the model without its head may have names that begin later.
+  const bool cut = !a->prefix.empty() && !files->find(expected.front().hf);
+  const auto stored_name = [&](std::string hf) {
+    if (cut && hf.starts_with(a->prefix)) hf.erase(0, a->prefix.size());
+    return hf;
+  };
+  const auto head =
+      std::find_if(expected.begin(), expected.end(), [](const ExpectedTensor& t) { return t.is_output(); });
+  const bool has_head = head != expected.end() && files->find(head->hf).has_value();
+  const bool tied = config.get_bool("tie_word_embeddings", a->tied || !has_head);
 
   std::vector<ConvertedTensor> tensors;
   std::set<std::string, std::less<>> used;
-  const auto add = [&](std::string hf, std::string gguf, TensorChange change) {
-    const TensorView view = *source.find(hf);
-    ConvertedTensor t;
-    t.source = std::move(hf), t.name = std::move(gguf);
-    t.from = gguf_type_of_view(view, t.source);
-    t.dims.assign(view.dims.begin(), view.dims.end());
-    apply_change(t, change, sizes, true);
-    tensors.push_back(std::move(t));
+  const TensorPlans plans(source, sizes, true);
+  const auto is_there = [&](const std::string& name) {
+    used.insert(name);
+    return files->find(name).has_value();
   };
-  for (const ExpectedTensor& t : expected_tensors(*a, sizes.layers)) {
-    used.insert(t.hf);
-    if (t.hf == "lm_head.weight" && tied) {
-      if (files->find(t.hf) && options.note)
-        options.note("lm_head.weight is left out: the settings tie it to the embedding");
+  for (const ExpectedTensor& t : expected) {
+    const std::string hf = stored_name(t.hf);
+    if (t.is_output() && tied) {
+      if (is_there(hf) && options.note)
+        options.note(concat_text(hf, " is left out: the settings tie it to the embedding"));
       continue;
     }
-    if (!files->find(t.hf)) {
-      if (may_lack(t) && !(t.hf == "lm_head.weight" && !tied)) continue;
-      fail(concat_text("the tensor \"", t.hf, "\" is missing"), did_you_mean(t.hf, files->names()));
+    std::vector<std::string> sources;
+    if (t.rule->change == TensorChange::Experts)
+      for (std::int64_t e = 0; e < sizes.experts; ++e) sources.push_back(numbered_name(hf, "{e}", e));
+    else
+      sources = {hf};
+    bool whole = true;
+    for (const std::string& name : sources) {
+      if (is_there(name)) continue;
+      whole = false;
+      if (t.rule->need == TensorNeed::Optional && !t.is_output()) continue;
+      fail(concat_text("the tensor \"", name, "\" is missing"), did_you_mean(name, files->names()));
     }
-    add(t.hf, t.gguf, t.rule->change);
+    if (whole) tensors.push_back(plans.plan(sources, t.gguf, t.rule->change));
   }
-  for (const std::string& name : files->names())
-    if (used.find(name) == used.end() && !name.ends_with(".rotary_emb.inv_freq"))
+  for (const std::string& name : files->names()) {
+    const bool ignored = name.ends_with(".rotary_emb.inv_freq") ||
+                         std::any_of(std::begin(a->ignored), std::end(a->ignored),
+                                     [&](std::string_view end) { return !end.empty() && name.ends_with(end); });
+    if (used.find(name) == used.end() && !ignored)
       throw Error(ErrorCode::Unsupported,
                   concat_text(files->source(), ": the tensor \"", name, "\" has no place in a model of type \"",
                               model_type, "\" with ", sizes.layers, " layers"));
+  }
   const ConvertedTensor& table = tensors.front();
   if (table.dims != std::vector<std::int64_t>{sizes.vocab, sizes.hidden})
-    fail(concat_text("the tensor \"", table.source, "\" is ", dims_text(table.dims), ", expected [", sizes.vocab, ", ",
-                     sizes.hidden, "]"));
-  if (const auto factors = rope_factors(config, sizes)) {
-    source.add("rope_freqs.weight", Tensor::of<float>({static_cast<std::int64_t>(factors->size())}, *factors));
-    add("rope_freqs.weight", "rope_freqs.weight", TensorChange::None);
+    fail(concat_text("the tensor \"", table.sources[0], "\" is ", dims_text(table.dims), ", expected [", sizes.vocab,
+                     ", ", sizes.hidden, "]"));
+  const GgufType table_type = table.from;
+  for (const auto& [name, factors] : rope_factors(*a, config, sizes)) {
+    source.add(name, Tensor::of<float>({static_cast<std::int64_t>(factors.size())}, factors));
+    tensors.push_back(plans.plan({name}, name, TensorChange::None));
   }
   const TypeChoice choose(options, tied ? "token_embd.weight" : "output.weight");
   for (ConvertedTensor& t : tensors) t.to = choose(t);
@@ -297,19 +364,21 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
     }
     return text;
   }();
-  GgufWriter out(target, {.resume_key = conversion_key(source, tensors, options, pre_files)});
-  out.set_string("general.architecture", a->gguf);
-  out.set_string("general.type", "model");
-  const std::string name = std::filesystem::path(folder).lexically_normal().filename().string();
-  if (!name.empty() && name != ".") out.set_string("general.name", name);
-  const GgufType main = options.type ? *options.type : table.to;
-  if (const std::int64_t number = file_type_of(main); number >= 0)
-    out.set_int("general.file_type", GgufKind::U32, number);
-  out.set_int("general.quantization_version", GgufKind::U32, 2);
-  write_settings(out, *a, config, sizes);
-  if (!write_vocabulary(out, folder, sizes.vocab, options.pre_tokenizer, options.note) && options.note)
-    options.note(concat_text(folder, " has no tokenizer.json: the file will hold no vocabulary"));
-  write_tensors(out, source, tensors, options);
+  const auto head_of = [&](GgufWriter& out, bool again) {
+    out.set_string("general.architecture", a->gguf);
+    out.set_string("general.type", "model");
+    const std::string name = std::filesystem::path(folder).lexically_normal().filename().string();
+    if (!name.empty() && name != ".") out.set_string("general.name", name);
+    const GgufType main = options.type ? *options.type : table_type;
+    if (const std::int64_t number = file_type_of(main); number >= 0)
+      out.set_int("general.file_type", GgufKind::U32, number);
+    out.set_int("general.quantization_version", GgufKind::U32, 2);
+    write_settings(out, *a, config, sizes);
+    const auto note = again ? std::function<void(const std::string&)>() : options.note;
+    if (!write_vocabulary(out, folder, sizes.vocab, options.pre_tokenizer, note) && note)
+      note(concat_text(folder, " has no tokenizer.json: the file will hold no vocabulary"));
+  };
+  write_gguf(target, conversion_key(source, tensors, options, pre_files), head_of, source, tensors, options);
 }
 
 // -- GGUF files --
@@ -319,30 +388,96 @@ void gguf_to_gguf(const std::string& path, const std::string& target, const Conv
   std::vector<ConvertedTensor> tensors;
   for (const GgufTensor& t : file->tensors()) {
     ConvertedTensor c;
-    c.source = c.name = t.name, c.from = t.type;
+    c.sources = {std::string(t.name)}, c.name = t.name, c.from = t.type;
     c.dims.assign(t.dims.begin(), t.dims.end());
     tensors.push_back(std::move(c));
   }
   const TypeChoice choose(options, file->find_tensor("output.weight") ? "output.weight" : "token_embd.weight");
   for (ConvertedTensor& t : tensors) t.to = choose(t);
   const FileStatus s = MappedFile::open(path).status();
-  GgufWriter out(target, {.resume_key = conversion_key(*file, tensors, options,
-                                                       concat_text(s.inode, " ", s.size, " ", s.mtime_ns))});
-  for (const GgufValue& v : file->metadata()) {
-    const std::string_view key = v.key();
-    if (key == "general.alignment" || key.substr(0, 6) == "split." || (options.type && key == "general.file_type") ||
-        key == "general.quantization_version")
-      continue;
-    out.copy(v);
-  }
-  if (options.type && file_type_of(*options.type) >= 0)
-    out.set_int("general.file_type", GgufKind::U32, file_type_of(*options.type));
-  out.set_int("general.quantization_version", GgufKind::U32, 2);
-  write_tensors(out, *file, tensors, options);
+  const auto head_of = [&](GgufWriter& out, bool) {
+    for (const GgufValue& v : file->metadata()) {
+      const std::string_view key = v.key();
+      if (key == "general.alignment" || key.substr(0, 6) == "split." || (options.type && key == "general.file_type") ||
+          key == "general.quantization_version")
+        continue;
+      out.copy(v);
+    }
+    if (options.type && file_type_of(*options.type) >= 0)
+      out.set_int("general.file_type", GgufKind::U32, file_type_of(*options.type));
+    out.set_int("general.quantization_version", GgufKind::U32, 2);
+  };
+  write_gguf(target, conversion_key(*file, tensors, options, concat_text(s.inode, " ", s.size, " ", s.mtime_ns)),
+             head_of, *file, tensors, options);
 }
+
+// -- safetensors --
 
 std::string_view safetensors_name(GgufType type) {
   return type == GgufType::F32 ? "F32" : type == GgufType::F16 ? "F16" : "BF16";
+}
+
+// The head of a file, and where its tensors will lie.
+std::string safetensors_head(std::span<const ConvertedTensor> tensors, std::vector<OutputFile::Extent>& extents) {
+  JsonWriter header;
+  header.begin_object().key("__metadata__").begin_object().member("format", "pt").end_object();
+  std::size_t at = 0;
+  for (const ConvertedTensor& t : tensors) {
+    const std::size_t size = gguf_size_bytes(t.to, t.dims);
+    header.key(t.name).begin_object().member("dtype", safetensors_name(t.to)).key("shape").begin_array();
+    for (const std::int64_t d : t.dims) header.value(d);
+    header.end_array().key("data_offsets").begin_array();
+    header.value(std::uint64_t{at}).value(std::uint64_t{at + size}).end_array().end_object();
+    extents.push_back({at, size});
+    at += size;
+  }
+  header.end_object();
+  std::string head = header.take();
+  head.append((8 - head.size() % 8) % 8, ' ');
+  const std::uint64_t length = head.size();
+  return head.insert(0, std::string(reinterpret_cast<const char*>(&length), sizeof length));
+}
+
+// model.safetensors, or shards and the index of them.
+void write_safetensors_files(const std::string& folder, const std::string& key, const WeightLoader& source,
+                             std::span<const ConvertedTensor> tensors, const ConvertOptions& options) {
+  Work work(source, tensors, options);
+  const auto parts = file_parts(tensors, options);
+  const std::string whole = join_path(folder, "model.safetensors");
+  if (parts.size() > 1 && has_file(whole))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("\"", folder, "\" holds a model.safetensors, which would be read instead of the ",
+                            parts.size(), " files to be written"),
+                "remove it, or name another folder");
+  JsonWriter index(2);
+  index.begin_object().key("weight_map").begin_object();
+  std::size_t told = 0;
+  write_parts(parts.size(), [&](std::size_t i, bool commit) {
+    // Wider elements first, so that all data are aligned.
+    std::vector<ConvertedTensor> part(parts[i].begin(), parts[i].end());
+    std::stable_sort(part.begin(), part.end(), [](const ConvertedTensor& x, const ConvertedTensor& y) {
+      return gguf_type_info(x.to).bytes > gguf_type_info(y.to).bytes;
+    });
+    const std::string name = concat_text("model-", part_number(i + 1, parts.size()), ".safetensors");
+    std::vector<OutputFile::Extent> extents;
+    const std::string head = safetensors_head(part, extents);
+    OutputFile out(parts.size() == 1 ? whole : join_path(folder, name), key);
+    const std::size_t done = out.keep_whole(head, extents);
+    if (done < part.size() || !commit) {
+      if (done == 0) out.write(head);
+      if (done > 0 && options.note)
+        options.note(concat_text("going on after ", told + done, " of ", tensors.size(), " tensors"));
+      convert_all(work, part, done, [&](std::span<const std::byte> bytes) {
+        out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      });
+      told += part.size();
+    }
+    if (!commit) return;
+    for (const ConvertedTensor& t : part) index.member(t.name, name);
+    out.commit();
+  });
+  index.end_object().end_object();
+  if (parts.size() > 1) write_file(join_path(folder, "model.safetensors.index.json"), index.take() + "\n");
 }
 
 }  // namespace
@@ -370,24 +505,36 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
   const ModelSizes sizes = read_sizes_of_gguf(*file, *a);
   std::vector<ConvertedTensor> tensors;
   std::set<std::string, std::less<>> used;
-  for (const ExpectedTensor& e : expected_tensors(*a, sizes.layers)) {
-    used.insert(e.gguf);
-    const GgufTensor* t = file->find_tensor(e.gguf);
-    if (!t) {
-      if (may_lack(e)) continue;
-      throw Error(ErrorCode::BadFile, concat_text(source, ": the tensor \"", e.gguf, "\" is missing"),
-                  did_you_mean(e.gguf, file->names()));
+  const TensorPlans plans(*file, sizes, false);
+  const auto add = [&](ConvertedTensor t) {
+    const bool kept = t.from == GgufType::F32 || t.from == GgufType::F16 || t.from == GgufType::BF16;
+    t.to = options.type ? *options.type : kept ? t.from : GgufType::F16;
+    tensors.push_back(std::move(t));
+  };
+  const std::vector<ExpectedTensor> expected = expected_tensors(*a, sizes);
+  for (auto e = expected.begin(); e != expected.end(); ++e) {
+    // What becomes one tensor stands side by side.
+    const auto end = std::find_if(e, expected.end(), [&](const ExpectedTensor& other) { return other.hf != e->hf; });
+    std::vector<std::string> sources;
+    for (auto part = e; part != end; ++part) {
+      used.insert(part->gguf);
+      if (file->find_tensor(part->gguf)) {
+        sources.push_back(part->gguf);
+      } else if (part->rule->need != TensorNeed::Optional) {
+        throw Error(ErrorCode::BadFile, concat_text(source, ": the tensor \"", part->gguf, "\" is missing"),
+                    did_you_mean(part->gguf, file->names()));
+      }
     }
-    ConvertedTensor c;
-    c.source = e.gguf, c.name = e.hf, c.from = t->type;
-    c.dims.assign(t->dims.begin(), t->dims.end());
-    const bool kept = t->type == GgufType::F32 || t->type == GgufType::F16 || t->type == GgufType::BF16;
-    c.to = options.type ? *options.type : kept ? t->type : GgufType::F16;
-    apply_change(c, e.rule->change, sizes, false);
-    tensors.push_back(std::move(c));
+    if (sources.empty()) continue;
+    if (e->rule->change == TensorChange::Experts)
+      for (std::int64_t i = 0; i < sizes.experts; ++i)
+        add(plans.plan_expert(e->gguf, numbered_name(e->hf, "{e}", i), i));
+    else
+      add(plans.plan(sources, e->hf, e->rule->change));
+    e = end - 1;
   }
   for (const GgufTensor& t : file->tensors())
-    if (used.find(t.name) == used.end() && t.name != "rope_freqs.weight")
+    if (used.find(t.name) == used.end() && t.name != "rope_freqs.weight" && !t.name.starts_with("rope_factors_"))
       throw Error(ErrorCode::Unsupported,
                   concat_text(source, ": the tensor \"", t.name, "\" has no place in a model of type \"", a->model_type,
                               "\" with ", sizes.layers, " layers"));
@@ -397,46 +544,12 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
                                             : main == GgufType::F16 ? "float16"
                                                                     : "bfloat16");
 
-  JsonWriter header;
-  header.begin_object().key("__metadata__").begin_object().member("format", "pt").end_object();
-  std::vector<OutputFile::Extent> extents;
-  std::size_t at = 0;
-  // Wider elements first, so that all data are aligned.
-  std::stable_sort(tensors.begin(), tensors.end(), [](const ConvertedTensor& x, const ConvertedTensor& y) {
-    return gguf_type_info(x.to).bytes > gguf_type_info(y.to).bytes;
-  });
-  for (const ConvertedTensor& t : tensors) {
-    const std::size_t size = gguf_size_bytes(t.to, t.dims);
-    header.key(t.name).begin_object().member("dtype", safetensors_name(t.to)).key("shape").begin_array();
-    for (const std::int64_t d : t.dims) header.value(d);
-    header.end_array()
-        .key("data_offsets")
-        .begin_array()
-        .value(std::uint64_t{at})
-        .value(std::uint64_t{at + size})
-        .end_array()
-        .end_object();
-    extents.push_back({at, size});
-    at += size;
-  }
-  header.end_object();
-  std::string head = header.take();
-  head.append((8 - head.size() % 8) % 8, ' ');
-  const std::uint64_t length = head.size();
-  head.insert(0, std::string(reinterpret_cast<const char*>(&length), sizeof length));
-
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) fail_file(folder, "make the folder", failed.value());
-  OutputFile out(join_path(folder, "model.safetensors"), conversion_key(*file, tensors, options, file->architecture()));
-  const std::size_t done = out.keep_whole(head, extents);
-  if (done == 0) out.write(head);
-  if (done > 0 && options.note) options.note(concat_text("going on after ", done, " of ", tensors.size(), " tensors"));
-  convert_all(*file, tensors, done, options, [&](std::span<const std::byte> bytes) {
-    out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  });
+  const std::string key = conversion_key(*file, tensors, options, file->architecture());
+  write_safetensors_files(folder, key, *file, tensors, options);
   write_file(join_path(folder, "config.json"), config);
-  out.commit();
   if (options.note) options.note("tokenizer.json is not written: copy it from the original model's folder");
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("convert_to_folder");

@@ -17,7 +17,10 @@ struct ConvertOptions {
   /// NAME, or llama.cpp's NAME.in_sum2 with NAME.counts. Empty: all count the same.
   std::string importance;
   std::string pre_tokenizer;  // its name in llama.cpp; empty: what tokenizer.json says
-  int threads = 0;            // of the quantisers; 0: as many as the machine has
+  /// Bytes of tensors that a file may hold, more where one tensor alone has more; 0: all go into one file. Files are
+  /// called NAME-00001-of-00003.gguf, or model-00001-of-00003.safetensors beside an index.
+  std::size_t split_max_bytes = 0;
+  int threads = 0;  // of the quantisers; 0: as many as the machine has
   /// Called with bytes of source tensors that are done, of all.
   std::function<void(std::size_t done, std::size_t total)> progress;
   /// Called with what the user should know: matrices that got another type, files that were not there.

@@ -153,12 +153,20 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   q = g_.reshape(q, {tokens_, heads, c_.head_dim});
   const Expr q_turned = rotate(g_.reshape(g_.narrow(q, 2, m.nope_dim, m.rope_dim), {tokens_, heads * m.rope_dim}),
                                heads, m.rope_dim, layer);
-  // The matrices of each head, [heads, nope_dim and v_dim, kv_rank].
-  const Expr both = g_.reshape(flow_.weight(at(n.kv_b) + ".weight", {heads * (m.nope_dim + m.v_dim), m.kv_rank}),
-                               {heads, m.nope_dim + m.v_dim, m.kv_rank});
+  // The matrices of each head: [heads, nope_dim, kv_rank] or turned, and [heads, v_dim, kv_rank].
+  Expr to_keys, to_values;
+  if (n.kv_b.empty()) {
+    to_keys = flow_.weight(at(n.k_b) + ".weight", {heads, m.kv_rank, m.nope_dim});
+    to_values = flow_.weight(at(n.v_b) + ".weight", {heads, m.v_dim, m.kv_rank});
+  } else {
+    const Expr both = g_.reshape(flow_.weight(at(n.kv_b) + ".weight", {heads * (m.nope_dim + m.v_dim), m.kv_rank}),
+                                 {heads, m.nope_dim + m.v_dim, m.kv_rank});
+    to_keys = g_.narrow(both, 1, 0, m.nope_dim), to_values = g_.narrow(both, 1, m.nope_dim, m.v_dim);
+  }
   ops::DotGeneral by_head;  // [T, heads, K] and [heads, .., ..] -> [heads, T, N]
-  by_head.lhs_contract = {2}, by_head.lhs_batch = {1}, by_head.rhs_batch = {0}, by_head.rhs_contract = {1};
-  Expr q_latent = g_.dot_general(g_.narrow(q, 2, 0, m.nope_dim), g_.narrow(both, 1, 0, m.nope_dim), by_head);
+  by_head.lhs_contract = {2}, by_head.lhs_batch = {1}, by_head.rhs_batch = {0};
+  by_head.rhs_contract = {n.kv_b.empty() ? 2 : 1};
+  Expr q_latent = g_.dot_general(g_.narrow(q, 2, 0, m.nope_dim), to_keys, by_head);
   q_latent = g_.transpose(q_latent, {1, 0, 2});
   q = g_.concat({q_latent, g_.reshape(q_turned, {tokens_, heads, m.rope_dim})}, 2);
 
@@ -177,7 +185,7 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   op.scale = c_.attention_scale.value_or(1 / std::sqrt(static_cast<double>(c_.head_dim)));
   const Expr y = g_.paged_attention(q, k, v, block_table_, kv_len_, q_start_, op);
   by_head.rhs_contract = {2};
-  const Expr out = g_.dot_general(y, g_.narrow(both, 1, m.nope_dim, m.v_dim), by_head);
+  const Expr out = g_.dot_general(y, to_values, by_head);
   return linear(g_.reshape(g_.transpose(out, {1, 0, 2}), {tokens_, heads * m.v_dim}), at(n.o), c_.hidden_size,
                 c_.o_bias);
 }

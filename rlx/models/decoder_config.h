@@ -86,7 +86,8 @@ struct DecoderLayer {
 struct DecoderNames {
   std::string embedding, positions, final_norm, head, layer;
   std::string q, k, v, qkv, o, q_norm, k_norm, sinks;
-  std::string q_a, q_a_norm, q_b, kv_a, kv_a_norm, kv_b;  // MLA
+  std::string q_a, q_a_norm, q_b, kv_a, kv_a_norm;  // MLA
+  std::string kv_b, k_b, v_b;  // its matrix of each head, [keys and values, rank]; or [rank, keys] and [values, rank]
   std::string attention_norm, attention_post_norm, ff_norm, ff_post_norm;
   std::string gate, up, gate_up, down;
   std::string router;

@@ -68,13 +68,13 @@ class ConfigBytes {
   }
   void put(const DecoderNames& n) {
     const auto& [embedding, positions, final_norm, head, layer, q, k, v, qkv, o, q_norm, k_norm, sinks, q_a, q_a_norm,
-                 q_b, kv_a, kv_a_norm, kv_b, attention_norm, attention_post_norm, ff_norm, ff_post_norm, gate, up,
-                 gate_up, down, router, expert_gate, expert_up, expert_down, expert_weight, expert_bias, shared_gate,
-                 shared_up, shared_down, prefix, ignored] = n;
+                 q_b, kv_a, kv_a_norm, kv_b, k_b, v_b, attention_norm, attention_post_norm, ff_norm, ff_post_norm, gate,
+                 up, gate_up, down, router, expert_gate, expert_up, expert_down, expert_weight, expert_bias,
+                 shared_gate, shared_up, shared_down, prefix, ignored] = n;
     all(embedding, positions, final_norm, head, layer, q, k, v, qkv, o, q_norm, k_norm, sinks, q_a, q_a_norm, q_b, kv_a,
-        kv_a_norm, kv_b, attention_norm, attention_post_norm, ff_norm, ff_post_norm, gate, up, gate_up, down, router,
-        expert_gate, expert_up, expert_down, expert_weight, expert_bias, shared_gate, shared_up, shared_down, prefix,
-        ignored);
+        kv_a_norm, kv_b, k_b, v_b, attention_norm, attention_post_norm, ff_norm, ff_post_norm, gate, up, gate_up, down,
+        router, expert_gate, expert_up, expert_down, expert_weight, expert_bias, shared_gate, shared_up, shared_down,
+        prefix, ignored);
   }
   void put(const DecoderConfig& c) {
     const auto& [family, vocab, hidden, ff, heads, kv_heads, head_dim, max_positions, norm, eps, offset, norm_bias,

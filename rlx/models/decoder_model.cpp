@@ -73,12 +73,13 @@ AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
                 concat_text(file.source(), ": adapters of a ", c.family, " in GGUF are not known"),
                 "load the model from its Hugging Face folder");
   return [a, dim = c.head_dim](std::string_view stored, std::int64_t rows) -> std::optional<AdapterSet::Module> {
-    const auto found = translate_tensor(*a, concat_text(stored, ".weight"), false);
+    const auto found = translate_tensor(*a, concat_text(stored, ".weight"));
     if (!found) return std::nullopt;
-    AdapterSet::Module m{found->other.substr(0, found->other.size() - std::string_view(".weight").size())};
+    AdapterSet::Module m{found->hf.substr(0, found->hf.size() - std::string_view(".weight").size())};
     const TensorChange change = found->rule->change;
     if (change == TensorChange::QueryPairs || change == TensorChange::KeyPairs)
       m.row_order = head_row_order(rows, dim, true);
+    if (change == TensorChange::HeadsToParts) m.row_order = part_row_order(rows, dim, true);
     return m;
   };
 }

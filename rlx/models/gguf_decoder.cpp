@@ -248,15 +248,72 @@ void read_gpt_oss(const GgufKeys& k, DecoderConfig& c) {
   read_windows(k, c, [](std::size_t i) { return i % 2 == 0; });
 }
 
+// Latent attention: of files since 2025 keys are those of one head of latent vectors and what is rotated, and the head
+// sizes of the model stand behind "_mla"; older ones have the heads as they are.
+void read_deepseek2(const GgufKeys& k, DecoderConfig& c) {
+  const bool split = k.has("attention.key_length_mla");
+  c.vocab_size = k.table_rows("token_embd.weight");
+  c.hidden_size = k.size("embedding_length");
+  c.layers.resize(static_cast<std::size_t>(k.size("block_count", kMostBlocks)));
+  c.ff_size = k.size("feed_forward_length");
+  c.num_heads = c.kv_heads = k.size("attention.head_count");
+  c.head_dim = k.size(split ? "attention.key_length_mla" : "attention.key_length");
+  c.max_positions = k.size("context_length");
+  c.norm_eps = k.positive("attention.layer_norm_rms_epsilon");
+  c.tied = !k.has_tensor("output.weight");
+  MlaSpec a;
+  a.q_rank = k.size_or("attention.q_lora_rank", 0, 0);
+  if (!k.has_tensor("blk.0.attn_q_a.weight")) a.q_rank = 0;
+  a.kv_rank = k.size("attention.kv_lora_rank");
+  a.rope_dim = k.size("rope.dimension_count");
+  a.nope_dim = c.head_dim - a.rope_dim;
+  a.v_dim = k.size(split ? "attention.value_length_mla" : "attention.value_length");
+  if (a.nope_dim < 1 || a.rope_dim % 2)
+    k.bad(concat_text("of heads of ", c.head_dim, " elements ", a.rope_dim, " would be rotated"));
+  c.mla = a;
+  c.names = gguf_names();
+  DecoderNames& n = c.names;
+  n.k = n.v = "";
+  n.q_a = "attn_q_a", n.q_a_norm = "attn_q_a_norm", n.q_b = "attn_q_b";
+  n.kv_a = "attn_kv_a_mqa", n.kv_a_norm = "attn_kv_a_norm";
+  if (split)
+    n.k_b = "attn_k_b", n.v_b = "attn_v_b";
+  else
+    n.kv_b = "attn_kv_b";
+  DecoderConfig heads = c;
+  heads.head_dim = a.rope_dim;
+  RopeSpec rope = read_rope(k, heads, RopePairing::Interleaved);
+  double growth = 1;
+  if (rope.scaling == RopeScaling::Yarn) {
+    // A tenth of "mscale_all_dim"; "mscale" is the same number in all models that files can hold.
+    const double log_multiplier = k.positive("rope.scaling.yarn_log_multiplier");
+    growth = rope.factor <= 1 ? 1 : log_multiplier * std::log(rope.factor) + 1;
+    rope.table_scale = 1;
+  }
+  c.attention_scale = growth * growth / std::sqrt(static_cast<double>(c.head_dim));
+  c.ropes = {rope};
+  if (!k.has("expert_count") || k.size("expert_count", 4096, 0) == 0) return;
+  if (k.size_or("expert_gating_func", 1, 0) > 1)
+    k.unsupported("its experts are not chosen by softmax", "DeepSeek-V3 and what is built like it is not built");
+  if (k.size_or("expert_group_count", 1) != 1) k.unsupported("its experts are chosen by groups");
+  MoeSpec m = read_experts(k);
+  m.shared_ff_size = m.ff_size * k.size_or("expert_shared_count", 0, 0);
+  m.normalize = k.flag("expert_weights_norm", false);
+  m.scale = k.positive_or("expert_weights_scale", 1);
+  c.moe = m;
+  const auto dense = static_cast<std::size_t>(k.size_or("leading_dense_block_count", 0, 0));
+  for (std::size_t i = dense; i < c.layers.size(); ++i) c.layers[i].moe = true;
+}
+
 struct Architecture {
   std::string_view name;
   void (*read)(const GgufKeys&, DecoderConfig&);
 };
 constexpr Architecture kArchitectures[] = {
-    {"gemma", read_gemma},        {"gemma2", read_gemma2},    {"gemma3", read_gemma3},   {"gpt-oss", read_gpt_oss},
-    {"gpt2", read_gpt2},          {"gptneox", read_gpt_neox}, {"granite", read_granite}, {"llama", read_llama},
-    {"olmo2", read_olmo2},        {"phi3", read_phi3},        {"qwen2", read_qwen2},     {"qwen3", read_qwen3},
-    {"qwen3moe", read_qwen3_moe}, {"smollm3", read_smollm3},
+    {"deepseek2", read_deepseek2}, {"gemma", read_gemma},        {"gemma2", read_gemma2},    {"gemma3", read_gemma3},
+    {"gpt-oss", read_gpt_oss},     {"gpt2", read_gpt2},          {"gptneox", read_gpt_neox}, {"granite", read_granite},
+    {"llama", read_llama},         {"olmo2", read_olmo2},        {"phi3", read_phi3},        {"qwen2", read_qwen2},
+    {"qwen3", read_qwen3},         {"qwen3moe", read_qwen3_moe}, {"smollm3", read_smollm3},
 };
 
 }  // namespace

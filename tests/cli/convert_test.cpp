@@ -42,6 +42,9 @@ TEST_CASE("rlx convert: a file in another type; the target is as named or not th
   CHECK(GgufFile::open(target)->at("m.weight").type == GgufType::Q4_K);
   CHECK(run_rlx("convert " + source + " " + target + " --type Q8_0 --head-type f16").status == 0);
   CHECK(GgufFile::open(target)->at("m.weight").type == GgufType::Q8_0);
+  const ProgramResult split = run_rlx("convert " + source + " " + dir.file("s.gguf") + " --split-max-size 1M");
+  CHECK(split.status == 0);  // what one file holds is one file
+  CHECK(GgufFile::open(dir.file("s.gguf"))->num_parts() == 1);
 }
 
 TEST_CASE("rlx convert: mistakes of the command line and of files") {
@@ -50,6 +53,9 @@ TEST_CASE("rlx convert: mistakes of the command line and of files") {
   expect_failure(run_rlx("convert " + source + " " + target + " --type q4_kk"), 2,
                  "--type: there is no type 'q4_kk'\n  hint: did you mean");
   expect_failure(run_rlx("convert " + dir.path() + " " + dir.file("other")), 2, "does not end in .gguf");
+  for (const char* size : {"2", "G", "0G", "-1G", "2T", "99999999999G"})
+    expect_failure(run_rlx("convert " + source + " " + target + " --split-max-size=" + size), 2,
+                   concat_text("--split-max-size: '", size, "' is no size\n  hint: write it as 500M or 2G"));
   expect_failure(run_rlx("convert " + source), 2, "target is required");
   expect_failure(run_rlx("convert /nowhere " + target), 1, "cannot open \"/nowhere\"");
   expect_failure(run_rlx("convert " + dir.path() + " " + target), 1, "config.json");

@@ -38,11 +38,30 @@ class Converted {
     pair(from.names.final_norm, to.names.final_norm), pair(from.names.head, to.names.head);
     for (std::size_t i = 0; i < from.layers.size(); ++i) {
       const std::string a = numbered(from.names.layer, i), b = numbered(to.names.layer, i);
-      for (std::string DecoderNames::*part :
-           {&DecoderNames::q, &DecoderNames::k, &DecoderNames::v, &DecoderNames::qkv, &DecoderNames::o,
-            &DecoderNames::q_norm, &DecoderNames::k_norm, &DecoderNames::attention_norm,
-            &DecoderNames::attention_post_norm, &DecoderNames::ff_norm, &DecoderNames::ff_post_norm,
-            &DecoderNames::gate, &DecoderNames::up, &DecoderNames::gate_up, &DecoderNames::down, &DecoderNames::router})
+      for (std::string DecoderNames::*part : {&DecoderNames::q,
+                                              &DecoderNames::k,
+                                              &DecoderNames::v,
+                                              &DecoderNames::qkv,
+                                              &DecoderNames::o,
+                                              &DecoderNames::q_norm,
+                                              &DecoderNames::k_norm,
+                                              &DecoderNames::attention_norm,
+                                              &DecoderNames::attention_post_norm,
+                                              &DecoderNames::ff_norm,
+                                              &DecoderNames::ff_post_norm,
+                                              &DecoderNames::gate,
+                                              &DecoderNames::up,
+                                              &DecoderNames::gate_up,
+                                              &DecoderNames::down,
+                                              &DecoderNames::router,
+                                              &DecoderNames::q_a,
+                                              &DecoderNames::q_a_norm,
+                                              &DecoderNames::q_b,
+                                              &DecoderNames::kv_a,
+                                              &DecoderNames::kv_a_norm,
+                                              &DecoderNames::shared_gate,
+                                              &DecoderNames::shared_up,
+                                              &DecoderNames::shared_down})
         if (!(from.names.*part).empty() && !(to.names.*part).empty()) pair(a + from.names.*part, b + to.names.*part);
       names_[b + to.names.sinks] = a + from.names.sinks;
     }
@@ -51,6 +70,8 @@ class Converted {
   std::vector<float> values(const GgufTensor& t) const {
     const std::string name(t.name);
     if (name.find("_exps.") != std::string::npos) return experts(name);
+    if (name.find(".attn_k_b.") != std::string::npos) return latent(name, true);
+    if (name.find(".attn_v_b.") != std::string::npos) return latent(name, false);
     const auto at = names_.find(name);
     if (at == names_.end()) throw Error(ErrorCode::InvalidArgument, "no weight is called " + name);
     const Tensor& w = weights_.at(at->second);
@@ -60,7 +81,7 @@ class Converted {
       for (float& v : x) v += static_cast<float>(from_.norm_offset);
     if (from_.weights_in_out && !is_bias && w.rank() == 2 && name.starts_with("blk."))
       x = transposed(x, w.dim(0), w.dim(1));
-    const bool turned = !to_.ropes.empty() && to_.ropes[0].pairing == RopePairing::Interleaved;
+    const bool turned = !to_.mla && !to_.ropes.empty() && to_.ropes[0].pairing == RopePairing::Interleaved;
     if (turned && name.find(".attn_q.") != std::string::npos) x = in_pairs(x, from_.num_heads);
     if (turned && name.find(".attn_k.") != std::string::npos) x = in_pairs(x, from_.kv_heads);
     if (from_.qkv_layout == QkvLayout::Heads && name.find(".attn_qkv.") != std::string::npos) x = in_parts(x);
@@ -98,6 +119,25 @@ class Converted {
       for (std::size_t h = 0; h < heads; ++h)
         out.insert(out.end(), x.begin() + static_cast<std::ptrdiff_t>((h * 3 + p) * block),
                    x.begin() + static_cast<std::ptrdiff_t>((h * 3 + p + 1) * block));
+    return out;
+  }
+  // Of the rows of each head, [keys and values, rank], the keys turned, or the values.
+  std::vector<float> latent(const std::string& name, bool keys) const {
+    const MlaSpec& m = *from_.mla;
+    const Tensor& w =
+        weights_.at(numbered(from_.names.layer, std::stoul(name.substr(4))) + from_.names.kv_b + ".weight");
+    std::vector<float> out;
+    for (std::int64_t h = 0; h < from_.num_heads; ++h) {
+      const auto at = [&](std::int64_t row, std::int64_t column) {
+        out.push_back(static_cast<float>(w.at((h * (m.nope_dim + m.v_dim) + row) * m.kv_rank + column)));
+      };
+      if (keys)
+        for (std::int64_t c = 0; c < m.kv_rank; ++c)
+          for (std::int64_t r = 0; r < m.nope_dim; ++r) at(r, c);
+      else
+        for (std::int64_t r = 0; r < m.v_dim; ++r)
+          for (std::int64_t c = 0; c < m.kv_rank; ++c) at(m.nope_dim + r, c);
+    }
     return out;
   }
   std::vector<float> experts(const std::string& name) const {

@@ -75,7 +75,7 @@ TEST_CASE("convert: a folder becomes a file whose metadata and tensors say the s
     CAPTURE(model_type);
     const bool is_llama = std::string(model_type) == "llama" || std::string(model_type) == "mistral";
     SmallModel m(DType::F16, !is_llama);
-    if (!is_llama) m.settings += R"(, "tie_word_embeddings": true)";
+    if (!is_llama) m.settings += R"(, "tie_word_embeddings": true, "head_dim": 16)";
     for (int i = 0; i < 2; ++i) {
       const std::string attention = concat_text("model.layers.", i, ".self_attn.");
       if (std::string(model_type) == "qwen2") {
@@ -170,8 +170,8 @@ TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what it
   m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 24)";
   CHECK(contains(conversion_error(m, "gemma3_text"),
                  "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma3 cannot say"));
-  m.settings =
-      plain + R"(, "head_dim": 16, "sliding_window": 32, "layer_types": ["full_attention", "sliding_attention"])";
+  m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 16,
+                   "layer_types": ["full_attention", "sliding_attention"])";
   CHECK(contains(conversion_error(m, "gemma3_text"), "others than every 6th"));
 }
 
@@ -420,6 +420,71 @@ TEST_CASE("convert: rope scalings of both forms") {
   SmallModel dynamic;
   dynamic.settings += R"(, "rope_scaling": {"type": "dynamic", "factor": 2.0})";
   CHECK(contains(conversion_error(dynamic, "llama"), "the rope scaling \"dynamic\" cannot be expressed"));
+}
+
+TEST_CASE("convert: settings of families that a GGUF file cannot say are refused by name") {
+  struct Case {
+    const char *model_type, *settings, *message;
+  };
+  // Settings are looked at before weights, so these need none.
+  for (const Case& c : {
+           Case{"qwen2", R"("use_sliding_window": true, "sliding_window": 8)", "a sliding window of qwen2"},
+           {"qwen3_moe", R"("num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
+                            "norm_topk_prob": true, "mlp_only_layers": [0])",
+            "\"mlp_only_layers\""},
+           {"qwen3_moe", R"("num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,
+                            "norm_topk_prob": true, "decoder_sparse_step": 2)",
+            "a \"decoder_sparse_step\" other than 1"},
+           {"qwen3_moe", R"("num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8)",
+            "\"norm_topk_prob\": false"},
+           {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2, "swiglu_limit": 6.0)",
+            "a \"swiglu_limit\" of 6"},
+           {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2,
+                          "layer_types": ["full_attention", "sliding_attention"])",
+            "others than every 2th"},
+           {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2,
+                          "rope_scaling": {"rope_type": "yarn", "factor": 4.0})",
+            "the yarn setting \"truncate\": true"},
+           {"llama", R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0, "truncate": false})",
+            "the yarn setting \"truncate\": false"},
+           {"smollm3", R"("no_rope_layers": [1, 0])", "that other layers than every 4th are not rotated"},
+           {"smollm3", R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                          "high_freq_factor": 4.0, "original_max_position_embeddings": 64})",
+            "the rope scaling \"llama3\""},
+           {"gpt_neox", R"("attention_bias": false, "hidden_act": "gelu")", "\"attention_bias\": false"},
+           {"gpt_neox", R"("hidden_act": "relu")", "the activation \"relu\""},
+           {"gpt2", R"("n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "scale_attn_weights": false)",
+            "\"scale_attn_weights\": false"},
+           {"gpt2", R"("n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64,
+                       "scale_attn_by_inverse_layer_idx": true)",
+            "\"scale_attn_by_inverse_layer_idx\": true"},
+       }) {
+    CAPTURE(std::string(c.model_type));
+    CAPTURE(std::string(c.settings));
+    SmallModel m;
+    m.settings += concat_text(", ", c.settings);
+    const std::string text = conversion_error(m, c.model_type);
+    CHECK_MESSAGE(contains(text, c.message), text);
+    CHECK(contains(text, "GGUF file"));
+  }
+  const std::string latent =
+      R"(, "kv_lora_rank": 8, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4,
+         "num_experts_per_tok": 2, "moe_intermediate_size": 8)";
+  for (const auto& [settings, message] : std::map<std::string, std::string>{
+           {R"("topk_method": "group_limited_greedy")", "\"topk_method\": \"group_limited_greedy\""},
+           {R"("scoring_func": "sigmoid")", "\"scoring_func\": \"sigmoid\""},
+           {R"("moe_layer_freq": 2)", "a \"moe_layer_freq\" other than 1"},
+           {R"("attention_bias": true)", "\"attention_bias\": true"},
+           {R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 0.5})",
+            "yarn whose \"mscale\" and \"mscale_all_dim\" are not the same number"}}) {
+    SmallModel m;
+    m.settings += latent + ", " + settings;
+    const std::string text = conversion_error(m, "deepseek_v2");
+    CHECK_MESSAGE(contains(text, message), text);
+  }
+  SmallModel quantised;
+  quantised.settings += R"(, "quantization_config": {"quant_method": "mxfp4"})";
+  CHECK(contains(conversion_error(quantised, "gpt_oss"), "weights quantised as \"mxfp4\" are not converted"));
 }
 
 TEST_CASE("convert: each fault has its message, and leaves no file") {

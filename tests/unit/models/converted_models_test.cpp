@@ -1,30 +1,226 @@
-// Models that `rlx convert` made: the logits of transformers come out of the GGUF file and of the folder made of that.
+// Models that `rlx convert` made: the logits of transformers come out of the GGUF file and of the folder made of that,
+// and the file is the one that llama.cpp's converter makes.
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
 
 #include "rlx/formats/model_convert.h"
 #include "rlx/models/decoder_model.h"
+#include "rlx/models/gguf_decoder.h"
+#include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
 
 namespace rlx {
+namespace {
+
+DecoderOptions context_of(const test::DecoderReference& r) {
+  DecoderOptions o;
+  o.context = static_cast<std::int64_t>(r.tokens.size());  // angles of LongRoPE and of dynamic scaling depend on it
+  return o;
+}
+
+// Cases that a GGUF file cannot hold, and what the error says of each.
+const std::map<std::string, std::string>& not_expressible() {
+  static const std::map<std::string, std::string> cases{
+      {"deepseek_v2", "\"topk_method\": \"group_limited_greedy\" cannot be expressed"},
+      {"gemma2", "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma2 cannot say"},
+      {"gemma3", "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma3 cannot say"},
+      {"llama_dynamic", "the rope scaling \"dynamic\" cannot be expressed"},
+      {"qwen2_window", "a sliding window of qwen2 cannot be expressed"},
+      {"qwen3_moe", "\"mlp_only_layers\", layers without experts, cannot be expressed"},
+  };
+  return cases;
+}
+
+// The bytes of a scalar of the metadata as a number, a text or the raw bytes.
+std::string said(const GgufValue& v) {
+  if (v.is_string()) return std::string(v.as_string());
+  if (v.is_array() || v.kind() == GgufKind::Bool)
+    return std::string(reinterpret_cast<const char*>(v.raw().data()), v.raw().size());
+  return concat_text(v.as_number());
+}
+
+}  // namespace
 
 TEST_CASE("converted models: logits of the file and of the folder made of it are those of transformers") {
-  for (const char* name :
-       {"llama2", "llama3", "llama_linear", "mistral", "smollm2", "qwen2", "qwen3", "gemma2_plain", "gemma3_plain"}) {
-    CAPTURE(std::string(name));
+  std::set<std::string> families;
+  for (const std::string& name : test::decoder_references()) {
+    CAPTURE(name);
     const test::DecoderReference reference = test::decoder_reference(name);
     const test::TempDir folder;
     test::write_model(folder, reference, 2);
+    const auto refused = not_expressible().find(name);
+    if (refused != not_expressible().end()) {
+      const std::string text = test::error_text([&] { convert_to_gguf(folder.path(), folder.file("m.gguf"), {}); });
+      CHECK_MESSAGE(test::contains(text, refused->second), text);
+      CHECK_FALSE(std::filesystem::exists(folder.file("m.gguf")));
+      continue;
+    }
     const std::string text = test::error_text([&] {
       convert_to_gguf(folder.path(), folder.file("m.gguf"), {});
       convert_to_folder(folder.file("m.gguf"), folder.file("back"), {});
       for (const char* made : {"m.gguf", "back"}) {
         CAPTURE(std::string(made));
-        CHECK(test::logit_error(DecoderModel::load(folder.file(made)).forward(reference.tokens), reference) < 2e-5);
+        DecoderModel m = DecoderModel::load(folder.file(made), context_of(reference));
+        if (made == std::string("back")) families.insert(m.config().family);
+        CHECK(test::logit_error(m.forward(reference.tokens), reference) < 2e-5);
       }
     });
     CHECK(text == "");
   }
+  for (const std::string& family : decoder_families())
+    CHECK_MESSAGE(families.contains(family), family, " is not converted");
+}
+
+TEST_CASE("converted models: the file holds what llama.cpp's converter makes of the same folder, bit for bit") {
+  std::set<std::string> architectures;
+  for (const std::string& name : test::decoder_references()) {
+    if (!test::has_gguf(name)) continue;
+    CAPTURE(name);
+    const test::DecoderReference reference = test::decoder_reference(name);
+    const test::TempDir folder;
+    test::write_model(folder, reference);
+    ConvertOptions options;
+    options.type = GgufType::F32;
+    const std::string text = test::error_text([&] {
+      convert_to_gguf(folder.path(), folder.file("m.gguf"), options);
+      const auto own = GgufFile::open(folder.file("m.gguf"));
+      const std::string bytes = test::decoder_gguf(reference);
+      const auto other = GgufFile::from_bytes(std::as_bytes(std::span(bytes)), "llama.cpp's");
+      architectures.insert(std::string(own->architecture()));
+      CHECK(own->tensors().size() == other->tensors().size());
+      for (const GgufTensor& t : other->tensors()) {
+        CAPTURE(std::string(t.name));
+        const GgufTensor& made = own->at(t.name);
+        CHECK(made.type == t.type);
+        CHECK(std::ranges::equal(made.dims, t.dims));
+        CHECK(std::ranges::equal(made.bytes, t.bytes));
+      }
+      for (const GgufValue& v : other->metadata()) {
+        CAPTURE(std::string(v.key()));
+        // Which say who made the file, and of what; the feed-forward width of experts' layers is there once more.
+        if (v.key() == "general.name" || v.key() == "general.size_label" || v.key() == "general.quantization_version")
+          continue;
+        const GgufValue* made = own->find_value(v.key());
+        REQUIRE(made != nullptr);
+        CHECK(made->kind() == v.kind());
+        CHECK(said(*made) == said(v));
+      }
+    });
+    CHECK(text == "");
+  }
+  for (const std::string& architecture : gguf_architectures())
+    CHECK_MESSAGE(architectures.contains(architecture), architecture, " is not compared");
+}
+
+TEST_CASE("converted models: matrices that are turned and taken apart survive other types and files of blocks") {
+  // gpt-oss has experts whose gate and up are one matrix, GPT-2 matrices that lie the other way round.
+  for (const char* name : {"gpt_oss", "gpt2", "qwen3_moe_all", "gpt_neox"}) {
+    CAPTURE(std::string(name));
+    const test::DecoderReference reference = test::decoder_reference(name);
+    const test::TempDir folder;
+    test::write_model(folder, reference);
+    ConvertOptions half;
+    half.type = GgufType::F16;
+    const std::string text = test::error_text([&] {
+      convert_to_gguf(folder.path(), folder.file("half.gguf"), half);
+      convert_to_folder(folder.file("half.gguf"), folder.file("back"), {});
+      convert_to_gguf(folder.file("back"), folder.file("again.gguf"), {});
+      const auto first = GgufFile::open(folder.file("half.gguf")), again = GgufFile::open(folder.file("again.gguf"));
+      CHECK(first->tensors().size() == again->tensors().size());
+      for (const GgufTensor& t : first->tensors()) {
+        CAPTURE(std::string(t.name));
+        CHECK(again->at(t.name).type == t.type);
+        CHECK(std::ranges::equal(again->at(t.name).bytes, t.bytes));
+      }
+      // Blocks become F16, the same ones in a folder and in a file.
+      ConvertOptions blocks;
+      blocks.type = GgufType::Q8_0;
+      convert_to_gguf(folder.path(), folder.file("q8.gguf"), blocks);
+      convert_to_gguf(folder.file("q8.gguf"), folder.file("q16.gguf"), half);
+      convert_to_folder(folder.file("q8.gguf"), folder.file("from_blocks"), {});
+      convert_to_gguf(folder.file("from_blocks"), folder.file("again16.gguf"), half);
+      const auto one = GgufFile::open(folder.file("q16.gguf")), two = GgufFile::open(folder.file("again16.gguf"));
+      for (const GgufTensor& t : one->tensors()) {
+        CAPTURE(std::string(t.name));
+        CHECK(two->at(t.name).type == t.type);
+        CHECK(std::ranges::equal(two->at(t.name).bytes, t.bytes));
+      }
+    });
+    CHECK(text == "");
+  }
+}
+
+TEST_CASE("converted models: files of a largest size hold the same tensors, and go on where they ended") {
+  const test::DecoderReference reference = test::decoder_reference("gpt_oss");
+  const test::TempDir folder;
+  test::write_model(folder, reference);
+  ConvertOptions options;
+  convert_to_gguf(folder.path(), folder.file("whole.gguf"), options);
+  const auto whole = GgufFile::open(folder.file("whole.gguf"));
+  options.split_max_bytes = 60000;
+  struct Stop {};
+  std::vector<std::string> notes;
+  options.note = [&](const std::string& text) { notes.push_back(text); };
+  ConvertOptions stopped = options;
+  stopped.progress = [](std::size_t done, std::size_t total) {
+    if (done > total / 2) throw Stop();
+  };
+  CHECK_THROWS_AS(convert_to_gguf(folder.path(), folder.file("m.gguf"), stopped), Stop);
+  CHECK(std::none_of(
+      std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator(),
+      [](const auto& e) { return e.path().filename().string().starts_with("m-") && e.path().extension() == ".gguf"; }));
+  notes.clear();
+  convert_to_gguf(folder.path(), folder.file("m.gguf"), options);
+  CHECK(std::any_of(notes.begin(), notes.end(),
+                    [](const std::string& n) { return test::contains(n, "going on after"); }));
+  CHECK_FALSE(std::filesystem::exists(folder.file("m.gguf")));
+  std::size_t parts = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    const std::string name = entry.path().filename().string();
+    CHECK_FALSE(test::contains(name, ".partial"));
+    parts += name.starts_with("m-");
+  }
+  const auto path_of = [&](std::size_t part) {
+    const auto padded = [](std::size_t v) { return concat_text(v < 10 ? "0000" : "000", v); };
+    return folder.file(concat_text("m-", padded(part), "-of-", padded(parts), ".gguf"));
+  };
+  REQUIRE(parts > 3);
+  REQUIRE(parts < 100);
+  for (std::size_t part = 1; part <= parts; ++part) {
+    const auto split = GgufFile::open(path_of(part));
+    CHECK(split->num_parts() == parts);
+    CHECK(split->tensors().size() == whole->tensors().size());
+    for (const GgufTensor& t : whole->tensors()) {
+      CHECK(split->at(t.name).type == t.type);
+      CHECK(std::ranges::equal(split->at(t.name).bytes, t.bytes));
+    }
+    CHECK(split->get_int("gpt-oss.block_count") == 4);
+    CHECK(std::filesystem::file_size(path_of(part)) < 60000 + 8192);  // and the head
+  }
+  CHECK(test::logit_error(DecoderModel::load(path_of(2)).forward(reference.tokens), reference) < 2e-5);
+
+  // A folder in shards, of the parts.
+  options.split_max_bytes = 100000;
+  convert_to_folder(path_of(1), folder.file("back"), options);
+  CHECK_FALSE(std::filesystem::exists(folder.file("back/model.safetensors")));
+  CHECK(std::filesystem::exists(folder.file("back/model.safetensors.index.json")));
+  DecoderModel back = DecoderModel::load(folder.file("back"));
+  CHECK(test::logit_error(back.forward(reference.tokens), reference) < 2e-5);
+  options.split_max_bytes = 0;
+  convert_to_folder(path_of(1), folder.file("one"), options);
+  options.split_max_bytes = 100000;
+  CHECK(test::contains(test::error_text([&] { convert_to_folder(path_of(1), folder.file("one"), options); }),
+                       "holds a model.safetensors, which would be read instead"));
+  options.split_max_bytes = 1;  // each tensor is a file
+  convert_to_gguf(folder.file("whole.gguf"), folder.file("each.gguf"), options);
+  CHECK(GgufFile::open(folder.file(concat_text("each-00001-of-000", whole->tensors().size(), ".gguf")))->num_parts() ==
+        whole->tensors().size());
 }
 
 }  // namespace rlx

@@ -1,0 +1,58 @@
+// Internal: which tensors a model has on both sides, and how each is made of those on the other one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rlx/formats/convert_settings.h"
+#include "rlx/formats/convert_source.h"
+
+namespace rlx {
+
+/// A tensor of a layer by both its names; "{e}" in the first stands for the number of an expert.
+struct ExpectedTensor {
+  std::string hf, gguf;
+  const TensorRule* rule;
+  bool is_output() const { return gguf == "output.weight"; }
+};
+/// All tensors that a model has to have or may have, in the order of the file to be written; what becomes one tensor of
+/// a folder stands side by side.
+std::vector<ExpectedTensor> expected_tensors(const GgufArchitecture& a, const ModelSizes& sizes);
+
+/// Plans tensors from a folder to a GGUF file (`to_gguf`) or back; all that it is given has to live as long.
+class TensorPlans {
+ public:
+  TensorPlans(const WeightLoader& source, const ModelSizes& sizes, bool to_gguf)
+      : source_(source), s_(sizes), to_gguf_(to_gguf) {}
+
+  /// The tensor `name` of `sources`, which are there: one, but for experts and for parts that become one. Errors:
+  /// BadFile for shapes that do not fit the sizes, Unsupported for a dtype that GGUF lacks.
+  ConvertedTensor plan(const std::vector<std::string>& sources, std::string name, TensorChange change) const;
+  /// One of the matrices of experts that a file has as one tensor. Errors: the same.
+  ConvertedTensor plan_expert(const std::string& from, std::string name, std::int64_t expert) const;
+
+ private:
+  struct Stored {
+    GgufType type;
+    std::vector<std::int64_t> dims;  // of the elements
+  };
+  Stored stored(const std::string& name) const;
+  template <class F>
+  void require(const std::string& name, const Stored& t, std::size_t rank, F fits) const;
+  void order_rows(ConvertedTensor& t, std::int64_t heads,
+                  std::vector<std::int64_t> (*order)(std::int64_t, std::int64_t, bool)) const;
+  void stack(ConvertedTensor& t, const Stored& first) const;
+  MatrixPart part_of(const std::string& name, const Stored& t, std::size_t rank) const;
+  void turn(ConvertedTensor& t, const Stored& first) const;
+  void pick(ConvertedTensor& t, const Stored& first, bool odd) const;
+  void weave(ConvertedTensor& t, const Stored& first) const;
+  void split_latent(ConvertedTensor& t, const Stored& first, bool keys) const;
+  void join_latent(ConvertedTensor& t, const Stored& keys) const;
+
+  const WeightLoader& source_;
+  const ModelSizes& s_;
+  bool to_gguf_;
+};
+
+}  // namespace rlx
