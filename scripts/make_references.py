@@ -269,6 +269,19 @@ ADAPTERS = {
     "qwen3_moe": ("qwen3_moe", dict(r=3, lora_alpha=6, target_modules="all-linear",
                   exclude_modules=r".*layers\.2\.mlp\.experts\.[13]\.up_proj")),
     "qwen3_bf16": ("qwen3", dict(r=4, lora_alpha=8, target_modules=["k_proj", "down_proj"])),
+    "llama_dora": ("llama2", dict(r=4, lora_alpha=4, use_dora=True, use_rslora=True, target_modules="all-linear",
+                   rank_pattern={"down_proj": 3}, alpha_pattern={"gate_proj": 9})),
+    "gpt2_dora": ("gpt2", dict(r=4, lora_alpha=8, use_dora=True, target_modules=["c_attn", "c_fc"],
+                  fan_in_fan_out=True, modules_to_save=["c_proj", "ln_2", "ln_f"])),
+    "qwen3_moe_dora": ("qwen3_moe", dict(r=2, lora_alpha=4, use_dora=True,
+                       target_modules=["v_proj", "up_proj", "down_proj"])),
+    "llama_saved": ("llama2", dict(r=4, lora_alpha=8, target_modules=["o_proj"],
+                    modules_to_save=["embed_tokens", "lm_head", "q_proj", "norm"])),
+    "gemma2_embedding": ("gemma2_plain", dict(r=3, lora_alpha=6, target_modules=["embed_tokens", "v_proj"],
+                         rank_pattern={"embed_tokens": 5}, alpha_pattern={"embed_tokens": 1},
+                         modules_to_save=["post_feedforward_layernorm"])),
+    "qwen3_saved": ("qwen3", dict(r=2, lora_alpha=4, target_modules=["embed_tokens", "gate_proj"],
+                    modules_to_save=["k_norm", "down_proj"])),
 }  # fmt: skip
 
 
@@ -282,9 +295,16 @@ def make_adapter(name):
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         weights = []
         for key, value in peft.get_peft_model_state_dict(tuned, save_embedding_layers=False).items():
-            spread = 1.5 / math.sqrt(value.shape[1])
-            value.copy_(torch.from_numpy(np.float32(spread) * drawn(key, value.numel())).reshape(value.shape))
-            weights.append({"name": key, "shape": list(value.shape), "mean": 0.0, "spread": spread})
+            if ".lora_" not in key:  # a module that is saved as a whole, drawn as those of the model are
+                mean, spread = mean_and_spread(key, list(value.shape), model.config, CASES[case][0])
+            elif "magnitude" in key:
+                mean, spread = 1.5, 0.5
+            else:
+                rank = min(value.shape)
+                mean, spread = 0.0, 1.5 / math.sqrt(rank if "embedding" in key else value.shape[1])
+            x = np.float32(mean) + np.float32(spread) * drawn(key, value.numel())
+            value.copy_(torch.from_numpy(x).reshape(value.shape))
+            weights.append({"name": key, "shape": list(value.shape), "mean": mean, "spread": spread})
         tuned.save_pretrained(folder, save_embedding_layers=False)
         config = json.loads((pathlib.Path(folder) / "adapter_config.json").read_text())
         with safe_open(pathlib.Path(folder) / "adapter_model.safetensors", "np") as f:

@@ -53,34 +53,55 @@ DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const De
   }
 }
 
-Expr DecoderBuilder::norm(Expr x, const std::string& name) {
-  return flow_.norm(x, name, c_.norm, c_.norm_eps, c_.norm_bias, c_.norm_offset);
+// `adapters`: of the rows of x, where these are not those of the run.
+Expr DecoderBuilder::norm(Expr x, const std::string& name, std::optional<Expr> adapters) {
+  return norm(x, name, c_.norm, c_.norm_eps, c_.norm_bias, c_.norm_offset, adapters.value_or(adapters_));
+}
+
+Expr DecoderBuilder::norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias, double offset,
+                          Expr adapters) {
+  const Expr y = flow_.norm(x, name, kind, eps, bias, offset);
+  if (!set_) return y;
+  const auto plain = [&] {
+    return kind == NormKind::Rms ? g_.rms_norm(x, std::nullopt, std::nullopt, eps)
+                                 : g_.layer_norm(x, std::nullopt, std::nullopt, eps);
+  };
+  return set_->norm(y, plain, name, offset, bias, adapters);
 }
 
 Expr DecoderBuilder::linear(Expr x, const std::string& name, std::int64_t out, bool bias) {
-  return adapted(flow_.linear(x, name, out, bias, c_.weights_in_out), x, name);
+  return adapted(flow_.linear(x, name, out, bias, c_.weights_in_out), x, name, out, bias);
 }
 
-Expr DecoderBuilder::adapted(Expr y, Expr x, const std::string& name) {
-  return set_ ? set_->add(y, x, name, adapters_) : y;
+Expr DecoderBuilder::adapted(Expr y, Expr x, const std::string& name, std::int64_t out, bool bias) {
+  if (!set_) return y;
+  return set_->add(y, x, name, adapters_, bias ? std::optional(flow_.weight(name + ".bias", {out})) : std::nullopt);
 }
 
 Expr DecoderBuilder::embedded() {
   auto scope = g_.scope("embedding");
-  Expr x = flow_.embed(c_.names.embedding + ".weight", ids_, c_.vocab_size, c_.hidden_size);
-  if (!c_.names.positions.empty())
-    x = x + flow_.embed(c_.names.positions + ".weight", positions_, c_.max_positions, c_.hidden_size);
+  const auto rows = [&](const std::string& name, Expr ids, std::int64_t count) {
+    const Expr x = flow_.embed(name + ".weight", ids, count, c_.hidden_size);
+    return set_ ? set_->embed(x, ids, name, count, adapters_) : x;
+  };
+  Expr x = rows(c_.names.embedding, ids_, c_.vocab_size);
+  if (!c_.names.positions.empty()) x = x + rows(c_.names.positions, positions_, c_.max_positions);
   return c_.embedding_scale == 1 ? x : x * c_.embedding_scale;
 }
 
 Expr DecoderBuilder::logits(Expr x) {
-  x = norm(g_.gather(x, rows_), c_.names.final_norm);
+  std::optional<Expr> adapters;
+  if (set_) adapters = g_.gather(adapters_, rows_);
+  x = norm(g_.gather(x, rows_), c_.names.final_norm, adapters);
+  const bool shared = c_.tied && !flow_.has(c_.names.head + ".weight");
   Expr y;
-  if (c_.tied && !flow_.has(c_.names.head + ".weight"))
+  if (shared)
     y = g_.matmul(x, g_.t(flow_.weight(c_.names.embedding + ".weight", {c_.vocab_size, c_.hidden_size})));
   else
     y = flow_.linear(x, c_.names.head, c_.vocab_size, c_.head_bias);
-  if (set_) y = set_->add(y, x, c_.names.head, g_.gather(adapters_, rows_), true);
+  std::optional<Expr> bias;
+  if (!shared && c_.head_bias) bias = flow_.weight(c_.names.head + ".bias", {c_.vocab_size});
+  if (set_) y = set_->add(y, x, c_.names.head, *adapters, bias, true);
   if (c_.logit_scale != 1) y = y * c_.logit_scale;
   if (c_.logit_softcap) y = g_.tanh(y / *c_.logit_softcap) * *c_.logit_softcap;
   return y;
@@ -141,7 +162,8 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   const MlaSpec& m = *c_.mla;
   const std::int64_t heads = c_.num_heads;
   const auto latent_norm = [&](Expr y, const std::string& name) {
-    return flow_.norm(y, at(name), NormKind::Rms, 1e-6);  // which the authors do not take from the configuration
+    // Whose epsilon the authors do not take from the configuration.
+    return norm(y, at(name), NormKind::Rms, 1e-6, false, 0, adapters_);
   };
   const Expr latent = linear(x, at(n.kv_a), m.kv_rank + m.rope_dim, c_.o_bias);
   const Expr turned = rotate(g_.narrow(latent, 1, m.kv_rank, m.rope_dim), 1, m.rope_dim, layer);

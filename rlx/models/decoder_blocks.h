@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,10 @@ class DecoderBuilder {
     Expr cos, sin;  // [T, rotated / 2]
   };
   std::string at(const std::string& name) const { return prefix_ + name; }
-  Expr norm(Expr x, const std::string& name);
+  Expr norm(Expr x, const std::string& name, std::optional<Expr> adapters = {});
+  Expr norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias, double offset, Expr adapters);
   Expr linear(Expr x, const std::string& name, std::int64_t out, bool bias);
-  Expr adapted(Expr y, Expr x, const std::string& name);
+  Expr adapted(Expr y, Expr x, const std::string& name, std::int64_t out, bool bias);
   Heads project(Expr x, const DecoderLayer& layer);
   Expr head_norm(Expr x, const std::string& name, std::int64_t heads);
   Expr rotate(Expr x, std::int64_t heads, std::int64_t head_dim, const DecoderLayer& layer);

@@ -78,7 +78,7 @@ Expr DecoderBuilder::expert_outputs(Expr rows, Expr ids) {
 Expr DecoderBuilder::experts(Expr x) {
   const MoeSpec& m = *c_.moe;
   const std::string router = at(c_.names.router);
-  const Expr scores = adapted(flow_.linear(x, router, m.experts, m.router_bias), x, router);
+  const Expr scores = adapted(flow_.linear(x, router, m.experts, m.router_bias), x, router, m.experts, m.router_bias);
   Expr weights, chosen;  // [T, used]
   if (m.router == RouterKind::TopKSoftmax) {
     const auto best = g_.top_k(scores, m.used);

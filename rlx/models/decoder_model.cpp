@@ -62,8 +62,12 @@ CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) 
 // later.
 AdapterSet::Naming adapter_names(const DecoderConfig& c, const ModelWeights& weights) {
   const bool cut = !c.names.prefix.empty() && !weights.loader->find(c.names.embedding + ".weight");
-  return [prefix = cut ? c.names.prefix : std::string(), head = c.names.head](std::string_view stored, std::int64_t) {
-    return std::optional(AdapterSet::Module{stored == head ? head : concat_text(prefix, stored)});
+  return [prefix = cut ? c.names.prefix : std::string(), head = c.names.head, in_out = c.weights_in_out](
+             std::string_view stored, std::int64_t) {
+    AdapterSet::Module m{stored == head ? head : concat_text(prefix, stored)};
+    // Matrices of products alone lie so, which embeddings and the head are not.
+    m.turned = in_out && (stored.find(".attn.") != stored.npos || stored.find(".mlp.") != stored.npos);
+    return std::optional(std::move(m));
   };
 }
 AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
@@ -80,7 +84,22 @@ AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
     if (change == TensorChange::QueryPairs || change == TensorChange::KeyPairs)
       m.row_order = head_row_order(rows, dim, true);
     if (change == TensorChange::HeadsToParts) m.row_order = part_row_order(rows, dim, true);
+    m.turned = change == TensorChange::Turned;
+    m.added = change == TensorChange::AddOne ? 1.0F : 0.0F;
     return m;
+  };
+}
+
+// The model's matrices as F32, which adapters that change lengths of rows ask for; a tied head is the embedding.
+std::function<Tensor(const std::string&)> adapter_weights(const DecoderConfig& c, const ModelWeights& weights,
+                                                          std::shared_ptr<const GgufFile> file) {
+  return [weights, file, head = c.names.head + ".weight",
+          embedding = c.names.embedding + ".weight"](const std::string& stored) {
+    const std::string& name = stored == head && !weights.loader->find(stored) ? embedding : stored;
+    const std::optional<TensorView> view = weights.loader->find(name);
+    if (!view) return Tensor::zeros(Shape({0}, DType::F32));  // which Flow reports
+    if (file) return file->decoded(name);
+    return Tensor::copy_of(view->data, Shape(Dims(view->dims.begin(), view->dims.end()), view->dtype)).cast(DType::F32);
   };
 }
 
@@ -300,19 +319,21 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   DecoderConfig config;
   ModelWeights weights;
   std::optional<AdapterSet> adapters;
-  const auto adapt = [&](const auto& names) {
-    if (!options.adapters.empty()) adapters.emplace(options.adapters, names());
+  const auto adapt = [&](const auto& names, const std::shared_ptr<const GgufFile>& file) {
+    if (options.adapters.empty()) return;
+    adapters.emplace(options.adapters,
+                     AdapterSet::Model{names(), adapter_weights(config, weights, file), config.weights_in_out});
   };
   if (is_file(path)) {
     const std::shared_ptr<GgufFile> file = GgufFile::open(path);
     config = read_decoder_config(*file);
     weights = gguf_weights(file);
-    adapt([&] { return adapter_names(config, *file); });
+    adapt([&] { return adapter_names(config, *file); }, file);
   } else {
     config = read_decoder_config(path);
     const std::shared_ptr<SafetensorsFolder> folder = SafetensorsFolder::open(path);
     weights = {folder, folder->source()};
-    adapt([&] { return adapter_names(config, weights); });
+    adapt([&] { return adapter_names(config, weights); }, nullptr);
   }
   const DecoderGraphOptions graph = graph_options(config, options);
   std::optional<std::size_t> available;

@@ -60,7 +60,7 @@ class DecoderModel {
   /// read as they are, in their own dtype or as blocks. Errors: those of read_decoder_config, of
   /// SafetensorsFolder::open or GgufFile::open, and of build_decoder; OutOfMemory, before anything is loaded, for a
   /// model that needs more memory than there is, naming each part of it; of adapters NotFound, Unsupported for kinds
-  /// that do more than add low-rank products, and BadFile naming what is missing, has another shape or belongs to no
+  /// that are not read, and BadFile naming what is missing, has another shape or belongs to no
   /// part.
   static DecoderModel load(const std::string& path, const DecoderOptions& options = {},
                            const Session& session = Session());

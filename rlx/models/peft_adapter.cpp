@@ -14,7 +14,20 @@ namespace rlx {
 namespace {
 
 constexpr std::string_view kModelPrefix = "base_model.model.";
-constexpr std::string_view kHalves[] = {".lora_A.weight", ".lora_B.weight"};
+// What may stand behind the name of a module, longer endings before those that they end in.
+struct Ending {
+  std::string_view text;
+  int rank;  // of the tensor; 0: any
+};
+constexpr Ending kEndings[] = {
+    {".lora_A.weight", 2},         {".lora_B.weight", 2},     {".lora_embedding_A", 2}, {".lora_embedding_B", 2},
+    {".lora_magnitude_vector", 1}, {".base_layer.weight", 0}, {".weight", 0},           {".bias", 1},
+};
+const Ending* ending_of(std::string_view name) {
+  for (const Ending& e : kEndings)
+    if (name.ends_with(e.text)) return &e;
+  return nullptr;
+}
 
 // A key that is absent, null, false, or an empty list, text or object says nothing.
 bool says_something(const JsonValue& object, std::string_view key) {
@@ -74,19 +87,17 @@ void PeftAdapter::read_config(const std::string& path) {
   struct Refused {
     const char *key, *what;
   };
-  for (const Refused& r :
-       {Refused{"use_dora", "DoRA scales each row of the changed matrix"},
-        {"modules_to_save", "modules of the model are replaced as a whole: merge the adapter into the model"},
-        {"lora_bias", "the halves have biases"},
-        {"target_parameters", "parameters that are no module are changed"},
-        {"trainable_token_indices", "rows of the embedding are replaced"},
-        {"layer_replication", "layers of the model are repeated"},
-        {"alora_invocation_tokens", "the adapter begins in the middle of a text"},
-        {"use_qalora", "inputs are pooled"},
-        {"use_bdlora", "the halves are block-diagonal"},
-        {"arrow_config", "adapters are chosen by a router"},
-        {"kasa_config", "singular values are scaled"},
-        {"monteclora_config", "matrices are drawn"}})
+  for (const Refused& r : {Refused{"lora_bias", "the halves have biases"},
+                           {"ensure_weight_tying", "tied matrices are changed together"},
+                           {"target_parameters", "parameters that are no module are changed"},
+                           {"trainable_token_indices", "rows of the embedding are replaced"},
+                           {"layer_replication", "layers of the model are repeated"},
+                           {"alora_invocation_tokens", "the adapter begins in the middle of a text"},
+                           {"use_qalora", "inputs are pooled"},
+                           {"use_bdlora", "the halves are block-diagonal"},
+                           {"arrow_config", "adapters are chosen by a router"},
+                           {"kasa_config", "singular values are scaled"},
+                           {"monteclora_config", "matrices are drawn"}})
     if (says_something(root, r.key))
       k.unsupported(concat_text("\"", r.key, "\" is set, which this version does not read"), r.what);
   if (k.text("bias", "none") != "none")
@@ -104,6 +115,8 @@ void PeftAdapter::read_config(const std::string& path) {
   rank_ = k.size_or("r", 8);
   alpha_ = k.number_or("lora_alpha", 8);
   root_scale_ = k.flag("use_rslora", false);
+  dora_ = k.flag("use_dora", false);
+  saved_names_ = texts_of(root, "modules_to_save");
 
   const auto target = root.find("target_modules");
   if (!target || target->is_null()) k.bad("\"target_modules\" is missing");
@@ -149,22 +162,26 @@ void PeftAdapter::check_tensors() const {
     const auto fail = [&](ErrorCode code, std::string_view what, std::string hint = {}) {
       throw Error(code, concat_text(file_->source(), ": the tensor '", name, "' ", what), std::move(hint));
     };
-    if (name.find(".lora_magnitude_vector") != name.npos) fail(ErrorCode::Unsupported, "belongs to DoRA");
-    if (name.find(".lora_embedding_") != name.npos)
-      fail(ErrorCode::Unsupported, "changes an embedding, which this version does not do");
     if (name.ends_with(".lora_B.bias")) fail(ErrorCode::Unsupported, "is a bias of a half");
-    const bool inside = name.starts_with(kModelPrefix);
-    if (inside && name.find(".lora_") == name.npos && name.ends_with(".weight"))
-      fail(ErrorCode::Unsupported, "is a whole matrix of the model",
-           "save the adapter again, with save_embedding_layers=False, or merge it into the model");
-    if (!inside || (!name.ends_with(kHalves[0]) && !name.ends_with(kHalves[1])))
+    const Ending* ending = name.starts_with(kModelPrefix) ? ending_of(name) : nullptr;
+    if (!ending || name.size() <= kModelPrefix.size() + ending->text.size())
       fail(ErrorCode::BadFile, "is no half of an adapter",
            "names are base_model.model.MODULE.lora_A.weight and base_model.model.MODULE.lora_B.weight");
+    const std::string module =
+        name.substr(kModelPrefix.size(), name.size() - kModelPrefix.size() - ending->text.size());
+    if (ending->text == ".lora_magnitude_vector" && !dora_)
+      fail(ErrorCode::BadFile, "belongs to DoRA, which \"use_dora\" says this adapter is not");
+    if (ending->text.starts_with(".lora_embedding_") && dora_)
+      fail(ErrorCode::Unsupported, "changes an embedding, which is not done with DoRA");
+    if ((ending->text == ".weight" || ending->text == ".bias") && !saves(module))
+      fail(ErrorCode::Unsupported, "is a whole matrix of the model, of none of the \"modules_to_save\"",
+           "save the adapter again, with save_embedding_layers=False, or merge it into the model");
     const TensorView view = file_->at(name);
     if (!is_float(view.dtype) || dtype_bits(view.dtype) < 16)
       fail(ErrorCode::BadFile, concat_text("holds ", dtype_name(view.dtype), ", expected floats"));
-    if (view.dims.size() != 2)
-      fail(ErrorCode::BadFile, concat_text("is ", dims_text(view.dims), ", expected a matrix"));
+    if (ending->rank > 0 && view.dims.size() != static_cast<std::size_t>(ending->rank))
+      fail(ErrorCode::BadFile,
+           concat_text("is ", dims_text(view.dims), ", expected a ", ending->rank == 2 ? "matrix" : "vector"));
   }
 }
 
@@ -219,7 +236,14 @@ double PeftAdapter::scale(const std::string& module) const {
   return alpha / (root_scale_ ? std::sqrt(r) : r);
 }
 
-std::optional<Tensor> PeftAdapter::half(const std::string& module, std::string_view ending) const {
+// PEFT looks at the ends of names, not of words.
+bool PeftAdapter::saves(const std::string& module) const {
+  return std::any_of(saved_names_.begin(), saved_names_.end(), [&](const std::string& name) {
+    return module.ends_with(name) || module.find(name + ".") != module.npos;
+  });
+}
+
+std::optional<Tensor> PeftAdapter::floats(const std::string& module, std::string_view ending) const {
   const auto view = file_->find(concat_text(kModelPrefix, module, ending));
   if (!view) return std::nullopt;
   switch (view->dtype) {
@@ -233,7 +257,7 @@ std::optional<Tensor> PeftAdapter::half(const std::string& module, std::string_v
 std::vector<std::string> PeftAdapter::modules() const {
   std::set<std::string> all;
   for (const std::string& name : file_->names())
-    all.insert(name.substr(kModelPrefix.size(), name.size() - kModelPrefix.size() - kHalves[0].size()));
+    all.insert(name.substr(kModelPrefix.size(), name.size() - kModelPrefix.size() - ending_of(name)->text.size()));
   return {all.begin(), all.end()};
 }
 

@@ -15,12 +15,14 @@
 namespace rlx {
 
 /// For a module with the matrix W [out, in] an adapter adds scale * B A, of A [rank, in] and B [out, rank], whichever
-/// way the model's file has W lying. Modules have the names that they have in `transformers`.
+/// way the model's file has W lying; of an embedding A is [rank, tokens] and B [width, rank]. With DoRA (Liu et al.
+/// 2024, arXiv:2402.09353) the rows of the sum get lengths of their own. Some modules it may replace as a whole.
+/// Modules have the names that they have in `transformers`.
 class PeftAdapter {
  public:
   /// Reads a folder. Errors: NotFound for files that are not there; BadFile for what is malformed or misses;
-  /// Unsupported for adapters that do more than add low-rank products (DoRA, modules saved whole, biases, embeddings,
-  /// changed base weights).
+  /// Unsupported for adapters of other kinds (biases of halves, changed base weights, DoRA of an embedding, and more),
+  /// naming the setting or the tensor.
   explicit PeftAdapter(const std::string& folder);
 
   /// Whether the configuration names the module; `head`: it is the output layer.
@@ -31,10 +33,24 @@ class PeftAdapter {
   std::int64_t rank(const std::string& module) const;
   double scale(const std::string& module) const;
 
+  /// Whether the rows of changed matrices have lengths of their own.
+  bool has_magnitudes() const { return dora_; }
+  /// Whether the configuration says that the module is replaced as a whole.
+  bool saves(const std::string& module) const;
+
   /// The halves of a module, F32, as far as they are there.
-  std::optional<Tensor> a(const std::string& module) const { return half(module, ".lora_A.weight"); }
-  std::optional<Tensor> b(const std::string& module) const { return half(module, ".lora_B.weight"); }
-  /// The modules that the file has matrices of, sorted.
+  std::optional<Tensor> a(const std::string& module) const { return floats(module, ".lora_A.weight"); }
+  std::optional<Tensor> b(const std::string& module) const { return floats(module, ".lora_B.weight"); }
+  std::optional<Tensor> embedding_a(const std::string& module) const { return floats(module, ".lora_embedding_A"); }
+  std::optional<Tensor> embedding_b(const std::string& module) const { return floats(module, ".lora_embedding_B"); }
+  /// Lengths of the rows of a module's matrix [out].
+  std::optional<Tensor> magnitudes(const std::string& module) const { return floats(module, ".lora_magnitude_vector"); }
+  /// What a module is replaced by, as the model's own file would have it.
+  std::optional<Tensor> saved_weight(const std::string& module) const { return floats(module, ".weight"); }
+  std::optional<Tensor> saved_bias(const std::string& module) const { return floats(module, ".bias"); }
+  /// The model's own matrix of a module, which PEFT may write beside the halves.
+  std::optional<Tensor> base_weight(const std::string& module) const { return floats(module, ".base_layer.weight"); }
+  /// The modules that the file has tensors of, sorted.
   std::vector<std::string> modules() const;
 
   /// What errors call it: the file of its matrices, and its configuration.
@@ -50,7 +66,7 @@ class PeftAdapter {
   };
   void read_config(const std::string& path);
   void check_tensors() const;
-  std::optional<Tensor> half(const std::string& module, std::string_view ending) const;
+  std::optional<Tensor> floats(const std::string& module, std::string_view ending) const;
   static bool matches(const Regex& regex, const std::string& module);
   static bool ends_in(const std::string& module, const std::vector<std::string>& names);
 
@@ -59,11 +75,12 @@ class PeftAdapter {
   bool all_linear_ = false;
   std::string target_pattern_;  // as it is written; empty: names instead
   std::optional<Regex> target_regex_{}, exclude_regex_{};
-  std::vector<std::string> target_names_{}, exclude_names_{};
+  std::vector<std::string> target_names_{}, exclude_names_{}, saved_names_{};
   std::vector<std::int64_t> layers_{};  // of these alone; empty: all
   std::vector<Regex> layer_patterns_{};
   std::int64_t rank_ = 8;
   double alpha_ = 8;
+  bool dora_ = false;
   bool root_scale_ = false;  // scale is alpha / sqrt(rank) (Kalajdzievski 2023, arXiv:2312.03732)
   std::vector<Pattern> ranks_{}, alphas_{};
 };

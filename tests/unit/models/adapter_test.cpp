@@ -109,7 +109,7 @@ TEST_CASE("adapters: several in one run, each token with its own") {
   Adapted base("llama2");
   std::vector<AdapterOptions> all;
   std::vector<AdapterReference> references;
-  for (const char* name : {"llama_qv", "llama_all", "llama_regex", "llama_layers"}) {
+  for (const char* name : {"llama_qv", "llama_all", "llama_regex", "llama_layers", "llama_dora", "llama_saved"}) {
     references.push_back(adapter_reference(name));
     all.push_back(base.option(references.back()));
   }
@@ -117,7 +117,7 @@ TEST_CASE("adapters: several in one run, each token with its own") {
   o.sequences = 6;
   DecoderModel m = base.load(all, o), plain = base.load({}, o);
   std::vector<Tensor> alone;
-  for (std::int64_t i = -1; i < 4; ++i) {
+  for (std::int64_t i = -1; i < 6; ++i) {
     alone.push_back(run_adapted(m, base.tokens(), i));
     m.reset();
     if (i >= 0) {
@@ -127,7 +127,7 @@ TEST_CASE("adapters: several in one run, each token with its own") {
   }
   CHECK(same_bits(plain.forward(base.tokens()), 0, alone[0]));
   // Sequences at different places of the text, in pieces that a run cuts.
-  const std::int64_t adapters[] = {2, -1, 0, 1, 3, 2};
+  const std::int64_t adapters[] = {2, -1, 4, 1, 5, 0};
   std::size_t done[6] = {};
   for (int round = 0; round < 4; ++round) {
     std::vector<SequenceTokens> parts;
@@ -146,8 +146,8 @@ TEST_CASE("adapters: several in one run, each token with its own") {
       row += count, done[s] += static_cast<std::size_t>(count);
     }
   }
-  const SequenceTokens beyond[] = {{0, base.tokens().first(1), -1, 4}}, below[] = {{0, base.tokens().first(1), -1, -2}};
-  CHECK(contains(error_text([&] { (void)m.forward(beyond); }), "there is no adapter 4: the model has 4"));
+  const SequenceTokens beyond[] = {{0, base.tokens().first(1), -1, 6}}, below[] = {{0, base.tokens().first(1), -1, -2}};
+  CHECK(contains(error_text([&] { (void)m.forward(beyond); }), "there is no adapter 6: the model has 6"));
   CHECK(contains(error_text([&] { (void)m.forward(below); }), "there is no adapter -2"));
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("adapters: over GGUF files, whose rows and names differ, and over weig
     blocks.reset(), plain.reset();
     CHECK(same_bits(blocks.forward(base.tokens()), 0, plain.forward(base.tokens())));
   }
-  CHECK(models == std::set<std::string>{"gpt2", "gpt_neox", "granite", "llama2", "phi3", "qwen3"});
+  CHECK(models == std::set<std::string>{"gemma2_plain", "gpt2", "gpt_neox", "granite", "llama2", "phi3", "qwen3"});
 }
 
 TEST_CASE("adapters: GPT-2 whose file has names without their prefix") {
@@ -230,6 +230,109 @@ TEST_CASE("adapters: GPT-2 whose file has names without their prefix") {
   test::write_model(folder, cut);
   DecoderModel m = base.load_from(folder.path(), {base.option(a)});
   CHECK(adapter_error(run_adapted(m, base.tokens(), 0), base.reference, a.logits) <= kNearPeft);
+}
+
+TEST_CASE("adapters: what is wrong with lengths of rows, whole modules and embeddings is named") {
+  const auto message = [](const char* name, const std::function<void(AdapterReference&)>& spoil) {
+    AdapterReference bad = adapter_reference(name);
+    Adapted base(bad.of);
+    spoil(bad);
+    return error_text([&] { (void)base.load({base.option(bad)}); });
+  };
+  const auto with = [&](const char* name, const std::string& tensor, Tensor value) {
+    return message(name, [&](AdapterReference& a) { half_of(a, tensor).tensor = value; });
+  };
+  const auto without = [&](const char* name, const std::string& tensor) {
+    return message(name, [&](AdapterReference& a) {
+      const std::string whole = half_of(a, tensor).name;
+      std::erase_if(a.weights, [&](const NamedTensor& w) { return w.name == whole; });
+    });
+  };
+  const auto zeros = [](std::vector<std::int64_t> dims) {
+    return Tensor::zeros(Shape(Dims(dims.begin(), dims.end()), DType::F32));
+  };
+  const std::string q0 = "model.layers.0.self_attn.q_proj", embedding = "model.embed_tokens";
+  std::string text = with("llama_dora", q0 + ".lora_magnitude_vector", zeros({63}));
+  CHECK(contains(text, "'" + q0 + "' has a lora_magnitude_vector [63], expected [64]"));
+  CHECK(contains(with("llama_dora", q0 + ".lora_magnitude_vector", zeros({64, 1})), "is [64, 1], expected a vector"));
+  CHECK(contains(without("llama_dora", q0 + ".lora_magnitude_vector"), "has no lora_magnitude_vector"));
+  text = message("llama_dora", [&](AdapterReference& a) {
+    std::erase_if(a.weights, [&](const NamedTensor& w) {
+      return contains(w.name, q0 + ".lora_A") || contains(w.name, q0 + ".lora_B");
+    });
+  });
+  CHECK(contains(text, "'" + q0 + "' has a lora_magnitude_vector without lora_A and lora_B"));
+  text = message("llama_dora", [&](AdapterReference& a) {
+    half_of(a, q0 + ".lora_magnitude_vector").tensor.mutable_values<float>()[5] =
+        std::numeric_limits<float>::infinity();
+  });
+  CHECK(contains(text, "row 5 of the changed matrix"));
+  text = message("llama_dora", [&](AdapterReference& a) {
+    half_of(a, q0 + ".lora_A.weight").name = "base_model.model." + embedding + ".lora_embedding_A";
+  });
+  CHECK(contains(text, "changes an embedding, which is not done with DoRA"));
+  {
+    const AdapterReference dora = adapter_reference("llama_dora"), plain = adapter_reference("llama_qv");
+    Adapted base(dora.of);
+    AdapterOptions both = base.option(dora);
+    both.parts.push_back(base.option(plain).parts[0]);
+    CHECK(contains(error_text([&] { (void)base.load({both}); }), "so it has to be the only one"));
+    const AdapterReference saved = adapter_reference("llama_saved");
+    AdapterOptions twice = base.option(saved);
+    twice.parts.push_back(base.option(saved).parts[0]);
+    text = error_text([&] { (void)base.load({twice}); });
+    CHECK_MESSAGE(contains(text, "is replaced by another part of the adapter too"), text);
+  }
+  text = with("llama_saved", "lm_head.weight", zeros({96, 47}));
+  CHECK(contains(text, "'lm_head' is [96, 47], expected [96, 48]"));
+  text = with("llama_saved", "model.norm.weight", zeros({47}));
+  CHECK_MESSAGE(contains(text, "'model.norm' is [47], expected [48]"), text);
+  CHECK(contains(without("llama_saved", embedding + ".weight"), "'" + embedding + "' is one of the modules to save"));
+  text = message("llama_saved", [&](AdapterReference& a) {
+    a.weights.push_back({"base_model.model.lm_head.bias", zeros({96})});
+  });
+  CHECK(contains(text, "'lm_head' has a bias that the model has no place for"));
+  text = without("gpt2_dora", "transformer.h.1.mlp.c_proj.bias");
+  CHECK(contains(text, "'transformer.h.1.mlp.c_proj' has no bias, which the model has"));
+  CHECK(contains(without("gpt2_dora", "transformer.h.1.mlp.c_proj.weight"), "c_proj' is missing, expected [192, 48]"));
+  text = message("llama_saved", [&](AdapterReference& a) {
+    a.weights.push_back({"base_model.model." + q0 + ".lora_A.weight", zeros({4, 48})});
+  });
+  CHECK(contains(text, "'" + q0 + "' is replaced as a whole and has matrices of low rank too"));
+  text = message("llama_saved", [&](AdapterReference& a) {
+    a.weights.push_back({"base_model.model.model.rotary_norm.weight", zeros({4})});
+  });
+  CHECK(contains(text, "'model.rotary_norm' is no part of a llama of 3 layers that an adapter can change"));
+
+  text = with("gemma2_embedding", embedding + ".lora_embedding_A", zeros({5, 95}));
+  CHECK(contains(text,
+                 "'" + embedding + "' has lora_embedding_A [5, 95] and lora_embedding_B [48, 5], expected [5, 96]"));
+  CHECK(contains(without("gemma2_embedding", embedding + ".lora_embedding_B"), "has lora_embedding_A without"));
+  text = message("gemma2_embedding", [&](AdapterReference& a) {
+    half_of(a, embedding + ".lora_embedding_A").name = "base_model.model." + embedding + ".lora_A.weight";
+  });
+  CHECK(contains(text, "'" + embedding + "' has matrices for a product, but is an embedding"));
+  text = message("gemma2_embedding", [&](AdapterReference& a) {
+    half_of(a, "model.layers.0.self_attn.v_proj.lora_A.weight").name =
+        "base_model.model.model.layers.0.self_attn.v_proj.lora_embedding_A";
+  });
+  CHECK(contains(text, "has matrices for an embedding, which it is not"));
+  text = message("gemma2_embedding", [&](AdapterReference& a) {
+    std::erase_if(a.weights, [](const NamedTensor& w) { return contains(w.name, "lora_embedding"); });
+  });
+  CHECK(contains(text, "'" + embedding + "' is one of the target modules"));
+  // PEFT may write the model's own embedding beside the halves: it has to be that.
+  for (const bool same : {true, false}) {
+    text = message("gemma2_embedding", [&](AdapterReference& a) {
+      const test::DecoderReference model = test::decoder_reference(a.of);
+      const auto table = std::find_if(model.weights.begin(), model.weights.end(),
+                                      [&](const NamedTensor& w) { return w.name == embedding + ".weight"; });
+      Tensor copy = Tensor::copy_of(table->tensor.data(), table->tensor.shape());
+      if (!same) copy.mutable_values<float>()[77] += 1;
+      a.weights.push_back({"base_model.model." + embedding + ".base_layer.weight", copy});
+    });
+    CHECK(same ? text.empty() : contains(text, "has a base_layer.weight [96, 48] that is not the model's own"));
+  }
 }
 
 TEST_CASE("adapters: what does not fit is named") {
@@ -280,10 +383,11 @@ TEST_CASE("adapters: what does not fit is named") {
     return message([&](AdapterReference& a) { half_of(a, q0 + ".lora_A.weight").name = name; });
   };
   CHECK(contains(named("something"), "the tensor 'something' is no half of an adapter"));
-  CHECK(contains(named("base_model.model.model.embed_tokens.lora_embedding_A"), "changes an embedding"));
   CHECK(contains(named("base_model.model." + q0 + ".lora_magnitude_vector"), "belongs to DoRA"));
   CHECK(contains(named("base_model.model." + q0 + ".lora_B.bias"), "is a bias of a half"));
-  CHECK(contains(named("base_model.model.lm_head.base_layer.weight"), "is a whole matrix of the model"));
+  CHECK(contains(named("base_model.model.lm_head.weight"), "is a whole matrix of the model"));
+  CHECK(contains(named("base_model.model.lm_head.base_layer.weight"),
+                 "'lm_head' has a base_layer.weight [4, 48] that is not the model's own"));
 
   const auto config = [&](const std::string& from, const std::string& to) {
     return message([&](AdapterReference& a) {
@@ -298,13 +402,16 @@ TEST_CASE("adapters: what does not fit is named") {
                  "'" + q0 + "' has matrices, but is none of the target modules 'k_proj', 'v_proj'"));
   text = config("[\"q_proj\",\"v_proj\"]", "[\"query\",\"value\"]");
   CHECK(contains(text, "the target modules 'query', 'value' are none of a llama of 3 layers"));
-  CHECK(contains(text, "called otherwise than '" + q0 + "'"));
+  CHECK_MESSAGE(contains(text, "called otherwise than 'model.embed_tokens'"), text);
   CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "\"(\""), "target_modules"));
   CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "null"), "\"target_modules\" is missing"));
   CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "[1]"), "target_modules"));
-  CHECK(contains(config("\"use_dora\":false", "\"use_dora\":true"), "\"use_dora\" is set"));
-  CHECK(
-      contains(config("\"modules_to_save\":null", "\"modules_to_save\":[\"lm_head\"]"), "\"modules_to_save\" is set"));
+  CHECK(contains(config("\"use_dora\":false", "\"use_dora\":true"),
+                 "'" + q0 + "' has no lora_magnitude_vector, which DoRA asks for"));
+  CHECK(contains(config("\"modules_to_save\":null", "\"modules_to_save\":[\"lm_head\"]"),
+                 "'lm_head' is one of the modules to save, but has no tensor"));
+  CHECK(contains(config("\"ensure_weight_tying\":false", "\"ensure_weight_tying\":true"),
+                 "\"ensure_weight_tying\" is set"));
   CHECK(contains(config("\"lora_bias\":false", "\"lora_bias\":true"), "\"lora_bias\" is set"));
   CHECK(contains(config("\"bias\":\"none\"", "\"bias\":\"all\""), "\"bias\" is \"all\""));
   CHECK(contains(config("\"peft_type\":\"LORA\"", "\"peft_type\":\"IA3\""), "\"peft_type\" is \"IA3\""));
