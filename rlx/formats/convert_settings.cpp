@@ -156,6 +156,12 @@ class SettingsWriter {
     if (a_.gguf == "gemma3") write_local_rope();
     if (a_.gguf == "gpt2") write_gpt2();
     if (a_.gguf == "gptneox") need("attention_bias", true);
+    if (a_.gguf == "stablelm" || a_.gguf == "phi2") need("qk_layernorm", false);
+    if (a_.gguf == "starcoder2") need("use_bias", true);
+    if (a_.gguf == "olmoe") {
+      need("norm_topk_prob", false);
+      if (present(config_, "clip_qkv")) refuse_setting("\"clip_qkv\"");
+    }
     if (a_.gguf == "qwen3moe") write_qwen3_moe();
     if (a_.gguf == "gpt-oss") write_gpt_oss();
     if (a_.gguf == "smollm3") check_rotated_layers();
@@ -203,10 +209,10 @@ class SettingsWriter {
 
   void write_window() {
     const auto window = present(config_, "sliding_window");
-    const bool all_layers = a_.model_type == "mistral" || a_.model_type == "phi3";
+    const bool all_layers = a_.model_type == "mistral" || a_.model_type == "mixtral" || a_.model_type == "phi3";
     if (a_.model_type == "phi3") integer("attention.sliding_window", window ? window->as_int("sliding_window") : 0);
-    if (!window || out_.has(key("attention.sliding_window")) || !config_.get_bool("use_sliding_window", all_layers))
-      return;
+    const bool used = config_.get_bool("use_sliding_window", all_layers || a_.model_type == "starcoder2");
+    if (!window || out_.has(key("attention.sliding_window")) || !used) return;
     if (!all_layers) refuse_setting(concat_text("a sliding window of ", a_.model_type));
     integer("attention.sliding_window", window->as_int("sliding_window"));
   }
@@ -359,7 +365,11 @@ class ConfigWriter {
                 sizes_.layers == (a_.gguf == "gemma3" ? 62 : 46) ? sizes_.hidden / sizes_.heads : sizes_.head_dim);
     const bool has_head_dim = a_.gguf != "gpt2" && a_.gguf != "gptneox" && a_.gguf != "phi3" && !is_deepseek(a_);
     if (has_head_dim && !writes("head_dim")) w_.member("head_dim", sizes_.head_dim);
-    if (a_.gguf == "phi3" && sizes_.rotated != sizes_.head_dim) w_.member("partial_rotary_factor", part_rotated());
+    if (a_.gguf == "stablelm" || a_.gguf == "phi2" || (a_.gguf == "phi3" && sizes_.rotated != sizes_.head_dim))
+      w_.member("partial_rotary_factor", part_rotated());
+    if (a_.gguf == "stablelm") w_.member("use_qkv_bias", file_.find_tensor("blk.0.attn_q.bias") != nullptr);
+    if (a_.gguf == "starcoder2") w_.member("use_bias", file_.find_tensor("blk.0.attn_q.bias") != nullptr);
+    if (a_.gguf == "olmoe") w_.member("norm_topk_prob", false);
     if (a_.gguf == "gptneox")
       w_.member("rotary_pct", part_rotated()).member("rotary_emb_base", static_cast<float>(theta()));
     w_.member("tie_word_embeddings", file_.find_tensor("output.weight") == nullptr);
@@ -424,7 +434,9 @@ class ConfigWriter {
       }
       if (!same) unsupported(concat_text("its pattern of layers with a window is not converted"));
     }
-    if (a_.model_type != "mistral" && a_.model_type != "phi3") return;
+    if (a_.model_type != "mistral" && a_.model_type != "mixtral" && a_.model_type != "phi3" &&
+        a_.model_type != "starcoder2")
+      return;
     const std::int64_t window = file_.get_int(key("attention.sliding_window"), 0);
     if (window > 0)
       w_.member("sliding_window", window);
@@ -546,18 +558,21 @@ ModelSizes read_sizes_of_config(const GgufArchitecture& a, const JsonValue& conf
     s.nope_dim = config.get_int("qk_nope_head_dim"), s.v_dim = config.get_int("v_head_dim");
     s.rotated = config.get_int("qk_rope_head_dim"), s.head_dim = s.nope_dim + s.rotated;
     s.q_rank = config.get_int("q_lora_rank", 0);
-    s.experts = config.get_int("n_routed_experts"), s.shared_experts = config.get_int("n_shared_experts", 0);
+    s.shared_experts = config.get_int("n_shared_experts", 0);
     s.dense_layers = config.get_int("first_k_dense_replace", 0);
   } else if (a.gguf != "gpt2") {
-    double part = a.gguf == "gptneox" ? number_or(config, "rotary_pct", 0.25) : 1;
+    double part = a.gguf == "gptneox"    ? number_or(config, "rotary_pct", 0.25)
+                  : a.gguf == "stablelm" ? 0.25
+                  : a.gguf == "phi2"     ? 0.5
+                                         : 1;
     if (const auto v = rope_setting(config, "partial_rotary_factor")) part = v->as_number("partial_rotary_factor");
     if (!(part > 0) || part > 1)
       throw Error(ErrorCode::BadFile,
                   concat_text("config.json: the part of a head that is rotated is ", part, ", expected 0 to 1"));
     s.rotated = static_cast<std::int64_t>(static_cast<double>(s.head_dim) * part);
   }
-  if (a.gguf == "qwen3moe") s.experts = config.get_int("num_experts");
-  if (a.gguf == "gpt-oss") s.experts = config.get_int("num_local_experts");
+  for (const SettingRule& rule : a.settings)
+    if (rule.gguf == "expert_count") s.experts = config.get_int(rule.hf);
   check_sizes_of_model(s, "config.json");
   return s;
 }

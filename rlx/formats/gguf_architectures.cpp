@@ -57,6 +57,55 @@ constexpr TensorRule kQwen3Tensors[] = {
 constexpr TensorRule kQwen3MoeTensors[] = {
     RLX_TABLE_TENSORS, RLX_ATTENTION_TENSORS(None, None), RLX_QK_NORMS(None), RLX_LAYER_NORMS, RLX_EXPERT_TENSORS,
 };
+constexpr TensorRule kMixtralTensors[] = {
+    RLX_TABLE_TENSORS, RLX_ATTENTION_TENSORS(QueryPairs, KeyPairs), RLX_LAYER_NORMS,
+    {"model.layers.{}.block_sparse_moe.gate.weight", "blk.{}.ffn_gate_inp.weight"},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w1.weight", "blk.{}.ffn_gate_exps.weight", TensorChange::Experts},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w3.weight", "blk.{}.ffn_up_exps.weight", TensorChange::Experts},
+    {"model.layers.{}.block_sparse_moe.experts.{e}.w2.weight", "blk.{}.ffn_down_exps.weight", TensorChange::Experts},
+};
+// Layer norms with biases.
+#define RLX_INPUT_LAYER_NORM                                                \
+  {"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"},    \
+  {"model.layers.{}.input_layernorm.bias", "blk.{}.attn_norm.bias"}
+constexpr TensorRule kStarcoder2Tensors[] = {
+    RLX_TABLE_TENSORS, {"model.norm.bias", "output_norm.bias"}, RLX_INPUT_LAYER_NORM,
+    RLX_ATTENTION_TENSORS(None, None),
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight"},
+    {"model.layers.{}.post_attention_layernorm.bias", "blk.{}.ffn_norm.bias"},
+    {"model.layers.{}.mlp.c_fc.weight", "blk.{}.ffn_up.weight"},
+    {"model.layers.{}.mlp.c_fc.bias", "blk.{}.ffn_up.bias", TensorChange::None, TensorNeed::Optional},
+    {"model.layers.{}.mlp.c_proj.weight", "blk.{}.ffn_down.weight"},
+    {"model.layers.{}.mlp.c_proj.bias", "blk.{}.ffn_down.bias", TensorChange::None, TensorNeed::Optional},
+};
+constexpr TensorRule kStablelmTensors[] = {
+    RLX_TABLE_TENSORS, {"model.norm.bias", "output_norm.bias"}, RLX_INPUT_LAYER_NORM,
+    RLX_ATTENTION_TENSORS(None, None),
+    {"model.layers.{}.post_attention_layernorm.weight", "blk.{}.ffn_norm.weight", TensorChange::None,
+     TensorNeed::Optional},
+    {"model.layers.{}.post_attention_layernorm.bias", "blk.{}.ffn_norm.bias", TensorChange::None, TensorNeed::Optional},
+    RLX_GATED_TENSORS(Always),
+};
+constexpr TensorRule kPhiTensors[] = {
+    {"model.embed_tokens.weight", "token_embd.weight"},
+    {"lm_head.weight", "output.weight", TensorChange::None, TensorNeed::Optional},
+    {"lm_head.bias", "output.bias"},
+    {"model.final_layernorm.weight", "output_norm.weight"},
+    {"model.final_layernorm.bias", "output_norm.bias"},
+    RLX_INPUT_LAYER_NORM,
+    {"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"},
+    {"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"},
+    {"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"},
+    {"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"},
+    {"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"},
+    {"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"},
+    {"model.layers.{}.self_attn.dense.weight", "blk.{}.attn_output.weight"},
+    {"model.layers.{}.self_attn.dense.bias", "blk.{}.attn_output.bias"},
+    {"model.layers.{}.mlp.fc1.weight", "blk.{}.ffn_up.weight"},
+    {"model.layers.{}.mlp.fc1.bias", "blk.{}.ffn_up.bias"},
+    {"model.layers.{}.mlp.fc2.weight", "blk.{}.ffn_down.weight"},
+    {"model.layers.{}.mlp.fc2.bias", "blk.{}.ffn_down.bias"},
+};
 // Norms behind attention and feed-forward instead of before them; those of q and k are over all heads.
 constexpr TensorRule kOlmo2Tensors[] = {
     RLX_TABLE_TENSORS, RLX_ATTENTION_TENSORS(None, None), RLX_QK_NORMS(None), RLX_GATED_TENSORS(Always),
@@ -202,6 +251,29 @@ constexpr SettingRule kQwen3MoeSettings[] = {
     {"num_experts_per_tok", "expert_used_count"},
     {"moe_intermediate_size", "expert_feed_forward_length"},
 };
+constexpr SettingRule kMixtralSettings[] = {
+    RLX_SIZES, RLX_KEY_HEADS, RLX_RMS_NORM(1e-5), RLX_THETA(1e6),
+    {"num_local_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+};
+constexpr SettingRule kOlmoeSettings[] = {
+    RLX_SIZES, RLX_KEY_HEADS, RLX_RMS_NORM(1e-5), RLX_THETA(1e4),
+    {"num_experts", "expert_count"},
+    {"num_experts_per_tok", "expert_used_count"},
+};
+constexpr SettingRule kStarcoder2Settings[] = {
+    RLX_SIZES, RLX_KEY_HEADS, RLX_THETA(1e4),
+    {"norm_epsilon", "attention.layer_norm_epsilon", GgufKind::F32, SettingNeed::Fallback, 1e-5},
+};
+constexpr SettingRule kStablelmSettings[] = {
+    RLX_SIZES, RLX_KEY_HEADS, RLX_THETA(1e4),
+    {"layer_norm_eps", "attention.layer_norm_epsilon", GgufKind::F32, SettingNeed::Fallback, 1e-5},
+    {"use_parallel_residual", "use_parallel_residual", GgufKind::Bool, SettingNeed::Fallback, 0},
+};
+constexpr SettingRule kPhiSettings[] = {
+    RLX_SIZES, RLX_KEY_HEADS, RLX_THETA(1e4),
+    {"layer_norm_eps", "attention.layer_norm_epsilon", GgufKind::F32, SettingNeed::Fallback, 1e-5},
+};
 constexpr SettingRule kGptOssSettings[] = {
     RLX_SIZES, RLX_KEY_HEADS, RLX_RMS_NORM(1e-5), RLX_THETA(150000),
     {"num_local_experts", "expert_count"},
@@ -275,6 +347,11 @@ constexpr GgufArchitecture kArchitectures[] = {
     {"gpt_neox", "GPTNeoXForCausalLM", "gptneox", kGptNeoxTensors, kGptNeoxSettings, "gelu", false, "",
      {".attention.bias", ".attention.masked_bias"}},
     {"gpt_oss", "GptOssForCausalLM", "gpt-oss", kGptOssTensors, kGptOssSettings},
+    {"mixtral", "MixtralForCausalLM", "llama", kMixtralTensors, kMixtralSettings},
+    {"olmoe", "OlmoeForCausalLM", "olmoe", kQwen3MoeTensors, kOlmoeSettings},
+    {"starcoder2", "Starcoder2ForCausalLM", "starcoder2", kStarcoder2Tensors, kStarcoder2Settings, kTanhGelu, true},
+    {"stablelm", "StableLmForCausalLM", "stablelm", kStablelmTensors, kStablelmSettings},
+    {"phi", "PhiForCausalLM", "phi2", kPhiTensors, kPhiSettings, "gelu_new"},
     {"deepseek_v2", "DeepseekV2ForCausalLM", "deepseek2", kDeepseek2Tensors, kDeepseek2Settings},
 };
 // clang-format on
@@ -304,7 +381,8 @@ const GgufArchitecture* find_architecture_of_model_type(std::string_view model_t
   return nullptr;
 }
 
-const GgufArchitecture* find_architecture_of_gguf(std::string_view name, bool has_window) {
+const GgufArchitecture* find_architecture_of_gguf(std::string_view name, bool has_window, bool has_experts) {
+  if (name == "llama" && has_experts) return find_architecture_of_model_type("mixtral");
   if (name == "llama" && has_window) return find_architecture_of_model_type("mistral");
   for (const GgufArchitecture& a : kArchitectures)
     if (a.gguf == name) return &a;

@@ -68,8 +68,9 @@ struct GgufArchitecture {
 std::span<const GgufArchitecture> gguf_architecture_table();
 /// The one with config.json's "model_type", or null.
 const GgufArchitecture* find_architecture_of_model_type(std::string_view model_type);
-/// The one with the metadata's "general.architecture", or null; of a llama with a sliding window, Mistral.
-const GgufArchitecture* find_architecture_of_gguf(std::string_view name, bool has_window);
+/// The one with the metadata's "general.architecture", or null; of a llama with experts it is Mixtral, with a sliding
+/// window Mistral.
+const GgufArchitecture* find_architecture_of_gguf(std::string_view name, bool has_window, bool has_experts);
 /// The name that config.json has for a key of the metadata. The setting has to be there.
 std::string_view setting_of_key(const GgufArchitecture& a, std::string_view gguf);
 

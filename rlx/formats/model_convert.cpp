@@ -494,7 +494,8 @@ void convert_to_gguf(const std::string& source, const std::string& target, const
 void convert_to_folder(const std::string& source, const std::string& folder, const ConvertOptions& options) try {
   const auto file = GgufFile::open(source);
   const GgufArchitecture* a =
-      find_architecture_of_gguf(file->architecture(), file->find_value("llama.attention.sliding_window") != nullptr);
+      find_architecture_of_gguf(file->architecture(), file->find_value("llama.attention.sliding_window") != nullptr,
+                                file->get_int("llama.expert_count", 0) > 0);
   if (!a)
     throw Error(ErrorCode::Unsupported, concat_text(source, ": models of architecture \"", file->architecture(),
                                                     "\" are not converted to folders"));

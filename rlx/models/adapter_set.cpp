@@ -189,9 +189,13 @@ void AdapterSet::take_embedding(Change& change, Part& part, const Module& module
   change.halves.push_back({std::move(*a), std::move(*b), part.scale * file.scale(module.name)});
 }
 
+// Norms that two parts of a layer share are asked for twice.
 Expr AdapterSet::param(const std::string& name, Tensor value, Graph& g) {
-  const Expr p = g.param(concat_text("adapters.", name), value.shape());
-  weights_.push_back({concat_text("adapters.", name), std::move(value)});
+  const std::string whole = concat_text("adapters.", name);
+  if (const auto known = params_.find(whole); known != params_.end()) return known->second;
+  const Expr p = g.param(whole, value.shape());
+  weights_.push_back({whole, std::move(value)});
+  params_.emplace(whole, p);
   return p;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -104,8 +105,9 @@ class AdapterSet {
   std::vector<Adapter> adapters_{};
   Model model_;
   std::vector<NamedTensor> weights_{};
-  std::vector<std::string> modules_{};  // of the model
-  std::vector<std::string> faults_{};   // sentences
+  std::map<std::string, Expr> params_{};  // of them, by name
+  std::vector<std::string> modules_{};    // of the model
+  std::vector<std::string> faults_{};     // sentences
 };
 
 }  // namespace rlx

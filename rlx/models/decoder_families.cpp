@@ -300,6 +300,77 @@ void read_smollm3(const ConfigKeys& k, DecoderConfig& c) {
     read_windows(k, c, k.size("sliding_window"), [&](std::size_t i) { return c.layers[i].rope < 0; });
 }
 
+void read_mixtral(const ConfigKeys& k, DecoderConfig& c) {
+  read_mistral(k, c);
+  c.norm_eps = positive(k, "rms_norm_eps", 1e-5);
+  if (!k.has("rope_theta") && !k.has("rope_parameters")) read_ropes(k, c, 1e6);
+  MoeSpec m = read_experts(k, "num_local_experts", "intermediate_size");
+  m.normalize = true;
+  c.moe = m;
+  DecoderNames& n = c.names;
+  const std::string experts = "block_sparse_moe.experts.{}.";
+  n.router = "block_sparse_moe.gate";
+  n.expert_gate = experts + "w1", n.expert_up = experts + "w3", n.expert_down = experts + "w2";
+  for (DecoderLayer& layer : c.layers) layer.moe = true;
+}
+
+void read_olmoe(const ConfigKeys& k, DecoderConfig& c) {
+  read_llama(k, c);
+  c.norm_eps = positive(k, "rms_norm_eps", 1e-5);
+  if (k.has("clip_qkv")) k.unsupported("\"clip_qkv\" is set");
+  c.ff_bias = false;
+  c.qk_norm = QkNorm::Width;
+  c.names.q_norm = "self_attn.q_norm", c.names.k_norm = "self_attn.k_norm";
+  MoeSpec m = read_experts(k, "num_experts", "intermediate_size");
+  m.normalize = k.flag("norm_topk_prob", false);
+  c.moe = m;
+  c.names.router = "mlp.gate";
+  name_experts(c.names, "mlp.experts.{}.");
+  for (DecoderLayer& layer : c.layers) layer.moe = true;
+}
+
+// What StarCoder2, StableLM and Phi have in common: layer norms with biases, and rotary positions of a part of a head.
+void read_layer_normed(const ConfigKeys& k, DecoderConfig& c, double part) {
+  read_sizes(k, c, 1e-5);
+  RopeDefaults d{.head_dim = c.head_dim, .max_positions = c.max_positions};
+  d.partial = part;
+  c.ropes = {read_rope(k, d)};
+  c.norm = NormKind::Layer, c.norm_bias = true;
+  if (k.flag("qk_layernorm", false)) k.unsupported("\"qk_layernorm\" is true");
+}
+
+void read_starcoder2(const ConfigKeys& k, DecoderConfig& c) {
+  read_layer_normed(k, c, 1);
+  c.norm_eps = positive(k, "norm_epsilon", 1e-5);
+  c.activation = parse_activation(k, "hidden_act", "gelu_pytorch_tanh");
+  c.gated = false;
+  c.qkv_bias = c.o_bias = c.ff_bias = k.flag("use_bias", true);
+  c.tied = k.flag("tie_word_embeddings", true);
+  c.names.gate = "", c.names.up = "mlp.c_fc", c.names.down = "mlp.c_proj";
+  if (k.has("sliding_window")) read_windows(k, c, k.size("sliding_window"), [](std::size_t) { return true; });
+}
+
+void read_stablelm(const ConfigKeys& k, DecoderConfig& c) {
+  read_layer_normed(k, c, 0.25);
+  c.activation = parse_activation(k, "hidden_act", "silu");
+  c.qkv_bias = k.flag("use_qkv_bias", false);
+  c.tied = k.flag("tie_word_embeddings", false);
+  c.parallel = k.flag("use_parallel_residual", false);
+  if (c.parallel) c.names.ff_norm = c.names.attention_norm;
+}
+
+void read_phi(const ConfigKeys& k, DecoderConfig& c) {
+  read_layer_normed(k, c, 0.5);
+  c.activation = parse_activation(k, "hidden_act", "gelu_new");
+  c.gated = false;
+  c.parallel = true;
+  c.qkv_bias = c.o_bias = c.ff_bias = c.head_bias = true;
+  c.tied = k.flag("tie_word_embeddings", false);
+  DecoderNames& n = c.names;
+  n.final_norm = "model.final_layernorm", n.ff_norm = n.attention_norm;
+  n.o = "self_attn.dense", n.gate = "", n.up = "mlp.fc1", n.down = "mlp.fc2";
+}
+
 void read_gpt_oss(const ConfigKeys& k, DecoderConfig& c) {
   read_sizes(k, c, 1e-5);
   read_ropes(k, c, 150000);
@@ -381,12 +452,17 @@ constexpr Family kFamilies[] = {
     {"granite", read_granite},
     {"llama", read_llama},
     {"mistral", read_mistral},
+    {"mixtral", read_mixtral},
     {"olmo2", read_olmo2},
+    {"olmoe", read_olmoe},
+    {"phi", read_phi},
     {"phi3", read_phi3},
     {"qwen2", read_qwen2},
     {"qwen3", read_qwen3},
     {"qwen3_moe", read_qwen3_moe},
     {"smollm3", read_smollm3},
+    {"stablelm", read_stablelm},
+    {"starcoder2", read_starcoder2},
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ AdapterSet::Naming adapter_names(const DecoderConfig& c, const ModelWeights& wei
   };
 }
 AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
-  const GgufArchitecture* a = find_architecture_of_gguf(c.family, false);
+  const GgufArchitecture* a = find_architecture_of_gguf(c.family, false, c.moe.has_value());
   if (!a)
     throw Error(ErrorCode::Unsupported,
                 concat_text(file.source(), ": adapters of a ", c.family, " in GGUF are not known"),

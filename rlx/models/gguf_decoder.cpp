@@ -104,13 +104,24 @@ void read_windows(const GgufKeys& k, DecoderConfig& c, F windowed) {
     c.layers[i].window = (pattern.empty() ? windowed(i) : pattern[i] != 0) ? window : 0;
 }
 
-// Rows of q and k are in the order of interleaved pairs.
+MoeSpec read_experts(const GgufKeys& k, std::int64_t ff_size = 0) {
+  MoeSpec m;
+  m.experts = k.size("expert_count", 4096);
+  m.used = k.size("expert_used_count", m.experts);
+  m.ff_size = ff_size > 0 ? k.size_or("expert_feed_forward_length", ff_size) : k.size("expert_feed_forward_length");
+  m.layout = ExpertLayout::Stacked;
+  return m;
+}
+
+// Rows of q and k are in the order of interleaved pairs. With experts it is Mixtral.
 void read_llama(const GgufKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   c.ropes = {read_rope(k, c, RopePairing::Interleaved)};
   read_windows(k, c, [](std::size_t) { return true; });
-  if (k.has("expert_count") && k.size("expert_count", kMostBlocks, 0) > 0)
-    k.unsupported("a llama with experts (Mixtral) is not built");
+  if (!k.has("expert_count") || k.size("expert_count", 4096, 0) == 0) return;
+  c.moe = read_experts(k, c.ff_size);
+  c.moe->normalize = true;
+  for (DecoderLayer& layer : c.layers) layer.moe = true;
 }
 
 void read_smollm3(const GgufKeys& k, DecoderConfig& c) {
@@ -135,15 +146,6 @@ void read_qwen3(const GgufKeys& k, DecoderConfig& c) {
   read_qwen2(k, c);
   c.qk_norm = QkNorm::Head;
   c.names.q_norm = "attn_q_norm", c.names.k_norm = "attn_k_norm";
-}
-
-MoeSpec read_experts(const GgufKeys& k) {
-  MoeSpec m;
-  m.experts = k.size("expert_count", 4096);
-  m.used = k.size("expert_used_count", m.experts);
-  m.ff_size = k.size("expert_feed_forward_length");
-  m.layout = ExpertLayout::Stacked;
-  return m;
 }
 
 void read_qwen3_moe(const GgufKeys& k, DecoderConfig& c) {
@@ -233,6 +235,44 @@ void read_olmo2(const GgufKeys& k, DecoderConfig& c) {
   name_post_norms(n);
 }
 
+void read_olmoe(const GgufKeys& k, DecoderConfig& c) {
+  read_sizes(k, c);
+  c.ropes = {read_rope(k, c, RopePairing::Half)};
+  c.qk_norm = QkNorm::Width;
+  c.names.q_norm = "attn_q_norm", c.names.k_norm = "attn_k_norm";
+  c.moe = read_experts(k, c.ff_size);
+  c.moe->normalize = k.flag("expert_weights_norm", false);
+  for (DecoderLayer& layer : c.layers) layer.moe = true;
+}
+
+void read_starcoder2(const GgufKeys& k, DecoderConfig& c) {
+  read_sizes(k, c);
+  c.ropes = {read_rope(k, c, RopePairing::Half)};
+  c.activation = ActivationKind::GeluApprox;
+  c.gated = false;
+  c.names.gate = "";
+}
+
+// Where attention and feed-forward start from one norm, the second has none.
+void read_stablelm(const GgufKeys& k, DecoderConfig& c) {
+  read_sizes(k, c);
+  if (k.has_tensor("blk.0.attn_q_norm.weight")) k.unsupported("its q and k have layer norms (StableLM 2 12B)");
+  c.ropes = {read_rope(k, c, RopePairing::Half)};
+  c.parallel = !k.has_tensor("blk.0.ffn_norm.weight");
+  if (c.parallel) c.names.ff_norm = c.names.attention_norm;
+}
+
+void read_phi2(const GgufKeys& k, DecoderConfig& c) {
+  read_sizes(k, c);
+  c.ropes = {read_rope(k, c, RopePairing::Half)};
+  c.activation = ActivationKind::GeluApprox;
+  c.gated = false;
+  c.parallel = c.head_bias = true;
+  DecoderNames& n = c.names;
+  n.gate = "", n.ff_norm = n.attention_norm;
+  if (k.has_tensor("blk.0.attn_qkv.weight")) n.q = n.k = n.v = "", n.qkv = "attn_qkv";
+}
+
 void read_gpt_oss(const GgufKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   c.ropes = {read_rope(k, c, RopePairing::Half, 150000)};
@@ -310,10 +350,25 @@ struct Architecture {
   void (*read)(const GgufKeys&, DecoderConfig&);
 };
 constexpr Architecture kArchitectures[] = {
-    {"deepseek2", read_deepseek2}, {"gemma", read_gemma},        {"gemma2", read_gemma2},    {"gemma3", read_gemma3},
-    {"gpt-oss", read_gpt_oss},     {"gpt2", read_gpt2},          {"gptneox", read_gpt_neox}, {"granite", read_granite},
-    {"llama", read_llama},         {"olmo2", read_olmo2},        {"phi3", read_phi3},        {"qwen2", read_qwen2},
-    {"qwen3", read_qwen3},         {"qwen3moe", read_qwen3_moe}, {"smollm3", read_smollm3},
+    {"deepseek2", read_deepseek2},
+    {"gemma", read_gemma},
+    {"gemma2", read_gemma2},
+    {"gemma3", read_gemma3},
+    {"gpt-oss", read_gpt_oss},
+    {"gpt2", read_gpt2},
+    {"gptneox", read_gpt_neox},
+    {"granite", read_granite},
+    {"llama", read_llama},
+    {"olmo2", read_olmo2},
+    {"olmoe", read_olmoe},
+    {"phi2", read_phi2},
+    {"phi3", read_phi3},
+    {"qwen2", read_qwen2},
+    {"qwen3", read_qwen3},
+    {"qwen3moe", read_qwen3_moe},
+    {"smollm3", read_smollm3},
+    {"stablelm", read_stablelm},
+    {"starcoder2", read_starcoder2},
 };
 
 }  // namespace

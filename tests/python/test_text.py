@@ -270,6 +270,11 @@ def test_conversions(folder, tmp_path):
     assert rlx.text.ChatTemplate.load(target).render("x") == rlx.text.ChatTemplate.load(folder).render("x")
     rlx.models.convert(target, tmp_path / "back")
     assert json.loads((tmp_path / "back" / "config.json").read_text())["model_type"] == "llama"
+    notes.clear()
+    rlx.models.convert(folder, tmp_path / "s.gguf", split_max_bytes=4096, note=notes.append)
+    parts = sorted(tmp_path.glob("s-00001-of-*.gguf"))
+    assert len(parts) == 1 and "files" in notes[-1]
+    assert rlx.formats.gguf.open(parts[0]).parts == len(list(tmp_path.glob("s-*.gguf"))) > 2
     with pytest.raises(ValueError, match="there is no type 'Q9'"):
         rlx.models.convert(folder, target, type="Q9")
     with pytest.raises(FileNotFoundError):

@@ -3,10 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <string>
 
+#include "rlx/formats/gguf_writer.h"
+#include "rlx/formats/model_convert.h"
 #include "rlx/models/decoder_model.h"
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
@@ -79,6 +83,51 @@ TEST_CASE("gguf decoder: weights in blocks are read as they are, and mean what t
   }
 }
 
+TEST_CASE("gguf decoder: older files of DeepSeek-V2 have keys and values of latent vectors in one matrix") {
+  const test::DecoderReference r = test::decoder_reference("deepseek_v2_lite");
+  const test::TempDir folder;
+  test::write_model(folder, r);
+  convert_to_gguf(folder.path(), folder.file("m.gguf"), {});
+  const auto file = GgufFile::open(folder.file("m.gguf"));
+  const auto whole_name = [](std::string_view name) {
+    return std::string(name.substr(0, name.find("attn_v_b"))) + "attn_kv_b.weight";
+  };
+  const auto hf = [&](std::string_view name) {  // the matrix of the layer
+    const std::string key =
+        concat_text("model.layers.", name.substr(4, name.find('.', 4) - 4), ".self_attn.kv_b_proj.weight");
+    return std::find_if(r.weights.begin(), r.weights.end(), [&](const NamedTensor& w) { return w.name == key; })
+        ->tensor;
+  };
+  {
+    GgufWriter w(folder.file("old.gguf"));
+    const std::set<std::string_view> left_out{"attention.key_length", "attention.value_length",
+                                              "attention.head_count_kv", "attention.key_length_mla",
+                                              "attention.value_length_mla"};
+    for (const GgufValue& v : file->metadata())
+      if (!v.key().starts_with("deepseek2.") || !left_out.contains(v.key().substr(10))) w.copy(v);
+    w.set_int("deepseek2.attention.head_count_kv", GgufKind::U32, 4);
+    w.set_int("deepseek2.attention.key_length", GgufKind::U32, 24);
+    w.set_int("deepseek2.attention.value_length", GgufKind::U32, 12);
+    std::vector<std::span<const std::byte>> data;
+    std::vector<Tensor> kept;
+    for (const GgufTensor& t : file->tensors()) {
+      if (t.name.find("attn_k_b") != t.name.npos) continue;
+      const bool both = t.name.find("attn_v_b") != t.name.npos;
+      if (both) kept.push_back(hf(t.name));
+      w.add_tensor(both ? whole_name(t.name) : std::string(t.name), t.type,
+                   both ? kept.back().dims() : std::vector<std::int64_t>(t.dims.begin(), t.dims.end()));
+      data.push_back(both ? std::span(static_cast<const std::byte*>(kept.back().data()), kept.back().size_bytes())
+                          : t.bytes);
+    }
+    w.begin();
+    for (const auto bytes : data) w.write(bytes);
+    w.commit();
+  }
+  CHECK(test::logit_error(DecoderModel::load(folder.file("old.gguf"), whole_context(r)).forward(r.tokens), r) <= 2e-5);
+  convert_to_folder(folder.file("old.gguf"), folder.file("back"), {});
+  CHECK(test::logit_error(DecoderModel::load(folder.file("back"), whole_context(r)).forward(r.tokens), r) <= 2e-5);
+}
+
 TEST_CASE("gguf decoder: what is wrong with a file is named") {
   const std::string f32 = test::decoder_gguf(test::decoder_reference("llama2"));
   const auto refusal = [](const std::string& bytes) {
@@ -102,6 +151,32 @@ TEST_CASE("gguf decoder: what is wrong with a file is named") {
   text = refusal(changed("blk.1.attn_norm.weight", "blk.1.attn_nomr.weight"));
   CHECK(contains(text, "1 tensor is missing: 'blk.1.attn_norm.weight'"));
   CHECK(contains(text, "belongs to no part of a llama of 3 layers: 'blk.1.attn_nomr.weight'"));
+
+  // Variants of architectures that are read, but for a part that is not built.
+  const std::string latent = test::decoder_gguf(test::decoder_reference("deepseek_v2_lite"));
+  const auto with = [&](const std::function<void(GgufWriter&)>& more, std::string_view without = "") {
+    const test::TempDir folder;
+    const auto file = GgufFile::from_bytes(std::as_bytes(std::span(latent)), "latent");
+    GgufWriter w(folder.file("m.gguf"));
+    for (const GgufValue& v : file->metadata())
+      if (v.key() != without) w.copy(v);
+    more(w);
+    for (const GgufTensor& t : file->tensors()) w.add_tensor(t.name, t.type, t.dims);
+    w.begin();
+    for (const GgufTensor& t : file->tensors()) w.write(t.bytes);
+    w.commit();
+    return test::error_text([&] { (void)DecoderModel::load(folder.file("m.gguf")); });
+  };
+  CHECK(with([](GgufWriter&) {}).empty());
+  CHECK(contains(with([](GgufWriter& w) { w.set_int("deepseek2.expert_gating_func", GgufKind::U32, 2); }),
+                 "its experts are not chosen by softmax"));
+  CHECK(contains(with([](GgufWriter& w) { w.set_int("deepseek2.expert_group_count", GgufKind::U32, 4); }),
+                 "its experts are chosen by groups"));
+  CHECK(contains(with([](GgufWriter&) {}, "deepseek2.rope.scaling.yarn_log_multiplier"), "yarn_log_multiplier"));
+  CHECK(contains(with([](GgufWriter&) {}, "deepseek2.attention.kv_lora_rank"), "kv_lora_rank"));
+  CHECK(contains(with([](GgufWriter& w) { w.set_int("deepseek2.rope.dimension_count", GgufKind::U32, 24); },
+                      "deepseek2.rope.dimension_count"),
+                 "of heads of 24 elements 24 would be rotated"));
 }
 
 }  // namespace rlx
