@@ -21,6 +21,7 @@
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
+#include "rlx/runtime/model_function.h"
 #include "rlx/runtime/reports.h"
 #include "rlx/runtime/session.h"
 #include "rlx/tensor/tensor.h"

@@ -1,72 +1,29 @@
 // Blocks over the weights of a checkpoint in Python.
-#include <map>
-
+#include "rlx/models/flow.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
-#include "rlx/formats/mapped_file.h"
-#include "rlx/formats/safetensors.h"
-#include "rlx/formats/safetensors_folder.h"
-#include "rlx/models/flow.h"
-#include "rlx/models/gguf_decoder.h"
 
 namespace rlx::python {
 namespace {
 
-// Arrays by name as a checkpoint.
-class ArrayLoader final : public WeightLoader {
- public:
-  explicit ArrayLoader(nb::dict arrays) {
-    for (const auto [key, value] : arrays) {
-      const std::string name = text_from(key, "Flow: the name of a weight");
-      const Tensor t = on_host(tensor_from(value, name.c_str()));
-      // What a later write of the owner would change is not shared.
-      const Tensor own = nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape());
-      order_.push_back(name);
-      Entry& e = entries_[name];
-      e.tensor = own;
-      e.dims = own.dims();
-    }
-  }
-  std::vector<std::string> names() const override { return order_; }
-  std::optional<TensorView> find(std::string_view name) const override {
-    const auto at = entries_.find(name);
-    if (at == entries_.end()) return std::nullopt;
-    TensorView v = at->second.tensor.view();
-    v.dims = at->second.dims;
-    return v;
-  }
-
- private:
-  struct Entry {
-    Tensor tensor;
-    std::vector<std::int64_t> dims;
-  };
-  std::vector<std::string> order_;
-  std::map<std::string, Entry, std::less<>> entries_;
-};
-
 ModelWeights weights_from(nb::handle h) {
-  if (nb::isinstance<nb::dict>(h))
-    return {std::make_shared<ArrayLoader>(nb::borrow<nb::dict>(h)), "the dict of arrays"};
-  const auto path = existing(nb::cast<std::filesystem::path>(h));
-  if (!is_file(path)) {
-    const std::shared_ptr<SafetensorsFolder> folder = SafetensorsFolder::open(path);
-    return {folder, folder->source()};
+  if (!nb::isinstance<nb::dict>(h)) return open_weights(existing(nb::cast<std::filesystem::path>(h)));
+  std::vector<NamedTensor> arrays;
+  for (const auto [key, value] : nb::borrow<nb::dict>(h)) {
+    const std::string name = text_from(key, "Flow: the name of a weight");
+    const Tensor t = on_host(tensor_from(value, name.c_str()));
+    // What a later write of the owner would change is not shared.
+    arrays.push_back({name, nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape())});
   }
-  if (MappedFile::open(path).text().starts_with("GGUF")) return gguf_weights(GgufFile::open(path));
-  return {SafetensorsFile::open(path), path};
+  return weights_in_memory(std::move(arrays), "the dict of arrays");
 }
 
 // The graph must outlive the flow.
 struct PyFlow {
   PyFlow(nb::object on, nb::handle weights)
-      : keeps_graph(std::move(on)),
-        graph(nb::cast<PyGraph&>(keeps_graph)),
-        loader(weights_from(weights)),
-        flow(graph.get(), loader) {}
+      : keeps_graph(std::move(on)), graph(nb::cast<PyGraph&>(keeps_graph)), flow(graph.get(), weights_from(weights)) {}
   nb::object keeps_graph;
   PyGraph& graph;
-  ModelWeights loader;
   Flow flow;
 
   // The flow, of a graph that is still there: compiling takes it, which is an error here.
@@ -157,7 +114,7 @@ void bind_flow(nb::module_& m) {
           [](PyFlow& f, PyCompiled& program) {
             const nb::gil_scoped_release free;
             const Turn turn(program);
-            return program.program.load_params(f.loader.loader, LoadMode::Subset);
+            return f.flow.load(program.program);
           },
           nb::arg("program"), "Gives the params of a compiled program their values of the checkpoint; gives how many.");
 }

@@ -4,6 +4,10 @@
 #include <algorithm>
 
 #include "rlx/error.h"
+#include "rlx/formats/mapped_file.h"
+#include "rlx/formats/safetensors_folder.h"
+#include "rlx/models/gguf_decoder.h"
+#include "rlx/runtime/compiled_graph.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
@@ -13,7 +17,53 @@ Shape shape_of(const std::vector<std::int64_t>& dims, DType dtype) {
   return Shape(Dims(dims.begin(), dims.end()), dtype);
 }
 
+class WeightsInMemory final : public WeightLoader {
+ public:
+  WeightsInMemory(std::vector<NamedTensor> tensors, const std::string& source) {
+    for (NamedTensor& t : tensors) {
+      order_.push_back(t.name);
+      const std::vector<std::int64_t> dims = t.tensor.dims();
+      if (!entries_.emplace(std::move(t.name), Entry{std::move(t.tensor), dims}).second)
+        throw Error(ErrorCode::InvalidArgument, concat_text(source, ": '", order_.back(), "' is given twice"));
+    }
+  }
+  std::vector<std::string> names() const override { return order_; }
+  std::optional<TensorView> find(std::string_view name) const override {
+    const auto at = entries_.find(name);
+    if (at == entries_.end()) return std::nullopt;
+    TensorView v = at->second.tensor.view();
+    v.dims = at->second.dims;
+    return v;
+  }
+
+ private:
+  struct Entry {
+    Tensor tensor;
+    std::vector<std::int64_t> dims;  // which views point to
+  };
+  std::vector<std::string> order_;
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
 }  // namespace
+
+ModelWeights open_weights(const std::string& path) try {
+  if (!is_file(path)) {
+    const std::shared_ptr<SafetensorsFolder> folder = SafetensorsFolder::open(path);
+    return {folder, folder->source()};
+  }
+  if (MappedFile::open(path).text().starts_with("GGUF")) return gguf_weights(GgufFile::open(path));
+  return {SafetensorsFile::open(path), path};
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("open_weights");
+}
+
+ModelWeights weights_in_memory(std::vector<NamedTensor> tensors, std::string source) try {
+  auto loader = std::make_shared<WeightsInMemory>(std::move(tensors), source);
+  return {std::move(loader), std::move(source)};
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("weights_in_memory");
+}
 
 Flow::Flow(Graph& g, ModelWeights weights) : graph_(&g), weights_(std::move(weights)) {
   if (!weights_.loader) throw Error(ErrorCode::InvalidArgument, "Flow: the checkpoint has no loader (a null pointer)");
@@ -107,6 +157,13 @@ Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::i
   const auto turned = [&](Expr x) { return g.transpose(x, {0, 2, 1}); };
   if (!alike) return turned(all);
   return weights[0]->scheme ? turned(widened(*weights[0], all)) : widened(*weights[0], turned(all));
+}
+
+std::size_t Flow::load(CompiledGraph& program) const {
+  if (!weights_.loader)
+    throw Error(ErrorCode::InvalidArgument, "Flow::load: the flow has no checkpoint",
+                "set the params of the program one by one");
+  return program.load_params(weights_.loader, LoadMode::Subset);
 }
 
 void Flow::finish(std::string_view model, const std::vector<std::string>& ignored) const try {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/formats/named_tensor.h"
 #include "rlx/ir/graph.h"
 #include "rlx/models/decoder_config.h"
 #include "rlx/tensor/block_schemes.h"
@@ -19,12 +20,19 @@
 
 namespace rlx {
 
+class CompiledGraph;
+
 /// A checkpoint: tensors by name, and which of them hold the blocks of a quantisation scheme as U8 [.., row bytes].
 struct ModelWeights {
   std::shared_ptr<const WeightLoader> loader;
   std::string source;                                                    // what errors call it: a path
   std::function<std::optional<QuantScheme>(std::string_view)> scheme{};  // none: no tensor does
 };
+/// The weights in `path`: a Hugging Face folder, a GGUF file or a safetensors file. Errors: those of their readers.
+ModelWeights open_weights(const std::string& path);
+/// Weights that are in memory, each in its own dtype; `source` is what errors call them. Errors: InvalidArgument for a
+/// name given twice.
+ModelWeights weights_in_memory(std::vector<NamedTensor> tensors, std::string source = "weights in memory");
 
 /// Builds blocks on one graph. Every weight becomes a Param with the name that the checkpoint has for it; matrices have
 /// its dtype too, so that nothing is widened before a kernel reads it (vectors are F32), and block-quantised ones are
@@ -60,6 +68,11 @@ class Flow {
   /// `ignored` does. Errors: BadFile naming tensors that are missing, have another shape or a dtype that is no float,
   /// or belong to no part of `model`.
   void finish(std::string_view model, const std::vector<std::string>& ignored = {}) const;
+  /// Gives the params of a program of this graph the values of the checkpoint, bytes as they are; returns how many got
+  /// one. Errors: InvalidArgument without a checkpoint, those of CompiledGraph::load_params.
+  std::size_t load(CompiledGraph& program) const;
+  /// The checkpoint; without a loader where there is none.
+  const ModelWeights& weights() const { return weights_; }
 
  private:
   struct Stored {

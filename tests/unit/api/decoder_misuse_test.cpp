@@ -13,6 +13,7 @@
 #include "rlx/models/gguf_decoder.h"
 #include "rlx/models/memory_check.h"
 #include "rlx/models/rope_frequencies.h"
+#include "rlx/runtime/session.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/temp_dir.h"
@@ -72,6 +73,12 @@ TEST_CASE("misuse: flows") {
   REFUSED("the file", flow.finish("a model"));
   REFUSED("belongs to no part of a model: 'w.weight'", flow.finish("a model"));
   CHECK(flow.weight("w.weight", {2, 3}).shape() == Shape({2, 3}, DType::F32));
+  REFUSED("cannot open", open_weights(kNoFolder));
+  REFUSED("'a' is given twice", weights_in_memory({{"a", Tensor()}, {"a", Tensor()}}));
+  Graph one("one");
+  one.set_outputs({one.input("x", Shape({1}, DType::F32)) + 1.0});
+  CompiledGraph program = Session().compile(std::move(one));
+  REFUSED("has no checkpoint", declared.load(program));
   REFUSED("'w.weight' is [2, 3], expected [3, 2]", (flow.weight("w.weight", {3, 2}), flow.finish("")));
 }
 

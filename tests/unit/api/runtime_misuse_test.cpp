@@ -15,6 +15,7 @@
 #include "rlx/page/page.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
+#include "rlx/runtime/model_function.h"
 #include "rlx/runtime/reports.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/hvp.h"
@@ -248,6 +249,29 @@ TEST_CASE("misuse: programs that were moved from") {
   REFUSED(no_session, s.open_device());
   // NOLINTEND(bugprone-use-after-move)
   CHECK(t.device() == Device::Cpu);
+}
+
+TEST_CASE("misuse: models as functions") {
+  REFUSED("has no name", ModelFunction("", [](Graph&) { return ExprList(); }));
+  REFUSED("has no function", ModelFunction("m", nullptr));
+  const ModelFunction nothing("nothing", [](Graph&) { return std::vector<Expr>(); });
+  REFUSED("gives no outputs", nothing.build_graph());
+  REFUSED("gives no outputs", nothing.compiled());
+  REFUSED("gives no outputs", nothing({}));
+  REFUSED("77 is no Device", nothing.compiled({.device = kNoDevice}));
+  REFUSED("77 is no Precision", nothing.compiled({.precision = static_cast<Precision>(77)}));
+  REFUSED("null pointer", nothing.load_params(nullptr));
+  const ModelFunction one("one",
+                          [](Graph& g) { return std::vector<Expr>{g.input("x", Shape({1}, DType::F32)) + 1.0}; });
+  one.set_param("", Tensor());
+  REFUSED("param", one.compiled());
+  REFUSED("'x'", one({}));
+  ModelFunction::Program p = one.compiled();
+  REFUSED("holds the program", one.compiled());
+  const ModelFunction::Program q = std::move(p);
+  REFUSED("moved from", p.operator*());   // NOLINT(bugprone-use-after-move)
+  REFUSED("moved from", p.operator->());  // NOLINT(bugprone-use-after-move)
+  CHECK(q->inputs().size() == 1);
 }
 
 TEST_CASE("misuse: sessions") {

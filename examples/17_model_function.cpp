@@ -1,0 +1,45 @@
+// A model as a function: its graph is built and compiled when somebody first asks, once for each device, precision and
+// size, over weights of a checkpoint in the dtypes that they have there.
+#include <rlx/models/flow.h>
+#include <rlx/rlx.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+// A checkpoint; rlx::open_weights(path) opens a folder, a GGUF file or a safetensors file.
+const rlx::ModelWeights& weights() {
+  static const rlx::ModelWeights stored = rlx::weights_in_memory(
+      {{"norm.weight", rlx::Tensor::of<float>({4}, {1, 2, 1, 2})},
+       {"up.weight", rlx::Tensor::of<float>({2, 4}, {1, 0, 1, 0, 0, 1, 0, 1}).cast(rlx::DType::BF16)}});
+  return stored;
+}
+
+// At namespace scope nothing is built yet; in a header it would be `inline const`.
+const rlx::ModelFunction net("net", [](rlx::Graph& g) {
+  const rlx::Dim n = g.symbol("n", rlx::SymbolInfo{.min = 1, .max = 64});
+  rlx::Flow flow(g, weights());
+  rlx::Expr x = g.input("x", rlx::Shape({n, 4}, rlx::DType::F32));
+  x = flow.norm(x, "norm", rlx::NormKind::Rms, 1e-6);
+  x = g.relu(flow.linear(x, "up", 2));
+  flow.finish("net");
+  return std::vector<rlx::Expr>{x};
+});
+
+}  // namespace
+
+int main() {
+  net.load_params(weights().loader);
+  const rlx::Tensor x = rlx::Tensor::of<float>({1, 4}, {1, 1, 1, 1});
+  std::printf("%g %g\n", net({{"x", x}})[0].at(0), net({{"x", x}})[0].at(1));
+  // The same graph for another precision, and for one size alone: programs of their own, with the same weights.
+  const rlx::ModelKey key{.precision = rlx::Precision::BF16, .dims = {{"n", 1}}};
+  {
+    const rlx::ModelFunction::Program program = net.compiled(key);  // ours until the end of this block
+    std::printf("%s, %zu weights\n", program->target_name().c_str(), program->params().size());
+  }
+  std::printf("%g, %zu programs\n", net({{"x", x}}, key)[0].at(0), net.num_programs());
+  return 0;
+}
