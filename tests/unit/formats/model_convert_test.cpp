@@ -470,7 +470,7 @@ TEST_CASE("convert: settings of families that a GGUF file cannot say are refused
   const std::string latent =
       R"(, "kv_lora_rank": 8, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4,
          "num_experts_per_tok": 2, "moe_intermediate_size": 8)";
-  for (const auto& [settings, message] : std::map<std::string, std::string>{
+  for (const auto& c : std::map<std::string, std::string>{
            {R"("topk_method": "group_limited_greedy")", "\"topk_method\": \"group_limited_greedy\""},
            {R"("scoring_func": "sigmoid")", "\"scoring_func\": \"sigmoid\""},
            {R"("moe_layer_freq": 2)", "a \"moe_layer_freq\" other than 1"},
@@ -478,9 +478,9 @@ TEST_CASE("convert: settings of families that a GGUF file cannot say are refused
            {R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 0.5})",
             "yarn whose \"mscale\" and \"mscale_all_dim\" are not the same number"}}) {
     SmallModel m;
-    m.settings += latent + ", " + settings;
+    m.settings += latent + ", " + c.first;
     const std::string text = conversion_error(m, "deepseek_v2");
-    CHECK_MESSAGE(contains(text, message), text);
+    CHECK_MESSAGE(contains(text, c.second), text);
   }
   SmallModel quantised;
   quantised.settings += R"(, "quantization_config": {"quant_method": "mxfp4"})";
