@@ -470,6 +470,7 @@ ModelPtr load(const std::filesystem::path& path, nb::dict given) {
   o.page = integer("page");
   o.pages = integer("pages");
   o.check_memory = flag("check_memory");
+  o.whole_windows = flag("whole_windows");
   if (!nb::object(given["memory_limit"]).is_none()) {
     const std::int64_t limit = integer("memory_limit");
     if (limit < 1) raise(ErrorCode::InvalidArgument, concat_text("load: memory_limit is ", limit, " bytes"));

@@ -59,6 +59,7 @@ def load(
     lookup=0,
     check_memory=True,
     memory_limit=None,
+    whole_windows=False,
 ):
     """The language model in a Hugging Face folder (config.json, *.safetensors, tokenizer.json) or a GGUF file.
 
@@ -78,6 +79,7 @@ def load(
     lookup: draft what followed where the text ended the same way before, in this many tokens or more; 0: off
     check_memory: an error, before anything is loaded, where a model cannot fit into memory
     memory_limit: bytes that each model may need then; None: as many as the device has available
+    whole_windows: layers with a window keep the keys of the whole context
     """
     return _rlx.load_language_model(
         path,
@@ -99,6 +101,7 @@ def load(
             lookup=lookup,
             check_memory=check_memory,
             memory_limit=memory_limit,
+            whole_windows=whole_windows,
         ),
     )
 

@@ -181,6 +181,7 @@ def load(
     lookup: int = 0,
     check_memory: bool = True,
     memory_limit: int | None = None,
+    whole_windows: bool = False,
 ) -> LanguageModel: ...
 def convert(
     source: _Path,

@@ -17,7 +17,7 @@ namespace rlx {
 namespace {
 
 constexpr std::string_view kConversationMagic = "RLXCHAT\n";
-constexpr std::uint32_t kConversationVersion = 1;
+constexpr std::uint32_t kConversationVersion = 2;  // 1 where no window was cut
 constexpr std::size_t kChecksumBytes = 16, kFixedBytes = 16;
 
 void append_number(std::string& out, std::uint64_t v, int bytes) {
@@ -38,11 +38,18 @@ std::string checksum_of(std::string_view bytes) {
 }
 std::string_view bytes_of(const Tensor& t) { return {reinterpret_cast<const char*>(t.data()), t.size_bytes()}; }
 
+// The layer of a state "cache.k.LAYER".
+std::size_t layer_of(const std::string& state) {
+  return static_cast<std::size_t>(std::stoul(state.substr(state.rfind('.') + 1)));
+}
+
 // The states of a cache, with the bytes of a row.
 struct CacheState {
   std::string name;
   Shape row;  // of one token
   std::size_t bytes = 0;
+  bool windowed = false;   // lies in the pages of windows
+  std::int64_t first = 0;  // token that a file has the first row of
 };
 std::vector<CacheState> cache_states(const DecoderModel& model) {
   std::vector<CacheState> out;
@@ -51,7 +58,8 @@ std::vector<CacheState> cache_states(const DecoderModel& model) {
     dims.at(0) = 1;
     Shape row(Dims(dims.begin(), dims.end()), state.shape.dtype());
     const std::size_t bytes = row.size_bytes();
-    out.push_back({state.name, std::move(row), bytes});
+    const bool windowed = model.cache().windows() && model.config().layers.at(layer_of(state.name)).window != 0;
+    out.push_back({state.name, std::move(row), bytes, windowed});
   }
   return out;
 }
@@ -61,28 +69,45 @@ std::string cache_type(const DecoderModel& model) {
   return std::string(o.cache_scheme ? quant_scheme_name(*o.cache_scheme) : dtype_name(o.cache_dtype));
 }
 
-// Calls `f(rows of a state, the first token of them)` for the rows of the first `count` tokens, neighbours together.
+// Calls `f(rows of a state, the first token of them)` for the rows of the tokens [token, count), neighbours together.
 template <class F>
-void for_rows(const KvCache& cache, std::span<const PageId> pages, std::int64_t count, const F& f) {
-  for (std::int64_t token = 0; token < count;) {
-    const std::int64_t first = token;
-    const auto page = [&](std::int64_t t) { return std::int64_t{pages[static_cast<std::size_t>(t / cache.page())]}; };
-    const std::int64_t begin = page(first) * cache.page() + first % cache.page();
+void for_rows(const KvCache& cache, const KvPages& held, bool windowed, std::int64_t token, std::int64_t count,
+              const F& f) {
+  const std::int64_t size = windowed ? cache.windows()->page() : cache.page();
+  const auto page = [&](std::int64_t t) {
+    const auto at = static_cast<std::size_t>(t / size);
+    return std::int64_t{windowed ? held.window_pages[at - static_cast<std::size_t>(held.window_first)]
+                                 : held.pages[at]};
+  };
+  while (token < count) {
+    const std::int64_t first = token, begin = page(first) * size + first % size;
     do {
-      token = std::min(count, (token / cache.page() + 1) * cache.page());
-    } while (token < count && page(token) * cache.page() == begin + (token - first));
+      token = std::min(count, (token / size + 1) * size);
+    } while (token < count && page(token) * size == begin + (token - first));
     f(Rows{begin, token - first}, first);
   }
 }
 
-void check_room(const KvCache& cache, std::span<const PageId> pages, std::int64_t count) {
-  if (count < 0 || count > static_cast<std::int64_t>(pages.size()) * cache.page())
-    throw Error(ErrorCode::InvalidArgument, concat_text(pages.size(), " pages of ", cache.page(),
-                                                        " tokens do not hold those of ", count, " tokens"));
-  for (const PageId page : pages) (void)detail::checked_index("page", page, static_cast<std::size_t>(cache.pages()));
+void check_room(const KvCache& cache, const KvPages& held, std::int64_t count) {
+  const auto pages = static_cast<std::int64_t>(held.pages.size());
+  if (count < 0 || count > pages * cache.page())
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(pages, " pages of ", cache.page(), " tokens do not hold those of ", count, " tokens"));
+  for (const PageId page : held.pages)
+    (void)detail::checked_index("page", page, static_cast<std::size_t>(cache.pages()));
+  const KvWindows* windows = cache.windows();
+  if (!windows) return;
+  const auto last = static_cast<std::int64_t>(held.window_pages.size());
+  if (held.window_first < 0 || held.window_first > windows->first_needed(count) ||
+      count > (held.window_first + last) * windows->page())
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(last, " pages of ", windows->page(), " tokens from page ", held.window_first,
+                            " on do not hold the windows behind ", count, " tokens"));
+  for (const PageId page : held.window_pages)
+    (void)detail::checked_index("page", page, static_cast<std::size_t>(windows->pages()));
 }
 
-std::string head_text(const DecoderModel& model, const Conversation& c, std::int64_t cached) {
+std::string head_text(const DecoderModel& model, const Conversation& c, std::int64_t cached, std::int64_t first) {
   JsonWriter json;
   json.begin_object();
   json.member("tokens", std::uint64_t{c.tokens.size()}).member("cached", cached);
@@ -92,8 +117,11 @@ std::string head_text(const DecoderModel& model, const Conversation& c, std::int
   json.member("sources", model.sources_fingerprint().text());
   json.member("products", products_name(model.options().products)).member("cache", cache_type(model));
   json.key("states").begin_array();
-  for (const CacheState& s : cache_states(model))
-    json.begin_object().member("name", s.name).member("row_bytes", std::uint64_t{s.bytes}).end_object();
+  for (const CacheState& s : cache_states(model)) {
+    json.begin_object().member("name", s.name).member("row_bytes", std::uint64_t{s.bytes});
+    if (s.windowed && first != 0) json.member("first", first);
+    json.end_object();
+  }
   json.end_array();
   json.key("messages").begin_array();
   for (const ChatMessage& m : c.messages)
@@ -105,18 +133,20 @@ std::string head_text(const DecoderModel& model, const Conversation& c, std::int
 }  // namespace
 
 void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
-                       std::span<const PageId> pages, std::int64_t cached) try {
+                       const KvPages& pages, std::int64_t cached) try {
   check_room(model.cache(), pages, cached);
   if (cached > static_cast<std::int64_t>(conversation.tokens.size()))
     throw Error(ErrorCode::InvalidArgument, concat_text("a conversation of ", conversation.tokens.size(),
                                                         " tokens cannot have keys and values of ", cached));
-  const std::string head = head_text(model, conversation, cached);
+  const KvWindows* windows = model.cache().windows();
+  const std::int64_t first = windows ? std::min(pages.window_first * windows->page(), cached) : 0;
+  const std::string head = head_text(model, conversation, cached, first);
   if (head.size() > std::size_t{1} << 30)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("the messages of a conversation are ", head.size(), " bytes: at most 2^30 can be saved"));
   OutputFile file(path);
   std::string fixed(kConversationMagic);
-  append_number(fixed, kConversationVersion, 4);
+  append_number(fixed, first == 0 ? 1 : kConversationVersion, 4);
   append_number(fixed, head.size(), 4);
   file.write(fixed);
   file.write(head);
@@ -127,8 +157,9 @@ void save_conversation(const std::string& path, const DecoderModel& model, const
   file.write(checksum_of(tokens));
   for (const CacheState& s : cache_states(model)) {
     std::string rows;
-    rows.reserve(static_cast<std::size_t>(cached) * s.bytes);
-    for_rows(model.cache(), pages, cached,
+    const std::int64_t from = s.windowed ? first : 0;
+    rows.reserve(static_cast<std::size_t>(cached - from) * s.bytes);
+    for_rows(model.cache(), pages, s.windowed, from, cached,
              [&](Rows r, std::int64_t) { rows += bytes_of(model.program().read_state(s.name, r)); });
     file.write(rows);
     file.write(checksum_of(rows));
@@ -140,14 +171,21 @@ void save_conversation(const std::string& path, const DecoderModel& model, const
 
 void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
                        std::int64_t sequence) {
-  save_conversation(path, model, conversation, model.cache().table(sequence), model.length(sequence));
+  save_conversation(path, model, conversation, model.cache().held(sequence), model.length(sequence));
 }
 
 struct ConversationFile::Impl {
   MappedFile file;
   Conversation conversation{};
-  std::int64_t cached = 0;
-  std::size_t rows_at = 0;  // of the first state
+  std::int64_t cached = 0, usable = 0;  // tokens; of the model that opened it
+  std::int64_t window = 0;              // of that model; 0: it has no pages of windows
+  std::int64_t first = 0;               // token that windows begin with
+  std::size_t rows_at = 0;              // of the first state
+  std::vector<std::int64_t> firsts{};   // of each state
+
+  bool restores(std::int64_t count) const {
+    return count >= 0 && count <= cached && (count == 0 || first == 0 || (window != 0 && first <= count - window + 1));
+  }
 
   [[noreturn]] void fail(std::string what, std::string hint = "save the conversation again") const {
     throw Error(ErrorCode::BadFile, concat_text(file.path(), ": ", what), std::move(hint));
@@ -173,7 +211,7 @@ struct ConversationFile::Impl {
     const std::string_view text = file.text();
     if (text.size() < kFixedBytes || !text.starts_with(kConversationMagic))
       fail("this is no saved conversation", "`rlx generate --save-state FILE` and /save of `rlx chat` write them");
-    if (const std::uint64_t version = number_at(text, 8, 4); version != kConversationVersion)
+    if (const std::uint64_t version = number_at(text, 8, 4); version != 1 && version != kConversationVersion)
       fail(concat_text("a saved conversation of version ", version, ", this program knows version ",
                        kConversationVersion));
     const std::uint64_t size = number_at(text, 12, 4);
@@ -231,7 +269,13 @@ struct ConversationFile::Impl {
       if (saved[i].get_string("name") != states[i].name ||
           saved[i].get_int("row_bytes") != static_cast<std::int64_t>(states[i].bytes))
         fail(concat_text("its state ", i, " is not the model's ", states[i].name));
-      end += static_cast<std::size_t>(cached) * states[i].bytes + kChecksumBytes;
+      const std::int64_t from = saved[i].find("first") ? saved[i].get_int("first") : 0;
+      const bool may = model.config().layers.at(layer_of(states[i].name)).window != 0;
+      if (from < 0 || from > cached || (from != 0 && !may))
+        fail(concat_text("its rows of ", states[i].name, " begin nowhere"));
+      firsts.push_back(from);
+      first = std::max(first, from);
+      end += static_cast<std::size_t>(cached - from) * states[i].bytes + kChecksumBytes;
     }
     if (file.size() < end) cut_short();
     if (file.size() > end) fail(concat_text("there are ", file.size() - end, " bytes too many at its end"));
@@ -242,8 +286,11 @@ struct ConversationFile::Impl {
       conversation.tokens.push_back(id);
     }
     rows_at = at;
-    for (const CacheState& s : states)
-      (void)section(at, static_cast<std::size_t>(cached) * s.bytes, concat_text("its rows of ", s.name));
+    for (std::size_t i = 0; i < states.size(); ++i)
+      (void)section(at, static_cast<std::size_t>(cached - firsts[i]) * states[i].bytes,
+                    concat_text("its rows of ", states[i].name));
+    if (const KvWindows* w = model.cache().windows()) window = w->window();
+    usable = restores(cached) ? cached : 0;
     for (const JsonValue& m : root.at("messages").elements("messages"))
       conversation.messages.push_back({std::string(m.get_string("role")), std::string(m.get_string("content"))});
   }
@@ -269,25 +316,35 @@ const ConversationFile::Impl& ConversationFile::impl() const {
   return *impl_;
 }
 const Conversation& ConversationFile::conversation() const { return impl().conversation; }
-std::int64_t ConversationFile::cached() const { return impl().cached; }
+std::int64_t ConversationFile::cached() const { return impl().usable; }
+std::int64_t ConversationFile::first() const { return impl().first; }
+bool ConversationFile::restores(std::int64_t count) const { return impl().restores(count); }
 
-void ConversationFile::restore(DecoderModel& model, std::span<const PageId> pages, std::int64_t count) const try {
+void ConversationFile::restore(DecoderModel& model, const KvPages& pages, std::int64_t count) const try {
   const Impl& saved = impl();
   check_room(model.cache(), pages, count);
   if (count > saved.cached)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(saved.file.path(), " has keys and values of ", saved.cached, " tokens, not of ", count));
-  std::size_t at = saved.rows_at;
+  if (!saved.restores(count))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(saved.file.path(), " has windows from token ", saved.first, " on, which the ", count,
+                            " first tokens cannot go on with"),
+                "restore as many as it has, or run the text again");
+  std::size_t at = saved.rows_at, state = 0;
   for (const CacheState& s : cache_states(model)) {
     const char* rows = saved.file.text().data() + at;
-    for_rows(model.cache(), pages, count, [&](Rows r, std::int64_t first) {
+    const std::int64_t in_file = saved.firsts[state++];
+    const std::int64_t from =
+        s.windowed ? std::max(in_file, pages.window_first * model.cache().windows()->page()) : in_file;
+    for_rows(model.cache(), pages, s.windowed, from, count, [&](Rows r, std::int64_t first) {
       std::vector<std::int64_t> dims = s.row.static_dims();
       dims[0] = r.count;
       Tensor value = Tensor::uninitialized(Shape(Dims(dims.begin(), dims.end()), s.row.dtype()));
-      std::memcpy(value.mutable_data(), rows + static_cast<std::size_t>(first) * s.bytes, value.size_bytes());
+      std::memcpy(value.mutable_data(), rows + static_cast<std::size_t>(first - in_file) * s.bytes, value.size_bytes());
       model.write_cache(s.name, value, r);
     });
-    at += static_cast<std::size_t>(saved.cached) * s.bytes + kChecksumBytes;
+    at += static_cast<std::size_t>(saved.cached - in_file) * s.bytes + kChecksumBytes;
   }
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("ConversationFile::restore");
@@ -302,7 +359,9 @@ Conversation load_conversation(const std::string& path, DecoderModel& model, std
   const ConversationFile file = ConversationFile::open(path, model);
   model.cache().append(sequence, file.cached());
   try {
-    file.restore(model, model.cache().table(sequence), file.cached());
+    if (KvWindows* windows = model.cache().windows())
+      windows->begin(sequence, file.cached(), file.cached() ? file.first() : 0);
+    file.restore(model, model.cache().held(sequence), file.cached());
   } catch (...) {
     model.truncate(0, sequence);
     throw;

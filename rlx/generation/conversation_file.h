@@ -21,15 +21,17 @@ struct Conversation {
 
 /// Writes a conversation with the keys and values of its first `cached` tokens, which lie in `pages` of the model's
 /// cache. The file appears whole or not at all. Errors: InvalidArgument where `cached` is more than tokens or pages
-/// hold; those of OutputFile and of CompiledGraph::read_state.
+/// hold, and where the pages of layers with a window lack what the next token needs; those of OutputFile and of
+/// CompiledGraph::read_state.
 ///
 /// A file of version 1, numbers little-endian: "RLXCHAT\n", u32 version, u32 bytes of the head, the head, its checksum.
 /// The head is JSON: sizes and messages, and what the keys and values belong to: configuration, weights, products, type
 /// of the cache. Then, each with its checksum behind it: the tokens, I32, and the rows of each state of the cache, in
-/// the order of the tokens. A checksum is xxh3-128, low half first. Pages and contexts may differ from those of a
-/// reader.
+/// the order of the tokens. Version 2 differs in that the head may say of a state that its rows begin with those of
+/// token `first`: the layer has a window, and what lies before it was given back. A checksum is xxh3-128, low half
+/// first. Pages and contexts may differ from those of a reader.
 void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
-                       std::span<const PageId> pages, std::int64_t cached);
+                       const KvPages& pages, std::int64_t cached);
 /// The same with a sequence of the model, whose tokens these are. InvalidArgument for fewer tokens than it has.
 void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
                        std::int64_t sequence);
@@ -46,11 +48,15 @@ class ConversationFile {
   ~ConversationFile();
 
   const Conversation& conversation() const;
-  /// Tokens whose keys and values are there.
+  /// Tokens whose keys and values are there; 0 where those of windows alone are and the model keeps the whole ones.
   std::int64_t cached() const;
+  /// Whether those of the first `count` tokens can be restored: what follows needs the windows before it.
+  bool restores(std::int64_t count) const;
+  /// The first token whose keys and values are there in layers with a window.
+  std::int64_t first() const;
   /// Writes those of the first `count` tokens into `pages` of the model's cache. InvalidArgument for more than there
-  /// are or than the pages hold.
-  void restore(DecoderModel& model, std::span<const PageId> pages, std::int64_t count) const;
+  /// are or than the pages hold, and unless it `restores` as many.
+  void restore(DecoderModel& model, const KvPages& pages, std::int64_t count) const;
 
  private:
   struct Impl;

@@ -161,7 +161,7 @@ Drafter::Drafter(const DraftOptions& options, std::optional<DraftModel> draft, c
                  "load it with as many (DecoderOptions::sequences)");
   check_draft_vocabulary(*draft, model, tokenizer);
   model_.emplace(std::move(draft->decoder));
-  prefixes_.emplace(model_->cache().pool());
+  prefixes_.emplace(model_->cache());
   batches_.emplace(model_->max_tokens(), sequences);
 }
 
@@ -213,7 +213,7 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
     if (cache.length(p.sequence) == 0) {
       const PrefixMatch match = prefixes_->match_prefix(tokens);
       if (match.partial >= 0) cache.pool().release(match.partial);
-      cache.adopt(p.sequence, match.pages);
+      cache.adopt(p.sequence, match);
     }
     const std::int64_t done = cache.length(p.sequence), left = size - done;
     if (left < 1) continue;  // a prompt that the model is done with
@@ -241,6 +241,7 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
   const auto run = [&] {
     for (const SequenceTokens& part : parts)
       cache.truncate(part.sequence, cache.length(part.sequence) - static_cast<std::int64_t>(part.tokens.size()));
+    make_window_room(cache, &*prefixes_, parts);
     const Tensor logits = model_->forward(parts);
     parts.clear();
     return logits;
@@ -279,14 +280,16 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
 }
 
 void Drafter::truncate(std::int64_t sequence, std::int64_t size) {
-  if (model_ && model_->length(sequence) > size) model_->truncate(size, sequence);
+  if (!model_ || model_->length(sequence) <= size) return;
+  // Where layers with a window have let go of what comes before, the text is run again.
+  model_->truncate(size < model_->cache().shortest(sequence) ? 0 : size, sequence);
 }
 
 void Drafter::leave(std::int64_t sequence, std::span<const TokenId> tokens) {
   if (!model_) return;
   truncate(sequence, static_cast<std::int64_t>(tokens.size()) - 1);
   KvCache& cache = model_->cache();
-  prefixes_->insert(tokens.first(static_cast<std::size_t>(cache.length(sequence))), cache.table(sequence));
+  prefixes_->insert(tokens.first(static_cast<std::size_t>(cache.length(sequence))), cache.held(sequence));
   cache.truncate(sequence, 0);
 }
 

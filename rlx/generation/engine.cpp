@@ -39,6 +39,7 @@ struct Request {
   std::int64_t adapter = -1;               // likewise; -1: none
   bool cancelled = false, ended = false;
   Draft draft{};  // of the step under way
+  mutable std::int64_t shared_pages = 0;
 
   std::string text_of(TokenId token) {
     if (grammar) return grammar->accept(token);
@@ -71,7 +72,7 @@ struct Engine::Impl {
         options(o),
         batches(batch_tokens(), model.cache().sequences()),
         drafter(o.draft, std::move(draft), model, tokenizer.get()) {
-    if (options.prefix_cache) prefixes.emplace(model.cache().pool());
+    if (options.prefix_cache) prefixes.emplace(model.cache());
     running.resize(static_cast<std::size_t>(model.cache().sequences()));
   }
 
@@ -104,7 +105,7 @@ struct Engine::Impl {
       if (prefixes) match = prefixes->match_prefix(r.sampler.sequence(), r.space());
       if (match.partial >= 0)
         model.cache().pool().release(match.partial);  // computing some tokens again is less than a copy
-      model.cache().adopt(sequence, match.pages);
+      model.cache().adopt(sequence, match);
       r.sequence = sequence;
       const bool alone = std::all_of(running.begin(), running.end(), [](const Request* other) { return !other; });
       if (!make_room(pages_for(r, r.size())) && !alone) {  // alone, it has all there is: the run says what is missing
@@ -125,10 +126,20 @@ struct Engine::Impl {
     drafter.leave(r.sequence, r.sampler.sequence());
     r.draft.drop();
     const auto computed = static_cast<std::size_t>(cache.length(r.sequence));
-    if (keep && prefixes) prefixes->insert(r.sampler.sequence().first(computed), cache.table(r.sequence), r.space());
+    if (keep && prefixes) prefixes->insert(r.sampler.sequence().first(computed), cache.held(r.sequence), r.space());
     cache.truncate(r.sequence, 0);
     running[static_cast<std::size_t>(r.sequence)] = nullptr;
     r.sequence = -1;
+  }
+
+  // Pages that layers with a window give back soon are kept for those that begin alike, for as long as there is room.
+  void share_windows(const Request& r) {
+    const KvCache& cache = model.cache();
+    if (!prefixes || !cache.windows() || r.sequence < 0) return;
+    const std::int64_t computed = cache.length(r.sequence);
+    if (computed / cache.page() == r.shared_pages) return;
+    prefixes->insert(r.sampler.sequence().first(static_cast<std::size_t>(computed)), cache.held(r.sequence), r.space());
+    r.shared_pages = computed / cache.page();
   }
 
   // Keys of drafted tokens that were not drawn, and of the last token, which is run again with what follows.
@@ -306,6 +317,7 @@ struct Engine::Impl {
     draft();
     const Chosen chosen = choose();
     if (chosen.parts.empty()) return;
+    make_window_room(model.cache(), prefixes ? &*prefixes : nullptr, chosen.parts);
     const Tensor logits = model.forward(chosen.parts);
     ++statistics.runs;
     for (std::size_t i = 0; i < chosen.requests.size(); ++i)
@@ -323,6 +335,7 @@ struct Engine::Impl {
         if (r->sequence >= 0) drop_keys_beyond(*r);
       throw;
     }
+    for (const Request* r : chosen.requests) share_windows(*r);
     requests.remove_if([](const Request& r) { return r.ended; });
   }
 
@@ -336,14 +349,15 @@ struct Engine::Impl {
   }
   // Pages that are held while something is done with them.
   struct HeldPages {
-    explicit HeldPages(KvPagePool& p) : pool(p) {}
+    explicit HeldPages(KvCache& c) : cache(c) {}
     ~HeldPages() {
-      for (const PageId page : pages) pool.release(page);
+      for (const PageId page : held.pages) cache.pool().release(page);
+      for (const PageId page : held.window_pages) cache.windows()->pool().release(page);
     }
     HeldPages(const HeldPages&) = delete;
     HeldPages& operator=(const HeldPages&) = delete;
-    KvPagePool& pool;
-    std::vector<PageId> pages{};
+    KvCache& cache;
+    KvPages held{};
   };
 
   std::int64_t save(const std::string& path, const Conversation& conversation) {
@@ -351,26 +365,49 @@ struct Engine::Impl {
     std::vector<TokenId> tokens = conversation.tokens;
     tokens.push_back(0);  // a match leaves one token
     PrefixMatch match = known.match_prefix(tokens);
-    HeldPages held(model.cache().pool());
-    held.pages = std::move(match.pages);
-    if (match.partial >= 0) held.pool.release(match.partial);
-    save_conversation(path, model, conversation, held.pages, match.tokens);
+    HeldPages pages(model.cache());
+    pages.held = std::move(static_cast<KvPages&>(match));
+    if (match.partial >= 0) model.cache().pool().release(match.partial);
+    save_conversation(path, model, conversation, pages.held, match.tokens);
     return match.tokens;
   }
 
   Conversation load(const std::string& path) {
     PrefixCache& known = saved_prefixes();
     const ConversationFile file = ConversationFile::open(path, model);
-    const std::int64_t page = model.cache().page(), count = file.cached() / page;
-    HeldPages held(model.cache().pool());
+    KvCache& cache = model.cache();
+    const std::int64_t page = cache.page();
+    KvWindows* windows = cache.windows();
+    std::int64_t count = file.cached() / page;
+    const bool whole =
+        file.restores(count * page) &&
+        (!windows || (windows->page() == page && file.first() <= windows->first_needed(count * page) * page));
+    if (!whole) count = 0;  // all of it is computed again
+    HeldPages pages(cache);
+    KvPages& held = pages.held;
     held.pages.reserve(static_cast<std::size_t>(count));
     if (!make_room(count))
       throw Error(ErrorCode::OutOfMemory,
                   concat_text(path, " needs ", count, " pages of the cache, ", model.cache().free_pages(), " are free"),
                   "end requests, or load the model with more pages");
-    for (std::int64_t i = 0; i < count; ++i) held.pages.push_back(*held.pool.alloc());
-    file.restore(model, held.pages, count * page);
-    known.insert(std::span(file.conversation().tokens).first(static_cast<std::size_t>(count * page)), held.pages);
+    for (std::int64_t i = 0; i < count; ++i) held.pages.push_back(*cache.pool().alloc());
+    if (windows && count != 0) {
+      held.window_first = windows->first_needed(count * page);
+      const std::int64_t needed = count - held.window_first;
+      held.window_pages.reserve(static_cast<std::size_t>(needed));
+      (void)known.evict_windows(needed - windows->pool().num_free());
+      for (std::int64_t i = 0; i < needed; ++i) {
+        const std::optional<PageId> free = windows->pool().alloc();
+        if (!free)
+          throw Error(
+              ErrorCode::OutOfMemory,
+              concat_text(path, " needs ", needed, " pages of the cache of layers with a window, ", i, " are free"),
+              "end requests, or load the model for more sequences");
+        held.window_pages.push_back(*free);
+      }
+    }
+    file.restore(model, held, count * page);
+    known.insert(std::span(file.conversation().tokens).first(static_cast<std::size_t>(count * page)), held);
     return file.conversation();
   }
 

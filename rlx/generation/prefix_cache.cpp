@@ -13,21 +13,36 @@ bool PrefixCache::ByTokens::operator()(std::span<const TokenId> a, std::span<con
 }
 
 PrefixCache::PrefixCache(KvPagePool& pool) : pool_(&pool) {}
+PrefixCache::PrefixCache(KvCache& cache)
+    : pool_(&cache.pool()),
+      windows_(cache.windows()),
+      keeps_(windows_ == nullptr || windows_->page() == cache.page()) {}
 PrefixCache::~PrefixCache() { forget(); }
 PrefixCache::PrefixCache(PrefixCache&& other) noexcept
-    : pool_(other.pool_), roots_(std::move(other.roots_)), by_use_(std::move(other.by_use_)), clock_(other.clock_) {
+    : pool_(other.pool_),
+      windows_(other.windows_),
+      keeps_(other.keeps_),
+      roots_(std::move(other.roots_)),
+      by_use_(std::move(other.by_use_)),
+      by_window_use_(std::move(other.by_window_use_)),
+      clock_(other.clock_) {
   other.roots_.clear();
   other.by_use_.clear();
+  other.by_window_use_.clear();
 }
 PrefixCache& PrefixCache::operator=(PrefixCache&& other) noexcept {
   if (this == &other) return *this;
   forget();
   pool_ = other.pool_;
+  windows_ = other.windows_;
+  keeps_ = other.keeps_;
   roots_ = std::move(other.roots_);
   by_use_ = std::move(other.by_use_);
+  by_window_use_ = std::move(other.by_window_use_);
   clock_ = other.clock_;
   other.roots_.clear();
   other.by_use_.clear();
+  other.by_window_use_.clear();
   return *this;
 }
 
@@ -37,9 +52,28 @@ void PrefixCache::forget() {
   roots_.clear();
 }
 void PrefixCache::remove(Node& leaf) {
+  drop_window(leaf);
   pool_->release(leaf.page);
   by_use_.erase(leaf.used);
   leaf.parent->children.erase(leaf.parent->children.find(*leaf.tokens));
+}
+
+void PrefixCache::keep_window(Node& node, PageId page) {
+  windows_->pool().retain(page);
+  node.window_page = page;
+  node.window_used = ++clock_;
+  by_window_use_.emplace(node.window_used, &node);
+}
+void PrefixCache::touch_window(Node& node) {
+  auto entry = by_window_use_.extract(node.window_used);
+  entry.key() = node.window_used = ++clock_;
+  by_window_use_.insert(std::move(entry));
+}
+void PrefixCache::drop_window(Node& node) {
+  if (node.window_page < 0) return;
+  windows_->pool().release(node.window_page);
+  by_window_use_.erase(node.window_used);
+  node.window_page = -1;
 }
 
 // The node and all before it, each later than what follows it.
@@ -58,13 +92,34 @@ PrefixMatch PrefixCache::match_prefix(std::span<const TokenId> tokens, std::uint
   const auto size = static_cast<std::size_t>(pool_->tokens_per_page());
   std::span<const TokenId> rest = tokens.first(tokens.size() - 1);  // one is left for the run
   Node* at = &root->second;
+  std::vector<Node*> path;
   while (rest.size() >= size) {
     const auto next = at->children.find(rest.first(size));
     if (next == at->children.end()) break;
     at = next->second.get();
-    match.pages.push_back(at->page);
+    path.push_back(at);
     rest = rest.subspan(size);
   }
+  // Of these as many that the next token finds its windows in the last ones.
+  const std::size_t found = path.size();
+  if (windows_) {
+    std::size_t there = 0;  // pages up to here that have a page of windows, one after the other
+    std::size_t most = 0, first_needed = 0;
+    for (std::size_t n = 1; n <= found; ++n) {
+      there = path[n - 1]->window_page >= 0 ? there + 1 : 0;
+      const auto first = static_cast<std::size_t>(windows_->first_needed(static_cast<std::int64_t>(n * size)));
+      if (n - first <= there) most = n, first_needed = first;
+    }
+    path.resize(most);
+    match.window_first = static_cast<std::int64_t>(first_needed);
+    for (std::size_t i = first_needed; i < most; ++i) {
+      match.window_pages.push_back(path[i]->window_page);
+      windows_->pool().retain(match.window_pages.back());
+      touch_window(*path[i]);
+    }
+    at = path.empty() ? &root->second : path.back();
+  }
+  for (const Node* node : path) match.pages.push_back(node->page);
   // Of the pages that may follow the one that begins most alike, a neighbour of `rest` in their order.
   Node* partial = nullptr;
   const auto consider = [&](const auto& child) {
@@ -76,8 +131,8 @@ PrefixMatch PrefixCache::match_prefix(std::span<const TokenId> tokens, std::uint
     partial = child.second.get();
   };
   const auto after = at->children.lower_bound(rest);
-  if (after != at->children.end()) consider(*after);
-  if (after != at->children.begin()) consider(*std::prev(after));
+  if (after != at->children.end() && !windows_) consider(*after);
+  if (after != at->children.begin() && !windows_) consider(*std::prev(after));
   match.tokens = static_cast<std::int64_t>(match.pages.size() * size);
   for (const PageId page : match.pages) pool_->retain(page);
   if (partial) {
@@ -88,7 +143,9 @@ PrefixMatch PrefixCache::match_prefix(std::span<const TokenId> tokens, std::uint
   return match;
 }
 
-void PrefixCache::insert(std::span<const TokenId> tokens, std::span<const PageId> pages, std::uint64_t space) {
+void PrefixCache::insert(std::span<const TokenId> tokens, const KvPages& held, std::uint64_t space) {
+  if (!keeps_) return;
+  const std::vector<PageId>& pages = held.pages;
   const auto size = static_cast<std::size_t>(pool_->tokens_per_page());
   const std::size_t whole = tokens.size() / size;
   if (pages.size() < whole)
@@ -111,8 +168,28 @@ void PrefixCache::insert(std::span<const TokenId> tokens, std::span<const PageId
       by_use_.emplace(next->second->used, next->second.get());
     }
     at = next->second.get();
+    if (!windows_) continue;
+    const auto first = static_cast<std::size_t>(held.window_first);
+    if (i >= first && i - first < held.window_pages.size() && at->window_page < 0)
+      keep_window(*at, held.window_pages[i - first]);
   }
   touch(at);
+}
+
+void PrefixCache::insert(std::span<const TokenId> tokens, std::span<const PageId> pages, std::uint64_t space) {
+  insert(tokens, KvPages{{pages.begin(), pages.end()}}, space);
+}
+
+std::int64_t PrefixCache::evict_windows(std::int64_t count) {
+  std::int64_t done = 0;
+  for (auto it = by_window_use_.begin(); it != by_window_use_.end() && done < count;) {
+    Node& node = *it->second;
+    ++it;
+    if (windows_->pool().holders(node.window_page) != 1) continue;
+    drop_window(node);
+    ++done;
+  }
+  return done;
 }
 
 std::int64_t PrefixCache::evict(std::int64_t count) {
@@ -125,6 +202,15 @@ std::int64_t PrefixCache::evict(std::int64_t count) {
     ++done;
   }
   return done;
+}
+
+void make_window_room(KvCache& cache, PrefixCache* prefixes, std::span<const SequenceTokens> parts) {
+  KvWindows* windows = cache.windows();
+  if (!windows || !prefixes) return;
+  std::vector<KvRun> run;
+  for (const SequenceTokens& part : parts)
+    run.push_back({part.sequence, cache.length(part.sequence), static_cast<std::int64_t>(part.tokens.size())});
+  if (const std::int64_t missing = windows->make_room(run); missing != 0) (void)prefixes->evict_windows(missing);
 }
 
 std::int64_t PrefixCache::num_evictable() const {

@@ -2,6 +2,7 @@
 // (1910.07467), gated feed-forward layers (2002.05202), rotary positions (2104.09864), grouped heads (2305.13245).
 #include "rlx/models/decoder.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "rlx/error.h"
@@ -81,6 +82,10 @@ void check(const DecoderConfig& c, const DecoderGraphOptions& o) {
   if (o.context > o.page * o.pages_per_sequence)
     throw Error(ErrorCode::InvalidArgument, concat_text("a context of ", o.context, " tokens does not fit into ",
                                                         o.pages_per_sequence, " pages of ", o.page));
+  if (o.window_page < 0 || (o.window_page == 0 && o.window_pages != 0) ||
+      (o.window_page != 0 && (o.window_pages < 1 || o.window_pages > (std::int64_t{1} << 31) / o.window_page - 1)))
+    throw Error(ErrorCode::InvalidArgument, concat_text(o.window_pages, " pages of ", o.window_page,
+                                                        " tokens for layers with a window cannot be counted"));
   if (!c.names.positions.empty() && o.context > c.max_positions)
     throw Error(
         ErrorCode::InvalidArgument,
@@ -158,7 +163,15 @@ Graph build_decoder(const DecoderConfig& config, const ModelWeights& weights, co
 
 std::size_t decoder_cache_bytes(const DecoderConfig& c, const DecoderGraphOptions& o) {
   check(c, o);
-  return shape_of_cache(c, o).size_bytes() * c.cached_states() * c.layers.size();
+  std::size_t bytes = 0;
+  for (const DecoderLayer& layer : c.layers) bytes += shape_of_cache(c, o, layer).size_bytes() * c.cached_states();
+  return bytes;
+}
+
+std::int64_t longest_window(const DecoderConfig& c) {
+  std::int64_t most = 0;
+  for (const DecoderLayer& layer : c.layers) most = std::max(most, layer.window);
+  return most;
 }
 
 }  // namespace rlx

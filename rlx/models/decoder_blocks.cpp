@@ -19,8 +19,10 @@ std::string with_number(const std::string& text, std::int64_t number) {
   return at == text.npos ? text : text.substr(0, at) + std::to_string(number) + text.substr(at + 2);
 }
 
-Shape shape_of_cache(const DecoderConfig& c, const DecoderGraphOptions& o) {
-  const std::int64_t rows = o.pages * o.page, heads = c.cached_heads(), width = c.cached_dim();
+Shape shape_of_cache(const DecoderConfig& c, const DecoderGraphOptions& o, const DecoderLayer& layer) {
+  const bool windowed = layer.window != 0 && o.window_page != 0;
+  const std::int64_t rows = windowed ? o.window_pages * o.window_page : o.pages * o.page, heads = c.cached_heads(),
+                     width = c.cached_dim();
   if (!o.cache_scheme) return Shape({rows, heads * width}, o.cache_dtype);
   const BlockLayout& layout = block_layout(*o.cache_scheme);
   return Shape({rows, heads, width / layout.elements * layout.bytes}, DType::U8);
@@ -39,6 +41,10 @@ DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const De
   kv_len_ = input("kv_len", {o_.sequences});
   q_start_ = input("q_start", {o_.sequences + 1});
   rows_ = input("rows", {rows});
+  if (o_.window_page != 0) {
+    window_slots_ = input("window_slots", {tokens_});
+    window_table_ = input("window_table", {o_.sequences, (o_.context + o_.window_page - 1) / o_.window_page});
+  }
   if (set_) adapters_ = input("adapters", {tokens_});
   // Angles as models compute them, in F32: a table would hold the same for every position of the context.
   auto scope = g_.scope("rope");
@@ -193,7 +199,7 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   q = g_.concat({q_latent, g_.reshape(q_turned, {tokens_, heads, m.rope_dim})}, 2);
 
   ops::PagedAttention op = paged_attention(layer);
-  Expr k = cached(entry, "cache.k." + std::to_string(index), empty_);
+  Expr k = cached(entry, "cache.k." + std::to_string(index), layer);
   std::int64_t v_width = m.kv_rank;
   if (o_.cache_scheme) {
     const BlockLayout& blocks = block_layout(*o_.cache_scheme);
@@ -205,7 +211,7 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   const Expr v = g_.narrow(k, 3, 0, v_width);
   op.kv_heads = 1, op.head_dim = m.kv_rank + m.rope_dim, op.v_head_dim = m.kv_rank;
   op.scale = c_.attention_scale.value_or(1 / std::sqrt(static_cast<double>(c_.head_dim)));
-  const Expr y = g_.paged_attention(q, k, v, block_table_, kv_len_, q_start_, op);
+  const Expr y = g_.paged_attention(q, k, v, table(layer), kv_len_, q_start_, op);
   by_head.rhs_contract = {2};
   const Expr out = g_.dot_general(y, to_values, by_head);
   return linear(g_.reshape(g_.transpose(out, {1, 0, 2}), {tokens_, heads * m.v_dim}), at(n.o), c_.hidden_size,
@@ -215,16 +221,21 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
 // The pool [P, page, KV, width or bytes of as many] with x [T, KV * width] written at its slots. While weights do not
 // fit the pool is one place: a configuration that claims more than the file has must not cost memory, and its graph is
 // never run.
-Expr DecoderBuilder::cached(Expr x, const std::string& name, Tensor& empty) {
+Expr DecoderBuilder::cached(Expr x, const std::string& name, const DecoderLayer& layer) {
   const std::int64_t heads = c_.cached_heads(), width = c_.cached_dim();
   DecoderGraphOptions o = o_;
-  if (!flow_.fits()) o.pages = o.page = 1;
-  if (!flow_.fits() || empty.empty()) empty = Tensor::zeros(shape_of_cache(c_, o));
+  if (!flow_.fits()) {
+    o.pages = o.page = 1;
+    if (o.window_page != 0) o.window_pages = o.window_page = 1;
+  }
+  Tensor& empty = windowed(layer) ? empty_window_ : empty_;
+  if (!flow_.fits() || empty.empty()) empty = Tensor::zeros(shape_of_cache(c_, o, layer));
   Expr rows = g_.state(name, empty);
   if (o_.cache_scheme) x = g_.quantize(g_.reshape(x, {tokens_, heads, width}), *o_.cache_scheme);
-  rows = g_.scatter(ScatterKind::Set, rows, slots_, x);
+  rows = g_.scatter(ScatterKind::Set, rows, windowed(layer) ? window_slots_ : slots_, x);
   g_.set_state(name, rows);
-  return g_.reshape(rows, {o.pages, o.page, heads, o_.cache_scheme ? rows.dim(2) : Dim(width)});
+  const std::int64_t page = windowed(layer) ? o.window_page : o.page;
+  return g_.reshape(rows, {rows.dim(0).value() / page, page, heads, o_.cache_scheme ? rows.dim(2) : Dim(width)});
 }
 
 ops::PagedAttention DecoderBuilder::paged_attention(const DecoderLayer& layer) const {
@@ -243,10 +254,10 @@ Expr DecoderBuilder::attention(Expr x, std::size_t index) {
   const DecoderLayer& layer = c_.layers[index];
   const std::string number = std::to_string(index);
   const Heads h = project(x, layer);
-  const Expr k = cached(h.k, "cache.k." + number, empty_), v = cached(h.v, "cache.v." + number, empty_);
+  const Expr k = cached(h.k, "cache.k." + number, layer), v = cached(h.v, "cache.v." + number, layer);
   AttentionOptions options;
   if (!c_.names.sinks.empty()) options.sinks = flow_.weight(at(c_.names.sinks), {c_.num_heads});
-  const Expr y = g_.paged_attention(g_.reshape(h.q, {tokens_, c_.num_heads, c_.head_dim}), k, v, block_table_, kv_len_,
+  const Expr y = g_.paged_attention(g_.reshape(h.q, {tokens_, c_.num_heads, c_.head_dim}), k, v, table(layer), kv_len_,
                                     q_start_, paged_attention(layer), options);
   return linear(g_.reshape(y, {tokens_, c_.num_heads * c_.head_dim}), at(c_.names.o), c_.hidden_size, c_.o_bias);
 }

@@ -13,8 +13,9 @@
 namespace rlx {
 
 /// A state of the cache: a row for each token of the pool, [P * page, heads * elements], or the blocks of a scheme,
-/// [P * page, heads, row bytes]. Each layer has one for keys and one for values, or one for latent vectors.
-Shape shape_of_cache(const DecoderConfig& config, const DecoderGraphOptions& options);
+/// [P * page, heads, row bytes]. Each layer has one for keys and one for values, or one for latent vectors. P and page
+/// are those of windows for a layer that has one, where these have a pool of their own.
+Shape shape_of_cache(const DecoderConfig& config, const DecoderGraphOptions& options, const DecoderLayer& layer);
 
 /// Builds the blocks of build_decoder; declares its inputs when made.
 class DecoderBuilder {
@@ -44,7 +45,9 @@ class DecoderBuilder {
   Heads project(Expr x, const DecoderLayer& layer);
   Expr head_norm(Expr x, const std::string& name, std::int64_t heads);
   Expr rotate(Expr x, std::int64_t heads, std::int64_t head_dim, const DecoderLayer& layer);
-  Expr cached(Expr x, const std::string& name, Tensor& empty);
+  bool windowed(const DecoderLayer& layer) const { return layer.window != 0 && o_.window_page != 0; }
+  Expr table(const DecoderLayer& layer) const { return windowed(layer) ? window_table_ : block_table_; }
+  Expr cached(Expr x, const std::string& name, const DecoderLayer& layer);
   ops::PagedAttention paged_attention(const DecoderLayer& layer) const;
   Expr attention(Expr x, std::size_t index);
   Expr latent_attention(Expr x, std::size_t index);
@@ -62,9 +65,9 @@ class DecoderBuilder {
   AdapterSet* set_;     // may be null
   std::string prefix_;  // of the weights of the layer under way
   Dim tokens_;          // T
-  Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_, adapters_;
+  Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_, window_slots_, window_table_, adapters_;
   std::vector<Angles> angles_;
-  Tensor empty_;  // what the states of all layers begin as
+  Tensor empty_, empty_window_;  // what the states of all layers begin as
 };
 
 /// `text` with its first "{}" replaced by a number.

@@ -43,7 +43,19 @@ DecoderGraphOptions graph_options(const DecoderConfig& c, const DecoderOptions& 
   g.pages = o.pages ? o.pages : g.pages_per_sequence * g.sequences;
   g.cache_dtype = o.cache_dtype, g.cache_scheme = o.cache_scheme;
   g.round_q = o.products == Products::Int8;
+  // Layers with a window have pages of their own where these are fewer. Of a cache in one piece they are small.
+  if (const std::int64_t window = longest_window(c); window != 0 && !o.whole_windows) {
+    const std::int64_t page = o.page ? g.page : kEnginePage;
+    std::int64_t pages = KvWindows::pages_for(g.sequences, g.context, window, page, g.max_tokens);
+    if (o.page) pages += g.sequences * ((window - 1 + page - 1) / page + 1);  // for beginnings that prompts share
+    if (pages * page < g.pages * g.page) g.window_page = page, g.window_pages = pages;
+  }
   return g;
+}
+
+std::optional<KvWindows> window_pages(const DecoderConfig& c, const DecoderGraphOptions& g) {
+  if (g.window_page == 0) return std::nullopt;
+  return KvWindows(g.sequences, g.context, longest_window(c), g.window_page, g.window_pages);
 }
 
 CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) {
@@ -116,7 +128,8 @@ struct DecoderModel::Impl {
   std::vector<std::string> adapter_names{};
 
   // Inputs of the run under way, in the order of the graph.
-  std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, adapters{};
+  std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, window_slots{},
+      window_tables{}, adapters{};
 
   std::vector<std::string> weight_names() const {
     std::vector<std::string> names;
@@ -128,17 +141,18 @@ struct DecoderModel::Impl {
   // Calls f(inputs) for the run that is filled in.
   template <class F>
   auto with_inputs(F f) const {
-    const std::vector<std::int32_t>* values[] = {&tokens, &positions, &slots, &tables,
-                                                 &kv_len, &q_start,   &rows,  &adapters};
-    const std::size_t count = adapter_names.empty() ? 7 : 8;
-    std::int64_t dims[8][2] = {};
-    TensorView inputs[8];
-    for (std::size_t i = 0; i < count; ++i) {
-      dims[i][0] = static_cast<std::int64_t>(values[i]->size());
-      inputs[i] = {values[i]->data(), DType::I32, {dims[i], 1}, values[i]->size() * sizeof(std::int32_t)};
-    }
-    dims[3][0] = graph.sequences, dims[3][1] = graph.pages_per_sequence;
-    inputs[3].dims = {dims[3], 2};
+    std::int64_t dims[10][2] = {};
+    TensorView inputs[10];
+    std::size_t count = 0;
+    const auto add = [&](const std::vector<std::int32_t>& values, std::size_t rank = 1) {
+      std::int64_t* d = dims[count];
+      d[0] = static_cast<std::int64_t>(values.size());
+      if (rank == 2) d[0] = graph.sequences, d[1] = static_cast<std::int64_t>(values.size()) / graph.sequences;
+      inputs[count++] = {values.data(), DType::I32, {d, rank}, values.size() * sizeof(std::int32_t)};
+    };
+    add(tokens), add(positions), add(slots), add(tables, 2), add(kv_len), add(q_start), add(rows);
+    if (cache.windows()) add(window_slots), add(window_tables, 2);
+    if (!adapter_names.empty()) add(adapters);
     return f(std::span<const TensorView>(inputs, count));
   }
 
@@ -166,6 +180,10 @@ struct DecoderModel::Impl {
         done[s] = s == 0 ? before : cache.length(static_cast<std::int64_t>(s));
       now[0] = ids;
       fill_tables();
+      if (KvWindows* w = cache.windows()) {
+        const KvRun run{0, before, count};
+        w->reserve({&run, 1});
+      }
       fill(now, std::vector<std::int64_t>(now.size(), -1), done);
       rows.assign(1, static_cast<std::int32_t>(count) - 1);
       auto times = with_inputs([&](std::span<const TensorView> inputs) { return median_profile(program, inputs, 5); });
@@ -216,8 +234,8 @@ struct DecoderModel::Impl {
       return run_chunks(parts, which, before);
     } catch (...) {
       for (std::int64_t s = 0; s < cache.sequences(); ++s)
-        if (cache.length(s) > before[static_cast<std::size_t>(s)])
-          cache.truncate(s, before[static_cast<std::size_t>(s)]);
+        if (const std::int64_t length = before[static_cast<std::size_t>(s)]; cache.length(s) > length)
+          cache.truncate(s, length < cache.shortest(s) ? 0 : length);
       throw;
     }
   }
@@ -259,6 +277,12 @@ struct DecoderModel::Impl {
         at += count;
         if (at == p.tokens.size()) ++part, at = 0;
       }
+      if (KvWindows* w = cache.windows()) {
+        std::vector<KvRun> run;
+        for (const std::size_t s : order)
+          run.push_back({static_cast<std::int64_t>(s), done[s], static_cast<std::int64_t>(now[s].size())});
+        w->reserve(run);
+      }
       fill(now, changed, done);
       rows.clear();
       for (const std::size_t s : order)
@@ -283,10 +307,22 @@ struct DecoderModel::Impl {
     }
   }
 
+  // Entries of pages that a sequence does not have are never read, but must be pages.
+  void fill_window_tables(const KvWindows& w) {
+    const std::int64_t width = w.pages_per_sequence();
+    window_tables.assign(static_cast<std::size_t>(cache.sequences() * width), 0);
+    for (std::int64_t s = 0; s < cache.sequences(); ++s) {
+      const auto table = w.table(s);
+      std::copy(table.begin(), table.end(), window_tables.begin() + s * width + w.first(s));
+    }
+  }
+
   // The inputs of a run over `now`, whose sequences have `done` tokens so far; counts them as done.
   void fill(std::span<const std::span<const TokenId>> now, std::span<const std::int64_t> changed,
             std::vector<std::int64_t>& done) {
-    tokens.clear(), positions.clear(), slots.clear(), kv_len.clear(), adapters.clear();
+    tokens.clear(), positions.clear(), slots.clear(), kv_len.clear(), adapters.clear(), window_slots.clear();
+    const KvWindows* w = cache.windows();
+    if (w) fill_window_tables(*w);
     q_start.assign(1, 0);
     for (std::size_t s = 0; s < now.size(); ++s) {
       for (std::size_t i = 0; i < now[s].size(); ++i) {
@@ -294,6 +330,7 @@ struct DecoderModel::Impl {
         tokens.push_back(now[s][i]);
         positions.push_back(static_cast<std::int32_t>(position));
         slots.push_back(cache.slot(static_cast<std::int64_t>(s), position));
+        if (w) window_slots.push_back(w->slot(static_cast<std::int64_t>(s), position));
         adapters.push_back(static_cast<std::int32_t>(changed[s]));
       }
       done[s] += static_cast<std::int64_t>(now[s].size());
@@ -341,7 +378,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
     available = options.memory_limit ? options.memory_limit : available_memory(*session.open_device());
   if (available)
     require_memory(path, least_memory(config, weights, graph, options.products), *available, config, graph);
-  KvCache cache(graph.sequences, graph.context, graph.page, graph.pages);
+  KvCache cache(graph.sequences, graph.context, graph.page, graph.pages, window_pages(config, graph));
   CompiledGraph program = session.compile_with(build_decoder(config, weights, graph, adapters ? &*adapters : nullptr),
                                                compile_options(config, options));
   if (available)
@@ -352,6 +389,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   // Packs the weights now, and binds the step, so that the first answer does not wait for it.
   std::vector<std::vector<std::int64_t>> step{
       {1}, {1}, {1}, {graph.sequences, graph.pages_per_sequence}, {graph.sequences}, {graph.sequences + 1}, {1}};
+  if (const KvWindows* w = cache.windows()) step.insert(step.end(), {{1}, {graph.sequences, w->pages_per_sequence()}});
   if (adapters) step.push_back({1});
   program.prepare_shape(step);
   program.finalize();

@@ -33,6 +33,7 @@ struct DecoderOptions {
   std::int64_t pages = 0;          // of all sequences together; 0: enough for all at full context
   DType cache_dtype = DType::F32;  // F32, BF16 or F16
   std::optional<QuantScheme> cache_scheme{};  // q8_0, q4_0, ..: keys and values are kept as blocks instead
+  bool whole_windows = false;  // layers with a window keep the keys of the whole context: sequences can be cut anywhere
   Products products = Products::Exact;  // what products may lose of their weights; Int8: scores with keys of q8_0 too
   bool check_memory = true;             // before anything is loaded: an error where the model cannot fit
   std::size_t memory_limit = 0;         // bytes that it may need then; 0: as many as the device has available
@@ -75,6 +76,7 @@ class DecoderModel {
   /// the whole context or a multiple of 64 tokens. Errors, which leave the sequences as they were: InvalidArgument for
   /// no tokens, ids outside the vocabulary, a sequence that is not there or named twice, logits of more tokens than a
   /// part has, an adapter that is not there, or tokens beyond the context; OutOfMemory when the pages are used up.
+  /// (Where a run fails whose part needed several, a sequence whose window has moved on by then is left empty.)
   Tensor forward(std::span<const SequenceTokens> parts, LogitRows rows = LogitRows::All);
 
   /// What a run of `tokens` behind those of sequence 0 spends its time on, kernel by kernel, one thread after the
@@ -83,7 +85,8 @@ class DecoderModel {
 
   /// Tokens of a sequence so far.
   std::int64_t length(std::int64_t sequence = 0) const;
-  /// Forgets the tokens of a sequence from `length` on. InvalidArgument for more than there are.
+  /// Forgets the tokens of a sequence from `length` on. InvalidArgument for more than there are, and, where layers with
+  /// a window keep the last keys alone, for a length between 0 and cache().shortest(sequence).
   void truncate(std::int64_t length, std::int64_t sequence = 0);
   /// Forgets all sequences.
   void reset();

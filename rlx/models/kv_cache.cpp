@@ -1,13 +1,16 @@
 // Handing out the pages of a pool.
 #include "rlx/models/kv_cache.h"
 
+#include <utility>
+
 #include "rlx/error.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 
-KvCache::KvCache(std::int64_t sequences, std::int64_t context, std::int64_t page, std::int64_t pages) try
-    : context_(context), page_(page), pages_(pages), pool_(0, 0, 1) {
+KvCache::KvCache(std::int64_t sequences, std::int64_t context, std::int64_t page, std::int64_t pages,
+                 std::optional<KvWindows> windows) try
+    : context_(context), page_(page), pages_(pages), pool_(0, 0, 1), windows_(std::move(windows)) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
   for (const std::int64_t size : {sequences, context, page, pages})
     if (size < 1 || size > kMost)
@@ -60,7 +63,8 @@ void KvCache::append(std::int64_t sequence, std::int64_t count) {
   lengths_[s] = length + count;
 }
 
-void KvCache::adopt(std::int64_t sequence, std::span<const PageId> pages) {
+void KvCache::adopt(std::int64_t sequence, const KvPages& held) {
+  const std::span<const PageId> pages = held.pages;
   const std::size_t s = checked(sequence);
   const auto count = static_cast<std::int64_t>(pages.size());
   if (lengths_[s] != 0)
@@ -70,6 +74,7 @@ void KvCache::adopt(std::int64_t sequence, std::span<const PageId> pages) {
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(count, " pages of ", page_, " tokens are more than a context of ", context_));
   for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for one that nobody holds
+  if (windows_) windows_->adopt(sequence, count * page_, held.window_first, held.window_pages);
   for (const PageId page : pages) tables_[s].append(page);
   lengths_[s] = count * page_;
 }
@@ -79,6 +84,7 @@ void KvCache::truncate(std::int64_t sequence, std::int64_t length) {
   if (length < 0 || length > lengths_[s])
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("sequence ", sequence, " has ", lengths_[s], " tokens and cannot be cut to ", length));
+  if (windows_) windows_->truncate(sequence, length);
   tables_[s].truncate(pool_, length);
   lengths_[s] = length;
 }
@@ -92,5 +98,21 @@ std::int32_t KvCache::slot(std::int64_t sequence, std::int64_t position) const {
 }
 
 std::span<const PageId> KvCache::table(std::int64_t sequence) const { return tables_[checked(sequence)].pages(); }
+
+std::int64_t KvCache::shortest(std::int64_t sequence) const {
+  (void)checked(sequence);
+  return windows_ ? windows_->shortest(sequence) : 0;
+}
+
+KvPages KvCache::held(std::int64_t sequence) const {
+  const auto pages = table(sequence);
+  KvPages out{{pages.begin(), pages.end()}};
+  if (windows_) {
+    const auto last = windows_->table(sequence);
+    out.window_pages.assign(last.begin(), last.end());
+    out.window_first = windows_->first(sequence);
+  }
+  return out;
+}
 
 }  // namespace rlx

@@ -157,14 +157,20 @@ void require_memory(const std::string& path, const MemoryNeed& need, std::size_t
   if (need.repacked != 0) parts += concat_text(" (", gigabytes(need.repacked), " of them repacked for products)");
   parts += concat_text(", keys and values of ", graph.pages * graph.page, " tokens ", gigabytes(need.cache));
   if (need.buffers != 0) parts += concat_text(", values of a run up to ", gigabytes(need.buffers));
+  // Layers with a window keep as much whatever the context.
   const auto tokens = static_cast<std::size_t>(std::max<std::int64_t>(graph.pages * graph.page, 1));
-  std::string hint = concat_text("a smaller context (1024 tokens take ", gigabytes(need.cache / tokens * 1024), ")");
+  DecoderConfig whole = config;
+  if (graph.window_page != 0) std::erase_if(whole.layers, [](const DecoderLayer& l) { return l.window != 0; });
+  const std::size_t growing = whole.layers.empty() ? 0 : decoder_cache_bytes(whole, graph);
+  std::string hint;
+  if (growing != 0)
+    hint = concat_text("a smaller context (1024 tokens take ", gigabytes(growing / tokens * 1024), "), ");
   DecoderGraphOptions small = graph;
   small.cache_scheme = QuantScheme::Q8_0;
   if (config.cached_dim() % 32 == 0)
     if (const std::size_t q8 = decoder_cache_bytes(config, small); q8 < need.cache)
-      hint += concat_text(", a cache in q8_0 blocks (", gigabytes(q8), ")");
-  hint += ", a smaller quantisation of the weights; or load without this check";
+      hint += concat_text("a cache in q8_0 blocks (", gigabytes(q8), "), ");
+  hint += "a smaller quantisation of the weights; or load without this check";
   throw Error(Diagnostic{ErrorCode::OutOfMemory,
                          concat_text("loading '", path, "' needs ", gigabytes(need.total()), " of memory, ",
                                      gigabytes(available), " are available"),

@@ -103,6 +103,7 @@ TEST_CASE("misuse: decoders") {
   const ModelWeights weights{one_tensor(folder), "the file"};
   REFUSED("vocab_size", build_decoder({}, weights, {}));
   REFUSED("vocab_size", decoder_cache_bytes({}, {}));
+  CHECK(longest_window({}) == 0);
   DecoderConfig c = small_config();
   REFUSED("no loader", build_decoder(c, {}, {}));
   REFUSED("the file: 1 tensors are there", build_decoder(c, weights, {}));
@@ -114,6 +115,10 @@ TEST_CASE("misuse: decoders") {
       o.*size = value;
       REFUSED("must be in", build_decoder(c, weights, o));
     }
+  REFUSED("layers with a window", build_decoder(c, weights, {.window_page = -1}));
+  REFUSED("layers with a window", build_decoder(c, weights, {.window_pages = 1}));
+  REFUSED("layers with a window", build_decoder(c, weights, {.window_page = 4}));
+  REFUSED("layers with a window", build_decoder(c, weights, {.window_page = 4, .window_pages = kHigh}));
   REFUSED("does not fit", build_decoder(c, weights, {.context = 5, .page = 2, .pages_per_sequence = 2}));
   REFUSED("the cache holds", build_decoder(c, weights, {.cache_dtype = DType::I8}));
   REFUSED("77 is no DType", build_decoder(c, weights, {.cache_dtype = test::kNoDType}));
@@ -149,6 +154,8 @@ TEST_CASE("misuse: caches of keys and values") {
     REFUSED("there is no sequence", c.truncate(s, 0));
     REFUSED("there is no sequence", c.slot(s, 0));
     REFUSED("there is no sequence", c.table(s));
+    REFUSED("there is no sequence", c.held(s));
+    REFUSED("there is no sequence", c.shortest(s));
     REFUSED("there is no sequence", c.adopt(s, {}));
   }
   REFUSED("cannot append -1", c.append(0, -1));
@@ -162,10 +169,63 @@ TEST_CASE("misuse: caches of keys and values") {
   REFUSED("1 are free", c.append(1, 8));
   CHECK(c.length(1) == 0);
   REFUSED("has 5 tokens", c.adopt(0, {}));
-  REFUSED("page 2 is free", c.adopt(1, std::vector<PageId>{2}));
-  REFUSED("more than a context", c.adopt(1, std::vector<PageId>{0, 1, 1}));
+  REFUSED("page 2 is free", c.adopt(1, KvPages{{2}}));
+  REFUSED("more than a context", c.adopt(1, KvPages{{0, 1, 1}}));
   c.pool().retain(c.table(0)[1]);
   REFUSED("is shared", c.append(0, 1));
+}
+
+TEST_CASE("misuse: pages of windows") {
+  REFUSED("each must be in", KvWindows::pages_for(1, 1, 0, 1, 1));
+  REFUSED("each must be in", KvWindows::pages_for(kHigh, 1, 1, 1, 1));
+  REFUSED("each must be in", KvWindows(1, kLow, 1, 1, 1));
+  REFUSED("cannot be counted", KvWindows(1, 8, 4, 4, 0));
+  REFUSED("cannot be counted", KvWindows(1, 8, 4, 1 << 20, 1 << 12));
+  KvWindows w(2, 32, 4, 4, 5);
+  for (const std::int64_t s : {std::int64_t{-1}, std::int64_t{2}, kHigh, kLow}) {
+    const KvRun run[] = {{s, 0, 1}};
+    REFUSED("there is no sequence", w.first(s));
+    REFUSED("there is no sequence", w.table(s));
+    REFUSED("there is no sequence", w.slot(s, 0));
+    REFUSED("there is no sequence", w.shortest(s));
+    REFUSED("there is no sequence", w.make_room(run));
+    REFUSED("there is no sequence", w.reserve(run));
+    REFUSED("there is no sequence", w.adopt(s, 0, 0, {}));
+    REFUSED("there is no sequence", w.begin(s, 0));
+    REFUSED("there is no sequence", w.truncate(s, 0));
+  }
+  CHECK(w.first_needed(kHigh) > 0);
+  const auto reserve = [&](std::int64_t s, std::int64_t done, std::int64_t count) {
+    const KvRun run[] = {{s, done, count}};
+    w.reserve(run);
+  };
+  REFUSED("cannot go on with 0 behind 0", reserve(0, 0, 0));
+  REFUSED("cannot go on with 1 behind 5", reserve(0, 5, 1));
+  REFUSED("needs 1 more of its 5 pages", reserve(0, 0, 24));
+  reserve(0, 0, 18);
+  REFUSED("not 20", w.slot(0, 20));
+  REFUSED("of 32 and cannot go on", reserve(0, 18, 15));
+  REFUSED("cannot begin with pages", w.adopt(0, 0, 0, {}));
+  REFUSED("do not hold what follows 8 tokens", w.adopt(1, 8, 2, {}));
+  REFUSED("page 9", w.adopt(1, 8, 1, std::vector<PageId>{9}));
+  REFUSED("cannot begin with 33", w.begin(1, 33));
+  REFUSED("from 6 on", w.begin(1, 8, 6));
+  const PageId last = w.table(0).back();
+  w.pool().retain(last);
+  REFUSED("is shared", reserve(0, 18, 1));
+  w.pool().release(last);
+  w.begin(1, 12);  // the other sequence gives back what it need not keep
+  CHECK(w.first(0) == 2);
+  CHECK(w.first(1) == 1);
+  CHECK(w.shortest(0) == 11);
+  REFUSED("it cannot be cut to 10, but to 0 or to 11", w.truncate(0, 10));
+  REFUSED("not 7", w.slot(0, 7));
+  w.truncate(0, 11);
+  w.truncate(0, 0);
+  CHECK(w.table(0).empty());
+  while (w.pool().alloc()) {
+  }
+  REFUSED("2 of its 5 pages are needed, 0 are free", w.begin(0, 12));
 }
 
 TEST_CASE("misuse: models of decoders") {
@@ -313,7 +373,7 @@ TEST_CASE("misuse: conversations") {
   test::write_model(folder, test::decoder_reference("llama2"));
   DecoderModel m = DecoderModel::load(folder.path(), {.context = 16});
   const std::string path = folder.file("c");
-  const std::vector<PageId> page{0}, none{7}, negative{-1};
+  const KvPages page{{0}}, none{{7}}, negative{{-1}};
   const Conversation c{{1, 2, 3}, {}};
   REFUSED("1 pages of 16 tokens", save_conversation(path, m, c, page, 17));
   REFUSED("1 pages of 16 tokens", save_conversation(path, m, c, page, kLow));
@@ -329,11 +389,15 @@ TEST_CASE("misuse: conversations") {
   REFUSED("keys and values of 3 tokens, not of 4", f.restore(m, page, 4));
   REFUSED("do not hold", f.restore(m, page, -1));
   REFUSED("page", f.restore(m, none, 1));
+  CHECK_FALSE(f.restores(4));
+  CHECK_FALSE(f.restores(kLow));
   ConversationFile other = std::move(f);
   const std::string moved = "a ConversationFile was used after it was moved from";
   // NOLINTBEGIN(bugprone-use-after-move)
   REFUSED(moved, f.conversation());
   REFUSED(moved, f.cached());
+  REFUSED(moved, f.first());
+  REFUSED(moved, f.restores(1));
   REFUSED(moved, f.restore(m, page, 1));
   f = std::move(other);  // operator=
   // NOLINTEND(bugprone-use-after-move)

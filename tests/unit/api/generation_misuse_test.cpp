@@ -82,6 +82,10 @@ TEST_CASE("misuse: pages and batches") {
   CHECK(contains(error_text([&] { cache.insert(std::vector<TokenId>(9), std::vector<PageId>{0}); }), "do not hold 9"));
   CHECK(contains(error_text([&] { cache.insert(std::vector<TokenId>(4), std::vector<PageId>{1}); }), "page 1 is free"));
   CHECK(cache.evict(-3) == 0);
+  CHECK(cache.evict_windows(3) == 0);
+  KvCache no_windows(1, 8, 4, 2);
+  make_window_room(no_windows, nullptr, {});
+  make_window_room(no_windows, &cache, {});
   CHECK(contains(error_text([] { BatchConstructor b(0, 1); }), "holds nothing"));
   std::deque<BatchRequest> none, bad{{7, 0, 0}}, large{{8, 5, 0}};
   CHECK(contains(error_text([&] { (void)BatchConstructor(4, 4).build(none, bad); }), "request 7"));

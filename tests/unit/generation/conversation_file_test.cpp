@@ -200,7 +200,7 @@ TEST_CASE("conversation files: cut short, altered, and what cannot be saved") {
   CHECK(contains(error_text([&] { (void)load_conversation(files.file(), full, 1); }), "the cache is full"));
   CHECK(full.length(1) == 0);
   const ConversationFile file = ConversationFile::open(files.file(), m);
-  const std::vector<PageId> page{0}, none{1};
+  const KvPages page{{0}}, none{{1}};
   CHECK(contains(error_text([&] { file.restore(m, page, 10); }), "keys and values of 9 tokens, not of 10"));
   CHECK(contains(error_text([&] { file.restore(m, none, 5); }), "page"));
 }
