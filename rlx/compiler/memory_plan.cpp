@@ -265,20 +265,29 @@ class Planner {
     }
   }
 
-  // Operands that the node's kernel reads from codes, by bit.
+  // Of a Dequantize a kernel may read the codes instead, of a Quantize the numbers, which it encodes itself.
+  bool codes_or_numbers(Value v) const {
+    const OpKind kind = g_.node(v.node).kind();
+    return kind == OpKind::Dequantize || kind == OpKind::Quantize;
+  }
+
+  // Operands of which the node's kernel reads the operands, by bit.
   std::uint32_t encoded_operands(NodeId id) const {
     const Node& n = g_.node(id);
     std::uint32_t mask = 0;
-    for (std::uint32_t i = 0; i < n.inputs.size() && i < 32; ++i)
-      if (g_.node(n.inputs[i].node).kind() == OpKind::Dequantize && target_.reads_encoded(g_, id, static_cast<int>(i)))
-        mask |= 1U << i;
+    for (std::uint32_t i = 0; i < n.inputs.size() && i < 32; ++i) {
+      const Value v = n.inputs[i];
+      if (!codes_or_numbers(v) || !target_.reads_encoded(g_, id, static_cast<int>(i))) continue;
+      // Codes that are made anyway, for others, need not be made again.
+      if (g_.node(v.node).kind() == OpKind::Dequantize || plan_.at(v).place == Place::None) mask |= 1U << i;
+    }
     return mask;
   }
 
-  // A Dequantize whose readers all read its codes is no step.
+  // A Dequantize whose readers all read its codes is no step; nor is a Quantize whose readers all encode its numbers.
   bool try_encoded(NodeId id) {
     const Value v(id);
-    if (g_.node(id).kind() != OpKind::Dequantize || uses_.is_output(v) || uses_.uses(v).empty()) return false;
+    if (!codes_or_numbers(v) || uses_.is_output(v) || uses_.uses(v).empty()) return false;
     for (const UseIndex::Use& use : uses_.uses(v))
       if (!target_.reads_encoded(g_, use.user, static_cast<int>(use.operand))) return false;
     at(v).place = Place::None;
@@ -517,7 +526,7 @@ class Planner {
     for (std::uint32_t k = 0; k < n.inputs.size(); ++k) {
       if (k != except && buffer(n.inputs[k]) == buffer_index && !(n.inputs[k] == n.inputs[except])) return true;
       const Node& from = g_.node(n.inputs[k].node);
-      if (from.kind() != OpKind::Dequantize) continue;
+      if (!codes_or_numbers(n.inputs[k])) continue;
       for (Value code : from.inputs)
         if (buffer(code) == buffer_index) return true;
     }

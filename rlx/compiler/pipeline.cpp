@@ -32,6 +32,38 @@ std::uint32_t last_device(const LirBufferPlan& plan) {
   }
   return last;
 }
+
+constexpr std::string_view kEncodePattern = "encode_in_place";
+
+// Which blocks are made where they are put, and which are not although their reader could: the planner has decided.
+void report_encoded(const LirModule& lir, const Target& target, FusionReport& report) {
+  const Graph& g = lir.graph;
+  if (lir.plan.opaque ||
+      std::none_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) { return n.kind() == OpKind::Quantize; }))
+    return;
+  const UseIndex uses(g);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const Value codes(NodeId{i});
+    if (g.node(codes.node).kind() != OpKind::Quantize) continue;
+    if (lir.plan.at(codes).place == Place::None) {
+      ++report.fused[std::string(kEncodePattern)];
+      continue;
+    }
+    const auto of = uses.uses(codes);
+    const auto encodes = [&](const UseIndex::Use& u) {
+      return target.reads_encoded(g, u.user, static_cast<int>(u.operand));
+    };
+    const auto able = std::find_if(of.begin(), of.end(), encodes);
+    if (able == of.end()) continue;
+    const bool output = uses.is_output(codes);
+    report.missed.push_back({std::string(kEncodePattern), able->user, node_label(g, able->user),
+                             output ? MissReason::IsOutput : MissReason::MultiConsumer,
+                             output ? concat_text(codes, " is an output of the graph")
+                                    : concat_text(codes, " has ", uses.use_count(codes), " readers, of which ",
+                                                  std::count_if(of.begin(), of.end(), encodes), " can make its blocks"),
+                             "read the values that it encodes"});
+  }
+}
 }  // namespace
 
 FusionTarget fusion_target_for(Device d) {
@@ -409,6 +441,7 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   }
   if (has_extents(mir.graph)) {
     result.lir = plan_lir(mir, &result.dispatch);
+    report_encoded(result.lir, *program_target(target_, options_).target, result.fusion);
     keep("lir", result.lir.graph);
   } else {
     hir.graph.set_symbols(declared);

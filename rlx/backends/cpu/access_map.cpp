@@ -83,7 +83,7 @@ std::vector<Access> node_accesses(const LowerContext& c, const RowHalves& rows, 
   for (int i = 0; i < c.num_inputs(); ++i) {
     touch(c.in(i), false, rows.rows > 0 && i < 32 && (rows.operands >> i & 1U));
     const Node& from = c.graph().node(c.node().inputs[static_cast<std::size_t>(i)].node);
-    if (from.kind() == OpKind::Dequantize)  // whose codes may be what is read
+    if (from.kind() == OpKind::Dequantize || from.kind() == OpKind::Quantize)  // whose operands may be what is read
       for (Value v : from.inputs) touch(c.value(v), false, false);
   }
   const auto results = static_cast<int>(c.node().num_results());

@@ -116,6 +116,19 @@ TEST_CASE("windows: every type of cache") {
   }
 }
 
+TEST_CASE("windows: on another device") {
+  const WindowModel files("qwen2_window");
+  DecoderOptions o;
+  o.context = 128, o.max_tokens = 8, o.page = 8;
+  DecoderModel last = DecoderModel::load(files.folder.path(), o, Session::on_backend("reference"));
+  REQUIRE(last.cache().windows() != nullptr);
+  o.whole_windows = true;
+  DecoderModel whole = DecoderModel::load(files.folder.path(), o, Session::on_backend("reference"));
+  const std::vector<TokenId> text = said(1, 60);
+  CHECK(equal_bits(last.forward(text), whole.forward(text)));
+  CHECK(last.cache().shortest(0) > 0);
+}
+
 TEST_CASE("windows: sequences are cut where the keys are there, and refused elsewhere") {
   const WindowModel files("gemma3");
   for (const std::int64_t page : {std::int64_t{0}, std::int64_t{64}, std::int64_t{4}}) {

@@ -287,6 +287,30 @@ TEST_CASE("decoder: what a configuration says is heard: each change of one moves
   }
 }
 
+TEST_CASE("decoder: parts of joined products are read in place, and blocks are made in the cache") {
+  const auto steps = [](const DecoderModel& m, auto wanted) {
+    const LirModule& lir = m.program().compile_result().lir;
+    return std::count_if(lir.plan.schedule.begin(), lir.plan.schedule.end(),
+                         [&](const LirStep& s) { return wanted(lir.graph.node(s.node).kind()); });
+  };
+  const auto moves = [](OpKind k) { return k == OpKind::Slice || k == OpKind::Reshape || k == OpKind::Transpose; };
+  for (const char* name : {"llama2", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "gpt2"}) {
+    CAPTURE(name);
+    CHECK(steps(LoadedReference(name).model(), moves) == 0);
+  }
+  const test::TempDir folder;
+  test::write_model(folder, test::reference_of_wide_heads());
+  DecoderOptions o;
+  o.context = 48;
+  for (const QuantScheme scheme : {QuantScheme::Q8_0, QuantScheme::Q4_0}) {
+    o.cache_scheme = scheme;
+    const DecoderModel m = DecoderModel::load(folder.path(), o);
+    CHECK(steps(m, moves) == 0);
+    CHECK(steps(m, [](OpKind k) { return k == OpKind::Quantize; }) == 0);
+    CHECK(m.program().compile_result().fusion.fused_count("encode_in_place") == 6);  // of three layers
+  }
+}
+
 TEST_CASE("decoder: weights in shards, and GPT-2's names without their prefix") {
   DecoderReference reference = decoder_reference("gpt2");
   for (NamedTensor& w : reference.weights) w.name = w.name.substr(std::string_view("transformer.").size());

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/runs.h"
 #include "rlx/ir/input_spec.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/norm.h"
@@ -33,10 +34,25 @@ struct NormStep {
   NormF32 norm;
   std::int64_t rows = 0, rows_per_chunk = 1;
   void (*run)(const NormF32&, std::int64_t, std::int64_t) = nullptr;
+  Runs runs{};  // of x, where its rows do not follow each other by one stride
 };
 void run_norm(const NormStep& s, std::int64_t chunk) {
-  const std::int64_t begin = chunk * s.rows_per_chunk;
-  s.run(s.norm, begin, std::min(s.rows, begin + s.rows_per_chunk));
+  const std::int64_t begin = chunk * s.rows_per_chunk, end = std::min(s.rows, begin + s.rows_per_chunk);
+  s.run(s.norm, begin, end);
+}
+// Rows of x that lie together at a time.
+void run_norm_of_runs(const NormStep& s, std::int64_t chunk) {
+  const std::int64_t begin = chunk * s.rows_per_chunk, end = std::min(s.rows, begin + s.rows_per_chunk);
+  const std::int64_t cols = s.norm.cols;
+  s.runs.each(begin * cols, end * cols, [&](std::int64_t at, std::int64_t count, std::int64_t from) {
+    const std::int64_t row = begin + from / cols;
+    NormF32 n = s.norm;
+    n.x += at;
+    n.y += row * n.ld_y;
+    if (n.mean_out) n.mean_out += row;
+    if (n.rstd_out) n.rstd_out += row;
+    s.run(n, 0, count / cols);
+  });
 }
 
 const char* fused_norm_refuses(const Graph& g, NodeId id) {
@@ -59,10 +75,15 @@ void add_norm(LowerContext& c, const NormForm& form) {
   };
   auto& s = c.keep<NormStep>();
   NormF32& n = s.norm;
+  bool in_runs = false;
   if (form.axes == 1) {
-    const auto rows = as_rows(x);
-    check(rows.has_value(), "x of a norm folds to rows");
-    s.rows = rows->rows, n.cols = rows->cols, n.ld_x = rows->ld;
+    if (const auto rows = as_rows(x)) {
+      s.rows = rows->rows, n.cols = rows->cols, n.ld_x = rows->ld;
+    } else {
+      check(!form.residual, "x of a norm with a residual folds to rows");
+      s.rows = product(std::span(x.dims).first(x.dims.size() - 1)), n.cols = n.ld_x = x.dim(-1);
+      s.runs = Runs(x), in_runs = true;
+    }
   } else {
     const std::size_t split = x.dims.size() - static_cast<std::size_t>(form.axes);
     s.rows = product(std::span(x.dims).first(split)), n.cols = n.ld_x = product(std::span(x.dims).subspan(split));
@@ -94,8 +115,12 @@ void add_norm(LowerContext& c, const NormForm& form) {
   constexpr double kCostNs = 0.12;
   const std::int64_t cols = std::max<std::int64_t>(1, n.cols);
   s.rows_per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, cols, kCostNs, c.threads()));
-  c.step<run_norm>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk,
-                   kCostNs * static_cast<double>(s.rows * n.cols));
+  const std::int64_t chunks = (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk;
+  const double cost = kCostNs * static_cast<double>(s.rows * n.cols);
+  if (in_runs)
+    c.step<run_norm_of_runs>(s, chunks, cost);
+  else
+    c.step<run_norm>(s, chunks, cost);
   c.walks_rows(s.rows, s.rows_per_chunk, 1, {0, residual}, {0, 1, 2, 3});
 }
 
@@ -122,7 +147,7 @@ bool matrix_reads_strided(const Graph& g, NodeId id, int operand) {
 }
 template <class Op>
 bool norm_reads_strided(const Graph& g, NodeId id, int operand) {
-  return matrix_reads_strided(g, id, operand) && g.node(id).op.template as<Op>().axes.size() == 1;
+  return operand == 0 && g.node(id).op.template as<Op>().axes.size() == 1;
 }
 // y may lie over x; the sum over x or the residual, unless the node reads that again: the sum is there when gamma and
 // beta are read, and both results would lie over an x that is the residual too.

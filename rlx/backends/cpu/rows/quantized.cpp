@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/decoder.h"
+#include "rlx/backends/cpu/encoder.h"
 #include "rlx/backends/cpu/rows/epilogue.h"
 #include "rlx/backends/cpu/strips.h"
 #include "rlx/ir/ops/fused.h"
@@ -48,37 +49,25 @@ void lower_decode(LowerContext& c) {
 // -- encoding --
 
 struct EncodeStep {
-  QuantScheme scheme = QuantScheme::Q8_0;
+  Encoder encoder;
   std::int64_t blocks = 0, per_chunk = 0;
-  const float* x = nullptr;
   std::byte* y = nullptr;
-  void (*encode_q8_0)(const float*, std::int64_t, std::uint8_t*) = nullptr;
 };
 void run_encode(const EncodeStep& s, std::int64_t chunk) {
-  const BlockLayout& l = block_layout(s.scheme);
-  const std::int64_t first = chunk * s.per_chunk, count = std::min(s.blocks - first, s.per_chunk);
-  const float* x = s.x + first * l.elements;
-  std::byte* y = s.y + first * l.bytes;
-  if (s.scheme == QuantScheme::Q8_0) return s.encode_q8_0(x, count, reinterpret_cast<std::uint8_t*>(y));
-  quantize_blocks(s.scheme, {x, static_cast<std::size_t>(count * l.elements)},
-                  {y, static_cast<std::size_t>(count * l.bytes)});
-}
-const char* encode_refuses(const Graph& g, NodeId id) {
-  if (!is_block_scheme(g.node(id).op.as<ops::Quantize>().scheme)) return "its codes are no blocks";
-  return refuse_unless(in_dtype(g, id, 0) == DType::F32, "x is not f32");
+  const std::int64_t first = chunk * s.per_chunk, end = std::min(s.blocks, first + s.per_chunk);
+  s.encoder.write(first, end, s.y + first * s.encoder.block_bytes());
 }
 void lower_encode(LowerContext& c) {
   auto& s = c.keep<EncodeStep>();
-  s.scheme = c.op<ops::Quantize>().scheme;
-  s.encode_q8_0 = c.kernels().encode_q8_0;
-  s.blocks = c.in(0).elements() / block_layout(s.scheme).elements;
-  if (s.blocks == 0) return;
-  s.per_chunk = c.grain(s.scheme == QuantScheme::Q8_0 ? 512 : 64);
-  c.point(s.x, c.in(0));
+  if (c.in(0).elements() == 0) return;
+  s.encoder.point(c, c.id());
+  s.blocks = s.encoder.blocks();
+  s.per_chunk = c.grain(s.encoder.blocks_of(5000));
   c.point(s.y, c.out());
   c.step<run_encode>(s, (s.blocks + s.per_chunk - 1) / s.per_chunk,
-                     (s.scheme == QuantScheme::Q8_0 ? 10.0 : 300.0) * static_cast<double>(s.blocks));
+                     s.encoder.block_ns() * static_cast<double>(s.blocks));
 }
+bool encode_reads_strided(const Graph&, NodeId, int operand) { return operand == 0; }
 
 // -- products --
 
@@ -182,7 +171,7 @@ bool coded_reads_form(const Graph&, NodeId, int operand, const Form& form) {
 
 constexpr Row kQuantizedRows[] = {
     {OpKind::Dequantize, "decode", decoder_refuses, lower_decode},
-    {OpKind::Quantize, "encode_blocks", encode_refuses, lower_encode},
+    {OpKind::Quantize, "encode_blocks", encoder_refuses, lower_encode, encode_reads_strided},
     {.kind = OpKind::DotGeneral,
      .kernel = "gemm_coded_f32",
      .refuses = coded_refuses,
