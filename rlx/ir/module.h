@@ -80,7 +80,8 @@ struct StepRange {
 struct LirStep {
   NodeId node;
   std::vector<std::int32_t> predecessors;  // earlier steps: producers, and steps whose memory this one reuses
-  /// Operands, by bit, of which the kernel reads the codes that a Dequantize would decode, in place of its result.
+  /// Operands, by bit, of which the kernel reads the codes that a Dequantize would decode, in place of its result, or
+  /// the numbers that a Quantize would encode.
   std::uint32_t encoded = 0;
 };
 
