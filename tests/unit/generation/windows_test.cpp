@@ -116,6 +116,22 @@ TEST_CASE("windows: every type of cache") {
   }
 }
 
+TEST_CASE("windows: with adapters") {
+  const test::AdapterReference adapter = test::adapter_reference("gemma2");
+  const WindowModel files(adapter.of);
+  const test::TempDir folder;
+  test::write_adapter(folder, adapter);
+  DecoderOptions o;
+  o.page = 8, o.sequences = 2, o.adapters = {{"style", {{folder.path()}}}};
+  DecoderModel whole = files.load(o, true), last = files.load(o);
+  const std::vector<TokenId> a = said(1, 200), b = said(2, 170), more = said(3, 9);
+  for (const std::vector<SequenceTokens>& parts :
+       {std::vector<SequenceTokens>{{0, a, -1, 0}, {1, b}}, std::vector<SequenceTokens>{{1, more}, {0, more, -1, 0}}}) {
+    const Tensor wanted = whole.forward(parts);
+    CHECK(equal_bits(last.forward(parts), wanted));
+  }
+}
+
 TEST_CASE("windows: on another device") {
   const WindowModel files("qwen2_window");
   DecoderOptions o;
