@@ -11,6 +11,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/gzip.h"
+#include "rlx/formats/lost_pages.h"
 #include "rlx/ir/utf8.h"
 
 namespace rlx::cli {
@@ -90,6 +91,7 @@ void handle_ending_signals() {
     if (std::signal(signal, end_by_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
   std::signal(SIGXFSZ, SIG_IGN);
+  handle_lost_pages(LostPages::Say);
 }
 
 ProgressBar::ProgressBar(std::string what, std::size_t total)

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "rlx/error.h"
+#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/output_file.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -23,6 +24,12 @@ void fail_file(const std::string& path, std::string_view action, int code) {
               missing          ? "check the path"
               : code == EACCES ? "check the permissions of the file and its folders"
                                : "");
+}
+
+FileStatus detail::file_status(const struct stat& info) {
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::uint64_t>(info.st_size),
+          std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
 }
 
 namespace {
@@ -47,9 +54,7 @@ FileStatus open_regular(const std::string& path, FileHandle& handle) {
     throw Error(ErrorCode::BadFile, concat_text("cannot read \"", path, "\": it is not a regular file"),
                 "save the data into a file first");
   }
-  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
-          static_cast<std::uint64_t>(info.st_size),
-          std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+  return detail::file_status(info);
 }
 
 int advice_flag(MapAdvice advice) {
@@ -77,6 +82,7 @@ MappedFile MappedFile::open(const std::string& path, MapAdvice advice) try {
     fail_file(path, "map", errno);
   }
   file.data_ = static_cast<const std::byte*>(data);
+  detail::note_mapping(data, file.status_, path);
   if (advice != MapAdvice::Normal) file.advise(advice);
   return file;
 } catch (const std::bad_alloc&) {
@@ -98,7 +104,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  detail::forget_mapping(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 void MappedFile::advise(MapAdvice advice) const {

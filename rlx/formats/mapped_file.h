@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+struct stat;
+
 namespace rlx {
 
 /// How a mapping will be read; a hint to the kernel.
@@ -18,8 +20,13 @@ struct FileStatus {
   std::int64_t mtime_ns = 0;
 };
 
+namespace detail {
+FileStatus file_status(const struct ::stat& info);
+}
+
 /// A file mapped read-only for as long as this object lives; an empty file is a valid, empty mapping.
-/// If another process shortens the file meanwhile, touching the lost pages is fatal, as for every mapping.
+/// If another process shortens the file meanwhile, touching the lost pages is fatal, as for every mapping, unless
+/// lost_pages.h is asked to do something about it.
 class MappedFile {
  public:
   MappedFile() = default;

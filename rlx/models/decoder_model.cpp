@@ -8,6 +8,7 @@
 #include "rlx/error.h"
 #include "rlx/formats/convert_source.h"
 #include "rlx/formats/gguf_architectures.h"
+#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors_folder.h"
 #include "rlx/models/adapter_set.h"
@@ -126,6 +127,7 @@ struct DecoderModel::Impl {
   std::shared_ptr<const WeightLoader> loader;
   mutable std::optional<Fingerprint> weights{};  // once somebody asked
   std::vector<std::string> adapter_names{};
+  std::vector<const void*> mapped{};  // where the weights lie
 
   // Inputs of the run under way, in the order of the graph.
   std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, window_slots{},
@@ -136,6 +138,22 @@ struct DecoderModel::Impl {
     for (const IoInfo& param : program.params())
       if (loader->find(param.name)) names.push_back(param.name);  // those of adapters are none of the model
     return names;
+  }
+
+  // The weights lie in files that others may write to, and with them their names.
+  void check_lost() const {
+    if (!any_lost_pages()) return;
+    for (const void* data : mapped)
+      if (const auto file = lost_file_at(data))
+        throw Error(ErrorCode::BadFile,
+                    concat_text("\"", *file, "\" was made shorter, or its disk failed, while the model was in use"),
+                    "load the model again; write a new file and rename it instead of writing over one in use");
+  }
+  void check_unchanged() const {
+    for (const void* data : mapped)
+      if (const auto file = changed_file_at(data))
+        throw Error(ErrorCode::BadFile, concat_text("\"", *file, "\" was written to while the model was loaded"),
+                    "load it again when the file is whole");
   }
 
   // Calls f(inputs) for the run that is filled in.
@@ -162,6 +180,7 @@ struct DecoderModel::Impl {
     const MutableTensorView output{out, DType::F32, out_dims,
                                    static_cast<std::size_t>(out_dims[0] * out_dims[1]) * sizeof(float)};
     with_inputs([&](std::span<const TensorView> inputs) { program.run_into(inputs, {&output, 1}); });
+    check_lost();
   }
 
   std::vector<NodeTime> profile(std::span<const TokenId> ids) {
@@ -372,6 +391,13 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
     weights = {folder, folder->source()};
     adapt([&] { return adapter_names(config, weights); }, nullptr);
   }
+  std::vector<const void*> mapped;
+  for (const std::string& name : weights.loader->names()) {
+    const auto view = weights.loader->find(name);
+    if (!view || view->size_bytes == 0) continue;
+    keep_lost_pages(view->data);
+    mapped.push_back(view->data);
+  }
   const DecoderGraphOptions graph = graph_options(config, options);
   std::optional<std::size_t> available;
   if (options.check_memory)
@@ -396,6 +422,9 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   auto impl = std::unique_ptr<Impl>(
       new Impl{std::move(config), graph, std::move(cache), std::move(program), options, std::move(weights.loader)});
   if (adapters) impl->adapter_names = adapters->names();
+  impl->mapped = std::move(mapped);
+  impl->check_lost();
+  impl->check_unchanged();
   return DecoderModel(std::move(impl));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("DecoderModel::load");
@@ -436,7 +465,11 @@ Fingerprint DecoderModel::config_fingerprint() const {
 }
 Fingerprint DecoderModel::weights_fingerprint() const {
   const Impl& m = impl();
-  if (!m.weights) m.weights = rlx::weights_fingerprint(*m.loader, m.weight_names());
+  if (!m.weights) {
+    const Fingerprint found = rlx::weights_fingerprint(*m.loader, m.weight_names());
+    m.check_lost();
+    m.weights = found;
+  }
   return *m.weights;
 }
 Fingerprint DecoderModel::sources_fingerprint() const {

@@ -3,8 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 
+#include "rlx/formats/lost_pages.h"
+#include "rlx/formats/output_file.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
@@ -55,5 +62,61 @@ TEST_CASE("mapped file: errors name the file and the reason") {
   CHECK(join_path("a", "b") == "a/b");
   CHECK(join_path("a/", "b") == "a/b");
 }
+
+TEST_CASE("mapped file: pages that are lost read as zeros where the owner asks for that, and are told") {
+  const test::TempDir folder;
+  const std::string path = folder.write("data.bin", std::string(100000, 'x'));
+  const MappedFile other = MappedFile::open(folder.write("other", std::string(9000, 'y')));
+  const char inside = 'a';
+  {
+    const MappedFile file = MappedFile::open(path);
+    const char* middle = file.text().data() + 50000;
+    keep_lost_pages(middle);
+    keep_lost_pages(&inside);  // no mapping of ours
+    CHECK_FALSE(lost_file_at(middle));
+    CHECK_FALSE(changed_file_at(middle));
+    std::filesystem::resize_file(path, 10000);
+    CHECK(changed_file_at(middle) == path);
+    CHECK(std::all_of(file.text().begin() + 20000, file.text().end(), [](char c) { return c == 0; }));
+    CHECK(std::all_of(file.text().begin(), file.text().begin() + 8192, [](char c) { return c == 'x'; }));
+    CHECK(any_lost_pages());
+    CHECK(lost_file_at(file.text().data()) == path);
+    CHECK_FALSE(lost_file_at(other.text().data()));
+    CHECK_FALSE(lost_file_at(&inside));
+  }
+  CHECK_FALSE(any_lost_pages());
+  const MappedFile again = MappedFile::open(path);
+  CHECK_FALSE(lost_file_at(again.text().data()));
+  // A file that takes the place of a mapped one is no change of that.
+  folder.write("new", "z");
+  std::filesystem::rename(folder.file("new"), path);
+  CHECK_FALSE(changed_file_at(again.text().data()));
+}
+
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+TEST_CASE("mapped file: a program whose file is cut says so and leaves nothing behind") {
+  const test::TempDir folder;
+  const std::string path = folder.write("data.bin", std::string(100000, 'x')), said = folder.file("said");
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (!std::freopen(said.c_str(), "w", stderr)) ::_exit(7);
+    handle_lost_pages(LostPages::Say);
+    OutputFile out(folder.file("out"));
+    out.write("half of it");
+    const MappedFile file = MappedFile::open(path);
+    std::filesystem::resize_file(path, 10);
+    ::_exit(file.text()[50000] == 0 ? 8 : 9);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 1);
+  CHECK(contains(read_file(said), concat_text("\"", path, "\" was made shorter")));
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) files += entry.is_regular_file();
+  CHECK(files == 2);
+}
+#endif
 
 }  // namespace rlx
