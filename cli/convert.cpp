@@ -101,8 +101,7 @@ void register_convert(CLI::App& app) {
   command->add_option("--split-max-size", args->split_max_size,
                       "Bytes of tensors that a file may hold, 500M or 2G: several files are written where more are "
                       "needed (default: one)");
-  command->add_option("--threads", args->threads, "Threads of the quantisers (default: all)")
-      ->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", args->threads, "Threads of the quantisers (default: all)")->check(not_negative());
   command->add_flag("--quiet", args->quiet, "No progress and no notes");
   command->footer(
       std::string(

@@ -22,6 +22,7 @@
 #include "rlx/generation/engine.h"
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/language_model.h"
+#include "rlx/generation/stop_strings.h"
 #include "rlx/ir/utf8.h"
 
 namespace rlx::cli {
@@ -38,7 +39,7 @@ struct ModelArgs {
   bool timings = false, skip_memory_check = false;
 };
 struct GenerateArgs : ModelArgs {
-  std::string prompt, file;
+  std::string prompt, file, system;
   bool raw = false;
 };
 struct ChatArgs : ModelArgs {
@@ -125,6 +126,7 @@ struct ShownAnswer {
   std::string text;
   std::vector<TokenId> tokens;  // without one that ended it
   FinishReason finish = FinishReason::None;
+  BegunAnswer begun{};  // where it stands in the end
 };
 
 // One answer, shown as it comes.
@@ -147,6 +149,7 @@ ShownAnswer answer(Engine& engine, std::span<const TokenId> prompt, const Genera
         show(e.text);
         out.text += e.text;
         out.finish = e.finish;
+        out.begun = e.begun;
         problem = e.problem;
       }
     }
@@ -156,11 +159,15 @@ ShownAnswer answer(Engine& engine, std::span<const TokenId> prompt, const Genera
   }
   const double rest = seconds_since(start) - first;
   if (out.text.empty() || out.text.back() != '\n') show("\n");
-  if (timings)
-    std::fprintf(stderr, "prompt: %zu tokens (%lld reused), first token after %.0f ms; then %zu tokens, %.2f ms each\n",
+  if (timings) {
+    const std::size_t later = drawn - std::min<std::size_t>(drawn, 1);
+    const double each = later > 0 ? rest / static_cast<double>(later) : 0;
+    std::fprintf(stderr,
+                 "prompt: %zu tokens (%lld reused), first token after %.0f ms; then %zu tokens, %.2f ms each (%.4g a "
+                 "second)\n",
                  prompt.size(), static_cast<long long>(engine.statistics().reused_tokens - before.reused_tokens),
-                 first * 1e3, drawn - std::min<std::size_t>(drawn, 1),
-                 drawn > 1 ? rest * 1e3 / static_cast<double>(drawn - 1) : 0.0);
+                 first * 1e3, later, each * 1e3, each > 0 ? 1 / each : 0.0);
+  }
   const std::int64_t drafted = engine.statistics().drafted_tokens - before.drafted_tokens;
   if (timings && drafted > 0)
     std::fprintf(stderr, "drafts: %lld of %lld tokens were right; %lld runs\n",
@@ -179,6 +186,7 @@ struct LoadedModels {
 };
 LoadedModels load(const ModelArgs& args) {
   (void)check_arguments([&] { return Sampler(args.sampling); });
+  (void)check_arguments([&] { return StopStrings(args.stop); });
   if (!args.order.empty()) (void)check_arguments([&] { return parse_sampling_order(args.order); });
   Session session = session_on(args.device);
   session.with_threads(args.threads);
@@ -192,6 +200,9 @@ LoadedModels load(const ModelArgs& args) {
                  static_cast<long long>(m.decoder.config().layers.size()), static_cast<long long>(m.decoder.context()),
                  static_cast<double>(m.decoder.cache_bytes()) / 1e6,
                  std::string(products_name(options.products)).c_str());
+  if (const std::int64_t known = m.decoder.config().max_positions; known > 0 && m.decoder.context() > known)
+    std::fprintf(stderr, "rlx: a context of %lld tokens is more than the %lld that the model was made for\n",
+                 static_cast<long long>(m.decoder.context()), static_cast<long long>(known));
   LoadedModels loaded{std::move(m)};
   if (!args.draft.empty()) {
     options.products = products_named(args.products, args.draft);
@@ -218,13 +229,21 @@ void run_generate(const GenerateArgs& args) {
     if (!prompt.empty()) throw UsageError(ErrorCode::InvalidArgument, "both a prompt and --file are given");
     prompt = read_text(args.file);
   } else if (prompt.empty() && args.load_state.empty()) {
+    if (isatty(STDIN_FILENO) != 0) std::fputs("rlx: write the prompt, Ctrl-D ends it\n", stderr);
     prompt = read_text("-");
   }
   require_text(prompt, args.file.empty() ? "the prompt" : args.file);
+  for (const std::string& stop : args.stop) require_text(stop, "--stop");
+  if (args.raw && !args.system.empty())
+    throw UsageError(ErrorCode::InvalidArgument, "--raw has no turns that --system could come before",
+                     "write it at the beginning of the text");
   std::optional<Grammar> grammar = read_grammar(args);
   LoadedModels loaded = load(args);
   const LanguageModel& m = loaded.model;
-  const GenerationOptions options = generation_options(args, m, std::move(grammar));
+  GenerationOptions options = generation_options(args, m, std::move(grammar));
+  if (!m.chat && !args.system.empty())
+    throw Error(ErrorCode::Unsupported, concat_text(args.model, " has no chat template for --system"),
+                "write it at the beginning of the prompt");
   Engine engine = make_engine(args, loaded);
   Conversation c;
   const bool goes_on = !args.load_state.empty();
@@ -233,17 +252,24 @@ void run_generate(const GenerateArgs& args) {
   const bool turns = m.chat && !args.raw && (!goes_on || !c.messages.empty());
   const bool further = goes_on && prompt.empty();
   std::vector<TokenId> ids = c.tokens;
-  if (turns && !further) {
+  if (further) {
+    options.begun = c.answer;
+  } else if (turns) {
+    if (!goes_on && !args.system.empty()) c.messages.push_back({"system", args.system});
     c.messages.push_back({"user", prompt});
     ids = m.tokenizer->encode(m.chat->render(c.messages), false);
-  } else if (!further) {
+  } else {
     const std::vector<TokenId> more = m.tokenizer->encode(prompt, !goes_on);
     ids.insert(ids.end(), more.begin(), more.end());
+    if (ids.empty())
+      throw Error(ErrorCode::InvalidArgument, "the prompt is empty, and the model has no token that begins a text",
+                  "give at least one character");
   }
   const ShownAnswer said = answer(engine, ids, options, args.timings);
   if (args.save_state.empty()) return;
   c.tokens = std::move(ids);
   c.tokens.insert(c.tokens.end(), said.tokens.begin(), said.tokens.end());
+  c.answer = said.begun;
   if (!turns)
     c.messages.clear();
   else if (further && c.messages.back().role == "assistant")
@@ -277,6 +303,7 @@ class Chat {
       c_.messages.push_back({"assistant", said.text});
       c_.tokens = std::move(ids);
       c_.tokens.insert(c_.tokens.end(), said.tokens.begin(), said.tokens.end());
+      c_.answer = said.begun;
     } catch (...) {
       c_ = before;
       throw;
@@ -346,6 +373,8 @@ std::optional<std::string> file_of(std::string_view line, std::string_view comma
 }
 
 void run_chat(const ChatArgs& args) {
+  require_text(args.system, "--system");
+  for (const std::string& stop : args.stop) require_text(stop, "--stop");
   std::optional<Grammar> grammar = read_grammar(args);
   LoadedModels loaded = load(args);
   if (!loaded.model.chat)
@@ -379,16 +408,18 @@ void run_chat(const ChatArgs& args) {
   if (terminal) show("\n");
 }
 
+constexpr const char* kSystemUsage = "What the model is told before a new conversation";
+
 void add_model_options(CLI::App* cmd, ModelArgs& args) {
   cmd->add_option("model", args.model, "A GGUF file, or a folder with config.json, *.safetensors and tokenizer.json")
       ->required()
       ->type_name("MODEL");
   cmd->add_option("-n,--tokens", args.tokens, "Tokens of an answer at most; 0: until the context is full")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   cmd->add_option("--context", args.context,
                   "Tokens of a conversation at most; 0: what the model is good for, up to 4096")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   cmd->add_option("--cache", args.cache, "What keys and values are kept as")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "q8_0", "q4_0"}))
@@ -409,12 +440,12 @@ void add_model_options(CLI::App* cmd, ModelArgs& args) {
       ->type_name("MODEL")
       ->group(drafting);
   cmd->add_option("--draft-tokens", args.drafts.tokens, "Tokens of a draft at most")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str()
       ->group(drafting);
   cmd->add_option("--lookup", args.drafts.lookup,
                   "Draft what followed where the text ended the same way before, in this many tokens or more; 0: off")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str()
       ->group(drafting);
   cmd->add_option("--stop", args.stop, "Text that ends the answer (may be given several times)");
@@ -466,6 +497,7 @@ void register_generate(CLI::App& app) {
   add_model_options(cmd, *args);
   cmd->add_option("prompt", args->prompt, "The prompt; none: --file, or the standard input");
   cmd->add_option("--file", args->file, "Read the prompt from a file")->type_name("FILE");
+  cmd->add_option("--system", args->system, kSystemUsage);
   cmd->add_flag("--raw", args->raw, "Continue the text as it is, without the model's chat template");
   cmd->callback([args] { run_generate(*args); });
 }
@@ -474,7 +506,7 @@ void register_chat(CLI::App& app) {
   auto args = std::make_shared<ChatArgs>();
   CLI::App* cmd = app.add_subcommand("chat", "Talk with a language model");
   add_model_options(cmd, *args);
-  cmd->add_option("--system", args->system, "What the model is told before the conversation");
+  cmd->add_option("--system", args->system, kSystemUsage);
   cmd->add_flag("--drop-oldest", args->drop_oldest,
                 "When the context is full, go on without the oldest turns, but with the system message");
   cmd->callback([args] { run_chat(*args); });

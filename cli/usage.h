@@ -1,6 +1,10 @@
 // What is wrong with the command line itself, told apart from work that failed.
 #pragma once
 
+#include <string>
+
+#include <CLI/CLI.hpp>
+
 #include "rlx/error.h"
 
 namespace rlx::cli {
@@ -19,6 +23,15 @@ decltype(auto) check_arguments(F&& f) {
   } catch (const Error& e) {
     throw UsageError(e.diagnostic());
   }
+}
+
+/// Of a number that is counted; what is wrong is said in fewer words than CLI::NonNegativeNumber has for it.
+inline CLI::Validator not_negative() {
+  return CLI::Validator(
+      [](const std::string& given) {
+        return given.starts_with('-') ? concat_text("must be 0 or more, got ", given) : std::string();
+      },
+      "0 OR MORE");
 }
 
 }  // namespace rlx::cli

@@ -2,6 +2,7 @@
 #include "rlx/generation/conversation_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -123,6 +124,11 @@ std::string head_text(const DecoderModel& model, const Conversation& c, std::int
     json.end_object();
   }
   json.end_array();
+  if (c.answer.tokens > 0) {
+    json.key("answer").begin_object().member("tokens", c.answer.tokens);
+    if (c.answer.surprise_limit) json.member("surprise_limit", *c.answer.surprise_limit);
+    json.end_object();
+  }
   json.key("messages").begin_array();
   for (const ChatMessage& m : c.messages)
     json.begin_object().member("role", m.role).member("content", m.content).end_object();
@@ -138,6 +144,12 @@ void save_conversation(const std::string& path, const DecoderModel& model, const
   if (cached > static_cast<std::int64_t>(conversation.tokens.size()))
     throw Error(ErrorCode::InvalidArgument, concat_text("a conversation of ", conversation.tokens.size(),
                                                         " tokens cannot have keys and values of ", cached));
+  const BegunAnswer& answer = conversation.answer;
+  if (answer.tokens < 0 || answer.tokens > static_cast<std::int64_t>(conversation.tokens.size()) ||
+      (answer.surprise_limit && !std::isfinite(*answer.surprise_limit)))
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("a conversation of ", conversation.tokens.size(), " tokens cannot end with an answer of ",
+                            answer.tokens, ", of the surprise ", answer.surprise_limit.value_or(0)));
   const KvWindows* windows = model.cache().windows();
   const std::int64_t first = windows ? std::min(pages.window_first * windows->page(), cached) : 0;
   const std::string head = head_text(model, conversation, cached, first);
@@ -291,6 +303,11 @@ struct ConversationFile::Impl {
                     concat_text("its rows of ", states[i].name));
     if (const KvWindows* w = model.cache().windows()) window = w->window();
     usable = restores(cached) ? cached : 0;
+    if (const std::optional<JsonValue> answer = root.find("answer")) {
+      conversation.answer.tokens = answer->get_int("tokens");
+      if (conversation.answer.tokens < 0 || conversation.answer.tokens > tokens) fail("its answer has no such length");
+      if (answer->find("surprise_limit")) conversation.answer.surprise_limit = answer->get_number("surprise_limit");
+    }
     for (const JsonValue& m : root.at("messages").elements("messages"))
       conversation.messages.push_back({std::string(m.get_string("role")), std::string(m.get_string("content"))});
   }

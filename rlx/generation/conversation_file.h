@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,22 +14,30 @@
 
 namespace rlx {
 
+/// The answer that a text ends with, as far as its tokens do not say how it goes on.
+struct BegunAnswer {
+  std::int64_t tokens = 0;                 // of it, the last of the text; 0: there is none
+  std::optional<double> surprise_limit{};  // what Mirostat has learnt (Sampler::Mark), in bits; none without Mirostat
+};
+
 /// What was said.
 struct Conversation {
   std::vector<TokenId> tokens{};        // the whole text
   std::vector<ChatMessage> messages{};  // the turns, where a chat template made the text of them
+  BegunAnswer answer{};                 // what it ends with
 };
 
 /// Writes a conversation with the keys and values of its first `cached` tokens, which lie in `pages` of the model's
-/// cache. The file appears whole or not at all. Errors: InvalidArgument where `cached` is more than tokens or pages
-/// hold, and where the pages of layers with a window lack what the next token needs; those of OutputFile and of
+/// cache. The file appears whole or not at all. Errors: InvalidArgument where `cached` or `answer` is more than tokens
+/// or pages hold, and where the pages of layers with a window lack what the next token needs; those of OutputFile and of
 /// CompiledGraph::read_state.
 ///
 /// A file of version 1, numbers little-endian: "RLXCHAT\n", u32 version, u32 bytes of the head, the head, its checksum.
-/// The head is JSON: sizes and messages, and what the keys and values belong to: configuration, weights, products, type
-/// of the cache. Then, each with its checksum behind it: the tokens, I32, and the rows of each state of the cache, in
-/// the order of the tokens. Version 2 differs in that the head may say of a state that its rows begin with those of
-/// token `first`: the layer has a window, and what lies before it was given back. A checksum is xxh3-128, low half
+/// The head is JSON: sizes, messages and the answer that it ends with (which files may lack), and what the keys and
+/// values belong to: configuration, weights, products, type of the cache. Then, each with its checksum behind it: the
+/// tokens, I32, and the rows of each state of the cache, in the order of the tokens. Version 2 differs in that the head
+/// may say of a state that its rows begin with those of token `first`: the layer has a window, and what lies before it
+/// was given back. A checksum is xxh3-128, low half
 /// first. Pages and contexts may differ from those of a reader.
 void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
                        const KvPages& pages, std::int64_t cached);

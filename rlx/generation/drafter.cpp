@@ -289,7 +289,11 @@ void Drafter::leave(std::int64_t sequence, std::span<const TokenId> tokens) {
   if (!model_) return;
   truncate(sequence, static_cast<std::int64_t>(tokens.size()) - 1);
   KvCache& cache = model_->cache();
-  prefixes_->insert(tokens.first(static_cast<std::size_t>(cache.length(sequence))), cache.held(sequence));
+  try {
+    prefixes_->insert(tokens.first(static_cast<std::size_t>(cache.length(sequence))), cache.held(sequence));
+  } catch (const std::bad_alloc&) {
+    // what is not kept is computed again
+  }
   cache.truncate(sequence, 0);
 }
 

@@ -2,9 +2,13 @@
 #include "rlx/generation/engine.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <deque>
 #include <iterator>
 #include <list>
+#include <new>
+#include <thread>
 #include <utility>
 
 #include "rlx/error.h"
@@ -13,6 +17,7 @@
 #include "rlx/generation/drafter.h"
 #include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/stop_strings.h"
+#include "rlx/tensor/out_of_memory.h"
 #include "rlx/text/stream_decoder.h"
 
 namespace rlx {
@@ -38,7 +43,8 @@ struct Request {
   std::int64_t sequence = -1;              // of the model; -1 while it waits
   std::int64_t adapter = -1;               // likewise; -1: none
   bool cancelled = false, ended = false;
-  Draft draft{};  // of the step under way
+  Draft draft{};        // of the step under way
+  std::string shown{};  // of an answer that goes on: what its first part ended with and may come again
   mutable std::int64_t shared_pages = 0;
 
   std::string text_of(TokenId token) {
@@ -46,6 +52,50 @@ struct Request {
     return text ? text->push(token) : std::string();
   }
   std::string rest_of_text() { return grammar ? grammar->flush() : text ? text->flush() : std::string(); }
+  bool ends(TokenId token) const {
+    return std::find(options.stop_tokens.begin(), options.stop_tokens.end(), token) != options.stop_tokens.end();
+  }
+  // Text of an answer that goes on, without what its first part has shown at its end: the beginning of a stop string,
+  // or bytes that waited for more.
+  std::string unseen(std::string piece) {
+    std::size_t same = 0;
+    while (same < std::min(piece.size(), shown.size()) && piece[same] == shown[same]) ++same;
+    if (same == piece.size()) {
+      shown.erase(0, same);
+      return {};
+    }
+    while (same > 0 && (static_cast<unsigned char>(piece[same]) & 0xC0U) == 0x80) --same;
+    shown.clear();
+    return piece.substr(same);
+  }
+  // Goes through the tokens that the answer has already.
+  void go_on(std::span<const TokenId> said, const Tokenizer* tokenizer) {
+    std::optional<StreamDecoder> other;  // of the first part, which has flushed its own
+    if (text) other.emplace(*tokenizer);
+    for (const TokenId token : said) {
+      if (ends(token) && !grammar) continue;
+      (void)stops.push(text_of(token));
+      if (other) (void)other->push(token);
+    }
+    if (grammar && grammar->must_end())
+      throw Error(ErrorCode::InvalidArgument, "the answer is a whole text of its grammar: nothing can follow",
+                  "go on without the grammar, or begin a new answer");
+    if (stops.found()) stops = StopStrings(options.stop);
+    StopStrings held = stops;
+    shown = held.push(grammar ? AnswerGrammar(*grammar).flush() : other ? other->flush() : std::string());
+    shown += held.found() ? std::string() : held.flush();
+    if (options.begun.surprise_limit && options.sampling.mirostat != 0) {
+      Sampler::Mark mark = sampler.mark();
+      mark.surprise_limit = *options.begun.surprise_limit;
+      sampler.return_to(mark);
+    }
+  }
+  BegunAnswer answer() const {
+    BegunAnswer out{options.begun.tokens + size() - prompt};
+    if (size() > prompt && ends(sampler.sequence().back())) --out.tokens;
+    if (options.sampling.mirostat != 0) out.surprise_limit = sampler.mark().surprise_limit;
+    return out;
+  }
   std::int64_t size() const { return static_cast<std::int64_t>(sampler.sequence().size()); }
   std::uint64_t space() const { return static_cast<std::uint64_t>(adapter + 1); }  // of prefixes
 };
@@ -59,12 +109,44 @@ struct Engine::Impl {
   BatchConstructor batches;
   Drafter drafter;
   std::optional<PrefixCache> prefixes{};
-  std::list<Request> requests{};        // in order of arrival
-  std::vector<Request*> running{};      // by sequence
-  std::vector<GenerationEvent> kept{};  // of requests beside one that `generate` runs
+  std::list<Request> requests{};          // in order of arrival
+  std::vector<Request*> running{};        // by sequence
+  std::vector<GenerationEvent> events{};  // that nobody has been told yet
   GrammarCache grammars{};
   EngineStatistics statistics{};
   RequestId next_id = 1;
+  std::atomic<std::thread::id> user{};  // the thread whose call is under way
+
+  // A call that works on the engine; another thread's at the same time is told so instead of spoiling both. What
+  // `generate` calls for each piece may call the engine.
+  struct Busy {
+    explicit Busy(Impl& e) : engine(e) {
+      std::thread::id before{};
+      first = engine.user.compare_exchange_strong(before, std::this_thread::get_id());
+      if (!first && before != std::this_thread::get_id())
+        throw Error(ErrorCode::InvalidArgument, "two threads call one Engine at the same time",
+                    "let one thread call it, or hold a lock around each call");
+    }
+    ~Busy() {
+      if (first) engine.user = std::thread::id();
+    }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    Impl& engine;
+    bool first = false;
+  };
+  // Pages that are held while something is done with them.
+  struct HeldPages {
+    explicit HeldPages(KvCache& c) : cache(c) {}
+    ~HeldPages() {
+      for (const PageId page : held.pages) cache.pool().release(page);
+      for (const PageId page : held.window_pages) cache.windows()->pool().release(page);
+    }
+    HeldPages(const HeldPages&) = delete;
+    HeldPages& operator=(const HeldPages&) = delete;
+    KvCache& cache;
+    KvPages held{};
+  };
 
   Impl(DecoderModel m, std::shared_ptr<const Tokenizer> t, const EngineOptions& o, std::optional<DraftModel> draft)
       : model(std::move(m)),
@@ -105,7 +187,10 @@ struct Engine::Impl {
       if (prefixes) match = prefixes->match_prefix(r.sampler.sequence(), r.space());
       if (match.partial >= 0)
         model.cache().pool().release(match.partial);  // computing some tokens again is less than a copy
-      model.cache().adopt(sequence, match);
+      HeldPages taken(model.cache());
+      taken.held = std::move(static_cast<KvPages&>(match));
+      model.cache().adopt(sequence, taken.held);
+      taken.held = {};
       r.sequence = sequence;
       const bool alone = std::all_of(running.begin(), running.end(), [](const Request* other) { return !other; });
       if (!make_room(pages_for(r, r.size())) && !alone) {  // alone, it has all there is: the run says what is missing
@@ -123,13 +208,21 @@ struct Engine::Impl {
     if (r.sequence < 0) return;
     KvCache& cache = model.cache();
     drop_keys_beyond(r);
-    drafter.leave(r.sequence, r.sampler.sequence());
     r.draft.drop();
     const auto computed = static_cast<std::size_t>(cache.length(r.sequence));
-    if (keep && prefixes) prefixes->insert(r.sampler.sequence().first(computed), cache.held(r.sequence), r.space());
+    drafter.leave(r.sequence, r.sampler.sequence());
+    if (keep && prefixes) keep_prefix(r, computed);
     cache.truncate(r.sequence, 0);
     running[static_cast<std::size_t>(r.sequence)] = nullptr;
     r.sequence = -1;
+  }
+
+  void keep_prefix(const Request& r, std::size_t computed) {
+    try {
+      prefixes->insert(r.sampler.sequence().first(computed), model.cache().held(r.sequence), r.space());
+    } catch (const std::bad_alloc&) {
+      // what is not kept is computed again
+    }
   }
 
   // Pages that layers with a window give back soon are kept for those that begin alike, for as long as there is room.
@@ -138,7 +231,7 @@ struct Engine::Impl {
     if (!prefixes || !cache.windows() || r.sequence < 0) return;
     const std::int64_t computed = cache.length(r.sequence);
     if (computed / cache.page() == r.shared_pages) return;
-    prefixes->insert(r.sampler.sequence().first(static_cast<std::size_t>(computed)), cache.held(r.sequence), r.space());
+    keep_prefix(r, static_cast<std::size_t>(computed));
     r.shared_pages = computed / cache.page();
   }
 
@@ -228,20 +321,31 @@ struct Engine::Impl {
     return at == requests.end() ? nullptr : &*at;
   }
 
+  // Takes no memory: the text lies in the string itself.
+  static void fail_for_memory(GenerationEvent& e) {
+    e.problem = Diagnostic{ErrorCode::OutOfMemory, "none is left", {}, {}};
+    e.finish = FinishReason::Failed;
+  }
+
   void finish(Request& r, GenerationEvent& e, FinishReason reason) {
     e.finish = reason;
     r.ended = true;
-    if (!r.stops.found()) {
-      e.text += r.stops.push(r.rest_of_text());
-      e.text += r.stops.found() ? std::string() : r.stops.flush();
+    e.begun = r.answer();
+    try {
+      if (!r.stops.found()) {
+        std::string rest = r.stops.push(r.rest_of_text());
+        rest += r.stops.found() ? std::string() : r.stops.flush();
+        e.text += r.unseen(std::move(rest));
+      }
+    } catch (const std::bad_alloc&) {
+      fail_for_memory(e);
     }
     leave(r, true);
   }
 
   // Why a request ends behind the token of `e`; None when it goes on.
   FinishReason end_behind(Request& r, const GenerationEvent& e) const {
-    const auto& ends = r.options.stop_tokens;
-    if (std::find(ends.begin(), ends.end(), e.token) != ends.end()) return FinishReason::StopToken;
+    if (r.ends(e.token)) return FinishReason::StopToken;
     if (r.stops.found()) return FinishReason::StopString;
     if (r.grammar && r.grammar->must_end()) return FinishReason::GrammarEnd;
     if (r.options.max_new_tokens != 0 && r.size() - r.prompt >= r.options.max_new_tokens)
@@ -249,25 +353,37 @@ struct Engine::Impl {
     return r.size() >= model.context() ? FinishReason::ContextFull : FinishReason::None;
   }
 
-  void take_token(Request& r, std::span<const float> logits, GenerationEvent& e) {
-    const TokenId token = r.grammar ? r.sampler.draw(logits, r.grammar->mask()) : r.sampler.draw(logits);
-    const auto& ends = r.options.stop_tokens;
-    const bool end = std::find(ends.begin(), ends.end(), token) != ends.end();
+  static TokenId draw_token(Request& r, std::span<const float> logits) {
+    return r.grammar ? r.sampler.draw(logits, r.grammar->mask()) : r.sampler.draw(logits);
+  }
+  void take_token(Request& r, TokenId token, std::span<const float> logits, GenerationEvent& e) {
+    const bool end = r.ends(token);
     std::string text = end ? std::string() : r.text_of(token);
     r.sampler.accept(token);
     ++statistics.generated_tokens;
     e.token = token;
-    if (!end) e.text = r.stops.push(text);
+    if (!end) e.text = r.unseen(r.stops.push(text));
+    if (r.options.logprobs >= 0)
+      e.logprobs = TokenLogprobs{log_probability(logits, token),
+                                 likeliest_tokens(logits, static_cast<std::size_t>(r.options.logprobs))};
   }
 
-  // What stops one answer is no reason to stop the others.
+  // What stops one answer is no reason to stop the others. Memory that is missing for a draw leaves all as it was;
+  // later the request is no longer of one place, and ends.
   GenerationEvent next_token(Request& r, std::span<const float> logits) {
     GenerationEvent e;
     e.request = r.id;
     FinishReason reason = FinishReason::None;
     try {
-      take_token(r, logits, e);
-      reason = end_behind(r, e);
+      const TokenId token = draw_token(r, logits);
+      try {
+        take_token(r, token, logits, e);
+        e.begun = r.answer();
+        reason = end_behind(r, e);
+      } catch (const std::bad_alloc&) {
+        fail_for_memory(e);
+        reason = FinishReason::Failed;
+      }
     } catch (const Error& error) {
       e.problem = error.diagnostic();
       reason = FinishReason::Failed;
@@ -277,10 +393,11 @@ struct Engine::Impl {
   }
 
   // Draws the tokens that a part's logits are for: one, and one more for as long as what is drawn is what was drafted.
-  void draw(Request& r, std::span<const float> logits, std::vector<GenerationEvent>& events) {
+  void draw(Request& r, std::span<const float> logits) {
     const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
     const std::vector<TokenId> drafted = r.draft.tokens;
     std::size_t right = 0;
+    events.reserve(events.size() + drafted.size() + 1);  // no event of a token that was drawn is lost
     for (std::size_t i = 0; i <= drafted.size(); ++i) {
       events.push_back(next_token(r, logits.subspan(i * vocab, vocab)));
       if (i < drafted.size() && events.back().token == drafted[i]) ++right;
@@ -293,26 +410,17 @@ struct Engine::Impl {
     drop_keys_beyond(r);
   }
 
-  std::vector<GenerationEvent> step() {
-    std::vector<GenerationEvent> events;
+  // What comes of it goes to `events`, where it stays when the rest of the step fails.
+  void step() {
     for (Request& r : requests) {
-      if (!r.cancelled) continue;
+      if (!r.cancelled || r.ended) continue;
+      events.reserve(events.size() + 1);
       GenerationEvent e;
       e.request = r.id;
       finish(r, e, FinishReason::Cancelled);
       events.push_back(std::move(e));
     }
     requests.remove_if([](const Request& r) { return r.ended; });
-    try {
-      run_some(events);
-    } catch (...) {  // what came of others meanwhile is told by the next step
-      kept.insert(kept.end(), std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
-      throw;
-    }
-    return events;
-  }
-
-  void run_some(std::vector<GenerationEvent>& events) {
     admit();
     draft();
     const Chosen chosen = choose();
@@ -327,12 +435,13 @@ struct Engine::Impl {
       std::span<const float> left = logits.values<float>();
       for (std::size_t i = 0; i < chosen.requests.size(); ++i) {
         const auto wanted = static_cast<std::size_t>(chosen.parts[i].logits * model.config().vocab_size);
-        if (wanted != 0) draw(*chosen.requests[i], left.first(wanted), events);
+        if (wanted != 0) draw(*chosen.requests[i], left.first(wanted));
         left = left.subspan(wanted);
       }
     } catch (...) {  // those that have drawn nothing run their last tokens again
       for (const Request* r : chosen.requests)
         if (r->sequence >= 0) drop_keys_beyond(*r);
+      requests.remove_if([](const Request& r) { return r.ended; });
       throw;
     }
     for (const Request* r : chosen.requests) share_windows(*r);
@@ -347,19 +456,6 @@ struct Engine::Impl {
                   "EngineOptions::prefix_cache");
     return *prefixes;
   }
-  // Pages that are held while something is done with them.
-  struct HeldPages {
-    explicit HeldPages(KvCache& c) : cache(c) {}
-    ~HeldPages() {
-      for (const PageId page : held.pages) cache.pool().release(page);
-      for (const PageId page : held.window_pages) cache.windows()->pool().release(page);
-    }
-    HeldPages(const HeldPages&) = delete;
-    HeldPages& operator=(const HeldPages&) = delete;
-    KvCache& cache;
-    KvPages held{};
-  };
-
   std::int64_t save(const std::string& path, const Conversation& conversation) {
     PrefixCache& known = saved_prefixes();
     std::vector<TokenId> tokens = conversation.tokens;
@@ -419,13 +515,15 @@ struct Engine::Impl {
   std::string generate(RequestId id, const std::function<bool(std::string_view)>& on_text) try {
     std::string all;
     bool wanted = true;
+    std::vector<GenerationEvent> mine;
     while (true) {
-      std::vector<GenerationEvent> events = step();
-      const auto others =
-          std::stable_partition(events.begin(), events.end(), [&](const auto& e) { return e.request == id; });
-      kept.insert(kept.end(), std::make_move_iterator(others), std::make_move_iterator(events.end()));
-      events.erase(others, events.end());
-      for (const GenerationEvent& e : events) {
+      step();
+      mine.clear();
+      for (const GenerationEvent& e : events)
+        if (e.request == id) mine.push_back(e);
+      std::erase_if(events, [&](const GenerationEvent& e) { return e.request == id; });
+      if (mine.empty() && !find(id)) return all;  // somebody else was told its end
+      for (const GenerationEvent& e : mine) {
         if (e.problem) throw Error(*e.problem);
         const bool more = e.finish == FinishReason::None;
         if (wanted) {  // a step may bring more than the piece that was the last one
@@ -438,14 +536,17 @@ struct Engine::Impl {
     }
   } catch (...) {
     forget(id);
-    std::erase_if(kept, [&](const GenerationEvent& e) { return e.request == id; });
+    std::erase_if(events, [&](const GenerationEvent& e) { return e.request == id; });
     throw;
   }
 };
 
 Engine::Engine(DecoderModel model, std::shared_ptr<const Tokenizer> tokenizer, EngineOptions options,
-               std::optional<DraftModel> draft)
-    : impl_(std::make_unique<Impl>(std::move(model), std::move(tokenizer), options, std::move(draft))) {}
+               std::optional<DraftModel> draft) try
+    : impl_(std::make_unique<Impl>(std::move(model), std::move(tokenizer), options, std::move(draft))) {
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Engine");
+}
 Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
@@ -456,8 +557,9 @@ Engine::Impl& Engine::impl() const {
   return *impl_;
 }
 
-RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOptions& options) {
+RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOptions& options) try {
   Impl& e = impl();
+  const Impl::Busy mine(e);
   const auto refuse = [](std::string message, std::string hint = {}) {
     throw Error(ErrorCode::InvalidArgument, std::move(message), std::move(hint));
   };
@@ -478,6 +580,10 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
              "reset() the model first");
   if (options.max_new_tokens < 0)
     refuse(concat_text("max_new_tokens is ", options.max_new_tokens), "0 means until the context is full");
+  for (const TokenId id : options.stop_tokens)
+    if (id < 0 || id >= e.model.config().vocab_size)
+      refuse(concat_text("stop token ", id, " is none of the model's, which has ids 0 to ",
+                         e.model.config().vocab_size - 1));
   if (!e.tokenizer && !options.stop.empty()) refuse("stop strings need a tokeniser");
   const std::vector<std::string>& adapters = e.model.adapters();
   const auto adapter = std::find(adapters.begin(), adapters.end(), options.adapter);
@@ -496,35 +602,56 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
     r.text.emplace(*e.tokenizer);
   if (adapter != adapters.end()) r.adapter = adapter - adapters.begin();
   r.sampler.accept(prompt);
+  const BegunAnswer& begun = options.begun;
+  if (begun.tokens < 0 || begun.tokens > size || (begun.surprise_limit && !std::isfinite(*begun.surprise_limit)))
+    refuse(concat_text("a prompt of ", size, " tokens cannot end with an answer of ", begun.tokens,
+                       ", of the surprise ", begun.surprise_limit.value_or(0)));
+  if (begun.tokens > 0) r.go_on(prompt.last(static_cast<std::size_t>(begun.tokens)), e.tokenizer.get());
   e.requests.push_back(std::move(r));
   return e.next_id++;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Engine::submit");
 }
 
 bool Engine::cancel(RequestId request) {
+  const Impl::Busy mine(impl());
   Request* r = impl().find(request);
   if (!r || r->cancelled || r->ended) return false;
   return r->cancelled = true;
 }
-std::vector<GenerationEvent> Engine::step() {
+std::vector<GenerationEvent> Engine::step() try {
   Impl& e = impl();
-  std::vector<GenerationEvent> events = e.step();
-  events.insert(events.begin(), std::make_move_iterator(e.kept.begin()), std::make_move_iterator(e.kept.end()));
-  e.kept.clear();
-  return events;
+  const Impl::Busy mine(e);
+  e.step();
+  return std::exchange(e.events, {});
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Engine::step");
 }
-bool Engine::idle() const { return impl().requests.empty() && impl().kept.empty(); }
+bool Engine::idle() const { return impl().requests.empty() && impl().events.empty(); }
 std::string Engine::generate(std::span<const TokenId> prompt, const GenerationOptions& options,
-                             const std::function<bool(std::string_view)>& on_text) {
+                             const std::function<bool(std::string_view)>& on_text) try {
+  const Impl::Busy mine(impl());
   return impl().generate(submit(prompt, options), on_text);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Engine::generate");
 }
-std::int64_t Engine::save(const std::string& path, const Conversation& conversation) const {
+std::int64_t Engine::save(const std::string& path, const Conversation& conversation) const try {
+  const Impl::Busy mine(impl());
   return impl().save(path, conversation);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Engine::save");
 }
-Conversation Engine::load(const std::string& path) { return impl().load(path); }
+Conversation Engine::load(const std::string& path) try {
+  const Impl::Busy mine(impl());
+  return impl().load(path);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("Engine::load");
+}
 const EngineStatistics& Engine::statistics() const { return impl().statistics; }
 const DecoderModel& Engine::model() const { return impl().model; }
 DecoderModel& Engine::idle_model() {
   Impl& e = impl();
+  const Impl::Busy mine(e);
   if (!e.requests.empty())
     throw Error(ErrorCode::InvalidArgument, concat_text("the model has ", e.requests.size(), " requests to answer"),
                 "let the engine end them, or cancel them");

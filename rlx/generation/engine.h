@@ -30,6 +30,12 @@ struct GenerationOptions {
   /// the bytes that the grammar read: where a decoder would drop a space in front of the first word, it stays.
   std::optional<Grammar> grammar{};
   std::string adapter{};  // of DecoderModel::adapters(); empty: the model as it is
+  /// Unless negative: events say how likely their token is to the model alone, before penalties, temperature, cuts and
+  /// grammar, and how likely this many of the likeliest are.
+  std::int32_t logprobs = -1;
+  /// The prompt ends with the beginning of this answer: it goes on as with one request that had not been cut. Grammar,
+  /// stop strings and characters go on behind its tokens, Mirostat from what it has learnt.
+  BegunAnswer begun{};
 };
 
 /// Why an answer ended.
@@ -48,12 +54,20 @@ std::string_view finish_reason_name(FinishReason reason);
 
 using RequestId = std::int64_t;
 
+/// How likely tokens are to the model alone (GenerationOptions::logprobs).
+struct TokenLogprobs {
+  double drawn = 0;  // natural logarithm of the probability of the token drawn
+  std::vector<TokenLogprob> likeliest{};
+};
+
 /// What a step has made of one request.
 struct GenerationEvent {
   RequestId request = 0;
   TokenId token = -1;  // the one drawn; -1 where none was
   std::string text;    // certain text: whole characters, and no beginning of a stop string
   FinishReason finish = FinishReason::None;
+  std::optional<TokenLogprobs> logprobs{};
+  BegunAnswer begun{};  // where the answer stands now, without a stop token: what a request for its rest goes on with
   /// Of an answer that failed: no token may follow (the vocabulary lacks what the grammar wants, or biases forbid what
   /// it allows), logits with NaN, a grammar that can be read in too many ways.
   std::optional<Diagnostic> problem{};
@@ -78,8 +92,9 @@ struct EngineStatistics {
 /// Runs requests through a model. Requests wait in order of arrival for one of the model's sequences; prompts run in
 /// chunks beside the tokens of those that answer already. A request's tokens depend on its prompt, options and seed
 /// alone, not on drafts: with these several of its tokens may come of one run. When pages run out, pages that only the
-/// prefix cache holds go first, then the youngest request waits again and is computed anew later. Not for concurrent
-/// calls.
+/// prefix cache holds go first, then the youngest request waits again and is computed anew later. One call at a
+/// time: another thread's meanwhile is an error, InvalidArgument. Memory that is missing is Error{OutOfMemory} of the
+/// call, or of the answer that it is missing for.
 class Engine {
  public:
   /// `tokenizer` may be null: events then have no text, and stop strings are refused. `draft` drafts for `model`.
@@ -92,9 +107,10 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
 
   /// Takes a request. Errors: InvalidArgument for a prompt without tokens, of ids outside the vocabulary, or that
-  /// leaves no room for an answer (it names both lengths); for options out of range and an adapter that is not loaded;
-  /// for a grammar without a tokeniser, of the empty text alone, or that no token of the vocabulary can begin; and
-  /// while a sequence of `idle_model` has tokens.
+  /// leaves no room for an answer (it names both lengths); for options out of range, stop tokens outside the vocabulary and an adapter that is not loaded;
+  /// for a grammar without a tokeniser, of the empty text alone, or that no token of the vocabulary can begin; for an
+  /// answer begun that the prompt does not hold, or that the grammar does not go on with; and while a sequence of
+  /// `idle_model` has tokens.
   RequestId submit(std::span<const TokenId> prompt, const GenerationOptions& options);
   /// Ends a request, whose event comes with the next step; false when there is none of that number.
   bool cancel(RequestId request);

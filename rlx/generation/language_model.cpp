@@ -2,11 +2,13 @@
 #include "rlx/generation/language_model.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "rlx/error.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
@@ -83,8 +85,16 @@ void set_cache_type(DecoderOptions& options, std::string_view name) {
 
 bool is_gguf_path(const std::string& path) { return is_file(path); }
 
-LanguageModel load_language_model(const std::string& path, const DecoderOptions& options, const Session& session) {
+LanguageModel load_language_model(const std::string& path, const DecoderOptions& options, const Session& session) try {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    throw Error(
+        ErrorCode::NotFound, concat_text("there is no file or folder \"", path, "\""),
+        "give a GGUF file, or a Hugging Face folder with config.json, *.safetensors and tokenizer.json; names of "
+        "models on a hub are not fetched");
   return is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("load_language_model");
 }
 
 DraftModel load_draft_model(const std::string& path, DecoderOptions options, const DecoderModel& model,

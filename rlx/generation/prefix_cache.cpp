@@ -159,13 +159,20 @@ void PrefixCache::insert(std::span<const TokenId> tokens, const KvPages& held, s
     auto next = at->children.find(of_page);
     if (next == at->children.end()) {
       pool_->retain(pages[i]);
-      auto node = std::make_unique<Node>();
-      node->page = pages[i];
-      node->parent = at;
-      node->used = ++clock_;
-      next = at->children.emplace(Tokens(of_page.begin(), of_page.end()), std::move(node)).first;
+      const std::uint64_t used = ++clock_;
+      try {
+        auto node = std::make_unique<Node>();
+        node->page = pages[i];
+        node->parent = at;
+        node->used = used;
+        by_use_.emplace(used, node.get());
+        next = at->children.emplace(Tokens(of_page.begin(), of_page.end()), std::move(node)).first;
+      } catch (...) {  // the pages before it stay
+        by_use_.erase(used);
+        pool_->release(pages[i]);
+        throw;
+      }
       next->second->tokens = &next->first;
-      by_use_.emplace(next->second->used, next->second.get());
     }
     at = next->second.get();
     if (!windows_) continue;

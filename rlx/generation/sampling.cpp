@@ -64,9 +64,28 @@ std::vector<SamplingStep> parse_sampling_order(std::string_view text) {
 double log_probability(std::span<const float> logits, TokenId id) {
   const std::size_t at = detail::checked_index("token", id, logits.size());
   const float top = *std::max_element(logits.begin(), logits.end());
+  // An infinite logit is the only one that counts, however many have it.
+  const auto below = [&](float l) { return l == top ? 0.0 : static_cast<double>(l) - top; };
   double total = 0;
-  for (const float l : logits) total += std::exp(static_cast<double>(l) - top);
-  return static_cast<double>(logits[at]) - top - std::log(total);
+  for (const float l : logits) total += std::exp(below(l));
+  return below(logits[at]) - std::log(total);
+}
+
+std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, std::size_t count) {
+  std::vector<TokenId> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), TokenId{0});
+  const auto logit = [&](TokenId id) { return logits[static_cast<std::size_t>(id)]; };
+  const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(count, ids.size()));
+  std::partial_sort(ids.begin(), end, ids.end(),
+                    [&](TokenId a, TokenId b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });
+  std::vector<TokenLogprob> out;
+  if (end == ids.begin()) return out;
+  const double best = log_probability(logits, ids.front());
+  for (auto id = ids.begin(); id != end; ++id)
+    out.push_back({*id, logit(*id) == logit(ids.front())
+                            ? best
+                            : best + (static_cast<double>(logit(*id)) - static_cast<double>(logit(ids.front())))});
+  return out;
 }
 
 Sampler::Sampler(SamplingOptions options) : options_(std::move(options)) {

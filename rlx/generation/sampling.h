@@ -85,9 +85,17 @@ struct TokenChance {
   float probability = 0;
 };
 
-/// The logarithm of the probability of a token: that of the softmax of `logits` [V], in F64. Errors: InvalidArgument
-/// for an id outside [0, V).
+/// The natural logarithm of the probability of a token: that of the softmax of `logits` [V], in F64. NaN where logits
+/// have NaN. Errors: InvalidArgument for an id outside [0, V).
 double log_probability(std::span<const float> logits, TokenId id);
+
+/// A token and the natural logarithm of its probability.
+struct TokenLogprob {
+  TokenId id = -1;
+  double logprob = 0;
+};
+/// The `count` likeliest tokens by `logits` [V] (all where V is less), likeliest first, the first of equals.
+std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, std::size_t count);
 
 /// Draws the tokens of one sequence: options, the tokens so far, and what Mirostat has learnt. A copy goes on from
 /// there by itself. Not for concurrent calls.

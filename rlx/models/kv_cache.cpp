@@ -74,8 +74,9 @@ void KvCache::adopt(std::int64_t sequence, const KvPages& held) {
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(count, " pages of ", page_, " tokens are more than a context of ", context_));
   for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for one that nobody holds
+  tables_[s].expect(pages.size());
   if (windows_) windows_->adopt(sequence, count * page_, held.window_first, held.window_pages);
-  for (const PageId page : pages) tables_[s].append(page);
+  tables_[s].append(pages);
   lengths_[s] = count * page_;
 }
 

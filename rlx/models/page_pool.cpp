@@ -2,6 +2,7 @@
 #include "rlx/models/page_pool.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "rlx/error.h"
@@ -25,13 +26,15 @@ KvPagePool::KvPagePool(std::int64_t num_pages, std::size_t bytes_per_page, std::
       static_cast<std::size_t>(num_pages) > std::numeric_limits<std::size_t>::max() / bytes_per_page)
     refuse_pages(concat_text(num_pages, " pages of ", bytes_per_page, " bytes are more bytes than can be counted"));
   pages_.resize(static_cast<std::size_t>(num_pages));
+  returned_.reserve(pages_.size());
 }
 
 std::optional<PageId> KvPagePool::alloc() {
   PageId page = fresh_;
   if (!returned_.empty()) {
-    page = *returned_.begin();
-    returned_.erase(returned_.begin());
+    std::pop_heap(returned_.begin(), returned_.end(), std::greater<>());
+    page = returned_.back();
+    returned_.pop_back();
   } else if (static_cast<std::size_t>(fresh_) == pages_.size()) {
     return std::nullopt;
   } else {
@@ -54,9 +57,9 @@ void KvPagePool::retain(PageId page) {
 }
 bool KvPagePool::release(PageId page) {
   (void)held(page);
-  if (pages_[static_cast<std::size_t>(page)].holders == 1)
-    returned_.insert(page);  // may throw: before anything changes
   if (--pages_[static_cast<std::size_t>(page)].holders != 0) return false;
+  returned_.push_back(page);
+  std::push_heap(returned_.begin(), returned_.end(), std::greater<>());
   --num_held_;
   return true;
 }

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -32,7 +31,7 @@ class KvPagePool {
   std::optional<PageId> alloc();
   /// One more holds the page. Errors: InvalidArgument for a page that is free or that there is not.
   void retain(PageId page);
-  /// One less does; true when it became free. Errors: InvalidArgument for a page that is free already.
+  /// One less does; true when it became free. Takes no memory. Errors: InvalidArgument for a page that is free already.
   bool release(PageId page);
   /// How many hold the page; 0 for a free one. Errors: InvalidArgument for a page that there is not.
   std::int32_t holders(PageId page) const;
@@ -55,8 +54,8 @@ class KvPagePool {
   };
   const Page& held(PageId page) const;
   std::vector<Page> pages_;
-  std::set<PageId> returned_;  // free pages below `fresh_`
-  PageId fresh_ = 0;           // no page from here on was ever held
+  std::vector<PageId> returned_;  // free pages below `fresh_`, a heap with the lowest in front; has room for all
+  PageId fresh_ = 0;              // no page from here on was ever held
   std::int64_t num_held_ = 0;
   std::size_t bytes_per_page_ = 0;
   std::int64_t tokens_per_page_ = 1;
@@ -72,6 +71,10 @@ class KvBlockTable {
   std::int64_t capacity() const { return static_cast<std::int64_t>(pages_.size()) * tokens_per_page_; }
   /// Adds a page that the caller holds; it is the table's from now on.
   void append(PageId page) { pages_.push_back(page); }
+  /// The same for several: all of them or, when there is no memory for that, none.
+  void append(std::span<const PageId> pages) { pages_.insert(pages_.end(), pages.begin(), pages.end()); }
+  /// Memory for `count` pages more: appending them cannot fail then.
+  void expect(std::size_t count) { pages_.reserve(pages_.size() + count); }
   /// Adds free pages until `tokens` tokens fit; false, and nothing changed, when the pool has too few.
   bool reserve(KvPagePool& pool, std::int64_t tokens);
   /// The row of token t in a pool seen as [P * page, KV, D]: what a scatter of new rows wants. Errors: InvalidArgument

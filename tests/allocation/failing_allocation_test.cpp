@@ -11,6 +11,8 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
+#include "rlx/generation/engine.h"
+#include "rlx/generation/language_model.h"
 #include "rlx/ir/verify.h"
 #include "rlx/models/bert.h"
 #include "rlx/models/reranker.h"
@@ -20,6 +22,7 @@
 #include "tests/support/encoder_reference.h"
 #include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text_model.h"
 #include "tests/support/values.h"
 
 namespace rlx {
@@ -438,6 +441,104 @@ TEST_CASE("reranker: allocations spread over loading and scoring") {
     if (i % 10 == 0) reranker.emplace(folder.path(), options);
     fail_one(1 + scores * i / kTimes, kShortages[i % 2], [&] { (void)score(*reranker); });
     CHECK(score(*reranker).identical(want));
+  }
+}
+
+TEST_CASE("language models: allocations spread over loading, answering, saving and going on") {
+  const test::TempDir folder;
+  test::write_text_model(folder);
+  DecoderOptions o;
+  o.context = 192, o.page = kEnginePage, o.sequences = 2;
+  const Session session = Session().with_threads(1);
+  const std::string path = folder.path();
+  const auto loaded = [&] {
+    LanguageModel m = load_language_model(path, o, session);
+    return Engine(std::move(m.decoder), m.tokenizer, {.draft = {.tokens = 3, .lookup = 1}});
+  };
+  constexpr long kLoads = 40, kAnswers = 400;
+  const long loads = allocations_of([&] { (void)loaded(); });
+  for (long i = 0; i < kLoads; ++i) fail_one(1 + loads * i / kLoads, kShortages[i % 2], [&] { (void)loaded(); });
+
+  const std::vector<TokenId> prompts[2] = {std::vector<TokenId>(70, 5), {7, 8, 9}};
+  GenerationOptions options[2];
+  options[0].sampling.seed = 3, options[0].max_new_tokens = 12, options[0].stop = {"zzzz"}, options[0].logprobs = 2;
+  options[0].sampling.mirostat = 2;
+  options[1].sampling.seed = 4, options[1].max_new_tokens = 24;
+  options[1].grammar = Grammar::from_gbnf("root ::= [a-e]+ \"x\"? [0-9]*", "g");
+  const std::string file = folder.file("c.rlxchat");
+  struct Told {
+    std::vector<TokenId> tokens[2];
+    bool failed = false, ended[2] = {false, false};
+  };
+  // Two answers, step by step; what the test itself makes is made before.
+  const auto answers = [&](Engine& e, Told& told, RequestId* ids) {
+    for (int i = 0; i < 2; ++i)
+      if (ids[i] == 0) ids[i] = e.submit(prompts[i], options[i]);
+    while (!e.idle())
+      for (const GenerationEvent& event : e.step()) {
+        const int i = event.request == ids[0] ? 0 : 1;
+        if (event.token >= 0 && !event.problem) told.tokens[i].push_back(event.token);
+        if (event.problem && event.problem->code != ErrorCode::OutOfMemory) FAIL(event.problem->message);
+        told.failed = told.failed || event.problem.has_value();
+        told.ended[i] = told.ended[i] || event.finish != FinishReason::None;
+      }
+  };
+  const auto fresh = [] {
+    Told told;
+    for (auto& tokens : told.tokens) tokens.reserve(64);
+    return told;
+  };
+  std::optional<Engine> engine(loaded());
+  Told want = fresh();
+  RequestId first_ids[2] = {0, 0};
+  const long steps = allocations_of([&] { answers(*engine, want, first_ids); });
+  REQUIRE(want.tokens[0].size() == 12);
+  REQUIRE(want.tokens[1].size() > 2);
+  Conversation said{prompts[0]};
+  said.tokens.insert(said.tokens.end(), want.tokens[0].begin(), want.tokens[0].end());
+  const long saves = allocations_of([&] { (void)engine->save(file, said); });
+  int failed_answers = 0, failed_steps = 0;
+  for (long i = 0; i < kAnswers; ++i) {
+    if (i % 10 == 0) engine.emplace(loaded());
+    Told told = fresh();
+    RequestId ids[2] = {0, 0};
+    const long n = 1 + steps * i / kAnswers;
+    test::arm(n, kShortages[i % 2]);
+    try {
+      answers(*engine, told, ids);
+      test::disarm();
+    } catch (const Error& e) {
+      test::disarm();
+      ++failed_steps;
+      if (e.code() != ErrorCode::OutOfMemory) FAIL("allocation " << n << " failed as: " << e.what());
+    }
+    answers(*engine, told, ids);  // goes on where it stopped
+    CAPTURE(n);
+    for (int r = 0; r < 2; ++r) {
+      CHECK(told.ended[r]);
+      if (told.tokens[r] != want.tokens[r]) {
+        CHECK(told.failed);
+        CHECK(told.tokens[r].size() < want.tokens[r].size());
+        CHECK(std::equal(told.tokens[r].begin(), told.tokens[r].end(), want.tokens[r].begin()));
+      }
+    }
+    failed_answers += told.failed;
+    KvCache& cache = engine->idle_model().cache();
+    CHECK(cache.free_pages() == cache.pages());
+    Told again = fresh();
+    RequestId more[2] = {0, 0};
+    answers(*engine, again, more);
+    CHECK(again.tokens[0] == want.tokens[0]);
+    CHECK(again.tokens[1] == want.tokens[1]);
+  }
+  CHECK(failed_steps > kAnswers / 10);
+  CHECK(failed_answers < kAnswers / 2);
+  for (long i = 0; i < saves; i += 1 + saves / 60) {
+    fail_one(1 + i, kShortages[i % 2], [&] { (void)engine->save(file, said); });
+    fail_one(1 + i, kShortages[i % 2], [&] { (void)engine->load(file); });
+    CHECK(engine->load(file).tokens == said.tokens);
+    KvCache& cache = engine->idle_model().cache();
+    CHECK(cache.free_pages() == cache.pages());
   }
 }
 

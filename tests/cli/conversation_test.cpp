@@ -132,3 +132,49 @@ TEST_CASE("rlx chat: when the context is full") {
   CHECK(cut.status == 0);
   CHECK(contains(cut.err, "the context of 40 tokens is full"));
 }
+
+TEST_CASE("rlx generate: what Mirostat has learnt and where a schema stands are saved with an answer") {
+  const ChatModel m;
+  const std::string state = m.folder.file("c.rlxchat");
+  const std::string schema =
+      "--json-schema '{\"type\":\"array\",\"items\":{\"enum\":[\"ab\",\"ba\"]},\"minItems\":7,\"maxItems\":7}'";
+  for (const std::string& how : {std::string("--mirostat 2 --mirostat-tau 2 --mirostat-eta 0.5"),
+                                 std::string("--mirostat 1 --mirostat-tau 3"), schema}) {
+    CAPTURE(how);
+    // A seed whose answer does not end by itself too soon.
+    std::string options, whole;
+    for (int seed = 1; seed < 30 && whole.size() < (how == schema ? 30 : 60); ++seed) {
+      options = concat_text("--seed ", seed, " --context 400 --raw ", how, " ");
+      whole = said(run_rlx(m.generate(options + "-n 60 'abc def'")));
+    }
+    REQUIRE(whole.size() >= 30);
+    std::string first = said(run_rlx(m.generate(options + "-n 20 'abc def' --save-state " + state)));
+    const std::string rest = said(run_rlx(m.generate(options + "-n 40 --load-state " + state)));
+    if (!whole.starts_with(first)) first.pop_back();  // the line end of the command
+    if (!contains(first, "\xEF\xBF\xBD")) CHECK(first + rest == whole);
+    CHECK(whole.size() > first.size());
+  }
+  // Another grammar does not go on with it.
+  const ProgramResult other = run_rlx(m.generate("--raw --json-schema '{\"type\":\"integer\"}' --load-state " + state));
+  CHECK(other.status == 1);
+  CHECK(contains(other.err, "does not follow in the grammar"));
+}
+
+TEST_CASE("rlx generate: system messages, and what is wrong with a command line or a model") {
+  const ChatModel m;
+  const std::string with = said(run_rlx(m.generate("abc -n 20 --system def")));
+  CHECK(with == said(run_rlx(m.chat("-n 20 --system def"), "abc\n")));
+  CHECK(with != said(run_rlx(m.generate("abc -n 20"))));
+  expect_failure(run_rlx(m.generate("abc --raw --system def")), 2, "no turns that --system could come before");
+  expect_failure(run_rlx("generate " + m.folder.file("none.gguf") + " abc"), 1,
+                 "there is no file or folder \"" + m.folder.file("none.gguf") + "\"");
+  expect_failure(run_rlx(m.generate("abc -n -1")), 2, "--tokens: must be 0 or more, got -1");
+  expect_failure(run_rlx(m.generate("abc --stop ''")), 2, "a stop string is empty");
+  expect_failure(run_rlx(m.generate("abc --stop '\xFF'")), 1, "--stop: invalid UTF-8 at byte 0");
+  expect_failure(run_rlx(m.chat("--system '\xFF'"), "abc\n"), 1, "--system: invalid UTF-8 at byte 0");
+  const ProgramResult more = run_rlx(m.generate("abc -n 1 --context 20000"));
+  CHECK(more.status == 0);
+  CHECK(contains(more.err, "a context of 20000 tokens is more than the"));
+  const ProgramResult timed = run_rlx(m.generate("abc -n 9 --timings"));
+  CHECK(contains(timed.err, " a second)"));
+}
