@@ -16,7 +16,11 @@ struct AnswerOption {
 };
 template <class T>
 AnswerOption sampling_number(T SamplingOptions::*field) {
-  return {std::is_integral_v<T> ? "an integer" : "a number", [field](GenerationOptions& o, nb::handle v) {
+  const char* takes = !std::is_integral_v<T>  ? "a number"
+                      : sizeof(T) == 4        ? "an integer of 32 bits"
+                      : std::is_unsigned_v<T> ? "an integer from 0 to 2^64 - 1"
+                                              : "an integer of 64 bits";
+  return {takes, [field](GenerationOptions& o, nb::handle v) {
             if (PyUnicode_Check(v.ptr())) throw nb::cast_error();
             o.sampling.*field = nb::cast<T>(v);
           }};
@@ -94,8 +98,16 @@ const std::map<std::string, AnswerOption, std::less<>>& answer_options() {
           if (!v.is_none() && !PyUnicode_Check(v.ptr())) throw nb::cast_error();
           o.adapter = v.is_none() ? "" : text_from(v, "adapter");
         }}},
+      {"logprobs",
+       {"how many of the likeliest tokens, or None",
+        [](GenerationOptions& o, nb::handle v) {
+          o.logprobs = v.is_none() ? -1 : nb::cast<std::int32_t>(v);
+          if (!v.is_none() && o.logprobs < 0)
+            raise(ErrorCode::InvalidArgument, concat_text("logprobs is ", o.logprobs), "None leaves them out");
+        }}},
       {"max_new_tokens",
-       {"an integer", [](GenerationOptions& o, nb::handle v) { o.max_new_tokens = nb::cast<std::int64_t>(v); }}},
+       {"an integer of 64 bits",
+        [](GenerationOptions& o, nb::handle v) { o.max_new_tokens = nb::cast<std::int64_t>(v); }}},
       {"stop", {"a text or a list of texts", [](GenerationOptions& o, nb::handle v) { o.stop = stops_from(v); }}},
       {"stop_tokens",
        {"tokens", [](GenerationOptions& o, nb::handle v) { o.stop_tokens = tokens_from(v, "stop_tokens"); }}},
@@ -141,7 +153,7 @@ void share_grammar(nb::dict options) {
 namespace {
 
 SamplingOptions sampling_options(nb::dict given) {
-  for (const char* other : {"max_new_tokens", "stop", "stop_tokens", "grammar", "json_schema", "adapter"}) {
+  for (const char* other : {"max_new_tokens", "stop", "stop_tokens", "grammar", "json_schema", "adapter", "logprobs"}) {
     if (!given.contains(other)) continue;
     PyErr_SetString(PyExc_TypeError, concat_text("Sampler: ", other, " is an option of answers, not of draws").c_str());
     throw nb::python_error();

@@ -102,8 +102,8 @@ using ModelPtr = std::shared_ptr<PyLanguageModel>;
 // One answer: an iterator over its pieces.
 class PyAnswer {
  public:
-  PyAnswer(ModelPtr model, std::shared_ptr<Pending> pending, std::vector<TokenId> prompt)
-      : model_(std::move(model)), pending_(std::move(pending)), prompt_(std::move(prompt)) {}
+  PyAnswer(ModelPtr model, std::shared_ptr<Pending> pending, std::vector<TokenId> prompt, BegunAnswer begun)
+      : model_(std::move(model)), pending_(std::move(pending)), prompt_(std::move(prompt)), begun_(begun) {}
   ~PyAnswer() { pending_->dropped = true; }
   PyAnswer(const PyAnswer&) = delete;
   PyAnswer& operator=(const PyAnswer&) = delete;
@@ -121,6 +121,8 @@ class PyAnswer {
           pending_->events.pop_front();
           const std::lock_guard<std::mutex> lock(said_mutex_);
           if (e.token >= 0) tokens_.push_back(e.token);
+          if (e.token >= 0) begun_ = e.begun;
+          if (e.logprobs) logprobs_.push_back(*e.logprobs);
           text_ += e.text;
           if (e.finish != FinishReason::None && finish_ == FinishReason::None) finish_ = e.finish;
           if (e.problem) problem_ = e.problem, untold_ = true;
@@ -160,6 +162,18 @@ class PyAnswer {
     return problem_;
   }
   const std::vector<TokenId>& prompt() const { return prompt_; }
+  std::vector<TokenLogprobs> logprobs() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    return logprobs_;
+  }
+  // What was said, with where the answer stands.
+  Conversation conversation() const {
+    Conversation out{sequence()};
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    out.answer = begun_;
+    return out;
+  }
+  const ModelPtr& model() const { return model_; }
   // What a prompt that goes on begins with.
   std::vector<TokenId> sequence() const {
     const std::lock_guard<std::mutex> lock(said_mutex_);
@@ -188,6 +202,8 @@ class PyAnswer {
   mutable std::mutex said_mutex_;
   std::string text_;
   std::vector<TokenId> tokens_;
+  std::vector<TokenLogprobs> logprobs_;
+  BegunAnswer begun_;
   FinishReason finish_ = FinishReason::None;
   std::optional<Diagnostic> problem_;
   bool untold_ = false;
@@ -225,17 +241,20 @@ std::vector<TokenId> prompt_from(const PyLanguageModel& m, nb::handle prompt, nb
   return tokens_from(prompt, "the prompt");
 }
 
-std::unique_ptr<PyAnswer> answer(const ModelPtr& m, nb::handle prompt, nb::kwargs given, bool conversation) {
-  nb::dict options;  // one of our own, which words are taken out of
-  options.update(given);
-  std::vector<TokenId> tokens = prompt_from(*m, prompt, options, conversation);
-  const GenerationOptions wanted = generation_options(*m, options);
+std::unique_ptr<PyAnswer> submit(const ModelPtr& m, std::vector<TokenId> tokens, const GenerationOptions& wanted) {
   const nb::gil_scoped_release free;
   const Turns::Mine turn(m->turns);
   m->forget_dropped();
   auto pending = std::make_shared<Pending>();
   m->pending.emplace(m->engine.submit(tokens, wanted), pending);
-  return std::make_unique<PyAnswer>(m, std::move(pending), std::move(tokens));
+  return std::make_unique<PyAnswer>(m, std::move(pending), std::move(tokens), wanted.begun);
+}
+
+std::unique_ptr<PyAnswer> answer(const ModelPtr& m, nb::handle prompt, nb::kwargs given, bool conversation) {
+  nb::dict options;  // one of our own, which words are taken out of
+  options.update(given);
+  std::vector<TokenId> tokens = prompt_from(*m, prompt, options, conversation);
+  return submit(m, std::move(tokens), generation_options(*m, options));
 }
 
 // The rest of an answer.
@@ -388,9 +407,9 @@ std::vector<ChatMessage> messages_from(nb::handle given) {
 }
 
 std::int64_t save_state(PyLanguageModel& m, const std::filesystem::path& path, nb::handle said, nb::handle messages) {
-  const Conversation c{
-      nb::isinstance<PyAnswer>(said) ? nb::cast<const PyAnswer&>(said).sequence() : tokens_from(said, "save_state"),
-      messages_from(messages)};
+  Conversation c = nb::isinstance<PyAnswer>(said) ? nb::cast<const PyAnswer&>(said).conversation()
+                                                  : Conversation{tokens_from(said, "save_state")};
+  c.messages = messages_from(messages);
   if (c.tokens.empty())
     raise(ErrorCode::InvalidArgument, concat_text("nothing was said yet that '", path.string(), "' could hold"));
   return in_turn(m, [&] {
@@ -399,12 +418,16 @@ std::int64_t save_state(PyLanguageModel& m, const std::filesystem::path& path, n
   });
 }
 
-nb::tuple load_state(PyLanguageModel& m, const std::filesystem::path& path) {
+Conversation loaded_state(PyLanguageModel& m, const std::filesystem::path& path) {
   const std::string from = existing(path);
-  const Conversation c = in_turn(m, [&] {
+  return in_turn(m, [&] {
     m.forget_dropped();
     return m.engine.load(from);
   });
+}
+
+nb::tuple load_state(PyLanguageModel& m, const std::filesystem::path& path) {
+  const Conversation c = loaded_state(m, path);
   nb::list messages;
   for (const ChatMessage& said : c.messages) {
     nb::dict d;
@@ -413,6 +436,47 @@ nb::tuple load_state(PyLanguageModel& m, const std::filesystem::path& path) {
     messages.append(d);
   }
   return nb::make_tuple(ids_object(c.tokens), messages);
+}
+
+// The rest of an answer: of one that is at its end, or of a file.
+std::unique_ptr<PyAnswer> resume(const ModelPtr& m, nb::handle said, nb::kwargs given) {
+  nb::dict options;
+  options.update(given);
+  GenerationOptions wanted = generation_options(*m, options);
+  Conversation c;
+  if (nb::isinstance<PyAnswer>(said)) {
+    const PyAnswer& a = nb::cast<const PyAnswer&>(said);
+    if (a.model() != m)
+      raise(ErrorCode::InvalidArgument, "resume: the answer is of another model", "ask that model, or save the state");
+    if (a.finish() == FinishReason::None)
+      raise(ErrorCode::InvalidArgument, "resume: the answer is going on", "finish() or close() it first");
+    c = a.conversation();
+  } else if (PyUnicode_Check(said.ptr()) || nb::hasattr(said, "__fspath__")) {
+    c = loaded_state(*m, nb::cast<std::filesystem::path>(said));
+  } else {
+    raise(ErrorCode::DTypeMismatch,
+          concat_text("resume takes an Answer or the path of a state, got ", described(said)));
+  }
+  wanted.begun = c.answer;
+  return submit(m, std::move(c.tokens), wanted);
+}
+
+// -- what is said of tokens --
+
+nb::object logprobs_object(const PyAnswer& a) {
+  std::vector<double> values;
+  for (const TokenLogprobs& l : a.logprobs()) values.push_back(l.drawn);
+  const auto n = static_cast<std::int64_t>(values.size());
+  return nb::module_::import_("numpy").attr("array")(array_object(Tensor::of<double>({n}, values)));
+}
+nb::list top_logprobs(const PyAnswer& a) {
+  nb::list out;
+  for (const TokenLogprobs& l : a.logprobs()) {
+    nb::list row;
+    for (const TokenLogprob& t : l.likeliest) row.append(nb::make_tuple(t.id, t.logprob));
+    out.append(row);
+  }
+  return out;
 }
 
 // -- loading --
@@ -549,6 +613,12 @@ void bind_language_models(nb::module_& m) {
       .def_prop_ro(
           "tokens", [](const PyAnswer& a) { return ids_object(a.tokens()); },
           "The tokens so far, a NumPy array [T] int32; the one that ended the answer is among them.")
+      .def_prop_ro("logprobs", &logprobs_object,
+                   "With the option logprobs: how likely each token was to the model alone, before penalties, "
+                   "temperature, cuts and grammar: natural logarithms, a NumPy array [T] float64; without it [0].")
+      .def_prop_ro("top_logprobs", &top_logprobs,
+                   "With the option logprobs=N: for each token a list of the N likeliest, (token, logarithm of its "
+                   "probability), the likeliest first.")
       .def_prop_ro("finish_reason", &finish_reason,
                    "None while it goes on; \"stop_token\", \"stop_string\", \"max_tokens\", \"context_full\", "
                    "\"grammar_end\" (its grammar allows nothing more), \"cancelled\" or \"failed\".")
@@ -585,7 +655,8 @@ void bind_language_models(nb::module_& m) {
           "(texts), stop_tokens (in place of end_tokens), seed, temperature (0: the likeliest token), top_k, top_p, "
           "min_p, typical_p, top_n_sigma, repetition_penalty and all others of docs/generation.md; grammar (GBNF or an "
           "rlx.models.Grammar) or json_schema (a dict or a JSON text); adapter (a name of `adapters`, None for none); "
-          "of messages also tools, documents, variables and template.")
+          "logprobs (how many of the likeliest tokens Answer.top_logprobs has; None: no logarithms are kept); of "
+          "messages also tools, documents, variables and template.")
       .def(
           "chat",
           [](const ModelPtr& self, nb::handle messages, nb::kwargs options) {
@@ -629,6 +700,16 @@ void bind_language_models(nb::module_& m) {
       .def("load_state", &load_state, nb::arg("path"),
            "Reads what was saved of this model: (tokens, messages). A prompt that begins with these tokens goes on "
            "without computing them again.")
+      .def(
+          "resume",
+          [](const ModelPtr& self, nb::handle said, nb::kwargs options) { return resume(self, said, options); },
+          nb::arg("said").none(), nb::arg("options"),
+          nb::sig("def resume(self, said: object, **options: object) -> Answer"),
+          "The rest of an answer that was cut: of an Answer that is at its end, or of a file of save_state, rlx "
+          "generate "
+          "or rlx chat. With the options that it had, the tokens are those of an answer that was not cut: Mirostat, "
+          "the "
+          "grammar, penalties, stop strings and characters go on where they stood. max_new_tokens counts the new ones.")
       .def_prop_ro(
           "adapters", [](const PyLanguageModel& self) { return self.engine.model().adapters(); },
           "The names of its adapters.")

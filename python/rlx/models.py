@@ -137,21 +137,21 @@ class Conversation:
     def __init__(self, model, system=None, **options):
         self.model, self.options = model, options
         self.messages = [] if system is None else [{"role": "system", "content": system}]
-        self._sequence = []
+        self._said = []  # the answer that came last, or the tokens of a file
 
     @classmethod
     def load(cls, model, path, **options):
         """The conversation in a file of save(), of rlx chat or of rlx generate."""
-        sequence, messages = model.load_state(path)
+        said, messages = model.load_state(path)
         if not messages:
             raise ValueError(f"{path} holds a text, no conversation of turns: model.load_state reads its tokens")
         talk = cls(model, **options)
-        talk.messages, talk._sequence = messages, sequence
+        talk.messages, talk._said = messages, said
         return talk
 
     def save(self, path):
         """Writes the messages with the model's keys and values of them; how many tokens these are of."""
-        return self.model.save_state(path, self._sequence, self.messages)
+        return self.model.save_state(path, self._said, self.messages)
 
     def say(self, text, **options):
         """The answer to this text, an iterator of pieces. It is kept when it ends, also where it is closed early or an
@@ -166,4 +166,4 @@ class Conversation:
         finally:
             answer.close()
             self.messages = [*asked, {"role": "assistant", "content": answer.text}]
-            self._sequence = answer.sequence
+            self._said = answer

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import threading
 
@@ -354,6 +355,89 @@ def test_a_saved_answer_goes_on(folder, tmp_path):
     more = second.generate(tokens, max_new_tokens=9, seed=6).finish().text
     for file in (state, tmp_path / "c.rlxchat"):
         assert said_by_the_program("generate", folder, "-n", 9, "--seed", 6, "--load-state", file) == shown(more)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(mirostat=2, mirostat_tau=3.0, mirostat_eta=0.5),
+        dict(mirostat=1, mirostat_tau=2.0, temperature=1.4),
+        dict(repetition_penalty=1.5, penalty_window=5, dry_multiplier=1.0),
+        dict(json_schema={"type": "array", "items": {"enum": ["the", "then"]}, "minItems": 6, "maxItems": 6}),
+    ],
+)
+def test_answers_go_on_where_they_were_cut(folder, tmp_path, options):
+    first = rlx.models.load(folder)
+    options = dict(seed=7, stop_tokens=[], **options)
+    whole = first.generate("the", max_new_tokens=40, **options).finish()
+    assert len(whole.tokens) > 20
+    for cut in (1, 7, 18):
+        begun = first.generate("the", max_new_tokens=cut, **options).finish()
+        first.save_state(tmp_path / "a", begun)
+        for said, m in ((begun, first), (tmp_path / "a", rlx.models.load(folder)), (str(tmp_path / "a"), first)):
+            rest = m.resume(said, max_new_tokens=40 - cut, **options).finish()
+            assert begun.tokens.tolist() + rest.tokens.tolist() == whole.tokens.tolist()
+            assert rest.finish_reason == whole.finish_reason
+    # One that was closed goes on behind what it has said.
+    closed = first.generate("the", max_new_tokens=40, **options)
+    while len(closed.tokens) < 9:
+        next(closed)
+    closed.close()
+    rest = first.resume(closed, max_new_tokens=40 - len(closed.tokens), **options).finish()
+    assert closed.tokens.tolist() + rest.tokens.tolist() == whole.tokens.tolist()
+    more = first.resume(rest, max_new_tokens=3, seed=7, stop_tokens=[]).finish()  # and once more
+    assert rest.sequence.tolist() == more.sequence.tolist()[: len(rest.sequence)]
+
+
+def test_misuse_of_resume(model, folder, tmp_path):
+    going_on = model.generate("ab", seed=1, max_new_tokens=3, stop_tokens=[])
+    with pytest.raises(rlx.InvalidArgument, match="the answer is going on"):
+        model.resume(going_on)
+    going_on.finish()
+    with pytest.raises(rlx.InvalidArgument, match="of another model"):
+        rlx.models.load(folder).resume(going_on)
+    with pytest.raises(rlx.DTypeMismatch, match="an Answer or the path of a state, got"):
+        model.resume([1, 2])
+    with pytest.raises(FileNotFoundError):
+        model.resume(tmp_path / "none")
+    with pytest.raises(rlx.InvalidArgument, match="does not follow in the grammar"):
+        model.resume(going_on, grammar='root ::= "zzzz"')
+    with pytest.raises(TypeError, match="no option 'sed'"):
+        model.resume(going_on, sed=1)
+
+
+def test_logprobs(model):
+    plain = model.generate("the", seed=1, max_new_tokens=6, stop_tokens=[]).finish()
+    said = model.generate("the", seed=1, max_new_tokens=6, stop_tokens=[], logprobs=3).finish()
+    assert said.tokens.tolist() == plain.tokens.tolist()
+    assert plain.logprobs.shape == (0,) and plain.top_logprobs == [] and said.logprobs.dtype == np.float64
+    prompt = model.tokenizer.encode("the").tolist()
+    rows = np.asarray(model.logits([*prompt, *said.tokens]), np.float64)[len(prompt) - 1 : -1]
+    model.reset()
+    rows -= np.log(np.exp(rows).sum(-1, keepdims=True))
+    assert np.abs(said.logprobs - rows[range(6), said.tokens]).max() < 1e-6
+    for row, likeliest in zip(rows, said.top_logprobs, strict=True):
+        best = np.argsort(-row, kind="stable")[:3]
+        assert [t for t, _ in likeliest] == best.tolist()
+        assert np.abs(np.array([p for _, p in likeliest]) - row[best]).max() < 1e-6
+    none = model.generate("the", seed=1, max_new_tokens=2, logprobs=0).finish()
+    assert len(none.logprobs) == len(none.tokens) and none.top_logprobs[0] == []
+    with pytest.raises(rlx.InvalidArgument, match="logprobs is -2"):
+        model.generate("the", logprobs=-2)
+    with pytest.raises(TypeError, match="logprobs is an option of answers"):
+        rlx.models.Sampler(logprobs=1)
+
+
+def test_a_file_that_is_cut_under_a_model(folder, tmp_path):
+    copy = tmp_path / "model"
+    shutil.copytree(folder, copy)
+    m = rlx.models.load(copy)
+    os.truncate(copy / "model.safetensors", 100)
+    with pytest.raises(rlx.BadFile, match="model.safetensors.* was made shorter"):
+        m.generate("ab", max_new_tokens=4).finish()
+        m.save_state(tmp_path / "a", m.generate("ab", max_new_tokens=4).finish())  # reads all weights
+    with pytest.raises(rlx.BadFile):
+        rlx.models.load(copy)
 
 
 def test_states_beside_other_answers(folder, tmp_path):
