@@ -107,10 +107,10 @@ class Engine {
   Engine& operator=(Engine&&) noexcept;
 
   /// Takes a request. Errors: InvalidArgument for a prompt without tokens, of ids outside the vocabulary, or that
-  /// leaves no room for an answer (it names both lengths); for options out of range, stop tokens outside the vocabulary and an adapter that is not loaded;
-  /// for a grammar without a tokeniser, of the empty text alone, or that no token of the vocabulary can begin; for an
-  /// answer begun that the prompt does not hold, or that the grammar does not go on with; and while a sequence of
-  /// `idle_model` has tokens.
+  /// leaves no room for an answer (it names both lengths); for options out of range, stop tokens outside the vocabulary
+  /// and an adapter that is not loaded; for a grammar without a tokeniser, of the empty text alone, or that no token of
+  /// the vocabulary can begin; for an answer begun that the prompt does not hold, or that the grammar does not go on
+  /// with; and while a sequence of `idle_model` has tokens.
   RequestId submit(std::span<const TokenId> prompt, const GenerationOptions& options);
   /// Ends a request, whose event comes with the next step; false when there is none of that number.
   bool cancel(RequestId request);

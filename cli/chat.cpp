@@ -1,0 +1,164 @@
+// `rlx chat`: a conversation with a language model.
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/language_model_options.h"
+#include "cli/shown_answer.h"
+#include "rlx/generation/conversation.h"
+
+namespace rlx::cli {
+namespace {
+
+struct ChatArgs : ModelArgs {
+  std::string system;
+  bool drop_oldest = false;
+};
+
+// A conversation at the terminal.
+class Chat {
+ public:
+  Chat(const ChatArgs& args, LoadedModels loaded, std::optional<Grammar> grammar)
+      : args_(args),
+        options_(generation_options(args, loaded.model, std::move(grammar))),
+        chat_(*loaded.model.chat),
+        tokenizer_(loaded.model.tokenizer),
+        engine_(make_engine(args, loaded)) {
+    if (!args.system.empty()) c_.messages.push_back({"system", args.system});
+    kept_ = c_.messages.size();
+    if (!args.load_state.empty()) load(args.load_state);
+  }
+
+  void say(const std::string& line) {
+    require_text(line, "the line");
+    const Conversation before = c_;
+    try {
+      c_.messages.push_back({"user", line});
+      std::vector<TokenId> ids = prompt();
+      const ShownAnswer said = show_answer(engine_, ids, options_, args_.timings);
+      c_.messages.push_back({"assistant", said.text});
+      c_.tokens = std::move(ids);
+      c_.tokens.insert(c_.tokens.end(), said.tokens.begin(), said.tokens.end());
+      c_.answer = said.begun;
+    } catch (...) {
+      c_ = before;
+      throw;
+    }
+  }
+  void begin_anew() {
+    c_.messages.resize(kept_);
+    c_.tokens.clear();
+  }
+  bool said_something() const { return !c_.tokens.empty(); }
+  void save(const std::string& path) {
+    if (!said_something())
+      throw Error(ErrorCode::InvalidArgument, concat_text("nothing was said yet that '", path, "' could hold"));
+    (void)engine_.save(path, c_);
+  }
+  void load(const std::string& path) {
+    Conversation c = engine_.load(path);
+    if (c.messages.empty())
+      throw Error(ErrorCode::InvalidArgument, concat_text(path, " holds a text, no conversation of turns"),
+                  "`rlx generate --load-state` goes on with it");
+    c_ = std::move(c);
+    kept_ = c_.messages.front().role == "system" ? 1 : 0;
+  }
+
+ private:
+  std::vector<TokenId> prompt() {
+    const auto encoded = [&](std::span<const ChatMessage> messages) {
+      return tokenizer_->encode(chat_.render(messages), false);
+    };
+    const std::int64_t context = engine_.model().context();
+    if (!args_.drop_oldest) {
+      std::vector<TokenId> ids = encoded(c_.messages);
+      if (static_cast<std::int64_t>(ids.size()) >= context)
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("a conversation of ", ids.size(),
+                                " tokens leaves no room for an answer in a context of ", context),
+                    "--drop-oldest goes on without the oldest turns, --context makes room, /new begins anew");
+      return ids;
+    }
+    const std::size_t dropped =
+        drop_oldest_turns(c_.messages, context - answer_room(context, options_.max_new_tokens),
+                          [&](auto messages) { return static_cast<std::int64_t>(encoded(messages).size()); });
+    if (dropped > 0)
+      std::fprintf(stderr, "rlx: the conversation is too long for its context: the oldest %zu message%s dropped\n",
+                   dropped, dropped == 1 ? " was" : "s were");
+    return encoded(c_.messages);
+  }
+
+  const ChatArgs& args_;
+  GenerationOptions options_;
+  ChatTemplate chat_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  Engine engine_;
+  Conversation c_;
+  std::size_t kept_ = 0;  // messages that a new conversation begins with
+};
+
+// "/save FILE" for the name of `command`; nothing for another line.
+std::optional<std::string> file_of(std::string_view line, std::string_view command) {
+  if (!line.starts_with(command)) return std::nullopt;
+  line.remove_prefix(command.size());
+  if (!line.empty() && line.front() != ' ') return std::nullopt;
+  const std::size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
+  if (first == std::string_view::npos)
+    throw Error(ErrorCode::InvalidArgument, concat_text(command, " names no file"), concat_text(command, " FILE"));
+  return std::string(line.substr(first, last + 1 - first));
+}
+
+void run_chat(const ChatArgs& args) {
+  require_text(args.system, "--system");
+  for (const std::string& stop : args.stop) require_text(stop, "--stop");
+  std::optional<Grammar> grammar = read_grammar(args);
+  LoadedModels loaded = load_models(args);
+  if (!loaded.model.chat)
+    throw Error(ErrorCode::Unsupported, concat_text(args.model, " has no chat template"),
+                "`rlx generate` continues a text");
+  Chat chat(args, std::move(loaded), std::move(grammar));
+  const bool terminal = isatty(STDIN_FILENO) != 0;
+  if (terminal)
+    std::fputs(
+        "Ctrl-C ends an answer, Ctrl-D the conversation; /new begins a new one, /save FILE and /load FILE keep one.\n",
+        stderr);
+  std::string line;
+  while (true) {
+    if (terminal) show("> ");
+    if (!std::getline(std::cin, line)) break;
+    try {
+      if (line == "/new")
+        chat.begin_anew();
+      else if (const auto to = file_of(line, "/save"))
+        chat.save(*to);
+      else if (const auto from = file_of(line, "/load"))
+        chat.load(*from);
+      else if (line.find_first_not_of(" \t\r") != std::string::npos)
+        chat.say(line);
+    } catch (const Error& e) {
+      if (!terminal) throw;
+      std::fprintf(stderr, "rlx: %s\n", e.what());
+    }
+  }
+  if (!args.save_state.empty() && chat.said_something()) chat.save(args.save_state);
+  if (terminal) show("\n");
+}
+
+}  // namespace
+
+void register_chat(CLI::App& app) {
+  auto args = std::make_shared<ChatArgs>();
+  CLI::App* cmd = app.add_subcommand("chat", "Talk with a language model");
+  add_model_options(cmd, *args);
+  cmd->add_option("--system", args->system, kSystemUsage);
+  cmd->add_flag("--drop-oldest", args->drop_oldest,
+                "When the context is full, go on without the oldest turns, but with the system message");
+  cmd->callback([args] { run_chat(*args); });
+}
+
+}  // namespace rlx::cli
