@@ -120,7 +120,7 @@ void run_chat(const ChatArgs& args) {
   LoadedModels loaded = load_models(args);
   if (!loaded.model.chat)
     throw Error(ErrorCode::Unsupported, concat_text(args.model, " has no chat template"),
-                "`rlx generate` continues a text");
+                "--chat-template takes one from a file; `rlx generate` continues a text");
   Chat chat(args, std::move(loaded), std::move(grammar));
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal)

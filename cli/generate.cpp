@@ -40,7 +40,7 @@ void run_generate(const GenerateArgs& args) {
   GenerationOptions options = generation_options(args, m, std::move(grammar));
   if (!m.chat && !args.system.empty())
     throw Error(ErrorCode::Unsupported, concat_text(args.model, " has no chat template for --system"),
-                "write it at the beginning of the prompt");
+                "--chat-template takes one from a file, or write it at the beginning of the prompt");
   Engine engine = make_engine(args, loaded);
   Conversation c;
   const bool goes_on = !args.load_state.empty();

@@ -85,6 +85,8 @@ LoadedModels load_models(const ModelArgs& args) {
   DecoderOptions options = decoder_options(args);
   options.adapters = adapter_options(args);
   LanguageModel m = load_language_model(args.model, options, session);
+  if (!args.chat_template.empty())
+    m.chat = ChatTemplate::parse(read_text(args.chat_template), args.chat_template, m.special_tokens);
   if (args.timings)
     std::fprintf(stderr, "loaded in %.2f s: %s, %lld layers, context %lld, cache %.1f MB, products %s\n",
                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
@@ -161,6 +163,8 @@ void add_model_options(CLI::App* cmd, ModelArgs& args) {
   cmd->add_option("--json-schema", args.json_schema, "Answers are JSON of this schema: a file, or the schema itself")
       ->type_name("FILE|TEXT")
       ->excludes(grammar);
+  cmd->add_option("--chat-template", args.chat_template, "A chat template in place of the model's: a file of Jinja")
+      ->type_name("FILE");
   cmd->add_option("--save-state", args.save_state, "Write the conversation with its keys and values at the end")
       ->type_name("FILE");
   cmd->add_option("--load-state", args.load_state, "Go on with a conversation that was saved")->type_name("FILE");

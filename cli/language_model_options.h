@@ -24,7 +24,7 @@ struct ModelArgs {
   int threads = 0;
   SamplingOptions sampling{};
   std::vector<std::string> stop, adapters;
-  std::string grammar, json_schema, load_state, save_state;
+  std::string grammar, json_schema, chat_template, load_state, save_state;
   bool timings = false, skip_memory_check = false;
 };
 

@@ -68,7 +68,7 @@ ShownAnswer show_answer(Engine& engine, std::span<const TokenId> prompt, const G
     const std::size_t later = drawn - std::min<std::size_t>(drawn, 1);
     const double each = later > 0 ? rest / static_cast<double>(later) : 0;
     std::fprintf(stderr,
-                 "prompt: %zu tokens (%lld reused), first token after %.0f ms; then %zu tokens, %.2f ms each (%.4g a "
+                 "prompt: %zu tokens (%lld reused), first token after %.0f ms; then %zu tokens, %.2f ms each (%.1f a "
                  "second)\n",
                  prompt.size(), static_cast<long long>(engine.statistics().reused_tokens - before.reused_tokens),
                  first * 1e3, later, each * 1e3, each > 0 ? 1 / each : 0.0);

@@ -207,8 +207,7 @@ std::shared_ptr<const Tokenizer> tokenizer_at(const std::string& path) {
 ChatTemplate template_at(const std::string& path) {
   if (!is_file(path)) return ChatTemplate::load(path);
   if (!begins_as_gguf(path)) return ChatTemplate::parse(read_file(path), path);
-  const std::shared_ptr<GgufFile> file = GgufFile::open(path);
-  return ChatTemplate::parse(file->get_string("tokenizer.chat_template"), path);
+  return ChatTemplate::load(*GgufFile::open(path));
 }
 
 nb::tuple encode_batch(const PyTokenizer& t, nb::handle texts, std::int64_t max_length, std::int64_t multiple,

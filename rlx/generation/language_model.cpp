@@ -37,6 +37,7 @@ LanguageModel load_folder(const std::string& path, const DecoderOptions& options
   LanguageModel m{DecoderModel::load(path, options, session), load_tokenizer(path)};
   if (!add_ends_of(join_path(path, "generation_config.json"), m.end_tokens, m.decoder.config()))
     (void)add_ends_of(join_path(path, "config.json"), m.end_tokens, m.decoder.config());
+  m.special_tokens = special_token_names(path);
   try {
     m.chat = ChatTemplate::load(path);
   } catch (const Error& e) {
@@ -53,8 +54,8 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
   // Files of older converters name the end of text alone, not that of a turn.
   for (const char* token : {"<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>"})
     if (const auto id = m.tokenizer->token_to_id(token)) add_end(m.end_tokens, *id, m.decoder.config());
-  if (const std::string_view text = file->get_string("tokenizer.chat_template", ""); !text.empty())
-    m.chat = ChatTemplate::parse(text, path);
+  m.special_tokens = special_token_names(*file);
+  if (!file->get_string("tokenizer.chat_template", "").empty()) m.chat = ChatTemplate::load(*file);
   return m;
 }
 

@@ -20,6 +20,7 @@ struct LanguageModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat{};  // none: the files hold no template
   std::vector<TokenId> end_tokens{};   // that end an answer: end of text, end of turn
+  SpecialTokenNames special_tokens{};  // for a chat template of one's own: ChatTemplate::parse
 };
 
 /// Loads the model at `path`. Of a folder: config.json, *.safetensors, the tokeniser, `generation_config.json` or

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "rlx/error.h"
+#include "rlx/formats/gguf.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/ir/utf8.h"
 #include "rlx/tensor/out_of_memory.h"
@@ -14,11 +15,9 @@
 
 namespace rlx {
 
-using SpecialTokens = std::vector<std::pair<std::string, std::string>>;
-
 struct ChatTemplate::Impl {
   std::vector<std::pair<std::string, std::unique_ptr<jinja::Program>>> programs;  // by name, the default one first
-  SpecialTokens special_tokens;
+  SpecialTokenNames special_tokens;
 
   const jinja::Program& find(std::string_view name) const {
     if (name.empty()) return *programs[0].second;
@@ -101,8 +100,8 @@ std::optional<std::string> special_token_text(const JsonValue& v) {
   return std::nullopt;
 }
 
-SpecialTokens special_tokens_of_config(const JsonValue& config) {
-  SpecialTokens out;
+SpecialTokenNames special_tokens_of_config(const JsonValue& config) {
+  SpecialTokenNames out;
   for (const std::string_view name :
        {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     const std::optional<JsonValue> token = config.find(name);
@@ -140,8 +139,40 @@ Value from_json(Heap& heap, const JsonValue& json) {
 
 }  // namespace jinja
 
-ChatTemplate ChatTemplate::parse(std::string_view source, std::string name) try {
+SpecialTokenNames special_token_names(const std::string& folder) {
+  const std::string path = (fs::path(folder) / "tokenizer_config.json").string();
+  if (!has_file(path)) return {};
+  return special_tokens_of_config(JsonDocument::read(path).root_object());
+}
+SpecialTokenNames special_token_names(const GgufFile& file) {
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"bos_token", "bos_token_id"},       {"eos_token", "eos_token_id"}, {"unk_token", "unknown_token_id"},
+      {"sep_token", "seperator_token_id"},  // so spelt there
+      {"pad_token", "padding_token_id"},   {"cls_token", "cls_token_id"}, {"mask_token", "mask_token_id"}};
+  SpecialTokenNames out;
+  if (!file.find_value("tokenizer.ggml.tokens")) return out;
+  const std::vector<std::string_view> tokens = file.value("tokenizer.ggml.tokens").strings();
+  for (const auto& [name, key] : kNames) {
+    const std::int64_t id = file.get_int(concat_text("tokenizer.ggml.", key), -1);
+    if (id >= 0 && id < static_cast<std::int64_t>(tokens.size()))
+      out.emplace_back(name, tokens[static_cast<std::size_t>(id)]);
+  }
+  return out;
+}
+
+ChatTemplate ChatTemplate::load(const GgufFile& file) try {
+  const std::string_view text = file.get_string("tokenizer.chat_template", "");
+  if (text.empty())
+    throw Error(ErrorCode::NotFound, concat_text(file.source(), ": there is no chat template"),
+                "a base model has none; chat models keep it under tokenizer.chat_template");
+  return parse(text, file.source(), special_token_names(file));
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("ChatTemplate::load");
+}
+
+ChatTemplate ChatTemplate::parse(std::string_view source, std::string name, SpecialTokenNames special_tokens) try {
   auto impl = std::make_shared<Impl>();
+  impl->special_tokens = std::move(special_tokens);
   std::unique_ptr<jinja::Program> program = compile_template(source, name);
   impl->programs.emplace_back("default", std::move(program));
   return ChatTemplate(std::move(impl));
@@ -196,9 +227,9 @@ namespace {
 
 // Variables in the order of precedence: the last of a name counts.
 jinja::Variables variables_of(jinja::Heap& heap, jinja::Value messages, const ChatTemplateOptions& options,
-                              const SpecialTokens& tokens) {
+                              const SpecialTokenNames& tokens) {
   jinja::Variables out;
-  for (const SpecialTokens* some : {&tokens, &options.special_tokens})
+  for (const SpecialTokenNames* some : {&tokens, &options.special_tokens})
     for (const auto& [name, text] : *some) out.emplace_back(name, heap.string(text));
   const auto optional = [&](const std::optional<JsonValue>& v) {
     return v ? jinja::from_json(heap, *v) : jinja::Value::none();
@@ -215,7 +246,7 @@ jinja::Variables variables_of(jinja::Heap& heap, jinja::Value messages, const Ch
 
 template <class MakeMessages>
 std::string render_program(const jinja::Program& program, const ChatTemplateOptions& options,
-                           const SpecialTokens& tokens, const MakeMessages& make_messages) {
+                           const SpecialTokenNames& tokens, const MakeMessages& make_messages) {
   constexpr std::size_t kMaxBytes = std::size_t{512} << 20;  // of values alive at once
   try {
     jinja::Heap heap(jinja::Budget(options.max_steps, kMaxBytes));

@@ -32,17 +32,28 @@ struct ChatTemplateOptions {
   std::uint64_t max_steps = 20'000'000;  // work that a render may do, about 10 ns each
 };
 
+class GgufFile;
+
+/// Special tokens by the names that templates know them by, for example {"bos_token", "<s>"}.
+using SpecialTokenNames = std::vector<std::pair<std::string, std::string>>;
+/// Those of a Hugging Face folder, by its tokenizer_config.json; none without one.
+SpecialTokenNames special_token_names(const std::string& folder);
+/// Those that a GGUF file's metadata name.
+SpecialTokenNames special_token_names(const GgufFile& file);
+
 /// A parsed chat template, rendered as Python's jinja2 does in the sandbox of transformers. Immutable, so any number
 /// of threads may render with one. Templates are programs of strangers: time, memory, output and nesting are bounded.
 class ChatTemplate {
  public:
-  /// Parses `source`, which GGUF files hold under "tokenizer.chat_template"; `name` opens every error.
-  /// Errors: BadFile with line and column, Unsupported for statements and filters that have no place in plain text.
-  static ChatTemplate parse(std::string_view source, std::string name);
+  /// Parses `source` of a model with these special tokens; `name` opens every error. Errors: BadFile with line and
+  /// column, Unsupported for statements and filters that have no place in plain text.
+  static ChatTemplate parse(std::string_view source, std::string name, SpecialTokenNames special_tokens = {});
   /// Reads `chat_template.jinja` of a Hugging Face model folder, or "chat_template" (a text, or named ones) of its
   /// `tokenizer_config.json` or `chat_template.json`, and the special tokens of `tokenizer_config.json`.
   /// Errors: NotFound when the folder holds no template; those of parse.
   static ChatTemplate load(const std::string& folder);
+  /// That of a GGUF file, with its special tokens. Errors: NotFound where it holds none; those of parse.
+  static ChatTemplate load(const GgufFile& file);
 
   /// The text of a conversation. Errors: InvalidArgument with what the template raises (in Python's words, with line
   /// and column) or with the limit that it meets.

@@ -177,4 +177,10 @@ TEST_CASE("rlx generate: system messages, and what is wrong with a command line 
   CHECK(contains(more.err, "a context of 20000 tokens is more than the"));
   const ProgramResult timed = run_rlx(m.generate("abc -n 9 --timings"));
   CHECK(contains(timed.err, " a second)"));
+  // Another template than the model's.
+  const std::string own = m.folder.write("own.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  CHECK(said(run_rlx(m.generate("abc -n 20 --chat-template " + own))) == said(run_rlx(m.generate("abc -n 20 --raw"))));
+  const std::string bad = m.folder.write("bad.jinja", "{% if %}");
+  expect_failure(run_rlx(m.generate("abc --chat-template " + bad)), 1, bad);
+  expect_failure(run_rlx(m.generate("abc --chat-template " + m.folder.file("none"))), 1, "cannot read");
 }

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "rlx/error.h"
+#include "rlx/formats/gguf.h"
+#include "rlx/formats/gguf_writer.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
@@ -94,6 +96,28 @@ TEST_CASE("chat templates are found in model folders") {
     CHECK(ChatTemplate::load(dir.path()).render(kHello) == "of a file <s>");
     dir.write("chat_template.jinja", "{% if %}");
     CHECK(contains(error_text([&] { (void)source_of(dir); }), "chat_template.jinja"));
+  }
+  {  // of a GGUF file: special tokens by what its metadata name
+    const test::TempDir dir;
+    const auto written = [&](const char* source) {
+      GgufWriter out(dir.file("m.gguf"));
+      out.set_string("general.architecture", "llama");
+      out.set_strings("tokenizer.ggml.tokens", std::vector<std::string>{"<unk>", "<s>", "</s>", "a"});
+      out.set_int("tokenizer.ggml.bos_token_id", GgufKind::U32, 1);
+      out.set_int("tokenizer.ggml.eos_token_id", GgufKind::U32, 2);
+      out.set_int("tokenizer.ggml.padding_token_id", GgufKind::U32, 9);  // there is none
+      if (source) out.set_string("tokenizer.chat_template", source);
+      out.begin();
+      out.commit();
+      return GgufFile::open(dir.file("m.gguf"));
+    };
+    const ChatTemplate chat = ChatTemplate::load(*written("{{ bos_token }}{{ messages[1].content }}{{ eos_token }}"));
+    CHECK(chat.render(kHello) == "<s>Hello</s>");
+    CHECK(chat.special_tokens().size() == 2);
+    CHECK(contains(error_text([&] { (void)ChatTemplate::load(*written("{% if %}")); }), dir.file("m.gguf")));
+    const auto none = written(nullptr);
+    CHECK(contains(error_text([&] { (void)ChatTemplate::load(*none); }), "there is no chat template"));
+    CHECK(ChatTemplate::parse("{{ bos_token }}", "own", special_token_names(*none)).render(kHello) == "<s>");
   }
   test::TempDir dir;
   dir.write("tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "tools"},
