@@ -1,213 +1,12 @@
-// Language models in Python: one engine for all answers of a model, whichever thread asks for them.
-#include <condition_variable>
-#include <deque>
-#include <map>
-#include <mutex>
+// Language models in Python: prompts, answers, logits and saved states of one.
+#include "python/bindings/language_model.h"
 
 #include "python/bindings/answer_options.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
-#include "rlx/generation/engine.h"
-#include "rlx/generation/language_model.h"
 
 namespace rlx::python {
 namespace {
-
-// Turns of threads in the order they came: a thread that makes one step after the other lets others between.
-class Turns {
- public:
-  class Mine {
-   public:
-    explicit Mine(Turns& turns) : turns_(turns) {
-      std::unique_lock<std::mutex> lock(turns_.mutex_);
-      const std::uint64_t ticket = turns_.next_++;
-      turns_.changed_.wait(lock, [&] { return turns_.serving_ == ticket; });
-    }
-    ~Mine() {
-      const std::lock_guard<std::mutex> lock(turns_.mutex_);
-      ++turns_.serving_;
-      turns_.changed_.notify_all();
-    }
-    Mine(const Mine&) = delete;
-    Mine& operator=(const Mine&) = delete;
-
-   private:
-    Turns& turns_;
-  };
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t next_ = 0, serving_ = 0;
-};
-
-// What came of a request and was not asked for yet. Under the turn of the model, but for `dropped`.
-struct Pending {
-  std::deque<GenerationEvent> events;
-  bool finished = false;
-  std::atomic<bool> dropped{false};  // nobody asks any more
-};
-
-struct PyLanguageModel {
-  PyLanguageModel(LanguageModel m, std::string from, std::string usual, EngineOptions options,
-                  std::optional<DraftModel> draft)
-      : path(std::move(from)),
-        usual_adapter(std::move(usual)),
-        tokenizer(m.tokenizer),
-        chat(std::move(m.chat)),
-        end_tokens(std::move(m.end_tokens)),
-        engine(std::move(m.decoder), m.tokenizer, options, std::move(draft)) {}
-
-  std::string path;
-  std::string usual_adapter;  // of answers that name none
-  std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<ChatTemplate> chat;
-  std::vector<TokenId> end_tokens;
-  Turns turns;
-  Engine engine;
-  std::map<RequestId, std::shared_ptr<Pending>> pending{};
-
-  // -- in a turn --
-
-  void step() {
-    for (GenerationEvent& e : engine.step()) {
-      const auto at = pending.find(e.request);
-      if (at == pending.end()) continue;
-      const std::shared_ptr<Pending> p = at->second;
-      if (e.finish != FinishReason::None) {
-        p->finished = true;
-        pending.erase(at);
-      }
-      p->events.push_back(std::move(e));
-    }
-  }
-  // Answers that nobody asks for give back what they hold; where no other is left, at once.
-  void forget_dropped() {
-    bool any = false, others = false;
-    for (const auto& [id, p] : pending) {
-      if (p->dropped)
-        any = engine.cancel(id) || any;
-      else
-        others = true;
-    }
-    while (any && !others && !engine.idle()) step();
-  }
-  DecoderModel& idle_model() {
-    forget_dropped();
-    return engine.idle_model();
-  }
-};
-using ModelPtr = std::shared_ptr<PyLanguageModel>;
-
-// One answer: an iterator over its pieces.
-class PyAnswer {
- public:
-  PyAnswer(ModelPtr model, std::shared_ptr<Pending> pending, std::vector<TokenId> prompt, BegunAnswer begun)
-      : model_(std::move(model)), pending_(std::move(pending)), prompt_(std::move(prompt)), begun_(begun) {}
-  ~PyAnswer() { pending_->dropped = true; }
-  PyAnswer(const PyAnswer&) = delete;
-  PyAnswer& operator=(const PyAnswer&) = delete;
-
-  // The next piece of text; none at the end. What made the answer fail is thrown behind its last piece, once. Called
-  // without the GIL.
-  std::optional<std::string> next() {
-    while (true) {
-      {
-        const Turns::Mine turn(model_->turns);
-        model_->forget_dropped();
-        if (pending_->events.empty() && !pending_->finished && !pending_->dropped) model_->step();
-        while (!pending_->events.empty()) {
-          const GenerationEvent e = std::move(pending_->events.front());
-          pending_->events.pop_front();
-          const std::lock_guard<std::mutex> lock(said_mutex_);
-          if (e.token >= 0) tokens_.push_back(e.token);
-          if (e.token >= 0) begun_ = e.begun;
-          if (e.logprobs) logprobs_.push_back(*e.logprobs);
-          text_ += e.text;
-          if (e.finish != FinishReason::None && finish_ == FinishReason::None) finish_ = e.finish;
-          if (e.problem) problem_ = e.problem, untold_ = true;
-          if (!e.text.empty()) return e.text;
-        }
-        const std::lock_guard<std::mutex> lock(said_mutex_);
-        if (std::exchange(untold_, false)) throw Error(*problem_);
-        if (pending_->finished || pending_->dropped) return std::nullopt;
-      }
-      check_signals();
-    }
-  }
-  // Ends the answer where it is.
-  void close() {
-    pending_->dropped = true;
-    const Turns::Mine turn(model_->turns);
-    model_->forget_dropped();
-    pending_->events.clear();
-    const std::lock_guard<std::mutex> lock(said_mutex_);
-    if (finish_ == FinishReason::None) finish_ = FinishReason::Cancelled;
-  }
-
-  std::string text() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
-    return text_;
-  }
-  std::vector<TokenId> tokens() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
-    return tokens_;
-  }
-  FinishReason finish() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
-    return finish_;
-  }
-  std::optional<Diagnostic> problem() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
-    return problem_;
-  }
-  const std::vector<TokenId>& prompt() const { return prompt_; }
-  std::vector<TokenLogprobs> logprobs() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
-    return logprobs_;
-  }
-  // What was said, with where the answer stands.
-  Conversation conversation() const {
-    Conversation out{sequence()};
-    const std::lock_guard<std::mutex> lock(said_mutex_);
-    out.answer = begun_;
-    return out;
-  }
-  const ModelPtr& model() const { return model_; }
-  // What a prompt that goes on begins with.
-  std::vector<TokenId> sequence() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
-    std::vector<TokenId> out = prompt_;
-    out.insert(out.end(), tokens_.begin(), tokens_.end() - (finish_ == FinishReason::StopToken ? 1 : 0));
-    return out;
-  }
-
-  // Ctrl-C between two steps ends the answer; no turn is held while Python's handler runs. Called without the GIL.
-  void check_signals() {
-    bool raised = false;
-    {
-      const nb::gil_scoped_acquire gil;
-      raised = PyErr_CheckSignals() != 0;
-      if (!raised) return;
-    }
-    close();
-    const nb::gil_scoped_acquire gil;
-    throw nb::python_error();
-  }
-
- private:
-  ModelPtr model_;
-  std::shared_ptr<Pending> pending_;
-  std::vector<TokenId> prompt_;
-  mutable std::mutex said_mutex_;
-  std::string text_;
-  std::vector<TokenId> tokens_;
-  std::vector<TokenLogprobs> logprobs_;
-  BegunAnswer begun_;
-  FinishReason finish_ = FinishReason::None;
-  std::optional<Diagnostic> problem_;
-  bool untold_ = false;
-};
 
 GenerationOptions generation_options(const PyLanguageModel& m, nb::dict given) {
   GenerationOptions out;
@@ -257,11 +56,6 @@ std::unique_ptr<PyAnswer> answer(const ModelPtr& m, nb::handle prompt, nb::kwarg
   return submit(m, std::move(tokens), generation_options(*m, options));
 }
 
-// The rest of an answer.
-void finish(PyAnswer& a) {
-  const nb::gil_scoped_release free;
-  while (a.next()) a.check_signals();
-}
 // One that fails does not keep the others from their ends: it says so itself.
 void finish_or_fail(PyAnswer& a) {
   try {
@@ -283,65 +77,6 @@ nb::list generate_batch(const ModelPtr& m, nb::handle prompts, nb::kwargs given)
   return out;
 }
 
-nb::object finish_reason(const PyAnswer& a) {
-  const FinishReason reason = a.finish();
-  return reason == FinishReason::None ? nb::none() : text_object(finish_reason_name(reason));
-}
-
-// -- the description of a model --
-
-nb::object optional_number(const std::optional<double>& v) { return v ? nb::object(nb::float_(*v)) : nb::none(); }
-
-nb::dict rope_dict(const RopeSpec& r) {
-  nb::dict d;
-  d["theta"] = r.theta;
-  d["rotated"] = r.rotated;
-  d["scaling"] = text_object(rope_scaling_name(r.scaling));
-  d["factor"] = r.factor;
-  d["original_context"] = r.original_context;
-  return d;
-}
-nb::dict moe_dict(const MoeSpec& s) {
-  nb::dict d;
-  d["experts"] = s.experts;
-  d["used"] = s.used;
-  d["ff_size"] = s.ff_size;
-  d["shared_ff_size"] = s.shared_ff_size;
-  return d;
-}
-nb::dict config_dict(const DecoderConfig& c) {
-  nb::dict d;
-  d["family"] = text_object(c.family);
-  d["vocab_size"] = c.vocab_size;
-  d["hidden_size"] = c.hidden_size;
-  d["ff_size"] = c.ff_size;
-  d["num_layers"] = c.layers.size();
-  d["num_heads"] = c.num_heads;
-  d["kv_heads"] = c.kv_heads;
-  d["head_dim"] = c.head_dim;
-  d["max_positions"] = c.max_positions;
-  d["norm"] = c.norm == NormKind::Rms ? "rms" : "layer";
-  d["norm_eps"] = c.norm_eps;
-  d["parallel"] = c.parallel;
-  d["gated"] = c.gated;
-  d["tied"] = c.tied;
-  d["attention_softcap"] = optional_number(c.attention_softcap);
-  d["logit_softcap"] = optional_number(c.logit_softcap);
-  nb::list ropes, layers;
-  for (const RopeSpec& r : c.ropes) ropes.append(rope_dict(r));
-  for (const DecoderLayer& l : c.layers) {
-    nb::dict layer;
-    layer["window"] = l.window;
-    layer["rope"] = l.rope < 0 ? nb::none() : nb::object(nb::int_(l.rope));
-    layer["experts"] = l.moe;
-    layers.append(layer);
-  }
-  d["ropes"] = ropes;
-  d["layers"] = layers;
-  d["moe"] = c.moe ? nb::object(moe_dict(*c.moe)) : nb::none();
-  return d;
-}
-
 nb::dict statistics_dict(const EngineStatistics& s) {
   nb::dict d;
   d["runs"] = s.runs;
@@ -352,13 +87,6 @@ nb::dict statistics_dict(const EngineStatistics& s) {
   d["drafted_tokens"] = s.drafted_tokens;
   d["accepted_tokens"] = s.accepted_tokens;
   return d;
-}
-
-template <class F>
-auto in_turn(PyLanguageModel& m, F&& f) {
-  const nb::gil_scoped_release free;
-  const Turns::Mine turn(m.turns);
-  return f();
 }
 
 LogitRows rows_from(const std::string& rows) {
@@ -461,185 +189,10 @@ std::unique_ptr<PyAnswer> resume(const ModelPtr& m, nb::handle said, nb::kwargs 
   return submit(m, std::move(c.tokens), wanted);
 }
 
-// -- what is said of tokens --
-
-nb::object logprobs_object(const PyAnswer& a) {
-  std::vector<double> values;
-  for (const TokenLogprobs& l : a.logprobs()) values.push_back(l.drawn);
-  const auto n = static_cast<std::int64_t>(values.size());
-  return nb::module_::import_("numpy").attr("array")(array_object(Tensor::of<double>({n}, values)));
-}
-nb::list top_logprobs(const PyAnswer& a) {
-  nb::list out;
-  for (const TokenLogprobs& l : a.logprobs()) {
-    nb::list row;
-    for (const TokenLogprob& t : l.likeliest) row.append(nb::make_tuple(t.id, t.logprob));
-    out.append(row);
-  }
-  return out;
-}
-
-// -- loading --
-
-constexpr const char* kUsualAdapter = "adapter";
-
-bool is_path(nb::handle h) {
-  return PyUnicode_Check(h.ptr()) || PyBytes_Check(h.ptr()) || nb::hasattr(h, "__fspath__");
-}
-AdapterPart adapter_part(nb::handle h, double scale = 1) {
-  if (!is_path(h))
-    raise(ErrorCode::DTypeMismatch, concat_text("load: an adapter is a folder or (folder, scale), got ", described(h)));
-  return {existing(nb::cast<std::filesystem::path>(h)), scale};
-}
-// A folder, (folder, scale), or a list of these.
-AdapterOptions adapter_of(std::string name, nb::handle h) {
-  AdapterOptions out{std::move(name)};
-  const auto scaled = [](nb::handle pair) {
-    return nb::isinstance<nb::tuple>(pair) && nb::len(pair) == 2 && PyNumber_Check(nb::object(pair[1]).ptr());
-  };
-  const auto add = [&](nb::handle part) {
-    out.parts.push_back(
-        scaled(part)
-            ? adapter_part(nb::object(part[0]), cast_as<double>(nb::object(part[1]), "load: the scale of an adapter"))
-            : adapter_part(part));
-  };
-  if (!is_path(h) && !scaled(h) && PySequence_Check(h.ptr()))
-    for (nb::handle part : nb::borrow<nb::sequence>(h)) add(part);
-  else
-    add(h);
-  return out;
-}
-// By their names, which answers ask for; or one without a name, for all of them.
-std::vector<AdapterOptions> adapters_from(nb::handle h) {
-  if (h.is_none()) return {};
-  if (!nb::isinstance<nb::dict>(h)) return {adapter_of(kUsualAdapter, h)};
-  std::vector<AdapterOptions> out;
-  for (const auto [name, parts] : nb::cast<nb::dict>(h))
-    out.push_back(adapter_of(text_from(name, "load: the name of an adapter"), parts));
-  return out;
-}
-
-// `given` has every keyword of rlx.models.load.
-ModelPtr load(const std::filesystem::path& path, nb::dict given) {
-  const std::string from = existing(path);
-  const auto integer = [&](const char* name) {
-    return cast_as<std::int64_t>(given[name], concat_text("load: ", name));
-  };
-  const auto text = [&](const char* name) { return text_from(given[name], concat_text("load: ", name)); };
-  const auto flag = [&](const char* name) { return cast_as<bool>(given[name], concat_text("load: ", name)); };
-  DecoderOptions o;
-  o.context = integer("context");
-  o.sequences = integer("sequences");
-  o.max_tokens = integer("max_tokens");
-  o.page = integer("page");
-  o.pages = integer("pages");
-  o.check_memory = flag("check_memory");
-  o.whole_windows = flag("whole_windows");
-  if (!nb::object(given["memory_limit"]).is_none()) {
-    const std::int64_t limit = integer("memory_limit");
-    if (limit < 1) raise(ErrorCode::InvalidArgument, concat_text("load: memory_limit is ", limit, " bytes"));
-    o.memory_limit = static_cast<std::size_t>(limit);
-  }
-  set_cache_type(o, text("cache"));
-  const std::string products = text("products");
-  o.products = products_named(products, from);
-  o.adapters = adapters_from(given["adapters"]);
-  EngineOptions engine;
-  engine.prefix_cache = flag("prefix_cache");
-  engine.draft.tokens = integer("draft_tokens");
-  engine.draft.lookup = integer("lookup");
-  std::optional<std::string> drafts_from;
-  if (const nb::object draft = given["draft"]; !draft.is_none()) {
-    if (!is_path(draft))
-      raise(ErrorCode::DTypeMismatch, concat_text("load: draft must be a path, got ", described(draft)));
-    drafts_from = existing(nb::cast<std::filesystem::path>(draft));
-  }
-  const std::string usual = o.adapters.empty() || nb::isinstance<nb::dict>(given["adapters"]) ? "" : kUsualAdapter;
-  const Session session = session_for(text("device"), cast_as<int>(given["threads"], "load: threads"), "", "", "",
-                                      nullptr, device_options_from(given["device_options"]));
-  const nb::gil_scoped_release free;
-  LanguageModel m = load_language_model(from, o, session);
-  std::optional<DraftModel> draft;
-  if (drafts_from) {
-    o.products = products_named(products, *drafts_from);
-    draft = load_draft_model(*drafts_from, o, m.decoder, session);
-  }
-  return std::make_shared<PyLanguageModel>(std::move(m), from, usual, engine, std::move(draft));
-}
-
 }  // namespace
 
 void bind_language_models(nb::module_& m) {
-  nb::class_<PyAnswer>(m, "Answer",
-                       "An answer as it comes: an iterator over pieces of text. All answers of a model that are not at "
-                       "their end run together, whichever is asked. One that nobody holds, or that is closed, ends.")
-      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
-      .def("__next__",
-           [](PyAnswer& a) {
-             std::optional<std::string> piece;
-             {
-               const nb::gil_scoped_release free;
-               piece = a.next();
-             }
-             if (!piece) throw nb::stop_iteration();
-             return text_object(*piece);
-           })
-      .def(
-          "finish",
-          [](nb::handle self) {
-            PyAnswer& a = nb::cast<PyAnswer&>(self);
-            finish(a);
-            if (const std::optional<Diagnostic> problem = a.problem()) throw Error(*problem);
-            return nb::borrow(self);
-          },
-          "Runs to the end; gives the answer itself. Raises the error of one that failed.")
-      .def(
-          "close",
-          [](PyAnswer& a) {
-            const nb::gil_scoped_release free;
-            a.close();
-          },
-          "Ends the answer where it is.")
-      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
-      .def(
-          "__exit__",
-          [](PyAnswer& a, nb::args) {
-            const nb::gil_scoped_release free;
-            a.close();
-          },
-          nb::arg("args"))
-      .def_prop_ro(
-          "text", [](const PyAnswer& a) { return text_object(a.text()); }, "The pieces so far, as one text.")
-      .def_prop_ro(
-          "tokens", [](const PyAnswer& a) { return ids_object(a.tokens()); },
-          "The tokens so far, a NumPy array [T] int32; the one that ended the answer is among them.")
-      .def_prop_ro("logprobs", &logprobs_object,
-                   "With the option logprobs: how likely each token was to the model alone, before penalties, "
-                   "temperature, cuts and grammar: natural logarithms, a NumPy array [T] float64; without it [0].")
-      .def_prop_ro("top_logprobs", &top_logprobs,
-                   "With the option logprobs=N: for each token a list of the N likeliest, (token, logarithm of its "
-                   "probability), the likeliest first.")
-      .def_prop_ro("finish_reason", &finish_reason,
-                   "None while it goes on; \"stop_token\", \"stop_string\", \"max_tokens\", \"context_full\", "
-                   "\"grammar_end\" (its grammar allows nothing more), \"cancelled\" or \"failed\".")
-      .def_prop_ro(
-          "error",
-          [](const PyAnswer& a) {
-            const std::optional<Diagnostic> problem = a.problem();
-            return problem ? exception_of(Error(*problem)) : nb::none();
-          },
-          "The rlx.Error of an answer that failed, which iterating and finish() raise; else None.")
-      .def_prop_ro(
-          "prompt_tokens", [](const PyAnswer& a) { return a.prompt().size(); }, "How many tokens the prompt has.")
-      .def_prop_ro(
-          "sequence", [](const PyAnswer& a) { return ids_object(a.sequence()); },
-          "The tokens of the prompt and the answer, without the one that ended it: a prompt that goes on.")
-      .def("__repr__", [](const PyAnswer& a) {
-        const FinishReason reason = a.finish();
-        return concat_text("<rlx answer of ", a.tokens().size(), " tokens, ",
-                           reason == FinishReason::None ? "going on" : finish_reason_name(reason), ">");
-      });
-
+  bind_answers(m);
   nb::class_<PyLanguageModel>(
       m, "LanguageModel",
       "A language model, made by rlx.models.load. Any number of threads may use one: their answers run together.")
@@ -748,7 +301,7 @@ void bind_language_models(nb::module_& m) {
         return concat_text("<rlx language model ", c.family, ", ", c.layers.size(), " layers of ", c.hidden_size,
                            ", context ", self.engine.model().context(), ">");
       });
-  m.def("load_language_model", &load, nb::arg("path"), nb::arg("options"));
+  m.def("load_language_model", &loaded_model, nb::arg("path"), nb::arg("options"));
 }
 
 }  // namespace rlx::python

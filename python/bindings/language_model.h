@@ -1,0 +1,235 @@
+// Language models in Python: one engine for all answers of a model, whichever thread asks for them.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/bindings/common.h"
+#include "rlx/generation/engine.h"
+#include "rlx/generation/language_model.h"
+
+namespace rlx::python {
+
+// Turns of threads in the order they came: a thread that makes one step after the other lets others between.
+class Turns {
+ public:
+  class Mine {
+   public:
+    explicit Mine(Turns& turns) : turns_(turns) {
+      std::unique_lock<std::mutex> lock(turns_.mutex_);
+      const std::uint64_t ticket = turns_.next_++;
+      turns_.changed_.wait(lock, [&] { return turns_.serving_ == ticket; });
+    }
+    ~Mine() {
+      const std::lock_guard<std::mutex> lock(turns_.mutex_);
+      ++turns_.serving_;
+      turns_.changed_.notify_all();
+    }
+    Mine(const Mine&) = delete;
+    Mine& operator=(const Mine&) = delete;
+
+   private:
+    Turns& turns_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t next_ = 0, serving_ = 0;
+};
+
+// What came of a request and was not asked for yet. Under the turn of the model, but for `dropped`.
+struct Pending {
+  std::deque<GenerationEvent> events;
+  bool finished = false;
+  std::atomic<bool> dropped{false};  // nobody asks any more
+};
+
+struct PyLanguageModel {
+  PyLanguageModel(LanguageModel m, std::string from, std::string usual, EngineOptions options,
+                  std::optional<DraftModel> draft)
+      : path(std::move(from)),
+        usual_adapter(std::move(usual)),
+        tokenizer(m.tokenizer),
+        chat(std::move(m.chat)),
+        end_tokens(std::move(m.end_tokens)),
+        engine(std::move(m.decoder), m.tokenizer, options, std::move(draft)) {}
+
+  std::string path;
+  std::string usual_adapter;  // of answers that name none
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::optional<ChatTemplate> chat;
+  std::vector<TokenId> end_tokens;
+  Turns turns;
+  Engine engine;
+  std::map<RequestId, std::shared_ptr<Pending>> pending{};
+
+  // -- in a turn --
+
+  void step() {
+    for (GenerationEvent& e : engine.step()) {
+      const auto at = pending.find(e.request);
+      if (at == pending.end()) continue;
+      const std::shared_ptr<Pending> p = at->second;
+      if (e.finish != FinishReason::None) {
+        p->finished = true;
+        pending.erase(at);
+      }
+      p->events.push_back(std::move(e));
+    }
+  }
+  // Answers that nobody asks for give back what they hold; where no other is left, at once.
+  void forget_dropped() {
+    bool any = false, others = false;
+    for (const auto& [id, p] : pending) {
+      if (p->dropped)
+        any = engine.cancel(id) || any;
+      else
+        others = true;
+    }
+    while (any && !others && !engine.idle()) step();
+  }
+  DecoderModel& idle_model() {
+    forget_dropped();
+    return engine.idle_model();
+  }
+};
+using ModelPtr = std::shared_ptr<PyLanguageModel>;
+
+// One answer: an iterator over its pieces.
+class PyAnswer {
+ public:
+  PyAnswer(ModelPtr model, std::shared_ptr<Pending> pending, std::vector<TokenId> prompt, BegunAnswer begun)
+      : model_(std::move(model)), pending_(std::move(pending)), prompt_(std::move(prompt)), begun_(begun) {}
+  ~PyAnswer() { pending_->dropped = true; }
+  PyAnswer(const PyAnswer&) = delete;
+  PyAnswer& operator=(const PyAnswer&) = delete;
+
+  // The next piece of text; none at the end. What made the answer fail is thrown behind its last piece, once. Called
+  // without the GIL.
+  std::optional<std::string> next() {
+    while (true) {
+      {
+        const Turns::Mine turn(model_->turns);
+        model_->forget_dropped();
+        if (pending_->events.empty() && !pending_->finished && !pending_->dropped) model_->step();
+        while (!pending_->events.empty()) {
+          const GenerationEvent e = std::move(pending_->events.front());
+          pending_->events.pop_front();
+          const std::lock_guard<std::mutex> lock(said_mutex_);
+          if (e.token >= 0) tokens_.push_back(e.token);
+          if (e.token >= 0) begun_ = e.begun;
+          if (e.logprobs) logprobs_.push_back(*e.logprobs);
+          text_ += e.text;
+          if (e.finish != FinishReason::None && finish_ == FinishReason::None) finish_ = e.finish;
+          if (e.problem) problem_ = e.problem, untold_ = true;
+          if (!e.text.empty()) return e.text;
+        }
+        const std::lock_guard<std::mutex> lock(said_mutex_);
+        if (std::exchange(untold_, false)) throw Error(*problem_);
+        if (pending_->finished || pending_->dropped) return std::nullopt;
+      }
+      check_signals();
+    }
+  }
+  // Ends the answer where it is.
+  void close() {
+    pending_->dropped = true;
+    const Turns::Mine turn(model_->turns);
+    model_->forget_dropped();
+    pending_->events.clear();
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    if (finish_ == FinishReason::None) finish_ = FinishReason::Cancelled;
+  }
+
+  std::string text() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    return text_;
+  }
+  std::vector<TokenId> tokens() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    return tokens_;
+  }
+  FinishReason finish() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    return finish_;
+  }
+  std::optional<Diagnostic> problem() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    return problem_;
+  }
+  const std::vector<TokenId>& prompt() const { return prompt_; }
+  std::vector<TokenLogprobs> logprobs() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    return logprobs_;
+  }
+  // What was said, with where the answer stands.
+  Conversation conversation() const {
+    Conversation out{sequence()};
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    out.answer = begun_;
+    return out;
+  }
+  const ModelPtr& model() const { return model_; }
+  // What a prompt that goes on begins with.
+  std::vector<TokenId> sequence() const {
+    const std::lock_guard<std::mutex> lock(said_mutex_);
+    std::vector<TokenId> out = prompt_;
+    out.insert(out.end(), tokens_.begin(), tokens_.end() - (finish_ == FinishReason::StopToken ? 1 : 0));
+    return out;
+  }
+
+  // Ctrl-C between two steps ends the answer; no turn is held while Python's handler runs. Called without the GIL.
+  void check_signals() {
+    bool raised = false;
+    {
+      const nb::gil_scoped_acquire gil;
+      raised = PyErr_CheckSignals() != 0;
+      if (!raised) return;
+    }
+    close();
+    const nb::gil_scoped_acquire gil;
+    throw nb::python_error();
+  }
+
+ private:
+  ModelPtr model_;
+  std::shared_ptr<Pending> pending_;
+  std::vector<TokenId> prompt_;
+  mutable std::mutex said_mutex_;
+  std::string text_;
+  std::vector<TokenId> tokens_;
+  std::vector<TokenLogprobs> logprobs_;
+  BegunAnswer begun_;
+  FinishReason finish_ = FinishReason::None;
+  std::optional<Diagnostic> problem_;
+  bool untold_ = false;
+};
+
+template <class F>
+auto in_turn(PyLanguageModel& m, F&& f) {
+  const nb::gil_scoped_release free;
+  const Turns::Mine turn(m.turns);
+  return f();
+}
+
+/// Runs an answer to its end. Called with the GIL.
+void finish(PyAnswer& a);
+/// What a model is made of, a dict.
+nb::dict config_dict(const DecoderConfig& c);
+/// `given` has every keyword of rlx.models.load.
+ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given);
+
+void bind_answers(nb::module_& m);
+
+}  // namespace rlx::python
