@@ -74,7 +74,10 @@ double log_probability(std::span<const float> logits, TokenId id) {
 std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, std::size_t count) {
   std::vector<TokenId> ids(logits.size());
   std::iota(ids.begin(), ids.end(), TokenId{0});
-  const auto logit = [&](TokenId id) { return logits[static_cast<std::size_t>(id)]; };
+  const auto logit = [&](TokenId id) {  // NaN has no place in an order
+    const float l = logits[static_cast<std::size_t>(id)];
+    return std::isnan(l) ? -kInf : l;
+  };
   const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(count, ids.size()));
   std::partial_sort(ids.begin(), end, ids.end(),
                     [&](TokenId a, TokenId b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });

@@ -94,7 +94,8 @@ struct TokenLogprob {
   TokenId id = -1;
   double logprob = 0;
 };
-/// The `count` likeliest tokens by `logits` [V] (all where V is less), likeliest first, the first of equals.
+/// The `count` likeliest tokens by `logits` [V] (all where V is less), likeliest first, the first of equals. NaN comes
+/// last, and makes all logarithms NaN.
 std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, std::size_t count);
 
 /// Draws the tokens of one sequence: options, the tokens so far, and what Mirostat has learnt. A copy goes on from

@@ -28,6 +28,13 @@ TEST_CASE("misuse: sampling") {
   };
   CHECK(contains(error_text([&] { (void)log_probability(logits, 4); }), "token"));
   CHECK(contains(error_text([&] { (void)log_probability({}, 0); }), "token"));
+  CHECK(likeliest_tokens({}, 3).empty());
+  const std::vector<TokenLogprob> broken = likeliest_tokens(std::vector<float>{NAN, 1, NAN, 2}, 4);
+  REQUIRE(broken.size() == 4);
+  CHECK(broken[0].id == 3);
+  CHECK(broken[1].id == 1);
+  CHECK(std::isnan(broken[0].logprob));
+  CHECK(likeliest_tokens(logits, ~std::size_t{0}).size() == 4);
   CHECK(contains(error_text([] { (void)sampling_step_name(static_cast<SamplingStep>(99)); }), "SamplingStep"));
   CHECK(contains(error_text([] { (void)parse_sampling_order("top_k;tempreature"); }), "temperature"));
   CHECK(contains(error_text([] { Sampler().rewind(1); }), "cannot forget 1"));

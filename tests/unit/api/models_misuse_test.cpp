@@ -7,6 +7,7 @@
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/gguf_writer.h"
 #include "rlx/formats/json.h"
+#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/model_convert.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
@@ -96,6 +97,9 @@ TEST_CASE("misuse: files") {
   REFUSED(kNowhere, MappedFile::open(kNowhere));
   REFUSED(dir.path(), MappedFile::open(dir.path()));
   REFUSED("", MappedFile::open(""));
+  keep_lost_pages(nullptr);
+  CHECK_FALSE(lost_file_at(nullptr));
+  CHECK_FALSE(changed_file_at(&dir));
   REFUSED(kNowhere, read_file(kNowhere));
   REFUSED(kNowhere, write_file(kNowhere, "x"));
   REFUSED(dir.path(), write_file(dir.path(), "x"));
@@ -540,6 +544,10 @@ TEST_CASE("misuse: chat templates") {
   REFUSED("not valid UTF-8", ChatTemplate::parse("\xff", "t"));
   REFUSED("there is no chat template", ChatTemplate::load(kNowhere));
   REFUSED("there is no chat template", ChatTemplate::load(""));
+  CHECK(special_token_names(std::string(kNowhere)).empty());
+  const test::TempDir broken;
+  broken.write("tokenizer_config.json", "[");
+  REFUSED("tokenizer_config.json", special_token_names(broken.path()));
   ChatTemplate chat = ChatTemplate::parse("{{ messages[0].content.x.y }}", "t");
   REFUSED("has no element 0", chat.render(std::vector<ChatMessage>{}));
   REFUSED("has no attribute", chat.render(std::vector<ChatMessage>{{"user", "x"}}));
