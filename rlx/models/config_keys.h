@@ -21,6 +21,8 @@ class ConfigKeys {
   ConfigKeys(JsonValue object, std::string source) : object_(object), source_(std::move(source)) {}
 
   bool has(std::string_view key) const;
+  /// The key is there, though it may be null.
+  bool contains(std::string_view key) const { return object_.find(key).has_value(); }
   /// An integer in [least, most].
   std::int64_t size(std::string_view key, std::int64_t least = 1, std::int64_t most = kMaxSize) const;
   std::int64_t size_or(std::string_view key, std::int64_t fallback, std::int64_t least = 1,

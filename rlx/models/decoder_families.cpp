@@ -19,7 +19,7 @@ constexpr std::int64_t kMostExperts = 4096;  // of a layer
 double positive(const ConfigKeys& k, std::string_view key, double fallback) { return k.positive(key, fallback); }
 
 std::optional<double> softcap(const ConfigKeys& k, std::string_view key, std::optional<double> fallback = {}) {
-  if (!k.has(key)) return fallback;
+  if (!k.has(key)) return k.contains(key) ? std::nullopt : fallback;  // null: the model has none
   return positive(k, key, 1);
 }
 
@@ -35,7 +35,7 @@ DecoderNames llama_names() {
 }
 
 // The sizes that all families but GPT-2 call the same.
-void read_sizes(const ConfigKeys& k, DecoderConfig& c, double eps = 1e-6) {
+void read_sizes(const ConfigKeys& k, DecoderConfig& c, double eps = 1e-6, std::string_view eps_key = "rms_norm_eps") {
   c.vocab_size = k.size("vocab_size");
   c.hidden_size = k.size("hidden_size");
   c.ff_size = k.size("intermediate_size");
@@ -50,12 +50,23 @@ void read_sizes(const ConfigKeys& k, DecoderConfig& c, double eps = 1e-6) {
     k.bad(concat_text("\"num_attention_heads\" ", c.num_heads, " is not a multiple of \"num_key_value_heads\" ",
                       c.kv_heads));
   c.max_positions = k.size("max_position_embeddings");
-  c.norm_eps = positive(k, k.has("rms_norm_eps") ? "rms_norm_eps" : "layer_norm_eps", eps);
+  c.norm_eps = positive(k, eps_key, eps);
   c.names = llama_names();
 }
 
 void read_ropes(const ConfigKeys& k, DecoderConfig& c, double theta = 10000) {
   c.ropes = {read_rope(k, {.head_dim = c.head_dim, .theta = theta, .max_positions = c.max_positions})};
+}
+
+// The keys that a token sees in layers with a window; 0 where a file says null.
+std::int64_t read_window(const ConfigKeys& k, std::int64_t fallback) {
+  constexpr std::string_view key = "sliding_window";
+  return k.has(key) ? k.size(key) : k.contains(key) ? 0 : fallback;
+}
+
+// A window that all layers have, if there is one.
+void read_common_window(const ConfigKeys& k, DecoderConfig& c) {
+  for (DecoderLayer& layer : c.layers) layer.window = read_window(k, 0);
 }
 
 // Which layers see a window: as "layer_types" says, or else as `windowed(layer)` does.
@@ -74,17 +85,18 @@ void read_windows(const ConfigKeys& k, DecoderConfig& c, std::int64_t window, F 
         k.unsupported(concat_text("\"layer_types\" holds \"", types[i], "\""),
                       "known are full_attention and sliding_attention");
       slides = types[i] == "sliding_attention";
+      if (slides && window == 0)
+        k.bad("\"layer_types\" holds \"sliding_attention\", but there is no \"sliding_window\"");
     }
     c.layers[i].window = slides ? window : 0;
   }
 }
 
-// Qwen's and SmolLM3's: the layers from max_window_layers on, if any.
+// Qwen's: the layers from max_window_layers on, if any.
 void read_optional_windows(const ConfigKeys& k, DecoderConfig& c) {
-  const bool used = k.flag("use_sliding_window", false) && k.has("sliding_window");
-  const std::int64_t window = used ? k.size("sliding_window") : 0;
+  const std::int64_t window = k.flag("use_sliding_window", false) ? read_window(k, 4096) : 0;
   const auto first = static_cast<std::size_t>(k.size_or("max_window_layers", 28, 0));
-  if (used) read_windows(k, c, window, [&](std::size_t i) { return i >= first; });
+  read_windows(k, c, window, [&](std::size_t i) { return i >= first; });
 }
 
 void read_llama(const ConfigKeys& k, DecoderConfig& c) {
@@ -101,7 +113,8 @@ void read_mistral(const ConfigKeys& k, DecoderConfig& c) {
   read_ropes(k, c);
   c.activation = parse_activation(k, "hidden_act", "silu");
   c.tied = k.flag("tie_word_embeddings", false);
-  if (k.has("sliding_window")) read_windows(k, c, k.size("sliding_window"), [](std::size_t) { return true; });
+  // Files with types of layers are of Ministral, which is the same otherwise.
+  read_windows(k, c, read_window(k, 4096), [](std::size_t) { return true; });
 }
 
 void read_qwen2(const ConfigKeys& k, DecoderConfig& c) {
@@ -115,6 +128,7 @@ void read_qwen2(const ConfigKeys& k, DecoderConfig& c) {
 
 void read_qwen3(const ConfigKeys& k, DecoderConfig& c) {
   read_llama(k, c);
+  c.ff_bias = false;
   c.qk_norm = QkNorm::Head;
   c.names.q_norm = "self_attn.q_norm", c.names.k_norm = "self_attn.k_norm";
   if (!k.has("head_dim")) c.head_dim = 128, read_ropes(k, c);
@@ -141,7 +155,9 @@ void read_qwen3_moe(const ConfigKeys& k, DecoderConfig& c) {
   c.ff_bias = false;
   c.qk_norm = QkNorm::Head;
   c.names.q_norm = "self_attn.q_norm", c.names.k_norm = "self_attn.k_norm";
-  MoeSpec m = read_experts(k, "num_experts", "moe_intermediate_size");
+  // The key that transformers 5 writes is the second.
+  const bool second = !k.has("num_experts") && k.has("num_local_experts");
+  MoeSpec m = read_experts(k, second ? "num_local_experts" : "num_experts", "moe_intermediate_size");
   m.normalize = k.flag("norm_topk_prob", false);
   c.moe = m;
   c.names.router = "mlp.gate";
@@ -152,16 +168,22 @@ void read_qwen3_moe(const ConfigKeys& k, DecoderConfig& c) {
   for (std::size_t i = 0; i < c.layers.size(); ++i)
     c.layers[i].moe = std::find(dense.begin(), dense.end(), static_cast<double>(i)) == dense.end() &&
                       (static_cast<std::int64_t>(i) + 1) % step == 0;
-  if (k.flag("use_sliding_window", false) && k.has("sliding_window"))
-    read_windows(k, c, k.size("sliding_window"), [](std::size_t) { return true; });
+  if (k.flag("use_sliding_window", false)) read_common_window(k, c);
 }
 
 void read_gemma(const ConfigKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   if (!k.has("head_dim")) c.head_dim = 256;
   read_ropes(k, c);
-  // Files of the first Gemma say "gelu" and mean this; "hidden_activation" came later.
-  c.activation = k.has("hidden_activation") ? parse_activation(k, "hidden_activation", "") : ActivationKind::GeluApprox;
+  // Files of the first Gemma say "gelu" and mean its approximation; "hidden_activation" came later.
+  constexpr std::string_view meant = "gelu_pytorch_tanh";
+  if (k.has("hidden_activation"))
+    c.activation = parse_activation(k, "hidden_activation", meant);
+  else if (c.family == "gemma" && k.text("hidden_act", "gelu") != "gelu")
+    c.activation = parse_activation(k, "hidden_act", meant);
+  else
+    c.activation = ActivationKind::GeluApprox;
+  c.bidirectional = k.flag("use_bidirectional_attention", false);
   c.qkv_bias = c.o_bias = k.flag("attention_bias", false);
   c.tied = k.flag("tie_word_embeddings", true);
   c.norm_offset = 1;
@@ -175,19 +197,19 @@ void read_gemma2(const ConfigKeys& k, DecoderConfig& c) {
   c.logit_softcap = softcap(k, "final_logit_softcapping", 30.0);
   c.names.attention_post_norm = "post_attention_layernorm";
   c.names.ff_norm = "pre_feedforward_layernorm", c.names.ff_post_norm = "post_feedforward_layernorm";
-  read_windows(k, c, k.size_or("sliding_window", 4096), [](std::size_t i) { return i % 2 == 0; });
+  read_windows(k, c, read_window(k, 4096), [](std::size_t i) { return i % 2 == 0; });
+  if (c.bidirectional && c.family == "gemma2") k.unsupported("\"use_bidirectional_attention\" is true in a gemma2");
 }
 
 void read_gemma3(const ConfigKeys& k, DecoderConfig& c) {
   read_gemma2(k, c);
-  c.attention_softcap = softcap(k, "attn_logit_softcapping");
+  c.attention_softcap.reset();  // a key that nobody's code obeys: heads are normalised
   c.logit_softcap = softcap(k, "final_logit_softcapping");
-  c.bidirectional = k.flag("use_bidirectional_attention", false);
   c.qk_norm = QkNorm::Head;
   c.names.q_norm = "self_attn.q_norm", c.names.k_norm = "self_attn.k_norm";
   const std::int64_t every = k.size_or("sliding_window_pattern", 6);
   // Of tokens on both sides half are before, and the token itself is counted.
-  const std::int64_t window = k.size_or("sliding_window", 4096);
+  const std::int64_t window = read_window(k, 4096);
   read_windows(k, c, c.bidirectional ? window / 2 + 1 : window,
                [&](std::size_t i) { return (static_cast<std::int64_t>(i) + 1) % every != 0; });
   RopeDefaults d{.head_dim = c.head_dim, .theta = 1e6, .max_positions = c.max_positions};
@@ -201,13 +223,15 @@ void read_gemma3(const ConfigKeys& k, DecoderConfig& c) {
 
 void read_phi3(const ConfigKeys& k, DecoderConfig& c) {
   read_sizes(k, c, 1e-5);
-  read_ropes(k, c);
+  RopeDefaults d{.head_dim = c.head_dim, .max_positions = c.max_positions};
+  d.partly = true;
+  c.ropes = {read_rope(k, d)};
   c.activation = parse_activation(k, "hidden_act", "silu");
   c.tied = k.flag("tie_word_embeddings", false);
   DecoderNames& n = c.names;
   n.q = n.k = n.v = n.gate = n.up = "";
   n.qkv = "self_attn.qkv_proj", n.gate_up = "mlp.gate_up_proj";
-  if (k.has("sliding_window")) read_windows(k, c, k.size("sliding_window"), [](std::size_t) { return true; });
+  read_common_window(k, c);
 }
 
 void read_gpt2(const ConfigKeys& k, DecoderConfig& c) {
@@ -240,11 +264,12 @@ void read_gpt2(const ConfigKeys& k, DecoderConfig& c) {
 }
 
 void read_gpt_neox(const ConfigKeys& k, DecoderConfig& c) {
-  read_sizes(k, c, 1e-5);
-  RopeDefaults d{.head_dim = c.head_dim, .theta = positive(k, "rotary_emb_base", 10000)};
-  d.max_positions = c.max_positions;
-  d.partial = k.number_or("rotary_pct", 0.25);
+  read_sizes(k, c, 1e-5, "layer_norm_eps");
+  RopeDefaults d{.head_dim = c.head_dim, .max_positions = c.max_positions};
+  d.partial = k.number_or("rotary_pct", 0.25), d.partly = true;
   c.ropes = {read_rope(k, d)};
+  // The older layout has a name of its own for it, beside which the common one means nothing.
+  if (!k.has("rope_parameters")) c.ropes[0].theta = positive(k, "rotary_emb_base", c.ropes[0].theta);
   c.norm = NormKind::Layer, c.norm_bias = true;
   c.activation = parse_activation(k, "hidden_act", "gelu");
   c.gated = false;
@@ -283,7 +308,7 @@ void read_granite(const ConfigKeys& k, DecoderConfig& c) {
 
 void read_smollm3(const ConfigKeys& k, DecoderConfig& c) {
   read_llama(k, c);
-  if (!k.has("rope_theta") && !k.has("rope_parameters")) read_ropes(k, c, 2e6);
+  read_ropes(k, c, 2e6);
   c.tied = k.flag("tie_word_embeddings", true);
   std::vector<double> roped;
   if (k.has("no_rope_layers")) {  // 1 for a layer with rotation, whatever the key says
@@ -296,8 +321,8 @@ void read_smollm3(const ConfigKeys& k, DecoderConfig& c) {
     const bool rotates = roped.empty() ? (static_cast<std::int64_t>(i) + 1) % every != 0 : roped[i] != 0;
     c.layers[i].rope = rotates ? 0 : -1;
   }
-  if (k.flag("use_sliding_window", false) && k.has("sliding_window"))
-    read_windows(k, c, k.size("sliding_window"), [&](std::size_t i) { return c.layers[i].rope < 0; });
+  const bool windows = k.flag("use_sliding_window", false);
+  read_windows(k, c, read_window(k, 0), [&](std::size_t i) { return windows && c.layers[i].rope < 0; });
 }
 
 void read_mixtral(const ConfigKeys& k, DecoderConfig& c) {
@@ -374,6 +399,11 @@ void read_phi(const ConfigKeys& k, DecoderConfig& c) {
 void read_gpt_oss(const ConfigKeys& k, DecoderConfig& c) {
   read_sizes(k, c, 1e-5);
   read_ropes(k, c, 150000);
+  if (!k.has("rope_parameters") && !k.has("rope_scaling")) {  // a file that says nothing means what gpt-oss has
+    RopeSpec& s = c.ropes[0];
+    s.scaling = RopeScaling::Yarn, s.factor = 32, s.original_context = 4096, s.truncate = false;
+    s.beta_fast = 32, s.beta_slow = 1, s.table_scale = 0.1 * std::log(s.factor) + 1;
+  }
   c.qkv_bias = c.o_bias = k.flag("attention_bias", true);
   c.tied = k.flag("tie_word_embeddings", false);
   c.names.sinks = "self_attn.sinks";
@@ -387,7 +417,7 @@ void read_gpt_oss(const ConfigKeys& k, DecoderConfig& c) {
   n.router = "mlp.router", n.expert_gate = "mlp.experts.gate_up_proj", n.expert_down = "mlp.experts.down_proj";
   n.expert_weight = "", n.expert_bias = "_bias";
   for (DecoderLayer& layer : c.layers) layer.moe = true;
-  read_windows(k, c, k.size_or("sliding_window", 128), [](std::size_t i) { return i % 2 == 0; });
+  read_windows(k, c, read_window(k, 128), [](std::size_t i) { return i % 2 == 0; });
 }
 
 void read_deepseek_v2(const ConfigKeys& k, DecoderConfig& c) {
@@ -475,9 +505,11 @@ std::vector<std::string> decoder_families() {
 
 DecoderConfig parse_decoder_config(const JsonDocument& document) try {
   DecoderConfig c = parse_decoder_of_texts(document);
+  const ConfigKeys keys(document.root_object(), document.source());
   if (c.bidirectional)
-    ConfigKeys(document.root_object(), document.source())
-        .unsupported("\"use_bidirectional_attention\" is true", "such a model embeds texts; it does not write them");
+    keys.unsupported(
+        keys.flag("is_causal", true) ? "\"use_bidirectional_attention\" is true" : "\"is_causal\" is false",
+        "such a model embeds texts; it does not write them");
   return c;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("parse_decoder_config");
@@ -491,6 +523,11 @@ DecoderConfig parse_decoder_of_texts(const JsonDocument& document) try {
     DecoderConfig c;
     c.family = type;
     f.read(keys, c);
+    if (!keys.flag("is_causal", true) && !c.bidirectional) {
+      c.bidirectional = true;
+      for (DecoderLayer& layer : c.layers)  // then a window is of keys on each side, the token itself not counted
+        if (layer.window != 0) ++layer.window;
+    }
     return c;
   }
   const std::vector<std::string> known = decoder_families();

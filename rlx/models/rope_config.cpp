@@ -32,9 +32,12 @@ void read_scaling(const ConfigKeys& root, const ConfigKeys& k, std::int64_t max_
   s.scaling = parse_scaling(k, k.has("rope_type") ? k.text("rope_type", "") : k.text("type", "default"));
   if (s.scaling == RopeScaling::None) return;
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
-  s.original_context = k.size_or(kOriginal, root.size_or(kOriginal, max_positions));
+  // As transformers has it: the file's own key goes before that of the object, and dynamic scaling knows neither.
+  s.original_context =
+      s.scaling == RopeScaling::Dynamic ? max_positions : root.size_or(kOriginal, k.size_or(kOriginal, max_positions));
+  const double stretched = static_cast<double>(max_positions) / static_cast<double>(s.original_context);
   if (s.scaling == RopeScaling::Long) {
-    s.factor = static_cast<double>(max_positions) / static_cast<double>(s.original_context);
+    s.factor = positive_number(k, "factor", stretched);
     s.short_factors = k.numbers("short_factor"), s.long_factors = k.numbers("long_factor");
     for (const auto* factors : {&s.short_factors, &s.long_factors})
       if (factors->size() != static_cast<std::size_t>(s.rotated / 2))
@@ -45,7 +48,7 @@ void read_scaling(const ConfigKeys& root, const ConfigKeys& k, std::int64_t max_
     s.table_scale = positive_number(k, "attention_factor", grown);
     return;
   }
-  s.factor = positive_number(k, "factor", 0);
+  s.factor = positive_number(k, "factor", s.scaling == RopeScaling::Yarn ? stretched : 0);
   if (s.scaling == RopeScaling::Yarn) {
     const double up = k.number_or("mscale", 0), all = k.number_or("mscale_all_dim", 0);
     const double both =
@@ -55,7 +58,6 @@ void read_scaling(const ConfigKeys& root, const ConfigKeys& k, std::int64_t max_
     s.truncate = k.flag("truncate", true);
   }
   if (s.scaling == RopeScaling::Llama3) {
-    s.original_context = k.size(kOriginal);
     s.low_freq_factor = positive_number(k, "low_freq_factor", 0),
     s.high_freq_factor = positive_number(k, "high_freq_factor", 0);
     if (!(s.high_freq_factor > s.low_freq_factor))
@@ -72,11 +74,23 @@ std::optional<ConfigKeys> parameters(const ConfigKeys& k, std::string_view part)
 }
 
 RopeSpec read(const ConfigKeys& k, const RopeDefaults& d, bool local) {
-  const std::optional<ConfigKeys> newer = parameters(k, d.part);
+  std::optional<ConfigKeys> newer = parameters(k, d.part), older;
+  if (!local) older = k.object("rope_scaling");
+  if (older && older->count() == 0) older.reset();
+  double theta = d.theta;
+  if (newer &&
+      older) {  // the older key goes before the newer one, of which a family with several parts keeps the theta
+    if (!d.part.empty()) theta = positive_number(*newer, "rope_theta", theta);
+    newer.reset();
+    theta = positive_number(*older, "rope_theta", theta);
+  }
   const ConfigKeys& from = newer ? *newer : k;
   RopeSpec s;
-  s.theta = newer || !local ? positive_number(from, "rope_theta", d.theta) : d.theta;
-  const double partial = from.number_or("partial_rotary_factor", k.number_or("partial_rotary_factor", d.partial));
+  s.theta = newer || !local ? positive_number(from, "rope_theta", theta) : theta;
+  constexpr std::string_view kPartial = "partial_rotary_factor";
+  const double partial = from.number_or(kPartial, k.number_or(kPartial, d.partial));
+  if (!d.partly && partial != d.partial)
+    k.unsupported(concat_text("\"", kPartial, "\" is ", partial, ", but this family rotates all of a head"));
   if (!(partial > 0) || partial > 1)
     k.bad(concat_text("the part of a head that is rotated is ", partial, ", expected 0 to 1"));
   s.rotated = static_cast<std::int64_t>(static_cast<double>(d.head_dim) * partial);
@@ -85,8 +99,8 @@ RopeSpec read(const ConfigKeys& k, const RopeDefaults& d, bool local) {
                       " would be rotated, expected an even number from 2 on"));
   if (newer)
     read_scaling(k, from, d.max_positions, s);
-  else if (const std::optional<ConfigKeys> scaling = local ? std::nullopt : k.object("rope_scaling"))
-    read_scaling(k, *scaling, d.max_positions, s);
+  else if (older)
+    read_scaling(k, *older, d.max_positions, s);
   return s;
 }
 

@@ -15,6 +15,7 @@ struct RopeDefaults {
   double theta = 10000;
   std::int64_t max_positions = 0;
   double partial = 1;          // of a head that is rotated
+  bool partly = false;         // files may say that it is another part
   std::string_view part = {};  // of "rope_parameters", where layers differ
 };
 

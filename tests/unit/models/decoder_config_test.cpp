@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "rlx/error.h"
 #include "rlx/formats/json.h"
 #include "rlx/models/rope_frequencies.h"
 #include "tests/support/decoder_reference.h"
@@ -21,9 +22,8 @@ DecoderConfig parsed(const std::string& text) { return parse_decoder_config(Json
 std::string refusal(const std::string& text) {
   return test::error_text([&] { (void)parsed(text); });
 }
-// The configuration of a case, with a member replaced (or, without a value, left out).
-std::string changed(const std::string& name, const std::string& key, const std::string& value) {
-  std::string text = test::decoder_reference(name).config;
+// A configuration with a member replaced (or, without a value, left out).
+std::string with_member(std::string text, const std::string& key, const std::string& value) {
   const std::string member = "\"" + key + "\":";
   const std::size_t at = text.find(member);
   if (at == std::string::npos) return text.insert(1, member + value + ",");
@@ -32,6 +32,9 @@ std::string changed(const std::string& name, const std::string& key, const std::
     depth += text[end] == '{' || text[end] == '[' ? 1 : text[end] == '}' || text[end] == ']' ? -1 : 0;
   if (value.empty()) return text.erase(at, end - at + (text[end] == ',' ? 1 : 0));
   return text.replace(at, end - at, member + value);
+}
+std::string changed(const std::string& name, const std::string& key, const std::string& value) {
+  return with_member(test::decoder_reference(name).config, key, value);
 }
 
 }  // namespace
@@ -96,6 +99,91 @@ TEST_CASE("decoder config: the newer layout of rotary positions says the same") 
   same(parsed(test::decoder_reference("gemma3").config),
        newer("gemma3", R"({"full_attention":{"rope_type":"linear","factor":8.0,"rope_theta":1000000.0},)"
                        R"("sliding_attention":{"rope_type":"default","rope_theta":10000.0}})"));
+}
+
+TEST_CASE("decoder config: null is not the same as a key that is left out") {
+  CHECK(parsed(changed("gemma2", "attn_logit_softcapping", "")).attention_softcap == 50);
+  CHECK_FALSE(parsed(changed("gemma2", "attn_logit_softcapping", "null")).attention_softcap.has_value());
+  CHECK(parsed(changed("gemma2", "final_logit_softcapping", "")).logit_softcap == 30);
+  CHECK_FALSE(parsed(changed("gemma2", "final_logit_softcapping", "null")).logit_softcap.has_value());
+  CHECK(parsed(changed("mistral", "sliding_window", "")).layers[0].window == 4096);
+  CHECK(parsed(changed("mistral", "sliding_window", "null")).layers[0].window == 0);
+  // A layer that is said to slide needs to know how far.
+  const char* const missing = "\"layer_types\" holds \"sliding_attention\", but there is no \"sliding_window\"";
+  const std::string types =
+      changed("qwen2_window", "layer_types", R"(["full_attention","sliding_attention","full_attention"])");
+  CHECK(parsed(types).layers[1].window == 9);
+  CHECK(contains(refusal(changed("gpt_oss", "sliding_window", "null")), missing));
+}
+
+TEST_CASE("decoder config: names that only some versions write") {
+  const std::string renamed = changed("qwen3_moe", "num_experts", "");
+  CHECK(contains(refusal(renamed), "missing key \"num_experts\""));
+  CHECK(parsed(with_member(renamed, "num_local_experts", "8")).moe->experts == 8);
+  const auto activation = [](const char* value) { return parsed(changed("gemma", "hidden_act", value)).activation; };
+  CHECK(activation("\"gelu\"") == ActivationKind::GeluApprox);
+  CHECK(activation("") == ActivationKind::GeluApprox);
+  CHECK(activation("\"relu\"") == ActivationKind::Relu);
+  // Each family reads its own names.
+  CHECK(parsed(changed("gpt_neox", "rms_norm_eps", "0.5")).norm_eps == 1e-5);
+  CHECK(parsed(changed("qwen3", "mlp_bias", "true")).ff_bias == false);
+  CHECK_FALSE(parsed(changed("gemma3", "attn_logit_softcapping", "5.0")).attention_softcap.has_value());
+}
+
+TEST_CASE("decoder config: who has windows, as transformers has it") {
+  const char* const full = R"(["full_attention","full_attention","full_attention","full_attention"])";
+  CHECK(parsed(changed("phi3_short", "layer_types", full)).layers[0].window == 11);
+  const std::string moe = with_member(changed("qwen3_moe", "use_sliding_window", "true"), "sliding_window", "5");
+  CHECK(parsed(with_member(moe, "layer_types", R"(["full_attention"])")).layers[2].window == 5);
+  const std::string smol = changed("smollm3", "layer_types",
+                                   R"(["sliding_attention","full_attention","full_attention","sliding_attention"])");
+  const DecoderConfig c = parsed(with_member(smol, "sliding_window", "7"));  // use_sliding_window or not
+  CHECK(c.layers[0].window == 7);
+  CHECK(c.layers[1].window == 0);
+}
+
+TEST_CASE("decoder config: tokens that see those behind them write no text") {
+  CHECK(contains(refusal(changed("llama2", "is_causal", "false")), "\"is_causal\" is false"));
+  CHECK(refusal(changed("llama2", "is_causal", "true")).empty());
+  for (const char* name : {"gemma", "gemma2", "gemma3"})
+    CHECK(contains(refusal(changed(name, "use_bidirectional_attention", "true")),
+                   "\"use_bidirectional_attention\" is true"));
+  const auto of_texts = [](const std::string& text) {
+    return parse_decoder_of_texts(JsonDocument::parse(text, "config.json"));
+  };
+  CHECK(of_texts(changed("mistral", "is_causal", "false")).bidirectional);
+  CHECK(of_texts(changed("mistral", "is_causal", "false")).layers[0].window == 13);
+  CHECK(of_texts(changed("gemma", "use_bidirectional_attention", "true")).bidirectional);
+}
+
+TEST_CASE("decoder config: which of several keys about rotary positions counts") {
+  const auto rope = [](const std::string& text) { return parsed(text).ropes[0]; };
+  // A scaling in the older place goes before the newer object.
+  const std::string both = changed("llama2", "rope_parameters", R"({"rope_type":"default","rope_theta":5.0})");
+  CHECK(rope(with_member(both, "rope_scaling", R"({"rope_type":"linear","factor":3.0})")).factor == 3);
+  CHECK(rope(with_member(both, "rope_scaling", "{}")).theta == 5);
+  // Dynamic scaling starts at max_position_embeddings, whatever else is there.
+  CHECK(rope(changed("llama_dynamic", "rope_scaling",
+                     R"({"rope_type":"dynamic","factor":2.0,"original_max_position_embeddings":8})"))
+            .original_context == 32);
+  // The key of the file goes before that of the object.
+  CHECK(rope(changed("llama_yarn", "original_max_position_embeddings", "16")).original_context == 16);
+  const std::string yarn = R"({"rope_type":"yarn","factor":null,"original_max_position_embeddings":32})";
+  CHECK(rope(changed("llama_yarn", "rope_scaling", yarn)).factor == 4);
+  const char* const factors = "[1,1,1,1,1,1,1,1]";
+  const std::string longer = concat_text("{\"type\":\"longrope\",\"factor\":2.0,\"short_factor\":", factors,
+                                         ",\"long_factor\":", factors, "}");
+  CHECK(rope(changed("phi3", "rope_scaling", longer)).table_scale == std::sqrt(1 + std::log(2.0) / std::log(32.0)));
+  CHECK(contains(refusal(changed("llama2", "partial_rotary_factor", "0.5")),
+                 "\"partial_rotary_factor\" is 0.5, but this family rotates all of a head"));
+  CHECK(refusal(changed("llama2", "partial_rotary_factor", "1.0")).empty());
+  CHECK(rope(changed("smollm3", "rope_parameters", R"({"rope_type":"default"})")).theta == 2e6);
+  const std::string neox = changed("gpt_neox", "rotary_emb_base", "500");
+  CHECK(rope(neox).theta == 500);
+  CHECK(rope(with_member(neox, "rope_theta", "7")).theta == 500);
+  const RopeSpec oss = rope(changed("gpt_oss", "rope_scaling", ""));
+  CHECK(oss.scaling == RopeScaling::Yarn);
+  CHECK(oss.factor == 32);
 }
 
 TEST_CASE("decoder config: angles of known checkpoints") {
