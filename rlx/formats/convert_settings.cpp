@@ -23,19 +23,20 @@ std::optional<JsonValue> present(const JsonValue& object, std::string_view key) 
   return v && !v->is_null() ? v : std::nullopt;
 }
 
-// The rotary settings of transformers 5, of models with two sets those of layers that see all.
-std::optional<JsonValue> rope_parameters(const JsonValue& config) {
+// The rotary settings of transformers 5, or their part for layers of a type where there are two.
+std::optional<JsonValue> rope_parameters(const JsonValue& config, std::string_view layers = "full_attention") {
   const auto rope = present(config, "rope_parameters");
   if (!rope || !rope->is_object()) return std::nullopt;
-  const auto full = present(*rope, "full_attention");
-  return full && full->is_object() ? full : rope;
+  const auto part = present(*rope, layers);
+  return part && part->is_object() ? part : rope;
 }
 
-// A setting that may lie in `rope_parameters` or at the top.
+// A setting that may lie in `rope_parameters`, of which Gemma 3 has two, or at the top.
 std::optional<JsonValue> rope_setting(const JsonValue& config, std::string_view key) {
-  if (const auto v = present(config, key)) return v;
-  const auto rope = rope_parameters(config);
-  return rope ? present(*rope, key) : std::nullopt;
+  const bool local = key == "rope_local_base_freq";
+  if (const auto rope = rope_parameters(config, local ? "sliding_attention" : "full_attention"))
+    if (const auto v = present(*rope, local && rope->find("rope_type") ? "rope_theta" : key)) return v;
+  return present(config, key);
 }
 
 std::string_view rope_type(const JsonValue& scaling) {
@@ -44,9 +45,17 @@ std::string_view rope_type(const JsonValue& scaling) {
 
 // The scaling of rotary positions: none for "default".
 std::optional<JsonValue> rope_scaling(const JsonValue& config) {
-  for (const auto& v : {present(config, "rope_scaling"), rope_parameters(config)})
-    if (v && v->is_object() && rope_type(*v) != "default") return v;
-  return std::nullopt;
+  auto v = present(config, "rope_scaling");  // which goes before the other, as transformers has it
+  if (!v || !v->is_object() || v->size() == 0) v = rope_parameters(config);
+  return v && rope_type(*v) != "default" ? v : std::nullopt;
+}
+
+// The context that the angles of a scaling were made for.
+std::int64_t original_context(const JsonValue& config, const JsonValue& scaling) {
+  constexpr std::string_view key = "original_max_position_embeddings";
+  const std::int64_t v = config.get_int(key, scaling.get_int(key, config.get_int("max_position_embeddings")));
+  if (v < 1) throw Error(ErrorCode::BadFile, concat_text("config.json: \"", key, "\" is ", v, ", expected 1 or more"));
+  return v;
 }
 
 double number_or(const JsonValue& object, std::string_view key, double fallback) {
@@ -129,7 +138,6 @@ void check_gemma(const GgufArchitecture& a, const JsonValue& config, const Model
     throw Error(ErrorCode::Unsupported, concat_text("config.json: \"query_pre_attn_scalar\" is ", scalar,
                                                     ", which a GGUF file of ", a.gguf, " cannot say"));
   check_window_pattern(a, config, three ? 6 : 2);
-  if (config.get_bool("use_bidirectional_attention", false)) refuse_setting("attention in both directions");
 }
 
 // -- to a file --
@@ -151,9 +159,11 @@ class SettingsWriter {
       number("rope.freq_base", rope_theta(a_, config_));
     }
     check_activation();
+    if (!config_.get_bool("is_causal", true) || config_.get_bool("use_bidirectional_attention", false))
+      refuse_setting("attention to tokens behind");
     write_window();
     if (a_.gguf == "gemma2" || a_.gguf == "gemma3") check_gemma(a_, config_, sizes_);
-    if (a_.gguf == "gemma3") write_local_rope();
+    if (a_.gguf == "gemma3") check_local_rope();
     if (a_.gguf == "gpt2") write_gpt2();
     if (a_.gguf == "gptneox") need("attention_bias", true);
     if (a_.gguf == "stablelm" || a_.gguf == "phi2") need("qk_layernorm", false);
@@ -214,19 +224,16 @@ class SettingsWriter {
     const bool used = config_.get_bool("use_sliding_window", all_layers || a_.model_type == "starcoder2");
     if (!window || out_.has(key("attention.sliding_window")) || !used) return;
     if (!all_layers) refuse_setting(concat_text("a sliding window of ", a_.model_type));
+    if (const auto types = present(config_, "layer_types"); types && types->is_array())
+      for (const JsonValue& type : types->elements("layer_types"))
+        if (type.as_string("layer_types") != "sliding_attention") refuse_setting("a window of some layers");
     integer("attention.sliding_window", window->as_int("sliding_window"));
   }
 
-  // transformers 5 has the angles of layers with a window beside those of the others.
-  void write_local_rope() {
-    const auto rope = present(config_, "rope_parameters");
-    const auto local = rope && rope->is_object() ? present(*rope, "sliding_attention") : std::nullopt;
-    if (!local) return;
-    if (rope_type(*local) != "default") refuse_setting("a scaling of the angles of layers with a window");
-    if (const double theta = number_or(*local, "rope_theta", 10000);
-        theta != number_or(config_, "rope_local_base_freq", 10000))
-      refuse_setting(concat_text("\"rope_parameters\" with the base ", theta,
-                                 " of layers with a window, other than \"rope_local_base_freq\","));
+  void check_local_rope() const {
+    const auto local = rope_parameters(config_, "sliding_attention");
+    if (local && local->find("rope_type") && rope_type(*local) != "default")
+      refuse_setting("a rope scaling of layers with a window");
   }
 
   void write_gpt2() {
@@ -292,13 +299,14 @@ class SettingsWriter {
     const std::string_view type = rope_type(*scaling);
     if (type == "llama3" &&
         (a_.gguf == "llama" || a_.gguf == "granite")) {  // a tensor says it; these are for the way back
-      integer("rope.scaling.original_context_length", scaling->get_int("original_max_position_embeddings"));
+      integer("rope.scaling.original_context_length", original_context(config_, *scaling));
       number("rope.scaling.low_freq_factor", scaling->get_number("low_freq_factor"));
       number("rope.scaling.high_freq_factor", scaling->get_number("high_freq_factor"));
       return;
     }
     if ((type == "longrope" || type == "su") && a_.gguf == "phi3") {
-      const std::int64_t context = config_.get_int("max_position_embeddings"), original = original_context(*scaling);
+      const std::int64_t context = config_.get_int("max_position_embeddings"),
+                         original = original_context(config_, *scaling);
       integer("rope.scaling.original_context_length", original);
       number("rope.scaling.attn_factor", number_or(*scaling, "attention_factor", long_growth(context, original)));
       return;
@@ -311,16 +319,8 @@ class SettingsWriter {
     if (type == "yarn") write_yarn(*scaling, factor);
   }
 
-  std::int64_t original_context(const JsonValue& scaling) const {
-    const std::string_view name = "original_max_position_embeddings";
-    const std::int64_t v = scaling.get_int(name, config_.get_int(name, config_.get_int("max_position_embeddings")));
-    if (v < 1)
-      throw Error(ErrorCode::BadFile, concat_text("config.json: \"", name, "\" is ", v, ", expected 1 or more"));
-    return v;
-  }
-
   void write_yarn(const JsonValue& scaling, double factor) {
-    integer("rope.scaling.original_context_length", original_context(scaling));
+    integer("rope.scaling.original_context_length", original_context(config_, scaling));
     for (const char* beta : {"beta_fast", "beta_slow"})
       if (const auto v = present(scaling, beta)) number(concat_text("rope.scaling.yarn_", beta), v->as_number(beta));
     // Files of gpt-oss are read so that the ramp ends within dimensions, all others so that it does not.
@@ -622,7 +622,7 @@ std::map<std::string, std::vector<float>> rope_factors(const GgufArchitecture& a
   }
   if (type != "llama3") return out;
   const Llama3Scaling s{scaling->get_number("factor"), scaling->get_number("low_freq_factor"),
-                        scaling->get_number("high_freq_factor"), scaling->get_int("original_max_position_embeddings")};
+                        scaling->get_number("high_freq_factor"), original_context(config, *scaling)};
   if (!(s.factor > 0) || !(s.low > 0) || !(s.high > s.low) || s.context < 1)
     throw Error(ErrorCode::BadFile, "config.json: the settings of the llama3 rope scaling do not fit together");
   out["rope_freqs.weight"] = llama3_factors(s, rope_theta(a, config), sizes.rotated);

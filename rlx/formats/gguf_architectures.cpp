@@ -326,6 +326,7 @@ constexpr SettingRule kGemma3Settings[] = {
     RLX_GEMMA_SETTINGS, RLX_THETA(1e6),
     {"sliding_window", "attention.sliding_window", GgufKind::U32, SettingNeed::Fallback, 4096},
     {"rope_local_base_freq", "rope.freq_base_swa", GgufKind::F32, SettingNeed::Fallback, 1e4},
+    {"final_logit_softcapping", "final_logit_softcapping", GgufKind::F32, SettingNeed::Optional},
 };
 
 constexpr std::string_view kTanhGelu = "gelu_pytorch_tanh";

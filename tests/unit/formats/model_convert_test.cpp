@@ -173,6 +173,32 @@ TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what it
   m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 16,
                    "layer_types": ["full_attention", "sliding_attention"])";
   CHECK(contains(conversion_error(m, "gemma3_text"), "others than every 6th"));
+
+  // The layout of transformers 5: angles for each type of layer, of which the file's keys have both.
+  const std::string three = plain + R"(, "head_dim": 16, "sliding_window": 32, "final_logit_softcapping": 5.0)";
+  const auto angles = [&](const std::string& global, const std::string& local) {
+    return three + ", \"rope_parameters\": {\"full_attention\": {" + global + "}, \"sliding_attention\": {" + local +
+           "}}";
+  };
+  m.settings = angles(R"("rope_type": "linear", "factor": 8.0, "rope_theta": 2e6)",
+                      R"("rope_type": "default", "rope_theta": 3e4)");
+  {
+    const auto newer = GgufFile::open(m.convert("gemma3_text"));
+    CHECK(newer->get_number("gemma3.rope.freq_base") == 2e6);
+    CHECK(newer->get_number("gemma3.rope.freq_base_swa") == 3e4);
+    CHECK(newer->get_string("gemma3.rope.scaling.type") == "linear");
+    CHECK(newer->get_number("gemma3.rope.scaling.factor") == 8);
+    CHECK(newer->get_number("gemma3.final_logit_softcapping") == 5);
+  }
+  std::filesystem::remove(m.dir.file("m.gguf"));
+  m.settings = angles(R"("rope_type": "default")", R"("rope_type": "linear", "factor": 2.0)");
+  CHECK(contains(conversion_error(m, "gemma3_text"), "a rope scaling of layers with a window cannot be expressed"));
+  m.settings = three.substr(0, three.find(", \"rope_theta\"")) + R"(, "head_dim": 16, "sliding_window": 32)";
+  CHECK(GgufFile::open(m.convert("gemma3_text"))->get_number("gemma3.rope.freq_base") == 1e6);
+  std::filesystem::remove(m.dir.file("m.gguf"));
+  m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 16,
+      "attn_logit_softcapping": null, "final_logit_softcapping": 30.0)";
+  CHECK(contains(conversion_error(m, "gemma2"), "\"attn_logit_softcapping\" that is null cannot be expressed"));
 }
 
 TEST_CASE("convert: types of matrices, of the output matrix, and of rows that no block divides") {
@@ -420,6 +446,20 @@ TEST_CASE("convert: rope scalings of both forms") {
   SmallModel dynamic;
   dynamic.settings += R"(, "rope_scaling": {"type": "dynamic", "factor": 2.0})";
   CHECK(contains(conversion_error(dynamic, "llama"), "the rope scaling \"dynamic\" cannot be expressed"));
+  SmallModel both;  // of both layouts the older one counts, and of the newer one's keys its own
+  const std::string plain = both.settings;
+  both.settings +=
+      R"(, "rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": {"rope_type": "default"})";
+  CHECK(GgufFile::open(both.convert("llama"))->get_number("llama.rope.scaling.factor") == 2);
+  both.settings = plain + R"(, "rope_parameters": {"rope_type": "default", "rope_theta": 77.0})";
+  CHECK(GgufFile::open(both.convert("llama"))->get_number("llama.rope.freq_base") == 77);
+  std::filesystem::remove(both.dir.file("m.gguf"));
+  both.settings = plain + R"(, "partial_rotary_factor": 0.5)";
+  CHECK(contains(conversion_error(both, "llama"), "a rotation of a part of each head cannot be expressed"));
+  both.settings = plain + R"(, "is_causal": false)";
+  CHECK(contains(conversion_error(both, "llama"), "attention to tokens behind cannot be expressed"));
+  both.settings = plain + R"(, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"])";
+  CHECK(contains(conversion_error(both, "mistral"), "a window of some layers cannot be expressed"));
 }
 
 TEST_CASE("convert: settings of families that a GGUF file cannot say are refused by name") {
