@@ -59,10 +59,17 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
   return m;
 }
 
+// Whether matrices of a file lie in blocks. Those of a file of numbers lose nothing that nobody asked for.
+bool has_blocks(const std::string& path) {
+  const std::shared_ptr<GgufFile> file = GgufFile::open(path);
+  return std::ranges::any_of(file->tensors(),
+                             [](const GgufTensor& t) { return t.info().scheme != QuantScheme::Affine; });
+}
+
 }  // namespace
 
 Products products_named(std::string_view name, const std::string& path) {
-  if (name == "auto") return is_gguf_path(path) ? Products::Int8 : Products::Exact;
+  if (name == "auto") return is_gguf_path(path) && has_blocks(path) ? Products::Int8 : Products::Exact;
   for (const Products p : {Products::Exact, Products::BF16, Products::Int8})
     if (products_name(p) == name) return p;
   throw Error(ErrorCode::InvalidArgument, concat_text("products '", name, "' is none of auto, exact, bf16 and int8"));

@@ -8,6 +8,8 @@
 #include <map>
 #include <random>
 
+#include "rlx/formats/gguf_types.h"
+#include "rlx/formats/gguf_writer.h"
 #include "rlx/generation/language_model.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
@@ -207,7 +209,18 @@ TEST_CASE("language models: caches and products by name") {
   CHECK(o.cache_dtype == DType::BF16);
   const TinyModel tiny;
   CHECK(products_named("auto", tiny.folder.path()) == Products::Exact);
-  CHECK(products_named("auto", tiny.folder.path() + "/config.json") == Products::Int8);  // a file is taken for GGUF
+  for (const GgufType type : {GgufType::F32, GgufType::F16, GgufType::BF16, GgufType::Q8_0}) {
+    const std::string path = tiny.folder.file(concat_text(gguf_type_info(type).name, ".gguf"));
+    const std::vector<std::int64_t> dims{32, 32};
+    GgufWriter file(path);
+    file.set_string("general.architecture", "llama");
+    file.add_tensor("w", type, dims);
+    file.begin();
+    file.write(std::vector<std::byte>(gguf_size_bytes(type, dims)));
+    file.commit();
+    CHECK(products_named("auto", path) == (type == GgufType::Q8_0 ? Products::Int8 : Products::Exact));
+  }
+  CHECK(contains(error_text([&] { (void)products_named("auto", tiny.folder.path() + "/config.json"); }), "GGUF"));
   CHECK(products_named("exact", "") == Products::Exact);
   CHECK(products_named("bf16", "") == Products::BF16);
   CHECK(products_named("int8", "") == Products::Int8);
