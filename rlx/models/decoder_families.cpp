@@ -224,7 +224,7 @@ void read_gemma3(const ConfigKeys& k, DecoderConfig& c) {
 void read_phi3(const ConfigKeys& k, DecoderConfig& c) {
   read_sizes(k, c, 1e-5);
   RopeDefaults d{.head_dim = c.head_dim, .max_positions = c.max_positions};
-  d.partly = true;
+  d.partly = true, d.yarn_is_long = true;
   c.ropes = {read_rope(k, d)};
   c.activation = parse_activation(k, "hidden_act", "silu");
   c.tied = k.flag("tie_word_embeddings", false);

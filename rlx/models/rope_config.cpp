@@ -28,9 +28,11 @@ RopeScaling parse_scaling(const ConfigKeys& k, const std::string& type) {
                 "known are default, linear, dynamic, yarn, llama3, longrope");
 }
 
-void read_scaling(const ConfigKeys& root, const ConfigKeys& k, std::int64_t max_positions, RopeSpec& s) {
+void read_scaling(const ConfigKeys& root, const ConfigKeys& k, const RopeDefaults& d, RopeSpec& s) {
+  const std::int64_t max_positions = d.max_positions;
   s.scaling = parse_scaling(k, k.has("rope_type") ? k.text("rope_type", "") : k.text("type", "default"));
   if (s.scaling == RopeScaling::None) return;
+  if (s.scaling == RopeScaling::Yarn && d.yarn_is_long) s.scaling = RopeScaling::Long;
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
   // As transformers has it: the file's own key goes before that of the object, and dynamic scaling knows neither.
   s.original_context =
@@ -98,9 +100,9 @@ RopeSpec read(const ConfigKeys& k, const RopeDefaults& d, bool local) {
     k.bad(concat_text("of heads of ", d.head_dim, " elements ", s.rotated,
                       " would be rotated, expected an even number from 2 on"));
   if (newer)
-    read_scaling(k, from, d.max_positions, s);
+    read_scaling(k, from, d, s);
   else if (older)
-    read_scaling(k, *older, d.max_positions, s);
+    read_scaling(k, *older, d, s);
   return s;
 }
 

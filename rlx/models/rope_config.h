@@ -16,6 +16,7 @@ struct RopeDefaults {
   std::int64_t max_positions = 0;
   double partial = 1;          // of a head that is rotated
   bool partly = false;         // files may say that it is another part
+  bool yarn_is_long = false;   // what files call "yarn" is LongRoPE
   std::string_view part = {};  // of "rope_parameters", where layers differ
 };
 

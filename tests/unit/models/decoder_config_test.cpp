@@ -174,6 +174,10 @@ TEST_CASE("decoder config: which of several keys about rotary positions counts")
   const std::string longer = concat_text("{\"type\":\"longrope\",\"factor\":2.0,\"short_factor\":", factors,
                                          ",\"long_factor\":", factors, "}");
   CHECK(rope(changed("phi3", "rope_scaling", longer)).table_scale == std::sqrt(1 + std::log(2.0) / std::log(32.0)));
+  // Early files of Phi-3 say another name.
+  const std::string early =
+      concat_text("{\"type\":\"yarn\",\"short_factor\":", factors, ",\"long_factor\":", factors, "}");
+  CHECK(rope(changed("phi3", "rope_scaling", early)).scaling == RopeScaling::Long);
   CHECK(contains(refusal(changed("llama2", "partial_rotary_factor", "0.5")),
                  "\"partial_rotary_factor\" is 0.5, but this family rotates all of a head"));
   CHECK(refusal(changed("llama2", "partial_rotary_factor", "1.0")).empty());
