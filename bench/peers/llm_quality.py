@@ -1,8 +1,8 @@
-"""What int8 products and 8-bit caches cost: mean KL(F64 of the weights that a GGUF file holds || an engine) over a text.
+"""What int8 products and 8-bit caches cost: mean KL(F64 of the numbers in a GGUF file || an engine) over a text.
 
-llm_quality.py FOLDER RLX_WORKER HF FILE.gguf.. [--text FILE]: logits of rlx and of llama.cpp (FOLDER/llama_worker) on the
-same file against PyTorch in F64 with the file's dequantised weights in the model of the Hugging Face folder HF. Without
-a text: 128 tokens of bench/language_model's prompt.
+llm_quality.py FOLDER RLX_WORKER HF FILE.gguf.. [--text FILE]: logits of rlx and of llama.cpp (FOLDER/llama_worker)
+on the same file against PyTorch in F64 with the file's dequantised weights in the model of the Hugging Face folder
+HF. Without a text: 128 tokens of bench/language_model's prompt.
 """
 
 import argparse

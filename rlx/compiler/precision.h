@@ -31,6 +31,7 @@ struct PrecisionPolicy {
   /// with Int8 sum_k |x| times 1/254 of the column's largest |w|; a column that is not finite gives NaN there. Of
   /// weights in blocks (GGUF's schemes) nothing is lost; with Int8 the cpu rounds x instead, in blocks b of 32 steps of
   /// k: at most sum_b (max_b |x| / 254 + 2^-119) sum_{k in b} |w| is lost, and a row of x that is not finite gives NaN.
+  /// Beside weights in blocks Int8 leaves those that are numbers as they are, as the maker of the file did.
   /// Products that `dtypes` computes in another type than F32 have no such forms.
   Products products = Products::Exact;
   /// No: once they are in forms the values of such weights are let go, and asking for them is an error.

@@ -35,7 +35,11 @@ constexpr std::int64_t kLeastReads = 16, kMostRows = 32;
 class Splitter {
  public:
   Splitter(const Graph& g, const Target& target, Products leave)
-      : g_(g), target_(target), leave_(leave), run_map_(g), prepare_map_(g) {}
+      : g_(g), target_(target), leave_(leave), run_map_(g), prepare_map_(g) {
+    for (std::uint32_t i = 0; i < g.num_nodes() && !has_blocks_; ++i)
+      if (const OpBox& op = g.node(NodeId{i}).op; op.is<ops::Dequantize>())
+        has_blocks_ = is_block_scheme(op.as<ops::Dequantize>().scheme);
+  }
 
   SplitProgram split() {
     classify();
@@ -235,6 +239,8 @@ class Splitter {
       f.matrix.stored = g_.shape(f.regions.front().value).dtype();
       f.matrix.scheme = f.regions.front().scheme;
     }
+    // Who makes a file of blocks chooses what stays as it is: a router of experts, a head.
+    if (leave == Products::Int8 && has_blocks_ && !is_block_scheme(f.matrix.scheme)) f.matrix.leave = Products::Exact;
     for (const WeightRegion& r : f.regions) {
       // Codes stay codes: their products read them as they are.
       f.readable =
@@ -549,6 +555,7 @@ class Splitter {
   const Graph& g_;
   const Target& target_;
   const Products leave_;
+  bool has_blocks_ = false;  // beside which other weights stay as exact as they are
   Graph run_, prepare_;
   std::vector<bool> pure_, constant_, has_param_, in_prepare_;
   std::vector<Formed> formed_;

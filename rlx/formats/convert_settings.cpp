@@ -198,6 +198,8 @@ class SettingsWriter {
     const auto v = rope_setting(config_, rule.hf);
     if (!v && rule.need == SettingNeed::Required) (void)config_.at(rule.hf).as_int(rule.hf);  // says what is wrong
     if (!v && rule.need == SettingNeed::Optional) return;
+    if (!v && config_.find(rule.hf) && rule.hf.ends_with("softcapping"))  // none, not the usual one
+      refuse_setting(concat_text("\"", rule.hf, "\" that is null"));
     if (rule.kind == GgufKind::F32)
       out_.set_number(key(rule.gguf), rule.kind, v ? v->as_number(rule.hf) : rule.fallback);
     else if (rule.kind == GgufKind::Bool)
@@ -565,7 +567,9 @@ ModelSizes read_sizes_of_config(const GgufArchitecture& a, const JsonValue& conf
                   : a.gguf == "stablelm" ? 0.25
                   : a.gguf == "phi2"     ? 0.5
                                          : 1;
+    const bool partly = part != 1 || a.gguf == "phi3";
     if (const auto v = rope_setting(config, "partial_rotary_factor")) part = v->as_number("partial_rotary_factor");
+    if (part != 1 && !partly) refuse_setting("a rotation of a part of each head");
     if (!(part > 0) || part > 1)
       throw Error(ErrorCode::BadFile,
                   concat_text("config.json: the part of a head that is rotated is ", part, ", expected 0 to 1"));

@@ -29,8 +29,8 @@ struct Conversation {
 
 /// Writes a conversation with the keys and values of its first `cached` tokens, which lie in `pages` of the model's
 /// cache. The file appears whole or not at all. Errors: InvalidArgument where `cached` or `answer` is more than tokens
-/// or pages hold, and where the pages of layers with a window lack what the next token needs; those of OutputFile and of
-/// CompiledGraph::read_state.
+/// or pages hold, and where the pages of layers with a window lack what the next token needs; those of OutputFile and
+/// of CompiledGraph::read_state.
 ///
 /// A file of version 1, numbers little-endian: "RLXCHAT\n", u32 version, u32 bytes of the head, the head, its checksum.
 /// The head is JSON: sizes, messages and the answer that it ends with (which files may lack), and what the keys and

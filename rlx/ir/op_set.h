@@ -34,8 +34,8 @@ class Claims {
   virtual bool on_host(const Graph&, NodeId) const { return false; }
   /// True for a branch or loop that is refused, but whose bodies can run as programs of their own.
   virtual bool driven(const Graph&, NodeId) const { return false; }
-  /// True when the node's kernel reads that operand, the result of a Dequantize, from its codes, or makes the codes of a
-  /// Quantize itself.
+  /// True when the node's kernel reads that operand, the result of a Dequantize, from its codes, or makes the codes of
+  /// a Quantize itself.
   virtual bool reads_encoded(const Graph&, NodeId, int /*operand*/) const { return false; }
   /// True for a target that stands for several devices, on which labels place nodes.
   virtual bool places() const { return false; }

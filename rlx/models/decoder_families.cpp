@@ -358,7 +358,7 @@ void read_olmoe(const ConfigKeys& k, DecoderConfig& c) {
 void read_layer_normed(const ConfigKeys& k, DecoderConfig& c, double part) {
   read_sizes(k, c, 1e-5);
   RopeDefaults d{.head_dim = c.head_dim, .max_positions = c.max_positions};
-  d.partial = part;
+  d.partial = part, d.partly = part != 1;
   c.ropes = {read_rope(k, d)};
   c.norm = NormKind::Layer, c.norm_bias = true;
   if (k.flag("qk_layernorm", false)) k.unsupported("\"qk_layernorm\" is true");

@@ -119,8 +119,9 @@ TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
         CHECK(same_bits(together.y, again.y, n));
         // As attention of f32 has it of queries that were rounded beforehand.
         for (std::int64_t at = 0; at < kTokens * c.heads * c.d; at += 32) {
-          float largest = 0;
-          for (std::int64_t i = at; i < at + 32; ++i) largest = std::max(largest, std::fabs(q[i]));
+          float largest = 0;  // of finite numbers
+          for (std::int64_t i = at; i < at + 32; ++i)
+            if (std::fabs(q[i]) > largest) largest = std::fabs(q[i]);
           for (std::int64_t i = at; i < at + 32 && largest > 0; ++i)
             q[i] = std::nearbyint(q[i] * (127 / largest)) * (largest / 127);
         }

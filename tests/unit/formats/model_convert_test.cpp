@@ -175,7 +175,8 @@ TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what it
   CHECK(contains(conversion_error(m, "gemma3_text"), "others than every 6th"));
 
   // The layout of transformers 5: angles for each type of layer, of which the file's keys have both.
-  const std::string three = plain + R"(, "head_dim": 16, "sliding_window": 32, "final_logit_softcapping": 5.0)";
+  const std::string three = plain + R"(, "head_dim": 16, "sliding_window": 32,
+      "query_pre_attn_scalar": 16, "final_logit_softcapping": 5.0)";
   const auto angles = [&](const std::string& global, const std::string& local) {
     return three + ", \"rope_parameters\": {\"full_attention\": {" + global + "}, \"sliding_attention\": {" + local +
            "}}";
@@ -193,7 +194,9 @@ TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what it
   std::filesystem::remove(m.dir.file("m.gguf"));
   m.settings = angles(R"("rope_type": "default")", R"("rope_type": "linear", "factor": 2.0)");
   CHECK(contains(conversion_error(m, "gemma3_text"), "a rope scaling of layers with a window cannot be expressed"));
-  m.settings = three.substr(0, three.find(", \"rope_theta\"")) + R"(, "head_dim": 16, "sliding_window": 32)";
+  m.settings =
+      three.substr(0, three.rfind(',', three.find("\"rope_theta\""))) + R"(, "head_dim": 16, "sliding_window": 32,
+      "query_pre_attn_scalar": 16)";
   CHECK(GgufFile::open(m.convert("gemma3_text"))->get_number("gemma3.rope.freq_base") == 1e6);
   std::filesystem::remove(m.dir.file("m.gguf"));
   m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 16,

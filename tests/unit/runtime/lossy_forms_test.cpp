@@ -122,6 +122,26 @@ TEST_CASE("lossy forms: int8 takes a byte a value and a scale a column, halves t
   }
 }
 
+TEST_CASE("lossy forms: beside weights in blocks those that are numbers stay as they are") {
+  for (const bool blocks : {false, true}) {
+    Graph g("router");
+    const Expr x = g.input("x", Shape({3, 64}, DType::F32));
+    Expr y = g.matmul(x, g.param("router", Shape({64, 8}, DType::F32)));
+    if (blocks) {
+      const Expr codes = g.param("experts", Shape({8, 2 * 34}, DType::U8));
+      y = g.add(y, g.mul(g.matmul(x, g.transpose(g.dequantize(codes, QuantScheme::Q8_0), {1, 0})), 0.0));
+    }
+    g.set_outputs({y});
+    CompiledGraph f = Session().compile_with(g, with(Products::Int8)), exact = Session().compile(g);
+    const Tensor w = normals({64, 8}, 17), in = normals({3, 64}, 18);
+    for (CompiledGraph* c : {&f, &exact}) {
+      c->set_param("router", w);
+      if (blocks) c->set_param("experts", Tensor::zeros(Shape({8, 2 * 34}, DType::U8)));
+    }
+    CHECK(f.run_typed({{"x", in}})[0].identical(exact.run_typed({{"x", in}})[0]) == blocks);
+  }
+}
+
 TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is an error") {
   Graph g("kept");
   g.set_outputs(
