@@ -43,13 +43,18 @@ struct Request {
   std::int64_t sequence = -1;              // of the model; -1 while it waits
   std::int64_t adapter = -1;               // likewise; -1: none
   bool cancelled = false, ended = false;
-  Draft draft{};        // of the step under way
-  std::string shown{};  // of an answer that goes on: what its first part ended with and may come again
+  Draft draft{};                         // of the step under way
+  const Tokenizer* tokenizer = nullptr;  // of `text`
+  std::string shown{};                   // of an answer that goes on: what its first part ended with and may come again
   mutable std::int64_t shared_pages = 0;
 
+  // Ids of a vocabulary that is padded to a round number stand for no text.
+  std::string said(std::optional<StreamDecoder>& decoder, TokenId token) const {
+    return decoder && tokenizer->id_to_token(token) ? decoder->push(token) : std::string();
+  }
   std::string text_of(TokenId token) {
     if (grammar) return grammar->accept(token);
-    return text ? text->push(token) : std::string();
+    return said(text, token);
   }
   std::string rest_of_text() { return grammar ? grammar->flush() : text ? text->flush() : std::string(); }
   bool ends(TokenId token) const {
@@ -69,13 +74,13 @@ struct Request {
     return piece.substr(same);
   }
   // Goes through the tokens that the answer has already.
-  void go_on(std::span<const TokenId> said, const Tokenizer* tokenizer) {
+  void go_on(std::span<const TokenId> answer) {
     std::optional<StreamDecoder> other;  // of the first part, which has flushed its own
     if (text) other.emplace(*tokenizer);
-    for (const TokenId token : said) {
+    for (const TokenId token : answer) {
       if (ends(token) && !grammar) continue;
       (void)stops.push(text_of(token));
-      if (other) (void)other->push(token);
+      (void)said(other, token);
     }
     if (grammar && grammar->must_end())
       throw Error(ErrorCode::InvalidArgument, "the answer is a whole text of its grammar: nothing can follow",
@@ -599,14 +604,14 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
     r.grammar.emplace(
         e.grammars.masks(*options.grammar, *e.tokenizer, e.model.config().vocab_size, options.stop_tokens));
   else if (e.tokenizer)
-    r.text.emplace(*e.tokenizer);
+    r.text.emplace(*e.tokenizer), r.tokenizer = e.tokenizer.get();
   if (adapter != adapters.end()) r.adapter = adapter - adapters.begin();
   r.sampler.accept(prompt);
   const BegunAnswer& begun = options.begun;
   if (begun.tokens < 0 || begun.tokens > size || (begun.surprise_limit && !std::isfinite(*begun.surprise_limit)))
     refuse(concat_text("a prompt of ", size, " tokens cannot end with an answer of ", begun.tokens,
                        ", of the surprise ", begun.surprise_limit.value_or(0)));
-  if (begun.tokens > 0) r.go_on(prompt.last(static_cast<std::size_t>(begun.tokens)), e.tokenizer.get());
+  if (begun.tokens > 0) r.go_on(prompt.last(static_cast<std::size_t>(begun.tokens)));
   e.requests.push_back(std::move(r));
   return e.next_id++;
 } catch (const std::bad_alloc&) {

@@ -1,7 +1,9 @@
 // The engine with a tokeniser: text in pieces, stop strings over tokens, other requests beside, whatever the layout.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
 
 #include "rlx/generation/engine.h"
@@ -274,6 +276,50 @@ TEST_CASE("engine: what stops one answer is an event of that one") {
   CHECK(test::contains(test::error_text([&] { (void)e.generate(std::vector<TokenId>{4}, forbidden); }), "no token"));
   CHECK(e.idle());
   CHECK(finish_reason_name(FinishReason::Failed) == "failed");
+}
+
+// The first tokens of another tokeniser.
+class FewerTokens : public Tokenizer {
+ public:
+  FewerTokens(std::shared_ptr<const Tokenizer> all, std::int64_t count) : all_(std::move(all)), count_(count) {}
+  std::vector<TokenId> encode(std::string_view text, bool special) const override {
+    return all_->encode(text, special);
+  }
+  std::int64_t vocab_size() const override { return count_; }
+  std::optional<TokenId> token_to_id(std::string_view token) const override { return all_->token_to_id(token); }
+  std::optional<std::string_view> id_to_token(TokenId id) const override {
+    return id < count_ ? all_->id_to_token(id) : std::nullopt;
+  }
+  std::span<const TokenId> prefix_ids() const override { return all_->prefix_ids(); }
+  std::span<const TokenId> suffix_ids() const override { return all_->suffix_ids(); }
+  TokenId pad_id() const override { return all_->pad_id(); }
+  const TokenDecoder& decoder() const override { return all_->decoder(); }
+  std::optional<std::string_view> decoded_piece(TokenId id, bool skip_special_tokens) const override {
+    if (id >= count_) throw Error(ErrorCode::InvalidArgument, "no such token");
+    return all_->decoded_piece(id, skip_special_tokens);
+  }
+
+ private:
+  std::shared_ptr<const Tokenizer> all_;
+  std::int64_t count_;
+};
+
+TEST_CASE("engine: ids that no token of the tokeniser has stand for no text") {
+  const TextModel files;  // of 96 tokens; the other tokeniser knows half of them
+  LanguageModel m = load_language_model(files.folder.path(), {.context = 96});
+  const auto fewer = std::make_shared<FewerTokens>(m.tokenizer, 48);
+  Engine e(std::move(m.decoder), fewer, {}), whole = files.engine();
+  GenerationOptions o = text_options(5, 40);
+  o.stop = {"never said"};
+  Said said[2];
+  for (Engine* engine : {&e, &whole}) {
+    const RequestId id = engine->submit(std::vector<TokenId>{4, 5, 6}, o);
+    said[engine == &whole] = text_steps(*engine)[id];
+  }
+  CHECK(said[0].finish == FinishReason::MaxTokens);
+  CHECK(said[0].tokens == said[1].tokens);
+  CHECK(std::any_of(said[0].tokens.begin(), said[0].tokens.end(), [](TokenId t) { return t >= 48; }));
+  CHECK(said[0].text.size() < said[1].text.size());
 }
 
 }  // namespace rlx
