@@ -149,6 +149,54 @@ class StripColumn {
   std::byte* at_;
 };
 
+using FourWords = std::uint32_t __attribute__((vector_size(16)));
+using FourInts = std::int32_t __attribute__((vector_size(16)));
+
+// Rows and columns change places.
+void transpose_words(FourWords (&v)[4]) {
+  const auto mix = [](FourWords a, FourWords b, FourInts order) {
+#if defined(__clang__)
+    FourWords out;
+    for (int i = 0; i < 4; ++i) out[i] = order[i] < 4 ? a[order[i]] : b[order[i] - 4];
+    return out;
+#else
+    return __builtin_shuffle(a, b, order);
+#endif
+  };
+  const FourInts first{0, 4, 1, 5}, last{2, 6, 3, 7}, low{0, 1, 4, 5}, high{2, 3, 6, 7};
+  const FourWords a = mix(v[0], v[1], first), b = mix(v[2], v[3], first), c = mix(v[0], v[1], last),
+                  d = mix(v[2], v[3], last);
+  v[0] = mix(a, b, low), v[1] = mix(a, b, high), v[2] = mix(c, d, low), v[3] = mix(c, d, high);
+}
+
+// A whole strip of such blocks as `move_block` moves one at a time: `columns` are the first blocks of its columns.
+void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte* const> columns, std::int64_t each,
+                std::byte* strip) {
+  const StripTraits t = strip_traits(s.kind);
+  const std::int64_t lanes = s.lanes, words = t.nibbles ? 4 : 8, header = t.mins() ? 4 : 2;
+  const std::uint32_t flip = s.kind == StripKind::Q8_0 ? 0x80808080U : 0;
+  for (std::int64_t b = 0; b < each; ++b) {
+    std::byte* const numbers = strip + t.unit_at(b, lanes) + b % 2 * lanes * 2;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::byte* const block = columns[static_cast<std::size_t>(lane)] + b * l.bytes;
+      std::memcpy(numbers + 2 * lane, block, 2);
+      if (t.mins()) std::memcpy(numbers + 2 * (2 * lanes + lane), block + 2, 2);
+    }
+    std::byte* const codes = strip + t.codes_at(b, lanes);
+    for (std::int64_t lane = 0; lane < lanes; lane += 4)
+      for (std::int64_t word = 0; word < words; word += 4) {
+        FourWords four[4];
+        for (std::int64_t i = 0; i < 4; ++i)
+          std::memcpy(&four[i], columns[static_cast<std::size_t>(lane + i)] + b * l.bytes + header + 4 * word, 16);
+        transpose_words(four);
+        for (std::int64_t i = 0; i < 4; ++i) {
+          four[i] ^= flip;
+          std::memcpy(codes + ((word + i) * lanes + lane) * 4, &four[i], 16);
+        }
+      }
+  }
+}
+
 // A block of 256 whose codes lie in runs of whole groups, as `BlockBits` says: those of a group have one shift.
 void put_runs(StripColumn& column, std::int64_t b, const BlockLayout& l, const std::uint8_t* block) {
   const auto group_bits = [&](const BlockBits& bits, int g) {
@@ -236,15 +284,29 @@ void encode_strips(const PanelSource& s, const std::byte* blocks, std::byte* to)
   const bool moved = l.elements == kStripGroup && (l.low.width == 8 || l.high.bytes == 0);
   const bool in_runs = l.low.run % kStripGroup == 0 && l.high.run % kStripGroup == 0;
   std::vector<StripColumn> columns;
+  std::vector<const std::byte*> whole;
   // Blocks of the columns of a strip by turns: what is written is one stream.
   for (std::int64_t j = s.begin; j < s.end;) {
     const std::int64_t stop = std::min(s.end, (s.first + j) / strips.lanes * strips.lanes + strips.lanes - s.first);
+    const auto first_block = [&](std::int64_t c) {
+      return blocks + (s.source.offset + c * s.source.n_stride) / l.elements * l.bytes;
+    };
+    if (moved && stop - j == strips.lanes) {
+      whole.clear();
+      for (std::int64_t c = j; c < stop; ++c) whole.push_back(first_block(c));
+      move_strip(strips, l, whole, each,
+                 to + (s.first + j) / strips.lanes * strip_traits(strips.kind).strip_bytes(groups, strips.lanes));
+      if (groups % 2 != 0)
+        for (std::int64_t c = j; c < stop; ++c) StripColumn(strips, s.op.k, s.first + c, to).clear_tail(groups);
+      j = stop;
+      continue;
+    }
     columns.clear();
     for (std::int64_t c = j; c < stop; ++c) columns.emplace_back(strips, s.op.k, s.first + c, to);
     for (std::int64_t b = 0; b < each; ++b)
       for (std::int64_t c = j; c < stop; ++c) {
         StripColumn& column = columns[static_cast<std::size_t>(c - j)];
-        const std::byte* block = blocks + ((s.source.offset + c * s.source.n_stride) / l.elements + b) * l.bytes;
+        const std::byte* block = first_block(c) + b * l.bytes;
         if (moved)
           column.move_block(b, block);
         else if (in_runs)
