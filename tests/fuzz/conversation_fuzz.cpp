@@ -1,8 +1,6 @@
 // Fuzz target: a saved conversation, damaged. Opening it for a small model ends in a conversation that goes on, or in
 // an rlx::Error that is no internal one. With an odd first byte the checksums are made right again, so that what is
 // behind them is tried too.
-#include <unistd.h>
-
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -14,31 +12,19 @@
 #include "rlx/formats/safetensors.h"
 #include "rlx/generation/conversation_file.h"
 #include "rlx/ir/fingerprint.h"
+#include "tests/fuzz/fuzz_folder.h"
 
 namespace {
 
 using namespace rlx;
 namespace fs = std::filesystem;
 
-const fs::path& folder() {
-  static const fs::path path = [] {
-    std::string name = (fs::temp_directory_path() / "rlx_fuzz_XXXXXX").string();
-    check(::mkdtemp(name.data()) != nullptr, "a temporary folder");
-    std::atexit([] {
-      std::error_code ignored;
-      fs::remove_all(folder(), ignored);
-    });
-    return fs::path(name);
-  }();
-  return path;
-}
-
 constexpr std::int64_t kHidden = 8, kVocab = 16, kFeedForward = 8;
 
 // A Llama of one layer, whose cache has rows of 32 bytes.
 DecoderModel& model() {
   static DecoderModel loaded = [] {
-    std::ofstream(folder() / "config.json")
+    std::ofstream(fuzz_folder() / "config.json")
         << R"({"model_type":"llama","vocab_size":16,"hidden_size":8,"intermediate_size":8,"num_hidden_layers":1,)"
         << R"("num_attention_heads":1,"num_key_value_heads":1,"max_position_embeddings":32,"rms_norm_eps":1e-5,)"
         << R"("tie_word_embeddings":true,"hidden_act":"silu"})";
@@ -54,10 +40,10 @@ DecoderModel& model() {
       add(layer + "self_attn." + product, {kHidden, kHidden});
     for (const char* product : {"gate_proj", "up_proj", "down_proj"})
       add(layer + "mlp." + product, {kFeedForward, kHidden});
-    write_safetensors((folder() / "model.safetensors").string(), weights);
+    write_safetensors((fuzz_folder() / "model.safetensors").string(), weights);
     DecoderOptions o;
     o.context = 16, o.max_tokens = 16;
-    return DecoderModel::load(folder().string(), o);
+    return DecoderModel::load(fuzz_folder().string(), o);
   }();
   return loaded;
 }
@@ -127,7 +113,7 @@ bool check_repair(const std::string& path) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string given = with_marks(std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
-  const fs::path path = folder() / "c.rlxchat";
+  const fs::path path = fuzz_folder() / "c.rlxchat";
   static const bool sound = check_repair(path.string());
   check(sound, "a sound file is read");
   std::ofstream(path, std::ios::binary) << ((data[0] & 1) != 0 ? repaired(given) : given);

@@ -1,7 +1,5 @@
 // Fuzz target: the folder of a tiny sentence-embedding model with damaged files. Loading it and embedding with it ends
 // in vectors or in an rlx::Error that is no internal one.
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,25 +8,13 @@
 #include "rlx/formats/safetensors.h"
 #include "rlx/models/bert.h"
 #include "rlx/models/sentence_encoder.h"
+#include "tests/fuzz/fuzz_folder.h"
 #include "tests/fuzz/graph_samples.h"
 
 namespace {
 
 using namespace rlx;
 namespace fs = std::filesystem;
-
-const fs::path& folder() {
-  static const fs::path path = [] {
-    std::string name = (fs::temp_directory_path() / "rlx_fuzz_XXXXXX").string();
-    check(::mkdtemp(name.data()) != nullptr, "a temporary folder");
-    std::atexit([] {
-      std::error_code ignored;
-      fs::remove_all(folder(), ignored);
-    });
-    return fs::path(name);
-  }();
-  return path;
-}
 
 std::string bytes_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -44,7 +30,7 @@ const std::map<std::string, std::string>& whole_files() {
     const Graph g = build_sentence_encoder(c, {});
     std::vector<NamedTensor> weights;
     for (NodeId id : g.leaves(OpKind::Param)) weights.push_back({g.leaf_name(id), Tensor::full(g.shape(id), 0.25)});
-    const fs::path file = folder() / "whole.safetensors";
+    const fs::path file = fuzz_folder() / "whole.safetensors";
     write_safetensors(file.string(), weights);
     auto* out = new std::map<std::string, std::string>{
         {"config.json",
@@ -66,7 +52,7 @@ const std::map<std::string, std::string>& whole_files() {
 }
 
 void write(const std::string& name, const std::string& content) {
-  const fs::path path = folder() / name;
+  const fs::path path = fuzz_folder() / name;
   fs::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << content;
 }
@@ -83,12 +69,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::string content = it->second;
     fuzz::damage(content, random);
     if (random() % 16 == 0)
-      fs::remove(folder() / it->first);
+      fs::remove(fuzz_folder() / it->first);
     else
       write(it->first, content);
   }
   try {
-    SentenceEncoder encoder(folder().string());
+    SentenceEncoder encoder(fuzz_folder().string());
     const Tensor y = encoder.embed(std::vector<std::string>{"a b", "ac zz"});
     check(y.rank() == 2 && y.dim(0) == 2, "one vector for each text");
   } catch (const Error& e) {
