@@ -331,7 +331,7 @@ TEST_CASE("adapters: what is wrong with lengths of rows, whole modules and embed
       if (!same) copy.mutable_values<float>()[77] += 1;
       a.weights.push_back({"base_model.model." + embedding + ".base_layer.weight", copy});
     });
-    CHECK(same ? text.empty() : contains(text, "has a base_layer.weight [96, 48] that is not the model's own"));
+    CHECK((same ? text.empty() : contains(text, "has a base_layer.weight [96, 48] that is not the model's own")));
   }
 }
 
