@@ -192,11 +192,13 @@ TEST_CASE("device: loops of up to as many trips as there are numbers, fills at t
     g.set_outputs({r.carries[0], r.trips});
     test::check_run(session(), g, {{"x", Tensor::of<float>({2}, {1, 2})}});
   }
-  for (const auto& [t, fill] : {std::pair(DType::I64, -0x1p63),
-                                {DType::U64, 0x1p64 - 2048},
-                                {DType::I8, -128.0},
-                                {DType::F8E4M3, 448.0},
-                                {DType::F32, kInfinity}}) {
+  for (const std::pair<DType, double>& c : {std::pair(DType::I64, -0x1p63),
+                                            {DType::U64, 0x1p64 - 2048},
+                                            {DType::I8, -128.0},
+                                            {DType::F8E4M3, 448.0},
+                                            {DType::F32, kInfinity}}) {
+    const DType t = c.first;
+    const double fill = c.second;
     INFO("fill of ", std::string(dtype_name(t)));
     Graph g("fill");
     ops::Gather op;
