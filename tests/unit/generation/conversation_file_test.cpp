@@ -13,6 +13,7 @@
 #include "rlx/ir/fingerprint.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/random_tokens.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text_model.h"
 
@@ -22,15 +23,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-std::vector<TokenId> tokens_of(unsigned seed, std::size_t size) {
-  std::mt19937 rng(seed);
-  std::vector<TokenId> out(size);
-  for (TokenId& t : out) t = static_cast<TokenId>(rng() % 96);
-  return out;
-}
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.dims() == b.dims() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
+std::vector<TokenId> tokens_of(unsigned seed, std::size_t size) { return test::random_tokens(seed, size, 96); }
 struct SavedModel {
   explicit SavedModel(const std::string& name = "llama2") { test::write_model(folder, test::decoder_reference(name)); }
   DecoderModel load(DecoderOptions o = {}) const {
@@ -73,7 +66,7 @@ TEST_CASE("conversation files: logits go on bit for bit, in every type of cache,
       CHECK(got.messages[1].role == "assistant");
       CHECK(got.messages[1].content == said.messages[1].content);
       CHECK(m.length(2) == 100);
-      CHECK(same_bits(m.forward(std::vector<SequenceTokens>{{2, more}}, LogitRows::All), wanted));
+      CHECK(test::same_bits(m.forward(std::vector<SequenceTokens>{{2, more}}, LogitRows::All), wanted));
     }
   }
 }
@@ -92,7 +85,7 @@ TEST_CASE("conversation files: a cache of blocks") {
     o.page = 64, o.sequences = 2;
     DecoderModel m = DecoderModel::load(folder.path(), o);
     (void)load_conversation(folder.file("c"), m, 1);
-    CHECK(same_bits(m.forward(std::vector<SequenceTokens>{{1, more}}, LogitRows::All), wanted));
+    CHECK(test::same_bits(m.forward(std::vector<SequenceTokens>{{1, more}}, LogitRows::All), wanted));
     o.cache_scheme.reset();
     DecoderModel wide = DecoderModel::load(folder.path(), o);
     const std::string refused = error_text([&] { (void)load_conversation(folder.file("c"), wide, 1); });

@@ -10,6 +10,7 @@
 #include "rlx/models/memory_check.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/random_tokens.h"
 #include "tests/support/temp_dir.h"
 
 namespace rlx {
@@ -18,15 +19,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-std::vector<TokenId> said(unsigned seed, std::size_t size) {
-  std::mt19937 rng(seed);
-  std::vector<TokenId> out(size);
-  for (TokenId& t : out) t = static_cast<TokenId>(rng() % 64);
-  return out;
-}
-bool equal_bits(const Tensor& a, const Tensor& b) {
-  return a.dims() == b.dims() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
-}
+std::vector<TokenId> said(unsigned seed, std::size_t size) { return test::random_tokens(seed, size, 64); }
 
 struct WindowModel {
   explicit WindowModel(const std::string& name) { test::write_model(folder, test::decoder_reference(name)); }
@@ -68,7 +61,7 @@ TEST_CASE("windows: prompts, chunks and steps have the bits of a cache that keep
         const std::vector<SequenceTokens> parts{{0, std::span(a).subspan(done, count)},
                                                 {1, std::span(b).subspan(done, count)}};
         const Tensor wanted = whole.forward(parts);
-        CHECK(equal_bits(last.forward(parts), wanted));
+        CHECK(test::same_bits(last.forward(parts), wanted));
         done += count;
       }
       for (std::int64_t s = 0; s < 2; ++s) {
@@ -77,7 +70,8 @@ TEST_CASE("windows: prompts, chunks and steps have the bits of a cache that keep
         CHECK(last.cache().shortest(s) < static_cast<std::int64_t>(done));
       }
       (void)last.profile(std::span(a).subspan(done, 20));
-      CHECK(equal_bits(last.forward(std::span(a).subspan(done, 20)), whole.forward(std::span(a).subspan(done, 20))));
+      CHECK(
+          test::same_bits(last.forward(std::span(a).subspan(done, 20)), whole.forward(std::span(a).subspan(done, 20))));
     }
   }
 }
@@ -89,7 +83,7 @@ TEST_CASE("windows: every type of cache") {
     o.cache_dtype = dtype;
     DecoderModel whole = files.load(o, true), last = files.load(o);
     const std::vector<TokenId> text = said(3, 260);
-    CHECK(equal_bits(last.forward(text), whole.forward(text)));
+    CHECK(test::same_bits(last.forward(text), whole.forward(text)));
   }
   // A model of heads that fit into blocks, with windows.
   test::DecoderReference wide = test::reference_of_wide_heads();
@@ -112,7 +106,7 @@ TEST_CASE("windows: every type of cache") {
     DecoderModel last = DecoderModel::load(folder.path(), o);
     REQUIRE(last.cache().windows() != nullptr);
     const std::vector<TokenId> text = said(3, 260);
-    CHECK(equal_bits(last.forward(text), whole.forward(text)));
+    CHECK(test::same_bits(last.forward(text), whole.forward(text)));
   }
 }
 
@@ -128,7 +122,7 @@ TEST_CASE("windows: with adapters") {
   for (const std::vector<SequenceTokens>& parts :
        {std::vector<SequenceTokens>{{0, a, -1, 0}, {1, b}}, std::vector<SequenceTokens>{{1, more}, {0, more, -1, 0}}}) {
     const Tensor wanted = whole.forward(parts);
-    CHECK(equal_bits(last.forward(parts), wanted));
+    CHECK(test::same_bits(last.forward(parts), wanted));
   }
 }
 
@@ -141,7 +135,7 @@ TEST_CASE("windows: on another device") {
   o.whole_windows = true;
   DecoderModel whole = DecoderModel::load(files.folder.path(), o, Session::on_backend("reference"));
   const std::vector<TokenId> text = said(1, 60);
-  CHECK(equal_bits(last.forward(text), whole.forward(text)));
+  CHECK(test::same_bits(last.forward(text), whole.forward(text)));
   CHECK(last.cache().shortest(0) > 0);
 }
 
@@ -161,7 +155,7 @@ TEST_CASE("windows: sequences are cut where the keys are there, and refused else
       (void)whole.forward(text), (void)last.forward(text);
       REQUIRE(last.cache().shortest(0) == shortest);
       whole.truncate(length), last.truncate(length);
-      CHECK(equal_bits(last.forward(more), whole.forward(more)));
+      CHECK(test::same_bits(last.forward(more), whole.forward(more)));
     }
     last.reset();
     (void)last.forward(text);
@@ -173,7 +167,7 @@ TEST_CASE("windows: sequences are cut where the keys are there, and refused else
     last.truncate(0);
     CHECK(last.cache().windows()->pool().num_free() == last.cache().windows()->pages());
     whole.reset();
-    CHECK(equal_bits(last.forward(text), whole.forward(text)));
+    CHECK(test::same_bits(last.forward(text), whole.forward(text)));
   }
 }
 
@@ -270,7 +264,7 @@ TEST_CASE("windows: conversations in files have the rows that are there") {
       REQUIRE(m.length(1) == 430);
       const std::int64_t shortest = m.cache().shortest(1);
       CHECK(shortest <= 430);
-      CHECK(equal_bits(m.forward(std::vector<SequenceTokens>{{1, more}}), wanted));
+      CHECK(test::same_bits(m.forward(std::vector<SequenceTokens>{{1, more}}), wanted));
       m.truncate(std::max(shortest, m.cache().shortest(1)), 1);
       // A model that keeps whole windows takes the tokens and computes them again.
       DecoderModel all = files.load(p, true);
@@ -283,7 +277,7 @@ TEST_CASE("windows: conversations in files have the rows that are there") {
     save_conversation(path, whole, {text, {}}, 0);
     last.reset();
     (void)load_conversation(path, last, 0);
-    CHECK(equal_bits(last.forward(more), wanted));
+    CHECK(test::same_bits(last.forward(more), wanted));
     last.reset();
     const ConversationFile file = ConversationFile::open(path, last);
     CHECK(file.first() == 0);
