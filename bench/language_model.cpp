@@ -1,5 +1,5 @@
 // A language model as its users run it: tokens of a prompt, then single tokens behind 128 others, or several sequences
-// at once. usage: language_model MODEL [threads: 1, or 1,avx2] [products: int8] [cache: f32] [context: 128] [sequences:
+// at once. usage: language_model MODEL [threads: 1, or 1,avx2] [products: auto] [cache: f32] [context: 128] [sequences:
 // 1] [breakdown|decode|start|logits]; MODEL is a GGUF file or a folder. One object of JSON, milliseconds (`decode`: of
 // single tokens alone; `start`: from nothing to the first token), or logits as F32, of 128
 // tokens or of the I32 ids in the file named behind; bench/llm compares them with those of other engines.
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rlx/formats/mapped_file.h"
+#include "rlx/generation/language_model.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/rlx.h"
 
@@ -112,14 +113,14 @@ int main(int argc, char** argv) {
     Session session = Session().with_threads(threads);
     if (const std::size_t comma = arg(2, "").find(','); comma != std::string::npos)
       session.with_isa(arg(2, "").substr(comma + 1));
-    const std::string products = arg(3, "int8"), cache = arg(4, "f32");
+    const std::string products = arg(3, "auto"), cache = arg(4, "f32");
     const auto context = static_cast<std::size_t>(std::atoll(arg(5, "128").c_str()));
     const std::int64_t sequences = std::atoll(arg(6, "1").c_str());
     DecoderOptions o;
     o.context = static_cast<std::int64_t>(std::max<std::size_t>(context + 64, sequences > 1 ? 256 : 1024));
     o.page = 64;
     o.sequences = sequences;
-    o.products = products == "exact" ? Products::Exact : products == "bf16" ? Products::BF16 : Products::Int8;
+    o.products = products_named(products, arg(1, ""));
     if (cache == "q8_0") o.cache_scheme = QuantScheme::Q8_0;
     if (cache == "bf16") o.cache_dtype = DType::BF16;
     if (cache == "f16") o.cache_dtype = DType::F16;

@@ -131,7 +131,8 @@ void add_model_options(CLI::App* cmd, ModelArgs& args) {
       ->check(CLI::IsMember({"f32", "bf16", "f16", "q8_0", "q4_0"}))
       ->capture_default_str();
   cmd->add_option("--products", args.products,
-                  "What products may lose: int8 rounds what they read; auto: int8 for GGUF files of blocks")
+                  "What products may lose: int8 and bf16 round what they read; auto: int8 for GGUF files of blocks, "
+                  "bf16 for weights in bf16")
       ->check(CLI::IsMember({"auto", "exact", "bf16", "int8"}))
       ->capture_default_str();
   cmd->add_option("-d,--device", args.device, kDeviceUsage)->capture_default_str();

@@ -1,4 +1,4 @@
-"""What int8 products and 8-bit caches cost: mean KL(F64 of the numbers in a GGUF file || an engine) over a text.
+"""What products that round and 8-bit caches cost: mean KL(F64 of the numbers in a GGUF file || an engine) over a text.
 
 llm_quality.py FOLDER RLX_WORKER HF FILE.gguf.. [--text FILE]: logits of rlx and of llama.cpp (FOLDER/llama_worker)
 on the same file against PyTorch in F64 with the file's dequantised weights in the model of the Hugging Face folder
@@ -79,7 +79,7 @@ with tempfile.NamedTemporaryFile() as tokens:
         for cache in ("f16", "q8_0"):
             mean = {}
             for name, command in {
-                "rlx": [args.worker, file, "1", "int8", cache, "512", "1", "logits", tokens.name],
+                "rlx": [args.worker, file, "1", "auto", cache, "512", "1", "logits", tokens.name],
                 "llama.cpp": [args.folder / "llama_worker", file, "1", "logits", cache, tokens.name],
             }.items():
                 raw = subprocess.run([str(c) for c in command], check=True, stdout=subprocess.PIPE).stdout

@@ -65,7 +65,8 @@ def load(
 
     context: tokens that a sequence may have; 0: as many as the model is good for, at most 4096
     cache: what keys and values are kept as: "f32", "bf16", "f16", "q8_0" or "q4_0"
-    products: "exact", or "bf16" and "int8", which round what they read; "auto": int8 for GGUF in blocks, else exact
+    products: "exact", or "bf16" and "int8", which round what they read; "auto": int8 for GGUF in blocks,
+        bf16 for weights in bf16, else exact
     device: one of rlx.devices(); device_options: of its backend
     threads: 0 for all cores
     sequences: how many answers run at once; others wait

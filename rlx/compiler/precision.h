@@ -25,9 +25,9 @@ enum class KeepValues : std::uint8_t { Yes, No };
 /// A float dtype per category. Inputs, params and outputs keep their declared dtype (the boundary is always F32).
 struct PrecisionPolicy {
   std::array<DType, kNumPrecisionCategories> dtypes{DType::F32, DType::F32, DType::F32, DType::F32};
-  /// What F32 products may lose, by the forms of their weights; but for weights in blocks their other operands and all
-  /// sums stay as they are.
-  /// Of x [M, K] times w [K, N] at most 2^-8 * sum_k |x w| is lost with BF16, of weights among its normal numbers, and
+  /// What F32 products may lose, by the forms of their weights; all sums stay as they are, and other operands but for
+  /// those of weights in blocks and, where the processor multiplies bf16, those with BF16.
+  /// Of x [M, K] times w [K, N] at most (2^-8 + 2^-18) * sum_k |x w| is lost with BF16, among its normal numbers, and
   /// with Int8 sum_k |x| times 1/254 of the column's largest |w|; a column that is not finite gives NaN there. Of
   /// weights in blocks (GGUF's schemes) nothing is lost; with Int8 the cpu rounds x instead, in blocks b of 32 steps of
   /// k: at most sum_b (max_b |x| / 254 + 2^-119) sum_{k in b} |w| is lost, and a row of x that is not finite gives NaN.

@@ -16,8 +16,8 @@ class Graph;
 struct Value;
 
 /// What is lost when a product reads its weights in a form: nothing, what BF16 does not hold, or what one of 255 steps
-/// for each column does not; of weights in blocks Int8 rounds the other operand (precision.h has the numbers). Loss
-/// needs leave (PrecisionPolicy::products).
+/// for each column does not; of weights in blocks Int8 rounds the other operand, and BF16 may round both (precision.h
+/// has the numbers). Loss needs leave (PrecisionPolicy::products).
 enum class Products : std::uint8_t { Exact, BF16, Int8 };
 /// "exact", "bf16", "int8".
 std::string_view products_name(Products products);

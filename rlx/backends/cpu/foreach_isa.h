@@ -62,6 +62,18 @@
 #undef RLX_BYTE_DOT
 #endif
 
+// That section, and sums of two products of bf16, by one instruction or by tiles.
+#if defined(RLX_WITH_BF16_DOT)
+#define RLX_BF16_DOT
+#define RLX_ISA avx512bf16
+#define RLX_ISA_ID 3
+#define RLX_LANES 16
+#define RLX_TARGET "avx512f,avx512dq,avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16,avx2,fma,f16c,bmi,bmi2,popcnt"
+#define RLX_GCC_TUNING ",prefer-vector-width=512"
+#include "rlx/backends/cpu/isa_section.h"
+#undef RLX_BF16_DOT
+#endif
+
 #else  // one instruction set: the one the compiler targets
 
 #if defined(__aarch64__)

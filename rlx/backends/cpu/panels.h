@@ -19,9 +19,11 @@ struct Panels {
 
 /// The panels of `m` for these kernels: elements of 16 bits stay so, others get as few as there is leave for.
 Form panel_form(const KernelTable& kernels, const ConstantMatrix& m);
+/// Panels of pairs, where the machine multiplies bf16 and there is leave to round x too.
+std::optional<Form> pair_form(const KernelTable& kernels, const ConstantMatrix& m);
 /// The panels that `form` means, if it means some.
 std::optional<Panels> panels_of(const Form& form);
-/// True when `form` is what these kernels read as a matrix [k, n], or as several.
+/// True when `form` is what these kernels read as a matrix [k, n], or as several; pairs too.
 bool reads_panels(const KernelTable& kernels, const Form& form, std::int64_t k, std::int64_t n);
 
 /// Columns of `op`'s matrix that lie in one of its sources.

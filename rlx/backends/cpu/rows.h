@@ -41,6 +41,7 @@ struct Row {
 
 /// The families of rows, tuned ones before generic ones.
 std::span<const Row> quantized_rows();
+std::span<const Row> pair_rows();
 std::span<const Row> strip_rows();
 std::span<const Row> dot_rows();
 std::span<const Row> relayout_rows();

@@ -5,11 +5,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 
 #include "rlx/formats/gguf_types.h"
 #include "rlx/formats/gguf_writer.h"
+#include "rlx/formats/safetensors.h"
 #include "rlx/generation/language_model.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
@@ -218,8 +220,17 @@ TEST_CASE("language models: caches and products by name") {
     file.begin();
     file.write(std::vector<std::byte>(gguf_size_bytes(type, dims)));
     file.commit();
-    CHECK(products_named("auto", path) == (type == GgufType::Q8_0 ? Products::Int8 : Products::Exact));
+    CHECK(products_named("auto", path) == (type == GgufType::Q8_0   ? Products::Int8
+                                           : type == GgufType::BF16 ? Products::BF16
+                                                                    : Products::Exact));
   }
+  for (const DType dtype : {DType::BF16, DType::F16, DType::F32}) {
+    const test::TempDir folder;
+    write_safetensors(folder.file("model.safetensors"),
+                      std::array{NamedTensor{"w", Tensor::zeros(Shape({4, 4}, dtype))}});
+    CHECK(products_named("auto", folder.path()) == (dtype == DType::BF16 ? Products::BF16 : Products::Exact));
+  }
+  CHECK(products_named("auto", tiny.folder.path() + "/nothing") == Products::Exact);
   CHECK(contains(error_text([&] { (void)products_named("auto", tiny.folder.path() + "/config.json"); }), "GGUF"));
   CHECK(products_named("exact", "") == Products::Exact);
   CHECK(products_named("bf16", "") == Products::BF16);

@@ -10,6 +10,11 @@ void fill_row_kernels(Isa isa, KernelTable& table);
 void fill_tape_kernels(Isa isa, KernelTable& table);
 void fill_data_kernels(Isa isa, KernelTable& table);  // reductions, gather, copies
 void fill_random_kernels(Isa isa, KernelTable& table);
+
+/// What tiles of AMX multiply.
+enum class TileProducts : std::uint8_t { Bytes, BF16 };
+/// Whether this machine has such tiles and the system gives them to this process; asked for once.
+bool has_tiles(TileProducts products);
 }  // namespace rlx::cpu
 
 // Calls rlx::cpu::<isa>::fill(table); an instruction set that is not built is never asked for.

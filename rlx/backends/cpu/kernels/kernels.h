@@ -62,8 +62,8 @@ struct GemmPlan {
 };
 
 /// What the elements of packed B are stored as; products widen them as they load them.
-/// I8: codes, by a scale for each column, which stand behind all panels.
-enum class PanelType : std::uint8_t { F32, BF16, F16, I8 };
+/// I8: codes, by a scale for each column, which stand behind all panels. BF16Pairs are for products of kernels/pairs.h.
+enum class PanelType : std::uint8_t { F32, BF16, F16, I8, BF16Pairs };
 constexpr std::int64_t panel_element_bytes(PanelType t) { return t == PanelType::F32 ? 4 : t == PanelType::I8 ? 1 : 2; }
 /// Where the scales of I8 panels with `elements` elements begin.
 constexpr std::int64_t panel_scales_at(std::int64_t elements) { return (elements + 63) / 64 * 64; }
@@ -124,6 +124,7 @@ struct GemmStridedPlan {
 };
 
 struct StripKernels;  // kernels/strips.h
+struct PairKernels;   // kernels/pairs.h
 
 // -- Attention --
 
@@ -473,6 +474,8 @@ struct KernelTable {
 
   /// Products of block-quantised weights.
   const StripKernels* strips;
+  /// Products of bf16 with bf16; null where the machine has none.
+  const PairKernels* pairs;
 
   AttentionPlan (*attention_plan_f32)(const AttentionF32& attention, int threads);
   void (*attention_f32)(const AttentionF32& attention, const AttentionPlan& plan, std::int64_t chunk, void* scratch);

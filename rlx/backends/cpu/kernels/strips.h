@@ -65,6 +65,16 @@ constexpr StripTraits strip_traits(StripKind kind) {
   return kTraits[static_cast<int>(kind)];
 }
 
+/// Rows as even blocks of at most `most` rows. The split is that of the number of rows alone.
+struct EvenBlocks {
+  std::int64_t count, base, extra;  // the first `extra` blocks have one row more than `base`
+  constexpr EvenBlocks(std::int64_t rows, std::int64_t most)
+      : count((rows + most - 1) / most), base(rows / count), extra(rows % count) {}
+  constexpr std::int64_t start(std::int64_t block) const { return block * base + (block < extra ? block : extra); }
+  constexpr std::int64_t rows(std::int64_t block) const { return base + (block < extra ? 1 : 0); }
+  constexpr std::int64_t most_rows() const { return base + (extra > 0 ? 1 : 0); }
+};
+
 /// C[M, N] = epilogue(A[M, K] * B), B in strips and A rounded to 8 bits in blocks of 32 (`quantize`). Rows of A are
 /// `lda` floats apart, elements of a row are adjacent; K is a multiple of 32. Of element (m, n) no more is lost than
 ///   sum over blocks b of k: max |A[m, b]| / 254 * sum of |B[b, n]|
@@ -89,8 +99,20 @@ struct StripPlan {
   std::int64_t blocks = 0, blocks_per_chunk = 0;  // of rows, one register tile each
   std::int64_t quantize_chunks = 0, blocks_per_quantize = 0;
   std::int64_t code_bytes = 0;
-  bool tiles = false;  // the blocks are those of ByteProducts::Tiles
+  bool tiles = false;  // the blocks are those of tiles of AMX
 };
+
+/// What a plan is made of, of any product with strips.
+struct StripCut {
+  std::int64_t m = 0, k = 0, lanes = 0, strips = 0;
+  std::int64_t blocks = 0, most_blocks = 0, block_rows = 0;  // of rows; those that strips may pass together
+  std::int64_t row_bytes = 0, strip_bytes = 0;               // of the codes of a row of A; of a strip
+  std::int64_t strips_together = 1;                          // of a register tile
+  std::int64_t cached = 512 << 10;                           // bytes of codes that stay in L2 while strips pass
+  double ops_per_ns = 500;
+};
+/// The rest of a plan whose blocks and bytes are known; `threads` may be kFinestCut.
+void cut_strips(const StripCut& cut, int threads, StripPlan& plan);
 
 /// How products of bytes are summed; the sums are exact, so all give the same bits.
 enum class ByteProducts : std::uint8_t {

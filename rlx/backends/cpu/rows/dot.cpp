@@ -15,7 +15,9 @@ namespace {
 constexpr const char* kNotF32 = "its operands and result are not f32";
 
 const char* packed_refuses(const Graph& g, NodeId id) {
-  if (!panels_of(form_of(g, g.node(id).inputs[1]))) return "its second operand is not in panels";
+  const std::optional<Panels> panels = panels_of(form_of(g, g.node(id).inputs[1]));
+  if (!panels) return "its second operand is not in panels";
+  if (panels->type == PanelType::BF16Pairs) return "its panels are for products of bf16";
   if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32) return kNotF32;
   return epilogue_refuses(g, id);
 }
@@ -136,6 +138,7 @@ std::optional<Form> dot_form(const KernelTable& kernels, const Graph& g, NodeId 
   if (operand != 1 || m.dtype != DType::F32 || in_dtype(g, id, 0) != DType::F32 || m.k < 1 || m.n < 1)
     return std::nullopt;
   if (is_block_scheme(m.scheme)) return strip_form(kernels, m);
+  if (const auto pairs = pair_form(kernels, m)) return pairs;
   return panel_form(kernels, m);
 }
 bool dot_reads_form(const Graph&, NodeId, int operand, const Form& form) {
