@@ -1,6 +1,7 @@
 // `rlx rerank`: the lines or paragraphs of text files in the order in which they answer a query, by a cross-encoder.
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -18,6 +19,7 @@ namespace {
 
 struct RerankArgs {
   std::string model, query, device = "cpu";
+  std::optional<std::string> instruction;
   SearchableOptions texts;
   MatchFormat format;
   std::int64_t batch = 32, max_tokens = 0, top = 0;
@@ -32,6 +34,7 @@ void run(const RerankArgs& args) {
   const NamedDevice device = device_called(args.device);
   options.device = device.id, options.device_options = device.options;
   options.max_batch = args.batch, options.max_sequence = args.max_tokens;
+  options.instruction = args.instruction;
   if (args.raw) options.activation = ScoreActivation::Identity;
   Reranker reranker(args.model, options);
   if (reranker.labels() != 1)
@@ -65,6 +68,8 @@ void register_rerank(CLI::App& app) {
       ->required()
       ->type_name("DIR");
   cmd->add_option("-q,--query", args->query, "What passages are to answer")->required()->type_name("TEXT");
+  cmd->add_option("--instruction", args->instruction, "What a passage is to be for the query, for rerankers of Qwen3")
+      ->type_name("TEXT");
   add_searchable_options(*cmd, args->texts);
   cmd->add_option("--top", args->top, "Passages to print; 0: all")->check(CLI::Range(0, 100000))->capture_default_str();
   add_match_format(*cmd, args->format);

@@ -9,7 +9,7 @@
 int main(int argc, char** argv) {
   const char* folder = argc > 1 ? argv[1] : std::getenv("RLX_RERANKER_DIR");
   if (!folder) {
-    std::puts("give the folder of a cross-encoder, such as one of ms-marco-MiniLM or bge-reranker");
+    std::puts("give the folder of a cross-encoder, such as one of ms-marco-MiniLM, bge-reranker or Qwen3-Reranker");
     return 0;
   }
   const std::string query = "How many people live in Berlin?";

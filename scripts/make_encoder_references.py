@@ -9,6 +9,8 @@ Needs the environment of make_references.py and sentence-transformers 5.1.2 in i
   small model of a family (CASES), by transformers; nomic_bert, which that version lacks, by the formula below.
 * tests/unit/models/encoder_references/folder_NAME.safetensors: whole model folders (FOLDERS), their texts, and the
   vectors or scores that sentence-transformers gives.
+* tests/unit/models/encoder_references/folder_asked.safetensors: a Qwen3 that is asked whether passages answer a query,
+  as the pages of Qwen3-Reranker say (make_asked), by transformers.
 * tests/unit/text/pair_cases.jsonl: pairs of texts as tokenizers encodes and cuts them.
 
 Weights are drawn as make_references.py draws them, and files hold no more of them than a mean and a spread.
@@ -417,9 +419,80 @@ def make_folder(name):
     print(f"folder_{name:12} {', '.join(f'{k} {v.shape}' for k, v in kept.items())}: {first}")
 
 
+# The published usage of Qwen3-Reranker.
+ASKED_BEGIN = ("<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the "
+               'Instruct provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n')
+ASKED_END = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
+ASKED_FOR = "Given a web search query, retrieve relevant passages that answer the query"  # fmt: skip
+QWEN_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+              r"|\s+(?!\S)|\s+")  # fmt: skip
+
+
+def qwen_bpe():
+    """Qwen's tokeniser with letters, "yes" and "no" alone, and its special tokens."""
+    from tokenizers import Regex
+
+    letters = sorted(c for c in pre_tokenizers.ByteLevel.alphabet() if c.isascii()) + ["\u0120", "\u010a"]
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    tokens = special + letters + ["ye", "yes", "no", "<think>", "</think>"]
+    t = Tokenizer(models.BPE({x: i for i, x in enumerate(tokens)}, [("y", "e"), ("ye", "s"), ("n", "o")]))
+    t.normalizer = normalizers.NFC()
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated"),
+                                               pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])  # fmt: skip
+    t.post_processor = processors.ByteLevel(trim_offsets=False)
+    t.decoder = decoders.ByteLevel()
+    t.add_special_tokens([AddedToken(x, normalized=False) for x in special])
+    t.add_tokens([AddedToken(x, normalized=False) for x in ("<think>", "</think>")])
+    return t
+
+
+def make_asked(name):
+    tokenizer = qwen_bpe()
+    fields = {**QWEN, "vocab_size": tokenizer.get_vocab_size(), "max_position_embeddings": 640, "pad_token_id": 0}
+    fields.pop("num_labels")
+    texts = {"given": json.dumps(TEXT_PAIRS), "tokenizer.json": tokenizer.to_str(),
+             "tokenizer_config.json": json.dumps({"tokenizer_class": "PreTrainedTokenizerFast",
+                                                  "model_max_length": 131072})}  # fmt: skip
+    config = transformers.AutoConfig.for_model("qwen3", **fields)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval().float()
+    names = [(k, tuple(v.shape)) for k, v in model.state_dict().items() if k != "lm_head.weight"]
+    tensors, listed = draw_weights(names, "qwen3", torch.float32)
+    with torch.no_grad():
+        for key, value in model.state_dict().items():
+            if key in tensors:
+                value.copy_(tensors[key])
+    with tempfile.TemporaryDirectory() as where:
+        model.save_pretrained(where)
+        texts["config.json"] = (pathlib.Path(where) / "config.json").read_text()
+    begin, end = (tokenizer.encode(x, add_special_tokens=False).ids for x in (ASKED_BEGIN, ASKED_END))
+    no, yes = tokenizer.token_to_id("no"), tokenizer.token_to_id("yes")
+
+    def logits(pairs, instruction, most):
+        out = []
+        for query, passage in pairs:
+            text = f"<Instruct>: {instruction}\n<Query>: {query}\n<Document>: {passage}"
+            middle = tokenizer.encode(text).ids[: most - len(begin) - len(end)]
+            with torch.no_grad():
+                last = model(input_ids=torch.tensor([begin + middle + end])).logits[0, -1].float()
+            out.append([last[no], last[yes]])
+        return torch.tensor(out)
+
+    def probability(rows):
+        return torch.log_softmax(rows, 1)[:, 1].exp().numpy()
+
+    usual = logits(TEXT_PAIRS, ASKED_FOR, 640)
+    kept = {"scores": probability(usual), "vectors:raw": (usual[:, 1] - usual[:, 0]).numpy(),
+            "vectors:instruction": probability(logits(TEXT_PAIRS, "find the weather", 640)),
+            "vectors:410": probability(logits(TEXT_PAIRS, ASKED_FOR, 410))}  # fmt: skip
+    text = {"files": json.dumps(texts, separators=(",", ":")), "weights": json.dumps(listed, separators=(",", ":")),
+            "dense": "{}", "made_by": made_by("torch", "transformers")}  # fmt: skip
+    save_file(kept, FOLDER / f"folder_{name}.safetensors", text)
+    print(f"folder_{name}: {kept}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = [*CASES, *("folder_" + f for f in FOLDERS), "pairs"]
+    known = [*CASES, *("folder_" + f for f in FOLDERS), "folder_asked", "pairs"]
     parser.add_argument("case", nargs="*", help="of " + ", ".join(known))
     args = parser.parse_args()
     for package, module_ in (("torch", torch), ("transformers", transformers)):
@@ -433,6 +506,8 @@ def main():
             write_pairs()
         elif name in CASES:
             make(name)
+        elif name == "folder_asked":
+            make_asked("asked")
         elif name.removeprefix("folder_") in FOLDERS:
             make_folder(name.removeprefix("folder_"))
         else:

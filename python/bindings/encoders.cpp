@@ -116,20 +116,23 @@ void bind_encoders(nb::module_& m) {
           "What the model puts before passages.");
   nb::class_<PyReranker>(m, "Reranker",
                          "How well passages answer a query, by a cross-encoder in a Hugging Face model folder "
-                         "(docs/embeddings.md). activation: \"sigmoid\" or \"identity\"; None: what its files say.")
+                         "(docs/embeddings.md). activation: \"sigmoid\" or \"identity\"; None: what its files say. "
+                         "instruction: what a passage is to be for the query, for rerankers of Qwen3.")
       .def(
           "__init__",
           [](PyReranker* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
-             std::int64_t max_sequence, nb::handle activation, const std::string& device, nb::handle device_options) {
+             std::int64_t max_sequence, nb::handle activation, nb::handle instruction, const std::string& device,
+             nb::handle device_options) {
             auto o = encoder_options<RerankerOptions>(threads, max_batch, max_sequence, device, device_options);
             o.activation = activation_from(activation);
+            if (!instruction.is_none()) o.instruction = text_from(instruction, "Reranker: instruction");
             const std::string folder = existing(path);
             const nb::gil_scoped_release free;
             new (self) PyReranker{Reranker(folder, o)};
           },
           nb::arg("folder"), nb::kw_only(), nb::arg("threads") = 0, nb::arg("max_batch") = 32,
-          nb::arg("max_sequence") = 0, nb::arg("activation") = nb::none(), nb::arg("device") = "cpu",
-          nb::arg("device_options") = nb::none())
+          nb::arg("max_sequence") = 0, nb::arg("activation") = nb::none(), nb::arg("instruction") = nb::none(),
+          nb::arg("device") = "cpu", nb::arg("device_options") = nb::none())
       .def(
           "score",
           [](PyReranker& r, nb::handle query, nb::handle passages) {

@@ -420,7 +420,8 @@ class SentenceEncoder:
 class Reranker:
     def __init__(
         self, folder: str | PathLike[str], *, threads: int = 0, max_batch: int = 32, max_sequence: int = 0,
-        activation: str | None = None, device: str = "cpu", device_options: dict[str, str] | None = None,
+        activation: str | None = None, instruction: str | None = None, device: str = "cpu",
+        device_options: dict[str, str] | None = None,
     ) -> None: ...
     @property
     def labels(self) -> int: ...

@@ -82,6 +82,10 @@ void check_options(const EncoderConfig& c, const EncoderGraphOptions& o) {
   if (o.types && c.names.types.empty()) fail(concat_text("a ", c.family, " has no token types"));
   if (o.output == EncoderOutput::Scores && !c.classifier)
     fail(concat_text("a ", c.family, " has no classifier that rlx knows"));
+  if (c.classifier && c.classifier->answers)
+    for (const std::int32_t id : {c.classifier->answers->no, c.classifier->answers->yes})
+      if (id < 0 || id >= c.vocab_size)
+        fail(concat_text("the answer ", id, " is none of the ", c.vocab_size, " tokens of the ", c.family));
   std::int64_t width = c.hidden_size;
   for (const DenseSpec& d : o.dense) {
     if (d.in != width || d.out < 1 || d.out > std::int64_t{1} << 30)
@@ -314,6 +318,11 @@ Expr EncoderBuilder::scores(Expr tokens) {
   Expr y = pool_tokens(tokens, weights_, s.pooling);
   if (!s.dense.empty()) y = g_.activation(s.activation, flow_.linear(y, s.dense, c_.hidden_size, s.dense_bias));
   if (!s.norm.empty()) y = flow_.norm(y, s.norm, c_.norm, c_.norm_eps, s.norm_bias);
+  if (s.answers) {
+    const Expr rows = g_.constant(Tensor::of<std::int32_t>({2}, {s.answers->no, s.answers->yes}));
+    const Expr both = g_.matmul(y, g_.t(flow_.embed(s.out + ".weight", rows, c_.vocab_size, c_.hidden_size)));
+    return g_.narrow(both, 1, 1, 1) - g_.narrow(both, 1, 0, 1);
+  }
   return flow_.linear(y, s.out, s.labels, s.out_bias);
 }
 

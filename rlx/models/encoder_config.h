@@ -41,8 +41,14 @@ struct EncoderNames {
   // Norms of what enters a part, of what leaves it, and of the sum with what entered.
   std::string attention_norm, attention_post_norm, attention_sum_norm;
   std::string ff_norm, ff_post_norm, ff_sum_norm;
+  std::string token_head;            // what logits of tokens are made with: the embedding where they share it
   std::vector<std::string> others;   // beginnings of names of heads that files may hold and that are not read
   std::vector<std::string> ignored;  // ends of such names
+};
+
+/// The tokens that a language model answers a question with.
+struct AnswerTokens {
+  std::int32_t no = 0, yes = 0;
 };
 
 /// What `*ForSequenceClassification` puts on the tokens: pool, act(dense), norm, out.
@@ -52,6 +58,7 @@ struct ClassifierSpec {
   std::string dense{}, norm{}, out{};  // names of weights; empty: no such part
   bool dense_bias = true, norm_bias = true, out_bias = true;
   ActivationKind activation = ActivationKind::Tanh;
+  std::optional<AnswerTokens> answers{};  // `out` makes logits of tokens, and the one label is yes's above no's
 };
 
 /// A linear layer on pooled vectors, act(x w^T + b): the Dense module of sentence-transformers.

@@ -288,6 +288,7 @@ EncoderConfig encoder_of(const DecoderConfig& d, const ConfigKeys& k) {
   n.gate = from.gate, n.up = from.up, n.gate_up = from.gate_up, n.down = from.down;
   n.attention_norm = from.attention_norm, n.attention_post_norm = from.attention_post_norm;
   n.ff_norm = from.ff_norm, n.ff_post_norm = from.ff_post_norm;
+  n.token_head = d.tied ? n.embedding : from.head;
   n.others = {from.head + ".", "score."};
   n.ignored = from.ignored;
   ClassifierSpec s{.labels = label_count(k), .pooling = Pooling::LastToken, .out = "score"};

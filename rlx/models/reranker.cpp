@@ -30,6 +30,46 @@ ScoreActivation stored_activation(const JsonDocument& document, std::int64_t lab
               "known are Sigmoid and Identity; RerankerOptions::activation overrides the file");
 }
 
+// How Qwen3's rerankers are asked, as their authors publish it (arXiv:2506.05176 and the pages of the models): the
+// system's turn, instruction, query and passage in the user's, and an answer that begins behind an empty thought.
+constexpr std::string_view kQuestionBegin =
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    "provided. "
+    "Note that the answer can only be \"yes\" or \"no\".<|im_end|>\n<|im_start|>user\n";
+constexpr std::string_view kQuestionEnd = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+constexpr std::string_view kUsualInstruction =
+    "Given a web search query, retrieve relevant passages that answer the query";
+constexpr std::int64_t kQuestionTokens = 8192;  // that they are read up to
+
+std::string question_head(const std::string& instruction, const std::string& query) {
+  return concat_text("<Instruct>: ", instruction, "\n<Query>: ", query, "\n<Document>:");
+}
+
+std::string first_architecture(const JsonDocument& config) {
+  const std::optional<JsonValue> list = config.root_object().find("architectures");
+  if (!list || list->is_null()) return {};
+  const std::vector<JsonValue> names = list->elements("architectures");
+  return names.empty() ? std::string() : std::string(names[0].as_string("architectures"));
+}
+
+// Whether sentence-transformers pools the model's tokens: it then makes vectors, whatever else config.json says.
+bool makes_vectors(const std::string& folder) {
+  const std::string path = join_path(folder, "modules.json");
+  if (!has_file(path)) return false;
+  const JsonDocument modules = JsonDocument::read(path);
+  for (const JsonValue& module : modules.root().elements("modules"))
+    if (module.get_string("type").ends_with("Pooling")) return true;
+  return false;
+}
+
+TokenId token_called(const Tokenizer& tokenizer, std::string_view name, const std::string& folder) {
+  const std::optional<TokenId> id = tokenizer.token_to_id(name);
+  if (!id)
+    throw Error(ErrorCode::BadFile, concat_text(folder, ": the tokeniser has no token \"", name, "\""),
+                "Qwen3's rerankers are asked with it");
+  return *id;
+}
+
 // The limit that the tokeniser's files name, if it is one: many have 10^30.
 std::int64_t tokenizer_limit(const std::string& folder, std::int64_t most) {
   const std::string path = join_path(folder, "tokenizer_config.json");
@@ -50,7 +90,9 @@ struct Reranker::Impl {
   ScoreActivation activation = ScoreActivation::Identity;
   std::int64_t max_sequence = 0;
   bool types = false;
-  std::string weights;  // path
+  std::string weights;                   // path
+  std::optional<std::string> asked_for;  // the instruction, where pairs become questions
+  std::vector<TokenId> question_begin, question_end;
   std::optional<EncoderRunner> runner;
 
   Impl(const std::string& folder, RerankerOptions o) : options(o) {
@@ -64,11 +106,14 @@ struct Reranker::Impl {
     if (!config.classifier)
       throw Error(ErrorCode::Unsupported,
                   concat_text(document.source(), ": rlx knows no classifier of a ", config.family));
-    activation = options.activation ? *options.activation : stored_activation(document, config.classifier->labels);
     tokenizer = load_tokenizer(folder);
     check_vocabulary(config, *tokenizer, folder);
-    const std::int64_t special = tokenizer->join_pair({}, {}).num_tokens;
-    const std::int64_t own = tokenizer_limit(folder, config.max_tokens);
+    choose_question(folder, document);
+    activation = options.activation ? *options.activation : stored_activation(document, config.classifier->labels);
+    const auto special = asked_for ? static_cast<std::int64_t>(question_begin.size() + question_end.size())
+                                   : tokenizer->join_pair({}, {}).num_tokens;
+    const std::int64_t most = asked_for ? std::min(kQuestionTokens, config.max_tokens) : config.max_tokens;
+    const std::int64_t own = tokenizer_limit(folder, most);
     max_sequence = options.max_sequence ? options.max_sequence : own;
     if (own <= special)
       throw Error(ErrorCode::BadFile, concat_text(folder, ": pairs may have ", own, " tokens, expected more than the ",
@@ -94,6 +139,34 @@ struct Reranker::Impl {
     runner.emplace(std::move(settings));
   }
 
+  // What pairs are asked in, and what makes a score of the answer.
+  void choose_question(const std::string& folder, const JsonDocument& document) {
+    const std::string architecture = first_architecture(document);
+    const bool answers = architecture.ends_with("ForCausalLM"), asks = config.family == "qwen3";
+    if (answers && !asks)
+      throw Error(ErrorCode::Unsupported,
+                  concat_text(document.source(), ": a ", architecture, " is no reranker that rlx knows"),
+                  "known are *ForSequenceClassification, and Qwen3ForCausalLM, which answers yes or no");
+    if (answers && makes_vectors(folder))
+      throw Error(ErrorCode::Unsupported,
+                  concat_text(folder, ": modules.json pools the tokens of this ", architecture,
+                              ": it makes vectors and answers no questions"),
+                  "SentenceEncoder and `rlx search` compare its vectors");
+    if (options.instruction && !asks)
+      throw Error(ErrorCode::InvalidArgument, concat_text("a ", config.family, " takes no instruction"),
+                  "rerankers of Qwen3 do");
+    if (!answers && !options.instruction) return;
+    asked_for = options.instruction ? *options.instruction : std::string(kUsualInstruction);
+    for (const std::string_view turn : {"<|im_start|>", "<|im_end|>"}) token_called(*tokenizer, turn, folder);
+    question_begin = tokenizer->encode(kQuestionBegin, false);
+    question_end = tokenizer->encode(kQuestionEnd, false);
+    (void)encode(*asked_for, "the instruction");  // is UTF-8
+    if (!answers) return;
+    config.classifier = ClassifierSpec{.labels = 1, .pooling = Pooling::LastToken, .out = config.names.token_head};
+    config.classifier->answers =
+        AnswerTokens{token_called(*tokenizer, "no", folder), token_called(*tokenizer, "yes", folder)};
+  }
+
   void check_types() const {
     if (!types) return;
     for (const PairPiece& piece : tokenizer->pair_pieces())
@@ -112,6 +185,46 @@ struct Reranker::Impl {
       d.message = concat_text(name, ": ", d.message);
       throw Error(std::move(d));
     }
+  }
+
+  // What the query has in common with all passages.
+  std::vector<TokenId> encode_query(const std::string& query) const {
+    std::vector<TokenId> tokens = encode(query, "the query");
+    if (tokens.empty())
+      throw Error(ErrorCode::InvalidArgument, "the query is empty: it has no tokens",
+                  "it needs at least one word or sign");
+    if (!asked_for) return tokens;
+    const std::size_t head = encode(question_head(*asked_for, query), "the question").size();
+    if (static_cast<std::int64_t>(head) >= room())
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("the instruction and the query have ", head, " tokens, and a question has room for ",
+                              room(), ", a passage among them"),
+                  max_sequence < config.max_tokens ? "shorten them, or give a larger max_sequence" : "shorten them");
+    return tokens;
+  }
+
+  // Tokens of a question between its beginning and its end.
+  std::int64_t room() const {
+    return max_sequence - static_cast<std::int64_t>(question_begin.size() + question_end.size());
+  }
+
+  EncodedPair pair(const std::string& query, std::span<const TokenId> asked, const std::string& passage,
+                   const std::string& name) const {
+    if (!asked_for) return tokenizer->join_pair(asked, encode(passage, name), max_sequence);
+    std::vector<TokenId> middle;
+    EncodedPair out;
+    try {
+      middle = tokenizer->encode_truncated(concat_text(question_head(*asked_for, query), " ", passage), room(), true,
+                                           &out.num_tokens);
+    } catch (const Error&) {
+      (void)encode(passage, name);  // says where in the passage
+      throw;
+    }
+    out.num_tokens += max_sequence - room();
+    out.ids = question_begin;
+    out.ids.insert(out.ids.end(), middle.begin(), middle.end());
+    out.ids.insert(out.ids.end(), question_end.begin(), question_end.end());
+    return out;
   }
 };
 
@@ -141,15 +254,12 @@ Tensor Reranker::score(const std::string& query, std::span<const std::string> pa
                        std::vector<TruncationNotice>* notices, const std::function<void(std::size_t)>& progress,
                        const std::function<std::string(std::size_t)>& passage_name) try {
   const auto name_of = [&](std::size_t i) { return passage_name ? passage_name(i) : concat_text("passage ", i + 1); };
-  const std::vector<TokenId> asked = impl().encode(query, "the query");
-  if (asked.empty())
-    throw Error(ErrorCode::InvalidArgument, "the query is empty: it has no tokens",
-                "it needs at least one word or sign");
+  const std::vector<TokenId> asked = impl().encode_query(query);
   std::vector<std::vector<TokenId>> rows(passages.size());
   std::vector<std::vector<std::int32_t>> types(impl().types ? passages.size() : 0);
   std::vector<std::size_t> order(passages.size());
   for (std::size_t i = 0; i < passages.size(); ++i) {
-    EncodedPair pair = impl().tokenizer->join_pair(asked, impl().encode(passages[i], name_of(i)), impl().max_sequence);
+    EncodedPair pair = impl().pair(query, asked, passages[i], name_of(i));
     rows[i] = std::move(pair.ids);
     if (impl().types) types[i] = std::move(pair.types);
     order[i] = i;

@@ -25,12 +25,18 @@ struct RerankerOptions {
   std::int64_t max_batch = 32;                  // pairs run together
   std::int64_t max_sequence = 0;                // tokens of a pair; 0: the model's own limit
   std::optional<ScoreActivation> activation{};  // unset: what the model's files say, else Sigmoid for one label
-  DeviceId device{};                            // where it runs
-  DeviceOptions device_options{};               // of its backend, as Session takes them
+  /// What a passage is to be for the query, in the model's language: of Qwen3 alone, whose rerankers are asked in
+  /// words. Unset: the one of their published usage for a model that answers yes or no; a classifier gets bare pairs
+  /// then.
+  std::optional<std::string> instruction{};
+  DeviceId device{};               // where it runs
+  DeviceOptions device_options{};  // of its backend, as Session takes them
 };
 
 /// Scores pairs of a query and a passage by a `*ForSequenceClassification` of any family that build_encoder knows a
-/// classifier of. Not for concurrent calls: make one per thread.
+/// classifier of, or by a `Qwen3ForCausalLM` that is asked whether the passage answers: its number is the logit of
+/// "yes" minus that of "no" behind the question, whose sigmoid is the share of "yes" among the two. Not for concurrent
+/// calls: make one per thread.
 class Reranker {
  public:
   /// Loads `folder` (config.json, tokeniser, *.safetensors) and compiles it. Errors: those of the readers, of
@@ -42,9 +48,10 @@ class Reranker {
 
   /// What the classifier says of the query with each passage, in order, activation applied: F32 [passages, labels].
   /// Pairs of similar length run together; those beyond the limit lose tokens of their longer text (longest_first),
-  /// each with a notice. `progress` is called with the number of pairs done. Errors: InvalidArgument for a query
-  /// without tokens or invalid UTF-8, BadFile when a score is not finite; they name passage `i` as `passage_name(i)`,
-  /// by default "passage 1" and so on.
+  /// each with a notice; a question in words loses those of its passage. `progress` is called with the number of pairs
+  /// done. Errors: InvalidArgument for a query without tokens, one that leaves no room for passages in a question, or
+  /// invalid UTF-8; BadFile when a score is not finite; they name passage `i` as `passage_name(i)`, by default
+  /// "passage 1" and so on.
   Tensor score(const std::string& query, std::span<const std::string> passages,
                std::vector<TruncationNotice>* notices = nullptr,
                const std::function<void(std::size_t)>& progress = nullptr,

@@ -52,6 +52,38 @@ TEST_CASE("rlx rerank: passages in the order of the model's scores") {
   CHECK(test::contains(none.err, "holds no config.json"));
 }
 
+TEST_CASE("rlx rerank: a model that answers yes or no, and what it is told to look for") {
+  const test::FolderReference r = test::folder_reference("asked");
+  const test::TempDir model, bert, dir;
+  test::write_folder(model, r);
+  const std::string file = dir.write("a.txt", r.pairs[0].second + "\n" + r.pairs[1].second + "\n");
+  const auto scores = [&](const std::string& options) {
+    const ProgramResult got =
+        run_rlx("rerank " + model.path() + " -q '" + r.pairs[0].first + "' --format json " + options + file);
+    CHECK_MESSAGE(got.status == 0, got.err);
+    std::vector<double> out(2);
+    const JsonDocument document = JsonDocument::parse(got.out, "out");
+    for (const JsonValue& row : document.root().elements("rows"))
+      out.at(static_cast<std::size_t>(row.get_int("line") - 1)) = row.get_number("score");
+    return out;
+  };
+  const auto expected = [&](const char* name, std::int64_t i) {
+    for (const auto& known : r.vectors)
+      if (known.first == name) return known.second.at(i);
+    return r.scores.at(i);
+  };
+  for (std::int64_t i = 0; i < 2; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    CHECK(scores("")[at] == doctest::Approx(expected("", i)).epsilon(1e-4));
+    CHECK(scores("--raw ")[at] == doctest::Approx(expected("raw", i)).epsilon(1e-4));
+    CHECK(scores("--instruction 'find the weather' ")[at] == doctest::Approx(expected("instruction", i)).epsilon(1e-4));
+  }
+  test::write_folder(bert, test::folder_reference("rerank_bert"));
+  const ProgramResult refused = run_rlx("rerank " + bert.path() + " -q sun --instruction find " + file);
+  CHECK(refused.status == 1);
+  CHECK(test::contains(refused.err, "a bert takes no instruction"));
+}
+
 TEST_CASE("rlx embed, rlx search: other families, prompts and fewer dimensions") {
   const test::FolderReference r = test::folder_reference("mean");
   const test::TempDir model, dir;

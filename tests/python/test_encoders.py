@@ -134,6 +134,19 @@ def test_scores_are_those_of_sentence_transformers(name, tmp_path):
     assert near([scores[q, p] for q, p in r.given], r.said["scores"])
 
 
+def test_a_model_that_answers_yes_or_no(tmp_path):
+    r = Reference("asked", tmp_path)
+
+    def scores(**options):
+        reranker = rlx.Reranker(r.folder, **options)
+        return [float(np.asarray(reranker.score(q, [p]))[0, 0]) for q, p in r.given]
+
+    assert near(scores(), r.said["scores"])
+    assert near(scores(activation="identity"), r.said["vectors:raw"])
+    assert near(scores(instruction="find the weather"), r.said["vectors:instruction"])
+    assert not near(scores(), r.said["vectors:instruction"])
+
+
 def test_scores_are_those_of_the_program(bert, tmp_path):
     query = bert.given[0][0]
     passages = [p for _, p in bert.given[:6]]
@@ -184,6 +197,8 @@ def test_misuse_of_encoders(mean, bert, tmp_path):
         (lambda: reranker.rank("a", ["b"], "x"), TypeError, "count must be an integer"),
         (lambda: rlx.Reranker(bert.folder, activation="tanh"), ValueError, "none of identity and sigmoid"),
         (lambda: rlx.Reranker(bert.folder, activation=3), TypeError, "activation must be a text"),
+        (lambda: rlx.Reranker(bert.folder, instruction="find"), ValueError, "a bert takes no instruction"),
+        (lambda: rlx.Reranker(bert.folder, instruction=3), TypeError, "instruction must be a text"),
         (lambda: rlx.Reranker(bert.folder, max_batch=0), ValueError, "max_batch must be at least 1"),
         (lambda: rlx.Reranker(mean.folder), rlx.BadFile, "missing: 'classifier.weight'"),
         (lambda: rlx.Reranker(tmp_path), rlx.NotFound, "config.json"),

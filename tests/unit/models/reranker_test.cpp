@@ -187,4 +187,148 @@ TEST_CASE("reranker: models with several labels score, and do not rank") {
                  "the model gives 2 numbers for a pair, and one orders passages"));
 }
 
+namespace {
+
+// A score of each pair, alone.
+Tensor scores_of(Reranker& reranker, const test::FolderReference& r, std::size_t* cut = nullptr) {
+  std::vector<float> out;
+  for (const auto& pair : r.pairs) {
+    std::vector<TruncationNotice> notices;
+    out.push_back(reranker.score(pair.first, std::span(&pair.second, 1), &notices).values<float>()[0]);
+    if (cut) *cut += notices.size();
+  }
+  return Tensor::of<float>({static_cast<std::int64_t>(out.size())}, out);
+}
+
+const Tensor& said(const test::FolderReference& r, const std::string& name) {
+  for (const auto& known : r.vectors)
+    if (known.first == name) return known.second;
+  FAIL("the reference has no " << name);
+  return r.scores;
+}
+
+Tensor scores_of(const test::FolderReference& r, const RerankerOptions& options, std::size_t* cut = nullptr) {
+  const test::TempDir folder;
+  test::write_folder(folder, r);
+  Reranker reranker(folder.path(), options);
+  return scores_of(reranker, r, cut);
+}
+
+}  // namespace
+
+TEST_CASE("reranker: a Qwen3 that answers yes or no has the scores of transformers") {
+  const test::FolderReference r = test::folder_reference("asked");
+  RerankerOptions raw, other, short_ones;
+  raw.activation = ScoreActivation::Identity;
+  other.instruction = "find the weather";
+  short_ones.max_sequence = 410;
+  std::size_t cut = 0;
+  CHECK(test::relative_error(scores_of(r, {}, &cut), r.scores) <= 2e-5);
+  CHECK(cut == 0);
+  CHECK(test::relative_error(scores_of(r, raw), said(r, "raw")) <= 2e-5);
+  CHECK(test::relative_error(scores_of(r, other), said(r, "instruction")) <= 2e-5);
+  CHECK(test::relative_error(scores_of(r, short_ones, &cut), said(r, "410")) <= 2e-5);
+  CHECK(cut == 2);
+  CHECK(test::relative_error(said(r, "instruction"), r.scores) > 0.01);  // what is compared differs
+  CHECK(test::relative_error(said(r, "410"), r.scores) > 0.01);
+
+  const test::TempDir folder;
+  test::write_folder(folder, r);
+  Reranker reranker(folder.path());
+  CHECK(reranker.labels() == 1);
+  CHECK(reranker.max_sequence() == 640);
+  const std::vector<std::string> passages = passages_of(r, r.pairs[0].first);
+  const Tensor all = reranker.score(r.pairs[0].first, passages);
+  for (std::size_t i = 0; i < passages.size(); ++i)
+    CHECK(all.at(static_cast<std::int64_t>(i)) ==
+          reranker.score(r.pairs[0].first, std::span(&passages[i], 1)).at(0));  // in any batch
+  const std::vector<Match> best = reranker.rank(r.pairs[0].first, passages, passages.size());
+  for (std::size_t i = 1; i < best.size(); ++i) CHECK(best[i - 1].score >= best[i].score);
+
+  // An output layer of its own, with the same values.
+  test::FolderReference untied = r;
+  replace_in(untied, "config.json", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
+  CHECK(contains(reranker_message(untied), "1 tensor is missing: 'lm_head.weight'"));
+  for (std::size_t i = 0; i < r.weights.size(); ++i)
+    if (r.weights[i].name == "model.embed_tokens.weight")
+      untied.weights.push_back({"lm_head.weight", r.weights[i].tensor});
+  CHECK(scores_of(untied, {}).identical(scores_of(r, {})));
+}
+
+TEST_CASE("reranker: the same Qwen3 as a classifier of one label") {
+  const test::FolderReference r = test::folder_reference("asked");
+  test::FolderReference classifier = r;
+  replace_in(classifier, "config.json", "Qwen3ForCausalLM", "Qwen3ForSequenceClassification");
+  replace_in(classifier, "config.json", "{", "{\"id2label\": {\"0\": \"LABEL_0\"},");
+  // Its weights are the row of "yes" minus that of "no", as such models are made.
+  std::int64_t no = 0, yes = 0, width = 0;
+  {
+    const test::TempDir folder;
+    test::write_folder(folder, r);
+    const Reranker reranker(folder.path());
+    no = *reranker.tokenizer().token_to_id("no"), yes = *reranker.tokenizer().token_to_id("yes");
+    width = reranker.config().hidden_size;
+  }
+  std::vector<float> row;
+  for (const NamedTensor& w : r.weights)
+    if (w.name == "model.embed_tokens.weight")
+      for (std::int64_t i = 0; i < width; ++i)
+        row.push_back(static_cast<float>(w.tensor.at(yes * width + i) - w.tensor.at(no * width + i)));
+  classifier.weights.push_back({"score.weight", Tensor::of<float>({1, width}, row)});
+  RerankerOptions asked;
+  asked.instruction = "find the weather";
+  CHECK(test::relative_error(scores_of(classifier, asked), said(r, "instruction")) <= 2e-5);
+  asked.activation = ScoreActivation::Identity;
+  asked.instruction = "Given a web search query, retrieve relevant passages that answer the query";
+  CHECK(test::relative_error(scores_of(classifier, asked), said(r, "raw")) <= 2e-5);
+  CHECK(test::relative_error(scores_of(classifier, {}), r.scores) > 0.01);  // bare pairs
+}
+
+TEST_CASE("reranker: what cannot be asked") {
+  const test::FolderReference good = test::folder_reference("asked");
+  RerankerOptions asked;
+  asked.instruction = "find";
+  CHECK(contains(reranker_message(test::folder_reference("rerank_bert"), asked), "a bert takes no instruction"));
+  asked.instruction = "\xff";
+  CHECK(contains(reranker_message(good, asked), "the instruction: "));
+  test::FolderReference bad = good;
+  replace_in(bad, "config.json", "Qwen3ForCausalLM", "Qwen2ForCausalLM");
+  replace_in(bad, "config.json", "\"model_type\": \"qwen3\"", "\"model_type\": \"qwen2\"");
+  const std::string other = reranker_message(bad);
+  CHECK(contains(other, "a Qwen2ForCausalLM is no reranker that rlx knows"));
+  CHECK(contains(other, "Qwen3ForCausalLM, which answers yes or no"));
+  bad = good;
+  bad.files.emplace_back("modules.json", R"([{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "1_Pooling"}])");
+  CHECK(contains(reranker_message(bad), "it makes vectors and answers no questions"));
+  bad = good;
+  replace_in(bad, "config.json", "[\n    \"Qwen3ForCausalLM\"\n  ]", "[]");  // a classifier without one
+  CHECK(contains(reranker_message(bad), "1 tensor is missing: 'score.weight'"));
+  bad = good;
+  replace_in(bad, "tokenizer.json", "\"yes\":", "\"yet\":");
+  replace_in(bad, "tokenizer.json", "[\"ye\",\"s\"],", "");
+  CHECK(contains(reranker_message(bad), "the tokeniser has no token \"yes\""));
+  bad = good;
+  for (int i = 0; i < 2; ++i) replace_in(bad, "tokenizer.json", "<|im_start|>", "<|im_begin|>");
+  CHECK(contains(reranker_message(bad), "the tokeniser has no token \"<|im_start|>\""));
+  RerankerOptions o;
+  o.max_sequence = 100;
+  CHECK(contains(reranker_message(good, o), "max_sequence must be in ["));
+  o.max_sequence = 350;
+  const test::TempDir folder;
+  test::write_folder(folder, good);
+  Reranker reranker(folder.path(), o);
+  const auto text = [&](const std::string& query, const std::string& passage) {
+    return error_text([&] { (void)reranker.score(query, std::span(&passage, 1)); });
+  };
+  CHECK(text("sun", "rain").empty());
+  CHECK(text("sun", "").empty());
+  CHECK(contains(text("", "rain"), "the query is empty"));
+  CHECK(contains(text("s\xff", "rain"), "the query: "));
+  CHECK(contains(text("sun", "a\xff"), "passage 1: "));
+  CHECK(contains(text("sun", "a\xff"), "byte 1"));
+  const std::string longer = text(std::string(200, 'q'), "rain");
+  CHECK(contains(longer, "the instruction and the query have "));
+  CHECK(contains(longer, "give a larger max_sequence"));
+}
+
 }  // namespace rlx
