@@ -6,12 +6,14 @@
 namespace rlx::cpu::test {
 namespace {
 
+constexpr std::int64_t kReach = 20;
+
 struct Options {
   std::int64_t b = 2, sq = 5, sk = 5, h = 4, hkv = 2, d = 16, dv = 16;
   AttentionMask mask = AttentionMask::None;
   std::int64_t window = 0;
   float softcap = 0;
-  int custom = 0;  // 0 none, 1 F32 [B, Sk], 2 U8 [B, 1, Sq, Sk]
+  int custom = 0;  // 0 none, 1 F32 [B, Sk], 2 U8 [B, 1, Sq, Sk], of pairs that are near: 3 U8 [Sq, Sk], 4 F32 turned
   bool bias = false;
   int threads = 1;
   bool lengths = false, sinks = false, lse = false;
@@ -41,6 +43,13 @@ void check(const KernelTable& t, const Options& o) {
     key_mask[(o.b - 1) * o.sk + j] = 0.2F;
     full_mask[static_cast<std::size_t>(j)] = 0;
   }
+  const auto near = [&](std::int64_t i, std::int64_t j) { return std::abs(i - j) <= kReach; };
+  Buffer turned_mask(o.sk * o.sq);
+  for (std::int64_t i = 0; i < o.sq && o.custom >= 3; ++i)
+    for (std::int64_t j = 0; j < o.sk; ++j) {
+      full_mask[static_cast<std::size_t>(i * o.sk + j)] = near(i, j);
+      turned_mask[j * o.sq + i] = near(i, j) ? 1.0F : 0.0F;
+    }
   AttentionF32 a;
   a.batch = o.b, a.q_len = o.sq, a.k_len = o.sk, a.heads = o.h, a.kv_heads = o.hkv, a.head_dim = o.d,
   a.v_head_dim = o.dv;
@@ -54,6 +63,10 @@ void check(const KernelTable& t, const Options& o) {
   } else if (o.custom == 2) {
     a.custom_type = MaskType::U8, a.custom = full_mask.data();
     a.custom_batch_stride = o.sq * o.sk, a.custom_q_stride = o.sk, a.custom_k_stride = 1;
+  } else if (o.custom == 3) {
+    a.custom_type = MaskType::U8, a.custom = full_mask.data(), a.custom_q_stride = o.sk, a.custom_k_stride = 1;
+  } else if (o.custom == 4) {
+    a.custom_type = MaskType::F32, a.custom = turned_mask.data(), a.custom_q_stride = 1, a.custom_k_stride = o.sq;
   }
   if (o.bias) a.bias = bias.data(), a.bias_head_stride = o.sq * o.sk, a.bias_q_stride = o.sk, a.bias_k_stride = 1;
   // Entry 0 has fewer keys and queries, the last one more than there are; what lies behind is NaN.
@@ -110,6 +123,7 @@ void check(const KernelTable& t, const Options& o) {
           if (o.mask == AttentionMask::SlidingWindow) visible = visible && j >= at - o.window;
           if (o.custom == 1) visible = visible && key_mask[b * o.sk + j] >= 0.5F;
           if (o.custom == 2) visible = visible && full_mask[static_cast<std::size_t>((b * o.sq + i) * o.sk + j)] != 0;
+          if (o.custom >= 3) visible = visible && near(i, j);
           p[static_cast<std::size_t>(j)] = visible ? s : -INFINITY;
           top = std::max(top, p[static_cast<std::size_t>(j)]);
         }
@@ -191,6 +205,18 @@ TEST_CASE("attention: custom masks, bias and softcap, together with causal") {
       }
     }
   }
+}
+
+TEST_CASE("attention: a mask of near pairs, whose far blocks are skipped") {
+  for (const KernelTable* t : tables())
+    for (const int custom : {3, 4})
+      for (const std::int64_t length : {1, 20, 64, 150, 230})
+        for (int bits = 0; bits < 4; ++bits) {
+          Options o;
+          o.custom = custom, o.sq = o.sk = length, o.h = 2, o.hkv = 1;
+          o.lengths = (bits & 1) != 0, o.lse = (bits & 2) != 0;
+          check(*t, o);
+        }
 }
 
 TEST_CASE("attention: a key block without a visible key, large scores, NaN") {
