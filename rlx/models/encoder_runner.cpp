@@ -30,6 +30,7 @@ std::vector<EncoderRunner::Batch> EncoderRunner::cut(std::span<const std::size_t
 EncoderRunner::EncoderRunner(EncoderRunnerSettings settings) : s_(std::move(settings)) {
   threads_ = s_.session.target()->threads();
   programs_.push_back(compile(s_.max_batch, std::min(s_.max_tokens, kLongRow)));
+  s_.load(programs_.front());
 }
 
 // Texts come in every length: one program for all of them.
@@ -82,7 +83,11 @@ void EncoderRunner::run(std::span<const std::vector<TokenId>> rows, std::span<co
   const auto first_short = std::partition_point(
       which.begin(), which.end(), [&](std::size_t i) { return rows[i].size() > static_cast<std::size_t>(kLongRow); });
   const auto num_long = static_cast<std::size_t>(first_short - which.begin());
-  if (num_long > 0 && long_.empty()) long_.push_back(compile(1, s_.max_tokens));
+  if (num_long > 0 && long_.empty()) {
+    CompiledGraph program = compile(1, s_.max_tokens);
+    program.share_weights_from(programs_.front());
+    long_.push_back(std::move(program));
+  }
   for (std::size_t i = 0; i < num_long; ++i) run(long_[0], {i, 1, rows[which[i]].size()}, which);
 
   const std::span<const std::size_t> order = std::span(which).subspan(num_long);

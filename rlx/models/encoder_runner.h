@@ -21,6 +21,7 @@ struct EncoderRunnerSettings {
   TokenId pad = 0;
   /// Compiles the program, whose inputs are `ids`, `mask` and, where rows have types, `types`, with these options.
   std::function<CompiledGraph(const Session&, CompileOptions)> compile{};
+  std::function<void(CompiledGraph&)> load{};  // gives the first program its weights, which all programs read
 };
 
 /// Rows that are run one by one are longer than this: the memory of a program is planned for its longest batch.
@@ -52,7 +53,7 @@ class EncoderRunner {
   EncoderRunnerSettings s_;
   int threads_ = 1;
   std::vector<CompiledGraph> programs_;  // one, then clones for batches that run beside each other
-  std::vector<CompiledGraph> long_;      // of one long row, made when the first one comes
+  std::vector<CompiledGraph> long_;      // of one long row, made when the first one comes; reads the same weights
 };
 
 }  // namespace rlx

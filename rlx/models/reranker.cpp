@@ -132,10 +132,9 @@ struct Reranker::Impl {
     settings.max_batch = options.max_batch, settings.max_tokens = max_sequence;
     settings.width = config.classifier->labels, settings.pad = tokenizer->pad_id();
     settings.compile = [c = config, opened, graph_options](const Session& session, CompileOptions compile) {
-      CompiledGraph out = session.compile_with(build_encoder(c, opened, graph_options), std::move(compile));
-      out.load_params(opened.loader, LoadMode::Subset);
-      return out;
+      return session.compile_with(build_encoder(c, opened, graph_options), std::move(compile));
     };
+    settings.load = [opened](CompiledGraph& program) { program.load_params(opened.loader, LoadMode::Subset); };
     runner.emplace(std::move(settings));
   }
 

@@ -170,35 +170,36 @@ struct SentenceEncoder::Impl {
     settings.max_batch = options.max_batch, settings.max_tokens = max_sequence;
     settings.width = width, settings.pad = tokenizer->pad_id();
     const bool plain = config.encoder.family == "bert" && config.dense.empty() && width == config.bert.hidden_size;
-    settings.compile = plain ? bert_program(folder) : program(folder);
+    if (plain)
+      use_bert(settings, folder);
+    else
+      use_program(settings, folder);
     runner.emplace(std::move(settings));
   }
 
   // A BERT as MiniLM is one: its graph is known without the weights.
-  std::function<CompiledGraph(const Session&, CompileOptions)> bert_program(const std::string& folder) {
+  void use_bert(EncoderRunnerSettings& settings, const std::string& folder) {
     BertGraphOptions graph_options;
     graph_options.pooling = config.pooling;
     graph_options.normalize = config.normalize;
     weights = weights_path(folder);
     const std::shared_ptr<const WeightLoader> checkpoint = open_checkpoint(weights);
     check_layer_count(config.bert.num_layers, *checkpoint, weights);
-    return [bert = config.bert, graph_options, checkpoint, path = weights](const Session& session, CompileOptions o) {
-      CompiledGraph out = session.compile_with(build_sentence_encoder(bert, graph_options), std::move(o));
-      load_checkpoint(out, checkpoint, path);
-      return out;
+    settings.compile = [bert = config.bert, graph_options](const Session& session, CompileOptions o) {
+      return session.compile_with(build_sentence_encoder(bert, graph_options), std::move(o));
     };
+    settings.load = [checkpoint, path = weights](CompiledGraph& to) { load_checkpoint(to, checkpoint, path); };
   }
 
-  std::function<CompiledGraph(const Session&, CompileOptions)> program(const std::string& folder) {
+  void use_program(EncoderRunnerSettings& settings, const std::string& folder) {
     EncoderGraphOptions graph_options = encoder_graph_options(config);
     graph_options.dimensions = options.dimensions;
     const ModelWeights opened = open_encoder_weights(folder, config.encoder, graph_options);
     weights = opened.source;
-    return [encoder = config.encoder, graph_options, opened](const Session& session, CompileOptions o) {
-      CompiledGraph out = session.compile_with(build_encoder(encoder, opened, graph_options), std::move(o));
-      out.load_params(opened.loader, LoadMode::Subset);
-      return out;
+    settings.compile = [encoder = config.encoder, graph_options, opened](const Session& session, CompileOptions o) {
+      return session.compile_with(build_encoder(encoder, opened, graph_options), std::move(o));
     };
+    settings.load = [opened](CompiledGraph& to) { to.load_params(opened.loader, LoadMode::Subset); };
   }
 
   std::vector<TokenId> encode(const std::string& text, const std::string& prompt, std::int64_t* num_tokens) const {

@@ -121,6 +121,10 @@ class CompiledGraph {
   /// Evaluates and packs weights now instead of in the first run; a graph of unknown shapes packs when the first one is
   /// prepared. Throws NotFound naming unset params.
   void finalize();
+  /// From now on params have the values that `other` has of them, held once for both with the forms that both read,
+  /// until one side sets a weight. Errors: NotFound for a param that `other` lacks, ShapeMismatch and DTypeMismatch for
+  /// one that is another there, InvalidArgument for programs on different devices.
+  void share_weights_from(const CompiledGraph& other);
 
   // -- running
   /// A sticky input, copied: used by later runs with named inputs that do not give it. f32 values, bytes of any dtype,

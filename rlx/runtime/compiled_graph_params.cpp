@@ -142,6 +142,30 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
   throw_out_of_memory("CompiledGraph::load_params");
 }
 
+void CompiledGraph::share_weights_from(const CompiledGraph& other) try {
+  const std::string &here = impl().code->source.name(), &there = other.impl().code->source.name();
+  for (const IoInfo& own : params()) {
+    const IoInfo& theirs = other.params()[find_io(other.params(), own.name, "param", there)];
+    if (own.shape == theirs.shape) continue;
+    const bool dims = own.shape.dims() == theirs.shape.dims();
+    throw Error(dims ? ErrorCode::DTypeMismatch : ErrorCode::ShapeMismatch,
+                concat_text("param '", own.name, "' is ", own.shape, " in graph '", here, "' and ", theirs.shape,
+                            " in graph '", there, "'"),
+                "weights that are shared are equal");
+  }
+  if (other.impl().device != impl().device)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        concat_text("graphs '", here, "' and '", there, "' run on different devices: they cannot share weights"),
+        "compile both by one Session, or load the weights twice");
+  impl().require_present();
+  impl().weights = other.impl().weights;
+  for (const ProgramWeights& p : impl().prepared) impl().weights->add(p.code->weights);
+  ++impl().tables;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::share_weights_from");
+}
+
 std::vector<std::string> CompiledGraph::unset_params() const try {
   std::vector<std::string> out;
   for (const IoInfo& info : params())

@@ -162,6 +162,20 @@ TEST_CASE("misuse: inputs and runs") {
   REFUSED("no handle 'x'", f.read_handle("x"));
 }
 
+TEST_CASE("misuse: weights of another program") {
+  const auto product = [](const char* name, Shape shape) {
+    Graph g("product");
+    g.set_outputs({g.input("x", kRow) * g.cast(g.sum(g.param(name, shape)), DType::F32)});
+    return Session().compile(std::move(g));
+  };
+  CompiledGraph f = product("w", kSquare);
+  REFUSED("no param 'w'", f.share_weights_from(product("v", kSquare)));
+  REFUSED("param 'w' is", f.share_weights_from(product("w", kRow)));
+  REFUSED("param 'w' is", f.share_weights_from(product("w", Shape({2, 2}, DType::F64))));
+  CHECK(f.unset_params().size() == 1);
+  f.share_weights_from(f);
+}
+
 TEST_CASE("misuse: states") {
   CompiledGraph f = compiled();
   REFUSED("no state 'k'", f.read_state("k"));

@@ -431,6 +431,39 @@ Graph running() {
 }
 NamedTensors rows(std::int64_t n) { return {{"x", Tensor::full(Shape({n, 2}, DType::F32), 1)}}; }
 
+TEST_CASE("programs of other extents share weights, and each sets its own") {
+  const auto compiled_for = [](std::int64_t most) {
+    Graph g("layer");
+    const Dim n = g.symbol("n", {.min = 1, .max = 4096});
+    const Expr x = g.input("x", {{n, 64}, DType::F32});
+    g.set_outputs({g.matmul(x, g.t(g.param("w", {{48, 64}, DType::F32}))) + g.param("b", {{48}, DType::F32})});
+    CompileOptions options;
+    options.symbol_modes = {{"n", SymbolMode::runtime(most)}};
+    return Session().compile_with(std::move(g), options);
+  };
+  CompiledGraph few = compiled_for(8), many = compiled_for(4096);
+  const Tensor w = Tensor::full(Shape({48, 64}, DType::F32), 0.5), b = Tensor::full(Shape({48}, DType::F32), 3);
+  few.set_param("w", w), few.set_param("b", b);
+  many.share_weights_from(few);
+  CHECK(many.unset_params().empty());
+  const auto last = [](CompiledGraph& f, std::int64_t n) {
+    return f.run_typed({{"x", Tensor::full(Shape({n, 64}, DType::F32), 1)}})[0].at(n * 48 - 1);
+  };
+  CHECK(last(few, 8) == 35);
+  const std::size_t held = few.prepared_bytes();
+  CHECK(held >= w.size_bytes());
+  CHECK(last(many, 4000) == 35);
+  CHECK(few.prepared_bytes() == held);  // both read one copy
+  CHECK(many.prepared_bytes() == held);
+  many.set_param("b", Tensor::full(Shape({48}, DType::F32), 4));
+  CHECK(last(many, 4000) == 36);
+  CHECK(last(few, 8) == 35);
+  CompiledGraph late = compiled_for(100);  // of weights that come later
+  CompiledGraph unset = compiled_for(8);
+  late.share_weights_from(unset);
+  CHECK(late.unset_params().size() == 2);
+}
+
 TEST_CASE("states, clones and an active extent at runtime extents") {
   for (const SymbolMode& mode : {SymbolMode::specialise(), kRuntime, SymbolMode::bucket({4, 64})}) {
     CompileOptions options;
