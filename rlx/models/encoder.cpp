@@ -224,15 +224,11 @@ Expr EncoderBuilder::attention(Expr x, const EncoderLayer& layer) {
     k = flow_.linear(x, at(n.k), kv_width, c_.qkv_bias);
     v = flow_.linear(x, at(n.v), kv_width, c_.qkv_bias);
   } else {
-    const Expr all = flow_.linear(x, at(n.qkv), q_width + 2 * kv_width, c_.qkv_bias);
-    if (c_.qkv_layout == QkvLayout::Parts) {
-      q = g_.narrow(all, 2, 0, q_width), k = g_.narrow(all, 2, q_width, kv_width);
-      v = g_.narrow(all, 2, q_width + kv_width, kv_width);
-    } else {
-      const Expr heads = g_.reshape(all, {batch_, seq_, c_.num_heads, 3, c_.head_dim});
-      const auto part = [&](std::int64_t i) { return g_.reshape(g_.narrow(heads, 3, i, 1), {batch_, seq_, q_width}); };
-      q = part(0), k = part(1), v = part(2);
-    }
+    const Expr all = c_.qkv_layout == QkvLayout::Parts
+                         ? flow_.linear(x, at(n.qkv), q_width + 2 * kv_width, c_.qkv_bias)
+                         : linear_of_heads(flow_, x, at(n.qkv), c_.num_heads, c_.head_dim, c_.qkv_bias);
+    q = g_.narrow(all, 2, 0, q_width), k = g_.narrow(all, 2, q_width, kv_width);
+    v = g_.narrow(all, 2, q_width + kv_width, kv_width);
   }
   q = rotate(head_norm(q, n.q_norm, c_.num_heads), layer);
   k = rotate(head_norm(k, n.k_norm, c_.kv_heads), layer);

@@ -294,7 +294,8 @@ TEST_CASE("decoder: parts of joined products are read in place, and blocks are m
                          [&](const LirStep& s) { return wanted(lir.graph.node(s.node).kind()); });
   };
   const auto moves = [](OpKind k) { return k == OpKind::Slice || k == OpKind::Reshape || k == OpKind::Transpose; };
-  for (const char* name : {"llama2", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "gpt2"}) {
+  for (const char* name : {"llama2", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "gpt2",
+                           "gpt_neox", "gpt_neox_serial"}) {
     CAPTURE(name);
     CHECK(steps(LoadedReference(name).model(), moves) == 0);
   }
