@@ -238,6 +238,25 @@ void write_gguf(const std::string& target, const std::string& key,
 
 // -- folders --
 
+// What llama.cpp takes for granted of an architecture, where the format and rlx do not (its loaders, 2026). Such a file
+// says what the model is, and llama.cpp refuses it: "wrong shape" or "wrong number of tensors".
+std::string refused_by_llama_cpp(const GgufArchitecture& a, const ModelSizes& s, bool tied) {
+  const auto among = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), a.gguf) != names.end();
+  };
+  const auto only = [&](const std::string& what) {
+    return concat_text("llama.cpp reads files of ", a.gguf, " only with ", what, "; rlx reads this one");
+  };
+  if (s.heads * s.head_dim != s.hidden &&
+      among({"qwen2", "phi2", "phi3", "gpt2", "gptneox", "olmo2", "olmoe", "stablelm", "starcoder2"}))
+    return only(concat_text("heads that together are as wide as the model: these are ", s.heads, " of ", s.head_dim,
+                            " elements, for a width of ", s.hidden));
+  if (!tied && among({"gemma", "gemma2"})) return only("the embedding as output matrix, and this model has its own");
+  if (tied && among({"phi2", "gptneox", "olmo2", "olmoe", "stablelm", "gpt-oss"}))
+    return only("an output matrix of their own, and this model's is the embedding");
+  return {};
+}
+
 // A loader of a folder's weights with tensors of its own beside them.
 class WithMadeTensors final : public WeightLoader {
  public:
@@ -350,6 +369,8 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
     source.add(name, Tensor::of<float>({static_cast<std::int64_t>(factors.size())}, factors));
     tensors.push_back(plans.plan({name}, name, TensorChange::None));
   }
+  if (const std::string limit = refused_by_llama_cpp(*a, sizes, tied); !limit.empty() && options.note)
+    options.note(limit);
   const TypeChoice choose(options, tied ? "token_embd.weight" : "output.weight");
   for (ConvertedTensor& t : tensors) t.to = choose(t);
 

@@ -224,4 +224,43 @@ TEST_CASE("converted models: files of a largest size hold the same tensors, and 
         whole->tensors().size());
 }
 
+TEST_CASE("convert: files that llama.cpp refuses, though the format has room for them, are said to be so") {
+  const auto notes_of = [](const test::DecoderReference& r) {
+    const test::TempDir folder;
+    test::write_model(folder, r);
+    std::string out;
+    ConvertOptions options;
+    options.note = [&](const std::string& text) { out += text + "\n"; };
+    convert_to_gguf(folder.path(), folder.file("model.gguf"), options);
+    CHECK(DecoderModel::load(folder.file("model.gguf"), context_of(r)).config().num_heads > 0);
+    return out;
+  };
+  const auto changed = [](test::DecoderReference r, const std::string& from, const std::string& to) {
+    const std::size_t at = r.config.find(from);
+    REQUIRE_MESSAGE(at != std::string::npos, r.config);
+    r.config.replace(at, from.size(), to);
+    return r;
+  };
+  const auto with_head = [](test::DecoderReference r, const char* embedding) {
+    for (std::size_t i = 0, n = r.weights.size(); i < n; ++i)
+      if (r.weights[i].name == embedding) r.weights.push_back({"lm_head.weight", r.weights[i].tensor});
+    return r;
+  };
+  CHECK(
+      test::contains(notes_of(test::decoder_reference("qwen2")),
+                     "llama.cpp reads files of qwen2 only with heads that together are as wide as the model: these are "
+                     "4 of 16 elements, for a width of 48; rlx reads this one"));
+  const test::DecoderReference gemma = test::decoder_reference("gemma2_plain");
+  CHECK_FALSE(test::contains(notes_of(gemma), "llama.cpp"));
+  CHECK(test::contains(
+      notes_of(with_head(changed(gemma, "{", "{\"tie_word_embeddings\":false,"), "model.embed_tokens.weight")),
+      "llama.cpp reads files of gemma2 only with the embedding as output matrix"));
+  test::DecoderReference neox = test::decoder_reference("gpt_neox");
+  std::erase_if(neox.weights, [](const NamedTensor& w) { return w.name == "embed_out.weight"; });
+  CHECK(test::contains(notes_of(changed(neox, "\"tie_word_embeddings\":false", "\"tie_word_embeddings\":true")),
+                       "llama.cpp reads files of gptneox only with an output matrix of their own"));
+  for (const char* name : {"llama2", "qwen3", "gemma3_plain", "gpt_neox"})
+    CHECK_FALSE(test::contains(notes_of(test::decoder_reference(name)), "llama.cpp"));
+}
+
 }  // namespace rlx
