@@ -437,8 +437,10 @@ def qwen_bpe():
     tokens = special + letters + ["ye", "yes", "no", "<think>", "</think>"]
     t = Tokenizer(models.BPE({x: i for i, x in enumerate(tokens)}, [("y", "e"), ("ye", "s"), ("n", "o")]))
     t.normalizer = normalizers.NFC()
-    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated"),
-                                               pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])  # fmt: skip
+    words = pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated")
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
     t.post_processor = processors.ByteLevel(trim_offsets=False)
     t.decoder = decoders.ByteLevel()
     t.add_special_tokens([AddedToken(x, normalized=False) for x in special])

@@ -1,7 +1,7 @@
 """Encoders of texts at the sizes of published ones, with drawn weights: their files, and a peer engine that runs them.
 
-usage: python encoder_worker.py make FOLDER NAME LAYERS     a Hugging Face folder FOLDER/NAME; NAME: bert, modernbert, qwen3
-       python encoder_worker.py ENGINE THREADS FOLDER/NAME  ENGINE: openvino, torch; lines of minilm_worker.py in and out
+usage: encoder_worker.py make FOLDER NAME LAYERS     a Hugging Face folder FOLDER/NAME; NAME: bert, modernbert, qwen3
+       encoder_worker.py ENGINE THREADS FOLDER/NAME  ENGINE: openvino, torch; lines of minilm_worker.py in and out
 Rows have no padding, so peers are given no mask; texts are pooled as the folder says, and normalised.
 """
 

@@ -6,7 +6,7 @@
 The weights are the numbers that PyPI gguf decodes from the blocks of the file, the model is that of transformers, in
 F64. rlx with exact products has to be within 2e-5 of the largest logit. --llama names the program that `bench/llm
 prepare` builds of llama.cpp: its logits of the same file are shown, and those of a file that holds the same numbers as
-F32, which tell what rounding the activations costs. Needs gguf, numpy, torch, transformers (tried with 0.19.0 and 5.5.4).
+F32, which tell what rounding the activations costs. Needs gguf, numpy, torch, transformers (tried with 0.19.0, 5.5.4).
 """
 
 import argparse
@@ -57,7 +57,9 @@ def drawn_model(r, seed):
     with torch.no_grad():
         for name, p in model.named_parameters():
             sharp = any(part in name for part in ("q_proj", "k_proj"))
-            spread = 0.3 if p.ndim == 1 else 0.05 if "embed" in name else (2 if sharp else 1.2) * (3 / p.shape[1]) ** 0.5
+            spread = (
+                0.3 if p.ndim == 1 else 0.05 if "embed" in name else (2 if sharp else 1.2) * (3 / p.shape[1]) ** 0.5
+            )
             p.copy_(spread * (2 * torch.rand(p.shape, generator=generator) - 1))
     return model
 
