@@ -378,12 +378,19 @@ const JsonDocument::Impl& JsonDocument::impl() const {
 }
 
 JsonDocument JsonDocument::parse(std::string_view text, std::string source) try {
+  return parse(text, std::move(source), 0);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("JsonDocument::parse");
+}
+
+JsonDocument JsonDocument::parse(std::string_view text, std::string source, std::size_t readable) {
   auto impl = std::make_unique<Impl>();
   impl->source = std::move(source);
-  // The parser reads past the end of its input, so simdjson copies the text into a padded buffer of its own here.
-  // It copies with memcpy, which an empty text without a pointer would break.
+  // The parser reads past the end of its input, so simdjson copies the text into a padded buffer of its own where
+  // there is no room. It copies with memcpy, which an empty text without a pointer would break.
   const char* data = text.empty() ? "" : text.data();
-  simdjson::error_code code = impl->parser.parse(data, text.size()).get(impl->root);
+  const bool copy = readable < text.size() + simdjson::SIMDJSON_PADDING;
+  simdjson::error_code code = impl->parser.parse(data, text.size(), copy).get(impl->root);
   // Whole numbers beyond 64 bits (10^30 stands for "no limit" in many models' files) are read as F64, as others do.
   if (code != simdjson::SUCCESS && code != simdjson::MEMALLOC) {
     if (const std::vector<std::size_t> ends = JsonErrorFinder(text).large_integers(); !ends.empty()) {
@@ -402,12 +409,11 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source) try 
                 concat_text(impl->source, ": there is no memory to parse ", text.size(), " bytes of JSON"));
   if (code != simdjson::SUCCESS) throw_bad_json(text, impl->source, simdjson::error_message(code));
   return JsonDocument(std::move(impl));
-} catch (const std::bad_alloc&) {
-  throw_out_of_memory("JsonDocument::parse");
 }
 
 JsonDocument JsonDocument::read(const std::string& path) try {
-  return parse(read_file(path), path);
+  const std::string text = read_file(path);
+  return parse(text, path, text.capacity());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("JsonDocument::read");
 }

@@ -86,6 +86,8 @@ class JsonDocument {
   const std::string& source() const;
 
  private:
+  // `readable`: bytes of memory from the text on; 0: not known.
+  static JsonDocument parse(std::string_view text, std::string source, std::size_t readable);
   struct Impl;
   explicit JsonDocument(std::unique_ptr<Impl> impl);
   const Impl& impl() const;  // throws for a document that was moved from

@@ -126,7 +126,11 @@ void MappedFile::drop_pages(std::size_t offset, std::size_t length) const {
 
 std::string read_file(const std::string& path) try {
   FileHandle handle;
-  std::string content(open_regular(path, handle).size, '\0');
+  constexpr std::size_t kPadding = 64;  // parsers read whole vectors, and would copy a text without it
+  const std::size_t size = open_regular(path, handle).size;
+  std::string content;
+  content.reserve(size + kPadding);
+  content.resize(size);
   std::size_t done = 0;
   while (done < content.size()) {
     const ::ssize_t got = ::read(handle.fd, content.data() + done, content.size() - done);

@@ -9,6 +9,7 @@
 #include "rlx/tensor/out_of_memory.h"
 #include "rlx/text/bpe.h"
 #include "rlx/text/gguf_patterns.h"
+#include "rlx/text/merge_list.h"
 #include "rlx/text/pipeline.h"
 #include "rlx/text/unicode.h"
 #include "rlx/text/unigram.h"
@@ -100,7 +101,10 @@ class GgufTokenizerReader {
     std::size_t num_bytes = 0;
     for (const std::string_view token : tokens_) num_bytes += token.size();
     parts_.vocabulary->reserve(tokens_.size(), num_bytes);
+    constexpr std::size_t kAhead = 12;  // look-ups that wait for memory together, where a text is the token's own
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      if (i + kAhead < tokens_.size())
+        parts_.vocabulary->prefetch(Vocabulary::hash_text(Vocabulary::kHashSeed, tokens_[i + kAhead]));
       const std::string_view text = text_of(i);
       if (text.empty()) {
         parts_.vocabulary->add_hidden(text, static_cast<TokenId>(i));
@@ -122,22 +126,19 @@ class GgufTokenizerReader {
   MergeTable merges() const {
     const std::vector<std::string_view> lines = file_.value("tokenizer.ggml.merges").strings();
     const Vocabulary& vocabulary = *parts_.vocabulary;
-    MergeTable out;
-    out.reserve(lines.size());
+    const auto refuse = [&](std::size_t i, std::string_view what) {
+      fail("tokenizer.ggml.merges", concat_text("merge ", i, " (\"", text_start(lines[i]), "\") ", what));
+    };
+    MergeList out(vocabulary, lines.size(), 0,
+                  [&](std::size_t rank, std::string_view, std::string_view, std::string_view) {
+                    refuse(rank, "names a token that the vocabulary lacks");
+                  });
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const std::size_t space = lines[i].find(' ', 1);
-      const auto refuse = [&](std::string_view what) {
-        fail("tokenizer.ggml.merges", concat_text("merge ", i, " (\"", text_start(lines[i]), "\") ", what));
-      };
-      if (space == std::string_view::npos) refuse("is no pair of tokens with a space between");
-      const std::string_view left = lines[i].substr(0, space), right = lines[i].substr(space + 1);
-      const std::uint64_t hash = Vocabulary::hash_text(Vocabulary::kHashSeed, left);
-      const auto left_id = vocabulary.find(hash, {}, left), right_id = vocabulary.find(right);
-      const auto made = vocabulary.find(Vocabulary::hash_text(hash, right), left, right);
-      if (!left_id || !right_id || !made) refuse("names a token that the vocabulary lacks");
-      out.add(*left_id, *right_id, {static_cast<std::uint32_t>(i), *made});
+      if (space == std::string_view::npos) refuse(i, "is no pair of tokens with a space between");
+      out.add(lines[i].substr(0, space), lines[i].substr(space + 1));
     }
-    return out;
+    return out.finish();
   }
 
   bool read_bpe(std::string_view pre) {

@@ -1,13 +1,12 @@
 // A tokenizer.json as parts: models by their type, components around them.
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <tuple>
 
 #include "rlx/tensor/out_of_memory.h"
 #include "rlx/text/bpe.h"
 #include "rlx/text/component_json.h"
 #include "rlx/text/json_parts.h"
+#include "rlx/text/merge_list.h"
 #include "rlx/text/unicode.h"
 #include "rlx/text/unigram.h"
 #include "rlx/text/vocabulary_json.h"
@@ -40,58 +39,21 @@ std::pair<std::string_view, std::string_view> sides_of(const JsonValue& merge, s
   return {line.substr(0, space), line.substr(space + 1)};
 }
 
-// One merge on its way from texts to ids.
-struct ReadMerge {
-  std::string_view left, right, tail;  // the tail is what the right side adds to the left one
-  std::uint64_t left_hash = 0, right_hash = 0, made_hash = 0;
-  TokenId left_id = -1, right_id = -1, made_id = -1;
-};
-
-void find_ids(ReadMerge& m, std::size_t rank, const Vocabulary& vocabulary, const std::string& source) {
-  const std::optional<TokenId> left = vocabulary.find(m.left_hash, {}, m.left);
-  const std::optional<TokenId> right = vocabulary.find(m.right_hash, {}, m.right);
-  const std::optional<TokenId> made = vocabulary.find(m.made_hash, m.left, m.tail);
-  if (!left || !right || !made) {
-    const std::string whole = std::string(m.left) + std::string(m.tail);
-    const std::string_view lacking = !left ? m.left : !right ? m.right : std::string_view(whole);
-    bad_tokenizer_file(source,
-                       concat_text("merge ", rank, " of \"", text_start(m.left), "\" and \"", text_start(m.right),
-                                   "\": the vocabulary lacks \"", text_start(lacking), "\""));
-  }
-  m.left_id = *left;
-  m.right_id = *right;
-  m.made_id = *made;
-}
-
 MergeTable read_merges(const JsonValue& model, const std::string& source, const Vocabulary& vocabulary,
                        std::size_t continuation_bytes) {
   const std::vector<JsonValue> merges = model.at("merges").elements("merges");
-  MergeTable out;
-  out.reserve(merges.size());
-  std::array<ReadMerge, 16> block;  // look-ups that wait for memory together
-  std::size_t rank = 0;
-  for (std::size_t at = 0; at < merges.size();) {
-    std::size_t count = 0;
-    for (; count < block.size() && at < merges.size(); ++at) {
-      if (merges[at].is_string() && merges[at].as_string("merges").starts_with("#version")) continue;
-      ReadMerge& m = block[count];
-      std::tie(m.left, m.right) = sides_of(merges[at], rank + count, source);
-      m.tail = m.right.substr(std::min(continuation_bytes, m.right.size()));
-      m.left_hash = Vocabulary::hash_text(Vocabulary::kHashSeed, m.left);
-      m.right_hash = Vocabulary::hash_text(Vocabulary::kHashSeed, m.right);
-      m.made_hash = Vocabulary::hash_text(m.left_hash, m.tail);
-      for (const std::uint64_t hash : {m.left_hash, m.right_hash, m.made_hash}) vocabulary.prefetch(hash);
-      ++count;
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      find_ids(block[i], rank + i, vocabulary, source);
-      out.prefetch(block[i].left_id, block[i].right_id);
-    }
-    for (std::size_t i = 0; i < count; ++i)
-      out.add(block[i].left_id, block[i].right_id, {static_cast<std::uint32_t>(rank + i), block[i].made_id});
-    rank += count;
+  MergeList out(vocabulary, merges.size(), continuation_bytes,
+                [&](std::size_t rank, std::string_view left, std::string_view right, std::string_view lacking) {
+                  bad_tokenizer_file(
+                      source, concat_text("merge ", rank, " of \"", text_start(left), "\" and \"", text_start(right),
+                                          "\": the vocabulary lacks \"", text_start(lacking), "\""));
+                });
+  for (const JsonValue& merge : merges) {
+    if (merge.is_string() && merge.as_string("merges").starts_with("#version")) continue;
+    const auto [left, right] = sides_of(merge, out.size(), source);
+    out.add(left, right);
   }
-  return out;
+  return out.finish();
 }
 
 std::unique_ptr<WordModel> read_bpe(const JsonValue& model, const std::string& source, const Vocabulary& vocabulary,

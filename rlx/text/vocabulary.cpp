@@ -36,7 +36,8 @@ void Vocabulary::add(std::string_view token, TokenId id) {
 void Vocabulary::insert(std::uint64_t hash, TokenId id) {
   const std::string_view text = text_of(id);
   std::size_t slot = slot_of(hash);
-  while (slots_[slot].entry != 0 && text_of(static_cast<TokenId>(slots_[slot].entry - 1)) != text) {
+  while (slots_[slot].entry != 0 &&
+         (slots_[slot].tag != tag_of(hash) || text_of(static_cast<TokenId>(slots_[slot].entry - 1)) != text)) {
     slot = (slot + 1) & (slots_.size() - 1);
   }
   num_indexed_ += slots_[slot].entry == 0 ? 1 : 0;

@@ -52,6 +52,13 @@ class Vocabulary {
   void prefetch(std::uint64_t hash) const {
     if (!slots_.empty()) __builtin_prefetch(&slots_[slot_of(hash)]);
   }
+  /// What a find wants next, once the memory of `prefetch` is there: where the text lies, and then the text itself.
+  void prefetch_entry(std::uint64_t hash) const {
+    if (const TokenId id = likely_id(hash); id >= 0) __builtin_prefetch(&spans_[static_cast<std::size_t>(id)]);
+  }
+  void prefetch_text(std::uint64_t hash) const {
+    if (const TokenId id = likely_id(hash); id >= 0) __builtin_prefetch(text_of(id).data());
+  }
   std::optional<TokenId> find(std::string_view token) const { return find(hash_text(kHashSeed, token), {}, token); }
   /// The token whose text is `head` followed by `tail`, given the hash of both together.
   std::optional<TokenId> find(std::uint64_t hash, std::string_view head, std::string_view tail) const {
@@ -84,6 +91,14 @@ class Vocabulary {
   static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
   std::size_t slot_of(std::uint64_t hash) const {
     return static_cast<std::size_t>(mix(hash) >> 32) & (slots_.size() - 1);
+  }
+  // The first token with that tag; -1: none.
+  TokenId likely_id(std::uint64_t hash) const {
+    if (slots_.empty()) return -1;
+    for (std::size_t slot = slot_of(hash);; slot = (slot + 1) & (slots_.size() - 1)) {
+      const Slot& s = slots_[slot];
+      if (s.entry == 0 || s.tag == tag_of(hash)) return static_cast<TokenId>(s.entry) - 1;
+    }
   }
   std::string_view text_of(TokenId id) const {
     const Span& s = spans_[static_cast<std::size_t>(id)];
