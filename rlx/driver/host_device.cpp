@@ -5,6 +5,7 @@
 #include <cstring>
 
 #if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
 #include <unistd.h>
 #endif
 
@@ -30,16 +31,36 @@ void require_reached(std::string_view what, std::size_t bytes, std::string_view 
                 "use a stream of that device");
 }
 
+// Zeros of which the system makes each page when it is first touched: a cache for long texts costs a start nothing, and
+// memory as it fills. Null where there is no memory.
+#if defined(__linux__)
+std::shared_ptr<std::byte> untouched_zeros(std::size_t bytes) {
+  constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  const std::size_t all = bytes < 2 * kHugePage ? bytes : bytes + kHugePage;
+  void* const map = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) return nullptr;
+  auto* data = static_cast<std::byte*>(map);
+  if (all != bytes) {
+    data += (kHugePage - reinterpret_cast<std::uintptr_t>(map) % kHugePage) % kHugePage;
+    (void)::madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  }
+  return {data, [map, all](std::byte*) { ::munmap(map, all); }};
+}
+#endif
+
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(DeviceId id, Tensor bytes, BufferUse use, std::shared_ptr<Counters> counters)
-      : Buffer(id, bytes.size_bytes(), bytes.mutable_data()),
-        bytes_(std::move(bytes)),
+  HostBuffer(DeviceId id, std::byte* data, std::size_t bytes, std::shared_ptr<const void> owner, bool zeros,
+             BufferUse use, std::shared_ptr<Counters> counters)
+      : Buffer(id, bytes, data),
+        owner_(std::move(owner)),
+        zeros_(zeros),
         counter_((*counters)[static_cast<std::size_t>(use)]),
         counters_(std::move(counters)) {
     counter_ += this->bytes();
   }
   ~HostBuffer() override { counter_ -= bytes(); }
+  bool was_zeros() const { return zeros_; }
   std::uintptr_t native() const override { return reinterpret_cast<std::uintptr_t>(host()); }
   void read(std::span<std::byte> to) const override {
     require_place("a read", to.size(), "from", BufferView(host(), bytes()));
@@ -47,7 +68,8 @@ class HostBuffer final : public Buffer {
   }
 
  private:
-  Tensor bytes_;  // its memory lies in huge pages where that pays
+  std::shared_ptr<const void> owner_;
+  bool zeros_;
   std::atomic<std::size_t>& counter_;
   std::shared_ptr<Counters> counters_;
 };
@@ -95,14 +117,25 @@ class HostDevice final : public OpenDevice {
   std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use) override {
     (void)buffer_use_name(use);
     constexpr std::size_t kMost = std::size_t{1} << 56;  // far beyond any machine, and countable
-    Tensor memory;
+    const bool zeros = use == BufferUse::States;
+#if defined(__linux__)
+    constexpr std::size_t kMapped = std::size_t{1} << 16;  // from where pages of its own pay
+    if (zeros && bytes >= kMapped && bytes < kMost) {
+      const std::shared_ptr<std::byte> memory = untouched_zeros(bytes);
+      if (!memory) throw_no_memory(bytes, use, 0);
+      return std::make_shared<HostBuffer>(id_, memory.get(), bytes, memory, zeros, use, counters_);
+    }
+#endif
+    auto memory = std::make_shared<Tensor>();  // it lies in huge pages where that pays
+    const Shape shape({Dim(bytes)}, DType::U8);
     try {
-      if (bytes < kMost) memory = Tensor::uninitialized(Shape({Dim(bytes)}, DType::U8));
+      if (bytes < kMost) *memory = zeros ? Tensor::zeros(shape) : Tensor::uninitialized(shape);
     } catch (const Error& e) {
       if (e.code() != ErrorCode::OutOfMemory) throw;
     }
-    if (memory.empty()) throw_no_memory(bytes, use, 0);
-    return std::make_shared<HostBuffer>(id_, std::move(memory), use, counters_);
+    if (memory->empty()) throw_no_memory(bytes, use, 0);
+    std::byte* const data = memory->mutable_data();
+    return std::make_shared<HostBuffer>(id_, data, bytes, std::move(memory), zeros, use, counters_);
   }
 
  private:
@@ -111,6 +144,11 @@ class HostDevice final : public OpenDevice {
 };
 
 }  // namespace
+
+bool allocated_as_zeros(const Buffer& buffer) {
+  const auto* host = dynamic_cast<const HostBuffer*>(&buffer);
+  return host && host->was_zeros();
+}
 
 std::shared_ptr<OpenDevice> open_host_device(DeviceId id) { return std::make_shared<HostDevice>(id); }
 

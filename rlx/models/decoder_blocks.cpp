@@ -7,6 +7,7 @@
 #include "rlx/error.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/rope.h"
 #include "rlx/models/adapter_set.h"
@@ -242,9 +243,8 @@ Expr DecoderBuilder::cached(Expr x, const std::string& name, const DecoderLayer&
     o.pages = o.page = 1;
     if (o.window_page != 0) o.window_pages = o.window_page = 1;
   }
-  Tensor& empty = windowed(layer) ? empty_window_ : empty_;
-  if (!flow_.fits() || empty.empty()) empty = Tensor::zeros(shape_of_cache(c_, o, layer));
-  Expr rows = g_.state(name, empty);
+  const Shape shape = shape_of_cache(c_, o, layer);
+  Expr rows = g_.add(ops::State{name, shape.dims(), shape.dtype(), {}}, {});  // zeros, which need no memory yet
   if (o_.cache_scheme) x = g_.quantize(g_.reshape(x, {tokens_, heads, width}), *o_.cache_scheme);
   rows = g_.scatter(ScatterKind::Set, rows, windowed(layer) ? window_slots_ : slots_, x);
   g_.set_state(name, rows);

@@ -67,7 +67,6 @@ class DecoderBuilder {
   Dim tokens_;          // T
   Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_, window_slots_, window_table_, adapters_;
   std::vector<Angles> angles_;
-  Tensor empty_, empty_window_;  // what the states of all layers begin as
 };
 
 /// x [.., hidden] times `name`, which holds q, k and v of each head in turn (GPT-NeoX): all of q, all of k, all of v,

@@ -173,7 +173,8 @@ struct CompiledGraph::Impl {
   bool runs_apart() const { return code->target->device() != Device::Cpu; }
   static std::unique_ptr<Impl> make(std::shared_ptr<SharedPrograms> code);
   std::shared_ptr<StateCell> new_state(const IoInfo& info) const;
-  void reset_states();
+  /// `fresh`: they were just allocated.
+  void reset_states(bool fresh = false);
   /// Writes bytes of the cell from `offset` on; null: zeros.
   void write_state(StateCell& cell, const std::byte* data, std::size_t offset, std::size_t bytes);
   Tensor read_state(std::size_t i, Rows rows) const;

@@ -48,7 +48,7 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
   for (const auto& [name, what] : impl->code->options.on_failure)
     (void)find_io(impl->code->states, impl->code->state_index, name, "state", impl->code->source.name());
   for (const IoInfo& s : impl->code->states) impl->states.push_back(impl->new_state(s));
-  impl->reset_states();
+  impl->reset_states(true);
   // A program of known shapes, or of runtime symbols alone, is compiled at once, so that its errors appear here and not
   // in the first run.
   if (impl->code->source.is_static()) {

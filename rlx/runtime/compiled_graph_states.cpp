@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "rlx/driver/fetching.h"
+#include "rlx/driver/host_device.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"
@@ -160,10 +161,11 @@ std::shared_ptr<StateCell> CompiledGraph::Impl::copy_of(StateCell& cell) const {
   return copy;
 }
 
-void CompiledGraph::Impl::reset_states() {
+void CompiledGraph::Impl::reset_states(bool fresh) {
   const std::vector<NodeId> leaves = code->source.leaves(OpKind::State);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const Tensor& init = code->source.node(leaves[i]).op.as<ops::State>().init;
+    if (fresh && init.empty() && states[i]->buffer && allocated_as_zeros(*states[i]->buffer)) continue;
     write_state(*states[i], init.empty() ? nullptr : init.data(), 0, states[i]->shape.size_bytes());
   }
 }
