@@ -1,7 +1,8 @@
 // A language model as its users run it: tokens of a prompt, then single tokens behind 128 others, or several sequences
 // at once. usage: language_model MODEL [threads: 1, or 1,avx2] [products: auto] [cache: f32] [context: 128] [sequences:
 // 1] [breakdown|decode|start|logits]; MODEL is a GGUF file or a folder. One object of JSON, milliseconds (`decode`: of
-// single tokens alone; `start`: from nothing to the first token), or logits as F32, of 128
+// single tokens alone; `start [FORMS [TOKENIZER]]`: from nothing to the first token, with its parts, with forms in a
+// folder if one is given, "" for none, and the tokeniser of that file or folder), or logits as F32, of 128
 // tokens or of the I32 ids in the file named behind; bench/llm compares them with those of other engines.
 #include <algorithm>
 #include <chrono>
@@ -15,10 +16,15 @@
 #include <string>
 #include <vector>
 
+#include "rlx/formats/form_files.h"
+#include "rlx/formats/gguf.h"
+#include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/generation/language_model.h"
+#include "rlx/ir/trace.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/rlx.h"
+#include "rlx/text/tokenizer.h"
 
 namespace {
 
@@ -56,6 +62,62 @@ double copy_ms(const std::string& path) {
   std::memcpy(to.get(), file.bytes().data(), file.bytes().size());
   const double ms = now_ms() - start;
   return to[file.bytes().size() / 2] == std::byte{1} ? ms + 1e-9 : ms;  // so that the copy is made
+}
+
+// Milliseconds of the spans of a trace with these names.
+double traced_ms(const Trace& trace, std::string_view category, std::initializer_list<std::string_view> names) {
+  const JsonDocument document = JsonDocument::parse(trace.json(), "trace");
+  double sum = 0;
+  for (const JsonValue& e : document.root().at("traceEvents").elements("traceEvents"))
+    if (e.get_string("ph", "") == "X" && e.get_string("cat", "") == category &&
+        std::find(names.begin(), names.end(), e.get_string("name", "")) != names.end())
+      sum += e.get_number("dur") / 1e3;
+  return sum;
+}
+
+double tokenizer_ms(const std::string& path) {
+  const double start = now_ms();
+  std::unique_ptr<Tokenizer> tokenizer;
+  if (path.ends_with(".gguf"))
+    tokenizer = tokenizer_from_gguf(*GgufFile::open(path));
+  else if (path.ends_with(".json"))
+    tokenizer = tokenizer_from_json(JsonDocument::read(path));
+  else
+    tokenizer = load_tokenizer(path);
+  return now_ms() - start;
+}
+
+// From nothing to the first token behind a prompt of 128, and what that is made of.
+void time_start(const std::string& path, const DecoderOptions& options, Session& session,
+                const std::string& tokenizer) {
+  const double tokenizer_took = tokenizer.empty() ? 0 : tokenizer_ms(tokenizer);
+  const auto trace = std::make_shared<Trace>();
+  session.with_trace(trace);
+  double before = now_ms();
+  DecoderModel m = DecoderModel::load(path, options, session);
+  const double loaded = now_ms() - before, compiled = traced_ms(*trace, "compile", {"compile"}),
+               weights = traced_ms(*trace, "weights", {"load", "finalize"});
+  const std::vector<TokenId> ids = prompt(128, m.config().vocab_size, 1);
+  std::vector<double> prompts;
+  double peak = 0, anonymous = 0;
+  for (int i = 0; i < 6; ++i) {
+    m.reset();
+    before = now_ms();
+    (void)m.forward(ids, LogitRows::Last);
+    prompts.push_back(now_ms() - before);
+    if (i == 0) peak = status_mb("VmHWM"), anonymous = status_mb("RssAnon");
+  }
+  const double first = prompts.front();
+  prompts.erase(prompts.begin());
+  std::printf("\"tokenizer_ms\": %.1f, \"open_ms\": %.1f, \"compile_ms\": %.1f, \"weights_ms\": %.1f, ", tokenizer_took,
+              loaded - compiled - weights, compiled, weights);
+  std::printf("\"load_ms\": %.1f, \"first_ms\": %.1f, \"prefill128\": %.1f, \"copy_ms\": %.1f, ", loaded, first,
+              median(prompts), copy_ms(path));
+  if (m.forms())
+    std::printf("\"found_mb\": %.1f, \"saved_mb\": %.1f, ", static_cast<double>(m.forms()->found_bytes()) / 1e6,
+                static_cast<double>(m.forms()->saved_bytes()) / 1e6);
+  std::printf("\"peak_mb\": %.0f, \"anonymous_mb\": %.0f, \"file_mb\": %.0f}\n", peak, anonymous,
+              static_cast<double>(std::filesystem::file_size(path)) / 1e6);
 }
 
 void breakdown(DecoderModel& m, std::size_t tokens) {
@@ -124,6 +186,16 @@ int main(int argc, char** argv) {
     if (cache == "q8_0") o.cache_scheme = QuantScheme::Q8_0;
     if (cache == "bf16") o.cache_dtype = DType::BF16;
     if (cache == "f16") o.cache_dtype = DType::F16;
+    const auto print_head = [&] {
+      std::printf("{\"engine\": \"rlx\", \"model\": \"%s\", \"threads\": %d, \"products\": \"%s\", \"cache\": \"%s\", ",
+                  argv[1], threads, products.c_str(), cache.c_str());
+    };
+    if (arg(7, "") == "start") {
+      o.forms = arg(8, "");
+      print_head();
+      time_start(arg(1, ""), o, session, arg(9, ""));
+      return 0;
+    }
     const double start = now_ms();
     DecoderModel m = DecoderModel::load(arg(1, ""), o, session);
     const double loaded = now_ms() - start;
@@ -139,8 +211,7 @@ int main(int argc, char** argv) {
       std::fwrite(y.data(), 1, y.size_bytes(), stdout);
       return 0;
     }
-    std::printf("{\"engine\": \"rlx\", \"model\": \"%s\", \"threads\": %d, \"products\": \"%s\", \"cache\": \"%s\", ",
-                argv[1], threads, products.c_str(), cache.c_str());
+    print_head();
     if (sequences > 1) {
       batch(m, sequences);
       return 0;
@@ -154,15 +225,6 @@ int main(int argc, char** argv) {
     };
     std::vector<double> p128, p512, decode;
     const std::vector<TokenId> ids = prompt(32, vocab, 9);
-    if (arg(7, "") == "start") {
-      const double first = prefill(128), peak = status_mb("VmHWM"), anonymous = status_mb("RssAnon");
-      for (int i = 0; i < 5; ++i) p128.push_back(prefill(128));
-      std::printf("\"load_ms\": %.1f, \"first_ms\": %.1f, \"prefill128\": %.1f, \"copy_ms\": %.1f, ", loaded, first,
-                  median(p128), copy_ms(arg(1, "")));
-      std::printf("\"peak_mb\": %.0f, \"anonymous_mb\": %.0f, \"file_mb\": %.0f}\n", peak, anonymous,
-                  static_cast<double>(std::filesystem::file_size(arg(1, ""))) / 1e6);
-      return 0;
-    }
     if (arg(7, "") == "decode") {
       prefill(context);
       for (const TokenId id : prompt(48, vocab, 9)) {

@@ -13,6 +13,7 @@
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/driver/thread_pool.h"
+#include "rlx/formats/form_files.h"
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/stop_strings.h"
 #include "rlx/ir/utf8.h"
@@ -25,6 +26,8 @@ DecoderOptions decoder_options(const ModelArgs& args) {
   o.context = args.context;
   o.page = kEnginePage;
   o.check_memory = !args.skip_memory_check;
+  o.forms = args.forms;
+  o.verify_forms = args.verify_forms;
   set_cache_type(o, args.cache);
   o.products = products_named(args.products, args.model);
   return o;
@@ -49,6 +52,12 @@ std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
     all.parts.push_back(part);
   }
   return {all};
+}
+
+// What was wrong with saved forms; the model is right all the same.
+void say_form_problems(const DecoderModel& model) {
+  if (!model.forms()) return;
+  for (const std::string& problem : model.forms()->problems()) std::fprintf(stderr, "rlx: %s\n", problem.c_str());
 }
 
 }  // namespace
@@ -93,6 +102,11 @@ LoadedModels load_models(const ModelArgs& args) {
                  m.decoder.config().family.c_str(), static_cast<long long>(m.decoder.config().layers.size()),
                  static_cast<long long>(m.decoder.context()), static_cast<double>(m.decoder.cache_bytes()) / 1e6,
                  std::string(products_name(options.products)).c_str());
+  if (args.timings && m.decoder.forms())
+    std::fprintf(stderr, "forms: %.1f MB found, %.1f MB saved\n",
+                 static_cast<double>(m.decoder.forms()->found_bytes()) / 1e6,
+                 static_cast<double>(m.decoder.forms()->saved_bytes()) / 1e6);
+  say_form_problems(m.decoder);
   if (const std::int64_t known = m.decoder.config().max_positions; known > 0 && m.decoder.context() > known)
     std::fprintf(stderr, "rlx: a context of %lld tokens is more than the %lld that the model was made for\n",
                  static_cast<long long>(m.decoder.context()), static_cast<long long>(known));
@@ -100,6 +114,7 @@ LoadedModels load_models(const ModelArgs& args) {
   if (!args.draft.empty()) {
     options.products = products_named(args.products, args.draft);
     loaded.draft = load_draft_model(args.draft, options, loaded.model.decoder, session);
+    say_form_problems(loaded.draft->decoder);
   }
   return loaded;
 }
@@ -139,6 +154,13 @@ void add_model_options(CLI::App* cmd, ModelArgs& args) {
   cmd->add_option("--threads", args.threads, "Threads; 0: as many as the machine grants")
       ->check(CLI::Range(0, kMaxThreads))
       ->capture_default_str();
+  CLI::Option* forms =
+      cmd->add_option("--forms", args.forms,
+                      "Keep the weights as products read them in this folder, from where later starts map them")
+          ->check([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; })
+          ->type_name("FOLDER");
+  cmd->add_flag("--verify-forms", args.verify_forms, "Read all of them first, and compare their checksums")
+      ->needs(forms);
   cmd->add_option("--adapter", args.adapters,
                   "A LoRA adapter in PEFT's layout and what its change is multiplied by (may be given several times)")
       ->type_name("FOLDER[=SCALE]");

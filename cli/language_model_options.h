@@ -24,8 +24,8 @@ struct ModelArgs {
   int threads = 0;
   SamplingOptions sampling{};
   std::vector<std::string> stop, adapters;
-  std::string grammar, json_schema, chat_template, load_state, save_state;
-  bool timings = false, skip_memory_check = false;
+  std::string grammar, json_schema, chat_template, load_state, save_state, forms;
+  bool timings = false, skip_memory_check = false, verify_forms = false;
 };
 
 inline constexpr const char* kSystemUsage = "What the model is told before a new conversation";

@@ -2,6 +2,7 @@
 #include "python/bindings/language_model.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
+#include "rlx/formats/form_files.h"
 
 namespace rlx::python {
 namespace {
@@ -74,6 +75,13 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
   engine.prefix_cache = flag("prefix_cache");
   engine.draft.tokens = integer("draft_tokens");
   engine.draft.lookup = integer("lookup");
+  if (const nb::object forms = given["forms"]; !forms.is_none()) {
+    if (!is_path(forms))
+      raise(ErrorCode::DTypeMismatch, concat_text("load: forms must be a path, got ", described(forms)));
+    o.forms = nb::cast<std::filesystem::path>(forms).string();
+    if (o.forms.empty()) raise(ErrorCode::InvalidArgument, "load: forms names no folder");
+  }
+  o.verify_forms = flag("verify_forms");
   std::optional<std::string> drafts_from;
   if (const nb::object draft = given["draft"]; !draft.is_none()) {
     if (!is_path(draft))
@@ -85,12 +93,21 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
                                       nullptr, device_options_from(given["device_options"]));
   const nb::gil_scoped_release free;
   LanguageModel m = load_language_model(from, o, session);
+  std::vector<std::string> problems;
+  const auto add_problems = [&](const DecoderModel& model) {
+    if (!model.forms()) return;
+    for (std::string& problem : model.forms()->problems()) problems.push_back(std::move(problem));
+  };
+  add_problems(m.decoder);
   std::optional<DraftModel> draft;
   if (drafts_from) {
     o.products = products_named(products, *drafts_from);
     draft = load_draft_model(*drafts_from, o, m.decoder, session);
+    add_problems(draft->decoder);
   }
-  return std::make_shared<PyLanguageModel>(std::move(m), from, usual, engine, std::move(draft));
+  auto loaded = std::make_shared<PyLanguageModel>(std::move(m), from, usual, engine, std::move(draft));
+  loaded->form_problems = std::move(problems);
+  return loaded;
 }
 
 }  // namespace rlx::python

@@ -290,6 +290,9 @@ void bind_language_models(nb::module_& m) {
           "cache_bytes", [](const PyLanguageModel& self) { return self.engine.model().cache_bytes(); },
           "The bytes of keys and values.")
       .def_prop_ro(
+          "form_problems", [](const PyLanguageModel& self) { return self.form_problems; },
+          "What was wrong with saved forms at the start, one line each; load warns of them.")
+      .def_prop_ro(
           "statistics",
           [](PyLanguageModel& self) {
             return statistics_dict(in_turn(self, [&] { return self.engine.statistics(); }));

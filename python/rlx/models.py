@@ -7,6 +7,8 @@
 docs/generation.md has the samplers, docs/language_models.md the families that are read.
 """
 
+import warnings
+
 from . import _rlx
 from ._rlx import Answer, Flow, Grammar, LanguageModel, Reranker, Sampler, SentenceEncoder
 
@@ -60,6 +62,8 @@ def load(
     check_memory=True,
     memory_limit=None,
     whole_windows=False,
+    forms=None,
+    verify_forms=False,
 ):
     """The language model in a Hugging Face folder (config.json, *.safetensors, tokenizer.json) or a GGUF file.
 
@@ -81,8 +85,10 @@ def load(
     check_memory: an error, before anything is loaded, where a model cannot fit into memory
     memory_limit: bytes that each model may need then; None: as many as the device has available
     whole_windows: layers with a window keep the keys of the whole context
+    forms: a folder that keeps the weights as products read them, from where later starts map them
+    verify_forms: read all of them first, and compare their checksums
     """
-    return _rlx.load_language_model(
+    model = _rlx.load_language_model(
         path,
         dict(
             context=context,
@@ -103,8 +109,13 @@ def load(
             check_memory=check_memory,
             memory_limit=memory_limit,
             whole_windows=whole_windows,
+            forms=forms,
+            verify_forms=verify_forms,
         ),
     )
+    for problem in model.form_problems:
+        warnings.warn(problem, RuntimeWarning, stacklevel=2)
+    return model
 
 
 def convert(source, target, *, type=None, head_type=None, importance="", threads=0, split_max_bytes=0, note=None):

@@ -130,6 +130,8 @@ class LanguageModel:
     @property
     def cache_bytes(self) -> int: ...
     @property
+    def form_problems(self) -> list[str]: ...
+    @property
     def statistics(self) -> dict[str, int]: ...
 
 class Sampler:
@@ -188,6 +190,8 @@ def load(
     check_memory: bool = True,
     memory_limit: int | None = None,
     whole_windows: bool = False,
+    forms: _Path | None = None,
+    verify_forms: bool = False,
 ) -> LanguageModel: ...
 def convert(
     source: _Path,

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/output_file.h"
 #include "rlx/ir/fingerprint.h"
@@ -59,6 +61,41 @@ std::vector<std::string> FormFiles::problems() const {
   return problems_;
 }
 
+std::vector<const void*> FormFiles::mapped() const {
+  std::lock_guard lock(mutex_);
+  return mapped_;
+}
+
+std::size_t FormFiles::found_bytes() const {
+  std::lock_guard lock(mutex_);
+  return found_bytes_;
+}
+
+std::size_t FormFiles::saved_bytes() const {
+  std::lock_guard lock(mutex_);
+  return saved_bytes_;
+}
+
+// A full disk, or a folder that may not be written, is told once: what comes next would fail like it.
+void FormFiles::write(const std::string& path, std::span<const std::string_view> parts) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!writable_) return;
+  }
+  try {
+    write_file(path, parts);
+    std::lock_guard lock(mutex_);
+    saved_bytes_ += parts.back().size();
+  } catch (const Error& e) {
+    if (options_.strict) throw;
+    {
+      std::lock_guard lock(mutex_);
+      if (!std::exchange(writable_, false)) return;
+    }
+    note(concat_text("no more forms are saved: ", e.diagnostic().message));
+  }
+}
+
 void FormFiles::note(std::string problem) {
   if (options_.strict) throw Error(ErrorCode::BadFile, std::move(problem), "delete the file: it is written again");
   std::lock_guard lock(mutex_);
@@ -73,9 +110,10 @@ Tensor FormFiles::find(std::string_view key, std::size_t bytes, const SourceIden
   try {
     file = std::make_shared<const MappedFile>(MappedFile::open(path, MapAdvice::Normal));
   } catch (const Error& e) {
-    note(e.what());
+    note(e.diagnostic().message);
     return {};
   }
+  if (options_.keep_lost_pages) keep_lost_pages(file->bytes().data());
   const auto damaged = [&](std::string_view why) -> Tensor {
     note(concat_text("saved form \"", path, "\" ", why));
     return {};
@@ -105,13 +143,13 @@ Tensor FormFiles::find(std::string_view key, std::size_t bytes, const SourceIden
     // The same weights in another file, or touched: from now on that is their source.
     const std::string head = sealed(head_text(key, bytes, source, now, checksum));
     const std::string_view parts[] = {head, {reinterpret_cast<const char*>(payload.data()), payload.size()}};
-    try {
-      write_file(path, parts);
-    } catch (const Error& e) {
-      note(e.what());
-    }
+    write(path, parts);
   }
-  return Tensor::borrowed(payload.data(), Shape({Dim(bytes)}, DType::U8), file);
+  Tensor found = Tensor::borrowed(payload.data(), Shape({Dim(bytes)}, DType::U8), file);
+  std::lock_guard lock(mutex_);
+  mapped_.push_back(file->bytes().data());
+  found_bytes_ += bytes;
+  return found;
 }
 
 void FormFiles::save(std::string_view key, std::span<const std::byte> bytes, const SourceIdentity& source,
@@ -123,11 +161,7 @@ void FormFiles::save(std::string_view key, std::span<const std::byte> bytes, con
   // Writing to a pipe would wait for a reader.
   if (std::filesystem::exists(path, ignored) && !is_file(path))
     return note(concat_text("saved form \"", path, "\" is no file that could be written"));
-  try {
-    write_file(path, parts);
-  } catch (const Error& e) {
-    note(e.what());
-  }
+  write(path, parts);
 }
 
 }  // namespace rlx

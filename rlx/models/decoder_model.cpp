@@ -2,11 +2,13 @@
 #include "rlx/models/decoder_model.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <vector>
 
 #include "rlx/error.h"
 #include "rlx/formats/convert_source.h"
+#include "rlx/formats/form_files.h"
 #include "rlx/formats/gguf_architectures.h"
 #include "rlx/formats/lost_pages.h"
 #include "rlx/formats/mapped_file.h"
@@ -71,6 +73,19 @@ CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) 
   return out;
 }
 
+// Of one model: those of another with equal names and shapes would take the places of its forms. A model that took the
+// place of another one, at the same path, finds the old forms and writes over them.
+std::shared_ptr<FormFiles> form_files(const std::string& path, const DecoderOptions& o) {
+  if (o.forms.empty()) return nullptr;
+  std::error_code failed;
+  std::filesystem::path real = std::filesystem::canonical(path, failed);
+  if (failed) real = path;
+  const std::string text = real.string(), name = real.filename().string().substr(0, 100);
+  return std::make_shared<FormFiles>(
+      join_path(o.forms, concat_text(name, "-", fingerprint_bytes(text.data(), text.size()).text().substr(0, 16))),
+      FormFiles::Options{.verify = o.verify_forms, .keep_lost_pages = true});
+}
+
 // What PEFT calls the matrices of a model's file. A checkpoint of the model without its head has names that begin
 // later.
 AdapterSet::Naming adapter_names(const DecoderConfig& c, const ModelWeights& weights) {
@@ -128,6 +143,7 @@ struct DecoderModel::Impl {
   mutable std::optional<Fingerprint> weights{};  // once somebody asked
   std::vector<std::string> adapter_names{};
   std::vector<const void*> mapped{};  // where the weights lie
+  std::shared_ptr<const FormFiles> forms{};
 
   // Inputs of the run under way, in the order of the graph.
   std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, window_slots{},
@@ -143,11 +159,14 @@ struct DecoderModel::Impl {
   // The weights lie in files that others may write to, and with them their names.
   void check_lost() const {
     if (!any_lost_pages()) return;
-    for (const void* data : mapped)
+    const auto check_at = [](const void* data) {
       if (const auto file = lost_file_at(data))
         throw Error(ErrorCode::BadFile,
                     concat_text("\"", *file, "\" was made shorter, or its disk failed, while the model was in use"),
                     "load the model again; write a new file and rename it instead of writing over one in use");
+    };
+    std::ranges::for_each(mapped, check_at);
+    if (forms) std::ranges::for_each(forms->mapped(), check_at);
   }
   void check_unchanged() const {
     for (const void* data : mapped)
@@ -405,8 +424,11 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   if (available)
     require_memory(path, least_memory(config, weights, graph, options.products), *available, config, graph);
   KvCache cache(graph.sequences, graph.context, graph.page, graph.pages, window_pages(config, graph));
-  CompiledGraph program = session.compile_with(build_decoder(config, weights, graph, adapters ? &*adapters : nullptr),
-                                               compile_options(config, options));
+  CompileOptions compiled = compile_options(config, options);
+  const std::shared_ptr<FormFiles> forms = form_files(path, options);
+  compiled.form_cache = forms;
+  CompiledGraph program =
+      session.compile_with(build_decoder(config, weights, graph, adapters ? &*adapters : nullptr), compiled);
   if (available)
     require_memory(path, program_memory(program.compile_result().lir, config, graph), *available, config, graph);
   if (adapters)
@@ -423,6 +445,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
       new Impl{std::move(config), graph, std::move(cache), std::move(program), options, std::move(weights.loader)});
   if (adapters) impl->adapter_names = adapters->names();
   impl->mapped = std::move(mapped);
+  impl->forms = forms;
   impl->check_lost();
   impl->check_unchanged();
   return DecoderModel(std::move(impl));
@@ -475,6 +498,7 @@ Fingerprint DecoderModel::weights_fingerprint() const {
 Fingerprint DecoderModel::sources_fingerprint() const {
   return rlx::sources_fingerprint(*impl().loader, impl().weight_names());
 }
+std::shared_ptr<const FormFiles> DecoderModel::forms() const { return impl().forms; }
 void DecoderModel::write_cache(std::string_view state, const Tensor& value, Rows rows) {
   impl().program.write_state(state, value, rows);
 }

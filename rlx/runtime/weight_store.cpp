@@ -425,15 +425,26 @@ std::vector<WeightStore::Savable> WeightStore::savable_forms(std::span<const std
     s.key =
         concat_text(key, " ", form_text(form->packed_by->lir().prepare.node(form->node).op.as<ops::Relayout>().form));
     bool all = true;
+    std::string others;  // files of a checkpoint in several
     for (std::size_t i = 0; i < form->sources.size() && all; ++i) {
       const Source& source = form->sources[i];
       const auto param = source.param.empty() ? params_.end() : params_.find(source.param);
       all = !source.ready && param != params_.end() && param->second.loader && !param->second.raw.empty();
       const auto identity = all ? param->second.loader->identity(source.param) : std::nullopt;
-      all = identity && (i == 0 || *identity == s.source);
+      all = identity.has_value();
       if (!all) break;
-      s.source = *identity;
+      if (i == 0)
+        s.source = *identity;
+      else if (*identity != s.source)
+        others += concat_text(identity->device, " ", identity->inode, " ", identity->size, " ", identity->mtime_ns, " ",
+                              identity->header, "\n");
       s.params.push_back(param->second.raw);
+      s.names.push_back(source.param);
+      s.loader = param->second.loader;
+    }
+    if (!others.empty()) {
+      others += s.source.header;
+      s.source.header = fingerprint_bytes(others.data(), others.size()).text();
     }
     if (all && !s.params.empty()) out.push_back(std::move(s));
   }
@@ -442,7 +453,10 @@ std::vector<WeightStore::Savable> WeightStore::savable_forms(std::span<const std
 
 std::string WeightStore::Savable::content() const {
   std::string hashes;
-  for (const Tensor& t : params) hashes += fingerprint_bytes(t.data(), t.size_bytes()).text();
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    hashes += fingerprint_bytes(params[i].data(), params[i].size_bytes()).text();
+    loader->drop_all_pages(names[i]);
+  }
   return fingerprint_bytes(hashes.data(), hashes.size()).text();
 }
 

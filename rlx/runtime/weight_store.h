@@ -129,7 +129,9 @@ class WeightStore {
     std::shared_ptr<Form>* form = nullptr;
     SourceIdentity source{};
     std::vector<Tensor> params;  // what it is made of, in order
-    std::string content() const;
+    std::vector<std::string> names;
+    std::shared_ptr<const WeightLoader> loader;
+    std::string content() const;  // and gives back the pages that it has read
   };
   std::vector<Savable> savable_forms(std::span<const std::string> names);
   static void write_source(Form& f, std::size_t source, const Tensor& values, const WeightLoader* loader,

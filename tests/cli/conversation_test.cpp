@@ -160,6 +160,48 @@ TEST_CASE("rlx generate: what Mirostat has learnt and where a schema stands are 
   CHECK(contains(other.err, "does not follow in the grammar"));
 }
 
+TEST_CASE("rlx generate and chat: weights in the forms that products read are kept for later starts") {
+  const ChatModel m;
+  const std::string forms = m.folder.file("forms"), options = "-n 20 --timings abc --forms " + forms;
+  const std::string plain = said(run_rlx(m.generate("-n 20 abc")));
+  const ProgramResult first = run_rlx(m.generate(options));
+  CHECK(said(first) == plain);
+  CHECK_MESSAGE(contains(first.err, "forms: 0.0 MB found, "), first.err);
+  CHECK_FALSE(contains(first.err, "found, 0.0 MB saved"));
+  for (const char* more : {"", " --verify-forms"}) {
+    const ProgramResult later = run_rlx(m.generate(options + more));
+    CHECK(said(later) == plain);
+    CHECK_MESSAGE(contains(later.err, "found, 0.0 MB saved"), later.err);
+    CHECK_FALSE(contains(later.err, "forms: 0.0 MB found"));
+    CHECK_FALSE(contains(later.err, "rlx:"));
+  }
+  const ProgramResult talk = run_rlx(m.chat("-n 20 --timings --forms " + forms), "abc\n");
+  CHECK(said(talk) == plain);
+  CHECK(contains(talk.err, "found, 0.0 MB saved"));
+
+  // A damaged form is told, and made anew.
+  std::string form;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(forms))
+    if (entry.is_regular_file()) form = entry.path().string();
+  std::filesystem::resize_file(form, 100);
+  const ProgramResult healed = run_rlx(m.generate(options));
+  CHECK(said(healed) == plain);
+  CHECK_MESSAGE(contains(healed.err, "rlx: saved form \"" + form + "\" has a damaged head"), healed.err);
+  CHECK_FALSE(contains(run_rlx(m.generate(options)).err, "damaged"));
+  // So is a disk that fills, once: files of 512 bytes at most stand for it.
+  const std::string full = "ulimit -f 1; " + rlx_command() + m.generate("-n 20 abc --forms " + m.folder.file("full"));
+  const ProgramResult stopped = run_shell(full);
+  CHECK(said(stopped) == plain);
+  CHECK_MESSAGE(contains(stopped.err, "rlx: no more forms are saved: cannot write \"" + m.folder.file("full")),
+                stopped.err);
+  CHECK(contains(stopped.err, "File too large"));
+  CHECK(stopped.err.find("no more") == stopped.err.rfind("no more"));
+
+  expect_failure(run_rlx(m.generate("abc --forms " + m.folder.file("config.json"))), 1, "folder of saved forms");
+  expect_failure(run_rlx(m.generate("abc --forms ''")), 2, "--forms: names no folder");
+  expect_failure(run_rlx(m.generate("abc --verify-forms")), 2, "--verify-forms requires --forms");
+}
+
 TEST_CASE("rlx generate: system messages, and what is wrong with a command line or a model") {
   const ChatModel m;
   const std::string with = said(run_rlx(m.generate("abc -n 20 --system def")));

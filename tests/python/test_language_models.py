@@ -704,6 +704,8 @@ def test_the_commands_of_the_page_run(beside_the_page):
 
 
 TYPED = """
+import pathlib
+
 import numpy as np
 import rlx.formats
 import rlx.models
@@ -728,6 +730,7 @@ talk = rlx.models.Conversation(model, "Be brief.", temperature=0)
 said_too: str = "".join(talk.say("x", seed=3))
 token: int = rlx.models.Sampler(top_k=3, seed=1).draw(rows)
 small = rlx.models.load("model", adapters={"a": "x", "b": [("y", 0.5), "z"]}, draft="d", lookup=3, memory_limit=1 << 30)
+told: list[str] = rlx.models.load("model", forms=pathlib.Path("f"), verify_forms=True).form_problems
 held = small.generate("abc", json_schema={"type": "object"}, adapter="a").finish()
 wrong: rlx.Error | None = held.error
 same = small.chat("x", grammar=rlx.models.Grammar('root ::= "a"'), adapter=None)

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -588,6 +589,10 @@ LOADS = {
     "no limit": (rlx.InvalidArgument, "memory_limit is 0 bytes", dict(memory_limit=0)),
     "a limit of text": (rlx.DTypeMismatch, "load: memory_limit must be an integer", dict(memory_limit="1G")),
     "no flag": (rlx.DTypeMismatch, "load: check_memory must be True or False", dict(check_memory=1)),
+    "no folder of forms": (rlx.DTypeMismatch, "load: forms must be a path, got 3", dict(forms=3)),
+    "an empty folder of forms": (rlx.InvalidArgument, "forms names no folder", dict(forms="")),
+    "forms in a file": (FileNotFoundError, "the folder of saved forms", dict(forms="adapter/adapter_config.json")),
+    "no flag of forms": (rlx.DTypeMismatch, "load: verify_forms must be True or False", dict(verify_forms=1)),
 }
 
 
@@ -613,3 +618,28 @@ def test_memory_checks(folder):
     assert rlx.models.load(folder, memory_limit=1000, check_memory=False).generate("a", max_new_tokens=1).finish()
     with pytest.raises(MemoryError, match="cache"):
         rlx.models.load(folder, memory_limit=1000)
+
+
+def test_saved_forms(folder, tmp_path):
+    tokens = list(range(20, 40))
+    want = rlx.models.load(folder).logits(tokens)
+    forms = tmp_path / "forms"
+    times = []
+    for options in [{}, {}, dict(verify_forms=True)]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            m = rlx.models.load(folder, forms=forms, **options)
+        assert np.array_equal(m.logits(tokens), want) and m.form_problems == []
+        files = sorted(p for p in forms.rglob("*.form"))
+        times.append([p.stat().st_mtime_ns for p in files])
+    assert files and times[0] == times[1] == times[2]
+    # A damaged form is told, as a warning of the caller's line, and made anew.
+    os.truncate(files[0], 100)
+    with pytest.warns(RuntimeWarning, match="has a damaged head") as told:
+        m = rlx.models.load(folder, forms=str(forms), draft=folder)
+    assert len(told) == 1 and told[0].filename == __file__ and str(files[0]) in str(told[0].message)
+    assert np.array_equal(m.logits(tokens), want) and m.form_problems == [str(told[0].message)]
+    assert sorted(p for p in forms.rglob("*.form")) == files
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rlx.models.load(folder, forms=forms)

@@ -159,6 +159,8 @@ TEST_CASE("misuse: saved forms") {
   CHECK(files.find("line\nkey other", 1, {}, content).empty());
   CHECK(files.path_of("") != files.path_of("a"));
   CHECK(files.problems().size() == 1);
+  CHECK(files.mapped().size() == 1);
+  CHECK((files.found_bytes() == 0 && files.saved_bytes() == 0));
 }
 
 TEST_CASE("misuse: gguf") {

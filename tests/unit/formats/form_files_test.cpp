@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/runtime/session.h"
@@ -69,7 +70,11 @@ TEST_CASE("saved forms: found by key, size and source; by content where the file
   CHECK(text_of(files.find("k", 8, touched, [] { return std::string("content"); })) == "abcdefgh");
   CHECK(text_of(files.find("k", 8, touched, never)) == "abcdefgh");  // that is its source now
   CHECK(files.problems().empty());
-  CHECK(reinterpret_cast<std::uintptr_t>(files.find("k", 8, touched, never).data()) % 64 == 0);
+  const Tensor found = files.find("k", 8, touched, never);
+  CHECK(reinterpret_cast<std::uintptr_t>(found.data()) % 64 == 0);
+  CHECK((files.found_bytes() == 4 * 8 && files.saved_bytes() == 2 * 8));  // once more with the new source
+  REQUIRE(files.mapped().size() == 4);
+  CHECK(files.mapped().back() == found.data() - 4096);
 }
 
 TEST_CASE("saved forms: one message for each way a file can be wrong, and it is not used") {
@@ -110,7 +115,28 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
   FormFiles files(dir.file("gone"));
   std::filesystem::remove_all(dir.file("gone"));
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
+  REQUIRE(files.problems().size() == 1);
+  CHECK(contains(files.problems()[0], "no more forms are saved: cannot write"));
+  files.save("l", bytes_of("abcdefgh"), kSource, "content");  // told once, and not tried again
+  std::filesystem::create_directories(dir.file("gone"));
+  files.save("k", bytes_of("abcdefgh"), kSource, "content");
   CHECK(files.problems().size() == 1);
+  CHECK(files.saved_bytes() == 0);
+  CHECK(std::filesystem::is_empty(dir.file("gone")));
+  FormFiles strict(dir.file("lost"), {.strict = true});
+  std::filesystem::remove_all(dir.file("lost"));
+  CHECK(contains(error_text([&] { strict.save("k", bytes_of("abcdefgh"), kSource, "content"); }), "cannot write"));
+}
+
+TEST_CASE("saved forms: one that is made shorter while it is mapped reads as zeros where its user asks for that") {
+  const test::TempDir dir;
+  FormFiles files(dir.path(), {.keep_lost_pages = true});
+  files.save("k", bytes_of(std::string(10000, 'x')), kSource, "content");
+  const Tensor found = files.find("k", 10000, kSource, [] { return std::string("content"); });
+  REQUIRE(found.size_bytes() == 10000);
+  std::filesystem::resize_file(files.path_of("k"), 4096);
+  CHECK(static_cast<int>(found.data()[9000]) == 0);
+  CHECK(lost_file_at(files.mapped().at(0)) == files.path_of("k"));
 }
 
 TEST_CASE("saved forms: a pipe in the place of a file is neither read nor waited for") {
