@@ -10,7 +10,8 @@
 namespace rlx {
 namespace {
 
-constexpr std::uint64_t kMaxStates = 2'000'000, kMaxEdges = 16'000'000;
+// Within a second or so, whatever the grammar: a step is tens of nanoseconds.
+constexpr std::uint64_t kMaxStates = 1'000'000, kMaxEdges = 8'000'000, kMaxSteps = 20'000'000;
 
 class AutomatonBuilder {
  public:
@@ -33,17 +34,14 @@ class AutomatonBuilder {
 
  private:
   void add_rule(RuleId rule) {
-    const std::vector<NfaState> own = determinize(build_nfa(rules_, sizes_, rule, left_));
+    std::optional<std::vector<NfaState>> own = determinize(build_nfa(rules_, sizes_, rule, left_), left_.steps);
+    if (!own) throw too_large(rules_, rule);
     const auto base = static_cast<StateId>(states_.size());
     starts_[rule] = base;
-    for (const NfaState& s : own) {
+    for (NfaState& s : *own) {
       num_edges_ += s.edges.size() + s.calls.size();
-      if (num_edges_ > kMaxEdges || states_.size() > kMaxStates) {
-        const GrammarRule& r = rules_.rules()[rule];
-        throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("rule '", r.name, "' makes the grammar too large"),
-                               r.where, "lower the counts of its repetitions, or leave them out"});
-      }
-      NfaState& copy = states_.emplace_back(s);
+      if (num_edges_ > kMaxEdges || states_.size() > kMaxStates) throw too_large(rules_, rule);
+      NfaState& copy = states_.emplace_back(std::move(s));
       for (Automaton::ByteEdge& e : copy.edges) e.target += base;
       for (Automaton::CallEdge& e : copy.calls) {
         e.target += base;
@@ -62,18 +60,25 @@ class AutomatonBuilder {
       StateId from;
       std::size_t call;  // which of its calls wants it, or kNoCall
     };
-    std::vector<std::vector<Needs>> wanted_by(states_.size());
-    std::vector<std::size_t> first_call(states_.size() + 1);
-    for (StateId s = 0; s < states_.size(); ++s) {
-      first_call[s + 1] = first_call[s] + states_[s].calls.size();
-      for (const Automaton::ByteEdge& e : states_[s].edges) wanted_by[e.target].push_back({s, kNoCall});
-      for (std::size_t i = 0; i < states_[s].calls.size(); ++i) {
-        const Automaton::CallEdge& e = states_[s].calls[i];
-        wanted_by[e.target].push_back({s, first_call[s] + i});
-        wanted_by[starts_[e.rule]].push_back({s, first_call[s] + i});
+    std::vector<std::size_t> begins(states_.size() +
+                                    2);  // those that want state s: from begins[s], once all are placed
+    const auto for_each_need = [&](const auto& visit) {
+      std::size_t call = 0;
+      for (StateId s = 0; s < states_.size(); ++s) {
+        for (const Automaton::ByteEdge& e : states_[s].edges) visit(e.target, Needs{s, kNoCall});
+        for (const Automaton::CallEdge& e : states_[s].calls) {
+          visit(e.target, Needs{s, call});
+          visit(starts_[e.rule], Needs{s, call++});
+        }
       }
-    }
-    std::vector<std::uint8_t> missing(first_call.back(), 2);
+      return call;
+    };
+    const std::size_t num_calls =
+        for_each_need([&](StateId wanted, const Needs&) { ++begins[wanted + std::size_t{2}]; });
+    for (std::size_t s = 2; s < begins.size(); ++s) begins[s] += begins[s - 1];
+    std::vector<Needs> wanted_by(begins.back());
+    (void)for_each_need([&](StateId wanted, const Needs& n) { wanted_by[begins[wanted + std::size_t{1}]++] = n; });
+    std::vector<std::uint8_t> missing(num_calls, 2);
     std::vector<bool> ends(states_.size());
     std::vector<StateId> work;
     for (StateId s = 0; s < states_.size(); ++s) {
@@ -84,7 +89,8 @@ class AutomatonBuilder {
     while (!work.empty()) {
       const StateId s = work.back();
       work.pop_back();
-      for (const Needs& n : wanted_by[s]) {
+      for (std::size_t i = begins[s]; i < begins[s + std::size_t{1}]; ++i) {
+        const Needs& n = wanted_by[i];
         if (n.call != kNoCall && --missing[n.call] != 0) continue;
         if (ends[n.from]) continue;
         ends[n.from] = true;
@@ -167,7 +173,7 @@ class AutomatonBuilder {
   static constexpr std::size_t kNoCall = static_cast<std::size_t>(-1);
   const GrammarRules& rules_;
   RuleSizes sizes_;
-  std::uint64_t left_ = kMaxStates;
+  BuildLimits left_{kMaxStates, kMaxSteps};
   std::uint64_t num_edges_ = 0;
   std::vector<NfaState> states_;
   std::vector<StateId> starts_;

@@ -23,7 +23,8 @@ struct SharedStacks;
 class Grammar {
  public:
   /// Reads GBNF, the form that llama.cpp documents; a text matches when rule `root` matches all of it. `source` (a file
-  /// name) opens the places of errors. Errors: BadFile with line and column; Unsupported for millions of states.
+  /// name) opens the places of errors. Errors: BadFile with line and column; Unsupported, within a second, beyond the
+  /// limits of docs/grammars.md.
   static Grammar from_gbnf(std::string_view text, std::string_view source = "grammar", std::string_view root = "root");
   /// For readers of other forms.
   static Grammar from_rules(const GrammarRules& rules);

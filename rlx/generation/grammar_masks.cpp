@@ -1,13 +1,18 @@
 // Masks of configurations from classes of states, made when they are asked for and kept.
 #include "rlx/generation/grammar_masks.h"
 
+#include <algorithm>
+
 #include "rlx/error.h"
 
 namespace rlx {
 namespace {
 
-// Elementary steps of the stack machine for one mask: a second or so. What is not hostile takes thousands.
-constexpr std::uint64_t kMaskBudget = 30'000'000;
+// Elementary steps of the stack machine for one mask: half a second or so. What is not hostile takes thousands.
+constexpr std::uint64_t kMaskBudget = 10'000'000;
+// A place in so many states that nothing is known of is walked as a whole, which is exact too but serves no other
+// place.
+constexpr std::size_t kManyUnknown = 24;
 constexpr std::size_t kMaskBytes = std::size_t{64} << 20, kClassBytes = std::size_t{512} << 20;
 constexpr std::size_t kStackBytes = std::size_t{1} << 30;
 
@@ -43,12 +48,18 @@ MaskWords GrammarMasks::Impl::make_mask(StackMachine& machine, StackMachine::Con
     for (auto& own : classes_) own.reset();
     class_bytes_ = 0;
   }
-  for (const StackMachine::Item& i : items) mask.add(class_of(machine, i.state));
-  for (const StackMachine::Item& i : items) {
-    const TokenClass& own = class_of(machine, i.state);
-    if (own.exits.empty()) continue;
-    if (const StackMachine::Config below = machine.after(i.frame); below != StackMachine::kDead)
-      mask.add_leaving(own, trie.tree, machine, below);
+  const auto unknown = std::count_if(items.begin(), items.end(),
+                                     [&](const StackMachine::Item& i) { return classes_[i.state] == nullptr; });
+  if (static_cast<std::size_t>(unknown) > kManyUnknown) {
+    mask.add_all(trie.tree, machine, c);
+  } else {
+    for (const StackMachine::Item& i : items) mask.add(class_of(machine, i.state));
+    for (const StackMachine::Item& i : items) {
+      const TokenClass& own = class_of(machine, i.state);
+      if (own.exits.empty()) continue;
+      if (const StackMachine::Config below = machine.after(i.frame); below != StackMachine::kDead)
+        mask.add_leaving(own, trie.tree, machine, below);
+    }
   }
   if (machine.can_end(c))
     for (const TokenId id : tokens.end_tokens()) mask.set(static_cast<std::uint32_t>(id));

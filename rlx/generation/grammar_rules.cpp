@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "rlx/error.h"
+
 namespace rlx {
 
 GrammarRules::GrammarRules() {
@@ -12,6 +14,13 @@ GrammarRules::GrammarRules() {
 }
 
 ExprId GrammarRules::add(GrammarExpr e) {
+  constexpr std::size_t kMaxExprs = 1'000'000;
+  if (exprs_.size() >= kMaxExprs) {
+    throw Error(Diagnostic{ErrorCode::Unsupported,
+                           concat_text("the grammar has more than ", kMaxExprs, " literals, classes, groups and names"),
+                           {},
+                           "use fewer alternatives and shorter patterns"});
+  }
   exprs_.push_back(std::move(e));
   return static_cast<ExprId>(exprs_.size() - 1);
 }

@@ -35,7 +35,8 @@ struct GrammarRule {
   bool may_be_empty = false;  // no error when nothing matches it: its alternatives go away
 };
 
-/// Rules under construction. Expressions are made bottom up and shared freely.
+/// Rules under construction. Expressions are made bottom up and shared freely. Errors: Unsupported for more than a
+/// million of them.
 class GrammarRules {
  public:
   GrammarRules();

@@ -61,9 +61,11 @@ ExprId JsonExpressions::number() {
 }
 
 ExprId JsonExpressions::plain_character(const CodePointSet& set) {
-  const CodePointSet escaped = intersection(set, complement(raw_characters()));
+  static const CodePointSet all_escaped = complement(raw_characters());
+  const CodePointSet escaped = intersection(set, all_escaped);
+  if (escaped.empty()) return rules_.one_of(set);
   std::vector<ExprId> choices{rules_.one_of(intersection(set, raw_characters()))};
-  if (escaped == complement(raw_characters())) {  // all of them, which are many: written once
+  if (escaped == all_escaped) {  // all of them, which are many: written once
     if (!escaped_) escaped_ = shared("escaped", escaped_character(escaped));
     choices.push_back(*escaped_);
   } else {

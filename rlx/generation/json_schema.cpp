@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
+#include <set>
+#include <unordered_set>
 
 #include "rlx/error.h"
 #include "rlx/generation/json_expressions.h"
@@ -15,7 +18,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kMaxRules = 200'000, kMaxPrefix = 1000, kMaxNameLength = 500;
+constexpr std::size_t kMaxRules = 40'000, kMaxPrefix = 1000, kMaxNameLength = 500;
 
 std::u32string code_points_of(std::string_view text) {
   std::u32string out;
@@ -155,9 +158,7 @@ class SchemaCompiler {
   };
 
   ExprId object(const SchemaCase& c, const SchemaValue& where) {
-    const auto required = [&](const std::string& name) {
-      return std::find(c.required.begin(), c.required.end(), name) != c.required.end();
-    };
+    const std::unordered_set<std::string_view> required(c.required.begin(), c.required.end());
     std::vector<Member> members;
     std::vector<std::u32string> names;
     std::set<std::string_view> known;
@@ -165,7 +166,8 @@ class SchemaCompiler {
       if (!known.insert(name).second) return;
       if (name.size() > kMaxNameLength) where.fail(ErrorCode::Unsupported, "a property whose name has over 500 bytes");
       names.push_back(code_points_of(name));
-      members.push_back({rules_.sequence({json_.quoted(name), json_.colon(), value(schemas)}), required(name)});
+      members.push_back(
+          {rules_.sequence({json_.quoted(name), json_.colon(), value(schemas)}), required.count(name) != 0});
     };
     for (const SchemaCase::Property& p : c.properties) add(p.name, p.schemas);
     for (const std::string& name : c.required) add(name, c.additional);
@@ -220,6 +222,7 @@ class SchemaCompiler {
 
   // Whether a value that the schema writes out fits the rest of what it says.
   bool fits(const SchemaValue& v, const SchemaCase& c) {
+    reader_.spend(20);
     switch (v.kind) {
       case JsonKind::Null: return (c.types & SchemaCase::kNull) != 0;
       case JsonKind::Bool: return (c.types & SchemaCase::kBoolean) != 0;
@@ -234,10 +237,13 @@ class SchemaCompiler {
   bool fits(const SchemaValue& v, const Schemas& schemas) {
     const std::optional<Schemas> simple = reader_.simplified(schemas);
     if (!simple) return false;
-    const std::vector<SchemaCase> cases = reader_.cases(*simple);
+    const auto [entry, is_new] = cases_.try_emplace(*simple);
+    if (is_new) entry->second = reader_.cases(*simple);
+    const std::vector<SchemaCase>& cases = entry->second;
     return std::any_of(cases.begin(), cases.end(), [&](const SchemaCase& c) {
       const std::string text = canonical_json(v);
       const auto same = [&](const SchemaValue* w) { return canonical_json(*w) == text; };
+      if (c.values) reader_.spend(20 * c.values->size());
       return (!c.values || std::any_of(c.values->begin(), c.values->end(), same)) && fits(v, c);
     });
   }
@@ -250,6 +256,7 @@ class SchemaCompiler {
   bool object_fits(const SchemaValue& v, const SchemaCase& c) {
     for (const std::string& name : c.required)
       if (v.find(name) == nullptr) return false;
+    reader_.spend(c.required.size() * v.members.size() + c.properties.size() * v.members.size());
     for (const auto& [name, e] : v.members) {
       const auto own = std::find_if(c.properties.begin(), c.properties.end(),
                                     [&, n = std::string_view(name)](const auto& p) { return p.name == n; });
@@ -271,6 +278,15 @@ class SchemaCompiler {
     const std::size_t length = code_points_of(v.text).size();
     if (length < c.min_length || length > c.max_length) return false;
     if (c.patterns.empty()) return true;
+    const auto [entry, is_new] = patterns_.try_emplace(c.patterns);
+    if (is_new) entry->second = pattern_masks(c);
+    reader_.spend(50 + v.text.size());
+    if (!entry->second) return false;
+    GrammarMatcher matcher(*entry->second);
+    return matcher.accept_bytes(v.text) && matcher.can_end();
+  }
+  // What reads texts of the pattern, unless there are none.
+  std::optional<GrammarMasks> pattern_masks(const SchemaCase& c) {
     SchemaCase any_length = c;
     any_length.min_length = 0, any_length.max_length = kUnbounded;
     const SchemaPattern regex = pattern(any_length);
@@ -278,7 +294,8 @@ class SchemaCompiler {
     const RuleId root = rules.add_rule("pattern", c.patterns[0]->pointer, true);
     rules.define(root, regex.expression(rules, [&](const CodePointSet& set) { return rules.one_of(set); }));
     rules.set_root(root);
-    return rules.rules()[root].body != rules.never() && Grammar::from_rules(rules).matches(v.text);
+    if (rules.rules()[root].body == rules.never()) return std::nullopt;
+    return GrammarMasks(Grammar::from_rules(rules), TokenTrie(TokenBytes{{""}}));
   }
 
   const SchemaValue& root_;
@@ -286,6 +303,8 @@ class SchemaCompiler {
   JsonExpressions json_;
   SchemaReader reader_;
   std::map<Schemas, RuleId> made_;
+  std::map<Schemas, std::vector<SchemaCase>> cases_;                    // of what written-out values were compared with
+  std::map<Schemas, std::optional<GrammarMasks>> patterns_;  // likewise
   std::deque<std::pair<RuleId, Schemas>> open_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
+#include <utility>
 
 #include "rlx/error.h"
 
@@ -11,7 +13,7 @@ namespace {
 
 class NfaBuilder {
  public:
-  NfaBuilder(const GrammarRules& rules, const RuleSizes& sizes, RuleId rule, std::uint64_t& left)
+  NfaBuilder(const GrammarRules& rules, const RuleSizes& sizes, RuleId rule, BuildLimits& left)
       : rules_(rules), sizes_(sizes), rule_(rule), left_(left) {}
 
   std::vector<NfaState> build() {
@@ -23,19 +25,34 @@ class NfaBuilder {
 
  private:
   StateId add() {
-    if (left_ == 0) {
-      const GrammarRule& r = rules_.rules()[rule_];
-      throw Error(Diagnostic{ErrorCode::Unsupported, concat_text("rule '", r.name, "' makes the grammar too large"),
-                             r.where, "lower the counts of its repetitions, or leave them out"});
-    }
-    --left_;
+    if (left_.states == 0) throw too_large(rules_, rule_);
+    --left_.states;
     states_.emplace_back();
     return static_cast<StateId>(states_.size() - 1);
   }
+  void spend(std::uint64_t steps) {
+    if (steps > left_.steps) throw too_large(rules_, rule_);
+    left_.steps -= steps;
+  }
 
   // Adds what matches `id` between `from` and the state that is returned. Edges out of `from` are only added.
+  // What comes last in a sequence is no deeper than the sequence: objects with thousands of members nest so.
   StateId build(ExprId id, StateId from) {
-    const GrammarExpr& e = rules_.expr(id);
+    while (true) {
+      spend(1);
+      const GrammarExpr& e = rules_.expr(id);
+      if (e.kind == ExprKind::Sequence) {
+        for (std::size_t i = 0; i + 1 < e.children.size(); ++i) from = build(e.children[i], from);
+        id = e.children.back();
+      } else if (e.kind == ExprKind::Rule && sizes_.inlined(e.rule)) {
+        id = rules_.rules()[e.rule].body;
+      } else {
+        return build_one(e, id, from);
+      }
+    }
+  }
+
+  StateId build_one(const GrammarExpr& e, ExprId id, StateId from) {
     switch (e.kind) {
       case ExprKind::Never: return add();
       case ExprKind::Empty: return from;
@@ -47,21 +64,19 @@ class NfaBuilder {
           from = to;
         }
         return from;
-      case ExprKind::Class: return build_class(e.set, from);
-      case ExprKind::Sequence:
-        for (const ExprId part : e.children) from = build(part, from);
-        return from;
+      case ExprKind::Class: return build_class(id, from);
+      case ExprKind::Sequence: break;  // see build
       case ExprKind::Choice: {
         const StateId to = add();
+        std::unordered_map<std::uint64_t, StateId> words;
         for (const ExprId part : e.children) {
-          const StateId end = build(part, from);
+          const StateId end = build_alternative(part, from, words);
           states_[end].jumps.push_back(to);
         }
         return to;
       }
       case ExprKind::Repeat: return build_repeat(e, from);
       case ExprKind::Rule: {
-        if (sizes_.inlined(e.rule)) return build(rules_.rules()[e.rule].body, from);
         const StateId to = add();
         states_[from].calls.push_back({e.rule, to});
         return to;
@@ -70,25 +85,85 @@ class NfaBuilder {
     return from;
   }
 
-  // Sequences of bytes that end alike share their last states.
-  StateId build_class(const CodePointSet& set, StateId from) {
-    const StateId to = add();
-    std::map<std::vector<Utf8Range>, StateId> tails;
-    for (const Utf8Sequence& s : utf8_sequences(set)) {
-      StateId next = to;
-      for (std::size_t i = s.size; i-- > 1;) {
-        const std::vector<Utf8Range> tail(s.bytes.begin() + static_cast<std::ptrdiff_t>(i),
-                                          s.bytes.begin() + static_cast<std::ptrdiff_t>(s.size));
-        const auto [entry, is_new] = tails.try_emplace(tail, 0);
-        if (is_new) {
-          entry->second = add();
-          states_[entry->second].edges.push_back({s.bytes[i].first, s.bytes[i].last, next});
-        }
-        next = entry->second;
+  // Alternatives that begin with the same bytes share their first states: `words` has those of the choice so far, by
+  // the state before and the byte. Thousands of words then cost what is different in them.
+  StateId build_alternative(ExprId id, StateId from, std::unordered_map<std::uint64_t, StateId>& words) {
+    const GrammarExpr& e = rules_.expr(id);
+    const bool longer = e.kind == ExprKind::Sequence;
+    const GrammarExpr& first = longer ? rules_.expr(e.children[0]) : e;
+    if (first.kind != ExprKind::Bytes) return build(id, from);
+    for (const char c : first.bytes) {
+      const auto byte = static_cast<std::uint8_t>(c);
+      const auto [entry, is_new] = words.try_emplace(std::uint64_t{from} << 8 | byte, kNoState);
+      if (is_new) {
+        entry->second = add();
+        states_[from].edges.push_back({byte, byte, entry->second});
       }
-      states_[from].edges.push_back({s.bytes[0].first, s.bytes[0].last, next});
+      from = entry->second;
+    }
+    spend(first.bytes.size());
+    for (std::size_t i = 1; longer && i < e.children.size(); ++i) from = build(e.children[i], from);
+    return from;
+  }
+
+  // The states of a class: kFrom and kTo are those it lies between, the others follow.
+  struct ClassShape {
+    std::vector<std::vector<Automaton::ByteEdge>> edges{};  // by state, kTo has none
+  };
+  static constexpr StateId kFrom = 0, kTo = 1;
+
+  StateId build_class(ExprId id, StateId from) {
+    const auto [entry, is_new] = shapes_.try_emplace(id);
+    ClassShape& shape = entry->second;
+    if (is_new) shape = class_shape(rules_.expr(id).set);
+    const StateId to = add();
+    std::vector<StateId> ids{from, to};
+    while (ids.size() < shape.edges.size()) ids.push_back(add());
+    for (StateId s = 0; s < ids.size(); ++s) {
+      spend(shape.edges[s].size());
+      for (Automaton::ByteEdge e : shape.edges[s]) {
+        e.target = ids[e.target];
+        states_[ids[s]].edges.push_back(e);
+      }
     }
     return to;
+  }
+
+  // Characters that begin alike share their first states, those that end alike their last ones.
+  ClassShape class_shape(const CodePointSet& set) {
+    const std::vector<Utf8Sequence> sequences = utf8_sequences(set);
+    ClassShape shape;
+    shape.edges.resize(2);
+    std::map<std::vector<std::pair<Utf8Range, StateId>>, StateId> known;
+    // Of the sequences [begin, end), which agree in what comes before byte `at`. Ranges of one byte are equal or
+    // disjoint.
+    using Edges = std::vector<std::pair<Utf8Range, StateId>>;
+    const auto edges = [&](const auto& self, std::size_t begin, std::size_t end, std::size_t at) -> Edges {
+      spend(end - begin);
+      Edges out;
+      while (begin < end) {
+        const Utf8Range range = sequences[begin].bytes[at];
+        std::size_t next = begin;
+        while (next < end && sequences[next].bytes[at] == range) ++next;
+        StateId to = kTo;
+        if (at + 1 < sequences[begin].size) {
+          const auto below = self(self, begin, next, at + 1);
+          const auto [entry, is_new] = known.try_emplace(below, static_cast<StateId>(shape.edges.size()));
+          if (is_new) shape.edges.push_back(as_edges(below));
+          to = entry->second;
+        }
+        out.emplace_back(range, to);
+        begin = next;
+      }
+      return out;
+    };
+    shape.edges[kFrom] = as_edges(edges(edges, 0, sequences.size(), 0));
+    return shape;
+  }
+  static std::vector<Automaton::ByteEdge> as_edges(const std::vector<std::pair<Utf8Range, StateId>>& from) {
+    std::vector<Automaton::ByteEdge> out;
+    for (const auto& [range, to] : from) out.push_back({range.first, range.last, to});
+    return out;
   }
 
   StateId build_repeat(const GrammarExpr& e, StateId from) {
@@ -134,13 +209,20 @@ class NfaBuilder {
   const GrammarRules& rules_;
   const RuleSizes& sizes_;
   RuleId rule_;
-  std::uint64_t& left_;
+  BuildLimits& left_;
   std::vector<NfaState> states_;
+  std::unordered_map<ExprId, ClassShape> shapes_;
 };
 
 }  // namespace
 
-std::vector<NfaState> build_nfa(const GrammarRules& rules, const RuleSizes& sizes, RuleId rule, std::uint64_t& left) {
+Error too_large(const GrammarRules& rules, RuleId rule) {
+  const GrammarRule& r = rules.rules()[rule];
+  return Error(Diagnostic{ErrorCode::Unsupported, concat_text("rule '", r.name, "' makes the grammar too large"),
+                          r.where, "lower the counts of its repetitions, or leave them out; list fewer words"});
+}
+
+std::vector<NfaState> build_nfa(const GrammarRules& rules, const RuleSizes& sizes, RuleId rule, BuildLimits& left) {
   return NfaBuilder(rules, sizes, rule, left).build();
 }
 

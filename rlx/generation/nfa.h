@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "rlx/error.h"
 #include "rlx/generation/automaton.h"
 #include "rlx/generation/rule_sizes.h"
 
@@ -20,11 +22,19 @@ struct NfaState {
   std::uint32_t horizon = 0;
 };
 
-/// Thompson's construction for the body of a rule; state 0 is its start. `left` is how many states the grammar may
-/// still have. Errors: Unsupported naming the rule when they do not suffice.
-std::vector<NfaState> build_nfa(const GrammarRules& rules, const RuleSizes& sizes, RuleId rule, std::uint64_t& left);
+/// What a grammar may still take, so that one that is too large is refused at once. A step is tens of nanoseconds.
+struct BuildLimits {
+  std::uint64_t states = 0, steps = 0;
+};
+
+/// Unsupported, naming the rule with which the limits are passed.
+Error too_large(const GrammarRules& rules, RuleId rule);
+
+/// Thompson's construction for the body of a rule; state 0 is its start. Errors: too_large.
+std::vector<NfaState> build_nfa(const GrammarRules& rules, const RuleSizes& sizes, RuleId rule, BuildLimits& left);
 
 /// The same rule without jumps, state 0 its start. Rules that would grow out of proportion stay nondeterministic.
-std::vector<NfaState> determinize(const std::vector<NfaState>& nfa);
+/// Takes what it does from `steps`; nothing when they do not suffice.
+std::optional<std::vector<NfaState>> determinize(const std::vector<NfaState>& nfa, std::uint64_t& steps);
 
 }  // namespace rlx

@@ -2,7 +2,10 @@
 #include "rlx/generation/schema_cases.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace rlx {
 namespace {
@@ -86,11 +89,22 @@ void append(Schemas& to, const Schemas& more) {
     if (std::find(to.begin(), to.end(), s) == to.end()) to.push_back(s);
 }
 
-const SchemaCase::Property* property(const SchemaCase& c, const std::string& name) {
-  for (const SchemaCase::Property& p : c.properties)
-    if (p.name == name) return &p;
-  return nullptr;
-}
+// Names in the order of a list, found again without looking through it. What it is made of must stay where it is.
+class NamePlaces {
+ public:
+  template <class List, class NameOf>
+  NamePlaces(const List& list, const NameOf& name_of) {
+    for (std::size_t i = 0; i < list.size(); ++i) places_.try_emplace(name_of(list[i]), i);
+  }
+  std::optional<std::size_t> find(std::string_view name) const {
+    const auto found = places_.find(name);
+    if (found == places_.end()) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, std::size_t> places_;
+};
 
 const std::vector<std::unique_ptr<SchemaValue>>& schema_list(const SchemaValue& value) {
   if (value.kind != JsonKind::Array || value.elements.empty())
@@ -132,9 +146,10 @@ const SchemaValue& SchemaReader::target(const SchemaValue& reference) const {
       }
     }
     const SchemaValue* next = at->find(key);
-    if (at->kind == JsonKind::Array) {
-      for (std::size_t i = 0; i < at->elements.size(); ++i)
-        if (std::to_string(i) == key) next = at->elements[i].get();
+    if (at->kind == JsonKind::Array && !key.empty() && key.size() < 10 && (key == "0" || key[0] != '0') &&
+        key.find_first_not_of("0123456789") == std::string::npos) {
+      const std::size_t i = std::stoul(key);
+      if (i < at->elements.size()) next = at->elements[i].get();
     }
     if (next == nullptr) reference.fail(ErrorCode::BadFile, concat_text("$ref '", text, "' leads nowhere"));
     at = next;
@@ -159,6 +174,7 @@ std::optional<Schemas> SchemaReader::simplified(const Schemas& schemas) {
   for (const SchemaValue* s : schemas) {
     std::set<const SchemaValue*> passed;
     while (s != nullptr) {
+      spend(1 + s->members.size());
       if (!passed.insert(s).second) s->fail(ErrorCode::BadFile, "this $ref leads to itself");
       const SchemaValue* reference = nullptr;
       std::size_t others = 0;
@@ -186,19 +202,37 @@ std::optional<Schemas> SchemaReader::simplified(const Schemas& schemas) {
 
 std::vector<SchemaCase> SchemaReader::cases(const Schemas& schemas) {
   std::vector<SchemaCase> all{SchemaCase{}};
-  for (const SchemaValue* s : schemas) all = product(all, cases_of(*s), *s);
+  for (const SchemaValue* s : schemas) all = product(std::move(all), cases_of(*s), *s);
   return all;
 }
 
-std::vector<SchemaCase> SchemaReader::product(const std::vector<SchemaCase>& a, const std::vector<SchemaCase>& b,
-                                              const SchemaValue& where) const {
+void SchemaReader::spend(std::uint64_t steps) {
+  if (steps > steps_left_) {
+    throw Error(Diagnostic{ErrorCode::Unsupported,
+                           concat_text(root_.pointer, ": the schema says too much at once for a grammar"),
+                           {},
+                           "use fewer and smaller allOf, anyOf and enum at one place, and chains of $ref"});
+  }
+  steps_left_ -= steps;
+}
+
+std::vector<SchemaCase> SchemaReader::product(std::vector<SchemaCase> a, const std::vector<SchemaCase>& b,
+                                              const SchemaValue& where) {
   if (a.size() * b.size() > kMaxCases) {
     where.fail(ErrorCode::Unsupported, concat_text("more than ", kMaxCases, " combinations of anyOf and oneOf"),
                "nest fewer of them in allOf");
   }
+  if (b.size() == 1) {  // mostly
+    for (SchemaCase& x : a) x = merged(std::move(x), b[0]);
+    return a;
+  }
   std::vector<SchemaCase> out;
-  for (const SchemaCase& x : a)
-    for (const SchemaCase& y : b) out.push_back(merged(x, y));
+  for (const SchemaCase& x : a) {
+    for (const SchemaCase& y : b) {
+      spend(10 * (x.properties.size() + x.required.size() + x.prefix.size() + (x.values ? x.values->size() : 0)));
+      out.push_back(merged(x, y));
+    }
+  }
   return out;
 }
 
@@ -208,17 +242,21 @@ std::vector<SchemaCase> SchemaReader::cases_of(const SchemaValue& schema) {
   if (!open_.insert(&schema).second)
     schema.fail(ErrorCode::BadFile, "this schema leads to itself with nothing in between");
   if (open_.size() > kMaxNested) schema.fail(ErrorCode::Unsupported, "allOf, anyOf and $ref are nested too deeply");
+  spend(1 + schema.members.size());
   std::vector<SchemaCase> all{own_case(schema)};
   for (const auto& [key, value] : schema.members) {
     if (key == "$ref") {
-      all = product(all, cases_of(target(*value)), *value);
+      all = product(std::move(all), cases_of(target(*value)), *value);
     } else if (key == "allOf") {
-      for (const auto& e : schema_list(*value)) all = product(all, cases_of(*e), *value);
+      for (const auto& e : schema_list(*value)) all = product(std::move(all), cases_of(*e), *value);
     } else if (key == "anyOf" || key == "oneOf") {
       std::vector<SchemaCase> alternatives;
-      for (const auto& e : schema_list(*value))
+      for (const auto& e : schema_list(*value)) {
         for (SchemaCase& c : cases_of(*e)) alternatives.push_back(std::move(c));
-      all = product(all, alternatives, *value);
+        if (alternatives.size() > kMaxCases)
+          (void)product(std::vector<SchemaCase>(2), alternatives, *value);  // says so
+      }
+      all = product(std::move(all), alternatives, *value);
     }
   }
   if (const SchemaValue* rest = schema.find("unevaluatedProperties")) {
@@ -345,8 +383,9 @@ void SchemaReader::read_keyword(const SchemaValue& schema, const std::string& ke
   }
 }
 
-SchemaCase SchemaReader::merged(const SchemaCase& a, const SchemaCase& b) const {
-  SchemaCase out = a;
+SchemaCase SchemaReader::merged(SchemaCase a, const SchemaCase& b) {
+  SchemaCase& out = a;
+  spend(10 + 20 * (b.properties.size() + b.required.size() + b.prefix.size()));
   out.types &= b.types;
   out.types_stated = a.types_stated || b.types_stated;
   out.integers = a.integers || b.integers;
@@ -355,26 +394,17 @@ SchemaCase SchemaReader::merged(const SchemaCase& a, const SchemaCase& b) const 
     std::set<std::string> others;
     if (a.values)
       for (const SchemaValue* v : *a.values) others.insert(canonical_json(*v));
+    const bool any = !a.values;
+    spend(20 * (b.values->size() + others.size()));
     out.values.emplace();
     for (const SchemaValue* v : *b.values)
-      if (!a.values || others.count(canonical_json(*v)) != 0) out.values->push_back(v);
+      if (any || others.count(canonical_json(*v)) != 0) out.values->push_back(v);
   }
-  // A property that one names is an additional one to the other.
-  for (SchemaCase::Property& p : out.properties) {
-    const SchemaCase::Property* other = property(b, p.name);
-    append(p.schemas, other != nullptr ? other->schemas : b.additional);
-  }
-  for (const SchemaCase::Property& p : b.properties) {
-    if (property(a, p.name) != nullptr) continue;
-    out.properties.push_back(p);
-    append(out.properties.back().schemas, a.additional);
-  }
-  append(out.additional, b.additional);
-  for (const std::string& name : b.required)
-    if (std::find(out.required.begin(), out.required.end(), name) == out.required.end()) out.required.push_back(name);
+  merge_properties(out, b);
+  merge_required(out, b);
   out.min_properties = std::max(a.min_properties, b.min_properties);
   // Items likewise.
-  for (std::size_t i = 0; i < std::max(a.prefix.size(), b.prefix.size()); ++i) {
+  for (std::size_t i = 0; i < std::max(out.prefix.size(), b.prefix.size()); ++i) {
     if (i >= out.prefix.size()) out.prefix.push_back(a.items);
     append(out.prefix[i], i < b.prefix.size() ? b.prefix[i] : b.items);
   }
@@ -386,7 +416,53 @@ SchemaCase SchemaReader::merged(const SchemaCase& a, const SchemaCase& b) const 
   out.patterns.insert(out.patterns.end(), b.patterns.begin(), b.patterns.end());
   out.lower = tighter(a.lower, b.lower, 1);
   out.upper = tighter(a.upper, b.upper, -1);
-  return out;
+  return a;
+}
+
+// A property that one names is an additional one to the other.
+void SchemaReader::merge_properties(SchemaCase& to, const SchemaCase& b) {
+  const auto name_of = [](const SchemaCase::Property& p) { return std::string_view(p.name); };
+  if (!b.properties.empty() && !to.properties.empty()) {
+    spend(5 * to.properties.size());
+    // Names lie where they are: nothing is added meanwhile, and b's are added from b.
+    const NamePlaces own(to.properties, name_of);
+    const std::size_t count = to.properties.size();
+    std::vector<bool> named(count);
+    for (const SchemaCase::Property& p : b.properties) {
+      const std::optional<std::size_t> place = own.find(p.name);
+      if (place) {
+        append(to.properties[*place].schemas, p.schemas);
+        named[*place] = true;
+      }
+    }
+    if (!b.additional.empty())
+      for (std::size_t i = 0; i < count; ++i)
+        if (!named[i]) append(to.properties[i].schemas, b.additional);
+    std::vector<SchemaCase::Property> more;
+    for (const SchemaCase::Property& p : b.properties) {
+      if (own.find(p.name)) continue;
+      more.push_back(p);
+      append(more.back().schemas, to.additional);
+    }
+    std::move(more.begin(), more.end(), std::back_inserter(to.properties));
+  } else if (b.properties.empty()) {
+    if (!b.additional.empty()) spend(to.properties.size());
+    for (SchemaCase::Property& p : to.properties) append(p.schemas, b.additional);
+  } else {
+    for (const SchemaCase::Property& p : b.properties) {
+      to.properties.push_back(p);
+      append(to.properties.back().schemas, to.additional);
+    }
+  }
+  append(to.additional, b.additional);
+}
+
+void SchemaReader::merge_required(SchemaCase& to, const SchemaCase& b) {
+  if (b.required.empty()) return;
+  spend(5 * to.required.size());
+  std::unordered_set<std::string> known(to.required.begin(), to.required.end());
+  for (const std::string& name : b.required)
+    if (known.insert(name).second) to.required.push_back(name);
 }
 
 }  // namespace rlx

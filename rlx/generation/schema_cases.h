@@ -55,6 +55,8 @@ class SchemaReader {
   std::optional<Schemas> simplified(const Schemas& schemas);
   /// The alternatives of a schema that is only that.
   const SchemaValue* only_alternatives(const SchemaValue& schema) const;
+  /// Counts what a schema costs, in units of ten nanoseconds or so. Errors: Unsupported when it is too much.
+  void spend(std::uint64_t steps);
   /// A set of no members, for what is forbidden.
   const SchemaValue& never() const { return never_; }
 
@@ -64,15 +66,18 @@ class SchemaReader {
   void read_keyword(const SchemaValue& schema, const std::string& key, const SchemaValue& value, SchemaCase& out);
   bool read_number_keyword(const std::string& key, const SchemaValue& value, SchemaCase& out);
   void read_types(const SchemaValue& value, SchemaCase& out);
-  SchemaCase merged(const SchemaCase& a, const SchemaCase& b) const;
-  std::vector<SchemaCase> product(const std::vector<SchemaCase>& a, const std::vector<SchemaCase>& b,
-                                  const SchemaValue& where) const;
+  SchemaCase merged(SchemaCase a, const SchemaCase& b);
+  void merge_properties(SchemaCase& to, const SchemaCase& b);
+  void merge_required(SchemaCase& to, const SchemaCase& b);
+  std::vector<SchemaCase> product(std::vector<SchemaCase> a, const std::vector<SchemaCase>& b,
+                                  const SchemaValue& where);
   const SchemaValue& target(const SchemaValue& reference) const;
 
   const SchemaValue& root_;
   bool closed_;
   SchemaValue never_ = false_schema();
   static SchemaValue false_schema();
+  std::uint64_t steps_left_ = 20'000'000;
   std::set<const SchemaValue*> open_;  // those whose cases are being made
 };
 

@@ -10,6 +10,8 @@
 namespace rlx {
 namespace {
 
+constexpr std::size_t kFewMembers = 16;  // are looked through one by one
+
 std::string escaped_pointer(std::string_view key) {
   std::string out;
   for (const char c : key) {
@@ -55,6 +57,8 @@ std::unique_ptr<SchemaValue> copied(const JsonValue& from, std::string pointer) 
         if (!seen.insert(key).second) out->fail(ErrorCode::BadFile, concat_text("the key '", key, "' comes twice"));
         out->members.emplace_back(std::string(key), copied(value, out->pointer + "/" + escaped_pointer(key)));
       }
+      if (out->members.size() > kFewMembers)
+        for (const auto& [key, value] : out->members) out->index.emplace(key, value.get());
     }
   }
   return out;
@@ -63,6 +67,10 @@ std::unique_ptr<SchemaValue> copied(const JsonValue& from, std::string pointer) 
 }  // namespace
 
 const SchemaValue* SchemaValue::find(std::string_view key) const {
+  if (members.size() > kFewMembers) {
+    const auto found = index.find(key);
+    return found == index.end() ? nullptr : found->second;
+  }
   for (const auto& [name, value] : members)
     if (name == key) return value.get();
   return nullptr;

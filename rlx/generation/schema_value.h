@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct SchemaValue {
   std::string text{};  // of a string; of a number: digits that read back as the same number
   std::vector<std::pair<std::string, std::unique_ptr<SchemaValue>>> members{};
   std::vector<std::unique_ptr<SchemaValue>> elements{};
-  std::string pointer{};  // "file#/a/b"
+  std::string pointer{};                                             // "file#/a/b"
+  std::unordered_map<std::string_view, const SchemaValue*> index{};  // of `members`, where they are many
 
   const SchemaValue* find(std::string_view key) const;
   bool is_number() const { return kind == JsonKind::Integer || kind == JsonKind::Number; }

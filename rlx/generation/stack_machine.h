@@ -106,6 +106,10 @@ class StackMachine {
 
   /// What the calls that follow may do together, in elementary steps; they throw Unsupported when it is not enough.
   void set_budget(std::uint64_t steps) { budget_ = steps; }
+  /// Counts a node of a vocabulary that was looked at, of which eight are a step.
+  void spend_walk() {
+    if ((++walked_ & 7U) == 0) spend(1);
+  }
   std::size_t bytes() const;
   std::size_t num_configs() const { return configs_.size(); }
 
@@ -151,6 +155,7 @@ class StackMachine {
   std::shared_ptr<const Automaton> automaton_;
   std::size_t num_classes_;
   std::uint64_t budget_ = ~std::uint64_t{0};
+  std::uint32_t walked_ = 0;
 
   std::vector<StoredFrame> frames_;
   std::vector<Item> returns_;

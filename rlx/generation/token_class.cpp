@@ -43,6 +43,7 @@ class Classifier {
     std::vector<Config> path{machine_.alone(state)};
     std::vector<std::uint32_t> open;  // exits among the nodes above, which nobody needed so far
     for (std::uint32_t n = 0; n < tree.size();) {
+      machine_.spend_walk();
       const ByteTree::Node& node = tree.nodes[n];
       if (node.longest <= horizon_) {
         n = node.next;
@@ -128,23 +129,36 @@ void TokenMask::add(const TokenClass& c) {
   }
 }
 
+void TokenMask::add_all(const ByteTree& tree, StackMachine& machine, Config c) {
+  std::vector<Config> path{c};
+  add_below(tree, machine, 0, static_cast<std::uint32_t>(tree.size()), path);
+}
+
 void TokenMask::add_leaving(const TokenClass& c, const ByteTree& tree, StackMachine& machine, Config below) {
   std::vector<Config> path;
   for (const std::uint32_t exit : c.exits) {
     const ByteTree::Node& from = tree.nodes[exit];
-    if (path.size() <= from.longest) path.resize(from.longest + std::size_t{1});
+    if (path.size() <= from.depth) path.resize(from.depth + std::size_t{1});
     path[from.depth] = below;
-    for (std::uint32_t n = exit + 1; n < from.next;) {
-      const ByteTree::Node& node = tree.nodes[n];
-      const Config to = machine.step(path[node.depth - std::size_t{1}], node.byte);
-      if (to == StackMachine::kDead) {
-        n = node.next;
-        continue;
-      }
-      path[node.depth] = to;
-      for (std::uint32_t v = node.values; v < tree.nodes[n + 1].values; ++v) set(tree.values[v]);
-      ++n;
+    add_below(tree, machine, exit + 1, from.next, path);
+  }
+}
+
+// Of the nodes [begin, end) those that can be read, from what `path` has of each depth above them.
+void TokenMask::add_below(const ByteTree& tree, StackMachine& machine, std::uint32_t begin, std::uint32_t end,
+                          std::vector<Config>& path) {
+  for (std::uint32_t n = begin; n < end;) {
+    machine.spend_walk();
+    const ByteTree::Node& node = tree.nodes[n];
+    const Config to = machine.step(path[node.depth - std::size_t{1}], node.byte);
+    if (to == StackMachine::kDead) {
+      n = node.next;
+      continue;
     }
+    if (path.size() <= node.depth) path.resize(node.depth + std::size_t{1});
+    path[node.depth] = to;
+    for (std::uint32_t v = node.values; v < tree.nodes[n + std::size_t{1}].values; ++v) set(tree.values[v]);
+    ++n;
   }
 }
 

@@ -34,11 +34,15 @@ class TokenMask {
   bool has(std::uint32_t id) const { return (words_[id / 32] >> id % 32 & 1U) != 0; }
   /// Adds what `c` accepts by itself.
   void add(const TokenClass& c);
+  /// Adds all tokens that can be read from `c`, by one walk of the vocabulary.
+  void add_all(const ByteTree& tree, StackMachine& machine, StackMachine::Config c);
   /// Adds those tokens that leave the frame of `c` and can be read on from `below`.
   void add_leaving(const TokenClass& c, const ByteTree& tree, StackMachine& machine, StackMachine::Config below);
   std::vector<std::uint32_t> take() { return std::move(words_); }
 
  private:
+  void add_below(const ByteTree& tree, StackMachine& machine, std::uint32_t begin, std::uint32_t end,
+                 std::vector<StackMachine::Config>& path);
   const std::vector<std::uint32_t>& all_;  // all tokens of the trie
   std::vector<std::uint32_t> words_;
 };

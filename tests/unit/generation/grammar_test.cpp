@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <random>
 #include <set>
 #include <thread>
@@ -351,6 +352,87 @@ TEST_CASE("grammar: hostile grammars take little time, or say why not") {
   CHECK(m.accept(0));
   CHECK(m.mask()[0] == 1);
   CHECK((std::clock() - start) / CLOCKS_PER_SEC < 30);
+}
+
+TEST_CASE("grammar: what is too large is refused at once, what is only large is not") {
+  const auto many = [](std::string_view part, std::size_t count, std::string_view between) {
+    std::string out(part);
+    for (std::size_t i = 1; i < count; ++i) out.append(between).append(part);
+    return out;
+  };
+  const auto numbered = [](std::size_t count, const std::function<std::string(const std::string&)>& line) {
+    std::string out;
+    for (std::size_t i = 0; i < count; ++i) out += line(std::to_string(i));
+    return out;
+  };
+  const std::string blank = " ", bar = " | ";
+  struct Case {
+    std::string grammar, error, text;
+  };
+  const std::vector<Case> cases{
+      {"root ::= " + many("[a-z]{1,1000000}", 2000, blank), "too large", {}},
+      {"root ::= " + numbered(2000, [](const auto& i) { return "r" + i + " "; }) + "\n" +
+           numbered(2000, [](const auto& i) { return "r" + i + " ::= [a-z]{1,1000000}\n"; }),
+       "makes the grammar too large",
+       {}},
+      {"root ::= " + many("[a-z]{200}", 2000, blank), {}, repeated("x", 400000)},
+      {"root ::= " + many("[a-z]{0,200}", 2000, blank), "rule 'root' makes the grammar too large", {}},
+      {"root ::= " + many("[a-z]{1,200}", 2000, bar), {}, repeated("x", 200)},
+      {"root ::= " + many("\"a\"?", 20000, blank), "too large", {}},
+      {"root ::= " + many("(\"a\" | \"aa\" | \"aaa\")?", 5000, blank), "too large", {}},
+      {"root ::= \"" + repeated("a", 2000000) + "\"", "too large", {}},
+      {"root ::= \"w0\"" + numbered(100000, [](const auto& i) { return " | \"word" + i + "\""; }), {}, "word99999"},
+      // Every second character of many, and many times.
+      {[&] {
+         std::string set;
+         for (char32_t c = 0x3400; c < 0x9FFF; c += 2) append_utf8(set, c);
+         return "root ::= [" + set + "]{0,1000}";
+       }(),
+       {},
+       repeated("\xE4\xB8\x80", 1000)},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.grammar.substr(0, 60));
+    const std::clock_t start = std::clock();
+    const std::string error = error_text([&] {
+      const Grammar g = Grammar::from_gbnf(c.grammar);
+      CHECK(g.matches(c.text));
+    });
+    CHECK(error.empty() == c.error.empty());
+    CHECK(contains(error, c.error));
+    // A second at most where it is optimised.
+    CHECK((std::clock() - start) / CLOCKS_PER_SEC < (kShorter == 1 ? 3 : 60));
+  }
+}
+
+TEST_CASE("grammar: a mask of a place in thousands of states is one walk of the vocabulary, or an error") {
+  // Words of letters, so many that a walk for each state would take minutes.
+  TokenBytes t;
+  for (int b = 'a'; b <= 'z'; ++b) t.bytes.emplace_back(1, static_cast<char>(b));
+  std::mt19937 rng(4);
+  while (t.bytes.size() < 60000 / kShorter) {
+    std::string& word = t.bytes.emplace_back();
+    for (unsigned n = 2 + rng() % 6; n > 0; --n) word += static_cast<char>('a' + rng() % 26);
+  }
+  t.bytes.emplace_back();
+  t.end.push_back(static_cast<TokenId>(t.bytes.size()) - 1);
+  const TokenTrie trie(t);
+  // Rules that lead to themselves are not written out, and each is in a state of its own after any letter.
+  std::string text = "root ::= r0";
+  for (int i = 1; i < 3000; ++i) text += " | r" + std::to_string(i);
+  for (int i = 0; i < 3000; ++i) {
+    const std::string n = std::to_string(i);
+    text += "\nr" + n + " ::= [a-z] r" + n + " | \"" + n + "\"";
+  }
+  const std::clock_t start = std::clock();
+  GrammarMatcher m(GrammarMasks(Grammar::from_gbnf(text), trie));
+  for (int step = 0; step < 3; ++step) {
+    const auto mask = m.mask();
+    for (std::size_t id = 0; id + 1 < trie.size(); ++id) CHECK_FALSE((mask[id / 32] >> id % 32 & 1U) == 0);
+    CHECK_FALSE((mask[(trie.size() - 1) / 32] >> (trie.size() - 1) % 32 & 1U) != 0);
+    CHECK(m.accept(0));
+  }
+  CHECK(std::clock() - start < CLOCKS_PER_SEC * (kShorter == 1 ? 1 : 60));
 }
 
 TEST_CASE("grammar: a long sequence keeps what it needs when the shared stacks are begun anew") {

@@ -6,12 +6,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <functional>
 #include <random>
 
 #include "rlx/formats/json.h"
 #include "rlx/generation/number_ranges.h"
 #include "rlx/generation/schema_formats.h"
 #include "tests/support/error_text.h"
+#include "tests/support/sanitized.h"
 
 namespace rlx {
 namespace {
@@ -20,6 +23,13 @@ using test::contains;
 using test::error_text;
 
 const JsonSchemaOptions kCompact{JsonWhitespace::None};
+
+// Of the processor, for a schema: a second at most where it is optimised.
+#if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER)
+constexpr std::clock_t kSecondsForAny = 60;
+#else
+constexpr std::clock_t kSecondsForAny = 3;
+#endif
 
 void check_texts(std::string_view schema, const std::vector<std::string>& good, const std::vector<std::string>& bad,
                  const JsonSchemaOptions& options = kCompact) {
@@ -214,6 +224,78 @@ TEST_CASE("json schema: whitespace") {
   check_texts(R"({"const":{"a":[1,2]}})", {"{ \"a\" :[1 , 2]}"}, {}, {});
   CHECK(json_grammar().matches("[ {\n} ]"));
   CHECK_FALSE(json_grammar(kCompact).matches("[ ]"));
+}
+
+TEST_CASE("json schema: what is too large is refused at once, what is only large is not") {
+  const auto listed = [](std::size_t count, const std::function<std::string(const std::string&)>& item) {
+    std::string out;
+    for (std::size_t i = 0; i < count; ++i) out += (i > 0 ? "," : "") + item(std::to_string(i));
+    return out;
+  };
+  const std::string words = listed(100000, [](const auto& i) { return "\"word " + i + "\""; });
+  const auto properties = [&](std::size_t count) {
+    return listed(count, [](const auto& i) { return "\"p" + i + "\":{\"type\":\"null\"}"; });
+  };
+  const std::string names = listed(20000, [](const auto& i) { return "\"p" + i + "\""; });
+  std::string doubled = R"("a0":{"type":"object","properties":{"x":{}}})";
+  for (int i = 1; i <= 40; ++i) {
+    const std::string before = concat_text("{\"$ref\":\"#/$defs/a", i - 1, "\"}");
+    doubled += concat_text(",\"a", i, "\":{\"allOf\":[", before, ",", before, "]}");
+  }
+  std::string chain = R"("a0":{"type":"null"})";
+  for (int i = 1; i <= 30000; ++i) chain += concat_text(",\"a", i, "\":{\"$ref\":\"#/$defs/a", i - 1, "\"}");
+  struct Case {
+    std::string schema, error, text;
+  };
+  const std::vector<Case> cases{
+      {"{\"enum\":[" + words + "]}", {}, "\"word 77777\""},
+      {"{\"type\":\"string\",\"pattern\":\"^word\",\"enum\":[" + words + "]}", {}, "\"word 77777\""},
+      {"{\"allOf\":[{\"enum\":[" + words + "]},{\"enum\":[" + words + "]}]}", {}, "\"word 77777\""},
+      {"{\"enum\":[" + listed(1000000, [](const auto& i) { return i; }) + "]}", "says too much at once", {}},
+      {R"({"type":"array","items":{"type":"array","items":{"type":"string"},"maxItems":1000000000},"minItems":2})",
+       {},
+       "[[\"a\"],[]]"},
+      {"{\"type\":\"object\",\"properties\":{" + properties(2000) + "}}", {}, "{\"p3\":null,\"p1999\":null}"},
+      {"{\"type\":\"object\",\"properties\":{" + properties(20000) + "},\"required\":[" + names + "]}",
+       {},
+       "{" + listed(20000, [](const auto& n) { return "\"p" + n + "\":null"; }) + "}"},
+      {"{\"type\":\"object\",\"properties\":{" +
+           listed(2000,
+                  [](const auto& i) { return concat_text("\"p", i, R"(":{"type":"string","maxLength":10)", i, "}"); }) +
+           "}}",
+       "too large",
+       {}},
+      {"{\"allOf\":[" + listed(2000, [](const auto& i) { return concat_text("{\"properties\":{\"p", i, "\":{}}}"); }) +
+           "]}",
+       {},
+       "{\"p1999\":1}"},
+      {"{\"type\":\"object\",\"properties\":{" +
+           listed(500, [](const auto& i) { return concat_text("\"q", i, "\":{}"); }) + "},\"anyOf\":[" +
+           listed(1000, [](const auto& i) { return concat_text("{\"properties\":{\"p", i, "\":{}}}"); }) + "]}",
+       "more than 1000000",
+       {}},
+      {"{\"anyOf\":[" + listed(50000, [](const auto& i) { return concat_text("{\"required\":[\"p", i, "\"]}"); }) +
+           "]}",
+       "too many rules",
+       {}},
+      {"{\"$ref\":\"#/$defs/a40\",\"$defs\":{" + doubled + "}}", "says too much at once", {}},
+      {"{\"$ref\":\"#/$defs/a30000\",\"$defs\":{" + chain + "}}", {}, "null"},
+      {with_pattern("^(((a{0,1000}){0,1000}){0,1000})$"), {}, "\"aaa\""},
+      {with_pattern("^(((a+)+)+)+$"), {}, "\"aaa\""},
+      {with_pattern("a[ab]{1000}b"), {}, "\"" + std::string(1003, 'a') + "b\""},
+      {R"({"type":"string","pattern":")" + std::string(1000000, 'a') + "\"}", "more than 1000000", {}},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.schema.substr(0, 80));
+    const std::clock_t start = std::clock();
+    const std::string error = error_text([&] {
+      const Grammar g = json_schema_grammar(c.schema, kCompact);
+      CHECK((c.text.empty() || g.matches(c.text)));
+    });
+    CHECK(error.empty() == c.error.empty());
+    CHECK(contains(error, c.error));
+    CHECK((std::clock() - start) / CLOCKS_PER_SEC < kSecondsForAny);
+  }
 }
 
 TEST_CASE("json schema: what cannot become a grammar is said, with its place") {
