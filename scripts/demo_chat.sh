@@ -22,7 +22,7 @@ say "all there"
 
 heading "build"
 cmake --preset release >/dev/null
-cmake --build --preset release --target rlx_cli example_16_train_language_model
+cmake --build --preset release --target rlx_cli example_18_train_language_model
 rlx=$root/build/release/rlx
 
 heading "text: what the system says of its packages"
@@ -40,7 +40,7 @@ say "$(wc -l <"$lines") packages; the first ones:"
 head -n 3 "$lines" | sed 's/^/  /'
 
 heading "training: a Llama-shaped model from nothing"
-build/release/examples/example_16_train_language_model "$lines" "$folder"
+build/release/examples/example_18_train_language_model "$lines" "$folder"
 say "in $folder:"
 (cd "$folder" && ls -1 -s --block-size=K ./*.json ./*.safetensors) | sed 's/^/  /'
 

@@ -91,6 +91,7 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
   const std::string usual = o.adapters.empty() || nb::isinstance<nb::dict>(given["adapters"]) ? "" : kUsualAdapter;
   const Session session = session_for(text("device"), cast_as<int>(given["threads"], "load: threads"), "", "", "",
                                       nullptr, device_options_from(given["device_options"]));
+  const CtrlC interruptible(true);
   const nb::gil_scoped_release free;
   LanguageModel m = load_language_model(from, o, session);
   std::vector<std::string> problems;

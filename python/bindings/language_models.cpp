@@ -8,6 +8,11 @@
 namespace rlx::python {
 namespace {
 
+// A text of a file, with the answer that it ends with.
+struct SavedText {
+  Conversation text;
+};
+
 GenerationOptions generation_options(const PyLanguageModel& m, nb::dict given) {
   GenerationOptions out;
   out.stop_tokens = m.end_tokens;
@@ -134,9 +139,15 @@ std::vector<ChatMessage> messages_from(nb::handle given) {
   return out;
 }
 
+// What a text of a file, an answer or tokens stand for.
+Conversation conversation_of(nb::handle said) {
+  if (nb::isinstance<SavedText>(said)) return nb::cast<const SavedText&>(said).text;
+  if (nb::isinstance<PyAnswer>(said)) return nb::cast<const PyAnswer&>(said).conversation();
+  return {tokens_from(said, "save_state")};
+}
+
 std::int64_t save_state(PyLanguageModel& m, const std::filesystem::path& path, nb::handle said, nb::handle messages) {
-  Conversation c = nb::isinstance<PyAnswer>(said) ? nb::cast<const PyAnswer&>(said).conversation()
-                                                  : Conversation{tokens_from(said, "save_state")};
+  Conversation c = conversation_of(said);
   c.messages = messages_from(messages);
   if (c.tokens.empty())
     raise(ErrorCode::InvalidArgument, concat_text("nothing was said yet that '", path.string(), "' could hold"));
@@ -154,8 +165,7 @@ Conversation loaded_state(PyLanguageModel& m, const std::filesystem::path& path)
   });
 }
 
-nb::tuple load_state(PyLanguageModel& m, const std::filesystem::path& path) {
-  const Conversation c = loaded_state(m, path);
+nb::list messages_of(const Conversation& c) {
   nb::list messages;
   for (const ChatMessage& said : c.messages) {
     nb::dict d;
@@ -163,7 +173,18 @@ nb::tuple load_state(PyLanguageModel& m, const std::filesystem::path& path) {
     d["content"] = text_object(said.content);
     messages.append(d);
   }
-  return nb::make_tuple(ids_object(c.tokens), messages);
+  return messages;
+}
+
+nb::tuple load_state(PyLanguageModel& m, const std::filesystem::path& path) {
+  const Conversation c = loaded_state(m, path);
+  return nb::make_tuple(ids_object(c.tokens), messages_of(c));
+}
+// The same, with where the answer stands that the text ends with: what can be saved again as it was.
+nb::tuple load_whole_state(PyLanguageModel& m, const std::filesystem::path& path) {
+  Conversation c = loaded_state(m, path);
+  const nb::list messages = messages_of(c);
+  return nb::make_tuple(nb::cast(SavedText{std::move(c)}), messages);
 }
 
 // The rest of an answer: of one that is at its end, or of a file.
@@ -193,6 +214,7 @@ std::unique_ptr<PyAnswer> resume(const ModelPtr& m, nb::handle said, nb::kwargs 
 
 void bind_language_models(nb::module_& m) {
   bind_answers(m);
+  nb::class_<SavedText>(m, "_SavedText");
   nb::class_<PyLanguageModel>(
       m, "LanguageModel",
       "A language model, made by rlx.models.load. Any number of threads may use one: their answers run together.")
@@ -250,6 +272,7 @@ void bind_language_models(nb::module_& m) {
           "save_state", &save_state, nb::arg("path"), nb::arg("said").none(), nb::arg("messages") = nb::none(),
           "Writes what was said, an answer or the tokens of a text, with its keys and values, and the messages that it "
           "was made of; rlx generate and rlx chat read it too. How many tokens the keys and values are of.")
+      .def("_load_state", &load_whole_state, nb::arg("path"))
       .def("load_state", &load_state, nb::arg("path"),
            "Reads what was saved of this model: (tokens, messages). A prompt that begins with these tokens goes on "
            "without computing them again.")

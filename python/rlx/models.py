@@ -149,12 +149,12 @@ class Conversation:
     def __init__(self, model, system=None, **options):
         self.model, self.options = model, options
         self.messages = [] if system is None else [{"role": "system", "content": system}]
-        self._said = []  # the answer that came last, or the tokens of a file
+        self._said = []  # the answer that came last, or the text of a file
 
     @classmethod
     def load(cls, model, path, **options):
         """The conversation in a file of save(), of rlx chat or of rlx generate."""
-        said, messages = model.load_state(path)
+        said, messages = model._load_state(path)
         if not messages:
             raise ValueError(f"{path} holds a text, no conversation of turns: model.load_state reads its tokens")
         talk = cls(model, **options)

@@ -1,4 +1,4 @@
-// Ends long runs early: whoever starts a run on a thread may say how it is told to stop.
+// Ends long work early: whoever starts a run, or loads a model, on a thread may say how it is told to stop.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace rlx {
 
-/// While it lives, loops of programs that this thread runs look at `flag` before each trip, and throw
-/// ErrorCode::Interrupted once it is set: a signal handler or another thread may set it. States that the run was to
-/// write are then as after any run that failed. Steps without loops run to their end.
-/// With `confirm` a loop that sees the flag asks it on this thread, and goes on where it says no; it clears the flag.
+/// While it lives, loops of programs that this thread runs look at `flag` before each trip, and the packing of weights
+/// before each slice; they throw ErrorCode::Interrupted once it is set: a signal handler or another thread may set it.
+/// States that the run was to write are then as after any run that failed. Steps without loops run to their end.
+/// With `confirm` what that sees the flag asks it on this thread, and goes on where it says no; it clears the flag.
 class StopRequest {
  public:
   explicit StopRequest(const std::atomic<bool>& flag, bool (*confirm)() = nullptr)
@@ -20,7 +20,7 @@ class StopRequest {
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
-  /// For loops: throws when this thread was asked to stop.
+  /// For loops, and between the parts of long work: throws when this thread was asked to stop.
   static void check() {
     const Asked& asked = of_thread();
     if (asked.flag && asked.flag->load(std::memory_order_relaxed) && (!asked.confirm || asked.confirm()))
@@ -37,7 +37,8 @@ class StopRequest {
     return asked;
   }
   [[noreturn]] static void throw_stopped() {
-    throw Error(ErrorCode::Interrupted, "the run was asked to stop, and ended between two trips of a loop");
+    throw Error(ErrorCode::Interrupted,
+                "it was asked to stop, and ended between two trips of a loop or two parts of the work");
   }
   Asked before_;
 };

@@ -57,7 +57,8 @@ class Automaton {
 };
 
 /// The automaton of the rules that the root needs. Left recursion, ambiguity, empty loops and large repetitions are
-/// fine. Errors: BadFile naming a rule that can never end; Unsupported, within a second, for one of over a million states.
+/// fine. Errors: BadFile naming a rule that can never end; Unsupported, within a second, for one of over a million
+/// states.
 Automaton build_automaton(const GrammarRules& rules);
 
 }  // namespace rlx

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "rlx/driver/stop_request.h"
 #include "rlx/error.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
@@ -112,7 +113,9 @@ LanguageModel load_language_model(const std::string& path, const DecoderOptions&
         ErrorCode::NotFound, concat_text("there is no file or folder \"", path, "\""),
         "give a GGUF file, or a Hugging Face folder with config.json, *.safetensors and tokenizer.json; names of "
         "models on a hub are not fetched");
-  return is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);
+  LanguageModel m = is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);
+  StopRequest::check();
+  return m;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("load_language_model");
 }

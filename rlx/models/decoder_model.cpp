@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "rlx/driver/stop_request.h"
 #include "rlx/error.h"
 #include "rlx/formats/convert_source.h"
 #include "rlx/formats/form_files.h"
@@ -417,6 +418,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
     keep_lost_pages(view->data);
     mapped.push_back(view->data);
   }
+  StopRequest::check();
   const DecoderGraphOptions graph = graph_options(config, options);
   std::optional<std::size_t> available;
   if (options.check_memory)
@@ -431,6 +433,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
       session.compile_with(build_decoder(config, weights, graph, adapters ? &*adapters : nullptr), compiled);
   if (available)
     require_memory(path, program_memory(program.compile_result().lir, config, graph), *available, config, graph);
+  StopRequest::check();
   if (adapters)
     for (const NamedTensor& w : adapters->weights()) program.set_param(w.name, w.tensor);
   program.load_params(weights.loader, LoadMode::Subset);

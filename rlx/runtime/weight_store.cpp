@@ -10,6 +10,7 @@
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/driver/program.h"
 #include "rlx/driver/registry.h"
+#include "rlx/driver/stop_request.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
@@ -228,6 +229,7 @@ void WeightStore::write_source(Form& f, std::size_t source, const Tensor& values
   const std::int64_t step =
       sliced ? std::max<std::int64_t>(1, kSliceBytes / column_bytes) : std::max<std::int64_t>(1, at.columns);
   for (std::int64_t begin = 0; begin < at.columns; begin += step) {
+    StopRequest::check();
     const std::int64_t end = std::min(at.columns, begin + step);
     f.packed_by->encode(f.node, source, {begin, end}, values.dtype(), values.data(), f.bytes.mutable_data());
     if (sliced)

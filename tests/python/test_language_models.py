@@ -412,6 +412,62 @@ def test_ctrl_c_ends_an_answer(folder, tmp_path):
     assert rest.split()[1] in ("cancelled", "context_full", "None")
 
 
+def test_ctrl_c_ends_a_load(folder):
+    # Python runs its handlers between calls. That it runs this one many times while one call lasts says that the call
+    # asks for them, between parts of its work.
+    seen, most = [], 0
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    over = threading.Event()
+
+    def press():
+        while not over.wait(0.0005):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    presses = threading.Thread(target=press)
+    presses.start()
+    try:
+        for _ in range(30):
+            seen.clear()
+            rlx.models.load(folder)
+            most = max(most, len(seen))
+            if most > 4:
+                break
+    finally:
+        over.set()
+        presses.join()
+        signal.signal(signal.SIGINT, before)
+    assert most > 4
+
+    def press_once():
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, press_once)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            while True:
+                rlx.models.load(folder)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
+    assert rlx.models.load(folder).generate("a", max_new_tokens=1, stop_tokens=[]).finish().tokens.size == 1
+
+
+def test_a_conversation_that_was_loaded_is_saved_as_it_was(model, tmp_path):
+    options = dict(mirostat=2, seed=5, stop_tokens=[])
+    whole = model.chat([{"role": "user", "content": "Hello"}], max_new_tokens=24, **options).finish()
+    talk = rlx.models.Conversation(model, **options)
+    assert "".join(talk.say("Hello", max_new_tokens=6))
+    talk.save(tmp_path / "first")
+    again = rlx.models.Conversation.load(model, tmp_path / "first", **options)
+    assert again.messages == talk.messages
+    again.save(tmp_path / "second")
+    rest = model.resume(tmp_path / "second", max_new_tokens=18, **options).finish()
+    assert [*whole.tokens[:6], *rest.tokens] == [*whole.tokens]
+    assert (tmp_path / "second").read_bytes() == (tmp_path / "first").read_bytes()
+
+
 def test_conversations(model):
     talk = rlx.models.Conversation(model, system="Be brief.", temperature=0, max_new_tokens=6)
     first = "".join(talk.say("Hello"))

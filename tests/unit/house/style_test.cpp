@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,19 @@ TEST_CASE("no line of a C++ file is over 120 columns, no banner is a line of das
                                << " columns, or a banner of dashes (write // -- title --)");
     }
   }
+}
+
+TEST_CASE("examples have numbers of their own") {
+  std::map<std::string, std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(rlx::test::source_path("examples"))) {
+    const std::string file = entry.path().filename().string();
+    if (entry.path().extension() != ".cpp") continue;
+    const auto [known, is_new] = names.emplace(file.substr(0, file.find('_')), file);
+    CAPTURE(file);
+    CAPTURE(known->second);
+    CHECK(is_new);
+  }
+  CHECK(names.size() >= 18);
 }
 
 TEST_CASE("no line of a script is over 120 columns or ends in spaces, none holds a tab, the last one has an end") {

@@ -4,13 +4,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "rlx/driver/stop_request.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
@@ -166,6 +169,27 @@ TEST_CASE("decoder: a row has the same bits however its tokens come, alone and b
     const SequenceTokens behind[] = {{2, text.subspan(13, 2)}};
     CHECK(rows_of(three.forward(behind), 0, 2) == rows_of(want, 13, 2));
   }
+}
+
+TEST_CASE("decoder: a load that is asked to stop ends between its parts, wherever that is") {
+  const LoadedReference r("llama2");
+  static int asked = 0, allowed = 0;
+  const std::atomic<bool> flag{true};
+  std::optional<DecoderModel> m;
+  int stopped = 0;
+  for (allowed = 0; !m; ++allowed) {
+    REQUIRE(allowed < 1000);
+    asked = 0;
+    const StopRequest request(flag, [] { return ++asked > allowed; });
+    try {
+      m = r.model();
+    } catch (const Error& e) {
+      CHECK(e.code() == ErrorCode::Interrupted);
+      ++stopped;
+    }
+  }
+  CHECK(stopped > 20);  // three layers of seven matrices
+  CHECK(logit_error(m->forward(r.tokens()), r.reference) <= kNear);
 }
 
 TEST_CASE("decoder: small pages, and fewer of them than all sequences could fill") {

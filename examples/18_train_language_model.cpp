@@ -1,7 +1,7 @@
 // A small language model from nothing: learns a vocabulary, trains a Llama of 0.8 M weights to explain words, writes it
 // as a Hugging Face folder, and answers from that. scripts/demo_chat.sh runs it on the packages of a Debian system.
 //
-// usage: example_16_train_language_model [LINES FOLDER [SECONDS]]
+// usage: example_18_train_language_model [LINES FOLDER [SECONDS]]
 //   LINES    a file of lines WORD<tab>EXPLANATION; without arguments a few lines that stand below
 //   FOLDER   where the model goes
 //   SECONDS  how long it trains (100)
