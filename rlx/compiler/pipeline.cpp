@@ -9,6 +9,7 @@
 #include "rlx/compiler/placement.h"
 #include "rlx/compiler/split_weights.h"
 #include "rlx/driver/registry.h"
+#include "rlx/driver/stop_request.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rebuild.h"
@@ -136,6 +137,7 @@ void CompilePipeline::place_misses() {
 }
 
 void CompilePipeline::observe(void* self, const Pass& pass, const Graph& after) {
+  StopRequest::check();
   static_cast<CompilePipeline*>(self)->keep(std::string(pass.name), after);
 }
 

@@ -8,10 +8,11 @@
 
 namespace rlx {
 
-/// While it lives, loops of programs that this thread runs look at `flag` before each trip, and the packing of weights
-/// before each slice; they throw ErrorCode::Interrupted once it is set: a signal handler or another thread may set it.
-/// States that the run was to write are then as after any run that failed. Steps without loops run to their end.
-/// With `confirm` what that sees the flag asks it on this thread, and goes on where it says no; it clears the flag.
+/// While it lives, loops of programs that this thread runs look at `flag` before each trip, compiles after each pass
+/// and the packing of weights before each slice; they throw ErrorCode::Interrupted once it is set: a signal handler or
+/// another thread may set it. States that the run was to write are then as after any run that failed. Steps without
+/// loops run to their end. With `confirm` what sees the flag asks it on this thread, and goes on where it says no; it
+/// clears the flag.
 class StopRequest {
  public:
   explicit StopRequest(const std::atomic<bool>& flag, bool (*confirm)() = nullptr)

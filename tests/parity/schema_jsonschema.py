@@ -404,7 +404,8 @@ def compare(args):
                     fault("made invalid, but accepted", schema, write(value))
                 counts["other"] += 1
     print(
-        f"{counts['schemas']} grammars ({counts['unsatisfiable']} unsatisfiable, {counts['inexpressible']} that no grammar holds): {counts['texts']} texts made "
+        f"{counts['schemas']} grammars ({counts['unsatisfiable']} unsatisfiable, {counts['inexpressible']} that no "
+        f"grammar holds): {counts['texts']} texts made "
         f"({counts['endless']} without an end), {counts['accepted']} instances accepted, {counts['refused']} refused, "
         f"{counts['other']} changed ones; {len(faults)} faults"
     )

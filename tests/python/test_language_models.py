@@ -412,7 +412,10 @@ def test_ctrl_c_ends_an_answer(folder, tmp_path):
     assert rest.split()[1] in ("cancelled", "context_full", "None")
 
 
-def test_ctrl_c_ends_a_load(folder):
+def test_ctrl_c_ends_a_load(tmp_path, monkeypatch):
+    monkeypatch.setattr(tiny_model, "LAYERS", 24)
+    folder = tmp_path / "m"
+    tiny_model.write(folder)
     # Python runs its handlers between calls. That it runs this one many times while one call lasts says that the call
     # asks for them, between parts of its work.
     seen, most = [], 0

@@ -67,10 +67,10 @@ TEST_CASE("examples have numbers of their own") {
   for (const fs::directory_entry& entry : fs::directory_iterator(rlx::test::source_path("examples"))) {
     const std::string file = entry.path().filename().string();
     if (entry.path().extension() != ".cpp") continue;
-    const auto [known, is_new] = names.emplace(file.substr(0, file.find('_')), file);
+    const auto known = names.emplace(file.substr(0, file.find('_')), file);
     CAPTURE(file);
-    CAPTURE(known->second);
-    CHECK(is_new);
+    CAPTURE(known.first->second);
+    CHECK(known.second);
   }
   CHECK(names.size() >= 18);
 }
