@@ -303,7 +303,7 @@ class SchemaCompiler {
   JsonExpressions json_;
   SchemaReader reader_;
   std::map<Schemas, RuleId> made_;
-  std::map<Schemas, std::vector<SchemaCase>> cases_;                    // of what written-out values were compared with
+  std::map<Schemas, std::vector<SchemaCase>> cases_;         // of what written-out values were compared with
   std::map<Schemas, std::optional<GrammarMasks>> patterns_;  // likewise
   std::deque<std::pair<RuleId, Schemas>> open_;
 };
