@@ -20,17 +20,6 @@ std::string with_number(const std::string& text, std::int64_t number) {
   return at == text.npos ? text : text.substr(0, at) + std::to_string(number) + text.substr(at + 2);
 }
 
-Expr linear_of_heads(Flow& flow, Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim,
-                     bool bias) {
-  Graph& g = flow.graph();
-  const std::int64_t in = x.dim(x.rank() - 1).value(), out = 3 * heads * head_dim;
-  const Expr w = g.reshape(flow.weight(name + ".weight", {out, in}), {heads, 3, head_dim, in});
-  const Expr y = g.matmul(x, g.t(g.reshape(g.transpose(w, {1, 0, 2, 3}), {out, in})));
-  if (!bias) return y;
-  const Expr b = g.reshape(flow.weight(name + ".bias", {out}), {heads, 3, head_dim});
-  return y + g.reshape(g.transpose(b, {1, 0, 2}), {out});
-}
-
 Shape shape_of_cache(const DecoderConfig& c, const DecoderGraphOptions& o, const DecoderLayer& layer) {
   const bool windowed = layer.window != 0 && o.window_page != 0;
   const std::int64_t rows = windowed ? o.window_pages * o.window_page : o.pages * o.page, heads = c.cached_heads(),
@@ -152,7 +141,7 @@ DecoderBuilder::Heads DecoderBuilder::project(Expr x, const DecoderLayer& layer)
   } else {
     // In the order of the file where an adapter adds to them, whose rows are in that order.
     const bool ordered = c_.qkv_layout != QkvLayout::Parts && !set_;
-    const Expr all = ordered ? linear_of_heads(flow_, x, at(n.qkv), c_.num_heads, c_.head_dim, c_.qkv_bias)
+    const Expr all = ordered ? flow_.linear_of_heads(x, at(n.qkv), c_.num_heads, c_.head_dim, c_.qkv_bias)
                              : linear(x, at(n.qkv), q_width + 2 * kv_width, c_.qkv_bias);
     if (ordered || c_.qkv_layout == QkvLayout::Parts) {
       h.q = g_.narrow(all, 1, 0, q_width);

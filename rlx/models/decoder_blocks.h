@@ -69,10 +69,6 @@ class DecoderBuilder {
   std::vector<Angles> angles_;
 };
 
-/// x [.., hidden] times `name`, which holds q, k and v of each head in turn (GPT-NeoX): all of q, all of k, all of v,
-/// [.., 3 * heads * head_dim]. The rows are brought in that order once, with the weights.
-Expr linear_of_heads(Flow& flow, Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim, bool bias);
-
 /// `text` with its first "{}" replaced by a number.
 std::string with_number(const std::string& text, std::int64_t number);
 

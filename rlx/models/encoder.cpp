@@ -226,7 +226,7 @@ Expr EncoderBuilder::attention(Expr x, const EncoderLayer& layer) {
   } else {
     const Expr all = c_.qkv_layout == QkvLayout::Parts
                          ? flow_.linear(x, at(n.qkv), q_width + 2 * kv_width, c_.qkv_bias)
-                         : linear_of_heads(flow_, x, at(n.qkv), c_.num_heads, c_.head_dim, c_.qkv_bias);
+                         : flow_.linear_of_heads(x, at(n.qkv), c_.num_heads, c_.head_dim, c_.qkv_bias);
     q = g_.narrow(all, 2, 0, q_width), k = g_.narrow(all, 2, q_width, kv_width);
     v = g_.narrow(all, 2, q_width + kv_width, kv_width);
   }

@@ -132,6 +132,23 @@ Expr Flow::linear(Expr x, const std::string& name, std::int64_t out, bool bias, 
   return bias ? y + weight(name + ".bias", {out}) : y;
 }
 
+Expr Flow::linear_of_heads(Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim, bool bias) {
+  if (heads < 1 || head_dim < 1)
+    throw Error(ErrorCode::InvalidArgument, concat_text("linear_of_heads: ", heads, " heads of ", head_dim));
+  Graph& g = *graph_;
+  const std::int64_t in = x.dim(x.rank() - 1).value(), out = 3 * heads * head_dim;
+  const auto turned = [&](const std::string& part, const std::vector<std::int64_t>& dims) {
+    const Stored& w = take(name + part, dims);
+    const Dims stored = w.param.shape().dims();
+    Dims apart{heads, 3, head_dim};
+    std::vector<std::int64_t> order{1, 0, 2};
+    if (dims.size() == 2) apart.push_back(stored.back()), order.push_back(3);
+    return widened(w, g.reshape(g.transpose(g.reshape(w.param, apart), order), stored));
+  };
+  const Expr y = g.matmul(x, g.t(turned(".weight", {out, in})));
+  return bias ? y + turned(".bias", {out}) : y;
+}
+
 Expr Flow::norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias, double offset) {
   Graph& g = *graph_;
   const std::int64_t width = x.dim(x.rank() - 1).value();

@@ -56,6 +56,10 @@ class Flow {
   Expr embed(const std::string& name, Expr ids, std::int64_t rows, std::int64_t width);
   /// x [.., K] times `name`.weight [out, K] (or [K, out]: `in_out`), plus `name`.bias [out].
   Expr linear(Expr x, const std::string& name, std::int64_t out, bool bias = false, bool in_out = false);
+  /// x [.., K] times `name`.weight [heads * 3 * head_dim, K], rows of q, k and v of each head in turn (GPT-NeoX), plus
+  /// `name`.bias: [.., all of q, all of k, all of v]. Rows are brought in that order once, in their dtype or blocks.
+  /// InvalidArgument for heads or sizes below 1.
+  Expr linear_of_heads(Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim, bool bias = false);
   /// RMS or layer norm over the last axis of x, with `name`.weight + offset and, for layer norms that have one,
   /// `name`.bias.
   Expr norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias = false, double offset = 0);

@@ -65,6 +65,8 @@ TEST_CASE("misuse: flows") {
   REFUSED("an empty Expr", flow.embed("e", Expr(), 2, 3));
   REFUSED("belongs to", flow.embed("e", other.input("i", Shape({2}, DType::I32)), 2, 3));
   REFUSED("an empty Expr", flow.linear(Expr(), "l", 2));
+  REFUSED("an empty Expr", flow.linear_of_heads(Expr(), "l", 2, 2));
+  REFUSED("linear_of_heads: 0 heads of 2", flow.linear_of_heads(g.input("y", Shape({1, 4}, DType::F32)), "l", 0, 2));
   REFUSED("", flow.linear(g.input("scalar", Shape({}, DType::F32)), "l", 2));
   REFUSED("", flow.linear(g.input("any", Shape({g.symbol("n")}, DType::F32)), "l", 2));
   REFUSED("an empty Expr", flow.norm(Expr(), "n", NormKind::Rms, 1e-6));

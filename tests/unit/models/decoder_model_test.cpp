@@ -15,6 +15,7 @@
 
 #include "rlx/driver/stop_request.h"
 #include "tests/support/decoder_reference.h"
+#include "tests/support/encoder_reference.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
@@ -334,6 +335,27 @@ TEST_CASE("decoder: parts of joined products are read in place, and blocks are m
     CHECK(steps(m, [](OpKind k) { return k == OpKind::Quantize; }) == 0);
     CHECK(m.program().compile_result().fusion.fused_count("encode_in_place") == 6);  // of three layers
   }
+}
+
+TEST_CASE("decoder: rows of q, k and v that are brought in order stay in the dtype of the file") {
+  DecoderReference narrow = decoder_reference("gpt_neox"), wide = narrow;
+  for (std::size_t i = 0; i < narrow.weights.size(); ++i) {
+    narrow.weights[i].tensor = narrow.weights[i].tensor.cast(DType::BF16);
+    wide.weights[i].tensor = narrow.weights[i].tensor.cast(DType::F32);
+  }
+  const test::TempDir narrow_folder, wide_folder;
+  test::write_model(narrow_folder, narrow), test::write_model(wide_folder, wide);
+  DecoderModel m = DecoderModel::load(narrow_folder.path(), for_reference(narrow));
+  DecoderModel exact = DecoderModel::load(wide_folder.path(), for_reference(wide));
+  const Graph& prepare = m.program().compile_result().lir.prepare;
+  std::size_t packed = 0;
+  for (const Node& n : prepare.nodes()) {
+    if (n.kind() != OpKind::Relayout) continue;
+    ++packed;
+    CHECK(prepare.shape(n.inputs[0]).dtype() == DType::BF16);
+  }
+  CHECK(packed == 4 * 3 + 1);  // of three layers, and the output matrix
+  CHECK(test::relative_error(m.forward(narrow.tokens), exact.forward(wide.tokens)) <= kNear);
 }
 
 TEST_CASE("decoder: weights in shards, and GPT-2's names without their prefix") {
