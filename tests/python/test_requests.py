@@ -591,7 +591,7 @@ LOADS = {
     "no flag": (rlx.DTypeMismatch, "load: check_memory must be True or False", dict(check_memory=1)),
     "no folder of forms": (rlx.DTypeMismatch, "load: forms must be a path, got 3", dict(forms=3)),
     "an empty folder of forms": (rlx.InvalidArgument, "forms names no folder", dict(forms="")),
-    "forms in a file": (FileNotFoundError, "the folder of saved forms", dict(forms="adapter/adapter_config.json")),
+    "forms in a file": (rlx.NotFound, "the folder of saved forms", dict(forms="adapter/adapter_config.json")),
     "no flag of forms": (rlx.DTypeMismatch, "load: verify_forms must be True or False", dict(verify_forms=1)),
 }
 
