@@ -149,7 +149,7 @@ TEST_CASE("pairs: products are those of x in bf16, at any size") {
                                                        {40, 50, 300},
                                                        {70, 100, 1000},
                                                        {600, 40, 520}}) {
-      const auto [m, n, k] = extents;
+      const std::int64_t m = extents[0], n = extents[1], k = extents[2];
       INFO(static_cast<int>(kernels->products), " ", m, "x", n, "x", k);
       const PairMatrix w(k, n, 7);
       Buffer x(m * k), c(m * n, kNan);
