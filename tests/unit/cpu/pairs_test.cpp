@@ -66,8 +66,8 @@ void multiply(const PairKernels& kernels, const PairMatrix& w, const Buffer& x, 
   const StripPlan plan = kernels.plan(g, threads);
   REQUIRE(plan.code_bytes > 0);
   Buffer rounded(plan.code_bytes / 4, kNan);
-  g.rounded = reinterpret_cast<std::int32_t*>(rounded.data());
-  for (std::int64_t i = plan.quantize_chunks; i-- > 0;) kernels.round(g, plan, i);
+  g.codes = reinterpret_cast<std::int32_t*>(rounded.data());
+  for (std::int64_t i = plan.quantize_chunks; i-- > 0;) kernels.quantize(g, plan, i);
   for (std::int64_t i = plan.chunks; i-- > 0;) kernels.run(g, plan, i);
   CHECK(c.intact());
   CHECK(rounded.intact());

@@ -28,7 +28,7 @@ struct PairGemm {
   const float* a = nullptr;
   std::int64_t lda = 0;
   const void* strips = nullptr;
-  std::int32_t* rounded = nullptr;  // of A, `StripPlan::code_bytes`, shared by all chunks
+  std::int32_t* codes = nullptr;  // A in bf16, `StripPlan::code_bytes`, shared by all chunks
   float* c = nullptr;
   std::int64_t ldc = 0;
   GemmEpilogue epilogue;
@@ -44,7 +44,7 @@ struct PairKernels {
   PairProducts products;
   StripPlan (*plan)(const PairGemm& gemm, int threads);
   /// Rounds the rows of some blocks of A; all chunks come before any chunk of `run`.
-  void (*round)(const PairGemm& gemm, const StripPlan& plan, std::int64_t chunk);
+  void (*quantize)(const PairGemm& gemm, const StripPlan& plan, std::int64_t chunk);
   void (*run)(const PairGemm& gemm, const StripPlan& plan, std::int64_t chunk);
   /// Runs `iterations` of the best loop on registers and returns the operations done; for measuring the peak.
   std::int64_t (*peak)(std::int64_t iterations);

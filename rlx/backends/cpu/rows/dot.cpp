@@ -71,19 +71,6 @@ void lower_packed(LowerContext& c) {
                {0, operand(epilogue.residual), operand(epilogue.mul)});
 }
 
-// x may be a strided matrix; with more axes its rows might not fold.
-bool packed_reads_strided(const Graph& g, NodeId id, int operand) {
-  return operand == 0 && in_shape(g, id, 0).rank() <= 2;
-}
-
-// The kernel may write over the residual or the multiplier, of which each element is read before it is written; not
-// over x, whose rows are read by every panel.
-bool packed_in_place(const Graph& g, NodeId id, int operand, int) {
-  const auto& inputs = g.node(id).inputs;
-  return operand >= 2 && !(inputs[static_cast<std::size_t>(operand)] == inputs[0]) &&
-         read_before_written(g, id, operand - 2);
-}
-
 // -- two run-time operands --
 
 /// Axes of a product by role.
@@ -236,7 +223,7 @@ void lower_strided(LowerContext& c) {
 
 bool strided_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
-// As packed_in_place; neither x nor w may be what is written over.
+// As lies_over_epilogue; neither x nor w may be what is written over.
 bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
   const auto& inputs = g.node(id).inputs;
   const Value& candidate = inputs[static_cast<std::size_t>(operand)];
@@ -245,8 +232,8 @@ bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
 }
 
 constexpr Row kDotRows[] = {
-    {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed, packed_reads_strided},
-    {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed, packed_reads_strided, packed_in_place},
+    {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows, lies_over_epilogue},
     {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_strided, strided_reads_strided, nullptr, false,
      dot_form, dot_reads_form},
     {OpKind::FusedDot, "gemm_strided_f32", strided_fused_refuses, lower_strided, strided_reads_strided,

@@ -143,6 +143,16 @@ bool read_before_written(const Graph& g, NodeId id, int i) {
   return form && (form->residual.operand == i || form->mul.operand == i) && form->bias.operand != i;
 }
 
+bool reads_strided_rows(const Graph& g, NodeId id, int operand) {
+  return operand == 0 && in_shape(g, id, 0).rank() <= 2;
+}
+
+bool lies_over_epilogue(const Graph& g, NodeId id, int operand, int) {
+  const auto& inputs = g.node(id).inputs;
+  return operand >= 2 && !(inputs[static_cast<std::size_t>(operand)] == inputs[0]) &&
+         read_before_written(g, id, operand - 2);
+}
+
 void point_epilogue(LowerContext& c, const EpilogueForm& form, std::int64_t n, GemmEpilogue& e) {
   e.alpha = form.alpha;
   e.act = form.act;

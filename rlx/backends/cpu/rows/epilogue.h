@@ -29,6 +29,11 @@ const char* epilogue_refuses(const Graph& g, NodeId id);
 /// Whether operand `i` of a FusedDot's epilogue is the residual or the multiplier, of which each element is read right
 /// before the element of the result is written.
 bool read_before_written(const Graph& g, NodeId id, int i);
+/// For `Row::reads_strided` and `Row::in_place` of products of rows x with a matrix that lies in a form or in codes: x
+/// may be a strided matrix (with more axes its rows might not fold). The result may lie over residual or multiplier,
+/// not over x, whose rows are read for every panel.
+bool reads_strided_rows(const Graph& g, NodeId id, int operand);
+bool lies_over_epilogue(const Graph& g, NodeId id, int operand, int result);
 /// Fills in `e`; operand i of the epilogue is operand 2 + i of the node, rows of results are `n` apart.
 void point_epilogue(LowerContext& c, const EpilogueForm& form, std::int64_t n, GemmEpilogue& e);
 

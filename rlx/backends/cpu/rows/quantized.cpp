@@ -150,16 +150,6 @@ void lower_coded(LowerContext& c) {
   c.step<run_coded>(p, (p.gemm.n + p.width - 1) / p.width, decoded + 2 * mnk / gemm_flops_per_ns(c.kernels().isa));
 }
 
-// As of a packed product: x may be a strided matrix; the result may lie over residual or multiplier.
-bool coded_reads_strided(const Graph& g, NodeId id, int operand) {
-  return operand == 0 && in_shape(g, id, 0).rank() <= 2;
-}
-bool coded_in_place(const Graph& g, NodeId id, int operand, int) {
-  const auto& inputs = g.node(id).inputs;
-  return operand >= 2 && !(inputs[static_cast<std::size_t>(operand)] == inputs[0]) &&
-         read_before_written(g, id, operand - 2);
-}
-
 std::optional<Form> coded_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
                                const ConstantMatrix& m) {
   if (operand != 1 || in_dtype(g, id, 0) != DType::F32) return std::nullopt;
@@ -176,7 +166,7 @@ constexpr Row kQuantizedRows[] = {
      .kernel = "gemm_coded_f32",
      .refuses = coded_refuses,
      .lower = lower_coded,
-     .reads_strided = coded_reads_strided,
+     .reads_strided = reads_strided_rows,
      .form = coded_form,
      .reads_form = coded_reads_form,
      .reads_encoded = coded_reads},
@@ -184,8 +174,8 @@ constexpr Row kQuantizedRows[] = {
      .kernel = "gemm_coded_f32",
      .refuses = coded_refuses,
      .lower = lower_coded,
-     .reads_strided = coded_reads_strided,
-     .in_place = coded_in_place,
+     .reads_strided = reads_strided_rows,
+     .in_place = lies_over_epilogue,
      .form = coded_form,
      .reads_form = coded_reads_form,
      .reads_encoded = coded_reads},

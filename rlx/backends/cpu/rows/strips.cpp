@@ -2,7 +2,7 @@
 // decoded numbers.
 #include <algorithm>
 
-#include "rlx/backends/cpu/rows/epilogue.h"
+#include "rlx/backends/cpu/rows/rounded_product.h"
 #include "rlx/backends/cpu/strips.h"
 #include "rlx/ir/ops/linalg.h"
 
@@ -20,49 +20,17 @@ const char* strips_refuse(const Graph& g, NodeId id, bool int8) {
 const char* int8_refuses(const Graph& g, NodeId id) { return strips_refuse(g, id, true); }
 const char* exact_refuses(const Graph& g, NodeId id) { return strips_refuse(g, id, false); }
 
-double cost_ns(std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
-  const double nk = static_cast<double>(n) * static_cast<double>(k);
-  return std::max(2 * static_cast<double>(m) * nk / flops_per_ns, nk / 60.0);
-}
-
 // -- x in 8 bits --
 
-struct Int8Product {
-  StripGemm gemm;
-  StripPlan plan;
-  const StripKernels* kernels = nullptr;
-  const Common* common = nullptr;
-  StripGemm placed() const {
-    StripGemm g = gemm;
-    g.codes = reinterpret_cast<std::int32_t*>(common->base);
-    return g;
-  }
-};
-void run_quantize(const Int8Product& p, std::int64_t chunk) { p.kernels->quantize(p.placed(), p.plan, chunk); }
-void run_int8(const Int8Product& p, std::int64_t chunk) { p.kernels->run(p.placed(), p.plan, chunk); }
-
 void lower_int8(LowerContext& c) {
+  if (c.out().elements() == 0) return;
   const Form& form = form_of(c.graph(), c.node().inputs[1]);
-  const View x = c.in(0), y = c.out();
-  if (y.elements() == 0) return;
-  const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_strips(c.kernels(), form, k, n), "a weight in strips of another instruction set");
-  auto& p = c.keep<Int8Product>();
-  const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product in strips folds to rows");
+  auto& p = c.keep<RoundedProduct<StripGemm, StripKernels>>();
   p.kernels = c.kernels().strips;
-  p.gemm.m = rows->rows, p.gemm.n = n, p.gemm.k = k;
   p.gemm.kind = strips_of(form)->kind;
-  p.gemm.lda = rows->ld;
-  p.gemm.ldc = n;
-  c.point(p.gemm.a, x);
-  c.point(p.gemm.strips, c.in(1));
-  c.point(p.gemm.c, y);
-  point_epilogue(c, *match_epilogue(c.graph(), c.id()), n, p.gemm.epilogue);
-  p.plan = p.kernels->plan(p.gemm, c.threads());
-  p.common = c.common(static_cast<std::size_t>(p.plan.code_bytes));
-  c.step<run_quantize>(p, p.plan.quantize_chunks, 0.15 * static_cast<double>(x.elements()));
-  c.step<run_int8>(p, p.plan.chunks, cost_ns(p.gemm.m, n, k, 4 * gemm_flops_per_ns(c.kernels().isa)));
+  point_rounded(c, p);
+  check(reads_strips(c.kernels(), form, p.gemm.k, p.gemm.n), "a weight in strips of another instruction set");
+  add_rounded(c, p, 0.15, 4 * gemm_flops_per_ns(c.kernels().isa));
 }
 
 // -- decoded numbers --
@@ -116,7 +84,7 @@ void lower_exact(LowerContext& c) {
   c.point(p.gemm.c, y);
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), n, p.gemm.epilogue);
   p.scratch = c.scratch(static_cast<std::size_t>(k * p.width) * sizeof(float));
-  const double ns = cost_ns(p.gemm.m, n, k, gemm_flops_per_ns(p.kernels->isa)) +
+  const double ns = product_ns(p.gemm.m, n, k, gemm_flops_per_ns(p.kernels->isa)) +
                     0.1 * static_cast<double>(n) * static_cast<double>(k);
   const std::int64_t panels = (n + p.width - 1) / p.width;
   p.panels_per_chunk =
@@ -124,20 +92,11 @@ void lower_exact(LowerContext& c) {
   c.step<run_exact>(p, (panels + p.panels_per_chunk - 1) / p.panels_per_chunk, ns);
 }
 
-// x may be a strided matrix; with more axes its rows might not fold.
-bool reads_strided_x(const Graph& g, NodeId id, int operand) { return operand == 0 && in_shape(g, id, 0).rank() <= 2; }
-// As of a packed product.
-bool writes_over(const Graph& g, NodeId id, int operand, int) {
-  const auto& inputs = g.node(id).inputs;
-  return operand >= 2 && !(inputs[static_cast<std::size_t>(operand)] == inputs[0]) &&
-         read_before_written(g, id, operand - 2);
-}
-
 constexpr Row kStripRows[] = {
-    {OpKind::DotGeneral, "gemm_strips_int8", int8_refuses, lower_int8, reads_strided_x},
-    {OpKind::FusedDot, "gemm_strips_int8", int8_refuses, lower_int8, reads_strided_x, writes_over},
-    {OpKind::DotGeneral, "gemm_strips_f32", exact_refuses, lower_exact, reads_strided_x},
-    {OpKind::FusedDot, "gemm_strips_f32", exact_refuses, lower_exact, reads_strided_x, writes_over},
+    {OpKind::DotGeneral, "gemm_strips_int8", int8_refuses, lower_int8, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_strips_int8", int8_refuses, lower_int8, reads_strided_rows, lies_over_epilogue},
+    {OpKind::DotGeneral, "gemm_strips_f32", exact_refuses, lower_exact, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_strips_f32", exact_refuses, lower_exact, reads_strided_rows, lies_over_epilogue},
 };
 
 }  // namespace
