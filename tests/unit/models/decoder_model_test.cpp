@@ -119,17 +119,23 @@ TEST_CASE("decoder: a row has the same bits however its tokens come, alone and b
     const auto* from = t.values<float>().data() + first * t.dim(1);
     return std::vector<float>(from, from + count * t.dim(1));
   };
-  for (const char* name : {"mistral", "gpt_oss"}) {  // windows; sinks and experts
-    CAPTURE(name);
-    const LoadedReference r(name);
-    DecoderModel alone = r.model();
+  const std::pair<const char*, Products> cases[] = {{"mistral", Products::Exact},  // windows
+                                                    {"gpt_oss", Products::Exact},  // sinks and experts
+                                                    {"mistral", Products::BF16},
+                                                    {"gpt_oss", Products::Int8}};
+  for (const auto& one : cases) {
+    CAPTURE(one.first);
+    CAPTURE(std::string(products_name(one.second)));
+    const LoadedReference r(one.first);
+    DecoderOptions o = for_reference(r.reference);
+    o.products = one.second;
+    DecoderModel alone = r.model(o);
     const Tensor want = alone.forward(r.tokens());
     const auto n = static_cast<std::int64_t>(r.tokens().size());
     alone.reset();
     for (std::int64_t t = 0; t < n; ++t)
       CHECK(rows_of(alone.forward(r.tokens().subspan(static_cast<std::size_t>(t), 1)), 0, 1) == rows_of(want, t, 1));
     // A prompt longer than a run, and the last row alone.
-    DecoderOptions o = for_reference(r.reference);
     o.max_tokens = 9;
     DecoderModel small = r.model(o);
     CHECK(rows_of(small.forward(r.tokens()), 0, n) == rows_of(want, 0, n));
