@@ -58,11 +58,28 @@ std::string checksum(std::string_view bytes) {
   return number(f.low, 8) + number(f.high, 8);
 }
 
+// Where the object that begins at `begin` ends, and the last brace of all where it does not: bytes behind the head may
+// be braces too.
+std::size_t object_end(std::string_view file, std::size_t begin) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = begin; i < file.size(); ++i) {
+    const char c = file[i];
+    if (c == '"') quoted = !quoted;
+    if (c == '\\' && quoted) ++i;
+    if (quoted) continue;
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    if (depth == 0) return i;
+  }
+  return file.rfind('}');
+}
+
 // Puts right what would be found wrong first: the size of the head, what it says of the model, all checksums.
 std::string repaired(std::string_view file) {
   constexpr std::size_t kChecksum = 16;
-  const std::size_t begin = file.find('{'), end = file.rfind('}');
-  if (begin == file.npos || end == file.npos || end < begin) return std::string(file);
+  const std::size_t begin = file.find('{');
+  const std::size_t end = begin == file.npos ? file.npos : object_end(file, begin);
+  if (end == file.npos || end < begin) return std::string(file);
   const std::string head(file.substr(begin, end + 1 - begin));
   std::string out = "RLXCHAT\n" + number(1, 4) + number(head.size(), 4) + head;
   out += checksum(out);
