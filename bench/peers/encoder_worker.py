@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import sys
-import time
 
 # torch's OpenMP would keep the whole process to one place of these, OpenVINO's threads too; timing.py pins threads.
 for name in ("OMP_PROC_BIND", "OMP_PLACES"):
@@ -18,7 +17,7 @@ for name in ("OMP_PROC_BIND", "OMP_PLACES"):
 import numpy as np
 import torch
 import transformers
-from minilm_worker import inputs, measure
+from minilm_worker import inputs, serve
 
 # The sizes of BERT-base, ModernBERT-base and Qwen3-Embedding-0.6B; of the last one's vocabulary, whose rows are only
 # looked up, a part.
@@ -105,22 +104,7 @@ def main():
     if sys.argv[1] == "make":
         make(sys.argv[2], sys.argv[3], int(sys.argv[4]))
         return
-    make_run, version = runs_of(sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3]))
-    print(json.dumps({"version": version}), flush=True)
-    compiled, compile_ms = {}, {}
-    for line in sys.stdin:
-        r = json.loads(line)
-        shape = r["batch"], r["seq"]
-        if shape not in compiled:
-            start = time.perf_counter()
-            compiled[shape] = make_run(*shape)
-            out = compiled[shape]()
-            compile_ms[shape] = (time.perf_counter() - start) * 1e3
-            assert np.isfinite(out).all()
-        print(
-            json.dumps(measure(compiled[shape], r["seconds"], r["runs"]) | {"compile_ms": compile_ms[shape]}),
-            flush=True,
-        )
+    serve(*runs_of(sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])))
 
 
 if __name__ == "__main__":

@@ -134,11 +134,8 @@ def measure(run, seconds, runs):
     }
 
 
-def main():
-    engine, threads, model, onnx = sys.argv[1:5]
-    make, version = {"openvino": openvino, "onnxruntime": onnxruntime, "torch": torch}[engine](
-        int(threads), model, onnx
-    )
+def serve(make, version):
+    """Answers requests of standard input, a line each, with runs that `make(batch, seq)` gives."""
     print(json.dumps({"version": version}), flush=True)
     compiled, compile_ms = {}, {}
     for line in sys.stdin:
@@ -147,12 +144,18 @@ def main():
         if shape not in compiled:
             start = time.perf_counter()
             compiled[shape] = make(*shape)
-            compiled[shape]()
+            out = compiled[shape]()
             compile_ms[shape] = (time.perf_counter() - start) * 1e3
+            assert np.isfinite(out).all()
         print(
             json.dumps(measure(compiled[shape], r["seconds"], r["runs"]) | {"compile_ms": compile_ms[shape]}),
             flush=True,
         )
+
+
+def main():
+    engine, threads, model, onnx = sys.argv[1:5]
+    serve(*{"openvino": openvino, "onnxruntime": onnxruntime, "torch": torch}[engine](int(threads), model, onnx))
 
 
 if __name__ == "__main__":
