@@ -356,6 +356,54 @@ class Builder {
                       std::optional<Operand> global_scale = std::nullopt);
   Expr dequant_matmul(Operand x, Operand codes, QuantScheme scheme);
 
+  // -- bits and complex values
+  /// The bits of x as `to`; where the widths differ, the last axis has the ratio: see ops::Bitcast.
+  Expr bitcast(Operand x, DType to);
+  /// re + i im of floats of equal shapes: F32 gives C64, F64 C128.
+  Expr complex(Operand re, Operand im);
+  /// Of complex x in its real dtype; of other dtypes x itself, and zeros.
+  Expr real(Operand x);
+  Expr imag(Operand x);
+  /// re - i im; x itself where it is not complex.
+  Expr conj(Operand x);
+
+  // -- convolution and windows: see the structs; conv1d, pools, interpolation and more are in rlx/functions
+  Expr conv(Operand x, Operand w, ops::Conv op, const DeclaredShape& shape = {});
+  Expr reduce_window(Operand x, ops::ReduceWindow op, const DeclaredShape& shape = {});
+  Expr select_and_scatter(Operand x, Operand source, ops::SelectAndScatter op);
+  struct ConvOptions;
+  /// x [N, C, H, W] with filters w [O, C / groups, kH, kW] -> [N, O, H', W'].
+  Expr conv2d(Operand x, Operand w, const ConvOptions& options);
+  Expr conv2d(Operand x, Operand w);
+  /// Its transpose, after PyTorch: w [C, O / groups, kH, kW].
+  Expr conv_transpose2d(Operand x, Operand w, const ConvOptions& options);
+  /// x [N, C, H, W] normalised over C at each place; gamma, beta [C].
+  Expr layer_norm2d(Operand x, Operand gamma, Operand beta, double eps = 1e-5);
+  /// x [N, C, ..] normalised over each of `groups` groups of channels; gamma, beta [C].
+  Expr group_norm(Operand x, std::int64_t groups, std::optional<Operand> gamma = std::nullopt,
+                  std::optional<Operand> beta = std::nullopt, double eps = 1e-5);
+
+  // -- Fourier transforms and matrix factors: see the structs; rlx/functions has numpy's fft and linalg
+  Expr fft(Operand x, ops::Fft op, const DeclaredShape& shape = {});
+  Expr cholesky(Operand a);
+  Expr triangular_solve(Operand a, Operand b, ops::TriangularSolve op);
+  ExprList lu(Operand a);
+  ExprList qr(Operand a, bool full = false);
+  ExprList eigh(Operand a);
+  ExprList svd(Operand a, bool full = false);
+
+  // -- recurrences, losses, codes: see the structs; operands in the order of their records, absent ones left out
+  ExprList rnn(ops::Rnn op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  ExprList gru(ops::Gru op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  ExprList lstm(ops::Lstm op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  ExprList selective_scan(ops::SelectiveScan op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  ExprList mamba2(ops::Mamba2 op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  ExprList gated_delta_net(ops::GatedDeltaNet op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  Expr softmax_cross_entropy(Operand logits, Operand labels);
+  Expr fake_quantize_lsq(Operand x, Operand scale, ops::FakeQuantizeLsq op);
+  Expr q_matmul(ops::QMatMul op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  Expr q_conv(ops::QConv op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+
   // -- HIR blocks (lowered by FusionPolicy)
   /// act(x w + bias); x [.., K], w [K, N], bias [N].
   Expr linear(Operand x, Operand w, std::optional<Operand> bias = std::nullopt,
@@ -421,6 +469,11 @@ class Builder {
   Expr scalar_constant(const Operand& value, DType dtype);
 };
 
+/// One entry for each axis of space; one entry alone is that of all of them.
+struct Builder::ConvOptions {
+  std::vector<std::int64_t> strides{1}, padding{0}, dilation{1}, output_padding{0};
+  std::int64_t groups = 1;
+};
 struct Builder::TopKResult {
   Expr values, indices;
 };

@@ -25,7 +25,7 @@ using Subgraph = std::shared_ptr<const Graph>;
   /* leaves.h */                                                                                                    \
   X(Input) X(Param) X(Constant) X(State)                                                                            \
   /* elementwise.h */                                                                                               \
-  X(Activation) X(Binary) X(Compare) X(Where) X(Cast) X(Clamp) X(StopGradient)                                      \
+  X(Activation) X(Binary) X(Compare) X(Where) X(Cast) X(Clamp) X(StopGradient) X(Bitcast) X(Complex) X(ComplexPart) \
   /* shape.h */                                                                                                     \
   X(Reshape) X(Transpose) X(Expand) X(Slice) X(Concat) X(Pad) X(Reverse) X(Iota) X(DimSize)                         \
   /* indexing.h */                                                                                                  \
@@ -35,12 +35,16 @@ using Subgraph = std::shared_ptr<const Graph>;
   /* reduce.h */                                                                                                    \
   X(Reduce) X(ArgReduce) X(Cumulative) X(Softmax) X(LogSoftmax)                                                     \
   /* linalg.h */                                                                                                    \
-  X(MatMul) X(DotGeneral) X(GroupedDot)                                                                             \
+  X(MatMul) X(DotGeneral) X(GroupedDot) X(Cholesky) X(TriangularSolve) X(Lu) X(Qr) X(Eigh) X(Svd)                   \
+  /* conv.h, fft.h */                                                                                               \
+  X(Conv) X(ReduceWindow) X(SelectAndScatter) X(Interpolate) X(Fft)                                                 \
   /* norm.h, attention.h, rope.h */                                                                                 \
   X(LayerNorm) X(RmsNorm) X(LayerNormBackward) X(RmsNormBackward) X(Attention) X(AttentionBackward)                 \
-  X(PagedAttention) X(Rope)                                                                                         \
+  X(PagedAttention) X(Rope) X(GroupNorm) X(BatchNorm)                                                               \
+  /* sequence.h, loss.h */                                                                                          \
+  X(Rnn) X(Gru) X(Lstm) X(SelectiveScan) X(Mamba2) X(GatedDeltaNet) X(SoftmaxCrossEntropy) X(CtcLoss)               \
   /* quantize.h */                                                                                                  \
-  X(Quantize) X(Dequantize) X(DynamicQuantize) X(FakeQuantize)                                                      \
+  X(Quantize) X(Dequantize) X(DynamicQuantize) X(FakeQuantize) X(FakeQuantizeLsq) X(QMatMul) X(QConv)               \
   /* fused.h: by passes */                                                                                          \
   X(FusedDot) X(FusedResidualLN) X(FusedResidualRmsNorm) X(FusedSwiGLU) X(FusedAttentionBlock) X(ElementwiseRegion) \
   /* blocks.h: HIR */                                                                                               \

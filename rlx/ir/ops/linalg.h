@@ -33,6 +33,19 @@ struct GroupedDot {
   std::int64_t groups = 0;
 };
 
+/// The lower Cholesky factor of Hermitian a [.., N, N], whose lower triangle alone is read.
+struct Cholesky { RLX_OP(Cholesky); };
+/// x of a x = b (or x a = b) with a triangular [.., N, N]. Inputs: a, b.
+struct TriangularSolve { RLX_OP(TriangularSolve); bool left = true, lower = true, transpose = false, conjugate = false, unit_diagonal = false; };
+/// Partial pivoting of a [.., M, N]. Results: lu, pivots I32 [.., min(M, N)], permutation I32 [.., M].
+struct Lu { RLX_OP(Lu); };
+/// a = q r of a [.., M, N]. Results: q, r.
+struct Qr { RLX_OP(Qr); bool full = false; };
+/// Eigenvalues, ascending, and vectors of Hermitian a [.., N, N]. Results: w, v.
+struct Eigh { RLX_OP(Eigh); };
+/// a = u diag(s) vh. Results: u, s (descending), vh.
+struct Svd { RLX_OP(Svd); bool full = false; };
+
 }  // namespace ops
 }  // namespace rlx
 // clang-format on

@@ -43,6 +43,11 @@ struct RmsNormBackward {
   OperandMask present{};
 };
 
+/// Groups of channels normalised each. Inputs: x [N, C, ..], [gamma [C]], [beta [C]].
+struct GroupNorm { RLX_OP(GroupNorm); std::int64_t groups = 1; double eps = 1e-5; OperandMask present{}; };
+/// Channels normalised over all else. Inputs: x [N, C, ..], [gamma [C]], [beta [C]], [mean [C]], [var [C]].
+struct BatchNorm { RLX_OP(BatchNorm); std::int64_t axis = 1; double eps = 1e-5; OperandMask present{}; };
+
 }  // namespace ops
 }  // namespace rlx
 // clang-format on

@@ -83,6 +83,13 @@ struct FakeQuantize {
   double decay = 0.99;
 };
 
+/// FakeQuantize with a learned scale. Inputs: x, scale.
+struct FakeQuantizeLsq { RLX_OP(FakeQuantizeLsq); int bits = 8; std::optional<std::int64_t> axis{}; };
+/// A product of codes as codes.
+struct QMatMul { RLX_OP(QMatMul); OperandMask present{}; };
+/// A convolution of codes as codes.
+struct QConv { RLX_OP(QConv); OperandMask present{}; };
+
 }  // namespace ops
 }  // namespace rlx
 // clang-format on

@@ -1,0 +1,2 @@
+// Functions of values that are built of ops, family by family.
+#pragma once

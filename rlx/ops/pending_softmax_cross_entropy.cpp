@@ -1,0 +1,13 @@
+// Scaffold: the op's author replaces this file.
+#include "rlx/ir/ops/loss.h"
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+
+constinit const OpDef ops::SoftmaxCrossEntropy::def{.kind = kind,
+    .name = "softmax_cross_entropy", .what = "Pending.", .inputs = inputs("x"), .attrs = {}, .level = Level::Mir, .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No, .view = ViewKind::None, .precision = PrecisionCategory::DataMovement,
+    .infer = none("pending"), .decompose = none("pending"), .vjp = none("pending"), .jvp = none("pending"),
+    .batch = none("pending"), .reference = none("pending"), .cost = moves_bytes, .samples = none("pending")};
+
+}  // namespace rlx
