@@ -209,6 +209,34 @@ TABLE.add("conv", on("conv", IMAGE, KERNEL, (1, 2), "VALID"), tol=("rel", 2e-6))
 GENERAL = (IMAGE, KERNEL, (1, 1), [(1, 1), (0, 2)], (1, 2), (2, 1))
 TABLE.add("conv_with_general_padding", on("conv_with_general_padding", *GENERAL), tol=("rel", 2e-6))
 
+# -- windows at index vectors; test_lax_indexed.py draws their axes --
+
+ROWS = np.array([[1], [2], [7], [-1]], np.int32)
+
+
+def windows_of(m, np_, mode=None):
+    return m.gather(np_.asarray(X), np_.asarray(ROWS), m.GatherDimensionNumbers((1,), (0,), (0,)), (1, 3), mode=mode)
+
+
+for mode in ("clip", "fill"):
+    exact("gather", lambda m, np_, mode=mode: windows_of(m, np_, mode))
+for name in ["scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", "scatter_max"]:
+    exact(
+        name,
+        lambda m, np_, name=name: getattr(m, name)(
+            np_.asarray(X),
+            np_.asarray(ROWS),
+            np_.asarray(X[:, :3][[0, 1, 2, 0]]),
+            m.ScatterDimensionNumbers((1,), (0,), (0,)),
+        ),
+    )
+exact("GatherDimensionNumbers", lambda m, np_: np_.asarray(m.GatherDimensionNumbers((1,), (0,), (0,)).offset_dims[0]))
+exact(
+    "ScatterDimensionNumbers",
+    lambda m, np_: np_.asarray(m.ScatterDimensionNumbers((1,), (0,), ()).inserted_window_dims[0]),
+)
+exact("GatherScatterMode", lambda m, np_: np_.asarray(m.GatherScatterMode.from_any("clip") == m.GatherScatterMode.CLIP))
+
 # -- control flow --
 
 exact("stop_gradient", on("stop_gradient", X))

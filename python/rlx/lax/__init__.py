@@ -88,6 +88,18 @@ from ._elementwise import (  # noqa: F401
     shift_right_logical,
     sub,
 )
+from ._indexed import (  # noqa: F401
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    gather,
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
 from ._products import (  # noqa: F401
     batch_matmul,
     conv,

@@ -4,7 +4,10 @@ from typing import Any
 
 from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
+GatherDimensionNumbers: Any
+GatherScatterMode: Any
 RoundingMethod: Any
+ScatterDimensionNumbers: Any
 def abs(x: ArrayLike) -> Array: ...
 def acos(x: ArrayLike) -> Array: ...
 def acosh(x: ArrayLike) -> Array: ...
@@ -147,6 +150,17 @@ def full_like(
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
 ) -> Array: ...
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: Any,
+    slice_sizes: Any,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | None = None,
+    fill_value: Any = None,
+) -> Array: ...
 def ge(x: ArrayLike, y: ArrayLike) -> Array: ...
 def gt(x: ArrayLike, y: ArrayLike) -> Array: ...
 def imag(x: ArrayLike) -> Array: ...
@@ -195,6 +209,66 @@ def rev(operand: Any, dimensions: Any) -> Array: ...
 def round(x: ArrayLike, rounding_method: Any = ...) -> Array: ...
 def rsqrt(x: ArrayLike) -> Array: ...
 def scan(f: Any, init: Any, xs: Any = None, length: Any = None, reverse: bool = False, unroll: Any = 1) -> Any: ...
+def scatter(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Array: ...
+def scatter_add(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Array: ...
+def scatter_max(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Array: ...
+def scatter_min(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Array: ...
+def scatter_mul(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Array: ...
+def scatter_sub(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | None = None,
+) -> Array: ...
 def select(pred: Any, on_true: Any, on_false: Any) -> Array: ...
 def select_n(which: Any, *cases: Any) -> Array: ...
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array: ...
