@@ -44,6 +44,7 @@ std::span<const Row> quantized_rows();
 std::span<const Row> pair_rows();
 std::span<const Row> strip_rows();
 std::span<const Row> dot_rows();
+std::span<const Row> product_rows();
 std::span<const Row> relayout_rows();
 std::span<const Row> attention_rows();
 std::span<const Row> norm_rows();

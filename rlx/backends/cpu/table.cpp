@@ -10,6 +10,7 @@ const RowTable<Row>& row_table() {
                                                           strip_rows(),
                                                           pair_rows(),
                                                           dot_rows(),
+                                                          product_rows(),
                                                           relayout_rows(),
                                                           attention_rows(),
                                                           norm_rows(),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/panels.h"
+#include "rlx/backends/cpu/rows/dot_axes.h"
 #include "rlx/backends/cpu/rows/epilogue.h"
 #include "rlx/backends/cpu/strips.h"
 #include "rlx/ir/ops/fused.h"
@@ -73,37 +74,6 @@ void lower_packed(LowerContext& c) {
 
 // -- two run-time operands --
 
-/// Axes of a product by role.
-struct DotRoles {
-  std::vector<int> lhs_batch, rhs_batch, lhs_free, rhs_free, lhs_contract, rhs_contract;
-};
-
-template <class Op>
-DotRoles dot_roles(const Op& op, int lhs_rank, int rhs_rank) {
-  DotRoles r;
-  const auto copy = [](const std::vector<std::int64_t>& from) { return std::vector<int>(from.begin(), from.end()); };
-  r.lhs_batch = copy(op.lhs_batch);
-  r.rhs_batch = copy(op.rhs_batch);
-  r.lhs_contract = copy(op.lhs_contract);
-  r.rhs_contract = copy(op.rhs_contract);
-  const auto free = [](int rank, const std::vector<int>& a, const std::vector<int>& b) {
-    std::vector<int> out;
-    for (int i = 0; i < rank; ++i)
-      if (std::find(a.begin(), a.end(), i) == a.end() && std::find(b.begin(), b.end(), i) == b.end()) out.push_back(i);
-    return out;
-  };
-  r.lhs_free = free(lhs_rank, r.lhs_batch, r.lhs_contract);
-  r.rhs_free = free(rhs_rank, r.rhs_batch, r.rhs_contract);
-  return r;
-}
-
-DotRoles roles_of(const Graph& g, NodeId id) {
-  const Node& n = g.node(id);
-  const int a = in_shape(g, id, 0).rank(), b = in_shape(g, id, 1).rank();
-  if (const auto* fused = n.op.get_if<ops::FusedDot>()) return dot_roles(*fused, a, b);
-  return dot_roles(n.op.as<ops::DotGeneral>(), a, b);
-}
-
 // Whatever the strides, the axes fit the kernel: m and n take one each of the result's, the others are outer ones.
 const char* strided_dot_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
@@ -116,7 +86,7 @@ const char* strided_fused_refuses(const Graph& g, NodeId id) {
   if (const char* why = strided_dot_refuses(g, id)) return why;
   if (const char* why = epilogue_refuses(g, id)) return why;
   const auto form = match_epilogue(g, id);
-  return refuse_unless(!form->bias.used() || !roles_of(g, id).rhs_free.empty(),
+  return refuse_unless(!form->bias.used() || has_rhs_free_axis(g, id),
                        "a bias needs a last axis that comes from the second operand");
 }
 
@@ -146,66 +116,13 @@ void run_strided(const StridedGemm& p, std::int64_t chunk) {
   p.kernels->gemm_strided_f32(p.gemm, p.plan, chunk, p.packed_a, p.scratch->mine());
 }
 
-/// Drops axes of one element and makes one of neighbouring axes that walk everything in one stride.
-std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes) {
-  std::vector<GemmAxis> out;
-  for (const GemmAxis& axis : axes) {
-    if (axis.extent == 1) continue;
-    GemmAxis* last = out.empty() ? nullptr : &out.back();
-    if (last && last->a == axis.a * axis.extent && last->b == axis.b * axis.extent && last->c == axis.c * axis.extent)
-      *last = {last->extent * axis.extent, axis.a, axis.b, axis.c};
-    else
-      out.push_back(axis);
-  }
-  return out;
-}
-
 void lower_strided(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
-  const DotRoles roles = roles_of(c.graph(), c.id());
-  // The result is batch ++ lhs free ++ rhs free, row-major.
-  std::vector<GemmAxis> batch, rows, cols, contracted;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < roles.lhs_batch.size(); ++i, ++at)
-    batch.push_back({y.dims[at], x.stride(roles.lhs_batch[i]), w.stride(roles.rhs_batch[i]), y.strides[at]});
-  for (int a : roles.lhs_free) rows.push_back({y.dims[at], x.stride(a), 0, y.strides[at]}), ++at;
-  for (int b : roles.rhs_free) cols.push_back({y.dims[at], 0, w.stride(b), y.strides[at]}), ++at;
-  for (std::size_t i = 0; i < roles.lhs_contract.size(); ++i)
-    contracted.push_back(
-        {x.dim(roles.lhs_contract[i]), x.stride(roles.lhs_contract[i]), w.stride(roles.rhs_contract[i]), 0});
   auto& p = c.keep<StridedGemm>();
   GemmStridedF32& gemm = p.gemm;
-  std::vector<GemmAxis> outer = folded(batch);
-  rows = folded(rows);
-  GemmAxis row, col;
-  if (!rows.empty()) {
-    row = rows.back();
-    rows.pop_back();
-  }
   const EpilogueForm form = *match_epilogue(c.graph(), c.id());
-  if (form.bias.used()) {  // as long as the last axis
-    col = cols.back();
-    cols.pop_back();
-    cols = folded(cols);
-  } else if (cols = folded(cols); !cols.empty()) {
-    col = cols.back();
-    cols.pop_back();
-  }
-  check(col.extent == 1 || col.c == 1, "columns of a product are adjacent");
-  gemm.m = row.extent;
-  gemm.a_m_stride = row.a;
-  gemm.ldc = row.extent > 1 ? row.c : col.extent;
-  gemm.n = col.extent;
-  gemm.b_n_stride = col.b;
-  outer.insert(outer.end(), rows.begin(), rows.end());
-  outer.insert(outer.end(), cols.begin(), cols.end());
-  contracted = folded(contracted);
-  check(outer.size() <= kGemmMaxAxes && contracted.size() <= kGemmMaxAxes, "a product of this many axes");
-  std::copy(outer.begin(), outer.end(), gemm.outer);
-  std::copy(contracted.begin(), contracted.end(), gemm.contracted);
-  gemm.num_outer = static_cast<int>(outer.size());
-  gemm.num_contracted = static_cast<int>(contracted.size());
+  place_axes(dot_axes(c, form.bias.used()), gemm);
   c.point(gemm.a, x);
   c.point(gemm.b, w);
   c.point(gemm.c, y);

@@ -1,0 +1,56 @@
+// Products of run-time operands of F64, and of F16 and BF16 with sums in F32: blocks of both are packed as they are
+// read, whatever their strides.
+#pragma once
+
+#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/backends/cpu/kernels/strips.h"
+#include "rlx/tensor/dtype.h"
+
+namespace rlx::cpu {
+
+/// C[.., M, N] = A[.., M, K] * B[.., K, N] as GemmStridedF32 says it, of dtypes that `a_type`, `b_type` and `c_type`
+/// name: all F64, or each F32, F16 or BF16. Rows of C have adjacent elements. The sum of an element is one chain of
+/// multiply-adds in the order of k, whatever M, the cut and the instruction set's tile; it is rounded once, to C.
+struct ProductOperands {
+  std::int64_t m = 0, n = 0;
+  const void* a = nullptr;
+  std::int64_t a_m_stride = 0;
+  const void* b = nullptr;
+  std::int64_t b_n_stride = 1;
+  void* c = nullptr;
+  std::int64_t ldc = 0;
+  DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
+  int num_contracted = 0, num_outer = 0;
+  GemmAxis contracted[kGemmMaxAxes];
+  GemmAxis outer[kGemmMaxAxes];
+};
+
+/// How one is cut: chunks are ranges of register tiles, and none of it changes a bit of a result.
+struct ProductPlan {
+  std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
+  std::int64_t k = 1;
+  std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
+  std::int64_t blocks = 0, blocks_per_chunk = 0, row_chunks = 0;
+  // A that is not of the sums' dtype, or whose rows are not adjacent along k, is first packed: `pack_chunks` calls of
+  // `pack` into `pack_bytes` that all chunks share. 0: it is read in place.
+  std::int64_t pack_chunks = 0, pack_bytes = 0, blocks_per_pack = 0;
+  std::int64_t pack_stride[kGemmMaxAxes] = {};  // of the outer axes, in elements; 0 where A is repeated
+  std::size_t scratch_bytes = 0;                // per concurrently running thread
+};
+
+struct ProductKernels {
+  ProductPlan (*plan)(const ProductOperands& product, int threads);
+  void (*pack)(const ProductOperands& product, const ProductPlan& plan, std::int64_t chunk, void* packed);
+  void (*run)(const ProductOperands& product, const ProductPlan& plan, std::int64_t chunk, const void* packed,
+              void* scratch);
+  /// Elements of one dtype as another: F16 or BF16 to F32 and back, `count` of them.
+  void (*widen)(DType from, const void* x, float* y, std::int64_t count);
+  void (*narrow)(DType to, const float* x, void* y, std::int64_t count);
+  /// Runs `iterations` of a loop of multiply-adds on registers and returns the operations done: the peak of F64.
+  std::int64_t (*peak_f64)(std::int64_t iterations);
+};
+
+/// With sums in F64, or in F32.
+const ProductKernels& product_kernels(Isa isa, bool f64);
+
+}  // namespace rlx::cpu

@@ -1,0 +1,181 @@
+// Products of F64, F16 and BF16: every sum is the chain of multiply-adds in the order of k, bit for bit.
+#include "rlx/backends/cpu/kernels/products.h"
+
+#include <random>
+
+#include "rlx/tensor/half.h"
+#include "tests/unit/cpu/kernel_test.h"
+
+namespace rlx::cpu::test {
+namespace {
+
+/// Elements of one dtype, with some behind the last that nobody may write.
+struct Elements {
+  DType type;
+  std::vector<std::byte> bytes;
+  std::int64_t count;
+  Elements(DType t, std::int64_t n) : type(t), bytes(size_bytes(t, n + kGuard), std::byte{0x5a}), count(n) {}
+  void draw(std::mt19937& dice) {
+    std::normal_distribution<double> normal;
+    for (std::int64_t i = 0; i < count; ++i) set(i, normal(dice));
+  }
+  void set(std::int64_t i, double v) {
+    if (type == DType::F64) reinterpret_cast<double*>(bytes.data())[i] = v;
+    if (type == DType::F32) reinterpret_cast<float*>(bytes.data())[i] = static_cast<float>(v);
+    if (type == DType::F16) reinterpret_cast<F16*>(bytes.data())[i] = F16(static_cast<float>(v));
+    if (type == DType::BF16) reinterpret_cast<BF16*>(bytes.data())[i] = BF16(static_cast<float>(v));
+  }
+  double at(std::int64_t i) const {
+    if (type == DType::F64) return reinterpret_cast<const double*>(bytes.data())[i];
+    if (type == DType::F32) return static_cast<double>(reinterpret_cast<const float*>(bytes.data())[i]);
+    if (type == DType::F16) return static_cast<double>(float(reinterpret_cast<const F16*>(bytes.data())[i]));
+    return static_cast<double>(float(reinterpret_cast<const BF16*>(bytes.data())[i]));
+  }
+  bool intact() const {
+    for (std::size_t i = size_bytes(type, count); i < bytes.size(); ++i)
+      if (bytes[i] != std::byte{0x5a}) return false;
+    return true;
+  }
+  static constexpr std::int64_t kGuard = 16;
+};
+
+/// The chain as the kernels have it: one rounding a step where the instruction set multiplies and adds at once.
+template <class T>
+double chain(const Isa isa, const Elements& a, std::int64_t at_a, std::int64_t step_a, const Elements& b,
+             std::int64_t at_b, std::int64_t step_b, std::int64_t k) {
+  T sum = 0;
+  for (std::int64_t i = 0; i < k; ++i) {
+    const T x = static_cast<T>(a.at(at_a + i * step_a)), y = static_cast<T>(b.at(at_b + i * step_b));
+    sum = isa == Isa::Sse4 ? x * y + sum : std::fma(x, y, sum);
+  }
+  return static_cast<double>(sum);
+}
+
+void run_cut(const ProductKernels& kernels, const ProductOperands& p, int threads) {
+  const ProductPlan plan = kernels.plan(p, threads);
+  std::vector<double> packed(static_cast<std::size_t>(plan.pack_bytes / 8 + 16));
+  std::vector<double> scratch(plan.scratch_bytes / 8 + 16);
+  for (std::int64_t chunk = plan.pack_chunks - 1; chunk >= 0; --chunk) kernels.pack(p, plan, chunk, packed.data());
+  for (std::int64_t chunk = plan.chunks - 1; chunk >= 0; --chunk)
+    kernels.run(p, plan, chunk, packed.data(), scratch.data());
+}
+
+struct ProductCase {
+  std::int64_t m, n, k;
+  bool a_t, b_t;  // operands that lie transposed
+};
+
+void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads, std::mt19937& dice) {
+  CAPTURE(isa_name(isa));
+  CAPTURE(dtype_name(t));
+  CAPTURE(dtype_name(y));
+  CAPTURE(s.m);
+  CAPTURE(s.n);
+  CAPTURE(s.k);
+  CAPTURE(threads);
+  Elements a(t, s.m * s.k), b(t, s.n * s.k), c(y, s.m * s.n);
+  a.draw(dice);
+  b.draw(dice);
+  ProductOperands p;
+  p.m = s.m, p.n = s.n;
+  p.a = a.bytes.data(), p.b = b.bytes.data(), p.c = c.bytes.data();
+  p.a_type = p.b_type = t;
+  p.c_type = y;
+  p.a_m_stride = s.a_t ? 1 : s.k;
+  p.b_n_stride = s.b_t ? s.k : 1;
+  p.ldc = s.n;
+  p.num_contracted = 1;
+  p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
+  run_cut(product_kernels(isa, t == DType::F64), p, threads);
+  REQUIRE(c.intact());
+  Elements want(y, 1);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < s.m; ++i)
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      const std::int64_t at_a = i * p.a_m_stride, at_b = j * p.b_n_stride;
+      const double sum = t == DType::F64
+                             ? chain<double>(isa, a, at_a, p.contracted[0].a, b, at_b, p.contracted[0].b, s.k)
+                             : chain<float>(isa, a, at_a, p.contracted[0].a, b, at_b, p.contracted[0].b, s.k);
+      want.set(0, sum);
+      wrong += c.at(i * s.n + j) == want.at(0) ? 0 : 1;
+    }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every way") {
+  const std::pair<DType, DType> dtypes[] = {{DType::F64, DType::F64},
+                                            {DType::F16, DType::F16},
+                                            {DType::BF16, DType::BF16},
+                                            {DType::F16, DType::F32},
+                                            {DType::BF16, DType::F32}};
+  std::mt19937 dice(7);
+  for (const KernelTable* table : tables())
+    for (const auto& [t, y] : dtypes)
+      for (const std::int64_t m : {1, 2, 7, 8, 9, 70})
+        for (const std::int64_t n : {1, 5, 24, 49, 100})
+          for (const std::int64_t k : {0, 1, 5, 33, 300, 515}) {
+            const bool large = m * n * k > 300000;
+            const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
+            for (const int threads : {1, 3, kFinestCut})
+              if (!large || threads == 3) check_product(table->isa, t, y, s, threads, dice);
+          }
+}
+
+TEST_CASE("a row of a product has the same bits alone and among others") {
+  std::mt19937 dice(3);
+  const std::int64_t m = 37, n = 53, k = 700;
+  for (const KernelTable* table : tables()) {
+    const ProductKernels& kernels = product_kernels(table->isa, true);
+    Elements a(DType::F64, m * k), b(DType::F64, k * n), all(DType::F64, m * n), one(DType::F64, n);
+    a.draw(dice);
+    b.draw(dice);
+    ProductOperands p;
+    p.m = m, p.n = n, p.a_m_stride = k, p.ldc = n, p.num_contracted = 1;
+    p.contracted[0] = {k, 1, n, 0};
+    p.a = a.bytes.data(), p.b = b.bytes.data(), p.c = all.bytes.data();
+    run_cut(kernels, p, 1);
+    for (std::int64_t i = 0; i < m; ++i) {
+      ProductOperands row = p;
+      row.m = 1;
+      row.a = a.bytes.data() + i * k * 8;
+      row.c = one.bytes.data();
+      run_cut(kernels, row, 2);
+      for (std::int64_t j = 0; j < n; ++j) REQUIRE(one.at(j) == all.at(i * n + j));
+    }
+  }
+}
+
+TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infinities and subnormals too") {
+  for (const KernelTable* table : tables()) {
+    const ProductKernels& kernels = product_kernels(table->isa, false);
+    for (const DType t : {DType::F16, DType::BF16}) {
+      std::vector<std::uint16_t> bits(65536), back(65536);
+      for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
+      std::vector<float> wide(bits.size());
+      kernels.widen(t, bits.data(), wide.data(), 65536);
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < bits.size(); ++i) {
+        const float want = t == DType::F16 ? f16_bits_to_float(bits[i]) : bf16_bits_to_float(bits[i]);
+        wrong += std::isnan(want) ? !std::isnan(wide[i]) : wide[i] != want;
+      }
+      kernels.narrow(t, wide.data(), back.data(), 65536);
+      for (std::size_t i = 0; i < bits.size(); ++i) {
+        const bool nan = std::isnan(wide[i]);
+        const float again = t == DType::F16 ? f16_bits_to_float(back[i]) : bf16_bits_to_float(back[i]);
+        wrong += nan ? !std::isnan(again) : back[i] != bits[i];
+      }
+      std::mt19937 dice(5);
+      for (float& v : wide) v = std::bit_cast<float>(static_cast<std::uint32_t>(dice()));
+      kernels.narrow(t, wide.data(), back.data(), 65533);  // no whole number of vectors
+      for (std::size_t i = 0; i < 65533; ++i) {
+        const std::uint16_t want = t == DType::F16 ? float_to_f16_bits(wide[i]) : float_to_bf16_bits(wide[i]);
+        const float again = t == DType::F16 ? f16_bits_to_float(back[i]) : bf16_bits_to_float(back[i]);
+        wrong += std::isnan(wide[i]) ? !std::isnan(again) : back[i] != want;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rlx::cpu::test
