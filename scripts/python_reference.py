@@ -295,13 +295,14 @@ def text():
     import rlx.nn
     import rlx.numpy
     import rlx.random
+    import rlx.scipy.special
     import rlx.text
 
     stubs = stub_signatures()
     stubs["Array"] = {**stubs.get("_Operators", {}), **stubs["Array"]}
     missing = []
     parts = [HEADER, *core(rlx, stubs, missing)]
-    libraries = (rlx.numpy, *submodules(rlx.numpy), rlx.nn, *submodules(rlx.nn), rlx.random, rlx.lax)
+    libraries = (rlx.numpy, *submodules(rlx.numpy), rlx.nn, *submodules(rlx.nn), rlx.random, rlx.lax, *submodules(rlx.scipy))
     for module in (rlx.tree, rlx.flatten_util, *libraries):
         parts += functions(module, module.__name__)
     for module, file in ((rlx.models, "models.pyi"), (rlx.text, "text.pyi"), (rlx.formats.gguf, "formats/gguf.pyi")):
