@@ -72,7 +72,11 @@ TABLE.add("lgamma", on("lgamma", X * 3), on("lgamma", HALF * 40), on("lgamma", E
 TABLE.add("digamma", on("digamma", X * 3), on("digamma", HALF * 40), on("digamma", ENDS[1:]), tol=("rel", 1e-5))
 for order in (0, 1, 2, 5):
     points = HALF * 9 if order else X * 3
-    TABLE.add("polygamma", lambda m, np_, n=order, x=points: m.polygamma(n if m is rlx.lax else float(n), x), tol=("rel", 1e-5))
+    TABLE.add(
+        "polygamma",
+        lambda m, np_, n=order, x=points: m.polygamma(n if m is rlx.lax else float(n), x),
+        tol=("rel", 1e-5),
+    )
 FIRSTS, SECONDS = HALF * 12, HALF[::-1] * 12
 for name in ["igamma", "igammac", "igamma_grad_a"]:
     TABLE.add(name, on(name, FIRSTS, SECONDS), on(name, np.float32(0.5), SECONDS), tol=("rel", 2e-5))

@@ -35,7 +35,9 @@ TABLE.add("sinc", lambda m, np_: m.sinc(X) if m is rlx.scipy.special else jnp.si
 for name in ["logit", "entr", "gammaln"]:
     TABLE.add(name, on(name, ENDS), tol=("rel", 1e-5))
 TABLE.add("gamma", on("gamma", X * 4), on("gamma", np.arange(1, 6)), tol=("rel", 3e-5))
-TABLE.add("log_ndtr", on("log_ndtr", np.array([-300, -30, -6, -4.9, -1, 0, 2, 8, np.nan], np.float32)), tol=("rel", 2e-5))
+TABLE.add(
+    "log_ndtr", on("log_ndtr", np.array([-300, -30, -6, -4.9, -1, 0, 2, 8, np.nan], np.float32)), tol=("rel", 2e-5)
+)
 for name in ["xlogy", "xlog1py", "rel_entr", "kl_div", "betaln", "beta"]:
     TABLE.add(name, on(name, HALF, OTHER), on(name, np.float32(0.5), OTHER), tol=("rel", 3e-5))
 for name in ["xlogy", "rel_entr"]:
@@ -98,7 +100,9 @@ def test_derivatives_of_pairs(name):
     for place in (0, 1):
 
         def of(m, np_, place=place):
-            return m.grad(lambda *v: np_.sum(np_.sin(getattr(np_, name)(*v))), place)(np_.asarray(X), np_.asarray(OTHER))
+            return m.grad(lambda *v: np_.sum(np_.sin(getattr(np_, name)(*v))), place)(
+                np_.asarray(X), np_.asarray(OTHER)
+            )
 
         (want,) = by_jax([lambda: of(jax, jnp)])
         same(of(rlx, rnp), want, ("rel", 2e-5), name)
@@ -106,7 +110,9 @@ def test_derivatives_of_pairs(name):
 
 def test_second_derivatives():
     def of(m, np_, special, f):
-        return m.grad(lambda v: m.grad(lambda u: f(np_, special, u))(v))(np_.float32(0.7) if m is jax else rlx.array(0.7))
+        return m.grad(lambda v: m.grad(lambda u: f(np_, special, u))(v))(
+            np_.float32(0.7) if m is jax else rlx.array(0.7)
+        )
 
     for f in [
         lambda np_, s, v: np_.sinc(v),
@@ -139,14 +145,30 @@ def test_activations_of_onnx():
 def test_parts_of_floats(dtype):
     t = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
     info = ml_dtypes.finfo(t)
-    some = [0.0, -0.0, 1, -1, 1.5, info.max, info.min, info.smallest_subnormal, info.tiny, np.inf, -np.inf, np.nan, 3.25]
+    some = [
+        0.0,
+        -0.0,
+        1,
+        -1,
+        1.5,
+        info.max,
+        info.min,
+        info.smallest_subnormal,
+        info.tiny,
+        np.inf,
+        -np.inf,
+        np.nan,
+        3.25,
+    ]
     a, b = (v.ravel() for v in np.meshgrid(np.array(some).astype(t), np.array(some).astype(t)))
     with np.errstate(all="ignore"):
         for name in ["nextafter", "copysign"]:
             got, want = np.asarray(getattr(rnp, name)(a, b)), getattr(np, name)(a, b)
             bits = f"uint{8 * t.itemsize}"
             plain = ~np.isnan(want)
-            assert got.dtype == t and (got.view(bits) == want.view(bits))[plain].all() and np.isnan(got[~plain]).all(), name
+            assert (
+                got.dtype == t and (got.view(bits) == want.view(bits))[plain].all() and np.isnan(got[~plain]).all()
+            ), name
         assert (np.asarray(rnp.signbit(a)) == np.signbit(a)).all()
         assert bool(rnp.signbit(rlx.array(-np.nan).astype(dtype)))
         m, e = rnp.frexp(a)
@@ -200,7 +222,9 @@ def test_accuracy_in_float64():
     """The bounds that docs/numerics.md states, against mpmath."""
     r = np.random.default_rng(3)
     with mpmath.workdps(40):
-        x = np.concatenate([r.uniform(0.01, 30, 150), 10 ** r.uniform(1, 12, 50), 1.4616321449683622 + r.uniform(-1e-3, 1e-3, 20)])
+        x = np.concatenate(
+            [r.uniform(0.01, 30, 150), 10 ** r.uniform(1, 12, 50), 1.4616321449683622 + r.uniform(-1e-3, 1e-3, 20)]
+        )
         mp = [mpmath.mpf(float(v)) for v in x]
         assert units(np.asarray(rlx.lax.digamma(x)), [mpmath.digamma(v) for v in mp]) <= 2.5
         assert units(np.asarray(rlx.lax.lgamma(x[:150])), [mpmath.loggamma(v) for v in mp[:150]]) <= 6
@@ -211,7 +235,9 @@ def test_accuracy_in_float64():
         assert units(np.asarray(rlx.lax.erfc(y)), [mpmath.erfc(v) for v in mp]) <= 2
         z = r.uniform(-50, 50, 200)
         pairs = [(mpmath.mpf(float(p)), mpmath.mpf(float(q))) for p, q in zip(y, z)]
-        assert units(np.asarray(rnp.logaddexp(y, z)), [mpmath.log(mpmath.exp(p) + mpmath.exp(q)) for p, q in pairs]) <= 1.5
+        assert (
+            units(np.asarray(rnp.logaddexp(y, z)), [mpmath.log(mpmath.exp(p) + mpmath.exp(q)) for p, q in pairs]) <= 1.5
+        )
         assert units(np.asarray(rnp.hypot(y, z)), [mpmath.sqrt(p * p + q * q) for p, q in pairs]) <= 1
         a = np.exp(r.uniform(-1, 5, 80))
         x = a * np.exp(r.uniform(-0.7, 0.7, 80))
@@ -224,7 +250,10 @@ def test_accuracy_in_float64():
             assert max(abs(mpmath.mpf(float(g)) / e - 1) for g, e in zip(got, exact)) <= 1e-13, name
         b = r.uniform(0.2, 40, (3, 40))
         b[2] /= 41
-        exact = [mpmath.betainc(*(mpmath.mpf(float(v)) for v in t[:2]), 0, mpmath.mpf(float(t[2])), regularized=True) for t in b.T]
+        exact = [
+            mpmath.betainc(*(mpmath.mpf(float(v)) for v in t[:2]), 0, mpmath.mpf(float(t[2])), regularized=True)
+            for t in b.T
+        ]
         got = np.asarray(rlx.lax.betainc(*b))
         assert max(abs(mpmath.mpf(float(g)) / e - 1) for g, e in zip(got, exact)) <= 1e-12
 
@@ -233,7 +262,9 @@ def test_bitcasts():
     assert rlx.lax.bitcast_convert_type(rlx.array([1.0, -2.0]), "int32").tolist() == [0x3F800000, -0x40000000]
     assert rlx.lax.bitcast_convert_type(rlx.array([[0, 0, 128, 63]], "uint8"), "float32").tolist() == [1.0]
     assert rlx.vmap(lambda v: rlx.lax.bitcast_convert_type(v, "uint8"))(rnp.ones((3, 2))).shape == (3, 2, 4)
-    assert rlx.grad(lambda v: rlx.lax.bitcast_convert_type(v, "int32").astype("float32") * v)(rlx.array(1.0)) == 0x3F800000
+    assert (
+        rlx.grad(lambda v: rlx.lax.bitcast_convert_type(v, "int32").astype("float32") * v)(rlx.array(1.0)) == 0x3F800000
+    )
     with pytest.raises(rlx.ShapeMismatch, match="made of 2 elements"):
         rlx.lax.bitcast_convert_type(rnp.ones((2, 3)), "float64")
     with pytest.raises(rlx.DTypeMismatch, match="take the parts"):

@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import FLOATS, both_inexact, cast, constant, inexact, named, node, op, truth, typed, value
+from ._base import both_inexact, cast, inexact, named, node, op, truth, typed, value
 
 inf = _math.inf
 

@@ -183,8 +183,7 @@ TEST_CASE("derivatives of the incomplete gamma functions") {
 TEST_CASE("an order that polygamma does not have is refused") {
   const Shape x({2}, DType::F32);
   for (double order : {-1.0, 0.5, 171.0})
-    CHECK_MESSAGE(contains(infer_error(ops::Activation{Fn::Polygamma, order}, {x}), "whole number from 0 to 170"),
-                  infer_error(ops::Activation{Fn::Polygamma, order}, {x}));
+    CHECK(contains(infer_error(ops::Activation{Fn::Polygamma, order}, {x}), "whole number from 0 to 170"));
   CHECK(infer_error(ops::Activation{Fn::Polygamma, 170.0}, {x}) == "");
   CHECK(contains(infer_error(ops::Activation{Fn::Popcount}, {x}), "needs a integer operand"));
 }
