@@ -248,7 +248,7 @@ constexpr BinaryRow kBinaryTable[] = {
      .f16 = F16Range::Leaves,
      .fill_a = Fill::Positive,
      .fill_b = Fill::Positive,
-     .twice = false},
+     .differentiable = 1},
     {.fn = B::Igammac,
      .dtypes = kFnF,
      RLX_REAL(igammac(a, b)),
@@ -257,7 +257,7 @@ constexpr BinaryRow kBinaryTable[] = {
      .f16 = F16Range::Leaves,
      .fill_a = Fill::Positive,
      .fill_b = Fill::Positive,
-     .twice = false},
+     .differentiable = 1},
     {.fn = B::IgammaGradA,
      .dtypes = kFnF,
      RLX_REAL(igamma_grad_a(a, b)),
@@ -266,7 +266,7 @@ constexpr BinaryRow kBinaryTable[] = {
      .f16 = F16Range::Leaves,
      .fill_a = Fill::Positive,
      .fill_b = Fill::Positive,
-     .twice = false},
+     .differentiable = 0},
 };
 
 #undef RLX_REAL

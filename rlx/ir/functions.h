@@ -81,7 +81,7 @@ struct BinaryRow {
   Required<BinaryDerivative> da, db;
   Required<F16Range> f16;
   Fill fill_a = Fill::Normal, fill_b = Fill::Normal;
-  bool twice = true;  // has second derivatives, which the samples' tests ask for
+  int differentiable = 2;  // how many times by every operand; 2: as often as one likes
 };
 
 /// The row of `fn`; InvalidArgument for a value that is no function.

@@ -16,7 +16,7 @@ void Generator::activation() {
 
 void Generator::binary() {
   auto fn = static_cast<BinaryKind>(dice_.chance(70) ? dice_.below(6) : dice_.below(kNumBinaryKinds));
-  if (!binary_row(fn).twice) fn = BinaryKind::Hypot;  // programs may be differentiated again
+  if (binary_row(fn).differentiable < 2) fn = BinaryKind::Hypot;  // programs may be differentiated again
   const bool of_bits = fn >= BinaryKind::BitAnd && fn <= BinaryKind::Shr;
   const Expr x = of_bits ? pick([](const Expr& e) { return is_int(e.dtype()); }) : pick_any();
   if (!x.valid()) {
