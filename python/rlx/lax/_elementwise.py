@@ -126,7 +126,9 @@ def shift_left(x, y):
 @op("x", "y")
 def shift_right_arithmetic(x, y):
     """The bits of x moved down by y places, copies of the sign above them."""
-    return rnp.right_shift(x, rnp.where(_beyond(x, y), _bits(x) - 1, y))
+    x, bits = _rlx.value(x), _bits(x)
+    signed = cast(x, f"int{bits}")
+    return cast(rnp.right_shift(signed, cast(rnp.where(_beyond(x, y), bits - 1, y), signed.dtype)), x.dtype)
 
 
 @op("x", "y")

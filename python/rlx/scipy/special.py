@@ -4,11 +4,11 @@ import math as _math
 
 from .. import _rlx
 from .. import lax as _lax
+from .. import nn as _nn
 from .._op import inexact as _inexact
 from .._op import node as _node
 from .._op import op as _op
-from ..nn import erf, log_softmax, logsumexp, softmax  # noqa: F401
-from ..nn import sigmoid as _sigmoid
+from ..nn import erf, logsumexp  # noqa: F401
 from ..numpy import i0, sinc  # noqa: F401
 from ..numpy._base import both_inexact as _both_inexact
 from ..numpy._base import named as _named
@@ -18,7 +18,7 @@ __all__ = """beta betainc betaln digamma entr erf erfc erfinv expit factorial ga
 i0 kl_div log_ndtr log_softmax logit logsumexp multigammaln ndtr ndtri polygamma psi rel_entr sinc softmax xlog1py
 xlogy""".split()
 
-expit, erfc, erfinv, gammaln = _sigmoid, _lax.erfc, _lax.erf_inv, _lax.lgamma
+expit, erfc, erfinv, gammaln = _nn.sigmoid, _lax.erfc, _lax.erf_inv, _lax.lgamma
 digamma = psi = _lax.digamma
 gammainc, gammaincc, betainc, polygamma = _lax.igamma, _lax.igammac, _lax.betainc, _lax.polygamma
 
@@ -82,3 +82,15 @@ def multigammaln(a, d):
     for j in range(d):
         out = _node("add", out, _node("lgamma", _node("sub", a, j / 2)))
     return out
+
+
+@_op("x")
+def softmax(x, axis=None):
+    """exp(x) over its sum along an axis, or of all elements."""
+    return _nn.softmax(x, axis)
+
+
+@_op("x")
+def log_softmax(x, axis=None):
+    """The logarithm of softmax."""
+    return _nn.log_softmax(x, axis)
