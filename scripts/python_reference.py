@@ -135,9 +135,11 @@ def wrapped(text):
     if text.startswith("```"):
         return text
     return "\n".join(
-        textwrap.fill(line, 130, subsequent_indent="  " if line.startswith("* ") else "", break_long_words=False)
-        if line
-        else ""
+        (
+            textwrap.fill(line, 130, subsequent_indent="  " if line.startswith("* ") else "", break_long_words=False)
+            if line
+            else ""
+        )
         for line in text.split("\n")
     )
 
@@ -295,13 +297,22 @@ def text():
     import rlx.nn
     import rlx.numpy
     import rlx.random
+    import rlx.scipy.special
     import rlx.text
 
     stubs = stub_signatures()
     stubs["Array"] = {**stubs.get("_Operators", {}), **stubs["Array"]}
     missing = []
     parts = [HEADER, *core(rlx, stubs, missing)]
-    libraries = (rlx.numpy, *submodules(rlx.numpy), rlx.nn, *submodules(rlx.nn), rlx.random, rlx.lax)
+    libraries = (
+        rlx.numpy,
+        *submodules(rlx.numpy),
+        rlx.nn,
+        *submodules(rlx.nn),
+        rlx.random,
+        rlx.lax,
+        *submodules(rlx.scipy),
+    )
     for module in (rlx.tree, rlx.flatten_util, *libraries):
         parts += functions(module, module.__name__)
     for module, file in ((rlx.models, "models.pyi"), (rlx.text, "text.pyi"), (rlx.formats.gguf, "formats/gguf.pyi")):

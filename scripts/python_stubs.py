@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random, rlx.lax and rlx.ops from their functions.
+"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random, rlx.lax, rlx.scipy and rlx.ops from their functions.
 
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the files are up to date.
 """
@@ -190,6 +190,7 @@ def main():
     import rlx.nn
     import rlx.numpy
     import rlx.random
+    import rlx.scipy.special
 
     root = pathlib.Path(__file__).resolve().parent.parent / "python" / "rlx"
     wanted = {}
@@ -208,6 +209,7 @@ def main():
     add(rlx.nn, "nn", ".")
     add(rlx.random, "random", ".")
     add(rlx.lax, "lax", ".")
+    add(rlx.scipy, "scipy", ".")
     wanted[root / "ops.pyi"] = ops_stub(rlx.ops)
     stale = []
     for path, text in wanted.items():

@@ -16,6 +16,8 @@ namespace {
 using Fn = ActivationKind;
 using Fn2 = BinaryKind;
 
+constexpr const char* kNoGamma = "the library of WGSL functions has no gamma functions";
+
 bool is_half_float(DType t) { return t == DType::F16 || t == DType::BF16; }
 
 // A call of a function of the library.
@@ -92,6 +94,15 @@ std::string int_activation(ActivationKind fn, DType t, std::string_view x) {
     case Fn::Abs: return with_sign ? concat_text("abs(", x, ")") : std::string(x);
     case Fn::Sign: return with_sign ? concat_text("sign(", x, ")") : concat_text("min(", x, ", 1u)");
     case Fn::Not: return t == DType::Bool ? concat_text("select(0u, 1u, ", x, " == 0u)") : concat_text("(~", x, ")");
+    case Fn::Popcount:
+    case Fn::Clz: {
+      const int bits = dtype_bits(t);
+      std::string word = with_sign ? concat_text("bitcast<u32>(", x, ")") : std::string(x);
+      if (with_sign && bits < 32) word = concat_text("(", word, " & ", (1 << bits) - 1, "u)");
+      std::string count = fn == Fn::Popcount ? concat_text("countOneBits(", word, ")")
+                                             : concat_text("(countLeadingZeros(", word, ") - ", 32 - bits, "u)");
+      return with_sign ? concat_text("bitcast<i32>(", count, ")") : count;
+    }
     default: return concat_text("(", x, " * ", x, ")");  // Square
   }
 }
@@ -108,7 +119,7 @@ std::string float_binary(KernelBuilder& k, BinaryKind fn, const std::string& a, 
       // Compilers make a product with the reciprocal of a literal, rounded twice.
       if (is_float_literal(b)) return helper_call(k, "div_by_f32", a, concat_text("bitcast<u32>(", b, ")"));
       return infix(" / ");
-    default: return helper_call(k, concat_text(enum_name(fn), "_f32"), a, b);  // Max, Min, Pow, Mod, Atan2
+    default: return helper_call(k, concat_text(enum_name(fn), "_f32"), a, b);  // Max, Pow, Hypot, ..
   }
 }
 
@@ -136,7 +147,7 @@ std::string int_binary(KernelBuilder& k, BinaryKind fn, DType t, const std::stri
       return concat_text("select(", beyond, ", ", a, fn == Fn2::Shl ? " << " : " >> ", "(", count, " & 31u), ", count,
                          " < ", dtype_bits(t), "u)");
     }
-    default: return helper_call(k, concat_text(enum_name(fn), type), a, b);  // Div, Mod, Pow
+    default: return helper_call(k, concat_text(enum_name(fn), type), a, b);  // Div, Mod, Pow, Rem
   }
 }
 
@@ -191,6 +202,11 @@ std::string activation_text(KernelBuilder& k, const ops::Activation& op, std::st
 
 const char* step_refuses(const Graph& g, const Node& n) {
   if (const char* why = refuse_node_dtypes(g, n)) return why;
+  if (const auto* a = n.op.get_if<ops::Activation>()) {
+    if (a->fn == Fn::Lgamma || a->fn == Fn::Digamma || a->fn == Fn::Polygamma) return kNoGamma;
+  } else if (const auto* b = n.op.get_if<ops::Binary>()) {
+    if (b->fn == Fn2::Igamma || b->fn == Fn2::Igammac || b->fn == Fn2::IgammaGradA) return kNoGamma;
+  }
   switch (n.kind()) {
     case OpKind::Activation:
     case OpKind::Binary:
@@ -234,9 +250,10 @@ std::string settled(KernelBuilder& k, DType t, std::string_view value) {
 bool is_long(const OpBox& op) {
   if (const auto* a = op.get_if<ops::Activation>())
     return a->fn == Fn::Sin || a->fn == Fn::Cos || a->fn == Fn::Tan || a->fn == Fn::Erfinv || a->fn == Fn::Asinh ||
-           a->fn == Fn::Acosh;
+           a->fn == Fn::Acosh || a->fn == Fn::Sinc;
   const auto* b = op.get_if<ops::Binary>();
-  return b && (b->fn == Fn2::Pow || b->fn == Fn2::Mod || b->fn == Fn2::Atan2);
+  return b && (b->fn == Fn2::Pow || b->fn == Fn2::Mod || b->fn == Fn2::Atan2 || b->fn == Fn2::Rem ||
+               b->fn == Fn2::LogAddExp);
 }
 
 std::string literal(KernelBuilder& k, DType t, double value) {

@@ -76,6 +76,16 @@ fn quarter_turns(x: f32) -> Turn {
   return select(sin_core(t.r, t.q), f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
 )"},
+    // sin(pi x) / (pi x) by the distance to the next integer, which is exact.
+    {"sinc_f32", "sin_f32 f32_of", R"(fn sinc_f32(x: f32) -> f32 {
+  let mag = bitcast<u32>(x) & 0x7fffffffu;
+  if (mag == 0u) { return 1.0; }
+  if (mag >= 0x7f800000u) { return f32_of(0x7fc00000u); }
+  let n = round(x);
+  let y = sin_f32((x - n) * 3.1415927) / (x * 3.1415927);
+  return select(y, -y, mag < 0x4b800000u && (u32(abs(n)) & 1u) == 1u);
+}
+)"},
     {"cos_f32", "quarter_turns sin_core f32_of", R"(fn cos_f32(x: f32) -> f32 {
   let t = quarter_turns(x);
   return select(sin_core(t.r, t.q + 1u), f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);

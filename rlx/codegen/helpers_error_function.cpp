@@ -29,6 +29,13 @@ constexpr Helper kErrorFunctionHelpers[] = {
   return select(with_sign(select(1.0 - c, a * (1.125 + erf_core(a * a)), a < 1.0), x), x, is_nan(x));
 }
 )"},
+    {"erfc_f32", "erfcx_core exp_sum top12 is_nan", R"(fn erfc_f32(x: f32) -> f32 {
+  let a = min(abs(x), 11.0);
+  let h = top12(a);
+  let c = erfcx_core(a) * exp_sum(-h * h, -(a - h) * (a + h), 0);
+  return select(select(c, 2.0 - c, x < 0.0), x, is_nan(x));
+}
+)"},
     // x Phi(x); a Phi(-a) e^(a^2/2) of a >= 1 is a polynomial of (a - 2) / (a + 2). Below 0 the product is made 2^64
     // times as large, where it is no subnormal number yet.
     {"gelu_f32", "erf_core exp_sum top12 is_nan", R"(fn gelu_f32(x: f32) -> f32 {

@@ -104,6 +104,15 @@ fn split_f32(x: f32) -> Split {
   return select(select(x, 0.0, x <= 0.0) + log1p_f32(exp_f32(-abs(x))), x, is_nan(x));
 }
 )"},
+    {"logaddexp_f32", "exp_f32 log1p_f32 order_f32 is_nan f32_of", R"(fn logaddexp_f32(a: f32, b: f32) -> f32 {
+  let above = order_f32(a) > order_f32(b);
+  let high = select(b, a, above);
+  let low = select(a, b, above);
+  if (is_nan(a) || is_nan(b)) { return f32_of(0x7fc00000u); }
+  if ((bitcast<u32>(high) & 0x7fffffffu) == 0x7f800000u) { return high; }
+  return high + log1p_f32(exp_f32(low - high));
+}
+)"},
     {"log_sigmoid_f32", "softplus_f32", R"(fn log_sigmoid_f32(x: f32) -> f32 { return -softplus_f32(-x); }
 )"},
     // x g(x), g tiny far below 0: there the product is made 2^64 times as large, where it is no subnormal number yet.

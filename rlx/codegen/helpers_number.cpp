@@ -222,6 +222,16 @@ constexpr Helper kNumberHelpers[] = {
   return select(r, r + b, r != 0 && (r < 0) != (b < 0));
 }
 )"},
+    {"rem_i32", "", R"(fn rem_i32(a: i32, b: i32) -> i32 {
+  if (b == 0 || b == -1) { return 0; }
+  return a - a / b * b;
+}
+)"},
+    {"rem_u32", "", R"(fn rem_u32(a: u32, b: u32) -> u32 {
+  if (b == 0u) { return 0u; }
+  return a % b;
+}
+)"},
     {"mod_u32", "", R"(fn mod_u32(a: u32, b: u32) -> u32 {
   if (b == 0u) { return 0u; }
   return a % b;

@@ -155,6 +155,22 @@ constexpr Helper kPowerHelpers[] = {
   return bitcast<f32>(sign | select(r << (eb - 1u), ((eb - shift) << 23u) | ((r << shift) & 0x7fffffu), eb > shift));
 }
 )"},
+    {"rem_f32", "mod_f32 with_sign", R"(fn rem_f32(a: f32, b: f32) -> f32 { return mod_f32(a, with_sign(b, a)); }
+)"},
+    // By 2^-k of the larger, so that no square leaves the range.
+    {"hypot_f32", "f32_of scale2", R"(fn hypot_f32(a: f32, b: f32) -> f32 {
+  let ua = bitcast<u32>(a) & 0x7fffffffu;
+  let ub = bitcast<u32>(b) & 0x7fffffffu;
+  let high = max(ua, ub);
+  if (ua == 0x7f800000u || ub == 0x7f800000u) { return f32_of(0x7f800000u); }
+  if (high > 0x7f800000u) { return f32_of(0x7fc00000u); }
+  if (high == 0u) { return 0.0; }
+  let k = i32(high >> 23u) - 127;
+  let x = scale2(bitcast<f32>(ua), -k);
+  let y = scale2(bitcast<f32>(ub), -k);
+  return scale2(sqrt(x * x + y * y), k);
+}
+)"},
 };
 
 }  // namespace

@@ -45,6 +45,17 @@ void write_reshape(NodeKernels& node) {
   }
   copy_elements(node, name_of_move(node), reshaped(node.out(), from.dims), from);
 }
+// Both as elements of the narrower dtype, which lie in the same order.
+void write_bitcast(NodeKernels& node) {
+  Ref from = node.in(0), to = node.out();
+  const auto as = [](Ref& r, const Ref& other) {
+    r.dtype = other.dtype;
+    r.dims = other.dims;
+    r.strides = dense_strides(r.dims);
+  };
+  dtype_bits(to.dtype) <= dtype_bits(from.dtype) ? as(from, to) : as(to, from);
+  copy_elements(node, name_of_move(node), to, from);
+}
 void write_transpose(NodeKernels& node) {
   const Ref from = node.in(0);
   Ref turned = from;
@@ -237,6 +248,7 @@ bool whole_overwrites(const Graph& g, NodeId id, int operand, int) {
 constexpr Row kMoveRows[] = {
     move_row(OpKind::StopGradient, "copy", write_copy, any_view),
     {OpKind::Reshape, "reshape", never_refuses, write_reshape, any_view},
+    move_row(OpKind::Bitcast, "bitcast", write_bitcast),
     move_row(OpKind::Transpose, "transpose", write_transpose, any_view),
     move_row(OpKind::Expand, "expand", write_expand, any_view),
     move_row(OpKind::Slice, "slice", write_slice, any_view),

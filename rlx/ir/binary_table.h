@@ -45,6 +45,7 @@ inline FnI int_pow(FnI base, FnI exponent) {
   if (base == -1) return exponent & 1 ? -1 : 1;
   return 0;  // 1 / base^n truncated; 1 / 0 is 0 by the rule of division
 }
+inline FnI int_rem(FnI a, FnI b) { return b == 0 || b == -1 ? 0 : a % b; }
 
 // -- derivatives of more than a line --
 
@@ -70,6 +71,29 @@ inline Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
   Expr usable = is_complex(a.dtype()) ? g.ne(a, 0.0) : g.gt(a, 0.0);
   Expr flat = is_complex(a.dtype()) ? g.eq(a, 0.0) : g.le(a, 0.0);  // whose y may be infinite or NaN
   return ct * g.where(flat, 0.0, y) * g.log(g.where(usable, a, 1.0));
+}
+
+// d sqrt(a^2 + b^2) / da, 0 at 0, where there is none.
+inline Expr d_hypot(Graph& g, Expr a, Expr y, Expr ct) {
+  const Expr none = g.eq(y, 0.0);
+  return ct * g.where(none, 0.0, a / g.where(none, 1.0, y));
+}
+// e^a / (e^a + e^b): a half where both are the same infinity.
+inline Expr d_logaddexp(Graph& g, Expr a, Expr b, Expr ct) {
+  const Expr same = g.bit_and(g.eq(a, b), g.eq(g.abs(a), HUGE_VAL));
+  return ct * g.sigmoid(g.where(same, 0.0, a) - g.where(same, 0.0, b));
+}
+// dP(a, x) / dx = x^(a - 1) e^-x / Gamma(a).
+inline Expr d_igamma_x(Graph& g, Expr a, Expr x, Expr ct) {
+  const Expr flat = g.bit_and(g.eq(a, 1.0), g.eq(x, 0.0));  // 0 log 0
+  const Expr power = g.where(flat, 0.0, (a - 1.0) * g.log(g.where(flat, 1.0, x)));
+  return ct * g.exp(power - x - g.lgamma(a));
+}
+inline Expr d_grad_a_by_a(Graph&, Expr, Expr, Expr, Expr) {
+  throw Error(ErrorCode::Unsupported,
+              "igamma_grad_a has no derivative by a, which reverse mode asks of it in any case: second derivatives of "
+              "igamma by its first operand are not there",
+              "jvp has the derivative of igamma_grad_a by x");
 }
 
 // -- the table, in the order of BinaryKind --
@@ -195,6 +219,54 @@ constexpr BinaryRow kBinaryTable[] = {
      .da = kBinaryFlat,
      .db = kBinaryFlat,
      .f16 = F16Range::Keeps},
+    {.fn = B::Rem,
+     .dtypes = kFnF | DTypes::Int,
+     RLX_REAL(fmod(a, b)),
+     .signed_int = [](FnI a, FnI b, int) { return int_rem(a, b); },
+     .unsigned_int = [](FnU a, FnU b, int) { return b ? a % b : FnU{0}; },
+     .da = +[](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .db = +[](Graph& g, Expr a, Expr b, Expr y, Expr ct) { return ct * g.round((y - a) / b); },
+     .f16 = F16Range::Keeps,
+     .fill_b = Fill::Positive},
+    {.fn = B::Hypot,
+     .dtypes = kFnF,
+     RLX_REAL(hypot(a, b)),
+     .da = +[](Graph& g, Expr a, Expr, Expr y, Expr ct) { return d_hypot(g, a, y, ct); },
+     .db = +[](Graph& g, Expr, Expr b, Expr y, Expr ct) { return d_hypot(g, b, y, ct); },
+     .f16 = F16Range::Keeps},
+    {.fn = B::LogAddExp,
+     .dtypes = kFnF,
+     RLX_REAL(logaddexp(a, b)),
+     .da = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_logaddexp(g, a, b, ct); },
+     .db = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_logaddexp(g, b, a, ct); },
+     .f16 = F16Range::Keeps},
+    {.fn = B::Igamma,
+     .dtypes = kFnF,
+     RLX_REAL(igamma(a, b)),
+     .da = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return ct * g.igamma_grad_a(a, x); },
+     .db = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return d_igamma_x(g, a, x, ct); },
+     .f16 = F16Range::Leaves,
+     .fill_a = Fill::Positive,
+     .fill_b = Fill::Positive,
+     .differentiable = 1},
+    {.fn = B::Igammac,
+     .dtypes = kFnF,
+     RLX_REAL(igammac(a, b)),
+     .da = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return -(ct * g.igamma_grad_a(a, x)); },
+     .db = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return -d_igamma_x(g, a, x, ct); },
+     .f16 = F16Range::Leaves,
+     .fill_a = Fill::Positive,
+     .fill_b = Fill::Positive,
+     .differentiable = 1},
+    {.fn = B::IgammaGradA,
+     .dtypes = kFnF,
+     RLX_REAL(igamma_grad_a(a, b)),
+     .da = d_grad_a_by_a,
+     .db = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return d_igamma_x(g, a, x, ct) * (g.log(x) - g.digamma(a)); },
+     .f16 = F16Range::Leaves,
+     .fill_a = Fill::Positive,
+     .fill_b = Fill::Positive,
+     .differentiable = 0},
 };
 
 #undef RLX_REAL

@@ -132,6 +132,7 @@ Expr Builder::clamp(Operand x, Operand low, Operand high, const DeclaredShape& s
        h = promote_pair(graph(), Operand(l.a, x.loc()), high, "clamp");
   return shape.check(graph().add(ops::Clamp{}, {h.a, cast_at(graph(), l.b, h.a.dtype(), x.loc()), h.b}, x.loc()));
 }
+Expr Builder::bitcast(Operand x, DType to) { return graph().add(ops::Bitcast{to}, {own(graph(), x)}, x.loc()); }
 Expr Builder::stop_gradient(Operand x) { return graph().add(ops::StopGradient{}, {own(graph(), x)}, x.loc()); }
 
 // -- shape --

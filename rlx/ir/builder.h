@@ -130,6 +130,15 @@ class Builder {
   Expr bit_xor(Operand a, Operand b) { return binary(BinaryKind::BitXor, a, b); }
   Expr shl(Operand a, Operand b) { return binary(BinaryKind::Shl, a, b); }
   Expr shr(Operand a, Operand b) { return binary(BinaryKind::Shr, a, b); }
+  Expr rem(Operand a, Operand b) { return binary(BinaryKind::Rem, a, b); }
+  /// sqrt(a^2 + b^2), without overflow of the squares.
+  Expr hypot(Operand a, Operand b) { return binary(BinaryKind::Hypot, a, b); }
+  /// log(exp(a) + exp(b)), without overflow of the exponentials.
+  Expr logaddexp(Operand a, Operand b) { return binary(BinaryKind::LogAddExp, a, b); }
+  /// P(a, x), the regularised lower incomplete gamma function, Q = 1 - P, and dP/da: see BinaryKind.
+  Expr igamma(Operand a, Operand x) { return binary(BinaryKind::Igamma, a, x); }
+  Expr igammac(Operand a, Operand x) { return binary(BinaryKind::Igammac, a, x); }
+  Expr igamma_grad_a(Operand a, Operand x) { return binary(BinaryKind::IgammaGradA, a, x); }
 
   Expr compare(CompareKind fn, Operand a, Operand b, const DeclaredShape& shape = {});
   Expr eq(Operand a, Operand b) { return compare(CompareKind::Eq, a, b); }

@@ -5,9 +5,11 @@
 
 #include <math.h>  // NOLINT: the expressions are C, their names are global
 
+#include <bit>
 #include <numbers>
 
 #include "rlx/ir/functions.h"
+#include "rlx/ir/special_functions.h"
 
 namespace rlx {
 namespace {  // NOLINT(google-build-namespaces): see above
@@ -83,8 +85,8 @@ constexpr std::string_view kFunctionHelpers[] = {sigmoid_in_c, softplus_in_c, va
   },                                                                                                                  \
   .c_with = #__VA_ARGS__
 #define RLX_COMPLEX(...) .complex = [](FnC x) -> FnC { return __VA_ARGS__; }
-#define RLX_SIGNED(...) .signed_int = [](FnI x) -> FnI { return __VA_ARGS__; }
-#define RLX_UNSIGNED(...) .unsigned_int = [](FnU x) -> FnU { return __VA_ARGS__; }
+#define RLX_SIGNED(...) .signed_int = [](FnI x, [[maybe_unused]] int bits) -> FnI { return __VA_ARGS__; }
+#define RLX_UNSIGNED(...) .unsigned_int = [](FnU x, [[maybe_unused]] int bits) -> FnU { return __VA_ARGS__; }
 #define RLX_DERIVATIVE(...) .derivative = +[](const FunctionSlope& s) -> Expr { return __VA_ARGS__; }
 
 using FnC = std::complex<double>;
@@ -100,6 +102,8 @@ constexpr double kInvSqrt2 = 0.70710678118654752440;
 constexpr double kSqrt2OverPi = 0.79788456080286535588;
 constexpr double kGeluCubic = 0.044715;  // Hendrycks and Gimpel, "Gaussian Error Linear Units"
 
+/// The bits of a negative number of so many bits, without those of its sign in front.
+inline FnU low_bits(FnI x, int bits) { return static_cast<FnU>(x) & (~FnU{0} >> (64 - bits)); }
 inline FnI wrap_neg(FnI x) { return static_cast<FnI>(FnU{0} - static_cast<FnU>(x)); }
 
 // -- derivatives of more than a line --
@@ -144,6 +148,27 @@ inline Expr d_mish(const FunctionSlope& s) {
 inline Expr d_softsign(const FunctionSlope& s) {
   Expr denominator = s.g.abs(s.x) + 1.0;
   return s.ct / (denominator * denominator);
+}
+
+// By its series where the quotient cancels: also its own derivatives are right at 0.
+inline Expr d_sinc(const FunctionSlope& s) {
+  const Expr near = s.g.lt(s.g.abs(s.x), 0.4), t = s.g.where(near, s.x, 0.0), far = s.g.where(near, 1.0, s.x);
+  // (-1)^k 2k pi^2k x^(2k - 1) / (2k + 1)!, k from 1 to 10
+  const double pi2 = std::numbers::pi * std::numbers::pi;
+  const Expr square = t * t * pi2;
+  Expr series = square;
+  for (int k = 10; k > 0; --k) {
+    double c = k % 2 ? -2 * k : 2 * k;
+    for (int i = 2; i <= 2 * k + 1; ++i) c /= i;
+    series = k == 10 ? s.g.scalar(c, s.x.dtype()) : series * square + c;
+  }
+  // cos(pi x) by the distance to the next even number.
+  const Expr turn = far - s.g.round(far * 0.5) * 2.0;
+  const Expr quotient = (s.g.cos(turn * std::numbers::pi) - s.g.sinc(far)) / far;
+  return s.ct * s.g.where(near, series * t * pi2, quotient);
+}
+inline Expr d_polygamma(const FunctionSlope& s) {
+  return s.ct * s.g.activation(ActivationKind::Polygamma, s.x, s.params.alpha + 1, std::nullopt);
 }
 
 // -- the table, in the order of RLX_FOR_EACH_FUNCTION --
@@ -468,6 +493,51 @@ constexpr FunctionRow kFunctionTable[] = {
      .f16 = F16Range::Keeps,
      .flops = 60,
      .fill = Fill::Unit},
+    {.fn = K::Erfc,
+     .dtypes = kFnF,
+     RLX_REAL(erfc(x)),
+     RLX_DERIVATIVE(s.ct*(s.g.exp(-(s.x* s.x)) * (-2 * std::numbers::inv_sqrtpi))),
+     .f16 = F16Range::Keeps,
+     .flops = 14},
+    {.fn = K::Lgamma,
+     .dtypes = kFnF,
+     RLX_REAL(lgamma(x)),
+     RLX_DERIVATIVE(s.ct* s.g.digamma(s.x)),
+     .f16 = F16Range::Leaves,
+     .flops = 30,
+     .fill = Fill::Positive},
+    {.fn = K::Digamma,
+     .dtypes = kFnF,
+     RLX_REAL(digamma(x)),
+     RLX_DERIVATIVE(s.ct* s.g.polygamma(s.x)),
+     .f16 = F16Range::Leaves,
+     .flops = 50,
+     .fill = Fill::Positive},
+    {.fn = K::Polygamma,
+     .dtypes = kFnF,
+     .alpha = 1.0,
+     .order = 170,
+     RLX_REAL(polygamma(x, 1)),
+     RLX_REAL_WITH(polygamma(x, alpha)),
+     .derivative = d_polygamma,
+     .f16 = F16Range::Leaves,
+     .flops = 200,
+     .fill = Fill::Positive},
+    {.fn = K::Sinc, .dtypes = kFnF, RLX_REAL(sinc(x)), .derivative = d_sinc, .f16 = F16Range::Keeps, .flops = 14},
+    {.fn = K::Popcount,
+     .dtypes = DTypes::Int,
+     RLX_SIGNED(std::popcount(low_bits(x, bits))),
+     RLX_UNSIGNED(static_cast<FnU>(std::popcount(x))),
+     .derivative = kFlat,
+     .f16 = F16Range::Keeps,
+     .flops = 1},
+    {.fn = K::Clz,
+     .dtypes = DTypes::Int,
+     RLX_SIGNED(std::countl_zero(low_bits(x, bits)) - (64 - bits)),
+     RLX_UNSIGNED(static_cast<FnU>(std::countl_zero(x) - (64 - bits))),
+     .derivative = kFlat,
+     .f16 = F16Range::Keeps,
+     .flops = 1},
 };
 
 #undef RLX_REAL
@@ -492,7 +562,7 @@ constexpr bool functions_whole() {
         contains(dtypes, DType::I32) != (r.signed_int != nullptr) ||
         contains(dtypes, DType::U32) != (r.unsigned_int != nullptr) ||
         contains(dtypes, DType::Bool) != (r.boolean != nullptr) || r.alpha.has_value() != (r.real_with != nullptr) ||
-        (r.beta && !r.alpha))
+        (r.beta && !r.alpha) || (r.order > 0 && !r.alpha))
       return false;
   }
   return true;

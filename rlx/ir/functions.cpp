@@ -30,6 +30,7 @@ bool has_own_params(const ops::Activation& op) {
 
 std::string function_helpers_c() {
   std::string out;
+  for (std::string_view text : kSpecialHelpers) out += concat_text(text, "\n");
   for (std::string_view text : kFunctionHelpers) out += concat_text(text, "\n");
   for (std::string_view text : kBinaryHelpers) out += concat_text(text, "\n");
   return out;

@@ -43,19 +43,21 @@ inline constexpr FunctionDerivative kFlat = nullptr;
 enum class F16Range : std::uint8_t { Keeps, Leaves };
 
 /// Everything rlx knows about a function but for vector kernels. Scalar functions compute in the widest type of a class
-/// and results are rounded once; what a class lacks is null. The texts are the expressions themselves, in C with
+/// and results are rounded once; what a class lacks is null. Integer
+/// functions get the width of the dtype in bits. The texts are the expressions themselves, in C with
 /// <math.h> and the helpers of function_helpers_c().
 struct FunctionRow {
   ActivationKind fn;
   Required<DTypes> dtypes;
-  std::optional<double> alpha{}, beta{};                               // its parameters and their own values
-  double (*real)(double x) = nullptr;                                  // with its own parameters
-  std::string_view c{};                                                // the same as text
+  std::optional<double> alpha{}, beta{};  // its parameters and their own values
+  double order = 0;                       // alpha is a whole number from 0 to this one; 0: any number
+  double (*real)(double x) = nullptr;     // with its own parameters
+  std::string_view c{};                   // the same as text
   double (*real_with)(double x, double alpha, double beta) = nullptr;  // with any
   std::string_view c_with{};
   std::complex<double> (*complex)(std::complex<double>) = nullptr;
-  std::int64_t (*signed_int)(std::int64_t) = nullptr;
-  std::uint64_t (*unsigned_int)(std::uint64_t) = nullptr;
+  std::int64_t (*signed_int)(std::int64_t, int bits) = nullptr;
+  std::uint64_t (*unsigned_int)(std::uint64_t, int bits) = nullptr;
   std::uint64_t (*boolean)(std::uint64_t) = nullptr;
   Required<FunctionDerivative> derivative;
   Required<F16Range> f16;
@@ -79,6 +81,7 @@ struct BinaryRow {
   Required<BinaryDerivative> da, db;
   Required<F16Range> f16;
   Fill fill_a = Fill::Normal, fill_b = Fill::Normal;
+  int differentiable = 2;  // how many times by every operand; 2: as often as one likes
 };
 
 /// The row of `fn`; InvalidArgument for a value that is no function.

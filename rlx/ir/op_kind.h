@@ -100,7 +100,9 @@ enum class FusionPolicy : std::uint8_t { Fusable, Direct };
   X(LeakyRelu, leaky_relu, "leaky_relu", 1) X(Asin, asin, "asin", 0) X(Acos, acos, "acos", 0) X(Sinh, sinh, "sinh", 0) \
   X(Cosh, cosh, "cosh", 0) X(Asinh, asinh, "asinh", 0) X(Acosh, acosh, "acosh", 0) X(Atanh, atanh, "atanh", 0) \
   X(Exp2, exp2, "exp2", 0) X(Log2, log2, "log2", 0) X(Log10, log10, "log10", 0) X(Cbrt, cbrt, "cbrt", 0) \
-  X(Trunc, trunc, "trunc", 0) X(Erfinv, erfinv, "erfinv", 0)
+  X(Trunc, trunc, "trunc", 0) X(Erfinv, erfinv, "erfinv", 0) X(Erfc, erfc, "erfc", 0) X(Lgamma, lgamma, "lgamma", 0) \
+  X(Digamma, digamma, "digamma", 0) X(Polygamma, polygamma, "polygamma", 1) X(Sinc, sinc, "sinc", 0) \
+  X(Popcount, popcount, "popcount", 0) X(Clz, clz, "clz", 0)
 
 enum class ActivationKind : std::uint8_t {
 #define RLX_ENUMERATOR(Kind, call, text, params) Kind,
@@ -108,9 +110,13 @@ enum class ActivationKind : std::uint8_t {
 #undef RLX_ENUMERATOR
 };
 /// Elementwise functions of two operands (broadcast). Div of integers truncates toward zero; Mod has the divisor's sign
-/// (Python's %); the bit ops take integers or Bool; shifts of a negative count or past the width give 0 (or -1 for Shr
-/// of a negative number).
-enum class BinaryKind : std::uint8_t { Add, Sub, Mul, Div, Max, Min, Pow, Mod, Atan2, BitAnd, BitOr, BitXor, Shl, Shr };
+/// (Python's %), Rem the dividend's (C's fmod); the bit ops take integers or Bool; shifts of a negative count or past
+/// the width give 0 (or -1 for Shr of a negative number). Igamma(a, x) is the regularised lower incomplete gamma
+/// function P, Igammac 1 - P, IgammaGradA the derivative of P by a.
+enum class BinaryKind : std::uint8_t {
+  Add, Sub, Mul, Div, Max, Min, Pow, Mod, Atan2, BitAnd, BitOr, BitXor, Shl, Shr,
+  Rem, Hypot, LogAddExp, Igamma, Igammac, IgammaGradA
+};
 /// Comparisons (broadcast, Bool result); with NaN every one but Ne is false.
 enum class CompareKind : std::uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 enum class ReduceKind : std::uint8_t { Sum, Mean, Max, Min, Prod };
@@ -143,7 +149,8 @@ template <> struct EnumNames<ActivationKind> {
 };
 template <> struct EnumNames<BinaryKind> {
   static constexpr std::string_view values[] = {
-      "add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2", "bit_and", "bit_or", "bit_xor", "shl", "shr"};
+      "add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2", "bit_and", "bit_or", "bit_xor", "shl", "shr",
+      "rem", "hypot", "logaddexp", "igamma", "igammac", "igamma_grad_a"};
 };
 template <> struct EnumNames<CompareKind> {
   static constexpr std::string_view values[] = {"eq", "ne", "lt", "le", "gt", "ge"};

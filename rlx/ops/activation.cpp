@@ -20,7 +20,10 @@ std::optional<Diagnostic> check_param(const InferContext& c, std::string_view na
   return std::nullopt;
 }
 
-FunctionParams some_params(const FunctionRow& r) { return {r.alpha.value_or(0) * 0.75, r.beta.value_or(0) * 0.75}; }
+FunctionParams some_params(const FunctionRow& r) {
+  if (r.order > 0) return {2, 0};
+  return {r.alpha.value_or(0) * 0.75, r.beta.value_or(0) * 0.75};
+}
 
 struct ActivationRules {
   static const FunctionRow& row(const OpBox& op) { return function_row(op.as<ops::Activation>().fn); }
@@ -31,6 +34,8 @@ struct ActivationRules {
     const FunctionRow& r = function_row(op.fn);
     if (auto bad = check_param(c, "alpha", op.alpha, r.alpha)) return *bad;
     if (auto bad = check_param(c, "beta", op.beta, r.beta)) return *bad;
+    if (r.order > 0 && op.alpha && (*op.alpha < 0 || *op.alpha > r.order || *op.alpha != std::floor(*op.alpha)))
+      return c.attr_error("the order alpha must be a whole number from 0 to ", static_cast<int>(r.order), ", got ", *op.alpha);
     const Shape& x = c.input(0);
     if (!contains(r.dtypes, x.dtype())) return c.dtype_error("needs a ", dtypes_text(r.dtypes), " operand, got ", x);
     return make_shapes(x);
@@ -42,8 +47,11 @@ struct ActivationRules {
     const DType dtype = a.in(0).dtype();
     if (dtype == DType::Bool) return map_elements<std::uint64_t>(a, r.boolean);
     if (is_complex(dtype)) return map_elements<std::complex<double>>(a, r.complex);
-    if (is_signed_int(dtype)) return map_elements<std::int64_t>(a, r.signed_int);
-    if (is_unsigned_int(dtype)) return map_elements<std::uint64_t>(a, r.unsigned_int);
+    const int bits = dtype_bits(dtype);
+    if (is_signed_int(dtype))
+      return map_elements<std::int64_t>(a, [&](std::int64_t x) { return r.signed_int(x, bits); });
+    if (is_unsigned_int(dtype))
+      return map_elements<std::uint64_t>(a, [&](std::uint64_t x) { return r.unsigned_int(x, bits); });
     if (has_own_params(op)) return map_elements<double>(a, r.real);
     const FunctionParams p = function_params(op);
     map_elements<double>(a, [&](double x) { return r.real_with(x, p.alpha, p.beta); });

@@ -72,12 +72,14 @@ struct BinaryRules {
     };
     for (int i = 0; i < kNumBinaryKinds; ++i) {
       const BinaryRow& r = row(static_cast<BinaryKind>(i));
+      if (r.differentiable == 0) continue;  // every sample is asked for a derivative
       ops::Binary op{r.fn};
       std::string name(enum_name(r.fn));
       if (r.real) {
-        s.add(name + " f32", pair(r, {2, 3}, {2, 3}, DType::F32), op);
-        s.add(name + " f64 row", pair(r, {2, 3}, {3}, DType::F64), op);
-        s.add(name + " left scalar", pair(r, {}, {2, 2}, DType::F32), op);
+        const auto add = r.differentiable == 2 ? &SampleSet::add : &SampleSet::add_discrete;
+        (s.*add)(name + " f32", pair(r, {2, 3}, {2, 3}, DType::F32), op);
+        (s.*add)(name + " f64 row", pair(r, {2, 3}, {3}, DType::F64), op);
+        (s.*add)(name + " left scalar", pair(r, {}, {2, 2}, DType::F32), op);
         s.add_discrete(name + " bf16", pair(r, {3}, {3}, DType::BF16), op);
         s.add_discrete(name + " f16", pair(r, {3}, {3}, DType::F16), op);
       }

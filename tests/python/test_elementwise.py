@@ -12,8 +12,10 @@ from oracles.evaluator import Evaluator, wide
 import rlx
 
 OPS = catalogue.load()
-ACTIVATIONS = sorted(n for n, op in OPS.items() if op.table == "activation" and n != "not_")
-BINARIES = ("add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2")
+OF_BITS = ("not_", "popcount", "clz")
+ACTIVATIONS = sorted(n for n, op in OPS.items() if op.table == "activation" and n not in OF_BITS)
+BINARIES = ("add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2", "rem", "hypot", "logaddexp")
+GAMMA = ("lgamma", "digamma", "polygamma")  # special values: tests/unit/ops/special_functions_test.cpp
 
 # docs/numerics.md, "Accuracy of f32 functions"; what is not named there has OTHERS.
 F32 = {
@@ -58,6 +60,7 @@ F32 = {
     "sign": 0,
     "trunc": 0,
     "mod": 0.5,
+    "rem": 0.5,
 }
 OTHERS = 4.0
 DOMAIN = {
@@ -79,6 +82,11 @@ DOMAIN = {
     "cosh": (-10, 10),
     "tan": (-1.5, 1.5),
     "cbrt": (-50, 50),
+    "lgamma": (0.05, 50),
+    "digamma": (0.05, 50),
+    "polygamma": (0.05, 50),
+    "sinc": (-3, 3),
+    "erfc": (-6, 6),
 }
 # Of which the f64 kernels are exact to units of x, not of the result: their tail below 0 cancels.
 UNITS_OF_X = ("gelu", "gelu_approx")
@@ -135,6 +143,11 @@ _MP = {
     "mish": lambda x: x * mpmath.tanh(mpmath.log1p(mpmath.exp(x))),
     "rsqrt": lambda x: 1 / mpmath.sqrt(x),
     "elu": lambda x: x if x > 0 else mpmath.expm1(x),
+    "erfc": mpmath.erfc,
+    "sinc": lambda x: mpmath.sinc(mpmath.pi * x),
+    "lgamma": mpmath.loggamma,
+    "digamma": mpmath.digamma,
+    "polygamma": lambda x: mpmath.polygamma(1, x),
 }
 
 
@@ -175,8 +188,8 @@ def _limit(name, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_units_of_the_last_place(name, dtype, device):
-    x = _points(name, dtype, 60 if dtype == "float64" and name in _MP else 400)
-    if dtype == "float64" and name in _MP:
+    x = _points(name, dtype, 60 if name in GAMMA or dtype == "float64" and name in _MP else 400)
+    if name in GAMMA or dtype == "float64" and name in _MP:
         want = _by_mpmath(name, x)
     else:
         want = _exact(lambda v: OPS[name].jax([v], {}, {}), (dtype,), [x])
@@ -221,7 +234,7 @@ LIMITS = {
 }
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", [n for n in ACTIVATIONS if n not in GAMMA])
 def test_special_values(name, device):
     x = np.array(SPECIALS, np.float32)
     with np.errstate(all="ignore"):
@@ -246,7 +259,7 @@ def test_special_values_of_two(name, device):
         want = want.astype(np.float32).astype(np.float64)
     got = wide(_run(name, [x, y], device))
     for a, b, g, w in zip(x, y, got, want):
-        if name == "mod" and (np.isinf(a) or np.isinf(b) or abs(a) > 1e30):
+        if name in ("mod", "rem") and (np.isinf(a) or np.isinf(b) or abs(a) > 1e30):
             continue  # JAX's remainder by an infinity differs between its versions
         near = (
             (g == w)

@@ -66,6 +66,26 @@ for name in [
 ]:
     TABLE.add(name, on(name, HALF))
 TABLE.add("acosh", on("acosh", HALF + 1))
+ENDS = np.array([0, 1, -1, -2.5, np.inf, -np.inf, np.nan, 1e-30, 40], np.float32)
+TABLE.add("erfc", on("erfc", X * 3), on("erfc", ENDS), tol=("rel", 2e-6))
+TABLE.add("lgamma", on("lgamma", X * 3), on("lgamma", HALF * 40), on("lgamma", ENDS), tol=("rel", 4e-6))
+TABLE.add("digamma", on("digamma", X * 3), on("digamma", HALF * 40), on("digamma", ENDS[1:]), tol=("rel", 1e-5))
+for order in (0, 1, 2, 5):
+    points = HALF * 9 if order else X * 3
+    TABLE.add(
+        "polygamma",
+        lambda m, np_, n=order, x=points: m.polygamma(n if m is rlx.lax else np.full(x.shape, n, np.float32), x),
+        tol=("rel", 1e-5),
+    )
+FIRSTS, SECONDS = HALF * 12, HALF[::-1] * 12
+for name in ["igamma", "igammac", "igamma_grad_a"]:
+    TABLE.add(name, on(name, FIRSTS, SECONDS), on(name, np.float32(0.5), SECONDS), tol=("rel", 2e-5))
+DOMAIN = np.meshgrid(np.array([0, 1, 2.5, -1, np.nan], np.float32), np.array([0, 2, -1, np.inf, np.nan], np.float32))
+for name in ["igamma", "igammac"]:
+    TABLE.add(name, on(name, *DOMAIN), tol=("rel", 2e-5))
+TABLE.add("betainc", on("betainc", FIRSTS, SECONDS, HALF), on("betainc", 2.0, np.float32(0.5), HALF), tol=("rel", 2e-5))
+exact("bitcast_convert_type", *(on("bitcast_convert_type", X, t) for t in ("int32", "uint8", "float16", "float32")))
+exact("bitcast_convert_type", on("bitcast_convert_type", np.arange(24, dtype=np.int8).reshape(3, 2, 4), "float32"))
 for name in ["add", "atan2", "div", "eq", "ge", "gt", "le", "lt", "max", "min", "mul", "ne", "nextafter", "rem", "sub"]:
     TABLE.add(name, on(name, X, Y), on(name, X, 0.5) if name != "nextafter" else on(name, X, X + 1))
 TABLE.add("pow", on("pow", HALF, Y), on("pow", X, 3))

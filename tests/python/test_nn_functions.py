@@ -16,7 +16,12 @@ POINTS = np.array([-6, -3, -1, -0.5, 0, 1, 3, 6, -100, 100, 0.25, 2.5], np.float
 X = normal(2, 3, seed=1)
 MASK = np.array([[True, False, True], [True, True, True]])
 ALPHA = np.array([0.5, 2, 1], np.float32)
-NONE = {"erf": "jax.lax.erf", "layer_norm": "of rlx", "rms_norm": "of rlx"}
+NONE = {
+    "erf": "jax.lax.erf",
+    "layer_norm": "of rlx",
+    "rms_norm": "of rlx",
+    **dict.fromkeys(("prelu", "shrink", "tanh_shrink", "thresholded_relu"), "test_special_functions.py"),
+}
 
 ACTIVATIONS = [
     "celu",

@@ -1,18 +1,24 @@
 // Random functions of elements, comparisons and conversions.
+#include "rlx/ir/functions.h"
 #include "tests/support/random_generator.h"
 
 namespace rlx::test {
 
 void Generator::activation() {
   const ActivationKind fn = function(kNumActivationKinds);
+  const bool of_bits = fn == ActivationKind::Popcount || fn == ActivationKind::Clz;
   Expr x = fn == ActivationKind::Not ? pick_any() : dice_.chance(90) ? pick_float() : pick_any();
-  if (dice_.chance(15)) x = x * 0.25;
+  if (of_bits) x = pick([](const Expr& e) { return is_int(e.dtype()); });
+  if (!x.valid()) x = g_.cast(pick_any(), dice_.of(kWhole));
+  if (!of_bits && dice_.chance(15)) x = x * 0.25;
   keep(g_.activation(fn, x));
 }
 
 void Generator::binary() {
-  const auto fn = static_cast<BinaryKind>(dice_.chance(70) ? dice_.below(6) : dice_.below(kNumBinaryKinds));
-  const Expr x = fn >= BinaryKind::BitAnd ? pick([](const Expr& e) { return is_int(e.dtype()); }) : pick_any();
+  auto fn = static_cast<BinaryKind>(dice_.chance(70) ? dice_.below(6) : dice_.below(kNumBinaryKinds));
+  if (binary_row(fn).differentiable < 2) fn = BinaryKind::Hypot;  // programs may be differentiated again
+  const bool of_bits = fn >= BinaryKind::BitAnd && fn <= BinaryKind::Shr;
+  const Expr x = of_bits ? pick([](const Expr& e) { return is_int(e.dtype()); }) : pick_any();
   if (!x.valid()) {
     keep(g_.cast(pick_any(), dice_.of(kWhole)));
     return;

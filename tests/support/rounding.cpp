@@ -73,6 +73,7 @@ class Walk {
       case OpKind::Scan: return scan(n, in);
       case OpKind::While: return loop(n, in);
       case OpKind::Cast: return {cast(n, *in[0])};
+      case OpKind::Bitcast: return {bitcast(n, *in[0])};
       default: break;
     }
     const std::vector<Tensor> results = evaluate_op(n.op, values);
@@ -198,6 +199,13 @@ class Walk {
     const double largest = float_format(t == DType::F64 ? DType::F64 : DType::F32).largest;
     const Tensor size = magnitude(x.value);
     return std::any_of(reals(size), reals(size) + count(size), [&](double m) { return m * n > largest; });
+  }
+
+  // Of the numbers as they are stored; what moves may become anything.
+  Bounded bitcast(const Node& n, const Bounded& x) const {
+    Bounded out{widened(run1(n.op, {x.value.cast(g_.shape(n.inputs[0]).dtype())})), {}};
+    out.slack = like(out.value, any(x.slack) ? kApart : 0);
+    return out;
   }
 
   // Both ends of the interval through the conversion itself, which is monotone; but a Bool is false at 0 alone, which

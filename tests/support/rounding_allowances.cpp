@@ -18,7 +18,7 @@ constexpr ActivationAllowance kActivations[] = {
     {ActivationKind::Round, 0},     {ActivationKind::Floor, 0},       {ActivationKind::Ceil, 0},
     {ActivationKind::Sign, 0},      {ActivationKind::Not, 0},         {ActivationKind::Sqrt, 1},
     {ActivationKind::Square, 1},    {ActivationKind::HardSigmoid, 3}, {ActivationKind::Trunc, 0},
-    {ActivationKind::LeakyRelu, 2},
+    {ActivationKind::LeakyRelu, 2}, {ActivationKind::Popcount, 0},    {ActivationKind::Clz, 0},
 };
 struct BinaryAllowance {
   BinaryKind fn;

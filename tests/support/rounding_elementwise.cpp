@@ -22,7 +22,7 @@ void power(const std::vector<const Bounded*>& in, Bounded& out) {
   }
 }
 
-// x mod y moves by e_x + |x / y| e_y, and by y where that carries it over a multiple of y.
+// x mod y, and x rem y, move by e_x + |x / y| e_y, and by y where that carries them over a multiple of y.
 void remainder(const std::vector<const Bounded*>& in, Bounded& out) {
   const Tensor x = broadcast(in[0]->value, out.value), y = broadcast(in[1]->value, out.value);
   const Tensor x_slack = broadcast(in[0]->slack, out.value), y_slack = broadcast(in[1]->slack, out.value);
@@ -47,6 +47,13 @@ bool undecidable(const OpBox& op, std::size_t operand, const Tensor& x, const Te
       case ActivationKind::Sin:
       case ActivationKind::Cos: return e > 0.5;
       case ActivationKind::Tan: return std::fabs(std::cos(size)) <= 2 * e;
+      case ActivationKind::Sinc: return e > 0.15;
+      case ActivationKind::Lgamma:
+      case ActivationKind::Digamma:
+      case ActivationKind::Polygamma: {  // poles, and waves between them
+        const double v = reals(x)[i];
+        return v < 0.5 && std::fabs(v - std::nearbyint(v)) <= 4 * e;
+      }
       default: return false;
     }
   }
@@ -89,7 +96,7 @@ void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std
       for (Bounded& o : out) o.slack = add_up(o.slack, broadcast(lost, o.slack));
   }
   if (const auto* b = n.op.get_if<ops::Binary>()) {
-    if (b->fn == BinaryKind::Mod) remainder(in, out[0]);
+    if (b->fn == BinaryKind::Mod || b->fn == BinaryKind::Rem) remainder(in, out[0]);
     if (b->fn == BinaryKind::Pow && !is_complex(out[0].value.dtype())) power(in, out[0]);
   }
 }

@@ -126,7 +126,9 @@ def shift_left(x, y):
 @op("x", "y")
 def shift_right_arithmetic(x, y):
     """The bits of x moved down by y places, copies of the sign above them."""
-    return rnp.right_shift(x, rnp.where(_beyond(x, y), _bits(x) - 1, y))
+    x, bits = _rlx.value(x), _bits(x)
+    signed = cast(x, f"int{bits}")
+    return cast(rnp.right_shift(signed, cast(rnp.where(_beyond(x, y), bits - 1, y), signed.dtype)), x.dtype)
 
 
 @op("x", "y")
@@ -141,16 +143,62 @@ def shift_right_logical(x, y):
 @op("x")
 def population_count(x):
     """How many bits are 1, in x's dtype."""
-    x = _rlx.value(x)
-    return cast(rnp.bitwise_count(cast(x, f"uint{_bits(x)}")), x.dtype)
+    return node("popcount", x)
 
 
 @op("x")
 def clz(x):
     """How many bits above the highest 1 are 0, in x's dtype."""
-    x = _rlx.value(x)
-    full = cast(x, f"uint{_bits(x)}")
-    for step in (1, 2, 4, 8, 16, 32):
-        if step < _bits(x):
-            full = rnp.bitwise_or(full, rnp.right_shift(full, cast(step, full.dtype)))
-    return cast(rnp.bitwise_count(rnp.bitwise_not(full)), x.dtype)
+    return node("clz", x)
+
+
+@op("operand")
+def bitcast_convert_type(operand, new_dtype):
+    """The bits of operand read as another dtype: a narrower one adds a last axis, a wider one takes it away."""
+    return node("bitcast", operand, to=_rlx.dtype(new_dtype))
+
+
+# -- special functions --
+
+
+def _special(name, text, op_name=None):
+    @op("x")
+    def function(x):
+        return node(op_name or name, inexact(x))
+
+    return rnp._base.named(function, name, text)
+
+
+erfc = _special("erfc", "1 - erf(x), exact for large x.")
+lgamma = _special("lgamma", "log of |gamma(x)|.")
+digamma = _special("digamma", "The derivative of lgamma.")
+
+
+@op("x")
+def polygamma(m, x):
+    """The m-th derivative of digamma, m a Python integer."""
+    if not isinstance(m, int) or isinstance(m, bool):
+        raise TypeError(f"polygamma: the order {m!r} is no Python integer")
+    return node("polygamma", inexact(x), alpha=m)
+
+
+def _pair(name, text):
+    @op("a", "x")
+    def function(a, x):
+        return node(name, *rnp._base.typed(*rnp._base.both_inexact(a, x)))
+
+    return rnp._base.named(function, name, text)
+
+
+igamma = _pair("igamma", "The regularised lower incomplete gamma function.")
+igammac = _pair("igammac", "The regularised upper incomplete gamma function.")
+igamma_grad_a = _pair("igamma_grad_a", "The derivative of igamma by a.")
+
+
+@op("a", "b", "x")
+def betainc(a, b, x):
+    """The regularised incomplete beta function."""
+    dtype, _ = _rlx.result_type(a, b, x)
+    if dtype.kind != "f":
+        dtype = "float32"
+    return _rlx.special("betainc", *(cast(v, dtype) for v in (a, b, x)))

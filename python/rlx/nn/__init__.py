@@ -16,9 +16,11 @@ from ._activations import (  # noqa: F401
     log1mexp,
     log_sigmoid,
     mish,
+    prelu,
     relu,
     relu6,
     selu,
+    shrink,
     sigmoid,
     silu,
     soft_sign,
@@ -28,6 +30,8 @@ from ._activations import (  # noqa: F401
     squareplus,
     swish,
     tanh,
+    tanh_shrink,
+    thresholded_relu,
 )
 from ._attention import dot_product_attention  # noqa: F401
 from ._normal import (  # noqa: F401

@@ -150,3 +150,27 @@ def glu(x, axis=-1):
         raise ValueError(f"glu: axis {axis} of shape {x.shape} has no two halves")
     half, gate = rnp.split(x, 2, axis)
     return half * node("sigmoid", gate)
+
+
+@op("x", "slope")
+def prelu(x, slope):
+    """x where it is not below 0, slope * x below; slope broadcasts against x (ONNX PRelu)."""
+    return _rlx.special("prelu", *rnp._base.typed(*rnp._base.both_inexact(x, slope)))
+
+
+@op("x")
+def thresholded_relu(x, alpha=1.0):
+    """x above alpha, 0 elsewhere (ONNX ThresholdedRelu)."""
+    return _rlx.thresholded_relu(inexact(x), alpha)
+
+
+@op("x")
+def shrink(x, lambd=0.5, bias=0.0):
+    """x moved by bias toward 0 where |x| is above lambd, 0 elsewhere (ONNX Shrink)."""
+    return _rlx.shrink(inexact(x), lambd, bias)
+
+
+@op("x")
+def tanh_shrink(x):
+    """x - tanh(x)."""
+    return _rlx.special("tanh_shrink", inexact(x))

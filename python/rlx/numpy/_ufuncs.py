@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import FLOATS, both_inexact, cast, constant, inexact, named, node, op, truth, typed, value
+from ._base import both_inexact, cast, inexact, named, node, op, truth, typed, value
 
 inf = _math.inf
 
@@ -115,12 +115,11 @@ def sign(x):
 
 @op("x")
 def signbit(x):
-    """True where x is negative, -0 included. Of NaN False: no op reads the sign of a NaN."""
+    """True where the sign of x is negative, that of -0 and NaN too."""
     x = value(x)
-    if x.dtype.kind in "bu":
-        return node("ne", x, x)
-    negative_zero = node("lt", node("recip", x), 0) if x.dtype.kind == "f" else node("lt", x, 0)
-    return node("where", node("eq", x, 0), negative_zero, node("lt", x, 0))
+    if x.dtype.kind == "c":
+        raise TypeError("signbit of complex numbers")
+    return _rlx.special("signbit", x)
 
 
 @op("x")
@@ -265,21 +264,15 @@ radians = deg2rad = _scaled("radians", _math.pi / 180.0, "Degrees as radians.")
 def sinc(x):
     """sin(pi x) / (pi x), 1 at 0; exactly 0 at other integers."""
     x = inexact(x)
+    if x.dtype.kind != "c":
+        return node("sinc", x)
     near = node("lt", abs(x), 0.03)
     t2 = node("square", node("mul", node("where", near, x, 0), _math.pi))
     series = node("mul", t2, 1 / 362880)
     for c in (-1 / 5040, 1 / 120, -1 / 6):
         series = node("mul", node("add", series, c), t2)
-    far = node("where", near, 1, x)
-    if x.dtype.kind == "c":
-        wave = node("sin", node("mul", far, _math.pi))
-    else:  # sin(pi x) by the distance to the next integer, which is exact
-        whole = node("round", far)
-        sign_ = node("sub", 1, node("mul", node("mod", whole, 2), 2))
-        wave = node("mul", node("sin", node("mul", node("sub", far, whole), _math.pi)), sign_)
-        infinite = node("eq", abs(far), inf)
-        wave = node("where", infinite, _math.nan, wave)
-    return node("where", near, node("add", series, 1), node("div", wave, node("mul", far, _math.pi)))
+    far = node("mul", node("where", near, 1, x), _math.pi)
+    return node("where", near, node("add", series, 1), node("div", node("sin", far), far))
 
 
 @op("x")
@@ -328,16 +321,7 @@ def bitwise_count(x):
     x = value(x)
     if x.dtype.kind not in "iu":
         raise TypeError(f"bitwise_count of {x.dtype.name}: it takes integers")
-    width = 8 * x.dtype.itemsize
-    x = cast(abs(x), f"uint{width}")
-
-    def pattern(byte):
-        return _rlx.array_from(int.from_bytes(bytes([byte]) * (width // 8), "little"), x.dtype)
-
-    x = node("sub", x, node("bit_and", node("shr", x, 1), pattern(0x55)))
-    x = node("add", node("bit_and", x, pattern(0x33)), node("bit_and", node("shr", x, 2), pattern(0x33)))
-    x = node("bit_and", node("add", x, node("shr", x, 4)), pattern(0x0F))
-    return cast(node("shr", node("mul", x, pattern(0x01)), width - 8), "uint8")
+    return cast(node("popcount", abs(x)), "uint8")
 
 
 # -- functions of two arrays --
@@ -441,11 +425,7 @@ def fmod(x, y):
     _no_complex(x.dtype, "fmod")
     if x.dtype.kind == "b":
         x, y = cast(x, "int8"), cast(y, "int8")
-    if x.dtype.kind == "f":
-        turn = signbit(x)
-        return _sign_flip(node("mod", _sign_flip(x, turn), abs(y)), turn)
-    rest = node("sub", x, node("mul", node("div", x, y), y))
-    return node("where", node("eq", y, 0), 0, rest)
+    return node("rem", x, y)
 
 
 def divmod(x, y):
@@ -507,48 +487,31 @@ def hypot(x, y):
     """sqrt(x*x + y*y) without overflow."""
     x, y = typed(*both_inexact(x, y))
     _no_complex(x.dtype, "hypot")
-    # The larger is chosen, not computed by max and abs: either choice is the function everywhere, so that derivatives
-    # of every order are right at ties and at 0 too.
-    wide = node("ge", abs(x), abs(y))
-    large, small = node("where", wide, x, y), node("where", wide, y, x)
-    nothing = node("bit_and", node("eq", large, 0), node("eq", small, 0))
-    plain = node("bit_or", nothing, node("eq", abs(large), inf))
-    ratio = node("div", node("where", plain, 0, small), node("where", plain, 1, large))
-    out = node("mul", abs(large), node("sqrt", node("add", node("mul", ratio, ratio), 1)))
-    infinite = node("bit_or", node("eq", abs(x), inf), node("eq", abs(y), inf))
-    return node("where", infinite, inf, out)
+    return node("hypot", x, y)
 
 
 @op("x", "y")
 def logaddexp(x, y):
     """log(exp(x) + exp(y))."""
-    return _log_sum(x, y, "exp", 1.0)
+    x, y = typed(*both_inexact(x, y))
+    _no_complex(x.dtype, "logaddexp")
+    return node("logaddexp", x, y)
 
 
 @op("x", "y")
 def logaddexp2(x, y):
     """log2(2**x + 2**y)."""
-    return _log_sum(x, y, "exp2", 1.0 / _math.log(2))
-
-
-def _log_sum(x, y, power_name, unit):
     x, y = typed(*both_inexact(x, y))
-    _no_complex(x.dtype, "logaddexp")
-    # Infinities of one sign, of which inf - inf is none.
-    same = node("bit_and", node("eq", x, y), node("eq", abs(x), inf))
-    # The larger is chosen, as in hypot.
-    wide = node("ge", x, y)
-    large, small = node("where", wide, x, y), node("where", wide, y, x)
-    part = node("log1p", node(power_name, node("where", same, 0, node("sub", small, large))))
-    return node("add", large, part if unit == 1.0 else node("mul", part, unit))
+    _no_complex(x.dtype, "logaddexp2")
+    return _rlx.special("logaddexp2", x, y)
 
 
 @op("x", "y")
 def copysign(x, y):
-    """x with the sign of y; a NaN counts as positive."""
+    """x with the sign of y."""
     x, y = typed(*both_inexact(x, y))
     _no_complex(x.dtype, "copysign")
-    return _sign_flip(x, node("ne", signbit(x), signbit(y)))
+    return _rlx.special("copysign", x, y)
 
 
 @op("x", "y")
@@ -561,43 +524,6 @@ def heaviside(x, y):
 # -- parts of floating numbers --
 
 
-def _power_of_two(n, dtype):
-    """2**n, n an integer array, exact and down to denormals."""
-    bits, low, high = FLOATS[dtype.name]
-    table = _rlx.array_from([_math.ldexp(1.0, k) for k in range(low - bits, high + 1)], dtype)
-    return node("gather", value(table)._with_weak(False), node("sub", n, low - bits), axes=[0], mode="clamp")
-
-
-def _exponent(x):
-    """floor(log2 |x|) as int32, exact; of 0, infinities and NaN 0."""
-    bits, low, _ = FLOATS[x.dtype.name]
-    x = abs(node("stop_gradient", x))
-    plain = node("bit_and", node("gt", x, 0), node("lt", x, inf))
-    x = node("where", plain, x, 1)
-    tiny = node("lt", x, _math.ldexp(1.0, low))
-    x = node("where", tiny, node("mul", x, _math.ldexp(1.0, bits + 1)), x)
-    e = node("min", cast(node("floor", node("log2", x)), "int32"), FLOATS[x.dtype.name][2])
-    e = node("sub", e, cast(node("lt", x, _power_of_two(e, x.dtype)), "int32"))
-    next_one = node("add", e, 1)
-    reached = node(
-        "bit_and", node("ge", x, _power_of_two(next_one, x.dtype)), node("le", next_one, FLOATS[x.dtype.name][2])
-    )
-    e = node("add", e, cast(reached, "int32"))
-    return node("sub", e, node("where", tiny, bits + 1, 0))
-
-
-def _scale(x, n):
-    """x * 2**n, rounded once."""
-    bits, low, high = FLOATS[x.dtype.name]
-    down = low + bits + 1
-    for _ in range(2):
-        over, under = node("gt", n, high), node("lt", n, low)
-        step = node("where", over, high, node("where", under, down, 0))
-        x = node("mul", x, _power_of_two(step, x.dtype))
-        n = node("sub", n, step)
-    return node("mul", x, _power_of_two(node("max", node("min", n, high), low), x.dtype))
-
-
 @op("x", "y")
 def ldexp(x, y):
     """x * 2**y for integers y, rounded once."""
@@ -605,8 +531,7 @@ def ldexp(x, y):
     _no_complex(x.dtype, "ldexp")
     if y.dtype.kind not in "iu":
         raise TypeError(f"ldexp: exponents of dtype {y.dtype.name}; they are integers")
-    n = node("max", node("min", cast(y, "int64"), 5000), -5000)
-    return _scale(x._with_weak(False), cast(n, "int32"))
+    return _rlx.special("ldexp", x._with_weak(False), y)
 
 
 @op("x")
@@ -614,9 +539,7 @@ def frexp(x):
     """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; of 0, infinities and NaN (x, 0)."""
     x = inexact(x)
     _no_complex(x.dtype, "frexp")
-    plain = node("bit_and", node("ne", x, 0), node("lt", abs(x), inf))
-    e = node("where", plain, node("add", _exponent(x), 1), 0)
-    return node("where", plain, _scale(x, node("neg", e)), x), e
+    return _rlx.frexp(x)
 
 
 @op("x")
@@ -628,45 +551,21 @@ def modf(x):
     return copysign(rest, x), whole
 
 
-def _gap(x):
-    """From |x| to the next larger number."""
-    bits, low, _ = FLOATS[x.dtype.name]
-    return _power_of_two(
-        node("sub", node("max", node("where", node("eq", x, 0), low, _exponent(x)), low), bits), x.dtype
-    )
-
-
 @op("x", "y")
 def nextafter(x, y):
     """The number next to x in the direction of y."""
-    from ._base import largest
-
     x, y = typed(*both_inexact(x, y))
     _no_complex(x.dtype, "nextafter")
-    bits, low, _ = FLOATS[x.dtype.name]
-    size, gap = abs(x), _gap(x)
-    least = constant(_math.ldexp(1.0, low - bits), x.dtype)
-    edge = node(
-        "bit_and", node("eq", size, _power_of_two(_exponent(x), x.dtype)), node("gt", size, _math.ldexp(1.0, low))
-    )
-    inward = node("sub", size, node("where", edge, node("mul", gap, 0.5), gap))
-    inward = node("where", node("eq", size, inf), largest(x.dtype), inward)
-    outward = node("where", node("eq", size, inf), inf, node("add", size, gap))
-    out = _sign_flip(node("where", node("eq", node("gt", y, x), node("gt", x, 0)), outward, inward), signbit(x))
-    out = node("where", node("eq", x, 0), node("where", node("gt", y, 0), least, node("neg", least)), out)
-    out = node("where", node("eq", x, y), y, out)
-    return node("where", node("bit_or", isnan(x), isnan(y)), node("add", x, y), out)
+    return _rlx.special("nextafter", x, y)
 
 
 @op("x")
 def spacing(x):
     """The distance from x to the next number away from 0, with the sign of x."""
     x = inexact(x)
-    from ._base import largest
-
-    gap = node("where", isfinite(x), _gap(x), _math.nan)
-    gap = node("where", node("eq", abs(x), largest(x.dtype)), inf, gap)
-    return _sign_flip(gap, node("lt", x, 0))
+    _no_complex(x.dtype, "spacing")
+    away = node("where", node("lt", x, 0), cast(-inf, x.dtype), cast(inf, x.dtype))
+    return node("sub", node("where", isfinite(x), nextafter(x, away), _math.nan), x)
 
 
 # -- whole numbers --

@@ -96,6 +96,18 @@ Term gelu(const Term& x);
 Term gelu_approx(const Term& x);
 Term mish(const Term& x);
 Term atan(const Term& x);
+/// erfc(x) of x >= 0, F64.
+Term erfc_f64(const Term& x);
+
+// -- the same of special.cpp, as the rows of the function tables --
+
+Term erfc(const Term& x);
+Term lgamma(const Term& x);
+Term digamma(const Term& x);
+Term polygamma(const Term& x, double order);
+Term sinc(const Term& x);
+Term hypot(const Term& a, const Term& b);
+Term logaddexp(const Term& a, const Term& b);
 
 /// a * b, in F64 rounded by itself: what is added to it is not joined with it into one rounding, so that chains of F64
 /// give the numbers that the rules of the ops do.

@@ -97,7 +97,9 @@ ScaledTail scaled_tail(const Term& a) {
   return {value, at * value - 0.3989422804014327, a - at};
 }
 
-/// erfc(x) of x >= 0, F64: exp(-x^2) / (x + 2.5) times such a polynomial (relative error 2e-17).
+}  // namespace
+
+// exp(-x^2) / (x + 2.5) times a polynomial as that of scaled_tail (relative error 2e-17).
 Term erfc_f64(const Term& x) {
   static constexpr double kScaled[] = {
       1.054031820305718,       -0.8046518494391481,    0.45391411664809606,     -0.17125114524611904,
@@ -112,8 +114,6 @@ Term erfc_f64(const Term& x) {
   const Term e = exp(-z.high);
   return polynomial((a - 2.5) / to, kScaled) / to * (e - e * z.low);
 }
-
-}  // namespace
 
 // A select that neither XLA's simplifier nor the compiler sees through keeps the product apart.
 Hlo product(Writer& w, const Hlo& a, const Hlo& b) {

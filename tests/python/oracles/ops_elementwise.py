@@ -92,6 +92,19 @@ def _relu(x):
     return jax.nn.relu(x) if x.dtype.kind != "c" else x
 
 
+def _order(d):
+    return {"alpha": d.pick((1, 2, 3))}
+
+
+def _polygamma(x, alpha=1):
+    return lax.polygamma(jnp.full_like(x, alpha), x)
+
+
+def _sinc(x):
+    t = jnp.where(x == 0, 1, x) * _like(x, np.pi)
+    return jnp.where(x == 0, 1, jnp.sin(t) / t)
+
+
 def _alpha(d):
     return {"alpha": d.pick((0.25, 0.5, 1.5))}
 
@@ -150,6 +163,13 @@ for _name, _f, _more in (
     ("cbrt", jnp.cbrt, dict(fill="positive")),
     ("trunc", jnp.trunc, dict(places=0)),
     ("erfinv", lax.erf_inv, dict(fill="unit")),
+    ("erfc", lax.erfc, {}),
+    ("lgamma", lax.lgamma, dict(fill="positive")),
+    ("digamma", lax.digamma, dict(fill="positive")),
+    ("polygamma", _polygamma, dict(fill="positive", attrs=_order, places=10)),
+    ("sinc", _sinc, dict(fill="unit")),
+    ("popcount", lax.population_count, dict(types=I, places=0, smooth=False)),
+    ("clz", lax.clz, dict(types=I, places=0, smooth=False)),
 ):
     _activation(_name, _f, **_more)
 
@@ -185,6 +205,18 @@ def _mod(x, y):
     return jnp.where(y == 0, 0, jnp.remainder(x, jnp.where(y == 0, 1, y)))
 
 
+def _rem(x, y):
+    """The remainder has the sign of the dividend; of integers by 0 it is 0."""
+    x, y = jnp.broadcast_arrays(x, y)
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        return lax.rem(x, y)
+    return jnp.where(y == 0, 0, lax.rem(x, jnp.where(y == 0, 1, y)))
+
+
+def _of_gamma(f):
+    return lambda a, x: f(*jnp.broadcast_arrays(a, x))
+
+
 def _pow(x, y):
     x, y = jnp.broadcast_arrays(x, y)
     if jnp.issubdtype(x.dtype, jnp.inexact):
@@ -215,6 +247,13 @@ _binary("min", jnp.minimum, F + BI, places=0)
 _binary("pow", _pow, FC + I, fill="positive", second="unit", low2=0, high2=4, places=4)
 _binary("mod", _mod, places=0, second="positive", smooth=True)
 _binary("atan2", jnp.arctan2, F, second="positive", places=4)
+_binary("rem", _rem, places=0, second="positive", smooth=True)
+_binary("hypot", lambda x, y: jnp.sqrt(x * x + y * y), F, fill="positive", places=4)
+_binary("logaddexp", jnp.logaddexp, F, fill="positive", places=4)
+# In f64 to 1e-13, which is more than places: test_special_functions.py, and derivatives too.
+ROUNDED = ("float32", "bfloat16", "float16")
+for _name, _f in (("igamma", lax.igamma), ("igammac", lax.igammac), ("igamma_grad_a", lax.igamma_grad_a)):
+    _binary(_name, _of_gamma(_f), ROUNDED, fill="positive", second="positive", places=4, smooth=False)
 _binary("bit_and", jnp.bitwise_and, ("bool",) + I, smooth=False)
 _binary("bit_or", jnp.bitwise_or, ("bool",) + I, smooth=False)
 _binary("bit_xor", jnp.bitwise_xor, ("bool",) + I, smooth=False)
@@ -278,6 +317,26 @@ def _cast(a, n, t):
 
 
 add("cast", "cast", _make_cast, _cast, weight=14, places=0.5)
+
+
+def _make_bitcast(b):
+    """Integers: bits of floats that are off by a rounding are others."""
+    x = b.pick(I, 0, 3)
+    bits = dtypes.of(b.dtype(x)).itemsize * 8
+    narrower = [n for n in (8, 16, 32) if n < bits]
+    to = b.dice.pick(narrower) if narrower and b.dice.chance(40) else bits
+    return [x], {}, {"to": b.dice.pick(("int", "uint")) + str(to)}
+
+
+add(
+    "bitcast",
+    "bitcast",
+    _make_bitcast,
+    lambda a, n, t: lax.bitcast_convert_type(a[0], dtypes.of(t["to"])),
+    smooth=False,
+    exact=True,
+    weight=3,
+)
 
 
 def _make_stop(b):

@@ -89,6 +89,25 @@ def _shift(x, s, right):
     return np.where(big, 0, x << small)
 
 
+def _leading_zeros(x):
+    bits = 8 * x.dtype.itemsize
+    x = x.view(f"u{x.dtype.itemsize}")
+    return bits - sum((x >> np.array(k, x.dtype) != 0).astype(int) for k in range(bits))
+
+
+def _gamma_slope(a, x):
+    """The derivative of gammainc by a, by a difference of 30 digits."""
+    import mpmath
+
+    def one(a, x):
+        with mpmath.workdps(40):
+            a, x, h = mpmath.mpf(float(a)), mpmath.mpf(float(x)), mpmath.mpf(10) ** -13
+            p = [mpmath.gammainc(a + s * h, 0, x, regularized=True) for s in (1, -1)]
+            return float((p[0] - p[1]) / (2 * h))
+
+    return np.vectorize(one, otypes=[np.float64])(a, x)
+
+
 def _cbrt(x):
     return np.cbrt(x)
 
@@ -156,7 +175,8 @@ EXACT = {
     "shift_left": lambda x, s: _shift(x, s, False),
     "shift_right_arithmetic": lambda x, s: _shift(x, s, True),
     "shift_right_logical": lambda x, s: _shift(x.view(f"u{x.dtype.itemsize}"), s, True).view(x.dtype),
-    "population_count": lambda x: np.bitwise_count(x).astype(x.dtype),
+    "population_count": lambda x: np.bitwise_count(x.view(f"u{x.dtype.itemsize}")).astype(x.dtype),
+    "clz": lambda x: _leading_zeros(x).astype(x.dtype),
 }
 FUNCTIONS = {
     "exp": np.exp,
@@ -187,6 +207,10 @@ FUNCTIONS = {
     "pow": _pow,
     "lgamma": sp.gammaln,
     "digamma": sp.digamma,
+    "polygamma": lambda n, x: sp.polygamma(n.astype(int), x),
+    "igamma": sp.gammainc,
+    "igammac": sp.gammaincc,
+    "igamma_grad_a": _gamma_slope,
     "one_minus_square": lambda x: (1 + x) * (1 - x),
     "polynomial": lambda x, *a: functools.reduce(lambda y, c: y * x + c, a[::-1]),
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "rlx/ir/functions.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -46,6 +47,7 @@ double softplus_d(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std:
 double mish_d(double x) { return vanishing(x) * std::tanh(softplus_d(x)); }
 double hard_sigmoid_d(double x) { return std::min(std::max(x / 6 + 0.5, 0.0), 1.0); }
 double elu_d(double x) { return x > 0 ? x : std::expm1(x); }
+double erfinv_d(double x) { return function_row(ActivationKind::Erfinv).real(x); }
 double softsign_d(double x) { return std::isinf(x) ? std::copysign(1.0, x) : x / (1 + std::fabs(x)); }
 
 const Unary kUnary[] = {
@@ -75,6 +77,20 @@ const Unary kUnary[] = {
     {TapeOp::Rsqrt, [](double x) { return 1 / std::sqrt(x); }, 1.5},
     {TapeOp::Recip, [](double x) { return 1 / x; }, 0.5},
     {TapeOp::Square, [](double x) { return x * x; }, 0.5},
+    {TapeOp::Erfc, [](double x) { return std::erfc(x); }, 2},
+    {TapeOp::Erfinv, erfinv_d, 4},
+    {TapeOp::Exp2, [](double x) { return std::exp2(x); }, 0.6},
+    {TapeOp::Log2, [](double x) { return std::log2(x); }, 0.6},
+    {TapeOp::Log10, [](double x) { return std::log10(x); }, 0.6},
+    {TapeOp::Sinh, [](double x) { return std::sinh(x); }, 1.1},
+    {TapeOp::Cosh, [](double x) { return std::cosh(x); }, 0.6},
+    {TapeOp::Asinh, [](double x) { return std::asinh(x); }, 1},
+    {TapeOp::Acosh, [](double x) { return std::acosh(x); }, 0.6},
+    {TapeOp::Atanh, [](double x) { return std::atanh(x); }, 1},
+    {TapeOp::Asin, [](double x) { return std::asin(x); }, 2},
+    {TapeOp::Acos, [](double x) { return std::acos(x); }, 2},
+    {TapeOp::Cbrt, [](double x) { return std::cbrt(x); }, 0.6},
+    {TapeOp::Trunc, [](double x) { return std::trunc(x); }, 0},
     {TapeOp::Floor, [](double x) { return std::floor(x); }, 0},
     {TapeOp::Ceil, [](double x) { return std::ceil(x); }, 0},
     {TapeOp::Round, [](double x) { return std::nearbyint(x); }, 0},
@@ -91,7 +107,8 @@ std::vector<float> sweep(int per_binade) {
       out.push_back(std::bit_cast<float>(high << 23 | mantissa));
     }
   }
-  for (float around : {-105.0F, -88.0F, -15.0F, -5.5F, -3.0F, 3.0F, 5.5F, 20.0F, 88.0F}) {
+  for (float around :
+       {-105.0F, -88.0F, -1.0F, -0.5F, 0.1F, 0.5F, 1.0F, 10.0F, -15.0F, -5.5F, -3.0F, 3.0F, 5.5F, 20.0F, 88.0F}) {
     for (int i = -200; i <= 200; ++i) out.push_back(around + static_cast<float>(i) * 1e-2F);
   }
   return out;
@@ -190,8 +207,9 @@ TEST_CASE("math: an element's result does not depend on its neighbours nor on la
   for (const KernelTable* t : tables()) {
     for (const Unary& u : kUnary) check_lanes(*t, u.op, {x});
     check_lanes(*t, TapeOp::Pow, {base, exponent});
-    for (TapeOp op : {TapeOp::Add, TapeOp::Sub, TapeOp::Mul, TapeOp::Div, TapeOp::Max, TapeOp::Min, TapeOp::Pow,
-                      TapeOp::Mod, TapeOp::Atan2, TapeOp::Eq, TapeOp::Lt})
+    for (TapeOp op :
+         {TapeOp::Add, TapeOp::Sub, TapeOp::Mul, TapeOp::Div, TapeOp::Max, TapeOp::Min, TapeOp::Pow, TapeOp::Mod,
+          TapeOp::Rem, TapeOp::Atan2, TapeOp::Hypot, TapeOp::LogAddExp, TapeOp::Eq, TapeOp::Lt})
       check_lanes(*t, op, {x, y});
     check_lanes(*t, TapeOp::Where, {x, y, z});
   }
@@ -221,6 +239,44 @@ TEST_CASE("math: pow over signs and special values") {
     double worst = 0;
     for (std::int64_t i = 0; i < 20000; ++i)
       worst = std::max(worst, ulp_error(z[i], std::pow(static_cast<double>(c[i]), static_cast<double>(d[i]))));
+    CHECK(worst <= 0.6);
+  }
+}
+
+TEST_CASE("math: hypot and logaddexp over every exponent, far apart and close") {
+  std::vector<float> xs = sweep(6), ys = xs;
+  std::mt19937 rng(11);
+  std::shuffle(ys.begin(), ys.end(), rng);
+  std::uniform_real_distribution<float> tame(-30, 30), factor(0.01F, 3);
+  for (int i = 0; i < 4000; ++i) {
+    xs.push_back(i % 2 ? tame(rng) : xs[static_cast<std::size_t>(i)]);
+    ys.push_back(xs.back() * factor(rng));
+  }
+  const auto n = static_cast<std::int64_t>(xs.size());
+  Buffer a(n), b(n), y(n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    a[i] = xs[static_cast<std::size_t>(i)];
+    b[i] = ys[static_cast<std::size_t>(i)];
+  }
+  const BinaryRow &hypot = binary_row(BinaryKind::Hypot), &sum = binary_row(BinaryKind::LogAddExp);
+  for (const KernelTable* t : tables()) {
+    CAPTURE(isa_name(t->isa));
+    run_op(*t, TapeOp::Hypot, {&a, &b}, y);
+    double worst = -1;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double e = ulp_error(y[i], hypot.real(static_cast<double>(a[i]), static_cast<double>(b[i])));
+      if (!(e <= worst)) worst = e;
+    }
+    CHECK(worst <= 0.6);
+    run_op(*t, TapeOp::LogAddExp, {&a, &b}, y);
+    worst = -1;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double p = static_cast<double>(a[i]), q = static_cast<double>(b[i]), want = sum.real(p, q);
+      // Where logarithm and operands cancel, it is exact to units of theirs.
+      const bool cancels = std::fabs(want) < 1e-3 * std::min(1.0, std::fabs(std::max(p, q)));
+      const double e = cancels ? std::fabs(static_cast<double>(y[i]) - want) * 1e9 : ulp_error(y[i], want);
+      if (!(e <= worst)) worst = e;
+    }
     CHECK(worst <= 0.6);
   }
 }

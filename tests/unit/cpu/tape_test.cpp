@@ -1,4 +1,5 @@
 // The elementwise tape of every instruction set: each operation, broadcasts, types, immediates, chunks, errors.
+#include <bit>
 #include <string>
 
 #include "rlx/error.h"
@@ -42,7 +43,9 @@ float scalar_f32(TapeOp op, float a, float b, float c, bool& known) {
       const double r = std::fmod(static_cast<double>(a), static_cast<double>(b));
       return static_cast<float>(r != 0 && (r < 0) != (b < 0) ? r + static_cast<double>(b) : r);
     }
+    case TapeOp::Rem: return static_cast<float>(std::fmod(static_cast<double>(a), static_cast<double>(b)));
     case TapeOp::Atan2: return std::atan2(a, b);
+    case TapeOp::Trunc: return std::trunc(a);
     case TapeOp::And: return truth(a != 0 && b != 0);
     case TapeOp::Or: return truth(a != 0 || b != 0);
     case TapeOp::Xor: return truth((a != 0) != (b != 0));
@@ -67,11 +70,14 @@ std::int32_t scalar_i32(TapeOp op, std::int32_t a, std::int32_t b, bool& known) 
     case TapeOp::AbsI: return wrap(x < 0 ? -x : x);
     case TapeOp::SignI: return x > 0 ? 1 : x < 0 ? -1 : 0;
     case TapeOp::NotI: return ~a;
+    case TapeOp::PopcountI: return std::popcount(static_cast<std::uint32_t>(a));
+    case TapeOp::ClzI: return std::countl_zero(static_cast<std::uint32_t>(a));
     case TapeOp::AddI: return wrap(x + y);
     case TapeOp::SubI: return wrap(x - y);
     case TapeOp::MulI: return wrap(x * y);
     case TapeOp::DivI: return y == 0 ? 0 : wrap(x / y);
     case TapeOp::ModI: return y == 0 ? 0 : wrap(x % y != 0 && (x % y < 0) != (y < 0) ? x % y + y : x % y);
+    case TapeOp::RemI: return y == 0 ? 0 : wrap(x % y);
     case TapeOp::MaxI: return std::max(a, b);
     case TapeOp::MinI: return std::min(a, b);
     case TapeOp::AndI: return a & b;
@@ -176,7 +182,7 @@ TEST_CASE("tape: every operation against one value at a time, registers and imme
       }
     }
   }
-  CHECK(covered == 55);  // the rest are in math_test.cpp and the conversions below
+  CHECK(covered == 60);  // the rest are in math_test.cpp and the conversions below
 }
 
 TEST_CASE("tape: broadcasts of every kind, chunks, several outputs") {

@@ -45,9 +45,14 @@ struct Boolean {
 };
 
 template <class Class, std::size_t Row, class A = typename Class::Type>
-void block(const A* a, const A*, const A*, A* out, int n, const BlockArgs&) {
+void block(const A* a, const A*, const A*, A* out, int n, [[maybe_unused]] const BlockArgs& args) {
   constexpr auto fn = Class::of(kFunctionTable[Row]);
-  for (int i = 0; i < n; ++i) out[i] = fn(a[i]);
+  for (int i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<A> && !std::is_same_v<Class, Boolean>)
+      out[i] = fn(a[i], args.bits);
+    else
+      out[i] = fn(a[i]);
+  }
 }
 template <std::size_t Row>
 void block_with(const double* a, const double*, const double*, double* out, int n, const BlockArgs& args) {

@@ -111,7 +111,7 @@ void view_or_copy(LowerContext& c, const View& x, std::int64_t element, const st
   end_copies(c, s);
 }
 
-// x under other dims: the copy walks x in its own dims, whatever its strides.
+// x under other dims, or its bits under another dtype: the copy walks x in its own dims, whatever its strides.
 void lower_reshape(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
@@ -236,6 +236,7 @@ void lower_dim_size(LowerContext& c) {
 constexpr Row kMoveRows[] = {
     {OpKind::Reshape, "copy", move_refuses, lower_reshape, always},
     {OpKind::StopGradient, "copy", move_refuses, lower_reshape, always},
+    {OpKind::Bitcast, "copy", move_refuses, lower_reshape, always},
     {OpKind::Transpose, "copy", move_refuses, lower_transpose, always},
     {OpKind::Expand, "copy", move_refuses, lower_expand, always},
     {OpKind::Slice, "copy", move_refuses, lower_slice, always},

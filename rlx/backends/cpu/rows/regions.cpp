@@ -76,6 +76,20 @@ std::optional<TapeOp> float_op(const ops::Activation& op) {
     case A::Expm1: return TapeOp::Expm1;
     case A::Log1p: return TapeOp::Log1p;
     case A::Square: return TapeOp::Square;
+    case A::Erfc: return TapeOp::Erfc;
+    case A::Erfinv: return TapeOp::Erfinv;
+    case A::Exp2: return TapeOp::Exp2;
+    case A::Log2: return TapeOp::Log2;
+    case A::Log10: return TapeOp::Log10;
+    case A::Sinh: return TapeOp::Sinh;
+    case A::Cosh: return TapeOp::Cosh;
+    case A::Asinh: return TapeOp::Asinh;
+    case A::Acosh: return TapeOp::Acosh;
+    case A::Atanh: return TapeOp::Atanh;
+    case A::Asin: return TapeOp::Asin;
+    case A::Acos: return TapeOp::Acos;
+    case A::Cbrt: return TapeOp::Cbrt;
+    case A::Trunc: return TapeOp::Trunc;
     default: return std::nullopt;
   }
 }
@@ -93,6 +107,9 @@ std::optional<TapeOp> binary_op(BinaryKind fn, Register r) {
       case B::Pow: return TapeOp::Pow;
       case B::Mod: return TapeOp::Mod;
       case B::Atan2: return TapeOp::Atan2;
+      case B::Rem: return TapeOp::Rem;
+      case B::Hypot: return TapeOp::Hypot;
+      case B::LogAddExp: return TapeOp::LogAddExp;
       default: return std::nullopt;
     }
   }
@@ -117,6 +134,7 @@ std::optional<TapeOp> binary_op(BinaryKind fn, Register r) {
     case B::BitXor: return TapeOp::XorI;
     case B::Shl: return TapeOp::ShlI;
     case B::Shr: return TapeOp::ShrI;
+    case B::Rem: return TapeOp::RemI;
     default: return std::nullopt;
   }
 }
@@ -150,15 +168,31 @@ double op_cost(TapeOp op) {
     case TapeOp::Softplus:
     case TapeOp::LogSigmoid:
     case TapeOp::Sin:
+    case TapeOp::Asin:
+    case TapeOp::Acos:
     case TapeOp::Cos: return 0.25;
+    case TapeOp::Erfc:
+    case TapeOp::Erfinv:
+    case TapeOp::Exp2:
+    case TapeOp::Log2:
+    case TapeOp::Log10:
+    case TapeOp::Sinh:
+    case TapeOp::Cosh:
+    case TapeOp::Asinh:
+    case TapeOp::Acosh:
+    case TapeOp::Atanh:
+    case TapeOp::Cbrt:
+    case TapeOp::LogAddExp:
     case TapeOp::Tan:
     case TapeOp::Atan:
     case TapeOp::Atan2:
     case TapeOp::Pow:
     case TapeOp::Mod:
+    case TapeOp::Rem:
     case TapeOp::Mish: return 0.6;
     case TapeOp::DivI:
-    case TapeOp::ModI: return 1.5;
+    case TapeOp::ModI:
+    case TapeOp::RemI: return 1.5;
     default: return 0.04;
   }
 }
@@ -238,6 +272,8 @@ class TapeWriter {
         case ActivationKind::Abs: return emit(TapeOp::AbsI, out, {in[0]});
         case ActivationKind::Sign: return emit(TapeOp::SignI, out, {in[0]});
         case ActivationKind::Not: return emit(TapeOp::NotI, out, {in[0]});
+        case ActivationKind::Popcount: return emit(TapeOp::PopcountI, out, {in[0]});
+        case ActivationKind::Clz: return emit(TapeOp::ClzI, out, {in[0]});
         case ActivationKind::Square: return emit(TapeOp::MulI, out, {in[0], in[0]});
         case ActivationKind::Relu: return emit(TapeOp::MaxI, out, {in[0], {-1, true, 0, DType::I32}});
         default: return fail();

@@ -74,7 +74,14 @@ Term real_function(const Term& x, ActivationKind fn, bool own, const FunctionPar
     case K::Cbrt: return cbrt(x);
     case K::Trunc: return select(x < 0.0, x.apply("ceil"), x.apply("floor"));
     case K::Erfinv: return erfinv(x);
-    case K::Not: break;
+    case K::Erfc: return erfc(x);
+    case K::Lgamma: return lgamma(x);
+    case K::Digamma: return digamma(x);
+    case K::Polygamma: return polygamma(x, p.alpha);
+    case K::Sinc: return sinc(x);
+    case K::Not:
+    case K::Popcount:
+    case K::Clz: break;
   }
   check(false, "a function of floats without an expression");
   return x;
@@ -89,6 +96,8 @@ Hlo integer_function(Writer& w, const Hlo& x, ActivationKind fn) {
       return is_signed_int(x.dtype) ? w.op("sign", x) : w.convert(w.compare("NE", x, 0), x.dtype);
     case ActivationKind::Not: return w.op("not", x);
     case ActivationKind::Square: return w.mul(x, x);
+    case ActivationKind::Popcount: return w.op("popcnt", x);
+    case ActivationKind::Clz: return w.op("count_leading_zeros", x);
     default: break;
   }
   check(false, "a function of integers without an expression");
@@ -109,11 +118,11 @@ Hlo quotient(Writer& w, const Hlo& a, const Hlo& b) {
 }
 
 // The divisor is one where it is zero; the select behind gives what division by zero is.
-Hlo integer_quotient(Writer& w, const Hlo& a, const Hlo& b, bool rest) {
+Hlo integer_quotient(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
   const Hlo zero = w.compare("EQ", b, 0), safe = w.select(zero, 1, b);
-  if (!rest) return w.select(zero, 0, w.div(a, safe));
+  if (fn == BinaryKind::Div) return w.select(zero, 0, w.div(a, safe));
   Hlo r = w.op("remainder", a, safe);
-  if (is_signed_int(a.dtype)) {  // with the divisor's sign
+  if (fn == BinaryKind::Mod && is_signed_int(a.dtype)) {  // with the divisor's sign
     const Hlo differ = w.compare("NE", w.compare("LT", r, 0), w.compare("LT", b, 0));
     r = w.select(w.both(w.compare("NE", r, 0), differ), w.add(r, b), r);
   }
@@ -185,6 +194,11 @@ void emit_where(RowContext& c) { c.set(c.w.select(c.spread(0), c.spread(1), c.sp
 void emit_cast(RowContext& c) { c.set(cast(c.w, c.in(0), c.in_dtype(0), c.dtype())); }
 void emit_clamp(RowContext& c) { c.set(c.w.min(c.w.max(c.spread(0), c.spread(1)), c.spread(2))); }
 
+const char* refuses_binary(const Graph& g, NodeId id) {
+  const BinaryKind fn = g.node(id).op.as<ops::Binary>().fn;
+  const bool series = fn == BinaryKind::Igamma || fn == BinaryKind::Igammac || fn == BinaryKind::IgammaGradA;
+  return series ? "StableHLO text has no incomplete gamma function" : nullptr;
+}
 const char* refuses_compare(const Graph& g, NodeId id) {
   for (Value v : g.node(id).inputs)
     if (is_storage_only(g.shape(v).dtype())) return "it compares values of a dtype that is only stored";
@@ -209,7 +223,7 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
     case BinaryKind::Mul:
       return is_bool ? w.both(a, b) : is_complex(a.dtype) ? complex_product(w, a, b) : product(w, a, b);
     case BinaryKind::Div:
-      if (whole) return integer_quotient(w, a, b, false);
+      if (whole) return integer_quotient(w, a, b, fn);
       if (is_complex(a.dtype)) return complex_quotient(w, a, b);
       return w.convert(quotient(w, widen(w, a), widen(w, b)), a.dtype);
     case BinaryKind::Max: return is_bool ? w.either(a, b) : w.max(a, b);
@@ -219,7 +233,7 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
       if (whole) return integer_power(w, a, b);
       return w.convert(w.op("power", widen(w, a), widen(w, b)), a.dtype);
     case BinaryKind::Mod:
-      if (whole) return integer_quotient(w, a, b, true);
+      if (whole) return integer_quotient(w, a, b, fn);
       return w.convert(float_mod(w, widen(w, a), widen(w, b)), a.dtype);
     case BinaryKind::Atan2: {
       const Term y = zero_if_subnormal({w, widen(w, a)}), x = zero_if_subnormal({w, widen(w, b)});
@@ -231,6 +245,14 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
     // A count of the width or more, which a negative one is too, gives zeros, or the sign.
     case BinaryKind::Shl: return w.op("shift_left", a, b);
     case BinaryKind::Shr: return w.op(is_signed_int(a.dtype) ? "shift_right_arithmetic" : "shift_right_logical", a, b);
+    case BinaryKind::Rem:
+      if (whole) return integer_quotient(w, a, b, fn);
+      return w.convert(w.op("remainder", widen(w, a), widen(w, b)), a.dtype);
+    case BinaryKind::Hypot: return w.convert(hypot({w, widen(w, a)}, {w, widen(w, b)}).value(), a.dtype);
+    case BinaryKind::LogAddExp: return w.convert(logaddexp({w, widen(w, a)}, {w, widen(w, b)}).value(), a.dtype);
+    case BinaryKind::Igamma:
+    case BinaryKind::Igammac:
+    case BinaryKind::IgammaGradA: break;  // refused
   }
   check(false, "a function of two operands without an expression");
   return a;
@@ -239,7 +261,7 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
 std::span<const Row> elementwise_rows() {
   static constexpr Row kRows[] = {
       {OpKind::Activation, never_refuses, emit_activation},
-      {OpKind::Binary, never_refuses, emit_binary},
+      {OpKind::Binary, refuses_binary, emit_binary},
       {OpKind::Compare, refuses_compare, emit_compare},
       {OpKind::Where, never_refuses, emit_where},
       {OpKind::Cast, never_refuses, emit_cast},

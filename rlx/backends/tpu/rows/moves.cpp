@@ -52,6 +52,15 @@ void emit_dim_size(RowContext& c) {
   c.set(c.w.scalar(DType::I64, static_cast<double>(c.in(0).extent(c.op<ops::DimSize>().axis))));
 }
 
+void emit_bitcast(RowContext& c) {
+  c.set(c.in_dtype(0) == c.dtype() ? c.in(0) : c.w.op("bitcast_convert", {&c.in(0)}, c.type()));
+}
+const char* refuses_bitcast(const Graph& g, NodeId id) {
+  const DType from = g.shape(g.node(id).inputs[0]).dtype(), to = g.shape(id).dtype();
+  const bool narrow = from != to && (dtype_bits(from) < 8 || dtype_bits(to) < 8);
+  return narrow ? "values of 4 bits are bytes in StableHLO text" : nullptr;
+}
+
 void emit_same(RowContext& c) { c.set(c.in(0)); }
 
 }  // namespace
@@ -63,6 +72,7 @@ std::span<const Row> move_rows() {
       {OpKind::Concat, never_refuses, emit_concat},    {OpKind::Pad, never_refuses, emit_pad},
       {OpKind::Reverse, never_refuses, emit_reverse},  {OpKind::Iota, never_refuses, emit_iota},
       {OpKind::DimSize, never_refuses, emit_dim_size}, {OpKind::StopGradient, never_refuses, emit_same},
+      {OpKind::Bitcast, refuses_bitcast, emit_bitcast},
   };
   return kRows;
 }

@@ -1,0 +1,96 @@
+"""Special functions by scipy.special's names; integers become float32."""
+
+import math as _math
+
+from .. import _rlx
+from .. import lax as _lax
+from .. import nn as _nn
+from .._op import inexact as _inexact
+from .._op import node as _node
+from .._op import op as _op
+from ..nn import erf, logsumexp  # noqa: F401
+from ..numpy import i0, sinc  # noqa: F401
+from ..numpy._base import both_inexact as _both_inexact
+from ..numpy._base import named as _named
+from ..numpy._base import typed as _typed
+
+__all__ = """beta betainc betaln digamma entr erf erfc erfinv expit factorial gamma gammainc gammaincc gammaln
+i0 kl_div log_ndtr log_softmax logit logsumexp multigammaln ndtr ndtri polygamma psi rel_entr sinc softmax xlog1py
+xlogy""".split()
+
+expit, erfc, erfinv, gammaln = _nn.sigmoid, _lax.erfc, _lax.erf_inv, _lax.lgamma
+digamma = psi = _lax.digamma
+gammainc, gammaincc, betainc, polygamma = _lax.igamma, _lax.igammac, _lax.betainc, _lax.polygamma
+
+
+def _one(name, text):
+    @_op("x")
+    def function(x):
+        return _rlx.special(name, _inexact(x))
+
+    return _named(function, name, text)
+
+
+def _two(name, text):
+    @_op("x", "y")
+    def function(x, y):
+        return _rlx.special(name, *_typed(*_both_inexact(x, y)))
+
+    return _named(function, name, text)
+
+
+logit = _one("logit", "log(x / (1 - x)).")
+entr = _one("entr", "-x log(x), 0 at 0 and -inf below.")
+ndtr = _one("ndtr", "The distribution function of a normal number.")
+log_ndtr = _one("log_ndtr", "log(ndtr(x)), exact far below 0.")
+ndtri = _one("ndtri", "The inverse of ndtr.")
+gamma = _one("gamma", "The gamma function.")
+xlogy = _two("xlogy", "x log(y), 0 where x is 0.")
+xlog1py = _two("xlog1py", "x log(1 + y), 0 where x is 0.")
+rel_entr = _two("rel_entr", "x log(x / y).")
+kl_div = _two("kl_div", "x log(x / y) - x + y.")
+betaln = _two("betaln", "The logarithm of |beta(x, y)|.")
+
+
+def _negative(x):
+    return _node("lt", gamma(x), 0)
+
+
+@_op("x", "y")
+def beta(x, y):
+    """gamma(x) gamma(y) / gamma(x + y)."""
+    x, y = _typed(*_both_inexact(x, y))
+    size = _node("exp", _rlx.special("betaln", x, y))
+    turned = _node("ne", _node("ne", _negative(x), _negative(y)), _negative(_node("add", x, y)))
+    return _node("where", turned, _node("neg", size), size)
+
+
+@_op("n")
+def factorial(n):
+    """n! = gamma(n + 1); 0 of negative n."""
+    n = _inexact(n)
+    return _node("where", _node("lt", n, 0), 0, gamma(_node("add", _node("max", n, 0), 1)))
+
+
+@_op("a")
+def multigammaln(a, d):
+    """The logarithm of the multivariate gamma function of dimension d, a Python integer."""
+    if not isinstance(d, int) or d < 1:
+        raise ValueError(f"multigammaln: the dimension {d!r} is no positive Python integer")
+    a = _inexact(a)
+    out = _node("add", _node("mul", a, 0), d * (d - 1) / 4 * _math.log(_math.pi))
+    for j in range(d):
+        out = _node("add", out, _node("lgamma", _node("sub", a, j / 2)))
+    return out
+
+
+@_op("x")
+def softmax(x, axis=None):
+    """exp(x) over its sum along an axis, or of all elements."""
+    return _nn.softmax(x, axis)
+
+
+@_op("x")
+def log_softmax(x, axis=None):
+    """The logarithm of softmax."""
+    return _nn.log_softmax(x, axis)

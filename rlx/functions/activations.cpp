@@ -1,0 +1,78 @@
+// Activations that are built of ops.
+#include "rlx/functions/activations.h"
+
+#include <cmath>
+
+#include "rlx/ir/graph.h"
+
+namespace rlx::nn {
+namespace {
+
+[[noreturn]] void refuse_parameter(const char* what, double value, const char* hint) {
+  throw Error(ErrorCode::InvalidArgument, concat_text(what, ", got ", value), hint);
+}
+void check_float_operand(const Expr& x, const char* function) {
+  if (is_float(x.dtype())) return;
+  throw Error(ErrorCode::DTypeMismatch, concat_text(function, " needs a float operand, got ", x.shape()),
+              "cast it first: g.cast(x, DType::F32)");
+}
+
+}  // namespace
+
+Expr selu(const Expr& x) {
+  check_float_operand(x, "selu");
+  return x.graph().elu(x, 1.6732632423543772848170429916717) * 1.0507009873554804934193349852946;
+}
+
+Expr celu(const Expr& x, double alpha) {
+  check_float_operand(x, "celu");
+  if (!std::isfinite(alpha) || alpha == 0)
+    refuse_parameter("celu: alpha must be finite and not 0", alpha, "it is 1 by default");
+  Graph& g = x.graph();
+  const Expr above = g.gt(x, 0.0);  // the exponential of the other side may overflow, and its derivative with it
+  return g.where(above, x, g.expm1(g.where(above, 0.0, x) / alpha) * alpha);
+}
+
+Expr prelu(const Expr& x, const Expr& slope) {
+  check_float_operand(x, "prelu");
+  Graph& g = x.graph();
+  return g.where(g.lt(x, 0.0), x * slope, x);
+}
+
+Expr thresholded_relu(const Expr& x, double alpha) {
+  check_float_operand(x, "thresholded_relu");
+  Graph& g = x.graph();
+  return g.where(g.le(x, alpha), 0.0, x);
+}
+
+Expr hard_tanh(const Expr& x, double low, double high) {
+  check_float_operand(x, "hard_tanh");
+  if (!(low <= high)) refuse_parameter("hard_tanh: low must not be above high", low, "give the smaller end first");
+  Graph& g = x.graph();
+  return g.where(g.gt(x, high), high, g.where(g.lt(x, low), low, x));
+}
+
+Expr relu6(const Expr& x) {
+  check_float_operand(x, "relu6");
+  Graph& g = x.graph();
+  return g.where(g.ge(x, 6.0), 6.0, g.where(g.le(x, 0.0), 0.0, x));
+}
+
+Expr squareplus(const Expr& x, double b) {
+  check_float_operand(x, "squareplus");
+  if (!(b >= 0)) refuse_parameter("squareplus: b must not be negative", b, "it is 4 by default");
+  Graph& g = x.graph();
+  return (x + g.sqrt(x * x + b)) * 0.5;
+}
+
+Expr shrink(const Expr& x, double lambda, double bias) {
+  check_float_operand(x, "shrink");
+  if (!(lambda >= 0)) refuse_parameter("shrink: lambda must not be negative", lambda, "it is 0.5 by default");
+  Graph& g = x.graph();
+  const Expr inside = g.where(g.lt(x, -lambda), x + bias, 0.0);
+  return g.where(g.gt(x, lambda), x - bias, g.where(g.ne(x, x), x, inside));
+}
+
+Expr tanh_shrink(const Expr& x) { return x - x.graph().tanh(x); }
+
+}  // namespace rlx::nn

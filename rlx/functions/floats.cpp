@@ -1,0 +1,127 @@
+// Tests and parts of floating numbers, by their bits.
+#include "rlx/functions/floats.h"
+
+#include <limits>
+
+#include "rlx/ir/graph.h"
+#include "rlx/ir/ops/elementwise.h"
+
+namespace rlx::floats {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// How a dtype is laid out; `bits` is the integer of its width.
+struct Layout {
+  DType bits;
+  int fraction, bias;
+};
+Layout layout_of(const Expr& x, const char* function) {
+  switch (x.dtype()) {
+    case DType::F64: return {DType::I64, 52, 1023};
+    case DType::F32: return {DType::I32, 23, 127};
+    case DType::BF16: return {DType::I16, 7, 127};
+    case DType::F16: return {DType::I16, 10, 15};
+    default:
+      throw Error(ErrorCode::DTypeMismatch, concat_text(function, " needs floats, got ", x.shape()),
+                  "cast it first: g.cast(x, DType::F32)");
+  }
+}
+
+Expr part_of(const Expr& x, bool imag) { return x.graph().add(ops::ComplexPart{imag}, {x}); }
+Expr never(const Expr& x) { return x.graph().ne(x, x); }
+bool is_exact(const Expr& x) { return is_int(x.dtype()) || x.dtype() == DType::Bool; }
+
+/// 2^n for integers n in the range of normal numbers, of the dtype of x.
+Expr power_of_two(const Expr& n, const Expr& x, const Layout& f) {
+  Graph& g = x.graph();
+  return g.bitcast(g.shl(g.cast(n + f.bias, f.bits), g.scalar(f.fraction, f.bits)), x.dtype());
+}
+/// x 2^n, rounded once: two steps that leave no bits, unless the result is 0 or infinite, and the last.
+Expr scaled(const Expr& x, Expr n, const Layout& f) {
+  Graph& g = x.graph();
+  if (x.dtype() == DType::F16) {  // all of whose results are normal numbers there
+    const Expr wide = g.cast(x, DType::F32);
+    return g.cast(scaled(wide, n, layout_of(wide, "ldexp")), DType::F16);
+  }
+  const int low = 1 - f.bias, high = f.bias, down = low + f.fraction + 1;
+  n = g.min(g.max(n, 4 * low), 4 * high);
+  Expr y = x;
+  for (int i = 0; i < 2; ++i) {
+    const Expr step = g.where(g.gt(n, high), high, g.where(g.lt(n, low), g.scalar(down, n.dtype()), 0));
+    y = y * power_of_two(step, x, f);
+    n = n - step;
+  }
+  return y * power_of_two(g.min(g.max(n, low), high), x, f);
+}
+
+}  // namespace
+
+Expr is_nan(const Expr& x) { return x.graph().ne(x, x); }
+
+Expr is_inf(const Expr& x) {
+  Graph& g = x.graph();
+  if (is_exact(x)) return never(x);
+  if (is_complex(x.dtype())) return g.bit_or(is_inf(part_of(x, false)), is_inf(part_of(x, true)));
+  return g.eq(g.abs(x), kInfinity);
+}
+
+Expr is_finite(const Expr& x) {
+  Graph& g = x.graph();
+  if (is_exact(x)) return g.eq(x, x);
+  if (is_complex(x.dtype())) return g.bit_and(is_finite(part_of(x, false)), is_finite(part_of(x, true)));
+  return g.lt(g.abs(x), kInfinity);
+}
+
+Expr signbit(const Expr& x) {
+  Graph& g = x.graph();
+  if (is_signed_int(x.dtype())) return g.lt(x, 0);
+  if (is_exact(x)) return never(x);
+  return g.lt(g.bitcast(x, layout_of(x, "signbit").bits), 0);
+}
+
+Expr copysign(const Expr& x, const Expr& y) {
+  layout_of(x, "copysign");
+  Graph& g = x.graph();
+  return g.where(g.ne(signbit(x), signbit(y)), -x, x);
+}
+
+Expr nextafter(const Expr& x, const Expr& y) {
+  const Layout f = layout_of(x, "nextafter");
+  Graph& g = x.graph();
+  // Bits with the sign in front: a step away from 0 adds one.
+  const Expr bits = g.bitcast(x, f.bits),
+             sign = g.bit_and(g.bitcast(y, f.bits),
+                              g.shl(g.scalar(-1, f.bits), f.fraction == 52 ? 63 : dtype_bits(f.bits) - 1));
+  const Expr away = g.eq(g.gt(y, x), g.gt(x, 0.0));
+  const Expr step = bits + g.where(away, 1, g.scalar(-1, f.bits));
+  const Expr next = g.bitcast(g.where(g.eq(x, 0.0), g.bit_or(sign, 1), step), x.dtype());
+  const Expr stays = g.stop_gradient(x), target = g.stop_gradient(y);
+  return g.where(g.bit_or(g.ne(x, x), g.ne(y, y)), stays + target, g.where(g.eq(x, y), target, next));
+}
+
+Expr ldexp(const Expr& x, const Expr& n) {
+  const Layout f = layout_of(x, "ldexp");
+  if (!is_int(n.dtype()))
+    throw Error(ErrorCode::DTypeMismatch, concat_text("ldexp needs integer exponents, got ", n.shape()),
+                "cast them first: g.cast(n, DType::I32)");
+  Graph& g = x.graph();
+  const bool narrow = dtype_bits(n.dtype()) < 16;
+  const Expr wide = narrow ? g.cast(n, DType::I32) : is_signed_int(n.dtype()) ? n : g.min(n, 1 << 14);
+  return scaled(x, g.cast(g.min(g.max(wide, is_signed_int(wide.dtype()) ? -(1 << 14) : 0), 1 << 14), DType::I32), f);
+}
+
+Frexp frexp(const Expr& x) {
+  const Layout f = layout_of(x, "frexp");
+  Graph& g = x.graph();
+  const Expr size = g.stop_gradient(g.abs(x));
+  const Expr plain = g.bit_and(g.gt(size, 0.0), g.lt(size, kInfinity));
+  // A subnormal number first becomes a normal one.
+  const Expr tiny = g.lt(size, std::ldexp(1.0, 1 - f.bias));
+  const Expr normal = g.where(tiny, size * std::ldexp(1.0, f.fraction + 1), size);
+  const Expr field = g.cast(g.shr(g.bitcast(normal, f.bits), g.scalar(f.fraction, f.bits)), DType::I32);
+  const Expr e = g.where(plain, field - (f.bias - 1) - g.where(tiny, f.fraction + 1, g.scalar(0, DType::I32)), 0);
+  return {g.where(plain, scaled(x, -e, f), x), e};
+}
+
+}  // namespace rlx::floats
