@@ -85,15 +85,13 @@ struct DepthwiseF32 {
   const float* taps = nullptr;  // the filters as [taps, features], where features come last
   float* y = nullptr;
 };
-/// Features lie side by side in x and y, or columns do. A chunk has some lines of the result.
+/// A chunk has some lines of the result: of all features, where those lie side by side in x and y, else of some.
 struct DepthwisePlan {
   bool features_last = true;
-  std::int64_t lines = 0, lines_per_chunk = 1;  // of members; features first: of members and features
-  std::int64_t line_chunks = 1;                 // of one of those
-  std::int64_t cols_per_chunk = 1, col_chunks = 1;
-  std::int64_t padded_cols = 0, padded_rows = 0;  // of what a chunk reads of a feature, features first
+  std::int64_t lines = 0, lines_per_chunk = 1, line_chunks = 1;  // of the batch; features first: of a feature
+  std::int64_t cols_per_chunk = 1, col_chunks = 1;               // features last
+  std::int64_t features_per_chunk = 1;                           // of the batch, features first
   std::int64_t chunks = 0;
-  std::size_t scratch_bytes = 0;  // per concurrently running thread
 };
 
 struct ConvKernels {
@@ -106,7 +104,7 @@ struct ConvKernels {
   DepthwisePlan (*depthwise_plan)(const DepthwiseF32& conv, int threads);
   /// Writes [taps, features].
   void (*depthwise_pack)(const DepthwiseF32& conv, float* taps);
-  void (*depthwise)(const DepthwiseF32& conv, const DepthwisePlan& plan, std::int64_t chunk, void* scratch);
+  void (*depthwise)(const DepthwiseF32& conv, const DepthwisePlan& plan, std::int64_t chunk);
 };
 /// Of an instruction set that this machine runs.
 const ConvKernels& conv_kernels(Isa isa);

@@ -207,12 +207,9 @@ struct DepthwiseRun {
   DepthwisePlan plan;
   float* packed = nullptr;
   const ConvKernels* kernels = nullptr;
-  const Scratch* scratch = nullptr;
 };
 void run_depthwise_pack(const DepthwiseRun& r, std::int64_t) { r.kernels->depthwise_pack(r.conv, r.packed); }
-void run_depthwise(const DepthwiseRun& r, std::int64_t chunk) {
-  r.kernels->depthwise(r.conv, r.plan, chunk, r.scratch->mine());
-}
+void run_depthwise(const DepthwiseRun& r, std::int64_t chunk) { r.kernels->depthwise(r.conv, r.plan, chunk); }
 
 void lower_depthwise(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
@@ -233,7 +230,6 @@ void lower_depthwise(LowerContext& c) {
   c.point(conv.y, y);
   r.kernels = &conv_kernels(c.kernels().isa);
   r.plan = r.kernels->depthwise_plan(conv, c.threads());
-  r.scratch = c.scratch(r.plan.scratch_bytes);
   const std::int64_t taps = conv.rows.taps * conv.cols.taps;
   if (r.plan.features_last) {
     const bool as_they_lie = conv.w_feature == 1 && (conv.cols.taps == 1 || conv.cols.w == conv.features) &&
