@@ -211,9 +211,18 @@ CONVOLUTIONS = [
 ]
 TABLE.add("conv_general_dilated", *(on("conv_general_dilated", *a, **kw) for a, kw in CONVOLUTIONS), tol=("rel", 2e-6))
 TABLE.add("conv", on("conv", IMAGE, KERNEL, (1, 2), "VALID"), tol=("rel", 2e-6))
-exact("conv_general_dilated", *(on("conv_general_dilated", *a, preferred_element_type="int32") for a in [
-    (np.arange(24, dtype=np.int8).reshape(1, 2, 3, 4) * 5, np.arange(16, dtype=np.int8).reshape(2, 2, 2, 2) - 8, (1, 1), "SAME")
-]))
+CODES = np.arange(24, dtype=np.int8).reshape(1, 2, 3, 4) * 5
+CODED = np.arange(16, dtype=np.int8).reshape(2, 2, 2, 2) - 8
+exact(
+    "conv_general_dilated",
+    on("conv_general_dilated", CODES, CODED, (1, 1), "SAME", preferred_element_type="int32"),
+    on("conv_general_dilated", CODES.astype(np.int32), CODED.astype(np.int32), (1, 1), "SAME"),
+)
+exact(
+    "conv_dimension_numbers",
+    lambda m, np_: np_.asarray([list(s) for s in m.conv_dimension_numbers(LAST.shape, LAST_KERNEL.shape, LAYOUT)]),
+)
+exact("ConvDimensionNumbers", lambda m, np_: np_.asarray(m.ConvDimensionNumbers((0, 1, 2), (1, 0, 2), (2, 1, 0))))
 TRANSPOSES = [
     ((LAST, LAST_KERNEL[:, :, :, :4].repeat(2, 2), (2, 3), "SAME"), {}),
     ((LAST, LAST_KERNEL[:, :, :, :4].repeat(2, 2), (2, 1), "VALID", (1, 2)), {}),
