@@ -1,13 +1,14 @@
 // The table of rows, and what rows have in common.
 #include "rlx/codegen/row.h"
+#include "rlx/codegen/rows_conv.h"
 
 namespace rlx::codegen {
 
 const RowTable<Row>& row_table() {
   // Never destroyed: threads may compile while the process ends.
   static const RowTable<Row>& table =
-      *new RowTable<Row>({dot_rows(), grouped_rows(), attention_rows(), norm_rows(), elementwise_rows(), move_rows(),
-                          reduce_rows(), index_rows(), sort_rows(), random_rows(), collective_rows()});
+      *new RowTable<Row>({dot_rows(), conv_rows(), grouped_rows(), attention_rows(), norm_rows(), elementwise_rows(),
+                          move_rows(), reduce_rows(), index_rows(), sort_rows(), random_rows(), collective_rows()});
   return table;
 }
 

@@ -160,8 +160,8 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   PassContext c = context(&report);
 
   // 1. Canonical forms: one kind of dot, no dead or repeated work, constants evaluated.
-  std::vector<const Pass*> canonical = {&simplify_control_flow, &canonicalize_dots, &cancel_layout_ops,
-                                        &reduce_broadcasts, &sink_dequantize};
+  std::vector<const Pass*> canonical = {&simplify_control_flow, &canonicalize_convs, &canonicalize_dots,
+                                        &cancel_layout_ops,     &reduce_broadcasts,  &sink_dequantize};
   if (options_.constant_folding) canonical.push_back(&fold_constants);
   canonical.push_back(&eliminate_common_subexpressions);
   if (options_.dce) canonical.push_back(&eliminate_dead_code);

@@ -10,9 +10,11 @@
 
 #include "rlx/compiler/weight_regions.h"
 #include "rlx/ir/bodies.h"
+#include "rlx/ir/conv_geometry.h"
 #include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/control.h"
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/leaves.h"
@@ -73,6 +75,7 @@ class Splitter {
     ConstantMatrix matrix;
     std::int64_t count = 1;
     bool transposed = false;  // [N, K], as a gather reads it
+    Dims dims{};              // of filters, which are [K, N] as a matrix; else the shape is the matrix's
     Form form;                // of each matrix
     std::vector<Use> others;
     Value made{};  // in the run graph, once made
@@ -165,26 +168,58 @@ class Splitter {
            !scope.pure[n.inputs[0].node.index] && scope.graph->shape(n.inputs[1]).is_static();
   }
 
+  // The filters [space.., C, O] of a convolution without groups, a matrix [K, O] as they lie: where weights give them
+  // and not x.
+  std::optional<Formed> filters_of(const WeightScope& scope, NodeId id) const {
+    if (scope.parent || !g_.node(id).op.is<ops::Conv>()) return std::nullopt;
+    const Node& n = g_.node(id);
+    const Value v = n.inputs[1];
+    const Shape& w = g_.shape(v);
+    if (!pure_[v.node.index] || pure_[n.inputs[0].node.index] || !w.is_static()) return std::nullopt;
+    const ConvGeometry geo = conv_geometry(n.op.as<ops::Conv>(), w.rank());
+    bool in_order = geo.w_out == w.rank() - 1 && geo.w_in == w.rank() - 2;
+    for (std::size_t a = 0; a < geo.space.size(); ++a)
+      in_order = in_order && geo.space[a].w == static_cast<std::int64_t>(a);
+    if (!in_order || geo.groups != 1 || geo.batch_groups != 1 || w.num_elements() == 0) return std::nullopt;
+    Formed f;
+    const std::int64_t columns = w.dim(-1).value();
+    f.matrix = {w.num_elements() / columns, columns, w.dtype(), w.dtype(), Products::Exact};
+    f.regions = {
+        {v, w.rank() - 2, w.rank() - 1, std::vector<std::int64_t>(static_cast<std::size_t>(w.rank()), 0), columns}};
+    f.readable = constant_[v.node.index];
+    f.dims = w.dims();
+    return f;
+  }
+
+  // A form for what `use` reads, or that of an earlier reader.
+  void choose_form(const Use& use, Formed f, std::map<std::string, std::size_t>& known) {
+    const auto [it, fresh] = known.try_emplace(key_of(f), formed_.size());
+    if (!fresh) {
+      formed_[it->second].others.push_back(use);
+      return;
+    }
+    if (f.readable)
+      if (auto form = target_.form(*use.scope->graph, use.user, 1, f.matrix)) f.form = std::move(*form);
+    formed_.push_back(std::move(f));
+    if (!formed_.back().form.empty()) note(use, formed_.size() - 1);
+  }
+
   // One form for all that read the same elements as the same matrix.
   void choose_forms() {
     std::map<std::string, std::size_t> known;
     for (const auto& scope : scopes_)
       for (std::uint32_t i = 0; i < scope->graph->num_nodes(); ++i) {
         const NodeId id{i};
+        if (std::optional<Formed> f = filters_of(*scope, id)) {
+          choose_form({scope.get(), id, 1}, std::move(*f), known);
+          continue;
+        }
         const std::optional<int> n_axis = product_of_fixed(*scope, id);
         if (!n_axis) continue;
         Use use{scope.get(), id, 1};
         std::optional<Formed> f = matrix_of(use, *n_axis);
         if (!f) continue;
-        const auto [it, fresh] = known.try_emplace(key_of(*f), formed_.size());
-        if (!fresh) {
-          formed_[it->second].others.push_back(use);
-          continue;
-        }
-        if (f->readable)
-          if (auto form = target_.form(*scope->graph, id, 1, f->matrix)) f->form = std::move(*form);
-        formed_.push_back(std::move(*f));
-        if (!formed_.back().form.empty()) note(use, formed_.size() - 1);
+        choose_form(use, std::move(*f), known);
       }
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const auto* gather = g_.nodes()[i].op.get_if<ops::Gather>();
@@ -256,6 +291,7 @@ class Splitter {
 
   static std::string key_of(const Formed& f) {
     std::string key = concat_text(f.in_run ? "run," : "", f.matrix.k, ",", f.matrix.n, ",", f.count);
+    for (const Dim& d : f.dims) key += concat_text(",", d);
     for (const WeightRegion& r : f.regions) {
       key += concat_text(";", r.value, ",", r.k_axis, ",", r.n_axis, ",", r.columns, ",", static_cast<int>(r.scheme));
       for (std::int64_t s : r.start) key += concat_text(",", s);
@@ -265,6 +301,7 @@ class Splitter {
 
   // What a value in form `f` is: its shape, and its form.
   static Shape shape_of(const Formed& f, bool whole) {
+    if (!f.dims.empty()) return Shape(f.dims, f.matrix.dtype);
     Dims dims{f.transposed ? f.matrix.n : f.matrix.k, f.transposed ? f.matrix.k : f.matrix.n};
     if (whole && f.count > 1) dims.insert(dims.begin(), f.count);
     return Shape(std::move(dims), f.matrix.dtype);
@@ -286,8 +323,10 @@ class Splitter {
       sources.push_back(f.in_run ? run_value(r.value) : prepare_value(r.value));
     }
     const Shape shape = shape_of(f, true);
+    // What is made is a matrix; filters are read as they were.
+    const Shape made = f.dims.empty() ? shape : Shape({f.matrix.k, f.matrix.n}, f.matrix.dtype);
     const Value relayout(
-        (f.in_run ? run_ : prepare_).add_node(Node{std::move(op), std::move(sources), {shape}, origin}));
+        (f.in_run ? run_ : prepare_).add_node(Node{std::move(op), std::move(sources), {made}, origin}));
     return f.made = f.in_run ? relayout : run_param(relayout, shape, origin, form_in(f, true));
   }
 

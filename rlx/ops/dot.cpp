@@ -41,8 +41,9 @@ namespace {
 bool is_byte(DType t) { return t == DType::I8 || t == DType::U8; }
 bool is_f8(DType t) { return t == DType::F8E4M3 || t == DType::F8E5M2; }
 
-// The error for dtypes that no product has; none when the result can be `out`, or, without one, that of both operands.
-std::optional<Diagnostic> check_dtypes(const InferContext& c, const std::optional<DType>& out) {
+}  // namespace
+
+std::optional<Diagnostic> check_product_dtypes(const InferContext& c, const std::optional<DType>& out) {
   const DType a = c.input(0).dtype(), b = c.input(1).dtype();
   const bool computes = is_inexact(a) || is_int(a);
   if (out && !(computes && a == b && *out == a)) {
@@ -59,11 +60,9 @@ std::optional<Diagnostic> check_dtypes(const InferContext& c, const std::optiona
   return std::nullopt;
 }
 
-}  // namespace
-
 Result<Shape> infer_dot(const InferContext& c, const DotAxes& d) {
   const Shape &a = c.input(0), &b = c.input(1);
-  if (auto e = check_dtypes(c, d.out)) return *e;
+  if (auto e = check_product_dtypes(c, d.out)) return *e;
   if (d.lhs_contract.size() != d.rhs_contract.size())
     return c.attr_error("names ", d.lhs_contract.size(), " lhs and ", d.rhs_contract.size(), " rhs contracting axes");
   if (d.lhs_batch.size() != d.rhs_batch.size())

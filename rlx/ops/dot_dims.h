@@ -28,6 +28,9 @@ DotAxes dot_axes(const Op& op) {
 std::vector<std::int64_t> free_axes(int rank, const std::vector<std::int64_t>& contract,
                                     const std::vector<std::int64_t>& batch);
 
+/// The error for dtypes that no product has; none when the result can be `out`, or, without one, that of both operands.
+std::optional<Diagnostic> check_product_dtypes(const InferContext& c, const std::optional<DType>& out);
+
 /// Checks the axis lists against operands 0 and 1 and returns the result: batch ++ lhs free ++ rhs free, in their
 /// dtype, or in `out`.
 Result<Shape> infer_dot(const InferContext& c, const DotAxes& axes);

@@ -8,7 +8,7 @@
 namespace rlx {
 namespace {
 
-bool is_vector(const Shape& s, const Dim& n) { return s.rank() == 1 && s.dim(0) == n; }
+bool is_row_vector(const Shape& s, const Dim& n) { return s.rank() == 1 && s.dim(0) == n; }
 
 // The operand of a FusedDot whose epilogue is exactly acc + operand with operand [N].
 std::optional<Value> bias_epilogue(const Graph& g, const Node& n, const Dim& width) {
@@ -18,7 +18,7 @@ std::optional<Value> bias_epilogue(const Graph& g, const Node& n, const Dim& wid
   const auto* add = last.op.get_if<ops::Binary>();
   if (!add || add->fn != BinaryKind::Add || body.outputs()[0] != Value(NodeId{2}) || last.inputs[0] == last.inputs[1])
     return std::nullopt;
-  if (!is_vector(g.shape(n.inputs[2]), width)) return std::nullopt;
+  if (!is_row_vector(g.shape(n.inputs[2]), width)) return std::nullopt;
   return n.inputs[2];
 }
 
@@ -39,7 +39,7 @@ std::optional<BiasedProduct> biased_product_at(const Graph& g, const UseIndex& u
   const UseIndex::Use use = uses.uses(p.result)[0];
   if (!as_binary(g, use.user, BinaryKind::Add) || !(g.shape(use.user) == g.shape(p.result))) return p;
   const Value other = g.node(use.user).inputs[1 - use.operand];
-  if (is_vector(g.shape(other), form->n)) p.result = use.user, p.bias = other;
+  if (is_row_vector(g.shape(other), form->n)) p.result = use.user, p.bias = other;
   return p;
 }
 

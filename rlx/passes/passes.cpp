@@ -12,6 +12,7 @@ std::span<const Pass* const> all_passes() {
       &lower_hir,
       &simplify_control_flow,
       &hoist_invariants,
+      &canonicalize_convs,
       &canonicalize_dots,
       &cancel_layout_ops,
       &reduce_broadcasts,

@@ -45,6 +45,7 @@ struct Pass {
 extern const Pass lower_hir;
 extern const Pass simplify_control_flow;
 extern const Pass hoist_invariants;
+extern const Pass canonicalize_convs;
 extern const Pass canonicalize_dots;
 extern const Pass fold_constants;
 extern const Pass eliminate_common_subexpressions;

@@ -223,9 +223,39 @@ CONVOLUTIONS = [
     ((IMAGE, KERNEL, (1, 1), ((0, 1), (2, 0))), {"lhs_dilation": (2, 3)}),
     ((LAST, LAST_KERNEL, (2, 1), "SAME"), {"dimension_numbers": LAYOUT, "feature_group_count": 2}),
     ((IMAGE[:, :, 0], KERNEL[:, :, 0], (3,), "SAME_LOWER"), {}),
+    ((IMAGE, KERNEL, (2, 1), ((1, 2), (0, 1))), {"batch_group_count": 2, "rhs_dilation": (1, 2)}),
+    ((IMAGE, KERNEL[:3, :1], (1, 2), ((-1, 2), (3, -2))), {"lhs_dilation": (1, 2), "feature_group_count": 3}),
+    ((IMAGE[:, :, 0, 0], KERNEL[:, :, 0, 0], (), "VALID"), {}),
+    ((IMAGE, normal(4, 3, 9, 2, seed=11), (1, 1), "VALID"), {}),
+    ((normal(1, 2, 3, 4, 5, seed=12), normal(3, 2, 2, 2, 3, seed=13), (1, 2, 1), "SAME"), {}),
 ]
 TABLE.add("conv_general_dilated", *(on("conv_general_dilated", *a, **kw) for a, kw in CONVOLUTIONS), tol=("rel", 2e-6))
 TABLE.add("conv", on("conv", IMAGE, KERNEL, (1, 2), "VALID"), tol=("rel", 2e-6))
+CODES = np.arange(24, dtype=np.int8).reshape(1, 2, 3, 4) * 5
+CODED = np.arange(16, dtype=np.int8).reshape(2, 2, 2, 2) - 8
+exact(
+    "conv_general_dilated",
+    on("conv_general_dilated", CODES, CODED, (1, 1), "SAME", preferred_element_type="int32"),
+    on("conv_general_dilated", CODES.astype(np.int32), CODED.astype(np.int32), (1, 1), "SAME"),
+)
+exact(
+    "conv_dimension_numbers",
+    lambda m, np_: np_.asarray([list(s) for s in m.conv_dimension_numbers(LAST.shape, LAST_KERNEL.shape, LAYOUT)]),
+)
+exact("ConvDimensionNumbers", lambda m, np_: np_.asarray(m.ConvDimensionNumbers((0, 1, 2), (1, 0, 2), (2, 1, 0))))
+TRANSPOSES = [
+    ((LAST, LAST_KERNEL[:, :, :, :4].repeat(2, 2), (2, 3), "SAME"), {}),
+    ((LAST, LAST_KERNEL[:, :, :, :4].repeat(2, 2), (2, 1), "VALID", (1, 2)), {}),
+    ((LAST, LAST_KERNEL[:, :, :, :4].repeat(2, 2), (1, 2), ((1, 0), (2, 1))), {"transpose_kernel": True}),
+    ((LAST, LAST_KERNEL[:, :, :, :4].repeat(2, 2), (1, 2), ((1, 0), (0, 1))), {"use_consistent_padding": True}),
+]
+TABLE.add("conv_transpose", *(on("conv_transpose", *a, **kw) for a, kw in TRANSPOSES), tol=("rel", 2e-6))
+PATCHES = [
+    ((IMAGE, (3, 2), (1, 2), "SAME"), {}),
+    ((IMAGE, (2, 2), (2, 1), ((1, 0), (0, 2)), (1, 2), (2, 1)), {}),
+    ((LAST, (2, 3), (1, 1), "VALID"), {"dimension_numbers": LAYOUT}),
+]
+exact("conv_general_dilated_patches", *(on("conv_general_dilated_patches", *a, **kw) for a, kw in PATCHES))
 GENERAL = (IMAGE, KERNEL, (1, 1), [(1, 1), (0, 2)], (1, 2), (2, 1))
 TABLE.add("conv_with_general_padding", on("conv_with_general_padding", *GENERAL), tol=("rel", 2e-6))
 
@@ -342,10 +372,7 @@ REFUSED = {
     "sizes": (ValueError, lambda m: m.split(X, (1, 1))),
     "many": (ValueError, lambda m: m.top_k(X, 9)),
     "features": (ValueError, lambda m: m.conv(IMAGE, KERNEL[:, :2], (1, 1), "SAME")),
-    "batches": (
-        NotImplementedError,
-        lambda m: m.conv_general_dilated(IMAGE, KERNEL, (1, 1), "SAME", batch_group_count=2),
-    ),
+    "batches": (ValueError, lambda m: m.conv_general_dilated(IMAGE, KERNEL, (1, 1), "SAME", batch_group_count=3)),
     "padding and dilation": (ValueError, lambda m: m.conv_general_dilated(IMAGE, KERNEL, (1, 1), "SAME", (2, 1))),
     "padding": (ValueError, lambda m: m.conv(IMAGE, KERNEL, (1, 1), "FULL")),
     "exponent": (TypeError, lambda m: m.integer_pow(X, 0.5)),

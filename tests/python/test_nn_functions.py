@@ -22,6 +22,7 @@ NONE = {
     "rms_norm": "of rlx",
     **dict.fromkeys(("prelu", "shrink", "tanh_shrink", "thresholded_relu"), "test_special_functions.py"),
 }
+NONE |= {f"conv{t}{d}d": "after PyTorch" for t in ("", "_transpose") for d in (1, 2, 3)}
 
 ACTIVATIONS = [
     "celu",
@@ -209,3 +210,63 @@ def test_refuses():
         rlx.nn.initializers.glorot_normal()(WEIGHTS, (3,))
     with pytest.raises(ValueError, match="fan_in"):
         rlx.nn.initializers.variance_scaling(1.0, "fan", "normal")
+
+
+# -- convolutions, whose arguments are PyTorch's: beside lax's convolution and its derivative --
+
+CONVOLUTIONS = {
+    "line": (1, (2, 4, 9), (6, 2, 3), {"stride": 2, "padding": 1, "dilation": 2, "groups": 2}),
+    "plane": (2, (2, 3, 6, 7), (4, 3, 3, 2), {"stride": (2, 1), "padding": (1, 0)}),
+    "depthwise": (2, (1, 5, 8, 9), (5, 1, 3, 3), {"padding": 1, "groups": 5}),
+    "volume": (3, (1, 2, 4, 5, 6), (3, 2, 2, 3, 1), {"padding": (1, 1, 0)}),
+}
+
+
+def convolution(x, w, stride=1, padding=0, dilation=1, groups=1):
+    space = x.ndim - 2
+    each = lambda a: tuple(a) if isinstance(a, tuple) else (a,) * space  # noqa: E731
+    pads = [(p, p) for p in each(padding)]
+    return jax.lax.conv_general_dilated(
+        x, w, each(stride), pads, rhs_dilation=each(dilation), feature_group_count=groups
+    )
+
+
+@pytest.mark.parametrize("what", CONVOLUTIONS)
+def test_convolutions(what):
+    space, x, w, options = CONVOLUTIONS[what]
+    x, w, bias = normal(*x, seed=1), normal(*w, seed=2), normal(w[0], seed=3)
+    want = convolution(jnp.asarray(x), jnp.asarray(w), **options) + bias.reshape(-1, *(1,) * space)
+    same(getattr(rlx.nn, f"conv{space}d")(x, w, bias, **options), np.asarray(want), ("rel", 1e-5), what)
+    # The transpose is the derivative by x; output_padding says which x of those that give the same extents.
+    y, pull = jax.vjp(lambda v: convolution(v, jnp.asarray(w), **options), jnp.asarray(x))
+    ct = normal(*y.shape, seed=4)
+    each = lambda a: a if isinstance(a, tuple) else (a,) * space  # noqa: E731
+    stride, padding, dilation = (each(options.get(k, d)) for k, d in (("stride", 1), ("padding", 0), ("dilation", 1)))
+    least = [
+        (n - 1) * s - 2 * p + d * (k - 1) + 1
+        for n, s, p, d, k in zip(y.shape[2:], stride, padding, dilation, w.shape[2:])
+    ]
+    more = tuple(n - m for n, m in zip(x.shape[2:], least))
+    got = getattr(rlx.nn, f"conv_transpose{space}d")(ct, w, output_padding=more, **options)
+    same(got, np.asarray(pull(jnp.asarray(ct))[0]), ("rel", 1e-5), what)
+
+
+def test_convolutions_pad_by_name():
+    x, w = normal(1, 2, 7, seed=1), normal(3, 2, 4, seed=2)
+    want = jax.lax.conv_general_dilated(x, w, (1,), "SAME")
+    same(rlx.nn.conv1d(x, w, padding="same"), np.asarray(want), ("rel", 1e-5), "same")
+    assert rlx.nn.conv1d(x, w, padding="valid").shape == (1, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: rlx.nn.conv1d(normal(1, 2, 7), normal(3, 2, 4), stride=2, padding="same"),
+        lambda: rlx.nn.conv2d(normal(1, 2, 7, 7), normal(3, 2, 4, 4), stride=(1, 1, 1)),
+        lambda: rlx.nn.conv_transpose1d(normal(1, 2, 7), normal(2, 3, 4), output_padding=1),
+        lambda: rlx.nn.conv_transpose1d(normal(1, 2, 7), normal(2, 3, 4), groups=3),
+    ],
+)
+def test_convolutions_refuse(call):
+    with pytest.raises(ValueError):
+        call()

@@ -6,6 +6,7 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/control.h"
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/leaves.h"
@@ -40,9 +41,14 @@ class Walk {
 
   // Products into a wider dtype are those of F64 here.
   std::vector<Bounded> node(const Node& n) {
-    const auto* dot = n.op.get_if<ops::DotGeneral>();
-    if (!dot || !dot->out || !is_float(*dot->out) || *dot->out == DType::F64) return node_of(n);
-    ops::DotGeneral wide = *dot;
+    if (const auto* dot = n.op.get_if<ops::DotGeneral>()) return node_into_f64(n, *dot);
+    if (const auto* conv = n.op.get_if<ops::Conv>()) return node_into_f64(n, *conv);
+    return node_of(n);
+  }
+  template <class Op>
+  std::vector<Bounded> node_into_f64(const Node& n, const Op& op) {
+    if (!op.out || !is_float(*op.out) || *op.out == DType::F64) return node_of(n);
+    Op wide = op;
     wide.out = DType::F64;
     Node copy = n;
     copy.op = std::move(wide);
@@ -286,7 +292,8 @@ class Walk {
       case OpKind::Compare: compare(in, out[0]); return;
       case OpKind::Reduce: reduce(n, *in[0], out[0]); return;
       case OpKind::Cumulative: cumulative(n, *in[0], out[0]); return;
-      case OpKind::DotGeneral: dot(n, in, out[0]); return;
+      case OpKind::DotGeneral:
+      case OpKind::Conv: dot(n, in, out[0]); return;
       case OpKind::Scatter: scatter(n, in, values, out); return;
       case OpKind::Sort: sort(n, in, values, out); return;
       case OpKind::RngBits: return;

@@ -34,7 +34,7 @@ struct SumAllowance {
 // Sums of up to some thousand terms: what chance leaves of n roundings is far below n. Where many terms are equal a
 // chain drifts, by n / 2 at worst: add_terms allows that up to twice the number here.
 constexpr SumAllowance kSums[] = {
-    {OpKind::DotGeneral, 8}, {OpKind::Reduce, 8}, {OpKind::Cumulative, 8}, {OpKind::Scatter, 8}};
+    {OpKind::DotGeneral, 8}, {OpKind::Conv, 8}, {OpKind::Reduce, 8}, {OpKind::Cumulative, 8}, {OpKind::Scatter, 8}};
 
 }  // namespace
 

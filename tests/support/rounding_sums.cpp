@@ -144,7 +144,8 @@ void dot(const Node& n, const std::vector<const Bounded*>& in, Bounded& out) {
   out.terms = run1(n.op, {a, b});
   // Below the normal numbers each product is rounded to the least number, and equal ones together.
   const Tensor products = run1(n.op, {like(a, 1), like(b, 1)});
-  const double added = count(products) > 0 ? reals(products)[0] : 0;
+  // At the edges a convolution adds up fewer.
+  const double added = count(products) > 0 ? *std::max_element(reals(products), reals(products) + count(products)) : 0;
   add_terms(n, out, run1(n.op, {with_slack(*in[0], a), with_slack(*in[1], b)}), out.terms, added);
   const bool wide = n.shape().dtype() == DType::F64 || n.shape().dtype() == DType::C128;
   for (std::size_t i = 0; i < count(out.value); ++i)
@@ -154,6 +155,10 @@ void dot(const Node& n, const std::vector<const Bounded*>& in, Bounded& out) {
   const Tensor second = run1(n.op, {infinite(*in[0]), around_zero(*in[1])});
   for (std::size_t i = 0; i < count(out.value); ++i)
     if (value_at(first, i) + value_at(second, i) > 0) reals(out.slack)[i] = kApart;
+  // A filter that is not finite may meet zeros of the padding, or be left out there.
+  if (n.kind() != OpKind::Conv) return;
+  for (std::size_t i = 0; i < count(in[1]->value); ++i)
+    if (!std::isfinite(value_at(in[1]->value, i))) out.slack = like(out.value, kApart);
 }
 
 void scatter(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,

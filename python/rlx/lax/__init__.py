@@ -56,6 +56,15 @@ from ._control import (  # noqa: F401
     switch,
     while_loop,
 )
+from ._convolutions import (  # noqa: F401
+    ConvDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
+)
 from ._elementwise import (  # noqa: F401
     RoundingMethod,
     betainc,
@@ -111,9 +120,6 @@ from ._indexed import (  # noqa: F401
 )
 from ._products import (  # noqa: F401
     batch_matmul,
-    conv,
-    conv_general_dilated,
-    conv_with_general_padding,
     dot,
     dot_general,
 )

@@ -6,6 +6,7 @@ from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype a
 
 GatherDimensionNumbers: Any
 GatherScatterMode: Any
+ConvDimensionNumbers: Any
 RoundingMethod: Any
 ScatterDimensionNumbers: Any
 def abs(x: ArrayLike) -> Array: ...
@@ -47,6 +48,7 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Array: ...
+def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> Array: ...
 def conv_general_dilated(
     lhs: Any,
     rhs: Any,
@@ -59,6 +61,29 @@ def conv_general_dilated(
     batch_group_count: Any = 1,
     precision: Any = None,
     preferred_element_type: Any = None,
+) -> Array: ...
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Any,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array: ...
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Any,
+    padding: Any,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
 ) -> Array: ...
 def conv_with_general_padding(
     lhs: Any,

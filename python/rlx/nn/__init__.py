@@ -1,4 +1,5 @@
-"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; and initializers."""
+"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; convolutions as
+PyTorch has them; and initializers."""
 
 from . import initializers  # noqa: F401
 from ._activations import (  # noqa: F401
@@ -34,6 +35,14 @@ from ._activations import (  # noqa: F401
     thresholded_relu,
 )
 from ._attention import dot_product_attention  # noqa: F401
+from ._convolutions import (  # noqa: F401
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from ._normal import (  # noqa: F401
     layer_norm,
     log_softmax,

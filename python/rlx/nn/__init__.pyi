@@ -5,6 +5,63 @@ from typing import Any
 from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
 def celu(x: ArrayLike, alpha: Any = 1.0) -> Array: ...
+def conv1d(
+    x: ArrayLike,
+    w: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Any = 1,
+) -> Array: ...
+def conv2d(
+    x: ArrayLike,
+    w: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Any = 1,
+) -> Array: ...
+def conv3d(
+    x: ArrayLike,
+    w: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Any = 1,
+) -> Array: ...
+def conv_transpose1d(
+    x: ArrayLike,
+    w: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: Any = 1,
+    dilation: Any = 1,
+) -> Array: ...
+def conv_transpose2d(
+    x: ArrayLike,
+    w: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: Any = 1,
+    dilation: Any = 1,
+) -> Array: ...
+def conv_transpose3d(
+    x: ArrayLike,
+    w: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: Any = 1,
+    dilation: Any = 1,
+) -> Array: ...
 def dot_product_attention(
     query: Any,
     key: ArrayLike,

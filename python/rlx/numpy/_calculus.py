@@ -195,13 +195,8 @@ def _slide(x, y, mode, what):
         raise ValueError(f"{what} of a vector without elements")
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"{what}: mode {mode!r}; there are full, same and valid")
-    low, high = m - 1, m - 1
-    x = _rlx.pad([x, constant(0, x.dtype)], [low], [high], [0])
-    count = n + m - 1
-    rows = node("iota", dims=(count, m), dtype="int32", axis=0)
-    columns = node("iota", dims=(count, m), dtype="int32", axis=1)
-    windows = node("gather", x, node("add", rows, columns), axes=[0], mode="clamp")
-    out = node("dot_general", windows, y, lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[])
+    rows, taps = node("reshape", x, dims=(1, 1, n)), node("reshape", y, dims=(1, 1, m))
+    out = node("reshape", node("conv", rows, taps, low=[m - 1], high=[m - 1]), dims=(n + m - 1,))
     if mode == "full":
         return out
     if mode == "same":

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "rlx/backends/tpu/rows.h"
+#include "rlx/ir/conv_geometry.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 
@@ -27,6 +28,51 @@ void emit_fused_dot(RowContext& c) {
 }
 const char* refuses_fused_dot(const Graph& g, NodeId id) {
   return body_refuses(*g.node(id).op.as<ops::FusedDot>().epilogue);
+}
+
+// "[b, f, 0, 1]": the role of each axis; `names` of the first two of the spec.
+std::string conv_roles(const char* names, std::int64_t first, std::int64_t second, const ConvGeometry& g,
+                       std::int64_t ConvAxis::*place) {
+  std::vector<std::string> roles(g.space.size() + 2);
+  roles[static_cast<std::size_t>(first)] = names[0];
+  roles[static_cast<std::size_t>(second)] = names[1];
+  for (std::size_t i = 0; i < g.space.size(); ++i) roles[static_cast<std::size_t>(g.space[i].*place)] = concat_text(i);
+  std::string out = "[";
+  for (std::size_t i = 0; i < roles.size(); ++i) out += (i == 0 ? "" : ", ") + roles[i];
+  return out + "]";
+}
+
+void emit_conv(RowContext& c) {
+  Writer& w = c.w;
+  const auto& op = c.op<ops::Conv>();
+  const HloType result = c.type();
+  const auto empty = [](const Hlo& x) { return std::find(x.dims.begin(), x.dims.end(), 0) != x.dims.end(); };
+  if (empty(c.in(0)) || empty(c.in(1)) || std::find(result.dims.begin(), result.dims.end(), 0) != result.dims.end())
+    return c.set(w.full(result.dtype, 0, result.dims));
+  const DotTypes t = dot_types(c.in_dtype(0), c.in_dtype(1), c.dtype());
+  const Hlo x = cast(w, c.in(0), c.in_dtype(0), t.operands), filters = cast(w, c.in(1), c.in_dtype(1), t.operands);
+  const ConvGeometry g = conv_geometry(op, static_cast<int>(x.dims.size()));
+  std::vector<std::int64_t> strides, lhs_dilation, rhs_dilation;
+  std::string padding;
+  for (const ConvAxis& a : g.space) {
+    strides.push_back(a.stride);
+    lhs_dilation.push_back(a.lhs_dilation);
+    rhs_dilation.push_back(a.rhs_dilation);
+    padding += concat_text(padding.empty() ? "" : ", ", "[", a.low, ", ", a.high, "]");
+  }
+  const bool exact = t.operands == DType::F32 || t.operands == DType::F64 || is_complex(t.operands);
+  const char* precision = exact ? "HIGHEST" : "DEFAULT";
+  const Hlo y =
+      w.op("convolution", {&x, &filters}, {t.result, result.dims},
+           concat_text("batch_group_count = ", g.batch_groups, " : i64, dimension_numbers = #stablehlo.conv<",
+                       conv_roles("bf", g.x_batch, g.x_feature, g, &ConvAxis::x), "x",
+                       conv_roles("oi", g.w_out, g.w_in, g, &ConvAxis::w), "->",
+                       conv_roles("bf", g.y_batch, g.y_feature, g, &ConvAxis::y), ">, feature_group_count = ", g.groups,
+                       " : i64, lhs_dilation = ", i64_array(lhs_dilation), ", padding = dense<[", padding,
+                       "]> : tensor<", g.space.size(), "x2xi64>, precision_config = [#stablehlo<precision ", precision,
+                       ">, #stablehlo<precision ", precision, ">], rhs_dilation = ", i64_array(rhs_dilation),
+                       ", window_strides = ", i64_array(strides)));
+  c.set(cast(w, y, t.result, c.dtype()));
 }
 
 void emit_region(RowContext& c) {
@@ -74,6 +120,7 @@ Hlo dot_general(Writer& w, const Hlo& lhs, const Hlo& rhs, const DotAxes& axes, 
 std::span<const Row> dot_rows() {
   static constexpr Row kRows[] = {
       {OpKind::DotGeneral, never_refuses, emit_dot},
+      {OpKind::Conv, never_refuses, emit_conv},
       {OpKind::FusedDot, refuses_fused_dot, emit_fused_dot},
       {OpKind::ElementwiseRegion, refuses_region, emit_region},
   };

@@ -1,0 +1,83 @@
+"""Convolutions with PyTorch's arguments: x [N, C, *space], filters [O, C / groups, *window]."""
+
+from .. import numpy as rnp
+
+
+def _each(amount, space, what):
+    amount = tuple(amount) if isinstance(amount, (tuple, list)) else (amount,) * space
+    if len(amount) != space:
+        raise ValueError(f"{what} {amount} for {space} axes of space")
+    return amount
+
+
+def _general(*args, **kwargs):
+    from ..lax import conv_general_dilated  # which is made of this module's functions
+
+    return conv_general_dilated(*args, **kwargs)
+
+
+def _with_bias(y, bias, space):
+    return y if bias is None else rnp.add(y, rnp.reshape(bias, (-1, *(1,) * space)))
+
+
+def _conv(space, x, w, bias, stride, padding, dilation, groups):
+    stride, dilation = _each(stride, space, "stride"), _each(dilation, space, "dilation")
+    if isinstance(padding, str):
+        if padding == "same" and any(s != 1 for s in stride):
+            raise ValueError("padding 'same' is of stride 1 alone; state the amounts")
+        padding = padding.upper()
+    else:
+        padding = tuple((p, p) for p in _each(padding, space, "padding"))
+    y = _general(x, w, stride, padding, None, dilation, None, groups)
+    return _with_bias(y, bias, space)
+
+
+def conv1d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """x [N, C, L] by filters [O, C / groups, K] (+ bias [O]); padding: an amount, or "same" or "valid"."""
+    return _conv(1, x, w, bias, stride, padding, dilation, groups)
+
+
+def conv2d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """x [N, C, H, W] by filters [O, C / groups, kH, kW] (+ bias [O]); amounts of one number or of two."""
+    return _conv(2, x, w, bias, stride, padding, dilation, groups)
+
+
+def conv3d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """x [N, C, D, H, W] by filters [O, C / groups, kD, kH, kW] (+ bias [O])."""
+    return _conv(3, x, w, bias, stride, padding, dilation, groups)
+
+
+def _conv_transpose(space, x, w, bias, stride, padding, output_padding, groups, dilation):
+    stride, dilation = _each(stride, space, "stride"), _each(dilation, space, "dilation")
+    more = _each(output_padding, space, "output_padding")
+    if any(m >= max(s, d) or m < 0 for m, s, d in zip(more, stride, dilation)):
+        raise ValueError(f"output_padding {more} is less than the stride {stride} or the dilation {dilation}")
+    reach = [d * (k - 1) for d, k in zip(dilation, w.shape[2:])]
+    pads = tuple((r - p, r - p + m) for r, p, m in zip(reach, _each(padding, space, "padding"), more))
+    c, per_group, *window = w.shape
+    if groups < 1 or c % groups:
+        raise ValueError(f"{groups} groups do not divide {c} features")
+    w = rnp.flip(w, tuple(range(2, space + 2)))
+    # The features of a group make its results: groups go to the filters.
+    w = rnp.moveaxis(rnp.reshape(w, (groups, c // groups, per_group, *window)), 0, 1)
+    w = rnp.reshape(w, (c // groups, groups * per_group, *window))
+    axes = tuple(range(space + 2))
+    y = _general(
+        x, w, (1,) * space, pads, stride, dilation, (axes, (1, 0, *axes[2:]), axes), feature_group_count=groups
+    )
+    return _with_bias(y, bias, space)
+
+
+def conv_transpose1d(x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The transpose of conv1d: x [N, C, L], filters [C, O / groups, K]."""
+    return _conv_transpose(1, x, w, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The transpose of conv2d: x [N, C, H, W], filters [C, O / groups, kH, kW]."""
+    return _conv_transpose(2, x, w, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The transpose of conv3d: x [N, C, D, H, W], filters [C, O / groups, kD, kH, kW]."""
+    return _conv_transpose(3, x, w, bias, stride, padding, output_padding, groups, dilation)
