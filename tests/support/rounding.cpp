@@ -277,6 +277,7 @@ class Walk {
       }
       case OpKind::Compare: compare(in, out[0]); return;
       case OpKind::Reduce: reduce(n, *in[0], out[0]); return;
+      case OpKind::ReduceWindow: windows(n, *in[0], out); return;
       case OpKind::Cumulative: cumulative(n, *in[0], out[0]); return;
       case OpKind::DotGeneral: dot(n, in, out[0]); return;
       case OpKind::Scatter: scatter(n, in, values, out); return;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
@@ -119,6 +120,26 @@ void reduce(const Node& n, const Bounded& x, Bounded& out) {
   const double group =
       count(out.value) > 0 ? static_cast<double>(count(x.value)) / static_cast<double>(count(out.value)) : 1;
   add_terms(n, out, with, without, group, op.fn == ReduceKind::Mean ? std::max(1.0, group) : 1);
+}
+
+void windows(const Node& n, const Bounded& x, std::vector<Bounded>& out) {
+  auto op = n.op.as<ops::ReduceWindow>();
+  const bool ordered = op.fn == ReduceKind::Max || op.fn == ReduceKind::Min;
+  if (ordered || !has_bound(x.value.dtype())) {
+    op.fn = ReduceKind::Max;
+    spread(x, op, out[0]);
+    if (out.size() > 1)  // which is the largest may be another
+      for (std::size_t i = 0; i < count(out[1].value); ++i)
+        if (reals(out[0].slack)[i] > 0) reals(out[1].slack)[i] = kApart;
+    return;
+  }
+  const Tensor size = magnitude(x.value), without = run1(op, {size}), with = run1(op, {with_slack(x, size)});
+  double places = 1;
+  for (std::int64_t w : op.window) places *= static_cast<double>(w);
+  if (op.fn != ReduceKind::Prod)
+    return add_terms(n, out[0], with, without, places, op.fn == ReduceKind::Mean ? places : 1);
+  op.fn = ReduceKind::Sum;
+  add_product(n, x, op, places, with, without, out[0]);
 }
 
 void cumulative(const Node& n, const Bounded& x, Bounded& out) {
