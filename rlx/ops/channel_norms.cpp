@@ -116,12 +116,16 @@ struct BatchNormRules {
       c.set_result(scaled(c, (x - vector(c.input("mean"))) * vector(g.rsqrt(c.input("var") + op.eps)), op.axis));
       return;
     }
-    // [outer, C, inner]: means over inner, then over outer, so that each runs over neighbours.
+    // [outer, C, inner]: means over inner, then over outer, so that each runs over neighbours; of nothing at once,
+    // since the other extent may be huge then.
     const int axis = static_cast<int>(op.axis);
     const Dim channels = x.dim(axis);
     const Expr rows =
         g.reshape(x, {product_of(x.shape(), 0, axis), channels, product_of(x.shape(), axis + 1, x.rank())});
-    const auto average = [&](Expr v) { return g.mean(g.mean(v, {2}, true), {0}, true); };
+    const bool nothing = rows.dim(0).is_static(0) || rows.dim(2).is_static(0);
+    const auto average = [&](Expr v) {
+      return nothing ? g.mean(v, {0, 2}, true) : g.mean(g.mean(v, {2}, true), {0}, true);
+    };
     const Expr mean = average(rows), centred = rows - mean, var = average(g.square(centred));
     c.set_result(scaled(c, g.reshape(centred * g.rsqrt(var + op.eps), x.shape().dims()), op.axis));
     c.set_result(1, g.reshape(mean, {channels}));

@@ -7,18 +7,14 @@ namespace rlx::cpu {
 
 const RowTable<Row>& row_table() {
   // Never destroyed: threads may compile while the process ends.
-  static const RowTable<Row>& table = *new RowTable<Row>({quantized_rows(),      strip_rows(),
-                                                          pair_rows(),           dot_rows(),
-                                                          relayout_rows(),       attention_rows(),
-                                                          norm_rows(),           tape_rows(),
-                                                          move_rows(),           index_rows(),
-                                                          sort_rows(),           random_rows(),
-                                                          sample_rows(),         grouped_rows(),
-                                                          reduce_rows(),         window_rows(),
-                                                          generic_dot_rows(),    generic_elementwise_rows(),
-                                                          generic_reduce_rows(), generic_window_rows(),
-                                                          custom_rows(),         control_rows(),
-                                                          collective_rows()});
+  static const RowTable<Row>& table =
+      *new RowTable<Row>({quantized_rows(),      strip_rows(),          pair_rows(),        dot_rows(),
+                          relayout_rows(),       attention_rows(),      norm_rows(),        tape_rows(),
+                          move_rows(),           index_rows(),          sort_rows(),        random_rows(),
+                          sample_rows(),         grouped_rows(),        reduce_rows(),      window_rows(),
+                          resize_rows(),         channel_norm_rows(),   generic_dot_rows(), generic_elementwise_rows(),
+                          generic_reduce_rows(), generic_window_rows(), custom_rows(),      control_rows(),
+                          collective_rows()});
   return table;
 }
 

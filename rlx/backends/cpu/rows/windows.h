@@ -8,6 +8,8 @@
 namespace rlx::cpu {
 
 std::span<const Row> window_rows();
+std::span<const Row> resize_rows();
+std::span<const Row> channel_norm_rows();
 std::span<const Row> generic_window_rows();
 
 }  // namespace rlx::cpu
