@@ -17,6 +17,9 @@ X = normal(2, 3, seed=1)
 MASK = np.array([[True, False, True], [True, True, True]])
 ALPHA = np.array([0.5, 2, 1], np.float32)
 NONE = {"erf": "jax.lax.erf", "layer_norm": "of rlx", "rms_norm": "of rlx"}
+IMAGES = """adaptive_avg_pool adaptive_max_pool avg_pool batch_norm group_norm instance_norm local_response_norm lp_pool
+max_pool max_pool_with_indices max_unpool min_pool prod_pool sum_pool"""  # test_images.py
+NONE.update(dict.fromkeys(IMAGES.split(), "of rlx"))
 
 ACTIVATIONS = [
     "celu",
