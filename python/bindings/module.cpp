@@ -15,6 +15,7 @@ NB_MODULE(_rlx, m) {
   bind_ops(m);
   bind_control(m);
   bind_special(m);
+  bind_images(m);
   bind_transforms(m);
   bind_runtime(m);
   bind_dispatch(m);

@@ -5,6 +5,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
 from . import flatten_util as flatten_util
 from . import formats as formats
+from . import image as image
 from . import lax as lax
 from . import models as models
 from . import nn as nn

@@ -1,4 +1,4 @@
-// Rows: reductions and running results.
+// Rows: reductions, running results and windows.
 #include <algorithm>
 #include <cmath>
 
@@ -6,7 +6,9 @@
 #include "rlx/codegen/functions_wgsl.h"
 #include "rlx/codegen/reductions.h"
 #include "rlx/codegen/row.h"
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/windows.h"
 
 namespace rlx::codegen {
 namespace {
@@ -136,12 +138,94 @@ void write_cumulative(NodeKernels& node) {
   pack(node, out, made);
 }
 
+// -- windows --
+
+constexpr std::int64_t kMostPlaces = 1 << 14;  // of a window, which one thread walks
+
+Dim window_steps(const Graph& g, NodeId id, const Dialect&) {
+  Dim n(1);
+  for (std::int64_t w : g.node(id).op.as<ops::ReduceWindow>().window) n = n * Dim(w);
+  return n;
+}
+const char* refuse_window(const Graph& g, NodeId id) {
+  if (const char* why = refuse_dtypes(g, id)) return why;
+  std::int64_t places = 1;
+  for (std::int64_t w : g.node(id).op.as<ops::ReduceWindow>().window)
+    places = places > kMostPlaces ? places : places * std::min(w, kMostPlaces + 1);
+  return refuse_unless(places <= kMostPlaces, "its windows are too large for one thread");
+}
+
+// The loops around `body`, which runs for each element of the window of result `i`, at the coordinates x0, x1, ..
+void write_window_loops(KernelBuilder& k, const std::vector<WindowAxis>& axes, const Ref& x, const Ref& out,
+                        const std::string& body) {
+  std::vector<std::string> names;
+  std::string ends;
+  for (std::size_t a = 0; a < axes.size(); ++a) names.push_back(concat_text("o", a));
+  k << k.split("i", out.dims, names);
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    const WindowAxis& w = axes[a];
+    if (w.plain()) {
+      k << concat_text("let x", a, " = o", a, ";\n");
+      continue;
+    }
+    k << concat_text("for (var k", a, " = 0; k", a, " < ", w.window, "; k", a, " = k", a, " + 1) {\nlet p", a,
+                     " = i32(o", a, ") * ", w.stride, " + k", a, " * ", w.dilation, " - (", w.low, ");\nif (p", a,
+                     " < 0) { continue; }\n");
+    if (w.base > 1) k << concat_text("if (p", a, " % ", w.base, " != 0) { continue; }\n");
+    k << concat_text("let x", a, " = u32(p", a, w.base > 1 ? concat_text(" / ", w.base) : std::string(), ");\nif (x", a,
+                     " >= ");
+    k << k.size(Size(x.dims[a])) << ") { continue; }\n";
+    ends += "}\n";
+  }
+  k << body << ends;
+}
+
+void write_reduce_window(NodeKernels& node) {
+  const auto& op = node.op<ops::ReduceWindow>();
+  const Ref x = node.in(0);
+  if (node.out().elements().is_static(0)) return;
+  const std::vector<WindowAxis> axes = window_axes(op);
+  std::vector<std::string> at;
+  for (std::size_t a = 0; a < axes.size(); ++a) at.push_back(concat_text("x", a));
+  const bool max = op.fn == ReduceKind::Max, extremum = max || op.fn == ReduceKind::Min;
+  if (node.is_read(0)) {
+    constexpr Combining fns[] = {Combining::Sum, Combining::Sum, Combining::Max, Combining::Min, Combining::Prod};
+    const Reduction r = reduction_of(fns[static_cast<int>(op.fn)], x.dtype);
+    map_elements(node, concat_text("window_", enum_name(op.fn)), {node.out()},
+                 [&](KernelBuilder& k, const std::string&) {
+                   k << "var all = " << r.identity(k) << ";\n";
+                   const std::string v = k.load(x, k.at(x, at));
+                   write_window_loops(k, axes, x, node.out(), concat_text("all = ", r.combine(k, "all", v), ";\n"));
+                   if (op.fn != ReduceKind::Mean) return std::vector<std::string>{"all"};
+                   double places = 1;
+                   for (std::int64_t w : op.window) places *= static_cast<double>(w);
+                   return std::vector<std::string>{concat_text("(all / f32(", static_cast<std::int64_t>(places), "))")};
+                 });
+  }
+  if (!extremum || !node.is_read(1)) return;
+  map_elements(node, concat_text("window_place_of_", enum_name(op.fn)), {node.out(1)},
+               [&](KernelBuilder& k, const std::string&) {
+                 k << "var top = 0;\nvar place = -1;\n";
+                 const std::string index = k.at(x, at), key = pick_key(k, x.dtype, max, k.load(x, index));
+                 write_window_loops(k, axes, x, node.out(1),
+                                    concat_text("let key = ", key, ";\nif (place < 0 || key > top) {\ntop = key;\n",
+                                                "place = i32(", index, ");\n}\n"));
+                 return std::vector<std::string>{"place"};
+               });
+}
+
 bool reduces_strided(const Graph&, NodeId, int) { return true; }
 
 constexpr Row kReduceRows[] = {
     {OpKind::Reduce, "reduce", refuse_dtypes, write_reduce, reduces_strided},
     {OpKind::ArgReduce, "arg_reduce", refuse_dtypes, write_arg_reduce, reduces_strided},
     {OpKind::Cumulative, "cumulative", refuse_dtypes, write_cumulative, nullptr, nullptr, nullptr, 0, widened_bytes},
+    {.kind = OpKind::ReduceWindow,
+     .kernel = "reduce_window",
+     .refuses = refuse_window,
+     .write = write_reduce_window,
+     .skips_unread = 0b11,
+     .steps = window_steps},
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/norm.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/threefry.h"
 #include "tests/support/closeness.h"
@@ -392,6 +393,39 @@ Arrays sample(const Sample& s, const Arrays& in) {
   return {token, logprob};
 }
 
+// x normalised in groups of elements that have one number group(n, c), with n the outer number and c that of `axis`,
+// times gamma plus beta, or with the mean and variance of each c that are given; and the mean and variance of each c.
+Arrays by_channel(const Arrays& in, OperandMask present, std::int64_t axis, double eps,
+                  const std::function<std::int64_t(std::int64_t, std::int64_t)>& group) {
+  const Array& x = in[0];
+  const std::int64_t channels = x.dims[static_cast<std::size_t>(axis)];
+  std::int64_t inner = 1;
+  for (std::size_t a = static_cast<std::size_t>(axis) + 1; a < x.dims.size(); ++a) inner *= x.dims[a];
+  const auto channel = [&](std::size_t i) { return static_cast<std::int64_t>(i) / inner % channels; };
+  const auto group_of = [&](std::size_t i) {
+    return group(static_cast<std::int64_t>(i) / inner / channels, channel(i));
+  };
+  std::map<std::int64_t, double> count, mean, var;
+  for (std::size_t i = 0; i < x.v.size(); ++i) count[group_of(i)] += 1, mean[group_of(i)] += x.v[i];
+  for (auto& [g, sum] : mean) sum /= count[g];
+  for (std::size_t i = 0; i < x.v.size(); ++i) var[group_of(i)] += std::pow(x.v[i] - mean[group_of(i)], 2);
+  for (auto& [g, sum] : var) sum /= count[g];
+  std::size_t next = 1;
+  const Array* vectors[5] = {};
+  for (int place = 1; place < 5; ++place)
+    if (present.has(place)) vectors[place] = &in[next++];
+  Array y = x, means{{channels}, {}}, vars{{channels}, {}};
+  for (std::size_t i = 0; i < x.v.size(); ++i) {
+    const auto at = static_cast<std::size_t>(channel(i));
+    const double m = vectors[3] ? vectors[3]->v[at] : mean[group_of(i)];
+    const double v = vectors[4] ? vectors[4]->v[at] : var[group_of(i)];
+    y.v[i] =
+        (x.v[i] - m) / std::sqrt(v + eps) * (vectors[1] ? vectors[1]->v[at] : 1) + (vectors[2] ? vectors[2]->v[at] : 0);
+  }
+  for (std::int64_t c = 0; c < channels; ++c) means.v.push_back(mean[c]), vars.v.push_back(var[c]);
+  return {y, means, vars};
+}
+
 using Formula = std::function<Arrays(const Sample&, const Arrays&)>;
 const std::map<OpKind, Formula>& formulas() {
   static const std::map<OpKind, Formula> all{
@@ -427,6 +461,21 @@ const std::map<OpKind, Formula>& formulas() {
        [](const Sample& s, const Arrays& in) {
          const auto& op = s.op.as<ops::FusedResidualRmsNorm>();
          return residual(in, op.present, op.eps, true);
+       }},
+      {OpKind::GroupNorm,
+       [](const Sample& s, const Arrays& in) {
+         const auto& op = s.op.as<ops::GroupNorm>();
+         const std::int64_t each = in[0].dims[1] / op.groups;
+         return Arrays{by_channel(in, op.present, 1, op.eps, [&](std::int64_t n, std::int64_t c) {
+           return n * op.groups + (each == 0 ? 0 : c / each);
+         })[0]};
+       }},
+      {OpKind::BatchNorm,
+       [](const Sample& s, const Arrays& in) {
+         const auto& op = s.op.as<ops::BatchNorm>();
+         Arrays out = by_channel(in, op.present, op.axis, op.eps, [](std::int64_t, std::int64_t c) { return c; });
+         if (op.present.has(3)) out.resize(1);
+         return out;
        }},
   };
   return all;

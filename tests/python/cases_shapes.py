@@ -342,6 +342,18 @@ for mode in ("constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", 
     add("pad", lambda m, x: m.pad(x, 0, mode="edge"), E, grad=False),
 )
 add("pad", lambda m, x: m.pad(x, 1, mode="empty")[1:-1], V)
+for mode in ("reflect", "symmetric"):
+    for w in (1, ((1, 2), (5, 0)), ((4, 7), (9, 3))):
+        add(
+            "pad",
+            lambda m, x, mode=mode, w=w: m.pad(x, w, mode, reflect_type="odd"),
+            X,
+            id=f"odd {mode}{w}",
+            tol=("rel", 1e-5),
+            vmap=False,
+            grad=w == 1,
+            oracle="np32",
+        )
 (
     add("packbits", lambda m, x: m.packbits(x), np.arange(21) % 3 == 0),
     add(

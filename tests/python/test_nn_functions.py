@@ -23,6 +23,9 @@ NONE = {
     **dict.fromkeys(("prelu", "shrink", "tanh_shrink", "thresholded_relu"), "test_special_functions.py"),
 }
 NONE |= {f"conv{t}{d}d": "after PyTorch" for t in ("", "_transpose") for d in (1, 2, 3)}
+IMAGES = """adaptive_avg_pool adaptive_max_pool avg_pool batch_norm group_norm instance_norm local_response_norm lp_pool
+max_pool max_pool_with_indices max_unpool min_pool prod_pool sum_pool"""  # test_images.py
+NONE.update(dict.fromkeys(IMAGES.split(), "of rlx"))
 
 ACTIVATIONS = [
     "celu",

@@ -1,12 +1,30 @@
 // Random reductions, scans and products.
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
+#include "rlx/ir/windows.h"
 #include "tests/support/random_generator.h"
 
 namespace rlx::test {
 
 void Generator::reduce() {
   const Expr x = pick_any(1);
+  if (x.rank() > 0 && dice_.chance(25)) {  // windows
+    ops::ReduceWindow op{static_cast<ReduceKind>(dice_.below(5))};
+    std::vector<WindowAxis> axes;
+    Dims dims;
+    for (const Dim& d : x.shape().dims()) {
+      WindowAxis a;
+      if (d.is_static() && dice_.chance(60))
+        a = {1 + dice_.below(3), 1 + dice_.below(3), dice_.below(3), dice_.below(3), 1 + dice_.below(2),
+             1 + dice_.below(2)};
+      axes.push_back(a);
+      dims.push_back(a.outputs(d));
+    }
+    set_window_axes(op, axes);
+    if (elements(dims) <= options_.max_elements) keep(g_.reduce_window(x, op));
+    return;
+  }
   keep(g_.reduce(static_cast<ReduceKind>(dice_.below(5)), x, axes_of(x), dice_.chance(50)));
 }
 

@@ -63,7 +63,7 @@ class Walk {
     }
     if (n.kind() != OpKind::Constant && n.kind() != OpKind::Iota && n.kind() != OpKind::Cast) {
       const OpDef& def = op_def(n.op);
-      if (def.decompose.has()) return composite(n, in);
+      if (def.decompose.has() && n.kind() != OpKind::Interpolate) return composite(n, in);
     }
     std::vector<Bounded> out;
     switch (n.kind()) {
@@ -291,6 +291,8 @@ class Walk {
       }
       case OpKind::Compare: compare(in, out[0]); return;
       case OpKind::Reduce: reduce(n, *in[0], out[0]); return;
+      case OpKind::Interpolate: interpolate(n, *in[0], out[0]); return;
+      case OpKind::ReduceWindow: windows(n, *in[0], out); return;
       case OpKind::Cumulative: cumulative(n, *in[0], out[0]); return;
       case OpKind::DotGeneral:
       case OpKind::Conv: dot(n, in, out[0]); return;

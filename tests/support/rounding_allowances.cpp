@@ -1,5 +1,6 @@
 // How exact a kernel has to be: the table of allowances.
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/reduce.h"
 #include "tests/support/rounding_rules.h"
@@ -33,8 +34,9 @@ struct SumAllowance {
 };
 // Sums of up to some thousand terms: what chance leaves of n roundings is far below n. Where many terms are equal a
 // chain drifts, by n / 2 at worst: add_terms allows that up to twice the number here.
-constexpr SumAllowance kSums[] = {
-    {OpKind::DotGeneral, 8}, {OpKind::Conv, 8}, {OpKind::Reduce, 8}, {OpKind::Cumulative, 8}, {OpKind::Scatter, 8}};
+constexpr SumAllowance kSums[] = {{OpKind::DotGeneral, 8},       {OpKind::Conv, 8},       {OpKind::Reduce, 8},
+                                  {OpKind::Cumulative, 8},       {OpKind::Scatter, 8},    {OpKind::ReduceWindow, 8},
+                                  {OpKind::SelectAndScatter, 8}, {OpKind::Interpolate, 8}};
 
 }  // namespace
 
@@ -51,6 +53,8 @@ Allowance allowance_of(const OpBox& op) {
   }
   if (const auto* r = op.get_if<ops::Reduce>(); r && (r->fn == ReduceKind::Max || r->fn == ReduceKind::Min)) return {};
   if (const auto* c = op.get_if<ops::Cumulative>(); c && (c->fn == CumulativeKind::Max || c->fn == CumulativeKind::Min))
+    return {};
+  if (const auto* w = op.get_if<ops::ReduceWindow>(); w && (w->fn == ReduceKind::Max || w->fn == ReduceKind::Min))
     return {};
   for (const SumAllowance& row : kSums)
     if (row.kind == op.kind()) return {1, row.terms};

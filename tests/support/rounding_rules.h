@@ -62,6 +62,8 @@ void compare(const Operands& in, Bounded& out);
 /// Terms added to a sum may be added in another order than written; a scaled sum is still one.
 void add_to_sum(const Node& n, const Operands& in, Bounded& out);
 void reduce(const Node& n, const Bounded& x, Bounded& out);
+void interpolate(const Node& n, const Bounded& x, Bounded& out);
+void windows(const Node& n, const Bounded& x, std::vector<Bounded>& out);
 void cumulative(const Node& n, const Bounded& x, Bounded& out);
 void dot(const Node& n, const Operands& in, Bounded& out);
 void scatter(const Node& n, const Operands& in, const std::vector<Tensor>& values, std::vector<Bounded>& out);

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/resize.h"
 #include "rlx/tensor/visit.h"
 #include "tests/support/rounding_rules.h"
 
@@ -119,6 +121,62 @@ void reduce(const Node& n, const Bounded& x, Bounded& out) {
   const double group =
       count(out.value) > 0 ? static_cast<double>(count(x.value)) / static_cast<double>(count(out.value)) : 1;
   add_terms(n, out, with, without, group, op.fn == ReduceKind::Mean ? std::max(1.0, group) : 1);
+}
+
+void windows(const Node& n, const Bounded& x, std::vector<Bounded>& out) {
+  auto op = n.op.as<ops::ReduceWindow>();
+  const bool ordered = op.fn == ReduceKind::Max || op.fn == ReduceKind::Min;
+  if (ordered || !has_bound(x.value.dtype())) {
+    op.fn = ReduceKind::Max;
+    spread(x, op, out[0]);
+    if (out.size() > 1)  // which is the largest may be another
+      for (std::size_t i = 0; i < count(out[1].value); ++i)
+        if (reals(out[0].slack)[i] > 0) reals(out[1].slack)[i] = kApart;
+    return;
+  }
+  const Tensor size = magnitude(x.value), without = run1(op, {size}), with = run1(op, {with_slack(x, size)});
+  double places = 1;
+  for (std::int64_t w : op.window) places *= static_cast<double>(w);
+  if (op.fn != ReduceKind::Prod)
+    return add_terms(n, out[0], with, without, places, op.fn == ReduceKind::Mean ? places : 1);
+  op.fn = ReduceKind::Sum;
+  add_product(n, x, op, places, with, without, out[0]);
+}
+
+void interpolate(const Node& n, const Bounded& x, Bounded& out) {
+  // Sums by the sizes of the weights, axis by axis.
+  const auto op = n.op.as<ops::Interpolate>();
+  const auto along = [&](const Tensor& from) {
+    std::vector<double> v = from.to_f64();
+    std::vector<std::int64_t> dims = from.dims();
+    for (std::size_t i = 0; i < op.axes.size(); ++i) {
+      const auto axis = static_cast<std::size_t>(op.axes[i]);
+      const ResizeTaps taps = resize_taps(op, i, dims[axis]);
+      std::size_t outer = 1, inner = 1;
+      for (std::size_t a = 0; a < dims.size(); ++a)
+        (a < axis ? outer : inner) *= a == axis ? 1 : static_cast<std::size_t>(dims[a]);
+      const auto from_extent = static_cast<std::size_t>(dims[axis]), to = static_cast<std::size_t>(op.sizes[i]);
+      std::vector<double> sums(outer * to * inner, 0);
+      for (std::size_t o = 0; o < outer; ++o)
+        for (std::size_t j = 0; j < to; ++j)
+          for (auto t = static_cast<std::size_t>(taps.begin[j]); t < static_cast<std::size_t>(taps.begin[j + 1]); ++t)
+            for (std::size_t k = 0; k < inner; ++k) {
+              const double e = v[(o * from_extent + static_cast<std::size_t>(taps.index[t])) * inner + k];
+              if (e != 0) sums[(o * to + j) * inner + k] += e * std::fabs(taps.weight[t]);
+            }
+      v = std::move(sums);
+      dims[axis] = op.sizes[i];
+    }
+    Tensor t = like(out.value, 0);
+    for (std::size_t i = 0; i < v.size(); ++i) reals(t)[i] = v[i];
+    return t;
+  };
+  if (!has_bound(x.value.dtype())) {  // Nearest, of integers
+    out.slack = along(x.slack);
+    return;
+  }
+  const Tensor size = magnitude(x.value);
+  add_terms(n, out, along(with_slack(x, size)), along(size), 8.0 * static_cast<double>(op.axes.size()));
 }
 
 void cumulative(const Node& n, const Bounded& x, Bounded& out) {

@@ -196,6 +196,51 @@ def windows(x, window, strides, dilation):
         ]
 
 
+def _window_kind(computation, init_value, dtype):
+    """The reduction that a computation is, where init_value is what it makes of nothing; None for others."""
+    from ._elementwise import max as lax_max, min as lax_min, mul as lax_mul
+
+    kinds = {rnp.add: "sum", lax_mul: "prod", lax_max: "max", lax_min: "min"}
+    kinds.update({rnp.multiply: "prod", rnp.maximum: "max", rnp.minimum: "min"})
+    kind = kinds.get(computation) if getattr(computation, "__hash__", None) else None
+    if kind is None or isinstance(init_value, _rlx.Value) or dtype.kind not in "biufc":
+        return None
+    init = init_value.tolist() if hasattr(init_value, "tolist") else init_value
+    if not isinstance(init, (bool, int, float, complex)):
+        return None
+    if kind in ("sum", "prod"):
+        return kind if dtype.kind != "b" and init == (kind == "prod") else None
+    if dtype.kind == "c":
+        return None
+    if dtype.kind in "biu":
+        low, high = (0, 1) if dtype.kind == "b" else (0, 2**dtype.bits - 1)
+        if dtype.kind == "i":
+            low, high = -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+    else:
+        low, high = -math.inf, math.inf
+    return kind if init == (low if kind == "max" else high) else None
+
+
+@op("operand")
+def _windows_of(operand, kind, window, strides, padding, base, dilation):
+    x = _rlx.value(operand)
+    ones = (1,) * x.ndim
+    dilated = [(d - 1) * b + 1 if d else 0 for d, b in zip(x.shape, base or ones)]
+    spans = [(w - 1) * d + 1 for w, d in zip(window, dilation or ones)]
+    pads = window_padding(padding, dilated, spans, strides or ones)
+    out = node(
+        "reduce_window_" + kind,
+        x,
+        window=window,
+        strides=strides or (),
+        low=[p[0] for p in pads],
+        high=[p[1] for p in pads],
+        base_dilation=base or (),
+        window_dilation=dilation or (),
+    )
+    return out[0] if kind in ("max", "min") else out
+
+
 def reduce_window(
     operand,
     init_value,
@@ -208,8 +253,18 @@ def reduce_window(
 ):
     """computation(a, b) of all elements of each window and of init_value, which also stands in the padding.
 
-    The program grows with the elements of a window.
+    add, mul, max and min with the init_value that changes nothing are one op; with others, and of other functions, the
+    program grows with the elements of a window.
     """
+    dtype = operand.dtype if isinstance(operand, (_rlx.Value, _rlx.Array)) else rnp.asarray(operand).dtype
+    kind = _window_kind(computation, init_value, dtype)
+    if kind:
+        lists = [v if v is None else tuple(v) for v in (window_dimensions, window_strides, base_dilation)]
+        dilation = window_dilation if window_dilation is None else tuple(window_dilation)
+        if len(lists[0]) != len(operand.shape if hasattr(operand, "shape") else rnp.asarray(operand).shape):
+            raise ValueError(f"reduce_window: window_dimensions {lists[0]} do not fit the operand's axes")
+        padding = padding if isinstance(padding, str) else tuple(map(tuple, padding))
+        return _windows_of(operand, kind, lists[0], lists[1], padding, lists[2], dilation)
     sizes = [v if v is None else tuple(v) for v in (window_dimensions, window_strides, base_dilation, window_dilation)]
     padding = padding if isinstance(padding, str) else tuple(map(tuple, padding))
     if not _rlx.tracing():

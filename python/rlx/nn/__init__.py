@@ -44,7 +44,11 @@ from ._convolutions import (  # noqa: F401
     conv_transpose3d,
 )
 from ._normal import (  # noqa: F401
+    batch_norm,
+    group_norm,
+    instance_norm,
     layer_norm,
+    local_response_norm,
     log_softmax,
     logmeanexp,
     logsumexp,
@@ -52,4 +56,16 @@ from ._normal import (  # noqa: F401
     rms_norm,
     softmax,
     standardize,
+)
+from ._pools import (  # noqa: F401
+    adaptive_avg_pool,
+    adaptive_max_pool,
+    avg_pool,
+    lp_pool,
+    max_pool,
+    max_pool_with_indices,
+    max_unpool,
+    min_pool,
+    prod_pool,
+    sum_pool,
 )

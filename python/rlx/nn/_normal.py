@@ -105,3 +105,47 @@ def rms_norm(x, gamma=None, beta=None, axis=-1, eps=1e-6):
     """x / sqrt(mean(x^2) + eps) * gamma + beta along axes."""
     x = inexact(x)
     return node("rms_norm", x, axes=axes_of(axis, x.ndim, "rms_norm"), eps=eps, gamma=gamma, beta=beta)[0]
+
+
+def _float(x, what):
+    x = inexact(x)
+    if x.dtype.kind != "f":
+        raise TypeError(f"{what} of {x.dtype.name}; it takes real numbers")
+    return x
+
+
+@op("x", "gamma", "beta")
+def group_norm(x, num_groups, gamma=None, beta=None, eps=1e-5):
+    """(x - mean) / sqrt(var + eps) * gamma + beta over each of num_groups groups of channels of x[n]: x [N, C, ..]."""
+    return _rlx.group_norm([_float(x, "group_norm"), gamma, beta], num_groups, eps)
+
+
+@op("x", "gamma", "beta")
+def instance_norm(x, gamma=None, beta=None, eps=1e-5):
+    """Each channel of each x[n] normalised over its places: x [N, C, ..], gamma, beta [C]."""
+    x = _float(x, "instance_norm")
+    if x.ndim < 3:
+        raise ValueError(f"instance_norm: x has shape {x.shape}; it is [N, C, ..] with places")
+    return _rlx.group_norm([x, gamma, beta], x.shape[1], eps)
+
+
+@op("x", "mean", "var", "gamma", "beta")
+def batch_norm(x, mean=None, var=None, gamma=None, beta=None, eps=1e-5, axis=1):
+    """(x - mean) / sqrt(var + eps) * gamma + beta for each element of an axis, by given means and variances.
+
+    Without them by those of x over all other axes: (y, mean, var), the variance biased, as training wants it.
+    """
+    x = _float(x, "batch_norm")
+    if (mean is None) != (var is None):
+        raise ValueError("batch_norm: give mean and var, or neither")
+    axis = axis_of(axis, x.ndim, "batch_norm")
+    if mean is None:
+        return _rlx.batch_norm_training([x, gamma, beta], eps, axis)
+    return _rlx.batch_norm([x, mean, var, gamma, beta], eps, axis)
+
+
+@op("x")
+def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0, axis=1):
+    """x / (k + alpha / size * sum of squares of `size` neighbours along an axis) ** beta."""
+    x = _float(x, "local_response_norm")
+    return _rlx.local_response_norm([x], size, alpha, beta, k, axis_of(axis, x.ndim, "local_response_norm"))

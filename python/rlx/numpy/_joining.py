@@ -5,7 +5,7 @@ import builtins as _b
 from .. import _rlx
 from .._op import _as_array
 from ._base import axis_of, cast, common, int_static, node, op, value
-from ._shapes import broadcast_to, expand_dims, moveaxis, pick, ravel, reshape
+from ._shapes import broadcast_to, expand_dims, flip, moveaxis, pick, ravel, reshape
 
 
 def _values(arrays, what):
@@ -351,10 +351,13 @@ def pad(x, pad_width, mode="constant", constant_values=0, end_values=0, stat_len
     if mode in ("constant", "empty"):
         return _pad_constant(x, width, cast(0 if mode == "empty" else constant_values, x.dtype))
     if mode in ("edge", "wrap", "reflect", "symmetric"):
-        if reflect_type != "even":
-            raise ValueError(f'pad: reflect_type {reflect_type!r}; "even" is there')
+        if reflect_type not in ("even", "odd"):
+            raise ValueError(f"pad: reflect_type {reflect_type!r}; it is 'even' or 'odd'")
+        odd = reflect_type == "odd" and mode in ("reflect", "symmetric")
         for axis, (low, high) in enumerate(width):
-            if low or high:
+            if odd and (low or high):
+                x = _pad_odd(x, axis, low, high, mode)
+            elif low or high:
                 x = pick(x, _mirrored(mode, x.shape[axis], low, high, "pad"), axis)
         return x
     if mode == "linear_ramp":
@@ -371,6 +374,27 @@ def pad(x, pad_width, mode="constant", constant_values=0, end_values=0, stat_len
         f"pad: mode {mode!r}; there are constant, edge, empty, linear_ramp, maximum, mean, median, minimum, "
         "reflect, symmetric and wrap"
     )
+
+
+def _pad_odd(x, axis, low, high, mode):
+    """x mirrored on each side about its last element there, in place and in value."""
+    while low or high:
+        n = x.shape[axis]
+        skip = 1 if mode == "reflect" else 0
+        if n <= skip:
+            return pick(x, _mirrored("edge", n, low, high, "pad"), axis)
+        parts = [x]
+        for front in (True, False):
+            take = min(low if front else high, n - skip)
+            if take == 0:
+                continue
+            begin = skip if front else n - skip - take
+            part = flip(pick(x, list(range(begin, begin + take)), axis), axis)
+            edge = pick(x, [0 if front else n - 1], axis)
+            parts.insert(0 if front else len(parts), 2 * edge - part)
+            low, high = (low - take, high) if front else (low, high - take)
+        x = concatenate(parts, axis)
+    return x
 
 
 def _pad_constant(x, width, number):

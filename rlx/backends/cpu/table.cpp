@@ -2,17 +2,40 @@
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/backends/cpu/rows/conv.h"
+#include "rlx/backends/cpu/rows/windows.h"
 
 namespace rlx::cpu {
 
 const RowTable<Row>& row_table() {
   // Never destroyed: threads may compile while the process ends.
-  static const RowTable<Row>& table = *new RowTable<Row>(
-      {quantized_rows(),      strip_rows(),    pair_rows(),        dot_rows(),          conv_rows(),
-       product_rows(),        relayout_rows(), attention_rows(),   norm_rows(),         tape_rows(),
-       move_rows(),           index_rows(),    sort_rows(),        random_rows(),       sample_rows(),
-       grouped_rows(),        reduce_rows(),   generic_dot_rows(), generic_conv_rows(), generic_elementwise_rows(),
-       generic_reduce_rows(), custom_rows(),   control_rows(),     collective_rows()});
+  static const RowTable<Row>& table = *new RowTable<Row>({quantized_rows(),
+                                                          strip_rows(),
+                                                          pair_rows(),
+                                                          dot_rows(),
+                                                          conv_rows(),
+                                                          product_rows(),
+                                                          relayout_rows(),
+                                                          attention_rows(),
+                                                          norm_rows(),
+                                                          tape_rows(),
+                                                          move_rows(),
+                                                          index_rows(),
+                                                          sort_rows(),
+                                                          random_rows(),
+                                                          sample_rows(),
+                                                          grouped_rows(),
+                                                          reduce_rows(),
+                                                          window_rows(),
+                                                          resize_rows(),
+                                                          channel_norm_rows(),
+                                                          generic_dot_rows(),
+                                                          generic_conv_rows(),
+                                                          generic_elementwise_rows(),
+                                                          generic_reduce_rows(),
+                                                          generic_window_rows(),
+                                                          custom_rows(),
+                                                          control_rows(),
+                                                          collective_rows()});
   return table;
 }
 

@@ -43,10 +43,23 @@ struct RmsNormBackward {
   OperandMask present{};
 };
 
-/// Groups of channels normalised each. Inputs: x [N, C, ..], [gamma [C]], [beta [C]].
-struct GroupNorm { RLX_OP(GroupNorm); std::int64_t groups = 1; double eps = 1e-5; OperandMask present{}; };
-/// Channels normalised over all else. Inputs: x [N, C, ..], [gamma [C]], [beta [C]], [mean [C]], [var [C]].
-struct BatchNorm { RLX_OP(BatchNorm); std::int64_t axis = 1; double eps = 1e-5; OperandMask present{}; };
+/// (x - mean) / sqrt(var + eps) * gamma + beta with the mean and the biased variance of each of `groups` groups of
+/// neighbouring channels of each x[n]. Inputs: x [N, C, ..], [gamma [C]], [beta [C]].
+struct GroupNorm {
+  RLX_OP(GroupNorm);
+  std::int64_t groups = 1;
+  double eps = 1e-5;
+  OperandMask present{};
+};
+/// (x - mean) / sqrt(var + eps) * gamma + beta of each channel, an element of `axis`. Inputs: x, [gamma [C]], [beta
+/// [C]], and [mean [C]], [var [C]], both or none, F32 or wider. Results: y; without mean and var those of x over all
+/// other axes too, the variance biased, which y is made with then: the form of training.
+struct BatchNorm {
+  RLX_OP(BatchNorm);
+  std::int64_t axis = 1;
+  double eps = 1e-5;
+  OperandMask present{};
+};
 
 }  // namespace ops
 }  // namespace rlx

@@ -1,8 +1,11 @@
-// Rows of reductions and of running results.
+// Rows of reductions, of running results and of windows.
+#include <algorithm>
 #include <cmath>
 
 #include "rlx/backends/tpu/rows.h"
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/windows.h"
 
 namespace rlx::tpu {
 namespace {
@@ -30,6 +33,12 @@ Hlo identity(Writer& w, Fold fn, DType t) {
   const std::uint64_t sign = std::uint64_t{1} << (dtype_bits(t) - 1);
   if (is_signed_int(t)) return w.scalar_bits(t, lowest ? sign : sign - 1);
   return w.scalar_bits(t, lowest ? 0 : ~std::uint64_t{0});
+}
+
+std::int64_t product_of(const std::vector<std::int64_t>& list) {
+  std::int64_t n = 1;
+  for (std::int64_t d : list) n *= d;
+  return n;
 }
 
 // x / n of each part.
@@ -99,6 +108,115 @@ void emit_cumulative(RowContext& c) {
   c.set(w.convert(y, c.type().dtype));
 }
 
+// -- windows --
+
+std::string window_attributes(const std::vector<WindowAxis>& axes, bool padded) {
+  std::vector<std::int64_t> window, strides, dilations, bases;
+  std::string padding;
+  for (const WindowAxis& a : axes) {
+    window.push_back(a.window), strides.push_back(a.stride);
+    dilations.push_back(a.dilation), bases.push_back(padded ? a.base : 1);
+    padding += concat_text(padding.empty() ? "[" : ", [", padded ? a.low : 0, ", ", padded ? a.high : 0, "]");
+  }
+  return concat_text("window_dimensions = ", i64_array(window), ", window_strides = ", i64_array(strides),
+                     ", base_dilations = ", i64_array(bases), ", window_dilations = ", i64_array(dilations),
+                     ", padding = dense<[", padding, "]> : tensor<", axes.size(), "x2xi64>");
+}
+bool crops(const std::vector<WindowAxis>& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const WindowAxis& a) { return a.low < 0 || a.high < 0; });
+}
+// x as the windows find it, where padding takes something away.
+Hlo spread_and_padded(Writer& w, const Hlo& x, const Hlo& nothing, const std::vector<WindowAxis>& axes) {
+  std::vector<std::int64_t> low, high, between;
+  for (const WindowAxis& a : axes) low.push_back(a.low), high.push_back(a.high), between.push_back(a.base - 1);
+  return w.pad(x, nothing, low, high, between);
+}
+
+// Which of two extrema a window has; it does not matter in which order they come.
+Hlos better(Writer& w, const Hlos& v, bool max) {
+  const Hlo &a = v[0], &a_place = v[1], &b = v[2], &b_place = v[3];
+  const auto invert = [&](const Hlo& x) { return w.op("not", x); };
+  Hlo beats = w.compare(max ? "GT" : "LT", b, a), equal = w.compare("EQ", a, b);
+  if (is_float(a.dtype)) {
+    const Hlo a_nan = w.is_nan(a), b_nan = w.is_nan(b);
+    beats = w.both(invert(a_nan), w.either(b_nan, beats));
+    equal = w.either(equal, w.both(a_nan, b_nan));
+  }
+  const Hlo sooner = w.both(equal, w.compare("LT", b_place, a_place));
+  const Hlo wins = w.either(w.compare("LT", a_place, 0), w.either(beats, sooner));
+  const Hlo takes = w.both(w.compare("GE", b_place, 0), wins);
+  return {w.select(takes, b, a), w.select(takes, b_place, a_place)};
+}
+
+void emit_reduce_window(RowContext& c) {
+  const auto& op = c.op<ops::ReduceWindow>();
+  Writer& w = c.w;
+  const Fold fn = op.fn == ReduceKind::Prod  ? Fold::Prod
+                  : op.fn == ReduceKind::Max ? Fold::Max
+                  : op.fn == ReduceKind::Min ? Fold::Min
+                                             : Fold::Sum;
+  const bool extremum = fn == Fold::Max || fn == Fold::Min;
+  const Hlo x = widen(w, c.in(0));
+  const std::vector<WindowAxis> axes = window_axes(op);
+  if (axes.empty() || product_of(c.dims()) == 0) {
+    c.set(axes.empty() ? c.in(0) : w.full(c.type().dtype, 0, c.dims()));
+    if (extremum) c.set(1, w.full(c.type(1).dtype, 0, c.dims(1)));
+    return;
+  }
+  const bool padded = !crops(axes);
+  const std::string attributes = window_attributes(axes, padded);
+  const Hlo nothing = identity(w, fn, x.dtype);
+  const auto ready = [&](const Hlo& v, const Hlo& fill) { return padded ? v : spread_and_padded(w, v, fill, axes); };
+  const Hlo operands[] = {ready(x, nothing), nothing};
+  const HloType result[] = {{x.dtype, c.dims()}}, scalars[] = {{x.dtype, {}}, {x.dtype, {}}};
+  const std::string_view name = op_name(fn, x.dtype);
+  Hlo y = w.with_regions("reduce_window", operands, result,
+                         {{scalars, [&](const Hlos& v) { return Hlos{w.op(name, v[0], v[1])}; }}}, attributes)[0];
+  if (op.fn == ReduceKind::Mean) y = divided(w, y, product_of(op.window));
+  c.set(w.convert(y, c.type().dtype));
+  if (!extremum) return;
+  const DType t = c.type(1).dtype;
+  const Hlo place = w.reshape(w.iota(t, {x.elements()}, 0), x.dims), nowhere = w.scalar(t, -1);
+  const Hlo pairs[] = {operands[0], ready(place, nowhere), nothing, nowhere};
+  const HloType both[] = {{x.dtype, c.dims()}, {t, c.dims()}};
+  const HloType four[] = {{x.dtype, {}}, {t, {}}, {x.dtype, {}}, {t, {}}};
+  c.set(1, w.with_regions("reduce_window", pairs, both,
+                          {{four, [&](const Hlos& v) { return better(w, v, fn == Fold::Max); }}}, attributes)[1]);
+}
+
+const char* refuse_scatter(const Graph& g, NodeId id) {
+  const std::vector<WindowAxis> axes = window_axes(g.node(id).op.as<ops::SelectAndScatter>());
+  if (in_dtype(g, id, 0) != in_dtype(g, id, 1)) return "its operands are of two dtypes";
+  if (axes.empty()) return "a scalar has no windows";
+  for (const WindowAxis& a : axes)
+    if (a.base != 1 || a.dilation != 1) return "its windows are dilated";
+  if (crops(axes)) return "its windows leave elements out";
+  return refuse_unless(g.shape(id).is_static() && g.shape(g.node(id).inputs[1]).num_elements() > 0,
+                       "it has no windows");
+}
+void emit_select_and_scatter(RowContext& c) {
+  const auto& op = c.op<ops::SelectAndScatter>();
+  Writer& w = c.w;
+  const std::vector<WindowAxis> axes = window_axes(op);
+  std::string padding;
+  for (const WindowAxis& a : axes) padding += concat_text(padding.empty() ? "[" : ", [", a.low, ", ", a.high, "]");
+  std::vector<std::int64_t> window, strides;
+  for (const WindowAxis& a : axes) window.push_back(a.window), strides.push_back(a.stride);
+  const Hlo x = widen(w, c.in(0)), source = widen(w, c.in(1));
+  const Hlo operands[] = {x, source, w.scalar(x.dtype, 0)};
+  const HloType result[] = {{x.dtype, x.dims}}, scalars[] = {{x.dtype, {}}, {x.dtype, {}}};
+  const auto keeps = [&](const Hlos& v) {  // the first of equal ones, and a NaN
+    const Hlo kept = w.compare(op.select == ReduceKind::Max ? "GE" : "LE", v[0], v[1]);
+    return Hlos{is_float(x.dtype) ? w.either(kept, w.is_nan(v[0])) : kept};
+  };
+  const Hlo y =
+      w.with_regions("select_and_scatter", operands, result,
+                     {{scalars, keeps}, {scalars, [&](const Hlos& v) { return Hlos{w.add(v[0], v[1])}; }}},
+                     concat_text("window_dimensions = ", i64_array(window), ", window_strides = ", i64_array(strides),
+                                 ", padding = dense<[", padding, "]> : tensor<", axes.size(), "x2xi64>"))[0];
+  c.set(w.convert(y, c.type().dtype));
+}
+
 }  // namespace
 
 // Doubling: behind k steps each element is the fold of the 2^k elements that end with it.
@@ -114,6 +232,8 @@ std::span<const Row> reduce_rows() {
       {OpKind::Reduce, never_refuses, emit_reduce},
       {OpKind::Cumulative, never_refuses, emit_cumulative},
       {OpKind::Softmax, never_refuses, emit_softmax},
+      {OpKind::ReduceWindow, never_refuses, emit_reduce_window},
+      {OpKind::SelectAndScatter, refuse_scatter, emit_select_and_scatter},
   };
   return kRows;
 }

@@ -1,0 +1,41 @@
+"""jax.image: arrays resized along their axes."""
+
+from .. import _rlx
+from .._op import inexact, op
+
+_KINDS = {
+    "nearest": "nearest",
+    "linear": "linear",
+    "bilinear": "linear",
+    "trilinear": "linear",
+    "triangle": "linear",
+    "cubic": "cubic",
+    "bicubic": "cubic",
+    "tricubic": "cubic",
+    "cubic-pytorch": "cubic-pytorch",
+    "lanczos3": "lanczos3",
+    "lanczos5": "lanczos5",
+}
+
+
+@op("image")
+def resize(image, shape, method, antialias=True):
+    """image with that shape: elements of axes that change are made of their neighbours, as jax.image.resize makes them.
+
+    method: nearest, linear (bilinear, trilinear, triangle), cubic (bicubic, tricubic), cubic-pytorch, lanczos3 or
+    lanczos5. antialias widens the kernel where an axis shrinks. Integers become float32 but for "nearest".
+    """
+    x = _rlx.value(image)
+    kind = _KINDS.get(str(method).lower())
+    if kind is None:
+        raise ValueError(f"resize: method {method!r}; there are {', '.join(_KINDS)}")
+    if len(shape) != x.ndim:
+        raise ValueError(f"resize: shape {tuple(shape)} of an array with {x.ndim} axes")
+    axes = [a for a, (n, m) in enumerate(zip(x.shape, shape)) if n != m]
+    sizes = [int(shape[a]) for a in axes]
+    antialias = bool(antialias) and kind != "nearest"
+    pytorch = kind == "cubic-pytorch" and not antialias
+    kind = "cubic" if kind == "cubic-pytorch" else kind
+    x = x if kind == "nearest" else inexact(x)
+    cubic = -0.75 if pytorch else -0.5
+    return _rlx.resize([x], axes, sizes, kind, "half_pixel", "half_up", antialias, not pytorch, cubic, [])
