@@ -63,7 +63,7 @@ def lu(x):
 
 @op("pivots")
 def lu_pivots_to_permutation(pivots, permutation_size):
-    """The permutation of `permutation_size` rows that exchanging row i with row pivots[i], one after the other, makes."""
+    """The permutation of `permutation_size` rows that exchanging row i with row pivots[i], one by one, makes."""
     from . import fori_loop, iota
     from ..numpy import broadcast_to
 

@@ -230,7 +230,7 @@ def matrix_rank(M, rtol=None, *, tol=None, hermitian=False):
 
 @op("x")
 def cond(x, p=None):
-    """The condition number |x| |x^-1| in the norm p: None, 2, -2 (by singular values), "fro", "nuc", 1, -1, inf, -inf."""
+    """The condition number |x| |x^-1| in the norm p: None, 2, -2 (by singular values), "fro", "nuc", 1, -1, inf."""
     x = inexact(x)
     if x.ndim < 2:
         raise ValueError(f"cond of shape {x.shape}: matrices")
