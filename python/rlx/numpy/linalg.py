@@ -221,7 +221,7 @@ def matrix_rank(M, rtol=None, *, tol=None, hermitian=False):
     """How many singular values are above rtol times the largest, by default eps max(M, N); or above the number tol."""
     M = inexact(M)
     if M.ndim < 2:
-        return sum(cast(node("ne", reshape(M, (-1,)), 0), "int32"), keepdims=False) > 0
+        return cast(node("gt", sum(cast(node("ne", M, 0), "int32")), 0), "int32")
     if tol is not None:
         s = svdvals(M)
         return sum(cast(node("gt", s, float(tol)), "int32"), -1)
