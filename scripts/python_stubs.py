@@ -142,6 +142,13 @@ MAKERS = "constant uniform normal truncated_normal variance_scaling".split() + [
 RESULTS_OF = {
     "rlx.random": {"split": "Array"},
     "rlx.lax": {**dict.fromkeys(TREES.split(), "Any"), "top_k": MANY, "sort_key_val": "tuple[Array, Array]"},
+    "rlx.numpy.linalg": {**dict.fromkeys("eigh qr slogdet svd".split(), "Any"), "lstsq": "tuple[Array, ...]"},
+    "rlx.lax.linalg": dict.fromkeys("eigh lu qr svd".split(), "tuple[Array, ...]"),
+    "rlx.scipy.linalg": {
+        **dict.fromkeys("lu lu_factor qr".split(), "tuple[Array, ...]"),
+        **dict.fromkeys("eigh svd".split(), "Any"),
+        "cho_factor": "tuple[Array, bool]",
+    },
     "rlx.nn.initializers": dict.fromkeys(MAKERS, "Callable[..., Array]"),
 }
 

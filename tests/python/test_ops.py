@@ -24,6 +24,10 @@ WITHOUT = {
     "while": "control.while_ of random programs",
     "scan": "control.scan, control.map and control.fori of random programs",
     "call": "control.call, checkpoint, custom_vjp and custom_jvp of random programs",
+    **{
+        name: "a factor of matrices: test_linalg.py, which draws matrices that have one"
+        for name in ("cholesky", "triangular_solve", "lu", "qr", "eigh", "svd")
+    },
     "relayout": "made by passes alone; common and default ways of compiling are compared",
     "transfer": "made by passes alone, between devices",
     "custom": "the op of another project: C++ tests",

@@ -301,6 +301,12 @@ class Walk {
       case OpKind::RngBits: return;
       case OpKind::ArgReduce: arg_reduce(n, *in[0], out[0]); return;
       case OpKind::TopK: top_k(n, *in[0], out); return;
+      case OpKind::Cholesky:
+      case OpKind::TriangularSolve:
+      case OpKind::Lu:
+      case OpKind::Qr:
+      case OpKind::Eigh:
+      case OpKind::Svd: factor(n, g_.shape(n.inputs[0]).dtype(), in, values, out); return;
       default: elementwise(n, in, values, out); return;  // ops of others: by moving all operands
     }
   }

@@ -68,6 +68,11 @@ void cumulative(const Node& n, const Bounded& x, Bounded& out);
 void dot(const Node& n, const Operands& in, Bounded& out);
 void scatter(const Node& n, const Operands& in, const std::vector<Tensor>& values, std::vector<Bounded>& out);
 
+// -- factors of matrices (rounding_factors.cpp) --
+
+/// By the factors of matrices nearby; `t` is the dtype that kernels compute in.
+void factor(const Node& n, DType t, const Operands& in, const std::vector<Tensor>& values, std::vector<Bounded>& out);
+
 // -- what the order of elements decides (rounding_order.cpp) --
 
 /// Keys that move may change places with any other; then only they are known, as well as the worst of them.

@@ -54,6 +54,13 @@ Tensor draw(const Shape& shape, Fill fill, std::int64_t bound, std::uint64_t see
     else
       store_element(t.mutable_data(), shape.dtype(), i, re);
   }
+  // With a bound, matrices whose diagonals have their extent besides: far from singular.
+  if (fill == Fill::Unit && bound > 1 && shape.rank() >= 2) {
+    const std::int64_t columns = t.dim(-1), rows = t.dim(-2);
+    for (std::int64_t i = 0; i < t.num_elements(); ++i)
+      if (i / columns % rows == i % columns)
+        store_element(t.mutable_data(), shape.dtype(), i, element(t, i) + static_cast<double>(columns + 1));
+  }
   return t;
 }
 

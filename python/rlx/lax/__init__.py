@@ -173,3 +173,4 @@ from ._shapes import (  # noqa: F401
     tile,
     transpose,
 )
+from . import linalg  # noqa: E402, F401

@@ -1,41 +1,269 @@
-"""Linear algebra of the ops that rlx has: products, norms, and powers of matrices.
+"""Linear algebra: factors of matrices, systems of equations, determinants, norms, powers, in the last two axes.
 
-Factorisations (cholesky, qr, svd, eigh) and what is made of them (inv, solve, det, pinv, norms by singular values)
-are not here: they come with ops of their own.
+Matrices of integers become float32; float16 and bfloat16 are refused: cast them. Singular and non-finite matrices give
+infinities and NaN where NumPy raises, as in JAX. Eigenvectors and left singular vectors are scaled so that the first
+element of at least 0.3 of the largest is real and positive.
 """
 
 import math as _math
+from collections import namedtuple as _namedtuple
 
+from .. import _rlx
 from .._arrays import asarray
-from ._base import axes_of, axis_of, inexact, node, op, value
+from ._base import axes_of, axis_of, cast, float_of, inexact, node, op, typed, value
 from ._creation import eye
 from ._products import cross as _cross
 from ._products import matmul, outer as _outer, tensordot, vecdot
 from ._reductions import max, min, sum
-from ._shapes import broadcast_to, diagonal as _diagonal, matrix_transpose, reshape, trace as _trace
+from ._shapes import broadcast_to, diagonal as _diagonal, matrix_transpose, moveaxis, reshape, trace as _trace
 from ._ufuncs import abs, sqrt
 
 __all__ = [
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cond",
     "cross",
+    "det",
     "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "lstsq",
     "matmul",
     "matrix_norm",
     "matrix_power",
+    "matrix_rank",
     "matrix_transpose",
     "multi_dot",
     "norm",
     "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",
 ]
 
+EighResult = _namedtuple("EighResult", ("eigenvalues", "eigenvectors"))
+QRResult = _namedtuple("QRResult", ("Q", "R"))
+SVDResult = _namedtuple("SVDResult", ("U", "S", "Vh"))
+SlogdetResult = _namedtuple("SlogdetResult", ("sign", "logabsdet"))
+
 
 def __getattr__(name):
-    raise AttributeError(
-        f"rlx.numpy.linalg has no {name!r}: it has {', '.join(__all__)}; factorisations are not there yet"
-    )
+    if name in ("eig", "eigvals"):
+        raise AttributeError(
+            f"rlx.numpy.linalg has no {name!r}: eigenvalues of matrices that are not Hermitian are not there; see eigh"
+        )
+    raise AttributeError(f"rlx.numpy.linalg has no {name!r}: it has {', '.join(__all__)}")
+
+
+def _linalg(name, *operands, number=None):
+    return _rlx.linalg(name, operands, number)
+
+
+def _adjoint(x):
+    from ._complex import conj
+
+    return conj(matrix_transpose(x))
+
+
+def _symmetrized(x, symmetrize):
+    return (x + _adjoint(x)) * 0.5 if symmetrize else x
+
+
+def _square(x, what):
+    x = inexact(x)
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{what} of shape {x.shape}: the last two axes are equal")
+    return x
+
+
+@op("a")
+def cholesky(a, *, upper=False, symmetrize_input=True):
+    """The lower factor l of a = l l^H, or with upper the factor u of a = u^H u.
+
+    Of (a + a^H) / 2, or with symmetrize_input=False of the lower (upper) triangle alone. NaN where a is not positive
+    definite.
+    """
+    a = _symmetrized(_square(a, "cholesky"), symmetrize_input)
+    if upper and not symmetrize_input:
+        a = _adjoint(a)
+    l = node("cholesky", a)
+    return _adjoint(l) if upper else l
+
+
+@op("a")
+def eigh(a, UPLO=None, symmetrize_input=True):
+    """(eigenvalues, ascending; eigenvectors as columns) of Hermitian matrices.
+
+    Of (a + a^H) / 2, or with symmetrize_input=False of the triangle that UPLO names, by default the lower.
+    """
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"eigh: UPLO {UPLO!r}; 'L' or 'U'")
+    a = _symmetrized(_square(a, "eigh"), symmetrize_input)
+    if UPLO == "U" and not symmetrize_input:
+        a = _adjoint(a)
+    return EighResult(*node("eigh", a))
+
+
+@op("a")
+def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
+    """Eigenvalues, ascending, of Hermitian matrices: see eigh."""
+    return eigh(a, UPLO, symmetrize_input)[0]
+
+
+@op("a")
+def qr(a, mode="reduced"):
+    """(q, r) with orthonormal columns and an upper triangle; mode "complete" makes q square, "r" gives r alone."""
+    if mode == "raw":
+        raise NotImplementedError('qr: mode "raw" gives LAPACK\'s reflections, which rlx keeps to itself')
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f'qr: mode {mode!r}; "reduced", "complete" or "r"')
+    q, r = node("qr", inexact(a), full=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+@op("a")
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """(u, s, vh) with a = u diag(s) vh, s descending; s alone with compute_uv=False.
+
+    With hermitian by the eigenvalues of (a + a^H) / 2. Derivatives of u and vh need full_matrices=False or a square a.
+    """
+    a = inexact(a)
+    if hermitian:
+        w, v = eigh(a)
+        size = abs(w)
+        if not compute_uv:
+            return node("reverse", node("sort", size, axis=size.ndim - 1), axes=(size.ndim - 1,))
+        from ._search import argsort, take_along_axis
+        from ._ufuncs import sign
+
+        order = argsort(size, -1, descending=True)
+        u = take_along_axis(v, order[..., None, :], -1)
+        w = take_along_axis(w, order, -1)
+        turned = cast(sign(w) + cast(node("eq", w, 0), w.dtype), v.dtype)
+        return SVDResult(u, abs(w), turned[..., :, None] * _adjoint(u))
+    if not compute_uv:
+        return node("svd", a, full=False)[1]
+    return SVDResult(*node("svd", a, full=bool(full_matrices)))
+
+
+@op("x")
+def svdvals(x, /):
+    """Singular values, descending."""
+    return svd(x, False, False)
+
+
+@op("a")
+def det(a):
+    """Determinants; the derivative of a singular matrix's is that of its cofactors."""
+    return _linalg("det", _square(a, "det"))[0]
+
+
+@op("a")
+def slogdet(a, *, method=None):
+    """(sign, log |det a|); 0 and -inf of singular matrices."""
+    if method not in (None, "lu"):
+        raise NotImplementedError(f'slogdet: method {method!r}; "lu" is there')
+    return SlogdetResult(*_linalg("slogdet", _square(a, "slogdet")))
+
+
+@op("a", "b")
+def solve(a, b):
+    """x of a x = b; b is a vector where it has one axis, else matrices whose leading axes broadcast with those of a."""
+    return _linalg("solve", _square(a, "solve"), inexact(b))[0]
+
+
+@op("a")
+def inv(a):
+    """The inverse of matrices."""
+    return _linalg("inv", _square(a, "inv"))[0]
+
+
+@op("a")
+def pinv(a, rtol=None, hermitian=False, *, rcond=None):
+    """The pseudo-inverse of matrices; singular values up to rtol times the largest count as 0.
+
+    rtol is a Python number, by default 10 max(M, N) times the dtype's eps. The derivative is that at constant rank.
+    """
+    bound = rtol if rcond is None else rcond
+    a = inexact(a)
+    if hermitian:
+        a = _symmetrized(_square(a, "pinv"), True)
+    return _linalg("pinv", a, number=None if bound is None else float(bound))[0]
+
+
+@op("a", "b")
+def lstsq(a, b, rcond=None, *, numpy_resid=False):
+    """(x, residuals, rank, s): the shortest x of those with the least |a x - b|.
+
+    Singular values up to rcond times the largest count as 0, by default eps max(M, N). numpy_resid, which makes the
+    shape of the residuals depend on the rank, is refused.
+    """
+    if numpy_resid:
+        raise NotImplementedError("lstsq: numpy_resid makes a shape depend on the rank, a value")
+    return tuple(_linalg("lstsq", inexact(a), inexact(b), number=None if rcond is None else float(rcond)))
+
+
+@op("M")
+def matrix_rank(M, rtol=None, *, tol=None, hermitian=False):
+    """How many singular values are above rtol times the largest, by default eps max(M, N); or above the number tol."""
+    M = inexact(M)
+    if M.ndim < 2:
+        return cast(node("gt", sum(cast(node("ne", M, 0), "int32")), 0), "int32")
+    if tol is not None:
+        s = svdvals(M)
+        return sum(cast(node("gt", s, float(tol)), "int32"), -1)
+    return _linalg("matrix_rank", M, number=None if rtol is None else float(rtol))[0]
+
+
+@op("x")
+def cond(x, p=None):
+    """The condition number |x| |x^-1| in the norm p: None, 2, -2 (by singular values), "fro", "nuc", 1, -1, inf."""
+    x = inexact(x)
+    if x.ndim < 2:
+        raise ValueError(f"cond of shape {x.shape}: matrices")
+    if p in (None, 2, -2):
+        return _linalg("cond", x, number=_ORDERS[2 if p is None else p])[0]
+    return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+
+
+@op("a", "b")
+def tensorsolve(a, b, axes=None):
+    """x of tensordot(a, x, x.ndim) = b."""
+    a, b = inexact(a), inexact(b)
+    if axes is not None:
+        kept = [k for k in range(a.ndim) if k not in axes_of(axes, a.ndim, "tensorsolve")]
+        a = node("transpose", a, perm=kept + [k % a.ndim for k in axes])
+    shape = a.shape[b.ndim :]
+    n = _math.prod(shape)
+    if n != _math.prod(a.shape[: b.ndim]) or a.shape[: b.ndim] != b.shape:
+        raise ValueError(f"tensorsolve: shapes {a.shape} and {b.shape} are no square system")
+    return reshape(solve(reshape(a, (n, n)), reshape(b, (-1,))), shape)
+
+
+@op("a")
+def tensorinv(a, ind=2):
+    """The inverse of a as a map from its last axes to its first `ind`."""
+    a = inexact(a)
+    if ind <= 0:
+        raise ValueError("tensorinv: ind is positive")
+    first, last = a.shape[:ind], a.shape[ind:]
+    n = _math.prod(first)
+    if n != _math.prod(last):
+        raise ValueError(f"tensorinv: {first} and {last} have {n} and {_math.prod(last)} entries")
+    return reshape(inv(reshape(a, (n, n))), last + first)
 
 
 def _squares(x):
@@ -65,6 +293,9 @@ def _vector(x, ord, axis, keepdims):
     return node("pow", total, 1.0 / ord)
 
 
+_ORDERS = {"nuc": 1, 2: 4, -2: 5}  # of rlx::linalg::MatrixNorm
+
+
 def _matrix(x, ord, axes, keepdims):
     rows, columns = axes
     if rows == columns:
@@ -72,9 +303,8 @@ def _matrix(x, ord, axes, keepdims):
     if ord in (None, "fro", "f"):
         return sqrt(sum(_squares(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(
-            f'norm: ord {ord!r} is made of singular values, and rlx has no op for them yet; "fro", 1 and inf are there'
-        )
+        out = _linalg("matrix_norm", moveaxis(x, axes, (-2, -1)), number=_ORDERS[ord])[0]
+        return reshape(out, tuple(1 if a in axes else d for a, d in enumerate(x.shape))) if keepdims else out
     if ord not in (1, -1, _math.inf, -_math.inf):
         raise ValueError(f"norm: ord {ord!r} of matrices")
     along, over = (rows, columns) if ord in (1, -1) else (columns, rows)
@@ -88,8 +318,7 @@ def _matrix(x, ord, axes, keepdims):
 @op("x")
 def norm(x, ord=None, axis=None, keepdims=False):
     """The norm of vectors (one axis), matrices (two), or all elements. ord: None, a number, inf, -inf; of matrices
-    "fro",
-    1, -1, inf, -inf.
+    "fro", "nuc", 1, -1, 2, -2, inf, -inf.
     """
     x = inexact(x)
     if axis is None:
@@ -131,12 +360,12 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
 
 @op("x")
 def matrix_power(x, n):
-    """Square matrices in the last two axes, multiplied n times; n is a Python integer from 0 on."""
+    """Square matrices in the last two axes, multiplied n times; n is a Python integer, negative for the inverse."""
     x = value(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power of shape {x.shape}: the last two axes are equal")
     if n < 0:
-        raise NotImplementedError("matrix_power: negative powers need the inverse, for which rlx has no op yet")
+        x, n = inv(x), -n
     if n == 0:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
     from ._products import _power_of_matrix

@@ -2,7 +2,7 @@
 
 
 def __getattr__(name):
-    if name in ("special",):
+    if name in ("linalg", "special"):
         import importlib
 
         return importlib.import_module("rlx.scipy." + name)

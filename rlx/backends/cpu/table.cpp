@@ -21,6 +21,7 @@ const RowTable<Row>& row_table() {
                                                           move_rows(),
                                                           index_rows(),
                                                           sort_rows(),
+                                                          factor_rows(),
                                                           random_rows(),
                                                           sample_rows(),
                                                           grouped_rows(),

@@ -59,6 +59,7 @@ std::span<const Row> index_rows();
 std::span<const Row> order_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> dot_rows();
+std::span<const Row> factor_rows();
 std::span<const Row> grouped_rows();
 std::span<const Row> random_rows();
 std::span<const Row> control_rows();

@@ -1,0 +1,179 @@
+"""scipy.linalg's names and arguments, as jax.scipy.linalg has them, over the factors of rlx.numpy.linalg."""
+
+from .. import _rlx
+from .._op import cast, inexact, node, op
+from ..numpy import arange, conj, eye, matrix_transpose, tril, triu, zeros
+from ..numpy import linalg as _linalg
+from ..numpy.linalg import det, inv  # noqa: F401
+
+__all__ = [
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "det",
+    "eigh",
+    "expm",
+    "inv",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "qr",
+    "solve",
+    "solve_triangular",
+    "svd",
+]
+
+
+def _adjoint(x):
+    return conj(matrix_transpose(x))
+
+
+def _trans(trans):
+    trans = {"N": 0, "T": 1, "C": 2}.get(trans, trans)
+    if trans not in (0, 1, 2):
+        raise ValueError(f"trans {trans!r}: 0, 1, 2, 'N', 'T' or 'C'")
+    return trans
+
+
+@op("a")
+def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+    """The factor of one triangle of a: u of a = u^H u, or with lower l of a = l l^H."""
+    a = inexact(a)
+    l = node("cholesky", a if lower else _adjoint(a))
+    return l if lower else _adjoint(l)
+
+
+@op("a")
+def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
+    """(the factor of one triangle of a, lower), for cho_solve."""
+    return cholesky(a, lower=lower), lower
+
+
+def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
+    """x of a x = b with the factor of a; b is a vector or a matrix."""
+    c, lower = c_and_lower
+    return _cho_solve(c, b, bool(lower))
+
+
+@op("c", "b")
+def _cho_solve(c, b, lower):
+    return _rlx.linalg("cholesky_solve", [inexact(c), inexact(b)], float(lower))[0]
+
+
+@op("a", "b")
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
+    """x of op(a) x = b with one triangle of a; trans 1 and 2 (or "T", "C") transpose it; b is a vector or a matrix."""
+    a, b = inexact(a), inexact(b)
+    dtype = _rlx.result_type(a, b)[0]
+    a, b = cast(a, dtype), cast(b, dtype)
+    vector = b.ndim == 1 or b.ndim == a.ndim - 1
+    trans = _trans(trans)
+    x = node(
+        "triangular_solve",
+        a,
+        b[..., None] if vector else b,
+        lower=bool(lower),
+        transpose=trans > 0,
+        conjugate=trans == 2,
+        unit_diagonal=bool(unit_diagonal),
+    )
+    return x[..., 0] if vector else x
+
+
+@op("a")
+def lu_factor(a, overwrite_a=False, check_finite=True):
+    """(lu, pivots): both factors in one, and with which row each row was exchanged."""
+    lu_, pivots, _ = node("lu", inexact(a))
+    return lu_, pivots
+
+
+def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
+    """x of a x = b (trans 1: a^T, 2: a^H) with what lu_factor gives; b is a vector or a matrix."""
+    lu_, pivots = lu_and_piv
+    return _lu_solve(lu_, pivots, b, _trans(trans))
+
+
+@op("lu", "pivots", "b")
+def _lu_solve(lu, pivots, b, trans):
+    from ..lax.linalg import lu_pivots_to_permutation
+
+    lu, b = inexact(lu), inexact(b)
+    dtype = _rlx.result_type(lu, b)[0]
+    lu, b = cast(lu, dtype), cast(b, dtype)
+    permutation = lu_pivots_to_permutation(pivots, lu.shape[-1])
+    vector = b.ndim == 1 or b.ndim == lu.ndim - 1
+    x = _rlx.linalg("lu_solve", [lu, permutation, b[..., None] if vector else b], float(trans))[0]
+    return x[..., 0] if vector else x
+
+
+@op("a")
+def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
+    """(p, l, u) with a = p l u; with permute_l (p l, u)."""
+    a = inexact(a)
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    f, _, permutation = node("lu", a)
+    l = tril(f[..., :, :k], -1) + eye(m, k, dtype=f.dtype)
+    u = triu(f[..., :k, :])
+    p = cast(node("eq", permutation[..., None, :], arange(m, dtype="int32")[:, None]), f.dtype)
+    return (p @ l, u) if permute_l else (p, l, u)
+
+
+@op("a")
+def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+    """(q, r); mode "full", "economic", or "r" for (r,)."""
+    if pivoting or mode not in ("full", "economic", "r"):
+        raise NotImplementedError(f'qr: mode {mode!r}, pivoting {pivoting}; "full", "economic" or "r" without pivoting')
+    q, r = node("qr", inexact(a), full=mode != "economic")
+    return (r,) if mode == "r" else (q, r)
+
+
+@op("a")
+def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
+    """(u, s, vh), or s alone: see rlx.numpy.linalg.svd."""
+    out = _linalg.svd(a, full_matrices, compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+@op("a")
+def eigh(a, b=None, lower=True, eigvals_only=False):
+    """(eigenvalues, eigenvectors) of one triangle of a, or the eigenvalues alone; b is None."""
+    if b is not None:
+        raise NotImplementedError("eigh: b, the generalised problem, is not there")
+    a = inexact(a)
+    w, v = node("eigh", a if lower else _adjoint(a))
+    return w if eigvals_only else (w, v)
+
+
+@op("a", "b")
+def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a="gen"):
+    """x of a x = b; assume_a "pos" takes the Cholesky factor of one triangle of a."""
+    if assume_a == "pos":
+        return _cho_solve(cholesky(a, lower=lower), b, bool(lower))
+    if assume_a not in ("gen", "sym", "her"):
+        raise ValueError(f'solve: assume_a {assume_a!r}; "gen", "sym", "her" or "pos"')
+    return _linalg.solve(a, b)
+
+
+@op("A")
+def expm(A, *, upper_triangular=False, max_squarings=16):
+    """The exponential of matrices by Pade's approximation; NaN where more than max_squarings would be needed."""
+    return _rlx.linalg("expm", [inexact(A)], float(max_squarings))[0]
+
+
+@op("*arrs")
+def block_diag(*arrs):
+    """The matrix with the given ones along its diagonal."""
+    from ..numpy import concatenate
+
+    parts = [_rlx.value(a) for a in arrs]
+    parts = [p if p.ndim == 2 else p.reshape(1, -1) for p in parts]
+    dtype = _rlx.result_type(*parts)[0]
+    columns, rows, before = sum(p.shape[1] for p in parts), [], 0
+    for p in parts:
+        behind = columns - before - p.shape[1]
+        pieces = [zeros((p.shape[0], before), dtype), cast(p, dtype), zeros((p.shape[0], behind), dtype)]
+        rows.append(concatenate(pieces, 1))
+        before += p.shape[1]
+    return concatenate(rows, 0)
