@@ -52,6 +52,8 @@ std::span<const Row> move_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> index_rows();
 std::span<const Row> sort_rows();
+std::span<const Row> complex_rows();
+std::span<const Row> fft_rows();
 std::span<const Row> random_rows();
 std::span<const Row> sample_rows();
 std::span<const Row> grouped_rows();

@@ -17,6 +17,8 @@ const RowTable<Row>& row_table() {
                                                           move_rows(),
                                                           index_rows(),
                                                           sort_rows(),
+                                                          complex_rows(),
+                                                          fft_rows(),
                                                           random_rows(),
                                                           sample_rows(),
                                                           grouped_rows(),

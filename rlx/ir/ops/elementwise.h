@@ -35,7 +35,7 @@ struct StopGradient { RLX_OP(StopGradient); };
 /// The bits of x read as `to`. Equal widths keep the dims; a narrower `to` adds a last axis of the ratio, a wider one takes
 /// it away, as jax.lax.bitcast_convert_type.
 struct Bitcast { RLX_OP(Bitcast); DType to = DType::F32; };
-/// re + i im, elementwise of equal dims: F32 -> C64, F64 -> C128. Inputs: re, im.
+/// re + i im, elementwise with broadcasting: F32 -> C64, F64 -> C128; every bit of both parts stays. Inputs: re, im.
 struct Complex { RLX_OP(Complex); };
 /// The real or imaginary part of a complex x: C64 -> F32, C128 -> F64.
 struct ComplexPart { RLX_OP(ComplexPart); bool imag = false; };

@@ -36,7 +36,7 @@ GemmStridedF32 column_part(const GroupProducts& s, std::int64_t part) {
   gemm.num_contracted = 1;
   return gemm;
 }
-void run_rows(const GroupProducts& s, std::int64_t chunk) {
+void run_grouped_rows(const GroupProducts& s, std::int64_t chunk) {
   const std::int64_t tile = chunk / s.column_chunks, part = chunk % s.column_chunks;
   if (tile >= *s.grouping->num_tiles) return;
   const std::int64_t e = s.grouping->tiles[2 * tile], first = s.grouping->tiles[2 * tile + 1];
@@ -98,7 +98,7 @@ void lower_f32(LowerContext& c) {
   s.b_n = other.stride(2);
   c.point(s.b, other);
   s.c = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(y.elements()) * sizeof(float)));
-  c.step<run_rows>(s, g.most_tiles() * s.column_chunks, ns);
+  c.step<run_grouped_rows>(s, g.most_tiles() * s.column_chunks, ns);
   add_ungroup_rows(c, g, s.c, s.n);
 }
 
