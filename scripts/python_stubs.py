@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random, rlx.lax and rlx.ops from their functions.
+"""Writes the type stubs of rlx.numpy, nn, random, lax, scipy, signal and ops from their functions.
 
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the files are up to date.
 """
@@ -142,6 +142,12 @@ MAKERS = "constant uniform normal truncated_normal variance_scaling".split() + [
 RESULTS_OF = {
     "rlx.random": {"split": "Array"},
     "rlx.lax": {**dict.fromkeys(TREES.split(), "Any"), "top_k": MANY, "sort_key_val": "tuple[Array, Array]"},
+    "rlx.signal": {"next_fast_len": "int", "welch_peaks": "tuple[Array, Array]"},
+    "rlx.scipy.signal": {
+        "welch": "tuple[Array, Array]",
+        "stft": "tuple[Array, Array, Array]",
+        "istft": "tuple[Array, Array]",
+    },
     "rlx.nn.initializers": dict.fromkeys(MAKERS, "Callable[..., Array]"),
 }
 
@@ -190,6 +196,8 @@ def main():
     import rlx.nn
     import rlx.numpy
     import rlx.random
+    import rlx.scipy.signal
+    import rlx.signal
 
     root = pathlib.Path(__file__).resolve().parent.parent / "python" / "rlx"
     wanted = {}
@@ -208,6 +216,8 @@ def main():
     add(rlx.nn, "nn", ".")
     add(rlx.random, "random", ".")
     add(rlx.lax, "lax", ".")
+    add(rlx.scipy, "scipy", ".")
+    add(rlx.signal, "signal", ".")
     wanted[root / "ops.pyi"] = ops_stub(rlx.ops)
     stale = []
     for path, text in wanted.items():

@@ -88,6 +88,7 @@ from ._elementwise import (  # noqa: F401
     shift_right_logical,
     sub,
 )
+from ._fourier import fft  # noqa: F401
 from ._products import (  # noqa: F401
     batch_matmul,
     conv,

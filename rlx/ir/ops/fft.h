@@ -40,8 +40,8 @@ namespace ops {
 /// c2r: x C64 or C128 -> F32 or F64; inverse; the last of `axes` has n / 2 + 1 elements in x and n, the one entry of
 /// `length`, in the result. Imaginary parts that a real result leaves no room for (at 0, and at n / 2 of an even n) are
 /// taken as 0.
-/// Numbers: numpy.fft's, torch.fft's and jax.numpy.fft's of the same name. A NaN or an infinity makes its whole line NaN,
-/// or infinite in places.
+/// Numbers: numpy.fft's, torch.fft's and jax.numpy.fft's of the same name. A NaN or an infinity leaves its line NaN or
+/// infinite.
 struct Fft {
   RLX_OP(Fft);
   FftKind fn = FftKind::Complex;

@@ -108,6 +108,8 @@ inline constexpr std::int64_t kFftLargestRadix = 127;
 bool fft_has_small_factors(std::int64_t n);
 /// Work of a transform of n points in lanes, in about the operations on vectors.
 double fft_lane_work(std::int64_t n);
+/// How much longer that takes when the buffers leave the first caches.
+double fft_reach(std::int64_t n, std::int64_t lanes);
 template <class T>
 FftLanes<T> fft_lanes(std::int64_t n);
 /// The split of n into columns and rows that is the least work; its results are multiplied with `scale`.

@@ -103,10 +103,8 @@ Split best_split(std::int64_t n, std::int64_t lanes) {
     const std::int64_t n2 = n / n1;
     const double columns = static_cast<double>((n2 + lanes - 1) / lanes * n1),
                  rows = static_cast<double>((n1 + lanes - 1) / lanes * n2);
-    // Columns that lie in different pages, and buffers that leave the cache, cost more than operations say.
-    const double balance =
-        static_cast<double>(std::max(n1, n2)) > 4096 ? 1.0 + static_cast<double>(std::max(n1, n2)) / 65536 : 1.0;
-    const double work = (columns * (fft_lane_work(n1) + 10) + rows * (fft_lane_work(n2) + 12)) * balance;
+    const double work = columns * (fft_lane_work(n1) * fft_reach(n1, lanes) + 10) +
+                        rows * (fft_lane_work(n2) * fft_reach(n2, lanes) + 12);
     if (best.work == 0 || work < best.work) best = {n1, n2, work};
   }
   return best;
@@ -124,6 +122,11 @@ double fft_lane_work(std::int64_t n) {
   double work = 0;
   for (std::int32_t r : radices_of(n)) work += radix_work(r);
   return work;
+}
+double fft_reach(std::int64_t n, std::int64_t lanes) {
+  const double reals =
+      4 * static_cast<double>(n * lanes);  // two buffers of parts; lanes of 4 bytes, or half as many of 8
+  return reals > 500e3 ? 2.5 : reals > 100e3 ? 1.5 : reals > 16e3 ? 1.2 : 1.0;
 }
 double fft_two_step_work(std::int64_t n, std::int64_t lanes) { return best_split(n, lanes).work; }
 

@@ -282,7 +282,7 @@ void add_lines(LowerContext& c, const FftPass& p, FftLinesStep<T>& s, std::size_
 // -- which way --
 
 // By shape and instruction set alone, as the ways round differently.
-bool goes_in_lanes(const FftPass& p, std::int64_t lanes, std::size_t bytes) {
+bool goes_in_lanes(const FftPass& p, std::int64_t lanes) {
   const std::int64_t m = p.points();
   if (!fft_has_small_factors(m)) return false;
   constexpr std::int64_t kMostPoints = 1 << 15;  // the buffers of a thread
@@ -292,9 +292,7 @@ bool goes_in_lanes(const FftPass& p, std::int64_t lanes, std::size_t bytes) {
   const std::int64_t groups =
       columns ? p.lines / p.inner * ((p.inner + lanes - 1) / lanes) : (p.lines + lanes - 1) / lanes;
   const double moves = columns ? 8 : p.inner == 1 ? 18 : 4 * width;
-  const double buffers = 4 * points * width * static_cast<double>(bytes);
-  const double reach = buffers > 2e6 ? 2.5 : buffers > 4e5 ? 1.5 : buffers > 6e4 ? 1.2 : 1.0;
-  const double in_lanes = static_cast<double>(groups) * points * (fft_lane_work(m) * reach + moves);
+  const double in_lanes = static_cast<double>(groups) * points * (fft_lane_work(m) * fft_reach(m, lanes) + moves);
   double by_line = fft_two_step_work(m, lanes) + 200;
   if (p.even_real()) by_line += 20 * points / width;
   if (p.inner > 1) by_line += 8 * points;
@@ -321,7 +319,7 @@ void add_pass(LowerContext& c, const FftPass& p, const FftPlaces<T>& at, std::si
     if (!x.common) c.point(x.at, at.x_view);
     if (!y.common) c.point(y.at, at.y_view);
   };
-  if (goes_in_lanes(p, table->lanes, sizeof(T))) {
+  if (goes_in_lanes(p, table->lanes)) {
     auto& s = c.keep<FftManyStep<T>>();
     place(s.x, s.y);
     add_many<T>(c, *table, p, at.x, at.y, s);
