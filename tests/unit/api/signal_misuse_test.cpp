@@ -26,8 +26,8 @@ TEST_CASE("misuse: complex values and Fourier transforms") {
   REFUSED("must be at least 1", g.fft(z, ops::Fft{FftKind::RealInverse, {1}, true, FftNorm::Backward, {Dim(0)}}));
   REFUSED("length is for c2r alone", g.fft(z, ops::Fft{FftKind::Complex, {1}, true, FftNorm::Backward, {Dim(6)}}));
   REFUSED("has no points along axis 1", g.fft(none, ops::Fft{FftKind::Complex, {1}}));
-  REFUSED("unknown norm", g.fft(z, ops::Fft{FftKind::Complex, {1}, false, static_cast<FftNorm>(9)}));
-  REFUSED("unknown kind", g.fft(z, ops::Fft{static_cast<FftKind>(9), {1}}));
+  REFUSED("'norm' is out of range", g.fft(z, ops::Fft{FftKind::Complex, {1}, false, static_cast<FftNorm>(9)}));
+  REFUSED("'kind' is out of range", g.fft(z, ops::Fft{static_cast<FftKind>(9), {1}}));
   REFUSED("a number has no axis", fft::fft(2.0));
   REFUSED("only stored", fft::fft(code));
   REFUSED("a transform has at least one", fft::ifft(x, Dim(0)));
