@@ -53,6 +53,7 @@ std::span<const Row> reduce_rows();
 std::span<const Row> index_rows();
 std::span<const Row> sort_rows();
 std::span<const Row> complex_rows();
+std::span<const Row> complex_dot_rows();
 std::span<const Row> fft_rows();
 std::span<const Row> random_rows();
 std::span<const Row> sample_rows();

@@ -18,6 +18,7 @@ const RowTable<Row>& row_table() {
                                                           index_rows(),
                                                           sort_rows(),
                                                           complex_rows(),
+                                                          complex_dot_rows(),
                                                           fft_rows(),
                                                           random_rows(),
                                                           sample_rows(),

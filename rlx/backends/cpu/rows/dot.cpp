@@ -3,6 +3,7 @@
 
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows/epilogue.h"
+#include "rlx/backends/cpu/rows/gemm_axes.h"
 #include "rlx/backends/cpu/strips.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
@@ -144,20 +145,6 @@ void run_pack_a(const StridedGemm& p, std::int64_t chunk) {
 }
 void run_strided(const StridedGemm& p, std::int64_t chunk) {
   p.kernels->gemm_strided_f32(p.gemm, p.plan, chunk, p.packed_a, p.scratch->mine());
-}
-
-/// Drops axes of one element and makes one of neighbouring axes that walk everything in one stride.
-std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes) {
-  std::vector<GemmAxis> out;
-  for (const GemmAxis& axis : axes) {
-    if (axis.extent == 1) continue;
-    GemmAxis* last = out.empty() ? nullptr : &out.back();
-    if (last && last->a == axis.a * axis.extent && last->b == axis.b * axis.extent && last->c == axis.c * axis.extent)
-      *last = {last->extent * axis.extent, axis.a, axis.b, axis.c};
-    else
-      out.push_back(axis);
-  }
-  return out;
 }
 
 void lower_strided(LowerContext& c) {
