@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random, rlx.lax, rlx.scipy and rlx.ops from their functions.
+"""Writes the type stubs of rlx.numpy, nn, random, lax, scipy, signal and ops from their functions.
 
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the files are up to date.
 """
@@ -149,6 +149,12 @@ RESULTS_OF = {
         **dict.fromkeys("eigh svd".split(), "Any"),
         "cho_factor": "tuple[Array, bool]",
     },
+    "rlx.signal": {"next_fast_len": "int", "welch_peaks": "tuple[Array, Array]"},
+    "rlx.scipy.signal": {
+        "welch": "tuple[Array, Array]",
+        "stft": "tuple[Array, Array, Array]",
+        "istft": "tuple[Array, Array]",
+    },
     "rlx.nn.initializers": dict.fromkeys(MAKERS, "Callable[..., Array]"),
 }
 
@@ -198,6 +204,8 @@ def main():
     import rlx.numpy
     import rlx.random
     import rlx.scipy.special
+    import rlx.scipy.signal
+    import rlx.signal
 
     root = pathlib.Path(__file__).resolve().parent.parent / "python" / "rlx"
     wanted = {}
@@ -217,6 +225,7 @@ def main():
     add(rlx.random, "random", ".")
     add(rlx.lax, "lax", ".")
     add(rlx.scipy, "scipy", ".")
+    add(rlx.signal, "signal", ".")
     wanted[root / "ops.pyi"] = ops_stub(rlx.ops)
     stale = []
     for path, text in wanted.items():

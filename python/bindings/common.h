@@ -172,6 +172,7 @@ void bind_arrays(nb::module_& m);
 void bind_dims(nb::module_& m);
 void bind_graphs(nb::module_& m);
 void bind_ops(nb::module_& m);
+void bind_fft(nb::module_& m);
 void bind_control(nb::module_& m);
 void bind_special(nb::module_& m);
 void bind_images(nb::module_& m);

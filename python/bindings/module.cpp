@@ -13,6 +13,7 @@ NB_MODULE(_rlx, m) {
   bind_trees(m);
   bind_graphs(m);
   bind_ops(m);
+  bind_fft(m);
   bind_control(m);
   bind_special(m);
   bind_images(m);

@@ -85,7 +85,7 @@ __version__ = _rlx.version
 
 
 def __getattr__(name):
-    if name in ("flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "text"):
+    if name in ("flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "signal", "text"):
         import importlib
 
         return importlib.import_module("rlx." + name)

@@ -37,6 +37,8 @@ WITHOUT = {
 NOT_DRAWN = {
     "axis_index": "no operands",
     "iota": "no operands",
+    "complex_part": "complex numbers",
+    "fft": "complex numbers, and f32 and f64 of which it is r2c",
     "rng_bits": "a key of uint32",
     "bit_and": "integers",
     "bit_or": "integers",

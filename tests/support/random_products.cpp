@@ -1,5 +1,6 @@
 // Random reductions, scans and products.
 #include "rlx/ir/ops/conv.h"
+#include "rlx/ir/ops/fft.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/windows.h"
@@ -30,7 +31,20 @@ void Generator::reduce() {
 
 void Generator::scan() {
   const Expr x = pick_any(1);
-  switch (dice_.below(4)) {
+  switch (dice_.below(5)) {
+    case 4: {  // there and back, between which the parts of the spectrum are values
+      const Expr y = pick([](const Expr& e) {
+        return (e.dtype() == DType::F32 || e.dtype() == DType::F64) && e.rank() >= 1 && e.dim(-1).is_static() &&
+               e.dim(-1).value() >= 1;
+      });
+      if (!y.valid()) return;
+      const ops::Fft forward{FftKind::Real, {y.rank() - 1}, false, FftNorm::Ortho, {}};
+      const Expr spectrum = g_.fft(y, forward);
+      keep(g_.real(spectrum));
+      const ops::Fft back{FftKind::RealInverse, {y.rank() - 1}, true, FftNorm::Ortho, {y.dim(-1)}};
+      keep(g_.fft(dice_.chance(50) ? g_.conj(spectrum) : spectrum, back));
+      return;
+    }
     case 0: keep(g_.softmax(pick_float(1), -1)); return;
     case 1: {
       const Expr y = pick_float(1);

@@ -289,6 +289,9 @@ class Walk {
         if (fn == BinaryKind::Mul && share_source(n)) vanishing_times_infinity(values, out[0]);
         return;
       }
+      case OpKind::Complex:
+      case OpKind::ComplexPart: complex_parts(n, in, out[0]); return;
+      case OpKind::Fft: fourier(n, *in[0], out[0]); return;
       case OpKind::Compare: compare(in, out[0]); return;
       case OpKind::Reduce: reduce(n, *in[0], out[0]); return;
       case OpKind::Interpolate: interpolate(n, *in[0], out[0]); return;

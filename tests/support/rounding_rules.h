@@ -57,6 +57,11 @@ void vanishing_times_infinity(const std::vector<Tensor>& values, Bounded& out);
 void choose_zero(const std::vector<Tensor>& values, Bounded& out);
 void compare(const Operands& in, Bounded& out);
 
+// -- complex numbers and Fourier transforms (rounding_fourier.cpp) --
+
+void complex_parts(const Node& n, const Operands& in, Bounded& out);
+void fourier(const Node& n, const Bounded& x, Bounded& out);
+
 // -- sums and products (rounding_sums.cpp) --
 
 /// Terms added to a sum may be added in another order than written; a scaled sum is still one.

@@ -106,6 +106,7 @@ from ._elementwise import (  # noqa: F401
     shift_right_logical,
     sub,
 )
+from ._fourier import fft  # noqa: F401
 from ._indexed import (  # noqa: F401
     GatherDimensionNumbers,
     GatherScatterMode,

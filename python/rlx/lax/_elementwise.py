@@ -102,7 +102,9 @@ def select_n(which, *cases):
 @op("x", "y")
 def complex(x, y):
     """The complex numbers x + i y."""
-    return x + 1j * _rlx.value(y)
+    dtype, _ = _rlx.result_type(x, y)
+    part = "float64" if dtype.name == "float64" else "float32"
+    return node("complex", cast(x, part), cast(y, part))
 
 
 # -- bits --

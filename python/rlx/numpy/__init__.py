@@ -406,6 +406,6 @@ from ._bits import (  # noqa: E402, F401
     savez,
     unpackbits,
 )
-from . import linalg  # noqa: E402, F401
+from . import fft, linalg  # noqa: E402, F401
 
 ascontiguousarray = asarray

@@ -1,32 +1,22 @@
-"""Parts of complex numbers, by the ops that rlx has: the cast to a real dtype, which keeps the real part, and products.
-
-The imaginary part is the real part of -i x. Where the other part is infinite or NaN that product is NaN, so it is where
-the imaginary part would be a number; a -0 there comes out as 0.
-"""
+"""Complex numbers and their parts."""
 
 from .. import _rlx
 from ._base import cast, constant, float_of, node, op, value
 from ._ufuncs import arctan2, hypot
 
 
-def _imaginary_unit(x, sign=1):
-    return constant(sign * 1j, x.dtype)
-
-
 @op("x")
 def real(x):
     """The real part."""
     x = value(x)
-    return x if x.dtype.kind != "c" else cast(x, float_of(x.dtype))
+    return x if x.dtype.kind != "c" else node("complex_part", x, imag=False)
 
 
 @op("x")
 def imag(x):
-    """The imaginary part; NaN where the real part is infinite or NaN."""
+    """The imaginary part."""
     x = value(x)
-    if x.dtype.kind != "c":
-        return cast(node("ne", x, x), x.dtype) if x.dtype.kind != "f" else _zeros(x)
-    return cast(node("mul", x, _imaginary_unit(x, -1)), float_of(x.dtype))
+    return _zeros(x) if x.dtype.kind != "c" else node("complex_part", x, imag=True)
 
 
 def _zeros(x):
@@ -40,8 +30,8 @@ def parts(x):
 
 def joined(re, im, dtype):
     """The complex numbers of two parts."""
-    im = cast(im, dtype)
-    return node("add", cast(re, dtype), node("mul", im, _imaginary_unit(im)))
+    part = float_of(_rlx.dtype(dtype))
+    return node("complex", cast(re, part), cast(im, part))
 
 
 def by_parts(f, x):
@@ -52,12 +42,8 @@ def by_parts(f, x):
 
 @op("x")
 def conj(x):
-    """The complex conjugate; NaN where a part is infinite or NaN."""
-    x = value(x)
-    if x.dtype.kind != "c":
-        return x
-    re, im = parts(x)
-    return joined(re, node("neg", im), x.dtype)
+    """The complex conjugate."""
+    return _rlx.conj([value(x)])
 
 
 conjugate = conj

@@ -2,7 +2,7 @@
 
 
 def __getattr__(name):
-    if name in ("linalg", "special"):
+    if name in ("linalg", "signal", "special"):
         import importlib
 
         return importlib.import_module("rlx.scipy." + name)

@@ -64,6 +64,7 @@ std::span<const Row> grouped_rows();
 std::span<const Row> random_rows();
 std::span<const Row> control_rows();
 std::span<const Row> collective_rows();
+std::span<const Row> fft_rows();
 
 /// All of them.
 const RowTable<Row>& row_table();

@@ -88,7 +88,7 @@ const RowTable<Row>& row_table() {
   // Never destroyed: threads may compile while the process ends.
   static const RowTable<Row>& table =
       *new RowTable<Row>({elementwise_rows(), move_rows(), index_rows(), order_rows(), reduce_rows(), dot_rows(),
-                          factor_rows(), grouped_rows(), random_rows(), control_rows(), collective_rows()},
+                          factor_rows(), grouped_rows(), random_rows(), control_rows(), collective_rows(), fft_rows()},
                          "StableHLO text has no row for this kind");
   return table;
 }

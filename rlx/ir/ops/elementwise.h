@@ -44,7 +44,7 @@ struct StopGradient { RLX_OP(StopGradient); };
 /// axis of the ratio, lowest bits first, a wider one takes it away: f32 [2, 3] as u8 is [2, 3, 4]. The derivative is 0.
 /// Bool and complex dtypes are read as themselves only. numpy.ndarray.view, jax.lax.bitcast_convert_type.
 struct Bitcast { RLX_OP(Bitcast); DType to = DType::F32; };
-/// re + i im, elementwise of equal dims: F32 -> C64, F64 -> C128. Inputs: re, im.
+/// re + i im, elementwise with broadcasting: F32 -> C64, F64 -> C128; every bit of both parts stays. Inputs: re, im.
 struct Complex { RLX_OP(Complex); };
 /// The real or imaginary part of a complex x: C64 -> F32, C128 -> F64.
 struct ComplexPart { RLX_OP(ComplexPart); bool imag = false; };

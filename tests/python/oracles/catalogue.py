@@ -233,6 +233,7 @@ def load():
         ops_attention,
         ops_blocks,
         ops_elementwise,
+        ops_fourier,
         ops_indexing,
         ops_moves,
         ops_norms,

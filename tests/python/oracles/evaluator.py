@@ -121,4 +121,5 @@ def _host(x):
     return x if jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended) else np.asarray(x)
 
 
-from . import rules_control, rules_elementwise, rules_indexing, rules_moves, rules_random  # noqa: E402,F401
+from . import rules_control, rules_elementwise, rules_fourier  # noqa: E402,F401
+from . import rules_indexing, rules_moves, rules_random  # noqa: E402,F401

@@ -27,7 +27,7 @@ struct RelayoutStep {
   std::int64_t columns = 0;      // of a chunk, from the matrix's first on
   std::int64_t first_chunk = 0;  // that the source lies in
 };
-void run_relayout_encode(const RelayoutStep& s, std::int64_t chunk) {
+void run_relayout(const RelayoutStep& s, std::int64_t chunk) {
   const std::int64_t at = (s.first_chunk + chunk) * s.columns - s.first;
   const std::int64_t begin = std::max<std::int64_t>(0, at), end = std::min(s.source.columns, at + s.columns);
   encode_panels(*s.kernels, {s.op, s.source, s.first, begin, end}, s.from, s.values, s.panels);
@@ -55,7 +55,7 @@ void lower_relayout(LowerContext& c) {
     c.point(s.values, x);
     c.point(s.panels, c.out());
     first += source.columns;
-    c.step<run_relayout_encode>(s, (first + columns - 1) / columns - s.first_chunk,
+    c.step<run_relayout>(s, (first + columns - 1) / columns - s.first_chunk,
                        0.4 * static_cast<double>(source.columns * op.k));
   }
 }

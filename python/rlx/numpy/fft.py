@@ -1,0 +1,168 @@
+"""numpy.fft: transforms along any axes, of any length, with NumPy's norms. They are complex64 of float32, narrower floats
+and integers, complex128 of float64. norm="none" scales in neither direction.
+"""
+
+from .. import _rlx
+from .._arrays import asarray
+from ._base import axis_of, cast, op, value
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
+
+def _along(which, a, n, axis, norm):
+    return _rlx.fft([value(a)], which, None if n is None else (n,), [axis], norm or "backward")
+
+
+def _over(which, a, s, axes, norm):
+    a = value(a)
+    rank = len(a.shape)
+    if axes is None:
+        axes = tuple(range(rank)) if s is None else tuple(range(rank - len(s), rank))
+    axes = [axis_of(i, rank, f"{which}n") for i in axes]
+    if s is not None:
+        if len(s) != len(axes):
+            raise ValueError(f"{which}n: s {tuple(s)} and axes {tuple(axes)} differ in length")
+        # Without a length, or -1, an axis stays; the last one of irfftn is a half of its default length.
+        whole = [a.shape[i] for i in axes]
+        if which == "irfft" and whole:
+            whole[-1] = 2 * (whole[-1] - 1)
+        s = [n if k is None or k == -1 else k for k, n in zip(s, whole)]
+    if not axes:
+        if which in ("rfft", "irfft"):
+            raise ValueError(f"{which}n needs at least one axis")
+        dtype = a.dtype.name if a.dtype.kind == "c" else "complex128" if a.dtype.name == "float64" else "complex64"
+        return cast(a, dtype)
+    return _rlx.fft([a], which, s, axes, norm or "backward")
+
+
+@op("a")
+def fft(a, n=None, axis=-1, norm=None):
+    """The transform along an axis, cut or filled with zeros to n points."""
+    return _along("fft", a, n, axis, norm)
+
+
+@op("a")
+def ifft(a, n=None, axis=-1, norm=None):
+    """The inverse of fft."""
+    return _along("ifft", a, n, axis, norm)
+
+
+@op("a")
+def rfft(a, n=None, axis=-1, norm=None):
+    """The first n // 2 + 1 elements of the transform of real values."""
+    return _along("rfft", a, n, axis, norm)
+
+
+@op("a")
+def irfft(a, n=None, axis=-1, norm=None):
+    """The n real values whose rfft is a; 2 (m - 1) of m elements where n is not given."""
+    return _along("irfft", a, n, axis, norm)
+
+
+@op("a")
+def hfft(a, n=None, axis=-1, norm=None):
+    """The real transform of a signal with Hermitian symmetry, of which a is the first half."""
+    return _along("hfft", a, n, axis, norm)
+
+
+@op("a")
+def ihfft(a, n=None, axis=-1, norm=None):
+    """The inverse of hfft."""
+    return _along("ihfft", a, n, axis, norm)
+
+
+@op("a")
+def fftn(a, s=None, axes=None, norm=None):
+    """The transform along several axes, all where none are named; s are their lengths."""
+    return _over("fft", a, s, axes, norm)
+
+
+@op("a")
+def ifftn(a, s=None, axes=None, norm=None):
+    """The inverse of fftn."""
+    return _over("ifft", a, s, axes, norm)
+
+
+@op("a")
+def rfftn(a, s=None, axes=None, norm=None):
+    """The transform of real values along several axes, of which the last has n // 2 + 1 elements."""
+    return _over("rfft", a, s, axes, norm)
+
+
+@op("a")
+def irfftn(a, s=None, axes=None, norm=None):
+    """The real values whose rfftn is a."""
+    return _over("irfft", a, s, axes, norm)
+
+
+@op("a")
+def fft2(a, s=None, axes=(-2, -1), norm=None):
+    """fftn along the last two axes."""
+    return _over("fft", a, s, axes, norm)
+
+
+@op("a")
+def ifft2(a, s=None, axes=(-2, -1), norm=None):
+    """ifftn along the last two axes."""
+    return _over("ifft", a, s, axes, norm)
+
+
+@op("a")
+def rfft2(a, s=None, axes=(-2, -1), norm=None):
+    """rfftn along the last two axes."""
+    return _over("rfft", a, s, axes, norm)
+
+
+@op("a")
+def irfft2(a, s=None, axes=(-2, -1), norm=None):
+    """irfftn along the last two axes."""
+    return _over("irfft", a, s, axes, norm)
+
+
+def fftfreq(n, d=1.0, dtype=None):
+    """The frequencies of the elements of fft(x, n), d apart: negative ones, that at n // 2 too, behind the others."""
+    return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), False))
+
+
+def rfftfreq(n, d=1.0, dtype=None):
+    """The frequencies of the elements of rfft(x, n)."""
+    return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), True))
+
+
+def _shifted(x, axes, back):
+    if isinstance(axes, int):
+        axes = (axes,)
+    if axes is not None and not len(axes):
+        return value(x)
+    return _rlx.fftshift([value(x)], [] if axes is None else list(axes), back)
+
+
+@op("x")
+def fftshift(x, axes=None):
+    """x with the element of frequency 0 in the middle."""
+    return _shifted(x, axes, False)
+
+
+@op("x")
+def ifftshift(x, axes=None):
+    """What fftshift has done undone."""
+    return _shifted(x, axes, True)

@@ -1,0 +1,173 @@
+"""Signals: short-time transforms as torch.stft has them, mel spectra as librosa has them, convolution by transforms,
+windows. SciPy's forms are in rlx.scipy.signal, transforms in rlx.numpy.fft.
+"""
+
+from . import _rlx
+from ._arrays import asarray
+from ._op import op
+
+__all__ = [
+    "blackman_window",
+    "fft_conv1d",
+    "hamming_window",
+    "hann_window",
+    "istft",
+    "kaiser_window",
+    "log_mel",
+    "mel_filterbank",
+    "next_fast_len",
+    "stft",
+    "welch_peaks",
+]
+
+
+def _frames(n_fft, hop, win_length, center, pad, normalized, onesided):
+    return {
+        "n_fft": n_fft,
+        "hop": hop or 0,
+        "win_length": win_length or 0,
+        "center": bool(center),
+        "pad": pad,
+        "normalized": bool(normalized),
+        "onesided": bool(onesided),
+    }
+
+
+def _length(name, n, least=1):
+    if n is not None and n < least:
+        raise ValueError(f"{name} = {n} is below {least}")
+
+
+@op("x", "window")
+def stft(
+    x,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="reflect",
+    normalized=False,
+    onesided=True,
+):
+    """The transforms of frames of x [.., T]: complex [.., frequencies, frames]; torch.stft. pad_mode says what centred
+    frames find beyond the signal: "reflect", "constant" or "edge".
+    """
+    _length("hop_length", hop_length), _length("win_length", win_length)
+    options = _frames(n_fft, hop_length, win_length, center, pad_mode, normalized, onesided)
+    return _rlx.stft([_rlx.value(x), window], options)
+
+
+@op("x", "window")
+def istft(
+    x,
+    n_fft,
+    hop_length=None,
+    win_length=None,
+    window=None,
+    center=True,
+    normalized=False,
+    onesided=True,
+    length=None,
+):
+    """The signal of stft(signal), by overlapping windowed frames over the sum of squared windows; torch.istft."""
+    _length("hop_length", hop_length), _length("win_length", win_length)
+    options = _frames(n_fft, hop_length, win_length, center, "reflect", normalized, onesided)
+    return _rlx.istft([_rlx.value(x), window], options, length)
+
+
+@op("x", "w")
+def fft_conv1d(x, w, mode="full"):
+    """The linear convolution along the last axis, "full", "same" or "valid", by transforms; other axes broadcast."""
+    return _rlx.fft_conv1d([_rlx.value(x), _rlx.value(w)], mode)
+
+
+def next_fast_len(target):
+    """The least length from target on without prime factors above 7."""
+    return _rlx.next_fast_len(target)
+
+
+def _window(name, n, symmetric, dtype, beta=0.0):
+    out = asarray(_rlx.signal_window(name, n, float(beta), bool(symmetric)))
+    return out.astype(_rlx.dtype("float32" if dtype is None else dtype))
+
+
+def hann_window(n, symmetric=False, dtype=None):
+    """0.5 - 0.5 cos(2 pi j / n); over n - 1 where symmetric."""
+    return _window("hann", n, symmetric, dtype)
+
+
+def hamming_window(n, symmetric=False, dtype=None):
+    """0.54 - 0.46 cos(2 pi j / n)."""
+    return _window("hamming", n, symmetric, dtype)
+
+
+def blackman_window(n, symmetric=False, dtype=None):
+    """0.42 - 0.5 cos(2 pi j / n) + 0.08 cos(4 pi j / n)."""
+    return _window("blackman", n, symmetric, dtype)
+
+
+def kaiser_window(n, beta, symmetric=False, dtype=None):
+    """I0(beta sqrt(1 - (2 j / n - 1)^2)) / I0(beta)."""
+    return _window("kaiser", n, symmetric, dtype, beta)
+
+
+def _mel(sr, n_fft, n_mels, fmin, fmax, htk, norm):
+    if norm not in ("slaney", None):
+        raise ValueError(f"norm {norm!r} is neither 'slaney' nor None")
+    return {
+        "sample_rate": float(sr),
+        "n_fft": n_fft,
+        "n_mels": n_mels,
+        "fmin": float(fmin),
+        "fmax": float(fmax or 0),
+        "htk": bool(htk),
+        "slaney_norm": norm == "slaney",
+    }
+
+
+def mel_filterbank(sr, n_fft, n_mels=128, fmin=0.0, fmax=None, htk=False, norm="slaney", dtype=None):
+    """Triangles on the mel scale [n_mels, n_fft // 2 + 1]; librosa.filters.mel."""
+    out = asarray(_rlx.mel_filterbank(_mel(sr, n_fft, n_mels, fmin, fmax, htk, norm)))
+    return out.astype(_rlx.dtype("float32" if dtype is None else dtype))
+
+
+@op("y", "window")
+def log_mel(
+    y,
+    sr=22050,
+    n_fft=2048,
+    hop_length=512,
+    win_length=None,
+    window=None,
+    center=True,
+    pad_mode="constant",
+    power=2.0,
+    n_mels=128,
+    fmin=0.0,
+    fmax=None,
+    htk=False,
+    norm="slaney",
+    ref=1.0,
+    amin=1e-10,
+    top_db=80.0,
+):
+    """The mel spectrogram of y [.., T] in decibels [.., n_mels, frames]; librosa.power_to_db of
+    librosa.feature.melspectrogram, top_db below the largest of each signal.
+    """
+    _length("hop_length", hop_length), _length("win_length", win_length)
+    mel = _mel(sr, n_fft, n_mels, fmin, fmax, htk, norm)
+    options = _frames(n_fft, hop_length, win_length, center, pad_mode, False, True)
+    top = None if top_db is None else float(top_db)
+    return _rlx.log_mel([_rlx.value(y), window], mel, options, float(power), float(amin), float(ref), top)
+
+
+@op("x", "window")
+def welch_peaks(x, count, fs=1.0, window=None, nperseg=256, noverlap=None, nfft=None, detrend="constant"):
+    """(frequencies, powers) [.., count] of the highest local maxima of the one-sided density of x [.., T], as
+    rlx.scipy.signal.welch has it; NaN where there are fewer.
+    """
+    from .scipy.signal import _welch_options
+
+    options = _welch_options(fs, nperseg, noverlap, nfft, detrend, "density", "mean")
+    return _rlx.welch_peaks([_rlx.value(x), window], count, options)

@@ -1,0 +1,37 @@
+// Kernels of C64 arithmetic, for each instruction set.
+#include "rlx/backends/cpu/kernels/complex.h"
+
+#include <complex>
+
+namespace rlx::cpu {
+namespace {
+
+// Of infinite and NaN parts.
+void exact_complex_product(const float* a, const float* b, float* y) {
+  const std::complex<double> v = std::complex<double>(static_cast<double>(a[0]), static_cast<double>(a[1])) *
+                                 std::complex<double>(static_cast<double>(b[0]), static_cast<double>(b[1]));
+  y[0] = static_cast<float>(v.real());
+  y[1] = static_cast<float>(v.imag());
+}
+
+}  // namespace
+}  // namespace rlx::cpu
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/kernels/complex.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+
+const ComplexKernels& complex_kernels([[maybe_unused]] Isa isa) {
+#if defined(__x86_64__)
+  return isa == Isa::Avx512 ? avx512::complex_table()
+         : isa == Isa::Avx2 ? avx2::complex_table()
+                            : sse4::complex_table();
+#elif defined(__aarch64__)
+  return neon::complex_table();
+#else
+  return generic::complex_table();
+#endif
+}
+
+}  // namespace rlx::cpu
