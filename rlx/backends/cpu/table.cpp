@@ -4,6 +4,8 @@
 
 namespace rlx::cpu {
 
+std::span<const Row> recurrent_rows();
+
 const RowTable<Row>& row_table() {
   // Never destroyed: threads may compile while the process ends.
   static const RowTable<Row>& table = *new RowTable<Row>({quantized_rows(),
@@ -20,6 +22,7 @@ const RowTable<Row>& row_table() {
                                                           random_rows(),
                                                           sample_rows(),
                                                           grouped_rows(),
+                                                          recurrent_rows(),
                                                           reduce_rows(),
                                                           generic_dot_rows(),
                                                           generic_elementwise_rows(),
