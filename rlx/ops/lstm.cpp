@@ -38,7 +38,7 @@ struct LstmRules {
         };
         const Expr in = gate(0, 0, before), forget = couples ? 1 - in : gate(2, 2, before);
         const Expr cell = forget * before + in * of_cell(b, clipped(b, s, gate_of(b, all, 3, hidden)));
-        return std::vector<Expr>{gate(1, 1, cell) * of_output(b, clipped(b, s, cell)), cell};
+        return std::vector<Expr>{gate(1, 1, cell) * of_output(b, cell), cell};
       };
     });
   }
@@ -68,7 +68,7 @@ struct LstmRules {
             };
             const double in = f(gate(0, 0)), forget = op.input_forget ? 1 - in : f(gate(2, 2));
             cell = forget * cell + in * of_cell(gate(3, -1));
-            state[0][at] = f(gate(1, 1)) * of_output(clipped(s, cell));
+            state[0][at] = f(gate(1, 1)) * of_output(cell);
           }
         });
   }

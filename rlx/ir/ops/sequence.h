@@ -25,7 +25,7 @@ namespace ops {
 /// the last step. Without w, x is the projection itself: x w^T and the biases, [S, B, D G H].
 /// A sequence has lengths[b] steps, clamped to 0 and S: the steps behind them leave h as it is and give rows of zeros, and
 /// the reverse direction begins at the last of them. `activations`: f of each direction, or one for both; tanh unless
-/// said. `alpha`, `beta`: their parameters, one for each or none. `clip` bounds what goes into them to [-clip, clip].
+/// said. `alpha`, `beta`: their parameters, one for each or none. `clip` bounds what goes into the gates to [-clip, clip].
 /// F16 and BF16 are computed in F32.
 struct Rnn {
   RLX_OP(Rnn);
