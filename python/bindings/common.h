@@ -173,6 +173,7 @@ void bind_dims(nb::module_& m);
 void bind_graphs(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_control(nb::module_& m);
+void bind_sequence(nb::module_& m);
 void bind_transforms(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_runtime(nb::module_& m);

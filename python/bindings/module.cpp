@@ -14,6 +14,7 @@ NB_MODULE(_rlx, m) {
   bind_graphs(m);
   bind_ops(m);
   bind_control(m);
+  bind_sequence(m);
   bind_transforms(m);
   bind_runtime(m);
   bind_dispatch(m);

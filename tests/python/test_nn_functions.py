@@ -17,6 +17,10 @@ X = normal(2, 3, seed=1)
 MASK = np.array([[True, False, True], [True, True, True]])
 ALPHA = np.array([0.5, 2, 1], np.float32)
 NONE = {"erf": "jax.lax.erf", "layer_norm": "of rlx", "rms_norm": "of rlx"}
+NONE |= dict.fromkeys(
+    "lstm gru rnn lstm_cell gru_cell rnn_cell selective_scan mamba2 gated_delta_net causal_conv1d".split(),
+    "of rlx: test_sequence.py",
+)
 
 ACTIVATIONS = [
     "celu",

@@ -40,3 +40,15 @@ from ._normal import (  # noqa: F401
     softmax,
     standardize,
 )
+from ._sequence import (  # noqa: F401
+    causal_conv1d,
+    gated_delta_net,
+    gru,
+    gru_cell,
+    lstm,
+    lstm_cell,
+    mamba2,
+    rnn,
+    rnn_cell,
+    selective_scan,
+)
