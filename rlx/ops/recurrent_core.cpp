@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ops/block_parts.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
@@ -73,7 +74,8 @@ void project(DecomposeContext& c, const RecurrentSpec& s) {
   Graph& g = c.graph();
   const Expr w = c.input("w");
   const Dim directions(s.directions()), rows = w.dim(1), hidden = c.input("r").dim(2), width = w.dim(2);
-  Expr gates = g.matmul(c.input("x"), g.t(flat(g, w, {directions * rows, width})));
+  const Expr columns = g.t(flat(g, w, {directions * rows, width}));
+  std::optional<Expr> added;
   Named operands = operands_but(c, {"x", "w", "bias"});
   if (c.has("bias")) {
     const Expr bias = c.input("bias");
@@ -84,11 +86,11 @@ void project(DecomposeContext& c, const RecurrentSpec& s) {
       sum = g.concat({g.narrow(sum, 1, 0, first), g.narrow(of_w, 1, first, hidden)}, 1);
       operands.emplace_back("bias", g.narrow(of_r, 1, first, hidden));
     }
-    gates = gates + flat(g, sum, {directions * rows});
+    added = flat(g, sum, {directions * rows});
   } else if (s.keeps_bias) {
-    operands.emplace_back("bias", c.zeros(Shape({directions, hidden}, gates.dtype())));
+    operands.emplace_back("bias", c.zeros(Shape({directions, hidden}, w.dtype())));
   }
-  operands.emplace_back("x", gates);
+  operands.emplace_back("x", linear_into(c, c.input("x"), columns, added));
   set_results(c, g.add_named(c.box(), operands));
 }
 
