@@ -20,9 +20,9 @@ def _recurrent(kind, x, weights, h0, c0, lengths, bidirectional, batch_first, fn
 def lstm(x, weights, h0=None, c0=None, *, lengths=None, bidirectional=False, batch_first=False):
     """(y, h, c) of torch.nn.LSTM: y [S, B, D H] of x [S, B, I], h and c [layers D, B, H] behind the last step.
 
-    weights: (w_ih [4 H, I], w_hh [4 H, H]) or with biases b_ih, b_hh [4 H] behind them, gates i, f, g, o; a list of these
-    for several layers, with bidirectional each layer forward and then reverse. With batch_first x is [B, S, I] and y
-    [B, S, D H]. lengths [B]: steps of each sequence; y is 0 behind them. h0, c0: zeros unless given.
+    weights: (w_ih [4 H, I], w_hh [4 H, H]) or with biases b_ih, b_hh [4 H] behind them, gates i, f, g, o; a list of
+    these for several layers, with bidirectional each layer forward and then reverse. With batch_first x is [B, S, I]
+    and y [B, S, D H]. lengths [B]: steps of each sequence; y is 0 behind them. h0, c0: zeros unless given.
     """
     return _recurrent("lstm", x, weights, h0, c0, lengths, bidirectional, batch_first)
 
@@ -68,8 +68,8 @@ def rnn_cell(x, h, weights, nonlinearity="tanh"):
 def selective_scan(x, delta, a, b, c, d=None, z=None, delta_bias=None, state=None, *, delta_softplus=False):
     """(y, state) of Mamba's scan: h_t = exp(delta_t a) h_{t-1} + delta_t b_t x_t, y_t = c_t h_t + d x_t, times silu(z).
 
-    x, delta, z [B, S, H], a [H, N], b, c [B, S, N], d, delta_bias [H], state [B, H, N]: where the scan begins, and what it
-    gives. delta is delta + delta_bias, and with delta_softplus the softplus of that.
+    x, delta, z [B, S, H], a [H, N], b, c [B, S, N], d, delta_bias [H], state [B, H, N]: where the scan begins, and what
+    it gives. delta is delta + delta_bias, and with delta_softplus the softplus of that.
     """
     operands = {"x": inexact(x), "delta": delta, "a": a, "b": b, "c": c}
     operands |= {"d": d, "z": z, "delta_bias": delta_bias, "state": state}
@@ -78,7 +78,7 @@ def selective_scan(x, delta, a, b, c, d=None, z=None, delta_bias=None, state=Non
 
 @op("x", "dt", "a", "b", "c", "d", "z", "dt_bias", "state")
 def mamba2(x, dt, a, b, c, d=None, z=None, dt_bias=None, state=None, *, dt_softplus=False, chunk=64):
-    """(y, state) of Mamba-2's scan, a matrix h [P, N] a head: h_t = exp(dt_t a) h_{t-1} + dt_t x_t b_t^T, y_t = h_t c_t.
+    """(y, state) of Mamba-2's scan, h [P, N] a head: h_t = exp(dt_t a) h_{t-1} + dt_t x_t b_t^T, y_t = h_t c_t.
 
     x, z [B, S, H, P], dt [B, S, H], a, dt_bias [H], b, c [B, S, G, N] with H a multiple of G, d [H] or [H, P], state
     [B, H, P, N]; d x_t is added to y, and y is times silu(z). Derivatives take the steps in pieces of `chunk`.
@@ -91,8 +91,8 @@ def mamba2(x, dt, a, b, c, d=None, z=None, dt_bias=None, state=None, *, dt_softp
 def gated_delta_net(q, k, v, g, beta, state=None, *, scale=None, chunk=32):
     """(y, state) of the gated delta rule: s = exp(g) s, s += k ((v - k^T s) beta)^T, y = scale q^T s, step by step.
 
-    q, k [B, S, G, K], v [B, S, H, V] with H a multiple of G, g, beta [B, S, H], state [B, H, K, V]. scale: K^-1/2 unless
-    given. q and k are normalised by the caller. Derivatives take the steps in pieces of `chunk`, a power of two.
+    q, k [B, S, G, K], v [B, S, H, V] with H a multiple of G, g, beta [B, S, H], state [B, H, K, V]. scale: K^-1/2
+    unless given. q and k are normalised by the caller. Derivatives take the steps in pieces of `chunk`, a power of two.
     """
     operands = {"q": inexact(q), "k": k, "v": v, "g": g, "beta": beta, "state": state}
     return tuple(_rlx.state_space("gated_delta_net", operands, False, chunk, scale))

@@ -39,8 +39,8 @@ struct EncoderBlock {
 /// [b_k], [b_v], [b_o], [k_cache, v_cache [B, P, KV D] of any float dtype], [start I32 scalar]. Weights are [in, out].
 /// Results: y; with caches, the keys and values of all steps too, in the dtype of the caches: those of the P steps
 /// before and the new ones behind them, [B, P + S, KV D], or, with start, the caches with the new ones from row start
-/// on, where P is room and older keys are those below start. n_rot 0: the whole head. The gate's function is silu unless
-/// said.
+/// on, where P is room and older keys are those below start. n_rot 0: the whole head. The gate's function is silu
+/// unless said.
 struct LlamaDecoderBlock {
   RLX_OP(LlamaDecoderBlock);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;

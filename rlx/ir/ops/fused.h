@@ -31,9 +31,9 @@ struct FusedResidualRmsNorm { RLX_OP(FusedResidualRmsNorm); double eps = 1e-6; O
 /// up * silu(gate) of the halves of the last axis: up first, or gate first. x: [.., 2N] -> [.., N], as `cast_to` where
 /// that is said.
 struct FusedSwiGLU { RLX_OP(FusedSwiGLU); bool gate_first = false; std::optional<DType> cast_to{}; };
-/// Packed projection, split, rotation, attention, output projection. Inputs: x [B, S, E], w_qkv [E, (H + 2 KV) D], w_out
-/// [H D, E'], [b_qkv, b_out], [mask], [cos, sin, where `has_rope`: q and k are rotated, see Rope; n_rot 0 is the whole
-/// head]. Column order of w_qkv: all q heads, all k heads, all v heads.
+/// Packed projection, split, rotation, attention, output projection. Inputs: x [B, S, E], w_qkv [E, (H + 2 KV) D],
+/// w_out [H D, E'], [b_qkv, b_out], [mask], [cos, sin, where `has_rope`: q and k are rotated, see Rope; n_rot 0 is the
+/// whole head]. Column order of w_qkv: all q heads, all k heads, all v heads.
 struct FusedAttentionBlock {
   RLX_OP(FusedAttentionBlock);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;

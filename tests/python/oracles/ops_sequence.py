@@ -117,7 +117,8 @@ def _make_selective(b):
     kind = b.kind(F)
     batch, steps, width, n = d.pick((1, 2)), d.pick((0, 1, 2, 4)), d.pick((1, 2, 3)), d.pick((1, 2, 3))
     new = lambda *shape: b.new(kind, shape, "unit")  # noqa: E731
-    args = [new(batch, steps, width), new(batch, steps, width), new(width, n), new(batch, steps, n), new(batch, steps, n)]
+    args = [new(batch, steps, width), new(batch, steps, width), new(width, n)]
+    args += [new(batch, steps, n), new(batch, steps, n)]
     named = {}
     for name, shape in (("d", (width,)), ("z", (batch, steps, width)), ("delta_bias", (width,))):
         if d.chance(40):
@@ -149,7 +150,8 @@ add("selective_scan", "selective_scan", _make_selective, _selective, weight=3, p
 def _make_mamba2(b):
     d = b.dice
     kind = b.kind(F)
-    batch, steps, groups, width, n = d.pick((1, 2)), d.pick((0, 1, 3, 5)), d.pick((1, 2)), d.pick((1, 2)), d.pick((1, 2))
+    batch, steps, groups = d.pick((1, 2)), d.pick((0, 1, 3, 5)), d.pick((1, 2))
+    width, n = d.pick((1, 2)), d.pick((1, 2))
     heads = groups * d.pick((1, 2))
     new = lambda *shape: b.new(kind, shape, "unit")  # noqa: E731
     args = [new(batch, steps, heads, width), new(batch, steps, heads), new(heads)]
@@ -188,7 +190,8 @@ add("mamba2", "mamba2", _make_mamba2, _mamba2, weight=3, places=64)
 def _make_delta(b):
     d = b.dice
     kind = b.kind(F)
-    batch, steps, groups, n, width = d.pick((1, 2)), d.pick((0, 1, 3, 5)), d.pick((1, 2)), d.pick((1, 2)), d.pick((1, 3))
+    batch, steps, groups = d.pick((1, 2)), d.pick((0, 1, 3, 5)), d.pick((1, 2))
+    n, width = d.pick((1, 2)), d.pick((1, 3))
     heads = groups * d.pick((1, 2))
     new = lambda *shape: b.new(kind, shape, "unit")  # noqa: E731
     args = [new(batch, steps, groups, n), new(batch, steps, groups, n), new(batch, steps, heads, width)]
