@@ -177,6 +177,7 @@ void bind_control(nb::module_& m);
 void bind_special(nb::module_& m);
 void bind_images(nb::module_& m);
 void bind_linalg(nb::module_& m);
+void bind_sequence(nb::module_& m);
 void bind_transforms(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_runtime(nb::module_& m);

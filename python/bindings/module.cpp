@@ -18,6 +18,7 @@ NB_MODULE(_rlx, m) {
   bind_special(m);
   bind_images(m);
   bind_linalg(m);
+  bind_sequence(m);
   bind_transforms(m);
   bind_runtime(m);
   bind_dispatch(m);

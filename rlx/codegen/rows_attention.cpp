@@ -55,6 +55,11 @@ void write_rope(NodeKernels& node) {
   });
 }
 
+const char* swiglu_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_dtypes(g, id)) return why;
+  return refuse_unless(g.shape(id).dtype() == in_dtype(g, id, 0), "its result is cast");
+}
+
 void write_swiglu(NodeKernels& node) {
   const Ref x = node.in(0), out = node.out();
   if (out.elements().is_static(0)) return;
@@ -85,7 +90,7 @@ constexpr Row kAttentionRows[] = {
     {OpKind::Attention, "attention", attention_refuses, write_attention, attention_strided, nullptr, nullptr, 0b10,
      widened_bytes, attention_steps},
     {OpKind::Rope, "rope", refuse_dtypes, write_rope, attention_strided},
-    {OpKind::FusedSwiGLU, "swiglu", refuse_dtypes, write_swiglu, attention_strided},
+    {OpKind::FusedSwiGLU, "swiglu", swiglu_refuses, write_swiglu, attention_strided},
 };
 
 }  // namespace

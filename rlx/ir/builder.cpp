@@ -547,7 +547,25 @@ Expr Builder::encoder_block(ops::EncoderBlock op, const std::vector<Expr>& opera
   return graph().add(op, block_operands(graph(), "encoder_block", op.mask, operands, loc), loc);
 }
 Expr Builder::llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<Expr>& operands, SourceLoc loc) {
-  return graph().add(op, block_operands(graph(), "llama_decoder_block", op.mask, operands, loc), loc);
+  // Floats but for the caches and the mask have one dtype; a cache keeps its own.
+  Graph& g = graph();
+  const OpBox box(op);
+  std::vector<Value> out;
+  std::vector<Operand> floats;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Operand x(operands[i], loc);
+    out.push_back(own(g, x));
+    const std::string_view name = operand_name(box, static_cast<int>(operands.size()), static_cast<int>(i));
+    if (name == "mask" || name == "k_cache" || name == "v_cache" || name == "start") continue;
+    floats.push_back(x);
+    places.push_back(i);
+  }
+  if (!floats.empty()) {
+    const std::vector<Value> promoted_floats = promote_all(g, "llama_decoder_block", floats);
+    for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = promoted_floats[i];
+  }
+  return g.add(box, std::move(out), loc);
 }
 
 // -- operators --

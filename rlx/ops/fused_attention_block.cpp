@@ -3,6 +3,7 @@
 
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/rope.h"
 
 namespace rlx {
 namespace {
@@ -10,11 +11,15 @@ namespace {
 struct FusedAttentionBlockRules {
   static std::uint32_t present(const void* op) {
     const auto& o = *static_cast<const ops::FusedAttentionBlock*>(op);
-    return (o.has_bias ? 1U << 3 | 1U << 4 : 0) | (takes_mask(o.mask) ? 1U << 5 : 0);
+    return (o.has_bias ? 1U << 3 | 1U << 4 : 0) | (takes_mask(o.mask) ? 1U << 5 : 0) |
+           (o.has_rope ? 1U << 6 | 1U << 7 : 0);
   }
   static AttentionSpec spec(const ops::FusedAttentionBlock& op) {
     return {op.num_heads, op.kv_heads, op.head_dim, op.head_dim,       op.mask,
             op.window,    op.scale,    op.softcap,  HeadLayout::Merged};
+  }
+  static ops::Rope rope(const ops::FusedAttentionBlock& op) {
+    return {op.head_dim, op.n_rot == 0 ? op.head_dim : op.n_rot, op.pairing, HeadLayout::Merged, false, {}};
   }
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::FusedAttentionBlock>();
@@ -38,6 +43,11 @@ struct FusedAttentionBlockRules {
     }
     if (c.has("mask"))
       if (auto e = check_attention_mask(c, s, c.input("mask"), x.dim(0), x.dim(1), x.dim(1))) return *e;
+    if (op.has_rope) {  // the tables are checked by the rule of Rope itself
+      const Shape shapes[] = {Shape({x.dim(0), x.dim(1), q_width}, x.dtype()), c.input("cos"), c.input("sin")};
+      auto turned = infer_shapes(rope(op), shapes);
+      if (!turned) return c.error("its ", turned.error().message);
+    }
     return make_shapes(Shape({x.dim(0), x.dim(1), w_out.dim(1)}, x.dtype()));
   }
   static void decompose(DecomposeContext& c) {
@@ -48,6 +58,10 @@ struct FusedAttentionBlockRules {
     if (op.has_bias) qkv = qkv + c.input("b_qkv");
     Expr q = g.narrow(qkv, -1, 0, q_width), k = g.narrow(qkv, -1, q_width, kv_width),
          v = g.narrow(qkv, -1, q_width + kv_width, kv_width);
+    if (op.has_rope) {
+      q = g.rope(q, c.input("cos"), c.input("sin"), rope(op));
+      k = g.rope(k, c.input("cos"), c.input("sin"), rope(op));
+    }
     const ops::Attention attention{op.num_heads, op.kv_heads, op.head_dim, op.mask,
                                    op.window,    op.scale,    op.softcap,  HeadLayout::Merged};
     std::optional<Operand> mask;
@@ -85,12 +99,19 @@ struct FusedAttentionBlockRules {
     s.add("score bias", {f32({1, 2, 2}), f32({2, 8}), f32({4, 2}), f32({2, 2, 2})}, op);
     op.mask = MaskKind::SlidingWindow, op.window = 1;
     s.add("window", {f32({1, 3, 2}), f32({2, 8}), f32({4, 2})}, op);
+    op.mask = MaskKind::Causal, op.window = 0, op.has_rope = true;
+    s.add("rotated", {f32({1, 3, 2}), f32({2, 8}), f32({4, 2}), f32({3, 1}), f32({3, 1})}, op);
+    op.pairing = RopePairing::Interleaved, op.head_dim = 4, op.n_rot = 2, op.has_bias = true;
+    s.add("rotated in part, bias",
+          {f32({1, 3, 2}), f32({2, 16}), f32({8, 2}), f32({16}), f32({2}), f32({3, 2}), f32({3, 2})}, op);
   }
   static constexpr AttrField attrs[] = {
       field<&ops::FusedAttentionBlock::num_heads>("num_heads"), field<&ops::FusedAttentionBlock::kv_heads>("kv_heads"),
       field<&ops::FusedAttentionBlock::head_dim>("head_dim"),   field<&ops::FusedAttentionBlock::mask>("mask"),
       field<&ops::FusedAttentionBlock::window>("window"),       field<&ops::FusedAttentionBlock::scale>("scale"),
-      field<&ops::FusedAttentionBlock::softcap>("softcap"),     field<&ops::FusedAttentionBlock::has_bias>("has_bias")};
+      field<&ops::FusedAttentionBlock::softcap>("softcap"),     field<&ops::FusedAttentionBlock::has_bias>("has_bias"),
+      field<&ops::FusedAttentionBlock::has_rope>("has_rope"),   field<&ops::FusedAttentionBlock::n_rot>("n_rot"),
+      field<&ops::FusedAttentionBlock::pairing>("pairing")};
 };
 
 }  // namespace
@@ -99,7 +120,7 @@ constinit const OpDef ops::FusedAttentionBlock::def{
     .kind = kind,
     .name = "fused_attention_block",
     .what = "Joined projection of q, k and v, attention, output projection.",
-    .inputs = inputs("x", "w_qkv", "w_out", maybe("b_qkv"), maybe("b_out"), maybe("mask"))
+    .inputs = inputs("x", "w_qkv", "w_out", maybe("b_qkv"), maybe("b_out"), maybe("mask"), maybe("cos"), maybe("sin"))
                   .present_when(FusedAttentionBlockRules::present),
     .attrs = FusedAttentionBlockRules::attrs,
     .level = Level::Mir,

@@ -14,28 +14,35 @@ struct FusedSwiGLURules {
     if (x.rank() == 0) return c.error("x must have an axis to split, got ", x);
     std::optional<Dim> half = exact_div(x.dim(-1), 2);
     if (!half) return c.error("the last axis of x ", x, " does not split in two equal halves");
-    return make_shapes(x.with_dim(x.rank() - 1, *half));
+    const auto& to = c.op<ops::FusedSwiGLU>().cast_to;
+    if (to && !is_float(*to)) return c.attr_error("cast_to must be a float dtype, got ", dtype_name(*to));
+    const Shape y = x.with_dim(x.rank() - 1, *half);
+    return make_shapes(to ? Shape(y.dims(), *to) : y);
   }
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
     Expr x = c.input(0);
     const Dim& half = c.result_shape().dim(-1);
     Expr first = g.narrow(x, -1, 0, half), second = g.narrow(x, -1, half, half);
-    c.set_result(c.op<ops::FusedSwiGLU>().gate_first ? second * g.silu(first) : first * g.silu(second));
+    const Expr y = c.op<ops::FusedSwiGLU>().gate_first ? second * g.silu(first) : first * g.silu(second);
+    c.set_result(g.cast(y, c.result_shape().dtype()));
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
   static void samples(SampleSet& s) {
-    s.add("up first", {Shape({2, 6}, DType::F32)}, ops::FusedSwiGLU{false});
-    s.add("gate first", {Shape({2, 6}, DType::F32)}, ops::FusedSwiGLU{true});
-    s.add("rank 3", {Shape({2, 1, 4}, DType::F64)}, ops::FusedSwiGLU{true});
+    s.add("up first", {Shape({2, 6}, DType::F32)}, ops::FusedSwiGLU{});
+    s.add("gate first", {Shape({2, 6}, DType::F32)}, ops::FusedSwiGLU{true, {}});
+    s.add("gate first, cast", {Shape({2, 6}, DType::F32)}, ops::FusedSwiGLU{true, DType::F64});
+    s.add_discrete("cast to bf16", {Shape({3, 8}, DType::F32)}, ops::FusedSwiGLU{false, DType::BF16});
+    s.add("rank 3", {Shape({2, 1, 4}, DType::F64)}, ops::FusedSwiGLU{true, {}});
     s.add("vector of two", {Shape({2}, DType::F32)}, ops::FusedSwiGLU{});
     s.add("no rows", {Shape({0, 4}, DType::F32)}, ops::FusedSwiGLU{});
     s.add("no columns", {Shape({2, 0}, DType::F32)}, ops::FusedSwiGLU{});
     s.add_discrete("bf16", {Shape({2, 4}, DType::BF16)}, ops::FusedSwiGLU{});
   }
-  static constexpr AttrField attrs[] = {field<&ops::FusedSwiGLU::gate_first>("gate_first")};
+  static constexpr AttrField attrs[] = {field<&ops::FusedSwiGLU::gate_first>("gate_first"),
+                                        field<&ops::FusedSwiGLU::cast_to>("cast_to")};
 };
 
 struct SwiGLURules {
@@ -57,7 +64,7 @@ struct SwiGLURules {
     Expr x = c.input(0), up = c.input(1), gate = c.input(2), down = c.input(3);
     Expr hidden;
     if (c.policy() == FusionPolicy::Direct)
-      hidden = g.add(ops::FusedSwiGLU{false}, {g.matmul(x, g.concat({up, gate}, 1))});
+      hidden = g.add(ops::FusedSwiGLU{}, {g.matmul(x, g.concat({up, gate}, 1))});
     else
       hidden = g.silu(g.matmul(x, gate)) * g.matmul(x, up);
     c.set_result(g.matmul(hidden, down));
@@ -85,7 +92,7 @@ struct SwiGLURules {
 
 constinit const OpDef ops::FusedSwiGLU::def{.kind = kind,
                                             .name = "fused_swiglu",
-                                            .what = "up * silu(gate) of the two halves of the last axis.",
+                                            .what = "up * silu(gate) of the two halves of the last axis, perhaps cast.",
                                             .inputs = inputs("x"),
                                             .attrs = FusedSwiGLURules::attrs,
                                             .level = Level::Mir,

@@ -48,7 +48,7 @@ void fuse(GraphRewriter& r, const PassContext& context, NodeId product) {
         !(first.limit + first.limit == whole.dim(-1)))
       return miss(MissReason::ShapeMismatch, concat_text("[", first.start, ", ", first.limit, ") and [", second.start,
                                                          ", ", second.limit, ") are not the two halves of ", whole));
-    Expr fused = r.stage().add(ops::FusedSwiGLU{gate_first}, {r.expr(gate->source)});
+    Expr fused = r.stage().add(ops::FusedSwiGLU{gate_first, {}}, {r.expr(gate->source)});
     if (const char* why = context.refuses(r, fused, Value(product)))
       return miss(MissReason::NotClaimed, concat_text("the target has no fused_swiglu for ", whole, ": ", why));
     r.replace(Value(product), fused);

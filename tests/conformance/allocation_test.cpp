@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "rlx/functions/sequence.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/runtime/session.h"
@@ -207,6 +208,30 @@ TEST_CASE("branches and loops allocate nothing in their bodies") {
     const long before = allocations.load();
     for (int i = 0; i < 20; ++i) f.run_slots(views);
     CHECK(allocations.load() == before);
+  }
+}
+
+TEST_CASE("recurrences allocate nothing, whether threads share rows or steps") {
+  for (std::int64_t batch : {1, 9}) {
+    Graph g("recurrences");
+    const Expr x = g.input("x", {{12, batch, 40}, DType::F32});
+    const auto weight = [&](const char* name, Dims dims) { return g.param(name, Shape(std::move(dims), DType::F32)); };
+    const nn::RecurrentResult y = nn::lstm(x, {{weight("w", {1024, 40}), weight("r", {1024, 256}), {}, {}}});
+    const nn::RecurrentResult z = nn::gru(x, {{weight("u", {48, 40}), weight("v", {48, 16}), {}, {}}});
+    const nn::ScanResult s = nn::selective_scan(x, x, weight("a", {40, 8}), g.narrow(x, 2, 0, 8), g.narrow(x, 2, 8, 8));
+    g.set_outputs({y.y, z.h, s.y});
+    for (int threads : {1, 2, 4}) {
+      CompiledGraph f = Session().with_threads(threads).compile(Graph(g));
+      const std::pair<const char*, std::size_t> sizes[] = {
+          {"w", 1024 * 40}, {"r", 1024 * 256}, {"u", 48 * 40}, {"v", 48 * 16}, {"a", 40 * 8}};
+      for (const auto& size : sizes) f.set_param(size.first, std::vector<float>(size.second, -0.01F));
+      std::vector<float> in(static_cast<std::size_t>(12 * batch * 40), 0.5F);
+      const TensorView views[] = {{in.data(), DType::F32, {}, in.size() * 4}};
+      f.run_slots(views);
+      const long before = allocations.load();
+      for (int i = 0; i < 5; ++i) f.run_slots(views);
+      CHECK(allocations.load() == before);
+    }
   }
 }
 

@@ -26,6 +26,10 @@ NONE |= {f"conv{t}{d}d": "after PyTorch" for t in ("", "_transpose") for d in (1
 IMAGES = """adaptive_avg_pool adaptive_max_pool avg_pool batch_norm group_norm instance_norm local_response_norm lp_pool
 max_pool max_pool_with_indices max_unpool min_pool prod_pool sum_pool"""  # test_images.py
 NONE.update(dict.fromkeys(IMAGES.split(), "of rlx"))
+NONE |= dict.fromkeys(
+    "lstm gru rnn lstm_cell gru_cell rnn_cell selective_scan mamba2 gated_delta_net causal_conv1d".split(),
+    "of rlx: test_sequence.py",
+)
 
 ACTIVATIONS = [
     "celu",

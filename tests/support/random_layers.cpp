@@ -4,6 +4,7 @@
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/ops/rope.h"
+#include "rlx/ir/ops/sequence.h"
 #include "tests/support/random_generator.h"
 
 namespace rlx::test {
@@ -125,6 +126,34 @@ void Generator::layer() {
   const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
   const Dim batch = 1 + dice_.below(2),
             seq = dice_.chance(40) && !symbols_.empty() ? symbols_[0] : Dim(1 + dice_.below(6));
+  if (dice_.chance(30)) {  // a recurrence
+    const std::int64_t h = 1 + dice_.below(20), width = 1 + dice_.below(6);
+    const Dim sides = dice_.chance(30) ? 2 : 1;
+    const Expr x = g_.input(next("x"), f32({seq, batch, Dim(width)}));
+    const auto run = [&](auto op, std::int64_t gates) {
+      op.direction = sides.value() == 2 ? RecurrentDirection::Bidirectional
+                     : dice_.chance(30) ? RecurrentDirection::Reverse
+                                        : RecurrentDirection::Forward;
+      std::vector<std::pair<std::string_view, Expr>> operands{
+          {"x", x}, {"w", leaf(f32({sides, gates * h, width}))}, {"r", leaf(f32({sides, gates * h, h}))}};
+      if (dice_.chance(50)) operands.emplace_back("bias", leaf(f32({sides, 2 * gates * h})));
+      if (dice_.chance(50)) operands.emplace_back("h0", leaf(f32({sides, batch, h})));
+      const Expr y = g_.add_named(op, operands);
+      keep(dice_.chance(50) ? y : y.result(1));
+    };
+    switch (dice_.below(4)) {
+      case 0: return run(ops::Lstm{}, 4);
+      case 1: return run(ops::Gru{}, 3);
+      case 2: return run(ops::Rnn{}, 1);
+      default: {
+        const Expr t = g_.transpose(x, {1, 0, 2}), a = leaf(f32({width, h})), b = leaf(f32({batch, seq, h}));
+        const Expr y =
+            g_.add_named(ops::SelectiveScan{}, {{"x", t}, {"delta", g_.sin(t)}, {"a", g_.tanh(a)}, {"b", b}, {"c", b}});
+        keep(y);
+        return;
+      }
+    }
+  }
   const std::int64_t heads = 1 + dice_.below(2), d = 2 * (1 + dice_.below(4)), e = heads * d,
                      inner = 1 + dice_.below(12);
   std::vector<Expr> x{g_.input(next("x"), f32({batch, seq, Dim(e)}))};

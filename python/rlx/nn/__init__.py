@@ -69,3 +69,15 @@ from ._pools import (  # noqa: F401
     prod_pool,
     sum_pool,
 )
+from ._sequence import (  # noqa: F401
+    causal_conv1d,
+    gated_delta_net,
+    gru,
+    gru_cell,
+    lstm,
+    lstm_cell,
+    mamba2,
+    rnn,
+    rnn_cell,
+    selective_scan,
+)

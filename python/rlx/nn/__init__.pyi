@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
+def causal_conv1d(x: ArrayLike, w: Any, context: Any = None, bias: Any = None) -> Array: ...
 def celu(x: ArrayLike, alpha: Any = 1.0) -> Array: ...
 def conv1d(
     x: ArrayLike,
@@ -78,8 +79,29 @@ def dot_product_attention(
 ) -> Array: ...
 def elu(x: ArrayLike, alpha: Any = 1.0) -> Array: ...
 def erf(x: ArrayLike) -> Array: ...
+def gated_delta_net(
+    q: Any,
+    k: Any,
+    v: Any,
+    g: Any,
+    beta: Any,
+    state: Any = None,
+    *,
+    scale: Any = None,
+    chunk: Any = 32,
+) -> Array: ...
 def gelu(x: ArrayLike, approximate: bool = True) -> Array: ...
 def glu(x: ArrayLike, axis: Axis = -1) -> Array: ...
+def gru(
+    x: ArrayLike,
+    weights: Any,
+    h0: Any = None,
+    *,
+    lengths: Any = None,
+    bidirectional: bool = False,
+    batch_first: bool = False,
+) -> Array: ...
+def gru_cell(x: ArrayLike, h: Any, weights: Any) -> Array: ...
 def hard_sigmoid(x: ArrayLike) -> Array: ...
 def hard_silu(x: ArrayLike) -> Array: ...
 def hard_swish(x: ArrayLike) -> Array: ...
@@ -100,11 +122,60 @@ def logsumexp(
     return_sign: bool = False,
     where: ArrayLike | None = None,
 ) -> Array: ...
+def lstm(
+    x: ArrayLike,
+    weights: Any,
+    h0: Any = None,
+    c0: Any = None,
+    *,
+    lengths: Any = None,
+    bidirectional: bool = False,
+    batch_first: bool = False,
+) -> Array: ...
+def lstm_cell(x: ArrayLike, h: Any, c: Any, weights: Any) -> Array: ...
+def mamba2(
+    x: ArrayLike,
+    dt: Any,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: Any,
+    d: Any = None,
+    z: Any = None,
+    dt_bias: Any = None,
+    state: Any = None,
+    *,
+    dt_softplus: bool = False,
+    chunk: Any = 64,
+) -> Array: ...
 def mish(x: ArrayLike) -> Array: ...
 def one_hot(x: ArrayLike, num_classes: Any, *, dtype: DTypeLike | None = 'float32', axis: Axis = -1) -> Array: ...
 def relu(x: ArrayLike) -> Array: ...
 def relu6(x: ArrayLike) -> Array: ...
 def rms_norm(x: ArrayLike, gamma: Any = None, beta: Any = None, axis: Axis = -1, eps: Any = 1e-06) -> Array: ...
+def rnn(
+    x: ArrayLike,
+    weights: Any,
+    h0: Any = None,
+    *,
+    lengths: Any = None,
+    bidirectional: bool = False,
+    batch_first: bool = False,
+    nonlinearity: Any = 'tanh',
+) -> Array: ...
+def rnn_cell(x: ArrayLike, h: Any, weights: Any, nonlinearity: Any = 'tanh') -> Array: ...
+def selective_scan(
+    x: ArrayLike,
+    delta: Any,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: Any,
+    d: Any = None,
+    z: Any = None,
+    delta_bias: Any = None,
+    state: Any = None,
+    *,
+    delta_softplus: bool = False,
+) -> Array: ...
 def selu(x: ArrayLike) -> Array: ...
 def sigmoid(x: ArrayLike) -> Array: ...
 def silu(x: ArrayLike) -> Array: ...

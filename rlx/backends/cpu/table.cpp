@@ -6,6 +6,8 @@
 
 namespace rlx::cpu {
 
+std::span<const Row> recurrent_rows();
+
 const RowTable<Row>& row_table() {
   // Never destroyed: threads may compile while the process ends.
   static const RowTable<Row>& table = *new RowTable<Row>({quantized_rows(),
@@ -28,6 +30,7 @@ const RowTable<Row>& row_table() {
                                                           random_rows(),
                                                           sample_rows(),
                                                           grouped_rows(),
+                                                          recurrent_rows(),
                                                           reduce_rows(),
                                                           window_rows(),
                                                           resize_rows(),

@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "rlx/ir/op_kind.h"
+#include "rlx/ir/operands.h"
+#include "rlx/ir/ops/rope.h"
 
 // clang-format off
 namespace rlx {
@@ -33,12 +35,23 @@ struct EncoderBlock {
   ActivationKind activation = ActivationKind::Gelu;
 };
 /// Llama's pre-norm decoder layer. Inputs: x [B, S, E], ln1_gamma, w_q, w_k, w_v, w_o, ln2_gamma, w_gate, w_up, w_down,
-/// cos, sin, [mask].
+/// cos, sin, [mask], [ln1_beta], [ln2_beta], [q_norm [D], k_norm [D]: RmsNorm of each head before its rotation], [b_q],
+/// [b_k], [b_v], [b_o], [k_cache, v_cache [B, P, KV D] of any float dtype], [start I32 scalar]. Weights are [in, out].
+/// Results: y; with caches, the keys and values of all steps too, in the dtype of the caches: those of the P steps
+/// before and the new ones behind them, [B, P + S, KV D], or, with start, the caches with the new ones from row start
+/// on, where P is room and older keys are those below start. n_rot 0: the whole head. The gate's function is silu
+/// unless said.
 struct LlamaDecoderBlock {
   RLX_OP(LlamaDecoderBlock);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
   MaskKind mask = MaskKind::Causal;
   double eps = 1e-6;
+  std::int64_t window = 0;
+  std::optional<double> scale{}, softcap{};
+  std::int64_t n_rot = 0;
+  RopePairing pairing = RopePairing::Half;
+  ActivationKind activation = ActivationKind::Silu;
+  OperandMask present{};  // of those behind the mask, which `mask` tells of
 };
 
 }  // namespace ops

@@ -7,6 +7,7 @@
 
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/operands.h"
+#include "rlx/ir/ops/rope.h"
 #include "rlx/tensor/dtype.h"
 
 // clang-format off
@@ -27,10 +28,12 @@ struct FusedDot {
 struct FusedResidualLN { RLX_OP(FusedResidualLN); double eps = 1e-5; OperandMask present{}; };
 /// RmsNorm of the same sum. Inputs: x, residual, [bias], [gamma], [beta]. Results: y, the sum, rstd.
 struct FusedResidualRmsNorm { RLX_OP(FusedResidualRmsNorm); double eps = 1e-6; OperandMask present{}; };
-/// up * silu(gate) of the halves of the last axis: up first, or gate first. x: [.., 2N] -> [.., N].
-struct FusedSwiGLU { RLX_OP(FusedSwiGLU); bool gate_first = false; };
-/// Packed projection, split, attention, output projection. Inputs: x [B, S, E], w_qkv [E, (H + 2 KV) D], w_out [H D,
-/// E'], [b_qkv, b_out], [mask]. Column order of w_qkv: all q heads, all k heads, all v heads.
+/// up * silu(gate) of the halves of the last axis: up first, or gate first. x: [.., 2N] -> [.., N], as `cast_to` where
+/// that is said.
+struct FusedSwiGLU { RLX_OP(FusedSwiGLU); bool gate_first = false; std::optional<DType> cast_to{}; };
+/// Packed projection, split, rotation, attention, output projection. Inputs: x [B, S, E], w_qkv [E, (H + 2 KV) D],
+/// w_out [H D, E'], [b_qkv, b_out], [mask], [cos, sin, where `has_rope`: q and k are rotated, see Rope; n_rot 0 is the
+/// whole head]. Column order of w_qkv: all q heads, all k heads, all v heads.
 struct FusedAttentionBlock {
   RLX_OP(FusedAttentionBlock);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
@@ -38,6 +41,9 @@ struct FusedAttentionBlock {
   std::int64_t window = 0;
   std::optional<double> scale{}, softcap{};
   bool has_bias = false;
+  bool has_rope = false;
+  std::int64_t n_rot = 0;
+  RopePairing pairing = RopePairing::Half;
 };
 /// Elementwise ops on broadcast inputs, run per element. The body's inputs match the operands; results are its outputs.
 struct ElementwiseRegion { RLX_OP(ElementwiseRegion); Subgraph body{}; };

@@ -242,6 +242,7 @@ def load():
         ops_quantized,
         ops_random,
         ops_reductions,
+        ops_sequence,
     )
 
     return OPS
