@@ -1,6 +1,7 @@
 // The table of rows, and what rows have in common.
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/rows/bytes.h"
 
 namespace rlx::cpu {
 
@@ -10,6 +11,7 @@ const RowTable<Row>& row_table() {
                                                           strip_rows(),
                                                           pair_rows(),
                                                           dot_rows(),
+                                                          byte_rows(),
                                                           relayout_rows(),
                                                           attention_rows(),
                                                           norm_rows(),

@@ -320,7 +320,7 @@ struct RowsStep {
     }
   }
 };
-void run_rows(const RowsStep& s, std::int64_t chunk) {
+void run_indexed_rows(const RowsStep& s, std::int64_t chunk) {
   s.each(chunk, [&](std::int64_t first, std::int64_t end, std::byte* to) {
     s.runs.each(first, end, [&](std::int64_t at, std::int64_t count, std::int64_t from) {
       std::memcpy(to + from * s.unit, s.x + at * s.unit, static_cast<std::size_t>(count * s.unit));
@@ -371,7 +371,7 @@ void lower_put_rows(LowerContext& c) {
   if (encodes)
     c.step<run_encoded_rows>(s, chunks, cost);
   else
-    c.step<run_rows>(s, chunks, cost);
+    c.step<run_indexed_rows>(s, chunks, cost);
 }
 bool put_rows_reads_strided(const Graph&, NodeId, int operand) { return operand > 0; }
 // Blocks are made in the places where they are put.
