@@ -1,5 +1,6 @@
 // The extension module `rlx._rlx`: what Python's side of rlx is made of.
 #include "python/bindings/common.h"
+#include "python/bindings/functions.h"
 
 NB_MODULE(_rlx, m) {
   using namespace rlx::python;  // NOLINT
@@ -13,6 +14,7 @@ NB_MODULE(_rlx, m) {
   bind_trees(m);
   bind_graphs(m);
   bind_ops(m);
+  bind_functions(m);
   bind_control(m);
   bind_transforms(m);
   bind_runtime(m);

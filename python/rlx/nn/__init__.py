@@ -1,4 +1,4 @@
-"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; and initializers."""
+"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; losses; and initializers."""
 
 from . import initializers  # noqa: F401
 from ._activations import (  # noqa: F401
@@ -30,6 +30,38 @@ from ._activations import (  # noqa: F401
     tanh,
 )
 from ._attention import dot_product_attention  # noqa: F401
+from ._losses import (  # noqa: F401
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_distance,
+    cosine_embedding_loss,
+    cosine_similarity,
+    cross_entropy,
+    ctc_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    hinge_loss,
+    huber_loss,
+    kl_div,
+    kl_divergence,
+    kl_divergence_with_log_targets,
+    l1_loss,
+    l2_loss,
+    log_cosh,
+    margin_ranking_loss,
+    mse_loss,
+    nll_loss,
+    poisson_nll_loss,
+    sigmoid_binary_cross_entropy,
+    sigmoid_focal_loss,
+    smooth_l1_loss,
+    smooth_labels,
+    soft_margin_loss,
+    softmax_cross_entropy,
+    softmax_cross_entropy_with_integer_labels,
+    squared_error,
+    triplet_margin_loss,
+)
 from ._normal import (  # noqa: F401
     layer_norm,
     log_softmax,

@@ -234,6 +234,7 @@ def load():
         ops_blocks,
         ops_elementwise,
         ops_indexing,
+        ops_losses,
         ops_moves,
         ops_norms,
         ops_numpy,
