@@ -60,24 +60,24 @@ def _add_logs(terms):
 
 
 def _ctc(a, n, t):
-    x, targets, lengths, spelled = wide(a[0]), *(np.asarray(v) for v in a[1:])
-    losses = []
-    for i in range(x.shape[1]):
-        labels = [t["blank"]]
-        for c in targets[i, : spelled[i]]:
-            labels += [int(c), t["blank"]]
-        nothing = jnp.asarray(-jnp.inf, x.dtype)
-        alpha = [jnp.asarray(0, x.dtype)] + [nothing] * (len(labels) - 1)
-        for step in range(int(lengths[i])):
-            new = []
-            for s, c in enumerate(labels):
-                ways = [alpha[s]] + ([alpha[s - 1]] if s > 0 else [])
-                if s > 1 and c != t["blank"] and c != labels[s - 2]:
-                    ways.append(alpha[s - 2])
-                new.append(_add_logs(ways) + x[step, i, c])
-            alpha = new
-        losses.append(-_add_logs(alpha[-2:]))
-    return jnp.stack(losses).astype(a[0].dtype)
+    x, (targets, lengths, spelled) = wide(a[0]), a[1:]
+    steps, count, longest = x.shape[0], x.shape[1], targets.shape[1]
+    blanks = jnp.full((count, longest), t["blank"], targets.dtype)
+    labels = jnp.stack([blanks, targets], 2).reshape(count, 2 * longest)
+    labels = jnp.concatenate([labels, jnp.full((count, 1), t["blank"], targets.dtype)], 1)
+    nothing = lambda k: jnp.full((count, k), -jnp.inf, x.dtype)  # noqa: E731
+    states = labels.shape[1]
+    alpha = jnp.concatenate([jnp.zeros((count, 1), x.dtype), nothing(states - 1)], 1)
+    before = jnp.concatenate([jnp.full((count, 2), t["blank"], targets.dtype), labels], 1)[:, :states]
+    skips = (labels != t["blank"]) & (labels != before)
+    for step in range(steps):
+        once = jnp.concatenate([nothing(1), alpha], 1)[:, :states]
+        twice = jnp.where(skips, jnp.concatenate([nothing(2), alpha], 1)[:, :states], -jnp.inf)
+        new = _add_logs([alpha, once, twice]) + jnp.take_along_axis(x[step], labels, 1)
+        alpha = jnp.where(step < lengths[:, None], new, alpha)
+    place = jnp.arange(states)
+    end = lambda at: jnp.max(jnp.where(place == at[:, None], alpha, -jnp.inf), 1)  # noqa: E731
+    return -_add_logs([end(2 * spelled), end(2 * spelled - 1)]).astype(a[0].dtype)
 
 
 add("ctc_loss", "ctc_loss", _make_ctc, _ctc, weight=2, places=64)
