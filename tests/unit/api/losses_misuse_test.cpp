@@ -1,9 +1,12 @@
-// Misuse of losses, of draws and of products of codes.
+// Misuse of functions of values: losses, draws, statistics, products of codes.
 #include <cmath>
 #include <vector>
 
+#include "rlx/functions/einsum.h"
 #include "rlx/functions/losses.h"
+#include "rlx/functions/quantized.h"
 #include "rlx/functions/random.h"
+#include "rlx/functions/stats.h"
 #include "rlx/ir/ops/quantize.h"
 #include "tests/unit/api/misuse.h"
 
@@ -124,4 +127,68 @@ TEST_CASE("misuse: products of codes, losses of the builder") {
   REFUSED("logits must be float", g.softmax_cross_entropy(x, b));
   REFUSED("a class for each row", g.softmax_cross_entropy(f, b));
   REFUSED("labels must be i32 or i64", g.softmax_cross_entropy(f, x));
+}
+
+TEST_CASE("misuse: statistics") {
+  Graph g("g");
+  const Expr x = g.input("x", Shape({4, 3}, DType::F32)), v = g.input("v", Shape({3}, DType::F32));
+  const Expr i = g.input("i", Shape({3}, DType::I32)), c = g.input("c", Shape({3}, DType::C64));
+  REFUSED("is of floats", stats::var(c));
+  REFUSED("axis 2", stats::std(x, {2}));
+  REFUSED("q must be in [0, 1]", stats::quantile(x, 1.5));
+  REFUSED("has no elements", stats::median(g.input("none", Shape({2, 0}, DType::F32))));
+  REFUSED("x must be [N, M]", stats::cov(v));
+  REFUSED("x must be [N, M]", stats::corrcoef(v));
+  REFUSED("histogram of 0 bins", stats::histogram(x, 0, 0, 1));
+  REFUSED("no numbers in [1, 1]", stats::histogram(x, 2, 1, 1));
+  REFUSED("no integers", stats::bincount(x, 3));
+  REFUSED("it is a vector", stats::searchsorted(x, v));
+  REFUSED("no integers", stats::one_hot(x, 3));
+  REFUSED("of -1 classes", stats::one_hot(i, -1));
+  REFUSED("is of floats", stats::logsumexp(c));
+  REFUSED("axis 5", stats::cumulative_logsumexp(x, 5));
+  REFUSED("axis 5", stats::standardize(x, {5}));
+  REFUSED("it takes vectors", stats::meshgrid({v, x}));
+  REFUSED("a vector or a matrix", stats::diag(g.scalar(1.0)));
+  REFUSED("it takes matrices", stats::tril(v));
+  REFUSED("it takes matrices", stats::triu(v));
+  REFUSED("the first operand is a number", stats::outer(1, v));
+  REFUSED("have other ranks", stats::kron(x, v));
+  REFUSED("axis 2", stats::roll(x, 1, 2));
+  REFUSED("a count of -1", stats::tile(x, {-1}));
+  REFUSED("an empty Expr", stats::var(Expr()));
+}
+
+TEST_CASE("misuse: einsum") {
+  Graph g("g");
+  const Expr x = g.input("x", Shape({4, 3}, DType::F32)), v = g.input("v", Shape({3}, DType::F32));
+  REFUSED("there are no operands", einsum("i", {}));
+  REFUSED("names 2 operands, got 1", einsum("ij,j->i", {x}));
+  REFUSED("'ijk' for an operand with 2 axes", einsum("ijk->i", {x}));
+  REFUSED("'...ijk' for an operand with 2 axes", einsum("...ijk", {x}));
+  REFUSED("'1' names no axis", einsum("i1", {x}));
+  REFUSED("axis 'k' of the result", einsum("ij->k", {x}));
+  REFUSED("axis 'i' of the result", einsum("ij->ii", {x}));
+  REFUSED("has 4 entries and 3", einsum("ij,i->j", {x, v}));
+  REFUSED("has 4 entries and 3", einsum("ii->i", {x}));
+  REFUSED("an empty Expr", einsum("i", {Expr()}));
+  REFUSED("names 1 operands, got 2", einsum_path("i", {{Dim(2)}, {Dim(3)}}));
+}
+
+TEST_CASE("misuse: microscaling") {
+  Graph g("g");
+  const Expr x = g.input("x", Shape({4, 6}, DType::F32)), codes = g.input("codes", Shape({2, 34}, DType::U8));
+  const Expr stack = g.input("stack", Shape({1, 2, 4}, DType::U8)), ids = g.input("ids", Shape({4}, DType::I32));
+  const quantized::ScaledValue scaled = quantized::scaled_quantize(x, {DType::F8E4M3, 2, -1});
+  REFUSED("scaled codes are f8e4m3", quantized::scaled_quant_scale(x, {DType::I8, 2, -1}));
+  REFUSED("do not divide axis 1", quantized::scaled_quantize(x));
+  REFUSED("a block of 0", quantized::scaled_quantize(x, {DType::F8E4M3, 0, -1}));
+  REFUSED("axis 2", quantized::scaled_quantize(x, {DType::F8E4M3, 2, 2}));
+  REFUSED("scale must be", quantized::scaled_dequantize(scaled, {DType::F8E4M3, 3, -1}));
+  REFUSED("scale must be", quantized::scaled_matmul(scaled, scaled, 2));
+  REFUSED("scale must be", quantized::scaled_grouped_matmul(scaled, scaled, ids, 2));
+  REFUSED("codes must be [E, N, row bytes]", quantized::dequant_moe_weights(codes, QuantScheme::Q8_0));
+  REFUSED("codes must be [E, N, row bytes]", quantized::dequant_grouped_matmul(x, codes, ids, QuantScheme::Q8_0));
+  REFUSED("codes must be [E, N, K]", quantized::dequant_grouped_matmul(x, codes, x, x, ids, 2));
+  REFUSED("scale must be", quantized::dequant_grouped_matmul(x, stack, x, x, ids, 2));
 }
