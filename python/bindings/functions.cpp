@@ -1,10 +1,11 @@
-// Functions of rlx/functions that Python names: losses and draws.
+// Functions of rlx/functions that Python names: losses, draws, Einstein sums.
 #include <functional>
 #include <map>
 #include <string>
 
 #include "python/bindings/functions.h"
 #include "python/bindings/tracing.h"
+#include "rlx/functions/einsum.h"
 #include "rlx/functions/losses.h"
 #include "rlx/functions/random.h"
 
@@ -149,6 +150,17 @@ void bind_functions(nb::module_& m) {
   m.def("draw", [](const std::string& name, nb::sequence xs, nb::handle dims, nb::handle dtype) {
     const CallOperands x(xs);
     return x.made(named(draws(), name)(x, dims_from(dims), dtype_from(dtype)));
+  });
+  m.def("einsum", [](const std::string& spec, nb::sequence xs, bool cheapest_first) {
+    const CallOperands x(xs);
+    ExprList operands;
+    for (const Operand& o : x.values) operands.push_back(o.expr());
+    return x.made(einsum(spec, operands, cheapest_first, x.loc));
+  });
+  m.def("einsum_path", [](const std::string& spec, nb::sequence shapes) {
+    std::vector<Dims> dims;
+    for (std::size_t i = 0; i < nb::len(shapes); ++i) dims.push_back(dims_from(shapes[i]));
+    return einsum_path(spec, dims, user_line());
   });
   m.def("draw_permutation", [](nb::sequence xs, std::int64_t n) {
     const CallOperands x(xs);

@@ -168,10 +168,10 @@ TEST_CASE("draws by rejection have their moments") {
     else
       has_moments(counts, rate, rate, 3 + 1 / rate);
   }
-  for (const auto& [n, p] :
+  for (const auto& pair :
        std::vector<std::pair<double, double>>{{10, 0.3}, {1000, 0.002}, {50, 0.5}, {300, 0.9}, {40, 0.98}}) {
+    const double n = pair.first, p = pair.second, trials = n, chance = p;
     CAPTURE(n);
-    const double trials = n, chance = p;
     const std::vector<double> counts =
         drawn([&](Graph&, Expr k) { return random::binomial(k, trials, chance, kDims); });
     has_moments(counts, n * p, n * p * (1 - p), 6);
@@ -212,17 +212,35 @@ TEST_CASE("parameters of distributions at their edges, and no two draws alike") 
 }
 
 TEST_CASE("Philox-4x32-10 gives the vectors that Random123 publishes") {
-  // Of the counter 0 and key 0; element 4 of key {0, 0} is word 0 of the counter 1.
-  const auto bits = [](std::uint32_t k0, std::uint32_t k1, std::int64_t n) {
+  // The generator as its paper has it.
+  using Words = std::vector<std::uint32_t>;
+  const auto philox = [](Words c, std::uint32_t k0, std::uint32_t k1) {
+    for (int round = 0; round < 10; ++round) {
+      const std::uint64_t a = std::uint64_t{0xD2511F53} * c[0], b = std::uint64_t{0xCD9E8D57} * c[2];
+      c = {static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(b),
+           static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(a)};
+      k0 += 0x9E3779B9, k1 += 0xBB67AE85;
+    }
+    return c;
+  };
+  CHECK(philox({0, 0, 0, 0}, 0, 0) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(philox(Words(4, ~0U), ~0U, ~0U) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  CHECK(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0xa4093822, 0x299f31d0) ==
+        Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+  const auto bits = [](std::uint32_t k0, std::uint32_t k1, const Dims& dims) {
     Graph g("philox");
     const std::uint32_t words[] = {k0, k1};
-    g.set_outputs({random::philox_bits(g.constant(Tensor::of<std::uint32_t>({2}, words)), {Dim(n)})});
+    g.set_outputs({random::philox_bits(g.constant(Tensor::of<std::uint32_t>({2}, words)), dims)});
     const Tensor t = evaluate(g, {})[0];
-    std::vector<std::uint32_t> out;
-    for (std::int64_t i = 0; i < n; ++i) out.push_back(static_cast<std::uint32_t>(t.at_i64(i)));
+    Words out;
+    for (std::int64_t i = 0; i < t.num_elements(); ++i) out.push_back(static_cast<std::uint32_t>(t.at_i64(i)));
     return out;
   };
-  CHECK(bits(0, 0, 4) == std::vector<std::uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-  CHECK(bits(0, 0, 5)[3] == 0x9b00dbd8);
-  CHECK(bits(0, 0, 0).empty());
+  for (const auto& pair :
+       std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 0}, {~0U, ~0U}, {0xa4093822, 0x299f31d0}}) {
+    const std::uint32_t k0 = pair.first, k1 = pair.second;
+    const Words got = bits(k0, k1, {Dim(5), Dim(3)});
+    for (std::uint32_t i = 0; i < 15; ++i) CHECK(got[i] == philox({i / 4, 0, 0, 0}, k0, k1)[i % 4]);
+  }
+  CHECK(bits(0, 0, {Dim(0)}).empty());
 }
