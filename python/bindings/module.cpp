@@ -1,5 +1,6 @@
 // The extension module `rlx._rlx`: what Python's side of rlx is made of.
 #include "python/bindings/common.h"
+#include "python/bindings/functions.h"
 
 NB_MODULE(_rlx, m) {
   using namespace rlx::python;  // NOLINT
@@ -14,6 +15,7 @@ NB_MODULE(_rlx, m) {
   bind_graphs(m);
   bind_ops(m);
   bind_fft(m);
+  bind_functions(m);
   bind_control(m);
   bind_special(m);
   bind_images(m);

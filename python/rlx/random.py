@@ -1,7 +1,8 @@
 """Random numbers with explicit keys: key = rlx.random.key(0); a, b = rlx.random.split(key); rlx.random.normal(a, (3,)).
 
 The same key gives the same bits on every device and thread count, and they are those of jax.random with threefry2x32:
-integers, uniform numbers and choices are JAX's, what a function of a uniform number is (normal, gumbel) to rounding.
+integers, uniform numbers and choices are JAX's, what a function of a uniform number is (normal, gumbel) to rounding;
+what is drawn by rejection (gamma, poisson) has the same distribution.
 """
 
 import math as _math
@@ -13,7 +14,6 @@ from ._op import axes_of as _axes_of
 from ._op import cast as _cast
 from ._op import creator as _creator
 from ._op import inexact as _inexact
-from ._op import node as _node
 from ._op import op as _op
 
 
@@ -98,11 +98,9 @@ def bits(key, shape=(), dtype="uint32"):
 def uniform(key, shape=(), dtype="float32", minval=0.0, maxval=1.0):
     """Numbers in [minval, maxval); the bounds broadcast to the shape."""
     dtype, shape = _float_dtype(dtype, "uniform"), _shape_of(shape, (minval, maxval), "uniform")
-    u = _rlx.rng_uniform([key], shape, dtype, 0.0, 1.0)
     if isinstance(minval, float) and isinstance(maxval, float) and (minval, maxval) == (0.0, 1.0):
-        return u
-    low, high = _cast(minval, dtype), _cast(maxval, dtype)
-    return _rnp.maximum(u * (high - low) + low, low)
+        return _rlx.rng_uniform([key], shape, dtype, 0.0, 1.0)
+    return _rlx.draw("uniform", [key, _cast(minval, dtype), _cast(maxval, dtype)], shape, dtype)
 
 
 @_op("key")
@@ -124,45 +122,23 @@ def bernoulli(key, p=0.5, shape=None, mode="low"):
 # -- integers --
 
 
-def _modulo(x, n):
-    """x mod n, and x for n = 0, which stands for all numbers that the dtype has."""
-    return _rnp.where(_rnp.equal(n, 0), x, _rnp.remainder(x, n))
-
-
-def _bound(x, dtype, what):
-    """(x cut to the dtype's range, whether it was above)."""
-    x = _rlx.value(x)
-    if x.dtype.kind not in "iu":
-        raise TypeError(f"randint: {what} is an integer, got {x.dtype.name}")
-    info, own = _rnp.iinfo(dtype), _rnp.iinfo(x.dtype)
-    cut = _rnp.clip(x, max(info.min, own.min), min(info.max, own.max))
-    return _cast(cut, dtype), _rnp.greater(x, info.max) if own.max > info.max else False
-
-
 @_op("key", "minval", "maxval")
 def randint(key, shape, minval, maxval, dtype="int32"):
     """Integers in [minval, maxval); of spans that are no power of two some are a little likelier."""
     dtype = _rlx.dtype(dtype)
     if dtype.kind not in "iu" or dtype.itemsize * 8 != dtype.bits:
         raise TypeError(f"randint makes integers of whole bytes, not {dtype.name}; rlx.random.uniform makes floats")
-    key, shape = _single(key, "randint"), _shape_of(shape, (minval, maxval), "randint")
-    (low, _), (high, beyond) = _bound(minval, dtype, "minval"), _bound(maxval, dtype, "maxval")
-    unsigned = "uint64" if dtype.bits == 64 else "uint32"
-    some = _rnp.less(low, high)
-    span = _rnp.where(some, _cast(high, unsigned) - _cast(low, unsigned), _cast(1, unsigned))
-    if beyond is not False:
-        span = _rnp.where(_rnp.logical_and(some, beyond), span + 1, span)
-    keys = split(key)
-    upper, lower = bits(keys[0], shape, unsigned), bits(keys[1], shape, unsigned)
-    root = _modulo(_cast(2**32 if dtype.bits == 64 else 2**16, unsigned), span)
-    factor = _modulo(root * root, span)
-    return low + _cast(_modulo(_modulo(upper, span) * factor + _modulo(lower, span), span), dtype)
+    shape = _shape_of(shape, (minval, maxval), "randint")
+    for name, bound in (("minval", minval), ("maxval", maxval)):
+        if (bound := _rlx.value(bound)).dtype.kind not in "iu":
+            raise TypeError(f"randint: {name} is an integer, got {bound.dtype.name}")
+    return _rlx.draw("randint", [_single(key, "randint"), minval, maxval], shape, dtype)
 
 
 @_op("key")
 def rademacher(key, shape=(), dtype="int32"):
     """-1 or 1, each with probability 1/2."""
-    return 2 * _cast(bernoulli(key, 0.5, _dims(shape)), dtype) - 1
+    return _rlx.draw("rademacher", [key], _dims(shape), dtype)
 
 
 @_op("key", "p")
@@ -176,25 +152,11 @@ def geometric(key, p, shape=None, dtype="int32"):
 # -- orders and choices --
 
 
-def _order(key, shape, axis):
-    """Indices [*shape] that put an axis in a random order: sorts by random bits, so many that ties are unlikely."""
-    count = _math.prod(shape)
-    rounds = _math.ceil(3 * _math.log(max(1, count)) / _math.log(2**32 - 1))
-    order = _rnp.broadcast_to(_rnp.expand_dims(_rnp.arange(shape[axis]), tuple(range(1, len(shape) - axis))), shape)
-    for _ in range(rounds):
-        keys = split(key)
-        key, places = keys[0], _rnp.argsort(bits(keys[1], shape), axis)
-        order = _rnp.take_along_axis(order, places, axis)
-    return order
-
-
 @_op("key", "x")
 def _permuted(key, x, axis, independent):
     x = _rlx.value(x)
     (axis,) = _axes_of(axis, x.ndim, "permutation")
-    if independent:
-        return _rnp.take_along_axis(x, _order(key, x.shape, axis), axis)
-    return _rnp.take(x, _order(key, (x.shape[axis],), 0), axis)
+    return _rlx.draw_shuffle([key, x], axis, independent)
 
 
 def _range_or_array(x, what):
@@ -225,7 +187,7 @@ def _chosen(key, a, shape, replace, p, axis):
     if p is None:
         if replace:
             return _rnp.take(a, randint(key, shape, 0, among), axis)
-        places = _order(key, (among,), 0)[:wanted]
+        places = _rlx.draw_permutation([key], among)[:wanted]
     else:
         p = _inexact(p)
         if p.shape != (among,):
@@ -262,17 +224,15 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
     rows = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = _shape_of(shape, (_rnp.empty(rows),), "categorical")
     draws, rows = shape[: len(shape) - len(rows)], shape[len(shape) - len(rows) :]
-    noise = (*rows[:axis], logits.shape[axis], *rows[axis:])
+    logits = _rnp.broadcast_to(logits, (*rows[:axis], logits.shape[axis], *rows[axis:]))
     if replace:
-        noisy = gumbel(key, (*draws, *noise), logits.dtype) + logits
-        return _rnp.argmax(noisy, axis + len(draws))
+        return _rlx.draw_categorical([key, logits], axis, draws)
     count = _math.prod(draws)
     if count > logits.shape[axis]:
         raise ValueError(
             f"categorical: {count} of {logits.shape[axis]} indices without replacement; draw fewer, or say replace=True"
         )
-    order = _rnp.moveaxis(_rnp.argsort(-(gumbel(key, noise, logits.dtype) + logits), axis), axis, 0)
-    return _rnp.reshape(order[:count], shape)
+    return _rnp.reshape(_rlx.draw_categorical_distinct([key, logits], count, axis), shape)
 
 
 # -- functions of uniform and of normal numbers --
@@ -282,36 +242,31 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
 def gumbel(key, shape=(), dtype="float32", mode=None):
     """Numbers of the Gumbel distribution: the largest of logits plus such numbers is a draw by the logits."""
     _low_mode(mode, "gumbel")
-    tiny = float(_rnp.finfo(_float_dtype(dtype, "gumbel")).tiny)
-    return -_rnp.log(-_rnp.log(uniform(key, _dims(shape), dtype, tiny)))
+    return _rlx.draw("gumbel", [key], _dims(shape), _float_dtype(dtype, "gumbel"))
 
 
 @_op("key")
 def exponential(key, shape=(), dtype="float32"):
     """Numbers of the exponential distribution, mean 1."""
-    return -_rnp.log1p(-uniform(key, _dims(shape), dtype))
+    return _rlx.draw("exponential", [key], _dims(shape), _float_dtype(dtype, "exponential"))
 
 
 @_op("key")
 def laplace(key, shape=(), dtype="float32"):
     """Numbers of the Laplace distribution, mean 0 and scale 1."""
-    half = float(_rnp.finfo(_float_dtype(dtype, "laplace")).eps) / 2
-    u = uniform(key, _dims(shape), dtype, half - 1)
-    return _rnp.sign(u) * _rnp.log1p(-_rnp.abs(u))
+    return _rlx.draw("laplace", [key], _dims(shape), _float_dtype(dtype, "laplace"))
 
 
 @_op("key")
 def logistic(key, shape=(), dtype="float32"):
     """Numbers of the logistic distribution, mean 0 and scale 1."""
-    u = uniform(key, _dims(shape), dtype, float(_rnp.finfo(_float_dtype(dtype, "logistic")).tiny))
-    return _rnp.log(u) - _rnp.log1p(-u)
+    return _rlx.draw("logistic", [key], _dims(shape), _float_dtype(dtype, "logistic"))
 
 
 @_op("key")
 def cauchy(key, shape=(), dtype="float32"):
     """Numbers of the Cauchy distribution, around 0 with scale 1."""
-    u = uniform(key, _dims(shape), dtype, float(_rnp.finfo(_float_dtype(dtype, "cauchy")).eps))
-    return _rnp.tan(_math.pi * (u - 0.5))
+    return _rlx.draw("cauchy", [key], _dims(shape), _float_dtype(dtype, "cauchy"))
 
 
 @_op("key", "scale")
@@ -326,13 +281,13 @@ def rayleigh(key, scale, shape=None, dtype="float32"):
 def weibull_min(key, scale, concentration, shape=(), dtype="float32"):
     """Numbers of the Weibull distribution: scale * e^(1 / concentration) of exponential numbers e."""
     shape = _shape_of(shape, (scale, concentration), "weibull_min")
-    return _rnp.power(exponential(key, shape, dtype), 1 / _cast(concentration, dtype)) * _cast(scale, dtype)
+    return _rlx.draw("weibull", [key, _cast(scale, dtype), _cast(concentration, dtype)], shape, dtype)
 
 
 @_op("key", "b")
 def pareto(key, b, shape=None, dtype="float32"):
     """Numbers of the Pareto distribution, at least 1 and above x with probability x^-b."""
-    return _rnp.exp(exponential(key, _shape_of(shape, (b,), "pareto"), dtype) / _cast(b, dtype))
+    return _rlx.draw("pareto", [key, _cast(b, dtype)], _shape_of(shape, (b,), "pareto"), dtype)
 
 
 @_op("key", "left", "mode", "right")
@@ -362,9 +317,114 @@ def maxwell(key, shape=(), dtype="float32"):
 def truncated_normal(key, lower, upper, shape=None, dtype="float32"):
     """Numbers of the normal distribution that lie between lower and upper."""
     shape = _shape_of(shape, (lower, upper), "truncated_normal")
-    lower, upper = _cast(lower, _float_dtype(dtype, "truncated_normal")), _cast(upper, dtype)
-    root = _math.sqrt(2)
-    low, high = (_node("erf", bound / root) for bound in (lower, upper))
-    drawn = root * _node("erfinv", uniform(key, shape, dtype, low, high))
-    inside = [_rnp.nextafter(lower, _cast(_math.inf, dtype)), _rnp.nextafter(upper, _cast(-_math.inf, dtype))]
-    return _rnp.clip(drawn, *inside)
+    dtype = _float_dtype(dtype, "truncated_normal")
+    return _rlx.draw("truncated_normal", [key, _cast(lower, dtype), _cast(upper, dtype)], shape, dtype)
+
+
+# -- drawn by rejection: the numbers are not JAX's, their distributions are; derivatives by the parameters are 0 --
+
+
+def _drawn(name, what, key, parameters, shape, dtype):
+    dtype = _float_dtype(dtype, what)
+    shape = _shape_of(shape, parameters, what)
+    return _rlx.draw(name, [_single(key, what), *(_cast(p, dtype) for p in parameters)], shape, dtype)
+
+
+@_op("key", "a")
+def gamma(key, a, shape=None, dtype="float32"):
+    """Numbers of the gamma distribution with shape a and scale 1."""
+    return _drawn("gamma", "gamma", key, (a,), shape, dtype)
+
+
+@_op("key", "a")
+def loggamma(key, a, shape=None, dtype="float32"):
+    """Logarithms of gamma numbers, which a small a does not round to that of 0."""
+    return _drawn("log_gamma", "loggamma", key, (a,), shape, dtype)
+
+
+@_op("key", "a", "b")
+def beta(key, a, b, shape=None, dtype="float32"):
+    """Numbers of the beta distribution, x / (x + y) of gamma numbers."""
+    return _drawn("beta", "beta", key, (a, b), shape, dtype)
+
+
+@_op("key", "df")
+def chisquare(key, df, shape=None, dtype="float32"):
+    """Sums of df squares of normal numbers."""
+    return _drawn("chisquare", "chisquare", key, (df,), shape, dtype)
+
+
+@_op("key", "df")
+def t(key, df, shape=(), dtype="float32"):
+    """Numbers of Student's distribution with df degrees of freedom."""
+    return _drawn("student_t", "t", key, (df,), shape, dtype)
+
+
+@_op("key", "dfnum", "dfden")
+def f(key, dfnum, dfden, shape=None, dtype="float32"):
+    """Numbers of the F distribution: the ratio of two means of squares."""
+    shape, keys = _shape_of(shape, (dfnum, dfden), "f"), split(key)
+    over = chisquare(keys[0], dfnum, shape, dtype) / _cast(dfnum, dtype)
+    return over / (chisquare(keys[1], dfden, shape, dtype) / _cast(dfden, dtype))
+
+
+@_op("key", "alpha")
+def dirichlet(key, alpha, shape=None, dtype="float32"):
+    """Vectors of positive numbers that add up to 1: [*shape, K] of alpha [.., K]."""
+    dtype = _float_dtype(dtype, "dirichlet")
+    alpha = _cast(alpha, dtype)
+    if not alpha.ndim:
+        raise ValueError("dirichlet: alpha has no axes, the last one is that of the vectors")
+    shape = _shape_of(shape, (_rnp.empty(alpha.shape[:-1]),), "dirichlet")
+    return _rlx.draw("dirichlet", [_single(key, "dirichlet"), alpha], shape, dtype)
+
+
+@_op("key", "lam")
+def poisson(key, lam, shape=None, dtype="int32"):
+    """How often something happens whose rate is lam: integers; -1 for a rate that is none."""
+    shape = _shape_of(shape, (lam,), "poisson")
+    return _rlx.draw("poisson", [_single(key, "poisson"), _cast(lam, "float32")], shape, dtype)
+
+
+@_op("key", "n", "p")
+def binomial(key, n, p, shape=None, dtype="float32"):
+    """How many of n trials succeed, each with probability p, as floating numbers."""
+    return _drawn("binomial", "binomial", key, (n, p), shape, dtype)
+
+
+@_op("key")
+def ball(key, d, p=2, shape=(), dtype="float32"):
+    """Points [*shape, d] of the unit ball of the norm p, uniform."""
+    dtype = _float_dtype(dtype, "ball")
+    return _rlx.draw_ball([_single(key, "ball")], d, float(p), _dims(shape), dtype)
+
+
+@_op("key", "p")
+def generalized_normal(key, p, shape=(), dtype="float32"):
+    """Numbers of density exp(-|x|^p) times a constant."""
+    p, keys, shape = _cast(p, dtype), split(key), _shape_of(shape, (p,), "generalized_normal")
+    return rademacher(keys[1], shape, dtype) * _rnp.power(gamma(keys[0], 1 / p, shape, dtype), 1 / p)
+
+
+@_op("key", "loc", "scale")
+def double_sided_maxwell(key, loc, scale, shape=(), dtype="float32"):
+    """loc plus scale times a number of the Maxwell distribution with either sign."""
+    shape, keys = _shape_of(shape, (loc, scale), "double_sided_maxwell"), split(key)
+    sized = maxwell(keys[0], shape, dtype) * rademacher(keys[1], shape, dtype)
+    return sized * _cast(scale, dtype) + _cast(loc, dtype)
+
+
+@_op("key", "mean")
+def wald(key, mean, shape=None, dtype="float32"):
+    """Numbers of the inverse normal distribution with a mean, and the scale 1."""
+    shape, keys, mean = _shape_of(shape, (mean,), "wald"), split(key), _cast(mean, dtype)
+    square = _rnp.square(normal(keys[0], shape, dtype))
+    root = _rnp.sqrt(4 * mean * square + mean * mean * _rnp.square(square))
+    x = mean + mean * mean * square / 2 - mean / 2 * root
+    return _rnp.where(_rnp.less_equal(uniform(keys[1], shape, dtype), mean / (mean + x)), x, mean * mean / x)
+
+
+@_op("key")
+def philox_bits(key, shape=()):
+    """Random uint32 numbers of Philox-4x32-10, of Random123, in place of Threefry's."""
+    return _rlx.draw("philox_bits", [_single(key, "philox_bits")], _dims(shape), "uint32")

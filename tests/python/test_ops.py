@@ -52,6 +52,8 @@ NOT_DRAWN = {
     "encoder_block": "floats",
     "llama_decoder_block": "floats",
     "dequantize": "codes of integers; f8 ones in C++",
+    "q_conv": "codes of int8 and uint8",
+    "q_matmul": "codes of int8 and uint8",
     "fused_dot": "of f32 or f64, as its epilogue",
 }
 

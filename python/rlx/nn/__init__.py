@@ -1,5 +1,5 @@
-"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; convolutions as
-PyTorch has them; and initializers."""
+"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; convolutions, pools,
+recurrences and losses as PyTorch has them; and initializers."""
 
 from . import initializers  # noqa: F401
 from ._activations import (  # noqa: F401
@@ -42,6 +42,38 @@ from ._convolutions import (  # noqa: F401
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
+)
+from ._losses import (  # noqa: F401
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_distance,
+    cosine_embedding_loss,
+    cosine_similarity,
+    cross_entropy,
+    ctc_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    hinge_loss,
+    huber_loss,
+    kl_div,
+    kl_divergence,
+    kl_divergence_with_log_targets,
+    l1_loss,
+    l2_loss,
+    log_cosh,
+    margin_ranking_loss,
+    mse_loss,
+    nll_loss,
+    poisson_nll_loss,
+    sigmoid_binary_cross_entropy,
+    sigmoid_focal_loss,
+    smooth_l1_loss,
+    smooth_labels,
+    soft_margin_loss,
+    softmax_cross_entropy,
+    softmax_cross_entropy_with_integer_labels,
+    squared_error,
+    triplet_margin_loss,
 )
 from ._normal import (  # noqa: F401
     batch_norm,

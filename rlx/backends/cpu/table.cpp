@@ -3,6 +3,7 @@
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/backends/cpu/rows/conv.h"
 #include "rlx/backends/cpu/rows/windows.h"
+#include "rlx/backends/cpu/rows/bytes.h"
 
 namespace rlx::cpu {
 
@@ -14,8 +15,7 @@ const RowTable<Row>& row_table() {
                                                           strip_rows(),
                                                           pair_rows(),
                                                           dot_rows(),
-                                                          conv_rows(),
-                                                          product_rows(),
+                                                          byte_rows(), conv_rows(), product_rows(),
                                                           relayout_rows(),
                                                           attention_rows(),
                                                           norm_rows(),

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/operands.h"
@@ -83,12 +84,39 @@ struct FakeQuantize {
   double decay = 0.99;
 };
 
-/// FakeQuantize with a learned scale. Inputs: x, scale.
-struct FakeQuantizeLsq { RLX_OP(FakeQuantizeLsq); int bits = 8; std::optional<std::int64_t> axis{}; };
-/// A product of codes as codes.
-struct QMatMul { RLX_OP(QMatMul); OperandMask present{}; };
-/// A convolution of codes as codes.
-struct QConv { RLX_OP(QConv); OperandMask present{}; };
+/// FakeQuantize with a learned scale ("Learned step size quantization", Esser et al., ICLR 2020, without its gradient
+/// scale): y = clamp(round(x / s), -q_max, q_max) s. dx passes where |x| <= q_max s; ds is the sum of psi(x / s) dy with
+/// psi(z) = round(z) - z inside the range, sign(z) q_max outside. Inputs: x, scale ([] or [C] of `axis`). Result: y.
+/// Composite: FakeQuantize of a learned scale and a clipped identity.
+struct FakeQuantizeLsq {
+  RLX_OP(FakeQuantizeLsq);
+  std::int64_t bits = 8;
+  std::optional<std::int64_t> axis{};
+};
+/// A product of codes as codes: saturate(round((bias + sum_k (x - x_zp)(w - w_zp)) mult) + out_zp) as `dtype` (I8 or
+/// U8), halves to even. The sum is exact in I32 (it wraps); it is rounded to F32 and multiplied in F32 by mult, which
+/// is scale_x scale_w / scale_out: one number, or one for each column. Inputs: x [.., M, K], w [K, N] or [.., K, N]
+/// (I8 or U8 each), [bias I32 [N]]. Result: [.., M, N]. Composite.
+struct QMatMul {
+  RLX_OP(QMatMul);
+  std::int64_t x_zp = 0, w_zp = 0, out_zp = 0;
+  std::vector<double> mult{1.0};
+  DType dtype = DType::I8;
+  OperandMask present{};
+};
+/// A convolution (cross-correlation) of codes as codes, with the rounding of QMatMul and one mult, or one for each of
+/// the O channels. What `low` and `high` pad stands for 0: it is x_zp. Empty lists of strides, dilations and pads are
+/// ones and zeros. Inputs: x [N, C, spatial..], w [O, C / groups, spatial..] (I8 or U8 each), [bias I32 [O]]. Result:
+/// [N, O, spatial..], extents (d + low + high - dilation (k - 1) - 1) / stride + 1. Composite.
+struct QConv {
+  RLX_OP(QConv);
+  std::vector<std::int64_t> strides{}, dilations{}, low{}, high{};
+  std::int64_t groups = 1;
+  std::int64_t x_zp = 0, w_zp = 0, out_zp = 0;
+  std::vector<double> mult{1.0};
+  DType dtype = DType::I8;
+  OperandMask present{};
+};
 
 }  // namespace ops
 }  // namespace rlx

@@ -235,6 +235,7 @@ def load():
         ops_elementwise,
         ops_fourier,
         ops_indexing,
+        ops_losses,
         ops_moves,
         ops_norms,
         ops_numpy,

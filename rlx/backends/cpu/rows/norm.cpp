@@ -1,8 +1,9 @@
-// Row kernels: layer and RMS norm with and without residual, softmax, log-softmax.
+// Row kernels: layer and RMS norm with and without residual, softmax, log-softmax, cross entropy.
 #include <algorithm>
 #include <span>
 #include <string_view>
 
+#include "rlx/backends/cpu/kernels/losses.h"
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/backends/cpu/runs.h"
 #include "rlx/ir/input_spec.h"
@@ -188,6 +189,49 @@ void lower_softmax(LowerContext& c) {
                       kCostNs * static_cast<double>(s.rows * s.cols));
 }
 
+// -- cross entropy --
+
+const char* cross_entropy_refuses(const Graph& g, NodeId id) {
+  if (in_dtype(g, id, 0) != DType::F32) return "its logits are not f32";
+  return nullptr;
+}
+
+struct CrossEntropyStep {
+  CrossEntropyF32 rows;
+  std::int64_t count = 0, rows_per_chunk = 1;
+  void (*run)(const CrossEntropyF32&, std::int64_t, std::int64_t) = nullptr;
+};
+void run_cross_entropy(const CrossEntropyStep& s, std::int64_t chunk) {
+  const std::int64_t begin = chunk * s.rows_per_chunk;
+  s.run(s.rows, begin, std::min(s.count, begin + s.rows_per_chunk));
+}
+
+void lower_cross_entropy(LowerContext& c) {
+  const View x = c.in(0), labels = c.in(1);
+  auto& s = c.keep<CrossEntropyStep>();
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "logits of a cross entropy fold to rows");
+  if (rows->rows == 0 || (!c.is_read(0) && !c.is_read(1))) return;
+  s.count = rows->rows, s.rows.cols = rows->cols, s.rows.ld_x = rows->ld;
+  c.point(s.rows.x, x);
+  if (labels.dtype == DType::F32) {
+    s.rows.ld_weights = rows->cols;
+    c.point(s.rows.weights, labels);
+  } else if (labels.dtype == DType::I32) {
+    c.point(s.rows.labels, labels);
+  } else {
+    c.point(s.rows.wide_labels, labels);
+  }
+  if (c.is_read(0)) c.point(s.rows.loss, c.out(0));
+  if (c.is_read(1)) c.point(s.rows.log_sum, c.out(1));
+  s.run = loss_kernels(c.kernels().isa).cross_entropy_f32;
+  constexpr double kCostNs = 0.25;
+  s.rows_per_chunk =
+      std::max<std::int64_t>(1, rows_per_chunk(s.count, std::max<std::int64_t>(1, s.rows.cols), kCostNs, c.threads()));
+  c.step<run_cross_entropy>(s, (s.count + s.rows_per_chunk - 1) / s.rows_per_chunk,
+                            kCostNs * static_cast<double>(s.count * s.rows.cols));
+}
+
 constexpr Row kNormRows[] = {
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_f32",
@@ -221,6 +265,12 @@ constexpr Row kNormRows[] = {
      x_in_place},
     {OpKind::LogSoftmax, "log_softmax_f32", last_axis_refuses<ops::LogSoftmax>, lower_softmax<true>,
      matrix_reads_strided, x_in_place},
+    {.kind = OpKind::SoftmaxCrossEntropy,
+     .kernel = "cross_entropy_f32",
+     .refuses = cross_entropy_refuses,
+     .lower = lower_cross_entropy,
+     .reads_strided = matrix_reads_strided,
+     .skips_unread = 0b11},
 };
 
 }  // namespace

@@ -1,0 +1,243 @@
+"""Losses: those of optax under its names, which give one for each element or row; others as torch.nn.functional has
+them, with a reduction "mean", "sum" or "none".
+"""
+
+from .. import _rlx
+from .. import numpy as rnp
+from .._op import axis_of, cast, inexact, node, op
+
+
+def _loss(name, operands, numbers=(), reduction="none"):
+    """The C++ function over operands in one floating dtype."""
+    dtype, weak = _rlx.result_type(*(inexact(x) for x in operands))
+    values = [cast(inexact(x), dtype) for x in operands]
+    return _rlx.loss(name, values, [float(n) for n in numbers], reduction)._with_weak(weak)
+
+
+def _last(x, axis, what):
+    """x with that axis as the last one."""
+    axis = axis_of(axis, x.ndim, what)
+    return x if axis == x.ndim - 1 else rnp.moveaxis(x, axis, -1)
+
+
+# -- optax --
+
+
+@op("logits", "labels", "where")
+def softmax_cross_entropy(logits, labels, axis=-1, where=None):
+    """-sum of labels * log softmax(logits) along an axis, of distributions; a label of 0 adds nothing."""
+    logits, labels = inexact(logits), inexact(labels)
+    dtype, _ = _rlx.result_type(logits, labels)
+    shape = rnp.broadcast_shapes(logits.shape, labels.shape)
+    if where is not None:
+        logits = rnp.where(where, logits, -float("inf"))
+        labels = rnp.where(where, labels, 0)
+        shape = rnp.broadcast_shapes(logits.shape, labels.shape)
+    logits, labels = (
+        _last(rnp.broadcast_to(cast(v, dtype), shape), axis, "softmax_cross_entropy") for v in (logits, labels)
+    )
+    return node("softmax_cross_entropy", logits, labels)[0]
+
+
+@op("logits", "labels")
+def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1):
+    """logsumexp(logits) - logit[label] along an axis, of classes; NaN for a label that is none."""
+    logits, labels = inexact(logits), _rlx.value(labels)
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"softmax_cross_entropy_with_integer_labels: the labels are {labels.dtype.name}")
+    labels = cast(labels, "int64" if labels.dtype.bits > 32 or labels.dtype.name == "uint32" else "int32")
+    return node("softmax_cross_entropy", _last(logits, axis, "softmax_cross_entropy"), labels)[0]
+
+
+@op("logits", "labels")
+def sigmoid_binary_cross_entropy(logits, labels):
+    """-(labels * log sigmoid(logits) + (1 - labels) * log sigmoid(-logits))."""
+    return _loss("binary_cross_entropy_with_logits", (logits, labels), (0, 0))
+
+
+@op("logits", "labels")
+def sigmoid_focal_loss(logits, labels, alpha=None, gamma=2.0):
+    """Binary cross entropy of logits times (1 - p)^gamma, p the probability of the label, and the weight alpha of 1."""
+    return _loss("sigmoid_focal_loss", (logits, labels), (-1 if alpha is None else alpha, gamma))
+
+
+@op("predictions", "targets")
+def squared_error(predictions, targets=None):
+    """(predictions - targets)^2."""
+    return _loss("mse_loss", (predictions, 0.0 if targets is None else targets))
+
+
+@op("predictions", "targets")
+def l2_loss(predictions, targets=None):
+    """(predictions - targets)^2 / 2."""
+    return 0.5 * _loss("mse_loss", (predictions, 0.0 if targets is None else targets))
+
+
+@op("predictions", "targets")
+def huber_loss(predictions, targets=None, delta=1.0):
+    """d^2 / 2 where d = |predictions - targets| is at most delta, else delta (d - delta / 2)."""
+    return _loss("huber_loss", (predictions, 0.0 if targets is None else targets), (delta,))
+
+
+@op("predictions", "targets")
+def log_cosh(predictions, targets=None):
+    """log cosh(predictions - targets), about d^2 / 2 near 0 and |d| - log 2 far from it."""
+    d = inexact(predictions if targets is None else predictions - _rlx.value(targets))
+    return rnp.logaddexp(d, -d) - 0.6931471805599453
+
+
+@op("predictions", "targets")
+def cosine_similarity(predictions, targets, epsilon=0.0, axis=-1):
+    """The cosine of the angle between vectors along an axis; epsilon is the least product of lengths."""
+    return _loss("cosine_similarity", (predictions, targets), (axis, max(float(epsilon), 1e-30)))
+
+
+@op("predictions", "targets")
+def cosine_distance(predictions, targets, epsilon=0.0, axis=-1):
+    """1 less the cosine of the angle."""
+    return 1 - cosine_similarity(predictions, targets, epsilon, axis)
+
+
+@op("predictor_outputs", "targets")
+def hinge_loss(predictor_outputs, targets):
+    """max(0, 1 - outputs * targets) of targets -1 and 1."""
+    return _loss("hinge_loss", (predictor_outputs, targets))
+
+
+@op("log_predictions", "targets")
+def kl_divergence(log_predictions, targets, axis=-1):
+    """The sum of targets * (log targets - log_predictions) along an axis; a target of 0 adds nothing."""
+    return rnp.sum(_loss("kl_div", (log_predictions, targets), (0,)), axis)
+
+
+@op("log_predictions", "log_targets")
+def kl_divergence_with_log_targets(log_predictions, log_targets, axis=-1):
+    """The same of logarithms of targets."""
+    return rnp.sum(_loss("kl_div", (log_predictions, log_targets), (1,)), axis)
+
+
+@op("labels")
+def smooth_labels(labels, alpha):
+    """(1 - alpha) * labels + alpha / classes, the classes along the last axis."""
+    labels = inexact(labels)
+    return (1 - alpha) * labels + alpha / labels.shape[-1]
+
+
+@op("logits", "logit_paddings", "labels", "label_paddings")
+def ctc_loss(logits, logit_paddings, labels, label_paddings, blank_id=0):
+    """How unlikely labels [B, N] are among logits [B, T, K] of steps: connectionist temporal classification, [B].
+
+    Paddings [B, T] and [B, N] are 1 behind the steps and the labels that count. Labels that the steps cannot spell have
+    an infinite loss.
+    """
+    log_probs = rnp.swapaxes(node("log_softmax", inexact(logits), axis=-1), 0, 1)
+    counts = [rnp.sum(rnp.equal(_rlx.value(p), 0), 1, dtype="int32") for p in (logit_paddings, label_paddings)]
+    return node("ctc_loss", log_probs, cast(labels, "int32"), *counts, blank=blank_id)
+
+
+# -- torch.nn.functional --
+
+
+def _entropy(logits, labels, weight, ignore_index, label_smoothing, axis, reduction, of_log_probs):
+    logits, labels = inexact(logits), _rlx.value(labels)
+    if labels.dtype.kind in "iu":
+        labels = cast(labels, "int64" if labels.dtype.bits > 32 or labels.dtype.name == "uint32" else "int32")
+    operands = [logits, labels] if weight is None else [logits, labels, cast(weight, logits.dtype)]
+    return _rlx.cross_entropy(operands, ignore_index, float(label_smoothing), axis, reduction, of_log_probs)
+
+
+@op("logits", "labels", "weight")
+def cross_entropy(logits, labels, weight=None, *, ignore_index=None, label_smoothing=0.0, axis=-1, reduction="mean"):
+    """Cross entropy of logits with the classes along an axis, and integer labels or distributions.
+
+    weight: of each class. ignore_index: labels of this number count nothing. label_smoothing: how much of a label is
+    spread over all classes. The mean is that over the weights of the labels that count.
+    """
+    return _entropy(logits, labels, weight, ignore_index, label_smoothing, axis, reduction, False)
+
+
+@op("log_probs", "labels", "weight")
+def nll_loss(log_probs, labels, weight=None, *, ignore_index=None, axis=-1, reduction="mean"):
+    """-log_probs[label], with weights of classes."""
+    return _entropy(log_probs, labels, weight, ignore_index, 0.0, axis, reduction, True)
+
+
+@op("probs", "targets", "weight")
+def binary_cross_entropy(probs, targets, weight=None, *, reduction="mean"):
+    """-(targets * log probs + (1 - targets) * log(1 - probs)), logarithms at least -100."""
+    operands = (probs, targets) if weight is None else (probs, targets, weight)
+    return _loss("binary_cross_entropy", operands, (), reduction)
+
+
+@op("logits", "targets", "weight", "pos_weight")
+def binary_cross_entropy_with_logits(logits, targets, weight=None, pos_weight=None, *, reduction="mean"):
+    """The same of logits; pos_weight multiplies the part of the targets."""
+    given = [v for v in (weight, pos_weight) if v is not None]
+    numbers = (weight is not None, pos_weight is not None)
+    return _loss("binary_cross_entropy_with_logits", (logits, targets, *given), numbers, reduction)
+
+
+@op("x", "targets")
+def mse_loss(x, targets, *, reduction="mean"):
+    """(x - targets)^2."""
+    return _loss("mse_loss", (x, targets), (), reduction)
+
+
+@op("x", "targets")
+def l1_loss(x, targets, *, reduction="mean"):
+    """|x - targets|."""
+    return _loss("l1_loss", (x, targets), (), reduction)
+
+
+@op("x", "targets")
+def smooth_l1_loss(x, targets, *, beta=1.0, reduction="mean"):
+    """d^2 / (2 beta) where d = |x - targets| is below beta, else d - beta / 2."""
+    return _loss("smooth_l1_loss", (x, targets), (beta,), reduction)
+
+
+@op("x", "targets")
+def kl_div(x, targets, *, log_target=False, reduction="mean"):
+    """targets * (log targets - x) of logarithms x of probabilities."""
+    return _loss("kl_div", (x, targets), (log_target,), reduction)
+
+
+@op("a", "b", "targets")
+def cosine_embedding_loss(a, b, targets, *, margin=0.0, reduction="mean"):
+    """1 - cosine(a, b) where a target is 1, max(0, cosine - margin) where it is -1; vectors along the last axis."""
+    return _loss("cosine_embedding_loss", (a, b, targets), (margin,), reduction)
+
+
+@op("x", "targets")
+def hinge_embedding_loss(x, targets, *, margin=1.0, reduction="mean"):
+    """x where a target is 1, max(0, margin - x) where it is -1."""
+    return _loss("hinge_embedding_loss", (x, targets), (margin,), reduction)
+
+
+@op("a", "b", "targets")
+def margin_ranking_loss(a, b, targets, *, margin=0.0, reduction="mean"):
+    """max(0, -targets * (a - b) + margin)."""
+    return _loss("margin_ranking_loss", (a, b, targets), (margin,), reduction)
+
+
+@op("x", "targets")
+def soft_margin_loss(x, targets, *, reduction="mean"):
+    """log(1 + exp(-targets * x))."""
+    return _loss("soft_margin_loss", (x, targets), (), reduction)
+
+
+@op("anchor", "positive", "negative")
+def triplet_margin_loss(anchor, positive, negative, *, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean"):
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) of distances of norm p along the last axis."""
+    return _loss("triplet_margin_loss", (anchor, positive, negative), (margin, p, eps, swap), reduction)
+
+
+@op("x", "targets")
+def poisson_nll_loss(x, targets, *, log_input=True, full=False, eps=1e-8, reduction="mean"):
+    """exp(x) - targets * x of the logarithm x of a rate; full: with Stirling's approximation of log targets!."""
+    return _loss("poisson_nll_loss", (x, targets), (log_input, full, eps), reduction)
+
+
+@op("x", "targets", "var")
+def gaussian_nll_loss(x, targets, var, *, full=False, eps=1e-6, reduction="mean"):
+    """(log v + (x - targets)^2 / v) / 2, v = max(var, eps); full: with log(2 pi) / 2."""
+    return _loss("gaussian_nll_loss", (x, targets, var), (full, eps), reduction)

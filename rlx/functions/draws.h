@@ -1,0 +1,76 @@
+// What functions of random numbers share: keys, parameters, uniform numbers between bounds.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "rlx/functions/term.h"
+#include "rlx/ir/building.h"
+#include "rlx/ir/counting.h"
+
+namespace rlx::random::draws {
+
+using functions::abs;
+using functions::both;
+using functions::chosen;
+using functions::combined;
+using functions::compared;
+using functions::either;
+using functions::exp;
+using functions::floor;
+using functions::larger;
+using functions::log;
+using functions::log1p;
+using functions::sign;
+using functions::smaller;
+using functions::sqrt;
+using functions::square;
+using functions::stopped;
+using functions::sum;
+using functions::Term;
+
+/// The key of a call, U32 [2].
+inline Term key_of(const Operand& key, const char* what) {
+  const Term k(key, what);
+  if (k.dtype() != DType::U32 || k.rank() != 1 || !k.dim(0).is_static(2))
+    building::fail(k.loc(), k.dtype() == DType::U32 ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
+                   concat_text(what, ": the key must be u32 [2], got ", k.shape()), "vmap goes over several keys");
+  return k;
+}
+inline std::vector<Term> split(const Term& key, std::int64_t count) {
+  Graph& g = key.graph();
+  const Term all = key.at(g.rng_split(key, Dim(count)));
+  std::vector<Term> out;
+  for (std::int64_t i = 0; i < count; ++i)
+    out.push_back(key.at(g.squeeze(key.at(g.narrow(all, 0, Dim(i), Dim(1))), 0)));
+  return out;
+}
+
+inline void check_floats(const Term& at, const char* what, DType t) {
+  if (!is_float(t) || is_storage_only(t))
+    building::fail(at.loc(), ErrorCode::DTypeMismatch, concat_text(what, " is of floats, not of ", dtype_name(t)));
+}
+/// Bits of the fraction of a float dtype.
+constexpr int fraction_of(DType t) { return t == DType::F64 ? 52 : t == DType::F32 ? 23 : t == DType::F16 ? 10 : 7; }
+/// The gap above 1, and the least normal number.
+inline double eps_of(DType t) { return std::ldexp(1.0, -fraction_of(t)); }
+inline double tiny_of(DType t) { return std::ldexp(1.0, t == DType::F64 ? -1022 : t == DType::F16 ? -14 : -126); }
+
+inline Term uniform_from(const Term& key, Dims dims, DType t, double low, double high) {
+  return key.at(key.graph().rng_uniform(key, std::move(dims), t, low, high));
+}
+/// A parameter of a distribution in the dtype of the numbers.
+inline Term parameter(const Term& key, const Operand& given, DType t) {
+  if (given.is_scalar()) return key.at(key.graph().scalar(given.scalar(), t, key.loc()));
+  return key.at(building::own_at(key.graph(), given, key.loc())).cast(t);
+}
+/// Uniform numbers from low on, below high.
+inline Term between(const Term& key, const Operand& low, const Operand& high, Dims dims, DType t) {
+  check_floats(key, "uniform", t);
+  const Term from = parameter(key, low, t), to = parameter(key, high, t);
+  return larger(uniform_from(key, std::move(dims), t, 0, 1) * (to - from) + from, from);
+}
+
+}  // namespace rlx::random::draws

@@ -1,0 +1,314 @@
+// Losses as compositions of ops; cross entropy and CTC are ops of their own.
+#include "rlx/functions/losses.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "rlx/functions/term.h"
+#include "rlx/ir/building.h"
+#include "rlx/ir/counting.h"
+#include "rlx/ir/ops/loss.h"
+
+namespace rlx::nn {
+namespace {
+
+using functions::abs;
+using functions::chosen;
+using functions::compared;
+using functions::exp;
+using functions::larger;
+using functions::log;
+using functions::log1p;
+using functions::log_sigmoid;
+using functions::mean;
+using functions::sigmoid;
+using functions::smaller;
+using functions::sqrt;
+using functions::square;
+using functions::sum;
+using functions::Term;
+
+Expr reduced(const Term& losses, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::None: return losses;
+    case Reduction::Mean: return mean(losses);
+    case Reduction::Sum: return sum(losses);
+  }
+  return losses;
+}
+Expr reduced(const Term& losses, const std::optional<Operand>& weight, Reduction reduction) {
+  return reduced(weight ? losses * losses.at(*weight) : losses, reduction);
+}
+
+[[noreturn]] void refuse(const Term& at, const char* what, const std::string& why, std::string hint = {}) {
+  building::fail(at.loc(), ErrorCode::InvalidArgument, concat_text(what, ": ", why), std::move(hint));
+}
+void check_positive(const Term& at, const char* what, const char* name, double v, bool or_zero = false) {
+  if (!(v > 0 || (or_zero && v == 0)) || !std::isfinite(v))
+    refuse(at, what, concat_text(name, " must be a finite number ", or_zero ? ">= 0" : "> 0", ", got ", v));
+}
+void check_finite(const Term& at, const char* what, const char* name, double v) {
+  if (!std::isfinite(v)) refuse(at, what, concat_text(name, " must be finite, got ", v));
+}
+
+// What rows of classes have in common: logits or logarithms of probabilities with the classes last, labels, weights.
+struct Classes {
+  const CrossEntropyOptions& options;
+  Term x, labels;
+  bool dense;
+  std::optional<Term> weight, counts;  // [C]; Bool [..], which labels count
+
+  Classes(const Operand& logits, const Operand& given, const CrossEntropyOptions& o, const char* what)
+      : options(o),
+        x(logits, what),
+        labels(x.at(given)),
+        dense(building::own(x.graph(), given).valid() && is_float(labels.dtype())) {
+    Graph& g = x.graph();
+    const int rank = x.rank();
+    const std::int64_t axis = building::normalize_axis_at(x.loc(), o.axis, rank, what);
+    if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
+      refuse(x, what, concat_text("label_smoothing must be in [0, 1], got ", o.label_smoothing));
+    if (dense && o.ignore_index)
+      refuse(x, what, "ignore_index is for integer labels", "leave it out beside distributions");
+    if (axis != rank - 1) {
+      std::vector<std::int64_t> perm;
+      for (std::int64_t i = 0; i < rank; ++i)
+        if (i != axis) perm.push_back(i);
+      perm.push_back(axis);
+      x = x.at(g.transpose(x, perm));
+      if (dense && labels.rank() == rank) labels = labels.at(g.transpose(labels, perm));
+    }
+    if (o.weight) {
+      weight = x.at(*o.weight).cast(x.dtype());
+      if (weight->rank() != 1 || !(weight->dim(0) == x.dim(-1)))
+        building::fail(x.loc(), ErrorCode::ShapeMismatch,
+                       concat_text(what, ": weight must be [C], C = ", x.dim(-1), ", got ", weight->shape()));
+    }
+    if (o.ignore_index) {
+      const Term index = labels.at(g.constant(Tensor::scalar_i64(labels.dtype(), *o.ignore_index), x.loc()));
+      counts = compared(CompareKind::Ne, labels, index);
+      labels = chosen(*counts, labels, labels.at(g.constant(Tensor::scalar_i64(labels.dtype(), 0), x.loc())));
+    }
+  }
+  // The losses of rows that count.
+  Term counted(const Term& losses) const { return counts ? chosen(*counts, losses, 0.0) : losses; }
+  // The weights of the rows' labels, 0 where they do not count.
+  Term row_weights() const {
+    Graph& g = x.graph();
+    if (weight) return counted(x.at(g.gather(*weight, labels, 0)));
+    if (counts) return counts->cast(x.dtype());
+    return x.at(g.expand(x.number(1), labels.shape().dims()));
+  }
+  Expr reduce(const Term& losses) const {
+    if (options.reduction != Reduction::Mean || dense || (!weight && !counts))
+      return reduced(losses, options.reduction);
+    return sum(losses) / sum(row_weights());
+  }
+};
+
+}  // namespace
+
+Expr cross_entropy(Operand logits, Operand labels, const CrossEntropyOptions& options) {
+  const Classes c(logits, labels, options, "cross_entropy");
+  const Term& x = c.x;
+  Graph& g = x.graph();
+  const double smooth = options.label_smoothing;
+  if (c.dense) {
+    Term t = c.labels;
+    if (smooth != 0) {
+      const Term classes = x.at(dim_value(g, x.dim(-1), DType::I32)).cast(x.dtype());
+      t = t * (1 - smooth) + smooth / classes;
+    }
+    if (c.weight) t = t * *c.weight;
+    return c.reduce(x.at(g.softmax_cross_entropy(x, t)));
+  }
+  const Expr op = g.softmax_cross_entropy(x, c.labels);
+  Term losses = c.counted(x.at(op));
+  if (c.weight) losses = losses * c.row_weights();
+  if (smooth == 0) return c.reduce(losses);
+  // The part of all classes: the mean of -log_softmax, times the weights of the classes.
+  const std::int64_t axis = x.rank() - 1;
+  const Term lse = x.at(g.unsqueeze(x.at(op.result(1)), axis)).cast(x.dtype());
+  Term spread = lse - x;
+  if (c.weight) spread = spread * *c.weight;
+  return c.reduce(losses * (1 - smooth) + c.counted(mean(spread, {axis})) * smooth);
+}
+
+Expr nll_loss(Operand log_probs, Operand labels, const CrossEntropyOptions& options) {
+  const Classes c(log_probs, labels, options, "nll_loss");
+  const Term& x = c.x;
+  Graph& g = x.graph();
+  if (c.dense || !is_int(c.labels.dtype()))
+    building::fail(x.loc(), ErrorCode::DTypeMismatch,
+                   concat_text("nll_loss: labels must be integers, got ", c.labels.shape()),
+                   "kl_div takes distributions");
+  if (options.label_smoothing != 0)
+    refuse(x, "nll_loss", "label_smoothing is for cross_entropy", "give cross_entropy the logits");
+  if (c.labels.rank() + 1 != x.rank())
+    building::fail(x.loc(), ErrorCode::ShapeMismatch,
+                   concat_text("nll_loss: labels must have the dims of log_probs ", x.shape(),
+                               " without those of the classes, got ", c.labels.shape()));
+  const std::int64_t axis = x.rank() - 1;
+  const DType t = count_dtype(g, {{x.dim(-1)}}, c.labels.dtype());
+  const Term label = c.labels.cast(t);
+  const Term outside = functions::either(compared(CompareKind::Lt, label, 0.0),
+                                         compared(CompareKind::Ge, label, label.at(dim_value(g, x.dim(-1), t))));
+  const Term own = label.at(g.unsqueeze(chosen(outside, 0.0, label), axis));
+  Term losses = -x.at(g.squeeze(x.at(g.take_along_axis(x, own, axis)), axis));
+  losses = c.counted(chosen(outside, std::nan(""), losses));
+  if (c.weight) losses = losses * c.row_weights();
+  return c.reduce(losses);
+}
+
+Expr binary_cross_entropy(Operand p, Operand target, std::optional<Operand> weight, Reduction reduction) {
+  const Term x(p, "binary_cross_entropy"), t = x.at(target);
+  // PyTorch's bound, which keeps losses finite where p is 0 or 1; no derivative meets an infinite logarithm there.
+  constexpr double kLeast = -100;
+  const Term none = functions::both(compared(CompareKind::Ge, x, 0.0), compared(CompareKind::Lt, x, std::exp(kLeast)));
+  const Term all = compared(CompareKind::Eq, x, 1.0);
+  const Term log_p = chosen(none, kLeast, log(chosen(none, 1.0, x)));
+  const Term log_not = chosen(all, kLeast, log1p(-chosen(all, 0.0, x)));
+  return reduced(-(t * log_p + (1.0 - t) * log_not), weight, reduction);
+}
+
+Expr binary_cross_entropy_with_logits(Operand logits, Operand target, std::optional<Operand> weight,
+                                      std::optional<Operand> pos_weight, Reduction reduction) {
+  const Term x(logits, "binary_cross_entropy_with_logits"), t = x.at(target);
+  const Term no = (1.0 - t) * x;
+  if (!pos_weight) return reduced(no - log_sigmoid(x), weight, reduction);
+  return reduced(no - (1.0 + (x.at(*pos_weight) - 1.0) * t) * log_sigmoid(x), weight, reduction);
+}
+
+Expr sigmoid_focal_loss(Operand logits, Operand target, double alpha, double gamma, Reduction reduction) {
+  const Term x(logits, "sigmoid_focal_loss"), t = x.at(target);
+  check_positive(x, "sigmoid_focal_loss", "gamma", gamma, true);
+  if (!(alpha <= 1)) refuse(x, "sigmoid_focal_loss", concat_text("alpha must be at most 1, got ", alpha));
+  const Term p = sigmoid(x);
+  const Term missed = p + t - 2.0 * p * t;  // 1 - p_t
+  Term losses = ((1.0 - t) * x - log_sigmoid(x)) * (gamma == 2 ? square(missed) : functions::pow(missed, gamma));
+  if (alpha >= 0) losses = losses * ((2 * alpha - 1) * t + (1 - alpha));
+  return reduced(losses, reduction);
+}
+
+Expr mse_loss(Operand x, Operand target, Reduction reduction) {
+  const Term a(x, "mse_loss");
+  return reduced(square(a - a.at(target)), reduction);
+}
+Expr l1_loss(Operand x, Operand target, Reduction reduction) {
+  const Term a(x, "l1_loss");
+  return reduced(abs(a - a.at(target)), reduction);
+}
+Expr smooth_l1_loss(Operand x, Operand target, double beta, Reduction reduction) {
+  const Term a(x, "smooth_l1_loss");
+  check_positive(a, "smooth_l1_loss", "beta", beta, true);
+  const Term d = abs(a - a.at(target));
+  if (beta == 0) return reduced(d, reduction);
+  return reduced(chosen(compared(CompareKind::Lt, d, beta), square(d) * (0.5 / beta), d - 0.5 * beta), reduction);
+}
+Expr huber_loss(Operand x, Operand target, double delta, Reduction reduction) {
+  const Term a(x, "huber_loss");
+  check_positive(a, "huber_loss", "delta", delta);
+  const Term d = abs(a - a.at(target));
+  return reduced(chosen(compared(CompareKind::Le, d, delta), square(d) * 0.5, (d - 0.5 * delta) * delta), reduction);
+}
+
+Expr kl_div(Operand x, Operand target, bool log_target, Reduction reduction) {
+  const Term a(x, "kl_div"), t = a.at(target);
+  if (log_target) return reduced(exp(t) * (t - a), reduction);
+  const Term some = compared(CompareKind::Ne, t, 0.0);
+  const Term inside = chosen(some, t, 1.0);  // so that no derivative meets log 0
+  return reduced(chosen(some, inside * (log(inside) - a), 0.0), reduction);
+}
+
+namespace {
+Term cosine_of(const Term& a, const Term& b, std::int64_t axis, double eps) {
+  const auto squares = [&](const Term& v) { return sum(square(v), {axis}); };
+  // Of the product of squares: its root has a derivative where a vector is 0.
+  return sum(a * b, {axis}) / sqrt(larger(squares(a) * squares(b), eps * eps));
+}
+}  // namespace
+
+Expr cosine_similarity(Operand a, Operand b, std::int64_t axis, double eps) {
+  const Term x(a, "cosine_similarity");
+  check_positive(x, "cosine_similarity", "eps", eps);
+  return cosine_of(x, x.at(b), axis, eps);
+}
+Expr cosine_embedding_loss(Operand a, Operand b, Operand target, double margin, Reduction reduction) {
+  const Term x(a, "cosine_embedding_loss"), t = x.at(target);
+  check_finite(x, "cosine_embedding_loss", "margin", margin);
+  const Term cosine = cosine_of(x, x.at(b), -1, 1e-6);
+  const Term apart = chosen(compared(CompareKind::Eq, t, -1.0), larger(cosine - margin, 0.0), 0.0);
+  return reduced(chosen(compared(CompareKind::Eq, t, 1.0), 1.0 - cosine, apart), reduction);
+}
+Expr hinge_loss(Operand x, Operand target, Reduction reduction) {
+  const Term a(x, "hinge_loss");
+  return reduced(larger(1.0 - a * a.at(target), 0.0), reduction);
+}
+Expr hinge_embedding_loss(Operand x, Operand target, double margin, Reduction reduction) {
+  const Term a(x, "hinge_embedding_loss"), t = a.at(target);
+  check_finite(a, "hinge_embedding_loss", "margin", margin);
+  // As PyTorch adds them: of a target that is neither 1 nor -1 both parts.
+  const Term far = chosen(compared(CompareKind::Ne, t, 1.0), larger(margin - a, 0.0), 0.0);
+  return reduced(far + chosen(compared(CompareKind::Ne, t, -1.0), a, 0.0), reduction);
+}
+Expr margin_ranking_loss(Operand a, Operand b, Operand target, double margin, Reduction reduction) {
+  const Term x(a, "margin_ranking_loss");
+  check_finite(x, "margin_ranking_loss", "margin", margin);
+  return reduced(larger(-x.at(target) * (x - x.at(b)) + margin, 0.0), reduction);
+}
+Expr soft_margin_loss(Operand x, Operand target, Reduction reduction) {
+  const Term a(x, "soft_margin_loss");
+  return reduced(-log_sigmoid(a * a.at(target)), reduction);
+}
+
+Expr triplet_margin_loss(Operand anchor, Operand positive, Operand negative, const TripletOptions& o) {
+  const Term a(anchor, "triplet_margin_loss"), near = a.at(positive), far = a.at(negative);
+  check_positive(a, "triplet_margin_loss", "p", o.p);
+  check_positive(a, "triplet_margin_loss", "margin", o.margin);
+  check_positive(a, "triplet_margin_loss", "eps", o.eps, true);
+  const auto distance = [&](const Term& x, const Term& y) {
+    const Term d = x - y + o.eps;
+    if (o.p == 1) return sum(abs(d), {-1});
+    if (o.p == 2) return sqrt(sum(square(d), {-1}));
+    return functions::pow(sum(functions::pow(abs(d), o.p), {-1}), 1 / o.p);
+  };
+  Term apart = distance(a, far);
+  if (o.swap) apart = smaller(apart, distance(near, far));
+  return reduced(larger(distance(a, near) - apart + o.margin, 0.0), o.reduction);
+}
+
+Expr poisson_nll_loss(Operand x, Operand target, bool log_input, bool full, double eps, Reduction reduction) {
+  const Term a(x, "poisson_nll_loss"), t = a.at(target);
+  check_positive(a, "poisson_nll_loss", "eps", eps, true);
+  Term losses = log_input ? exp(a) - t * a : a - t * log(a + eps);
+  if (full) {
+    const Term large = compared(CompareKind::Gt, t, 1.0), n = chosen(large, t, 1.0);
+    losses = losses + chosen(large, n * log(n) - n + 0.5 * log(n * (2 * std::numbers::pi)), 0.0);
+  }
+  return reduced(losses, reduction);
+}
+Expr gaussian_nll_loss(Operand x, Operand target, Operand var, bool full, double eps, Reduction reduction) {
+  const Term a(x, "gaussian_nll_loss"), given = a.at(var);
+  check_positive(a, "gaussian_nll_loss", "eps", eps);
+  // Its derivative is that of var itself, as PyTorch clamps it: outside of what is differentiated.
+  const Term v = given + functions::stopped(larger(given, eps) - given);
+  Term losses = 0.5 * (log(v) + square(a - a.at(target)) / v);
+  if (full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
+  return reduced(losses, reduction);
+}
+
+Expr ctc_loss(Operand log_probs, Operand targets, Operand input_lengths, Operand target_lengths,
+              const CtcOptions& options) {
+  const Term x(log_probs, "ctc_loss");
+  Graph& g = x.graph();
+  const auto own = [&](const Operand& o) { return building::own_at(g, o, x.loc()); };
+  const Term lengths = x.at(own(target_lengths));
+  const Expr op = g.add(ops::CtcLoss{options.blank},
+                        {rlx::value_in(g, x, {}, x.loc()), own(targets), own(input_lengths), lengths.value()}, x.loc());
+  Term losses = x.at(op);
+  if (options.zero_infinity) losses = chosen(compared(CompareKind::Eq, losses, HUGE_VAL), 0.0, losses);
+  if (options.reduction == Reduction::Mean) losses = losses / larger(lengths.cast(x.dtype()), 1.0);
+  return reduced(losses, options.reduction);
+}
+
+}  // namespace rlx::nn
