@@ -1,12 +1,10 @@
 // Reductions, scans and orderings of every dtype and axis, in wide types and in the order of the elements.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/rows.h"
-#include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/reduce.h"
 
 namespace rlx::cpu {
@@ -222,48 +220,6 @@ void lower_scan(LowerContext& c) {
   });
 }
 
-// Scratch of a line: its values, then the order of its indices.
-template <class A>
-struct TopKStep : Lines {
-  std::int64_t k = 0;
-  LoadBlock<A> load = nullptr;
-  StoreBlock<A> store = nullptr;
-  const Scratch* scratch = nullptr;
-  static void run(const TopKStep& s, std::int64_t chunk) {
-    const std::int64_t n = s.axis.extent, end = std::min(s.lines, (chunk + 1) * s.per_chunk);
-    A* row = reinterpret_cast<A*>(s.scratch->mine());
-    auto* order = reinterpret_cast<std::int32_t*>(row + n);
-    for (std::int64_t l = chunk * s.per_chunk; l < end; ++l) {
-      for (std::int64_t i = 0; i < n; i += kGenericBlock)
-        s.load(s.x, l * n + i, 1, static_cast<int>(std::min<std::int64_t>(kGenericBlock, n - i)), row + i);
-      std::iota(order, order + n, 0);
-      std::partial_sort(order, order + s.k, order + n, [&](std::int32_t i, std::int32_t j) {
-        if (wide_beats(row[i], row[j], true)) return true;
-        if (wide_beats(row[j], row[i], true)) return false;
-        return i < j;
-      });
-      for (std::int64_t i = 0; i < s.k; ++i) {
-        s.store(s.y, l * s.k + i, 1, 1, row + order[i]);
-        static_cast<std::int32_t*>(s.y2)[l * s.k + i] = order[i];
-      }
-    }
-  }
-};
-void lower_top_k(LowerContext& c) {
-  const View x = c.in(0);
-  if (c.out().elements() == 0) return;
-  visit_wide(x.dtype, [&]<class A>(A) {
-    auto& s = c.keep<TopKStep<A>>();
-    s.set(c, x.rank() - 1);
-    s.k = c.op<ops::TopK>().k;
-    s.load = load_block<A>(x.dtype);
-    s.store = store_block<A>(x.dtype);
-    s.scratch = c.scratch(static_cast<std::size_t>(s.axis.extent) * (sizeof(A) + sizeof(std::int32_t)));
-    c.point(s.y2, c.out(1));
-    add_lines(c, s, 6);
-  });
-}
-
 struct SoftmaxStep : Lines {
   LoadBlock<double> load = nullptr;
   StoreBlock<double> store = nullptr;
@@ -297,7 +253,6 @@ constexpr Row kRows[] = {
     {OpKind::Reduce, "generic_reduce", any_refuses, lower_reduce, first_operand},
     {OpKind::ArgReduce, "generic_arg_reduce", ordered_refuses, lower_arg_reduce},
     {OpKind::Cumulative, "generic_scan", any_refuses, lower_scan},
-    {OpKind::TopK, "generic_top_k", ordered_refuses, lower_top_k},
     {OpKind::Softmax, "generic_softmax", float_refuses, lower_softmax},
 };
 
