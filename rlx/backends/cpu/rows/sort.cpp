@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/kernels/sort.h"
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/shape.h"
 #include "rlx/tensor/half.h"
 
 namespace rlx::cpu {
@@ -197,6 +200,18 @@ struct KeysStep : SortedLines {
 /// order[i] & the mask given back: the place of the i-th key, ascending, equal ones as they lie.
 std::int64_t order_keys(const SortKernels& k, const std::int32_t* keys, std::int64_t n, std::int64_t* order,
                         std::int64_t* scratch) {
+  // Keys of a byte are counted.
+  constexpr std::int64_t kCounted = 256;
+  std::int32_t low = std::numeric_limits<std::int32_t>::max(), high = std::numeric_limits<std::int32_t>::min();
+  for (std::int64_t i = 0; i < n; ++i) low = std::min(low, keys[i]), high = std::max(high, keys[i]);
+  if (n >= kCounted && std::int64_t{high} - low < kCounted) {
+    std::int64_t at[kCounted] = {};
+    for (std::int64_t i = 0; i < n; ++i) ++at[keys[i] - low];
+    std::int64_t sum = 0;
+    for (std::int64_t& count : at) sum += std::exchange(count, sum);
+    for (std::int64_t i = 0; i < n; ++i) order[at[keys[i] - low]++] = i;
+    return 0xFFFFFFFF;
+  }
   k.pack_i32(keys, n, order);
   k.sort_i64(order, n, scratch);
   return 0xFFFFFFFF;
@@ -263,6 +278,7 @@ template <class W>
 struct OrderStep : SortedLines {
   struct Operand {
     int bits = 8;
+    bool places = false;  // they count along the axis: what is moved is the order itself
     const void* x = nullptr;
     void* y = nullptr;
   };
@@ -282,6 +298,15 @@ struct OrderStep : SortedLines {
       make_keys(*s.kernels, values, n, s.descending, keys);
       const std::int64_t mask = order_keys(*s.kernels, keys, n, order, scratch);
       for (const Operand& o : s.operands) {
+        if (o.y == nullptr) continue;  // nobody reads it
+        if (o.places) {
+          if (o.bits == 32)
+            for (std::int64_t i = 0; i < n; ++i)
+              static_cast<std::int32_t*>(o.y)[base + i * step] = static_cast<std::int32_t>(order[i] & mask);
+          else
+            for (std::int64_t i = 0; i < n; ++i) static_cast<std::int64_t*>(o.y)[base + i * step] = order[i] & mask;
+          continue;
+        }
         switch (o.bits) {
           case 8: move_by<std::uint8_t>(o.x, o.y, base, step, order, mask, n); break;
           case 16: move_by<std::uint16_t>(o.x, o.y, base, step, order, mask, n); break;
@@ -310,12 +335,19 @@ void add_sorted_lines(LowerContext& c, S& s, double element_ns) {
 }
 double levels_of(std::int64_t n) { return std::max(1.0, std::log2(static_cast<double>(n))); }
 
+// An iota along the axis, in a dtype of places.
+bool counts_along(const Graph& g, Value v, std::int64_t axis) {
+  const Node& n = g.node(v.node);
+  return n.kind() == OpKind::Iota && n.op.as<ops::Iota>().axis == axis && is_index(g.shape(v).dtype());
+}
+
 void lower_sort(LowerContext& c) {
   const View keys = c.in(0);
   if (keys.elements() == 0) return;
   const auto& op = c.op<ops::Sort>();
   visit_sorted(keys.dtype, [&]<class W>(W) {
     if (c.num_inputs() == 1) {
+      if (!c.is_read(0)) return;
       auto& s = c.keep<KeysStep<W>>();
       s.view = around(keys, op.axis);
       s.descending = op.descending;
@@ -341,8 +373,9 @@ void lower_sort(LowerContext& c) {
       auto& o = s.operands[static_cast<std::size_t>(i)];
       o.bits = dtype_bits(c.in(i).dtype);
       shares_bytes = shares_bytes || o.bits < 8;
+      o.places = counts_along(c.graph(), c.node().inputs[static_cast<std::size_t>(i)], op.axis);
       c.point(o.x, c.in(i));
-      c.point(o.y, c.out(i));
+      if (c.is_read(i)) c.point(o.y, c.out(i));
     }
     s.scratch =
         c.scratch(2 * ScratchParts::bytes<std::int64_t>(s.view.extent) + 2 * ScratchParts::bytes<W>(s.view.extent));
@@ -392,7 +425,7 @@ struct TopKStep {
   std::int32_t* indices = nullptr;
 
   /// Places looked at together: `k` that were kept and those that came.
-  static std::int64_t room_for(std::int64_t n, std::int64_t k) { return std::min(n, 2 * k + 512); }
+  static std::int64_t room_for(std::int64_t n, std::int64_t k) { return std::min(n, 2 * k + 128); }
 
   static void run(const TopKStep& s, std::int64_t chunk) {
     ScratchParts parts{s.scratch->mine()};
@@ -459,8 +492,9 @@ void lower_top_k(LowerContext& c) {
   });
 }
 
-constexpr Row kSortRows[] = {{OpKind::Sort, "sort_lines", sort_refuses, lower_sort},
-                             {OpKind::TopK, "top_k", never_refuses, lower_top_k}};
+constexpr Row kSortRows[] = {
+    {.kind = OpKind::Sort, .kernel = "sort_lines", .refuses = sort_refuses, .lower = lower_sort, .skips_unread = ~0U},
+    {OpKind::TopK, "top_k", never_refuses, lower_top_k}};
 
 }  // namespace
 
