@@ -4,6 +4,7 @@
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
+#include "rlx/backends/cpu/kernels/wide_reduce.h"
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/ops/reduce.h"
 
@@ -238,9 +239,56 @@ struct SoftmaxStep : Lines {
     }
   }
 };
+// Of what float holds, along any axis: some lines at a time are brought together, and the kernel of rows runs on them.
+struct FloatSoftmaxStep : Lines {
+  DType dtype = DType::F32;
+  std::int64_t together = 1;
+  const WideReduceKernels* runs = nullptr;
+  const KernelTable* kernels = nullptr;
+  const Scratch* scratch = nullptr;
+  static void run(const FloatSoftmaxStep& s, std::int64_t chunk) {
+    const std::int64_t n = s.axis.extent, inner = s.axis.inner, end = std::min(s.lines, (chunk + 1) * s.per_chunk);
+    auto* rows = reinterpret_cast<float*>(s.scratch->mine());
+    float* across = rows + s.together * n;  // an element of each line
+    for (std::int64_t l = chunk * s.per_chunk; l < end;) {
+      const std::int64_t count = std::min({s.together, end - l, inner == 1 ? end - l : inner - l % inner});
+      const std::int64_t start = s.start(l);
+      if (inner == 1) {
+        s.runs->load(s.dtype, s.x, start, 1, count * n, rows);
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+          s.runs->load(s.dtype, s.x, start + i * inner, 1, count, across);
+          for (std::int64_t k = 0; k < count; ++k) rows[k * n + i] = across[k];
+        }
+      }
+      s.kernels->softmax_f32(rows, n, rows, n, n, 0, count);
+      if (inner == 1) {
+        s.runs->store(s.dtype, rows, count * n, s.y, start, 1);
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+          for (std::int64_t k = 0; k < count; ++k) across[k] = rows[k * n + i];
+          s.runs->store(s.dtype, across, count, s.y, start + i * inner, 1);
+        }
+      }
+      l += count;
+    }
+  }
+};
+void lower_float_softmax(LowerContext& c, const View& x) {
+  auto& s = c.keep<FloatSoftmaxStep>();
+  s.set(c, c.op<ops::Softmax>().axis);
+  s.dtype = x.dtype;
+  s.together = std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(1, s.axis.extent), 1, 32);
+  s.per_chunk = c.finest() ? 1 : std::max(s.per_chunk, s.together);
+  s.runs = &wide_reduce_kernels(c.kernels().isa);
+  s.kernels = &c.kernels();
+  s.scratch = c.scratch(static_cast<std::size_t>(s.together * (s.axis.extent + 1) + 64) * sizeof(float));
+  add_lines(c, s, 1);
+}
 void lower_softmax(LowerContext& c) {
   const View x = c.in(0);
   if (c.out().elements() == 0) return;
+  if (x.dtype != DType::F64) return lower_float_softmax(c, x);
   auto& s = c.keep<SoftmaxStep>();
   s.set(c, c.op<ops::Softmax>().axis);
   s.load = load_block<double>(x.dtype);
