@@ -170,7 +170,21 @@ void run_iota(const IotaStep& s, std::int64_t chunk) {
   const std::int64_t end = std::min(s.elements, (chunk + 1) * kIotaChunk);
   for (std::int64_t i = chunk * kIotaChunk; i < end; i += kGenericBlock) {
     const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, end - i));
-    for (int k = 0; k < n; ++k) values[k] = (i + k) / s.inner % s.extent;
+    std::int64_t at = i / s.inner % s.extent, left = s.inner - i % s.inner;  // of the element that comes next
+    for (int k = 0; k < n;) {
+      const int count = static_cast<int>(std::min<std::int64_t>(left, n - k));
+      if (s.inner == 1) {  // a run of numbers that follow each other
+        const int run = static_cast<int>(std::min<std::int64_t>(s.extent - at, n - k));
+        for (int j = 0; j < run; ++j) values[k + j] = at + j;
+        k += run;
+        at = at + run == s.extent ? 0 : at + run;
+        continue;
+      }
+      for (int j = 0; j < count; ++j) values[k + j] = at;
+      k += count;
+      left -= count;
+      if (left == 0) left = s.inner, at = at + 1 == s.extent ? 0 : at + 1;
+    }
     s.store(s.y, i, 1, n, values);
   }
 }

@@ -1,12 +1,11 @@
 // Reductions, scans and orderings of every dtype and axis, in wide types and in the order of the elements.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
+#include "rlx/backends/cpu/kernels/wide_reduce.h"
 #include "rlx/backends/cpu/rows.h"
-#include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/reduce.h"
 
 namespace rlx::cpu {
@@ -222,48 +221,6 @@ void lower_scan(LowerContext& c) {
   });
 }
 
-// Scratch of a line: its values, then the order of its indices.
-template <class A>
-struct TopKStep : Lines {
-  std::int64_t k = 0;
-  LoadBlock<A> load = nullptr;
-  StoreBlock<A> store = nullptr;
-  const Scratch* scratch = nullptr;
-  static void run(const TopKStep& s, std::int64_t chunk) {
-    const std::int64_t n = s.axis.extent, end = std::min(s.lines, (chunk + 1) * s.per_chunk);
-    A* row = reinterpret_cast<A*>(s.scratch->mine());
-    auto* order = reinterpret_cast<std::int32_t*>(row + n);
-    for (std::int64_t l = chunk * s.per_chunk; l < end; ++l) {
-      for (std::int64_t i = 0; i < n; i += kGenericBlock)
-        s.load(s.x, l * n + i, 1, static_cast<int>(std::min<std::int64_t>(kGenericBlock, n - i)), row + i);
-      std::iota(order, order + n, 0);
-      std::partial_sort(order, order + s.k, order + n, [&](std::int32_t i, std::int32_t j) {
-        if (wide_beats(row[i], row[j], true)) return true;
-        if (wide_beats(row[j], row[i], true)) return false;
-        return i < j;
-      });
-      for (std::int64_t i = 0; i < s.k; ++i) {
-        s.store(s.y, l * s.k + i, 1, 1, row + order[i]);
-        static_cast<std::int32_t*>(s.y2)[l * s.k + i] = order[i];
-      }
-    }
-  }
-};
-void lower_top_k(LowerContext& c) {
-  const View x = c.in(0);
-  if (c.out().elements() == 0) return;
-  visit_wide(x.dtype, [&]<class A>(A) {
-    auto& s = c.keep<TopKStep<A>>();
-    s.set(c, x.rank() - 1);
-    s.k = c.op<ops::TopK>().k;
-    s.load = load_block<A>(x.dtype);
-    s.store = store_block<A>(x.dtype);
-    s.scratch = c.scratch(static_cast<std::size_t>(s.axis.extent) * (sizeof(A) + sizeof(std::int32_t)));
-    c.point(s.y2, c.out(1));
-    add_lines(c, s, 6);
-  });
-}
-
 struct SoftmaxStep : Lines {
   LoadBlock<double> load = nullptr;
   StoreBlock<double> store = nullptr;
@@ -282,9 +239,56 @@ struct SoftmaxStep : Lines {
     }
   }
 };
+// Of what float holds, along any axis: some lines at a time are brought together, and the kernel of rows runs on them.
+struct FloatSoftmaxStep : Lines {
+  DType dtype = DType::F32;
+  std::int64_t together = 1;
+  const WideReduceKernels* runs = nullptr;
+  const KernelTable* kernels = nullptr;
+  const Scratch* scratch = nullptr;
+  static void run(const FloatSoftmaxStep& s, std::int64_t chunk) {
+    const std::int64_t n = s.axis.extent, inner = s.axis.inner, end = std::min(s.lines, (chunk + 1) * s.per_chunk);
+    auto* rows = reinterpret_cast<float*>(s.scratch->mine());
+    float* across = rows + s.together * n;  // an element of each line
+    for (std::int64_t l = chunk * s.per_chunk; l < end;) {
+      const std::int64_t count = std::min({s.together, end - l, inner == 1 ? end - l : inner - l % inner});
+      const std::int64_t start = s.start(l);
+      if (inner == 1) {
+        s.runs->load(s.dtype, s.x, start, 1, count * n, rows);
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+          s.runs->load(s.dtype, s.x, start + i * inner, 1, count, across);
+          for (std::int64_t k = 0; k < count; ++k) rows[k * n + i] = across[k];
+        }
+      }
+      s.kernels->softmax_f32(rows, n, rows, n, n, 0, count);
+      if (inner == 1) {
+        s.runs->store(s.dtype, rows, count * n, s.y, start, 1);
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) {
+          for (std::int64_t k = 0; k < count; ++k) across[k] = rows[k * n + i];
+          s.runs->store(s.dtype, across, count, s.y, start + i * inner, 1);
+        }
+      }
+      l += count;
+    }
+  }
+};
+void lower_float_softmax(LowerContext& c, const View& x) {
+  auto& s = c.keep<FloatSoftmaxStep>();
+  s.set(c, c.op<ops::Softmax>().axis);
+  s.dtype = x.dtype;
+  s.together = std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(1, s.axis.extent), 1, 32);
+  s.per_chunk = c.finest() ? 1 : std::max(s.per_chunk, s.together);
+  s.runs = &wide_reduce_kernels(c.kernels().isa);
+  s.kernels = &c.kernels();
+  s.scratch = c.scratch(static_cast<std::size_t>(s.together * (s.axis.extent + 1) + 64) * sizeof(float));
+  add_lines(c, s, 1);
+}
 void lower_softmax(LowerContext& c) {
   const View x = c.in(0);
   if (c.out().elements() == 0) return;
+  if (x.dtype != DType::F64) return lower_float_softmax(c, x);
   auto& s = c.keep<SoftmaxStep>();
   s.set(c, c.op<ops::Softmax>().axis);
   s.load = load_block<double>(x.dtype);
@@ -297,7 +301,6 @@ constexpr Row kRows[] = {
     {OpKind::Reduce, "generic_reduce", any_refuses, lower_reduce, first_operand},
     {OpKind::ArgReduce, "generic_arg_reduce", ordered_refuses, lower_arg_reduce},
     {OpKind::Cumulative, "generic_scan", any_refuses, lower_scan},
-    {OpKind::TopK, "generic_top_k", ordered_refuses, lower_top_k},
     {OpKind::Softmax, "generic_softmax", float_refuses, lower_softmax},
 };
 

@@ -1,6 +1,7 @@
-// F32 reductions over neighbouring axes.
+// Reductions over neighbouring axes: of f32, and of other real dtypes (kernels/wide_reduce.h).
 #include <algorithm>
 
+#include "rlx/backends/cpu/kernels/wide_reduce.h"
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/ops/reduce.h"
 
@@ -8,12 +9,37 @@ namespace rlx::cpu {
 namespace {
 
 // The axes must be neighbours, so that a row-major operand is [outer, r, inner].
-const char* refuses(const Graph& g, NodeId id) {
-  if (const char* why = refuse_unless_f32(g, id)) return why;
+const char* axes_refuse(const Graph& g, NodeId id) {
   const auto& axes = g.node(id).op.as<ops::Reduce>().axes;
   for (std::size_t i = 1; i < axes.size(); ++i)
     if (axes[i] != axes[i - 1] + 1) return "its axes are not neighbours";
   return nullptr;
+}
+
+const char* refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_unless_f32(g, id)) return why;
+  return axes_refuse(g, id);
+}
+const char* wide_reduce_refuses(const Graph& g, NodeId id) {
+  const DType t = in_dtype(g, id, 0);
+  if (!has_wide_reduce(t) || g.shape(id).dtype() != t) return "its dtype is none of those with kernels of reductions";
+  if (is_int(t) && g.node(id).op.as<ops::Reduce>().fn == rlx::ReduceKind::Mean) return "it is a mean of integers";
+  return axes_refuse(g, id);
+}
+
+// x as [outer, r, inner].
+template <class R>
+void set_reduced(R& reduce, const View& x, const std::vector<std::int64_t>& axes) {
+  check(x.dense(), "x of a reduction lies row-major");
+  reduce.outer = reduce.r = reduce.inner = 1;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (axes.empty() || i < axes.front())
+      reduce.outer *= x.dim(i);
+    else if (i <= axes.back())
+      reduce.r *= x.dim(i);
+    else
+      reduce.inner *= x.dim(i);
+  }
 }
 
 struct ReduceStep {
@@ -30,18 +56,9 @@ void lower(LowerContext& c) {
   const auto& op = c.op<ops::Reduce>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  check(x.dense(), "x of a reduction lies row-major");
   auto& s = c.keep<ReduceStep>();
   s.reduce.kind = kernel_kind(op.fn);
-  s.reduce.outer = s.reduce.r = s.reduce.inner = 1;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (op.axes.empty() || i < op.axes.front())
-      s.reduce.outer *= x.dim(i);
-    else if (i <= op.axes.back())
-      s.reduce.r *= x.dim(i);
-    else
-      s.reduce.inner *= x.dim(i);
-  }
+  set_reduced(s.reduce, x, op.axes);
   c.point(s.reduce.x, x);
   c.point(s.reduce.y, y);
   s.run = c.kernels().reduce_f32;
@@ -57,7 +74,39 @@ void lower(LowerContext& c) {
   if (s.plan.splits > 1) c.step<run_finish>(s, 1, 0.1 * static_cast<double>(s.plan.partial_floats));
 }
 
-constexpr Row kReduceRows[] = {{OpKind::Reduce, "reduce_f32", refuses, lower}};
+struct WideReduceStep {
+  WideReduce reduce;
+  std::int64_t strips = 1, units = 0, per_chunk = 1;  // of columns; of all; in a chunk
+  const WideReduceKernels* kernels = nullptr;
+};
+void run_wide_reduce(const WideReduceStep& s, std::int64_t chunk) {
+  const std::int64_t end = std::min(s.units, (chunk + 1) * s.per_chunk);
+  for (std::int64_t u = chunk * s.per_chunk; u < end; ++u) {
+    const std::int64_t col = u % s.strips * kReduceColumns;
+    s.kernels->run(s.reduce, u / s.strips, col, std::min(kReduceColumns, s.reduce.inner - col));
+  }
+}
+void lower_wide_reduce(LowerContext& c) {
+  const auto& op = c.op<ops::Reduce>();
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<WideReduceStep>();
+  s.reduce.kind = kernel_kind(op.fn);
+  s.reduce.dtype = x.dtype;
+  set_reduced(s.reduce, x, op.axes);
+  c.point(s.reduce.x, x);
+  c.point(s.reduce.y, y);
+  s.kernels = &wide_reduce_kernels(c.kernels().isa);
+  s.strips = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
+  s.units = s.reduce.outer * s.strips;
+  const std::int64_t elements = std::max<std::int64_t>(1, s.reduce.r * std::min(kReduceColumns, s.reduce.inner));
+  s.per_chunk = c.grain(std::max<std::int64_t>(1, 32768 / elements));
+  c.step<run_wide_reduce>(s, (s.units + s.per_chunk - 1) / s.per_chunk,
+                          0.2 * static_cast<double>(std::max(x.elements(), y.elements())));
+}
+
+constexpr Row kReduceRows[] = {{OpKind::Reduce, "reduce_f32", refuses, lower},
+                               {OpKind::Reduce, "reduce_wide", wide_reduce_refuses, lower_wide_reduce}};
 
 }  // namespace
 

@@ -1,0 +1,51 @@
+// What is there of each op: dtypes, rules and devices, asked of the op table, the samples and the compiler. No list is
+// written by hand, and what is missing has a reason, or is counted as unexplained.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx::cli {
+
+using DTypeSet = std::array<bool, kNumDTypes>;
+/// "bool ints floats complex f8e4m3": classes that are whole by their names.
+std::string dtypes_text(const DTypeSet& set);
+
+/// How an op reaches a device in some dtypes.
+struct DeviceWay {
+  DTypeSet kernel{}, parts{}, host{};  // a dtype may be in several: samples differ
+  bool any(const DTypeSet& set) const;
+  std::string text() const;  // "kernel", "parts", "kernel+parts, host f64"
+};
+
+/// A cell of the matrix without a "yes", and why.
+struct CoverageHole {
+  std::string where;   // "vjp", "forward", "cpu"
+  std::string what{};  // "in bool c64", empty for all
+  std::string reason;  // empty: nobody says
+};
+
+struct OpCoverage {
+  const OpDef* def = nullptr;
+  std::size_t samples = 0;
+  DTypeSet forward{};                                      // dtypes whose samples the reference rule runs
+  std::vector<std::pair<std::string, std::string>> rules;  // "vjp", "own"
+  std::vector<DeviceWay> devices;                          // as device_columns()
+  std::vector<CoverageHole> holes;
+};
+
+/// Of every op. Runs the reference rule on every sample in every dtype: seconds.
+std::vector<OpCoverage> op_coverage();
+/// The matrix, then the reasons of its holes, then how many have none.
+std::string coverage_text(const std::vector<OpCoverage>& ops, bool markdown);
+
+/// Columns padded to their widest cell.
+std::string padded_columns(const std::vector<std::vector<std::string>>& rows);
+/// A row of a table of Markdown.
+std::string markdown_row(const std::vector<std::string>& cells);
+
+}  // namespace rlx::cli
