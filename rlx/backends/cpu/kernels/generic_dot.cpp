@@ -4,7 +4,6 @@
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/rows.h"
-#include "rlx/backends/cpu/rows/wide_dot.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {
@@ -123,8 +122,7 @@ void lower(LowerContext& c) {
 
 bool any_strides(const Graph&, NodeId, int) { return true; }
 
-constexpr Row kRows[] = {{OpKind::DotGeneral, "gemm_wide", wide_dot_refuses, lower_wide_dot, any_strides},
-                         {OpKind::DotGeneral, "generic_dot", refuses, lower, any_strides}};
+constexpr Row kRows[] = {{OpKind::DotGeneral, "generic_dot", refuses, lower, any_strides}};
 
 }  // namespace
 
