@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/kernels/bytes.h"
+#include "rlx/backends/cpu/rows/dot_axes.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {
@@ -27,65 +28,16 @@ struct ByteProduct {
 void run_byte_pack(const ByteProduct& p, std::int64_t chunk) { p.kernels->pack(p.gemm, p.plan, chunk); }
 void run_bytes(const ByteProduct& p, std::int64_t chunk) { p.kernels->run(p.gemm, p.plan, chunk, p.scratch->mine()); }
 
-/// Without axes of one element, neighbours that walk everything in one stride as one.
-std::vector<GemmAxis> merged(const std::vector<GemmAxis>& axes) {
-  std::vector<GemmAxis> out;
-  for (const GemmAxis& axis : axes) {
-    if (axis.extent == 1) continue;
-    GemmAxis* last = out.empty() ? nullptr : &out.back();
-    if (last && last->a == axis.a * axis.extent && last->b == axis.b * axis.extent && last->c == axis.c * axis.extent)
-      *last = {last->extent * axis.extent, axis.a, axis.b, axis.c};
-    else
-      out.push_back(axis);
-  }
-  return out;
-}
-GemmAxis taken(std::vector<GemmAxis>& axes) {
-  if (axes.empty()) return {};
-  const GemmAxis last = axes.back();
-  axes.pop_back();
-  return last;
-}
-
 void lower_bytes(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
-  const auto& op = c.op<ops::DotGeneral>();
-  const auto has = [](const std::vector<std::int64_t>& axes, int a) {
-    return std::find(axes.begin(), axes.end(), a) != axes.end();
-  };
-  // The result is batch ++ lhs free ++ rhs free, row-major.
-  std::vector<GemmAxis> outer, rows, cols, contracted;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < op.lhs_batch.size(); ++i, ++at)
-    outer.push_back({y.dims[at], x.stride(static_cast<int>(op.lhs_batch[i])),
-                     w.stride(static_cast<int>(op.rhs_batch[i])), y.strides[at]});
-  for (int a = 0; a < x.rank(); ++a)
-    if (!has(op.lhs_batch, a) && !has(op.lhs_contract, a))
-      rows.push_back({y.dims[at], x.stride(a), 0, y.strides[at]}), ++at;
-  for (int b = 0; b < w.rank(); ++b)
-    if (!has(op.rhs_batch, b) && !has(op.rhs_contract, b))
-      cols.push_back({y.dims[at], 0, w.stride(b), y.strides[at]}), ++at;
   auto& p = c.keep<ByteProduct>();
   ByteGemm& g = p.gemm;
+  const DotAxes axes = dot_axes(c);
+  place_axes(axes, g);
   g.k = 1;
-  for (std::size_t i = 0; i < op.lhs_contract.size(); ++i) {
-    const int la = static_cast<int>(op.lhs_contract[i]), lb = static_cast<int>(op.rhs_contract[i]);
-    contracted.push_back({x.dim(la), x.stride(la), w.stride(lb), 0});
-    g.k *= x.dim(la);
-  }
-  outer = merged(outer), rows = merged(rows), cols = merged(cols), contracted = merged(contracted);
-  const GemmAxis row = taken(rows), col = taken(cols);
-  check(col.extent == 1 || col.c == 1, "columns of a product are adjacent");
-  g.m = row.extent, g.a_m_stride = row.a, g.ldc = row.extent > 1 ? row.c : col.extent;
-  g.n = col.extent, g.b_n_stride = col.b;
-  outer.insert(outer.end(), rows.begin(), rows.end());
-  outer.insert(outer.end(), cols.begin(), cols.end());
-  check(outer.size() <= kGemmMaxAxes && contracted.size() <= kGemmMaxAxes, "a product of this many axes");
-  std::copy(outer.begin(), outer.end(), g.outer);
-  std::copy(contracted.begin(), contracted.end(), g.contracted);
-  g.num_outer = static_cast<int>(outer.size()), g.num_contracted = static_cast<int>(contracted.size());
-  for (const GemmAxis& axis : outer) g.products *= axis.extent;
+  for (const GemmAxis& axis : axes.contracted) g.k *= axis.extent;
+  for (const GemmAxis& axis : axes.outer) g.products *= axis.extent;
   g.a_signed = x.dtype == DType::I8, g.b_signed = w.dtype == DType::I8;
   c.point(g.a, x);
   c.point(g.b, w);

@@ -5,7 +5,7 @@
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows.h"
-#include "rlx/backends/cpu/rows/gemm_axes.h"
+#include "rlx/backends/cpu/rows/dot_axes.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {

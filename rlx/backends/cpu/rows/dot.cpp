@@ -4,7 +4,6 @@
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows/dot_axes.h"
 #include "rlx/backends/cpu/rows/epilogue.h"
-#include "rlx/backends/cpu/rows/gemm_axes.h"
 #include "rlx/backends/cpu/strips.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"

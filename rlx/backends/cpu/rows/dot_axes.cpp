@@ -38,7 +38,8 @@ DotRoles roles_of(const Graph& g, NodeId id) {
   return dot_roles(n.op.as<ops::DotGeneral>(), a, b);
 }
 
-/// Drops axes of one element and makes one of neighbouring axes that walk everything in one stride.
+}  // namespace
+
 std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes) {
   std::vector<GemmAxis> out;
   for (const GemmAxis& axis : axes) {
@@ -51,8 +52,6 @@ std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes) {
   }
   return out;
 }
-
-}  // namespace
 
 DotAxes dot_axes(const LowerContext& c, bool last_axis_alone) {
   const View x = c.in(0), w = c.in(1), y = c.out();

@@ -15,6 +15,8 @@ struct DotAxes {
   std::vector<GemmAxis> outer, contracted;
 };
 
+/// Without axes of one element; neighbours that walk everything in one stride are one.
+std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes);
 /// Of a DotGeneral or FusedDot. `last_axis_alone`: the columns are the result's last axis and no other, as a bias
 /// needs.
 DotAxes dot_axes(const LowerContext& c, bool last_axis_alone = false);

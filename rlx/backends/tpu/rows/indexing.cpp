@@ -63,7 +63,7 @@ class Indices {
 };
 
 // The axes of picked values that stand for the table's other axes.
-std::vector<std::int64_t> window_axes(int rank, std::int64_t first, std::int64_t index_rank) {
+std::vector<std::int64_t> slice_axes(int rank, std::int64_t first, std::int64_t index_rank) {
   std::vector<std::int64_t> out;
   for (std::int64_t a = 0; a < rank; ++a)
     if (a < first || a >= first + index_rank) out.push_back(a);
@@ -85,7 +85,7 @@ Hlo gather(Writer& w, const Hlo& table, const Hlo& vectors, std::int64_t vector_
   const std::string list = i64_list(axes);
   return w.op("gather", {&table, &vectors}, out,
               concat_text("dimension_numbers = #stablehlo.gather<offset_dims = ",
-                          i64_list(window_axes(rank, axes.front(), vector_axis)), ", collapsed_slice_dims = ", list,
+                          i64_list(slice_axes(rank, axes.front(), vector_axis)), ", collapsed_slice_dims = ", list,
                           ", start_index_map = ", list, ", index_vector_dim = ", vector_axis,
                           ">, slice_sizes = ", i64_array(sizes), ", indices_are_sorted = false"));
 }
@@ -109,7 +109,7 @@ std::string scatter_attributes(int updates_rank, std::int64_t vector_axis, const
                                bool unique) {
   const std::string list = i64_list(axes);
   return concat_text("scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = ",
-                     i64_list(window_axes(updates_rank, axes.front(), vector_axis)), ", inserted_window_dims = ", list,
+                     i64_list(slice_axes(updates_rank, axes.front(), vector_axis)), ", inserted_window_dims = ", list,
                      ", scatter_dims_to_operand_dims = ", list, ", index_vector_dim = ", vector_axis,
                      ">, indices_are_sorted = false, unique_indices = ", unique ? "true" : "false");
 }
