@@ -66,8 +66,9 @@ Term digamma(const Term& given) {
     sum = sum + select(above, 1.0 / next, 0.0);
     near = select(above, next, near);
   }
-  // The root in two parts.
-  const Term distance = (near - 1.4616321449683622) - 9.549995429965697e-17;
+  // The root in two parts, of which XLA would make one: the second is one only as far as x is a number.
+  const Term rest = select(near == near, 9.549995429965697e-17, near);
+  const Term distance = (near - 1.4616321449683622) - rest;
   const Term mid = sum + distance * polynomial(near * 2.0 - 3.0, kSeries);
   const Term y = select(a < 10.0, mid, far) + select(below, cotangent, 0.0);
   const Term pole = below & (turn == 0.0);
