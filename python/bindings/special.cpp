@@ -13,15 +13,15 @@ using One = Expr (*)(const Expr&);
 using Two = Expr (*)(const Expr&, const Expr&);
 using Three = Expr (*)(const Expr&, const Expr&, const Expr&);
 
-struct Function {
+struct SpecialFunction {
   One one = nullptr;
   Two two = nullptr;
   Three three = nullptr;
   std::size_t operands() const { return one ? 1 : two ? 2 : 3; }
 };
 
-const std::map<std::string, Function>& functions() {
-  static const std::map<std::string, Function> table = {
+const std::map<std::string, SpecialFunction>& functions() {
+  static const std::map<std::string, SpecialFunction> table = {
       {"betainc", {.three = special::betainc}},
       {"betaln", {.two = special::betaln}},
       {"copysign", {.two = floats::copysign}},
@@ -54,7 +54,7 @@ std::vector<Expr> operands_of(nb::args operands, SourceLoc loc) {
 nb::object call(const std::string& name, nb::args operands) {
   const auto found = functions().find(name);
   if (found == functions().end()) raise(ErrorCode::NotFound, concat_text("there is no function '", name, "'"));
-  const Function& f = found->second;
+  const SpecialFunction& f = found->second;
   if (nb::len(operands) != f.operands())
     raise(ErrorCode::InvalidArgument, concat_text(name, " takes ", f.operands(), " operands, got ", nb::len(operands)));
   const SourceLoc loc = user_line();

@@ -12,11 +12,11 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// How a dtype is laid out; `bits` is the integer of its width.
-struct Layout {
+struct FloatLayout {
   DType bits;
   int fraction, bias;
 };
-Layout layout_of(const Expr& x, const char* function) {
+FloatLayout layout_of(const Expr& x, const char* function) {
   switch (x.dtype()) {
     case DType::F64: return {DType::I64, 52, 1023};
     case DType::F32: return {DType::I32, 23, 127};
@@ -33,12 +33,12 @@ Expr never(const Expr& x) { return x.graph().ne(x, x); }
 bool is_exact(const Expr& x) { return is_int(x.dtype()) || x.dtype() == DType::Bool; }
 
 /// 2^n for integers n in the range of normal numbers, of the dtype of x.
-Expr power_of_two(const Expr& n, const Expr& x, const Layout& f) {
+Expr power_of_two(const Expr& n, const Expr& x, const FloatLayout& f) {
   Graph& g = x.graph();
   return g.bitcast(g.shl(g.cast(n + f.bias, f.bits), g.scalar(f.fraction, f.bits)), x.dtype());
 }
 /// x 2^n, rounded once: two steps that leave no bits, unless the result is 0 or infinite, and the last.
-Expr scaled(const Expr& x, Expr n, const Layout& f) {
+Expr scaled(const Expr& x, Expr n, const FloatLayout& f) {
   Graph& g = x.graph();
   if (x.dtype() == DType::F16) {  // all of whose results are normal numbers there
     const Expr wide = g.cast(x, DType::F32);
@@ -87,7 +87,7 @@ Expr copysign(const Expr& x, const Expr& y) {
 }
 
 Expr nextafter(const Expr& x, const Expr& y) {
-  const Layout f = layout_of(x, "nextafter");
+  const FloatLayout f = layout_of(x, "nextafter");
   Graph& g = x.graph();
   // Bits with the sign in front: a step away from 0 adds one.
   const Expr bits = g.bitcast(x, f.bits),
@@ -101,7 +101,7 @@ Expr nextafter(const Expr& x, const Expr& y) {
 }
 
 Expr ldexp(const Expr& x, const Expr& n) {
-  const Layout f = layout_of(x, "ldexp");
+  const FloatLayout f = layout_of(x, "ldexp");
   if (!is_int(n.dtype()))
     throw Error(ErrorCode::DTypeMismatch, concat_text("ldexp needs integer exponents, got ", n.shape()),
                 "cast them first: g.cast(n, DType::I32)");
@@ -112,7 +112,7 @@ Expr ldexp(const Expr& x, const Expr& n) {
 }
 
 Frexp frexp(const Expr& x) {
-  const Layout f = layout_of(x, "frexp");
+  const FloatLayout f = layout_of(x, "frexp");
   Graph& g = x.graph();
   const Expr size = g.stop_gradient(g.abs(x));
   const Expr plain = g.bit_and(g.gt(size, 0.0), g.lt(size, kInfinity));

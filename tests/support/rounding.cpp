@@ -286,6 +286,7 @@ class Walk {
         elementwise(n, in, values, out);
         const BinaryKind fn = n.op.as<ops::Binary>().fn;
         if (fn == BinaryKind::Max || fn == BinaryKind::Min) choose_zero(values, out[0]);
+        if (fn == BinaryKind::LogAddExp) log_sum(n.shape().dtype(), values, out[0]);
         if (fn == BinaryKind::Mul && share_source(n)) vanishing_times_infinity(values, out[0]);
         return;
       }

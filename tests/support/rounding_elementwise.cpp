@@ -109,6 +109,15 @@ void vanishing_times_infinity(const std::vector<Tensor>& values, Bounded& out) {
       reals(out.slack)[i] = kApart;
 }
 
+void log_sum(DType t, const std::vector<Tensor>& values, Bounded& out) {
+  const Tensor a = broadcast(values[0], out.value), b = broadcast(values[1], out.value);
+  for (std::size_t i = 0; i < count(out.value); ++i) {
+    const double larger = std::fabs(std::max(reals(a)[i], reals(b)[i]));
+    if (std::isfinite(larger) && std::isfinite(reals(out.value)[i]))
+      reals(out.slack)[i] += 2 * last_place(t, std::max(larger, 0.5));
+  }
+}
+
 void choose_zero(const std::vector<Tensor>& values, Bounded& out) {
   if (!stores_floats(out.value.dtype())) return;
   const ops::Binary times{BinaryKind::Mul};  // a sum with 0 would lose the sign

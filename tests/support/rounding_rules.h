@@ -53,6 +53,8 @@ using Operands = std::vector<const Bounded*>;
 void elementwise(const Node& n, const Operands& in, const std::vector<Tensor>& values, std::vector<Bounded>& out);
 /// x * sigmoid(x) is NaN at -inf as it is written, and -0 as the silu that a pass recognises in it.
 void vanishing_times_infinity(const std::vector<Tensor>& values, Bounded& out);
+/// What is lost where the larger operand and the logarithm behind it cancel.
+void log_sum(DType t, const std::vector<Tensor>& values, Bounded& out);
 /// The larger of 0 and -0.
 void choose_zero(const std::vector<Tensor>& values, Bounded& out);
 void compare(const Operands& in, Bounded& out);

@@ -5,3 +5,4 @@ from typing import Any
 from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
 from . import signal as signal
+from . import special as special

@@ -213,6 +213,10 @@ def _rem(x, y):
     return jnp.where(y == 0, 0, lax.rem(x, jnp.where(y == 0, 1, y)))
 
 
+def _hypot(x, y):
+    return jnp.where(jnp.isinf(x) | jnp.isinf(y), jnp.inf, jnp.sqrt(x * x + y * y))
+
+
 def _of_gamma(f):
     return lambda a, x: f(*jnp.broadcast_arrays(a, x))
 
@@ -248,7 +252,7 @@ _binary("pow", _pow, FC + I, fill="positive", second="unit", low2=0, high2=4, pl
 _binary("mod", _mod, places=0, second="positive", smooth=True)
 _binary("atan2", jnp.arctan2, F, second="positive", places=4)
 _binary("rem", _rem, places=0, second="positive", smooth=True)
-_binary("hypot", lambda x, y: jnp.sqrt(x * x + y * y), F, fill="positive", places=4)
+_binary("hypot", _hypot, F, fill="positive", places=4)
 _binary("logaddexp", jnp.logaddexp, F, fill="positive", places=4)
 # In f64 to 1e-13, which is more than places: test_special_functions.py, and derivatives too.
 ROUNDED = ("float32", "bfloat16", "float16")

@@ -156,5 +156,5 @@ def _top_k(ev, eqn, ins):
 def _bitcast(ev, eqn, ins):
     to = np.dtype(eqn.params["new_dtype"])
     x = np.ascontiguousarray(ins[0].astype(eqn.invars[0].aval.dtype))
-    y = x.view(to)
+    y = x.view(to).reshape(eqn.outvars[0].aval.shape)
     return y.astype(np.float64) if dtypes.kind(to.name) == "f" else y

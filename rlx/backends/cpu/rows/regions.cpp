@@ -1,6 +1,7 @@
 // Elementwise ops and regions through the tape: F32, I32, Bool, and half floats where they round once.
 #include <algorithm>
 #include <array>
+#include <numbers>
 
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/functions.h"
@@ -263,6 +264,7 @@ class TapeWriter {
     if (const auto* op = n.op.get_if<ops::Activation>()) {
       if (r == Register::F) {
         if (op->fn == ActivationKind::LeakyRelu) return leaky_relu(in[0], function_params(*op).alpha, out);
+        if (op->fn == ActivationKind::Sinc) return sinc(in[0], out);
         const auto fn = float_op(*op);
         return fn ? emit(*fn, out, {in[0]}) : fail();
       }
@@ -299,6 +301,19 @@ class TapeWriter {
     if (!(slope >= 1e-30 && slope <= 1)) return fail();  // a slope that F32 rounds to 0 makes NaN of -inf
     const Operand scaled = emit(TapeOp::Mul, out, {x, {-1, true, slope, DType::F32}});
     return emit(TapeOp::Max, out, {x, scaled});
+  }
+
+  // sin(pi x) / (pi x) by the distance to the next integer; of odd ones with the other sign.
+  Operand sinc(const Operand& x, DType out) {
+    const auto number = [](double v) { return Operand{-1, true, v, DType::F32}; };
+    const Operand n = emit(TapeOp::Round, out, {x});
+    const Operand turn = emit(TapeOp::Mul, out, {emit(TapeOp::Sub, out, {x, n}), number(std::numbers::pi)});
+    const Operand half = emit(TapeOp::Mul, out, {n, number(0.5)});
+    const Operand odd = emit(TapeOp::Sub, out, {half, emit(TapeOp::Floor, out, {half})});
+    const Operand sign = emit(TapeOp::Add, out, {emit(TapeOp::Mul, out, {odd, number(-4)}), number(1)});
+    const Operand wave = emit(TapeOp::Mul, out, {emit(TapeOp::Sin, out, {turn}), sign});
+    const Operand y = emit(TapeOp::Div, out, {wave, emit(TapeOp::Mul, out, {x, number(std::numbers::pi)})});
+    return emit(TapeOp::Where, out, {emit(TapeOp::Eq, DType::Bool, {x, number(0)}), number(1), y});
   }
 
   Operand emit(TapeOp op, DType out, Operands in) {
