@@ -1,4 +1,4 @@
-// Convolutions in f32: the kernels of one instruction set.
+// Convolutions of floats: the kernels of one instruction set.
 //
 // A convolution is a product whose rows are places of the result and whose columns are its features; k runs over the
 // taps of the window and, inside each, over the features of x. Rows come in lines: runs of places along one axis, at
@@ -24,11 +24,11 @@ struct ConvRowAxis {
   std::int64_t x = 0, y = 0, w = 0;                                      // strides in elements
 };
 
-/// How the elements of x, w and y are stored; all are computed with as f32.
-enum class ConvType : std::uint8_t { F32, BF16, F16 };
+/// How the elements of x, w and y are stored. F64 is that of all three; else they are computed with as f32.
+enum class ConvType : std::uint8_t { F32, BF16, F16, F64 };
 
 /// y = x * w. The batch is an axis of one tap; `line` is the axis along which rows lie in lines.
-struct ConvF32 {
+struct ConvProduct {
   int num_axes = 0;  // batch and space
   ConvRowAxis axes[kConvMaxAxes + 1];
   int line = 0;
@@ -40,8 +40,8 @@ struct ConvF32 {
   std::int64_t y_feature = 1;
   ConvType x_type = ConvType::F32, w_type = ConvType::F32, y_type = ConvType::F32;
   const void* x = nullptr;
-  const void* w = nullptr;  // read by conv_pack_w_f32 alone
-  const float* panels = nullptr;
+  const void* w = nullptr;       // read by conv_pack_w_f32 alone
+  const void* panels = nullptr;  // floats, or doubles
   void* y = nullptr;
   const float* zeros = nullptr;  // `depth` of them: what padding reads
 };
@@ -57,9 +57,9 @@ struct ConvPlan {
   std::int64_t panels = 1;   // of a group
   std::int64_t k_block = 1;  // steps of k that are packed at a time, whole taps
   std::int64_t blocks_per_chunk = 1, panels_per_chunk = 1, row_chunks = 1, panel_chunks = 1;
-  std::int64_t chunks = 0;        // (group * row_chunks + row chunk) * panel_chunks + panel chunk
-  std::int64_t panel_floats = 0;  // of the panels of all groups
-  std::int64_t pack_chunks = 0;   // of conv_pack_w_f32
+  std::int64_t chunks = 0;          // (group * row_chunks + row chunk) * panel_chunks + panel chunk
+  std::int64_t panel_elements = 0;  // of the panels of all groups
+  std::int64_t pack_chunks = 0;     // of conv_pack_w_f32
   std::int64_t taps_per_pack = 1;
   std::size_t scratch_bytes = 0;  // per concurrently running thread
 };
@@ -95,12 +95,12 @@ struct DepthwisePlan {
 };
 
 struct ConvKernels {
-  ConvPlan (*plan)(const ConvF32& conv, int threads);
+  ConvPlan (*plan)(const ConvProduct& conv, int threads);
   /// Copies some lines along the last axis.
   void (*copy_x)(const ConvCopy& copy, std::int64_t chunk);
   /// Writes panels of the filters; all chunks come before any chunk of `run`.
-  void (*pack_w)(const ConvF32& conv, const ConvPlan& plan, float* panels, std::int64_t chunk);
-  void (*run)(const ConvF32& conv, const ConvPlan& plan, std::int64_t chunk, void* scratch);
+  void (*pack_w)(const ConvProduct& conv, const ConvPlan& plan, void* panels, std::int64_t chunk);
+  void (*run)(const ConvProduct& conv, const ConvPlan& plan, std::int64_t chunk, void* scratch);
   DepthwisePlan (*depthwise_plan)(const DepthwiseF32& conv, int threads);
   /// Writes [taps, features].
   void (*depthwise_pack)(const DepthwiseF32& conv, float* taps);

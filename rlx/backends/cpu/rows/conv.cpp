@@ -1,4 +1,4 @@
-// Convolutions whose operands are f32, bf16 or f16: as products of places with filters in panels.
+// Convolutions of floats as products of places with filters in panels, and of each feature by itself.
 #include "rlx/backends/cpu/rows/conv.h"
 
 #include <algorithm>
@@ -14,23 +14,25 @@ std::optional<ConvType> conv_type(DType t) {
   if (t == DType::F32) return ConvType::F32;
   if (t == DType::BF16) return ConvType::BF16;
   if (t == DType::F16) return ConvType::F16;
+  if (t == DType::F64) return ConvType::F64;
   return std::nullopt;
 }
 
 const char* conv_refuses(const Graph& g, NodeId id) {
-  if (const char* why = refuse_unless(
-          conv_type(in_dtype(g, id, 0)) && conv_type(in_dtype(g, id, 1)) && conv_type(g.shape(id).dtype()),
-          "its operands and result are not f32, bf16 or f16"))
+  const DType x = in_dtype(g, id, 0), w = in_dtype(g, id, 1), y = g.shape(id).dtype();
+  const bool floats = conv_type(x) && conv_type(w) && conv_type(y);
+  const bool all_or_none = (x == DType::F64) == (y == DType::F64) && (w == DType::F64) == (y == DType::F64);
+  if (const char* why = refuse_unless(floats && all_or_none, "its operands and result are not f32, f64, bf16 or f16"))
     return why;
   return refuse_unless(g.shape(id).rank() - 2 <= kConvMaxAxes, "it has more axes than the kernel");
 }
 
 struct ConvRun {
-  ConvF32 conv;
+  ConvProduct conv;
   ConvPlan plan;
-  ConvF32 filters;  // what pack_w reads; its panels are those of `conv`
+  ConvProduct filters;  // what pack_w reads; its panels are those of `conv`
   ConvPlan filters_plan;
-  float* panels = nullptr;
+  void* panels = nullptr;
   std::vector<float> zeros;
   const ConvKernels* kernels = nullptr;
   const Scratch* scratch = nullptr;
@@ -54,7 +56,7 @@ bool folds(const ConvRowAxis& outer, const ConvRowAxis& inner) {
 }
 
 // The axes of rows: batch and space, neighbours that are walked as one joined.
-void set_axes(ConvF32& c, const ConvGeometry& g, const View& x, const View& w, const View& y) {
+void set_axes(ConvProduct& c, const ConvGeometry& g, const View& x, const View& w, const View& y) {
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   std::vector<ConvRowAxis> axes;
   ConvRowAxis batch;
@@ -77,7 +79,7 @@ void set_axes(ConvF32& c, const ConvGeometry& g, const View& x, const View& w, c
 }
 
 // Lines run along the axis where x lies side by side when it is packed, else along the innermost that is long enough.
-int line_of(const ConvF32& c) {
+int line_of(const ConvProduct& c) {
   constexpr std::int64_t kLong = 6;
   int best = c.num_axes - 1;
   if (c.x_feature != 1) {
@@ -98,14 +100,15 @@ void run_copy(const CopyRun& r, std::int64_t chunk) { r.kernels->copy_x(r.copy, 
 
 // Makes `conv` read a copy of x with its padding, features last, where rows cannot be read where they lie but would be
 // read often; taps of a line that are short runs become one. False where that is not worth it.
-bool copy_x(LowerContext& c, ConvF32& conv, const View& x) {
+bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
   constexpr std::int64_t kFew = 16;
   ConvRowAxis& last = conv.axes[conv.num_axes - 1];
   std::int64_t taps = 1;
   for (int a = 0; a < conv.num_axes; ++a) taps *= conv.axes[a].taps;
   const bool few = conv.depth < kFew && last.taps > 1 && last.rhs_dilation == 1;
   const bool scattered = conv.x_feature != 1 || conv.x_type != ConvType::F32;
-  if (conv.groups != 1 || conv.depth < 1 || taps == 1 || taps > 512 || !(few || (scattered && conv.depth >= kFew)))
+  if (conv.x_type == ConvType::F64 || conv.groups != 1 || conv.depth < 1 || taps == 1 || taps > 512 ||
+      !(few || (scattered && conv.depth >= kFew)))
     return false;
   auto& r = c.keep<CopyRun>();
   ConvCopy& p = r.copy;
@@ -150,7 +153,7 @@ void lower_conv(LowerContext& c) {
   const ConvGeometry g = conv_geometry(c.op<ops::Conv>(), x.rank());
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   auto& r = c.keep<ConvRun>();
-  ConvF32& conv = r.conv;
+  ConvProduct& conv = r.conv;
   set_axes(conv, g, x, w, y);
   conv.groups = g.groups * g.batch_groups;
   conv.depth = w.dim(at(g.w_in));
@@ -175,9 +178,10 @@ void lower_conv(LowerContext& c) {
     c.point(conv.panels, w);
   } else {
     c.point(r.filters.w, w);
-    r.panels = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(r.plan.panel_floats) * sizeof(float)));
+    const std::size_t element = conv.x_type == ConvType::F64 ? sizeof(double) : sizeof(float);
+    r.panels = c.workspace(static_cast<std::size_t>(r.plan.panel_elements) * element);
     conv.panels = r.panels;
-    c.step<run_conv_pack>(r, r.filters_plan.pack_chunks, 0.3 * static_cast<double>(r.plan.panel_floats));
+    c.step<run_conv_pack>(r, r.filters_plan.pack_chunks, 0.3 * static_cast<double>(r.plan.panel_elements));
   }
   const double flops = 2 * static_cast<double>(y.elements()) * static_cast<double>(r.plan.k);
   c.step<run_conv>(r, r.plan.chunks, 1.2 * flops / gemm_flops_per_ns(c.kernels().isa));
@@ -259,7 +263,7 @@ bool conv_reads_form(const Graph&, NodeId, int operand, const Form& form) {
 
 constexpr Row kConvRows[] = {
     {OpKind::Conv, "depthwise_f32", depthwise_refuses, lower_depthwise, conv_reads_strided},
-    {OpKind::Conv, "conv_f32", conv_refuses, lower_conv, conv_reads_strided, nullptr, false, conv_form,
+    {OpKind::Conv, "conv_product", conv_refuses, lower_conv, conv_reads_strided, nullptr, false, conv_form,
      conv_reads_form},
 };
 

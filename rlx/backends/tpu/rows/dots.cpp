@@ -1,5 +1,6 @@
 // Rows of matrix products.
 #include <algorithm>
+#include <utility>
 
 #include "rlx/backends/tpu/rows.h"
 #include "rlx/ir/conv_geometry.h"
@@ -50,8 +51,20 @@ void emit_conv(RowContext& c) {
   if (empty(c.in(0)) || empty(c.in(1)) || std::find(result.dims.begin(), result.dims.end(), 0) != result.dims.end())
     return c.set(w.full(result.dtype, 0, result.dims));
   const DotTypes t = dot_types(c.in_dtype(0), c.in_dtype(1), c.dtype());
-  const Hlo x = cast(w, c.in(0), c.in_dtype(0), t.operands), filters = cast(w, c.in(1), c.in_dtype(1), t.operands);
-  const ConvGeometry g = conv_geometry(op, static_cast<int>(x.dims.size()));
+  Hlo x = cast(w, c.in(0), c.in_dtype(0), t.operands);
+  const Hlo filters = cast(w, c.in(1), c.in_dtype(1), t.operands);
+  ConvGeometry g = conv_geometry(op, static_cast<int>(x.dims.size()));
+  // XLA's cpu takes paddings below 0 for none: what is cut off is cut off before.
+  if (std::any_of(g.space.begin(), g.space.end(), [](const ConvAxis& a) { return a.low < 0 || a.high < 0; })) {
+    std::vector<std::int64_t> low(x.dims.size(), 0), high = low, interior = low;
+    for (ConvAxis& a : g.space) {
+      const auto axis = static_cast<std::size_t>(a.x);
+      low[axis] = std::exchange(a.low, 0);
+      high[axis] = std::exchange(a.high, 0);
+      interior[axis] = std::exchange(a.lhs_dilation, 1) - 1;
+    }
+    x = w.pad(x, w.scalar(x.dtype, 0), low, high, interior);
+  }
   std::vector<std::int64_t> strides, lhs_dilation, rhs_dilation;
   std::string padding;
   for (const ConvAxis& a : g.space) {
