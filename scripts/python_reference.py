@@ -290,6 +290,7 @@ def text():
     import rlx
     import rlx.flatten_util
     import rlx.formats
+    import rlx.image
     import rlx.lax
     import rlx.models
     import rlx.nn
@@ -301,7 +302,7 @@ def text():
     stubs["Array"] = {**stubs.get("_Operators", {}), **stubs["Array"]}
     missing = []
     parts = [HEADER, *core(rlx, stubs, missing)]
-    libraries = (rlx.numpy, *submodules(rlx.numpy), rlx.nn, *submodules(rlx.nn), rlx.random, rlx.lax)
+    libraries = (rlx.numpy, *submodules(rlx.numpy), rlx.nn, *submodules(rlx.nn), rlx.random, rlx.lax, rlx.image)
     for module in (rlx.tree, rlx.flatten_util, *libraries):
         parts += functions(module, module.__name__)
     for module, file in ((rlx.models, "models.pyi"), (rlx.text, "text.pyi"), (rlx.formats.gguf, "formats/gguf.pyi")):

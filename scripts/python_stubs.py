@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random, rlx.lax and rlx.ops from their functions.
+"""Writes the type stubs of rlx.numpy, rlx.nn, rlx.random, rlx.lax, rlx.image and rlx.ops from their functions.
 
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the files are up to date.
 """
@@ -142,6 +142,7 @@ MAKERS = "constant uniform normal truncated_normal variance_scaling".split() + [
 RESULTS_OF = {
     "rlx.random": {"split": "Array"},
     "rlx.lax": {**dict.fromkeys(TREES.split(), "Any"), "top_k": MANY, "sort_key_val": "tuple[Array, Array]"},
+    "rlx.nn": {"max_pool_with_indices": "tuple[Array, Array]", "batch_norm": "Any"},
     "rlx.nn.initializers": dict.fromkeys(MAKERS, "Callable[..., Array]"),
 }
 
@@ -186,6 +187,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     import rlx
+    import rlx.image
     import rlx.lax
     import rlx.nn
     import rlx.numpy
@@ -208,6 +210,7 @@ def main():
     add(rlx.nn, "nn", ".")
     add(rlx.random, "random", ".")
     add(rlx.lax, "lax", ".")
+    add(rlx.image, "image", ".")
     wanted[root / "ops.pyi"] = ops_stub(rlx.ops)
     stale = []
     for path, text in wanted.items():
