@@ -292,6 +292,7 @@ def text():
     import rlx
     import rlx.flatten_util
     import rlx.formats
+    import rlx.image
     import rlx.lax
     import rlx.models
     import rlx.nn
@@ -311,6 +312,7 @@ def text():
         *submodules(rlx.nn),
         rlx.random,
         rlx.lax,
+        rlx.image,
         *submodules(rlx.scipy),
     )
     for module in (rlx.tree, rlx.flatten_util, *libraries):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the type stubs of rlx.numpy, nn, random, lax, scipy, signal and ops from their functions.
+"""Writes the type stubs of rlx.numpy, nn, random, lax, image, scipy, signal and ops from their functions.
 
 Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether the files are up to date.
 """
@@ -155,6 +155,7 @@ RESULTS_OF = {
         "stft": "tuple[Array, Array, Array]",
         "istft": "tuple[Array, Array]",
     },
+    "rlx.nn": {"max_pool_with_indices": "tuple[Array, Array]", "batch_norm": "Any"},
     "rlx.nn.initializers": dict.fromkeys(MAKERS, "Callable[..., Array]"),
 }
 
@@ -199,6 +200,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     import rlx
+    import rlx.image
     import rlx.lax
     import rlx.nn
     import rlx.numpy
@@ -226,6 +228,7 @@ def main():
     add(rlx.lax, "lax", ".")
     add(rlx.scipy, "scipy", ".")
     add(rlx.signal, "signal", ".")
+    add(rlx.image, "image", ".")
     wanted[root / "ops.pyi"] = ops_stub(rlx.ops)
     stale = []
     for path, text in wanted.items():

@@ -1,4 +1,4 @@
-# Types of rlx. rlx.numpy, nn, random, lax and ops have stubs that scripts/python_stubs.py writes.
+# Types of rlx. rlx.numpy, nn, random, lax, image and ops have stubs that scripts/python_stubs.py writes.
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload

@@ -106,7 +106,9 @@ def test_indices_and_back():
     back = rlx.nn.max_unpool(values, indices, x.shape[2:])
     assert back.shape == x.shape
     assert np.count_nonzero(np.asarray(back)) == np.asarray(values).size
-    same(rlx.nn.max_pool(back, (2, 3), (2, 3), channels_last=False), np.maximum(np.asarray(values), 0), None, "unpooled")
+    same(
+        rlx.nn.max_pool(back, (2, 3), (2, 3), channels_last=False), np.maximum(np.asarray(values), 0), None, "unpooled"
+    )
 
 
 @pytest.mark.parametrize("sizes", [(3, 4), (1, 1), (9, 11), (5, 2)])
@@ -138,7 +140,9 @@ def test_resize_of_integers_and_names():
     x = np.arange(12, dtype=np.int32).reshape(3, 4)
     assert rlx.image.resize(x, (6, 2), "nearest").dtype == rlx.int32
     same(rlx.image.resize(x, (6, 2), "nearest"), np.asarray(jax.image.resize(x, (6, 2), "nearest")), None, "nearest")
-    same(rlx.image.resize(x, (6, 8), "bilinear"), np.asarray(jax.image.resize(x, (6, 8), "bilinear")), ("abs", 1e-5), "")
+    same(
+        rlx.image.resize(x, (6, 8), "bilinear"), np.asarray(jax.image.resize(x, (6, 8), "bilinear")), ("abs", 1e-5), ""
+    )
     with pytest.raises(ValueError, match="there are nearest"):
         rlx.image.resize(x, (6, 2), "sinc")
     with pytest.raises(ValueError, match="with 2 axes"):
@@ -165,7 +169,12 @@ def test_norms(shape):
     got = rlx.nn.batch_norm(x, mean, var, gamma, beta, eps=1e-3)
     same(got, channel_norm(x, None, 1e-3, gamma, beta, mean, var).astype(np.float32), ("rel", 1e-5), "given")
     last = np.moveaxis(x, 1, -1)
-    same(np.moveaxis(np.asarray(rlx.nn.batch_norm(last, gamma=gamma, beta=beta, axis=-1)[0]), -1, 1), y, ("abs", 2e-5), "")
+    same(
+        np.moveaxis(np.asarray(rlx.nn.batch_norm(last, gamma=gamma, beta=beta, axis=-1)[0]), -1, 1),
+        y,
+        ("abs", 2e-5),
+        "",
+    )
     parts = x.reshape(shape[0], 3, -1)
     want = channel_norm(parts, (2,), 1e-5, np.ones(3), np.zeros(3)).reshape(shape)
     dims = [1, 6] + [1] * (len(shape) - 2)

@@ -17,8 +17,8 @@ void Generator::reduce() {
     for (const Dim& d : x.shape().dims()) {
       WindowAxis a;
       if (d.is_static() && dice_.chance(60))
-        a = {1 + dice_.below(3), 1 + dice_.below(3), dice_.below(3), dice_.below(3), 1 + dice_.below(2),
-             1 + dice_.below(2)};
+        a = {1 + dice_.below(3), 1 + dice_.below(3), dice_.below(3),
+             dice_.below(3),     1 + dice_.below(2), 1 + dice_.below(2)};
       axes.push_back(a);
       dims.push_back(a.outputs(d));
     }

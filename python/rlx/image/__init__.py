@@ -3,6 +3,8 @@
 from .. import _rlx
 from .._op import inexact, op
 
+__all__ = ["resize"]
+
 _KINDS = {
     "nearest": "nearest",
     "linear": "linear",

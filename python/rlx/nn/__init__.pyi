@@ -5,6 +5,28 @@ from typing import Any
 from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
 def causal_conv1d(x: ArrayLike, w: Any, context: Any = None, bias: Any = None) -> Array: ...
+def adaptive_avg_pool(inputs: Any, sizes: Any, *, channels_last: bool = True) -> Array: ...
+def adaptive_max_pool(inputs: Any, sizes: Any, *, channels_last: bool = True) -> Array: ...
+def avg_pool(
+    inputs: Any,
+    window_shape: Any,
+    strides: Any = None,
+    padding: Any = 'VALID',
+    count_include_pad: bool = True,
+    *,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    channels_last: bool = True,
+) -> Array: ...
+def batch_norm(
+    x: ArrayLike,
+    mean: Any = None,
+    var: Any = None,
+    gamma: Any = None,
+    beta: Any = None,
+    eps: Any = 1e-05,
+    axis: Axis = 1,
+) -> Any: ...
 def celu(x: ArrayLike, alpha: Any = 1.0) -> Array: ...
 def conv1d(
     x: ArrayLike,
@@ -141,6 +163,7 @@ def gru(
     batch_first: bool = False,
 ) -> Array: ...
 def gru_cell(x: ArrayLike, h: Any, weights: Any) -> Array: ...
+def group_norm(x: ArrayLike, num_groups: Any, gamma: Any = None, beta: Any = None, eps: Any = 1e-05) -> Array: ...
 def hard_sigmoid(x: ArrayLike) -> Array: ...
 def hard_silu(x: ArrayLike) -> Array: ...
 def hard_swish(x: ArrayLike) -> Array: ...
@@ -155,8 +178,17 @@ def kl_divergence(log_predictions: Any, targets: Any, axis: Axis = -1) -> Array:
 def kl_divergence_with_log_targets(log_predictions: Any, log_targets: Any, axis: Axis = -1) -> Array: ...
 def l1_loss(x: ArrayLike, targets: Any, *, reduction: Any = 'mean') -> Array: ...
 def l2_loss(predictions: Any, targets: Any = None) -> Array: ...
+def instance_norm(x: ArrayLike, gamma: Any = None, beta: Any = None, eps: Any = 1e-05) -> Array: ...
 def layer_norm(x: ArrayLike, gamma: Any = None, beta: Any = None, axis: Axis = -1, eps: Any = 1e-05) -> Array: ...
 def leaky_relu(x: ArrayLike, negative_slope: Any = 0.01) -> Array: ...
+def local_response_norm(
+    x: ArrayLike,
+    size: Any,
+    alpha: Any = 0.0001,
+    beta: Any = 0.75,
+    k: Any = 1.0,
+    axis: Axis = 1,
+) -> Array: ...
 def log1mexp(x: ArrayLike) -> Array: ...
 def log_cosh(predictions: Any, targets: Any = None) -> Array: ...
 def log_sigmoid(x: ArrayLike) -> Array: ...
@@ -201,6 +233,46 @@ def margin_ranking_loss(
     *,
     margin: Any = 0.0,
     reduction: Any = 'mean',
+def lp_pool(
+    inputs: Any,
+    p: Any,
+    window_shape: Any,
+    strides: Any = None,
+    padding: Any = 'VALID',
+    *,
+    ceil_mode: bool = False,
+    channels_last: bool = True,
+) -> Array: ...
+def max_pool(
+    inputs: Any,
+    window_shape: Any,
+    strides: Any = None,
+    padding: Any = 'VALID',
+    *,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    channels_last: bool = True,
+) -> Array: ...
+def max_pool_with_indices(
+    inputs: Any,
+    window_shape: Any,
+    strides: Any = None,
+    padding: Any = 'VALID',
+    *,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    channels_last: bool = True,
+) -> tuple[Array, Array]: ...
+def max_unpool(inputs: Any, indices: Any, space: Any) -> Array: ...
+def min_pool(
+    inputs: Any,
+    window_shape: Any,
+    strides: Any = None,
+    padding: Any = 'VALID',
+    *,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    channels_last: bool = True,
 ) -> Array: ...
 def mish(x: ArrayLike) -> Array: ...
 def mse_loss(x: ArrayLike, targets: Any, *, reduction: Any = 'mean') -> Array: ...
@@ -224,6 +296,16 @@ def poisson_nll_loss(
     reduction: Any = 'mean',
 ) -> Array: ...
 def prelu(x: ArrayLike, slope: Any) -> Array: ...
+def prod_pool(
+    inputs: Any,
+    window_shape: Any,
+    strides: Any = None,
+    padding: Any = 'VALID',
+    *,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    channels_last: bool = True,
+) -> Array: ...
 def relu(x: ArrayLike) -> Array: ...
 def relu6(x: ArrayLike) -> Array: ...
 def rms_norm(x: ArrayLike, gamma: Any = None, beta: Any = None, axis: Axis = -1, eps: Any = 1e-06) -> Array: ...
@@ -278,6 +360,16 @@ def standardize(
     where: ArrayLike | None = None,
     *,
     algorithm: Any = 'fast',
+) -> Array: ...
+def sum_pool(
+    inputs: Any,
+    window_shape: Any,
+    strides: Any = None,
+    padding: Any = 'VALID',
+    *,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    channels_last: bool = True,
 ) -> Array: ...
 def swish(x: ArrayLike) -> Array: ...
 def tanh(x: ArrayLike) -> Array: ...

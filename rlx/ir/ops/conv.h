@@ -16,8 +16,8 @@ namespace rlx {
 /// How an element between others is made: the nearest one; the line or the cubic through two or four neighbours; the
 /// mean over what it covers (Area, of adaptive windows); windowed sines over three or five.
 enum class ResizeKind : std::uint8_t { Nearest, Linear, Cubic, Area, Lanczos3, Lanczos5 };
-/// Where element i of n lies among m, with s the scale (n / m where none is given): (i + 0.5) / s - 0.5; the same with 0
-/// where n is 1; i (m - 1) / (n - 1); i / s.
+/// Where element i of n lies among m, with s the scale (n / m where none is given): (i + 0.5) / s - 0.5; the same with
+/// 0 where n is 1; i (m - 1) / (n - 1); i / s.
 enum class ResizePlaces : std::uint8_t { HalfPixel, PytorchHalfPixel, AlignCorners, Asymmetric };
 /// Which neighbour is the nearest of a place between two.
 enum class ResizeRounding : std::uint8_t { Floor, Ceil, HalfDown, HalfUp };
@@ -55,11 +55,11 @@ struct Conv {
 
 /// fn of the elements of every window of x, with XLA's geometry. Along each axis x is spread first (base_dilation - 1
 /// places between neighbours), `low` and `high` places are added (taken away where negative), and windows of `window`
-/// elements, `window_dilation` places apart, begin `strides` places apart: (padded - (window - 1) * window_dilation - 1)
-/// / strides + 1 of them, none where x is smaller than a window. A list that is left out is that of ones, or of no
-/// padding. Added places hold no element: fn of none is its identity; Mean divides by the places of a whole window. NaN
-/// wins of Max and Min, which have a second result: the place in x, row-major, of the first element that is the
-/// extremum, -1 where the window holds none; I32, and I64 where x has more elements than that counts.
+/// elements, `window_dilation` places apart, begin `strides` places apart: there are (padded - (window - 1) *
+/// window_dilation - 1) / strides + 1 of them, none where x is smaller than a window. A list that is left out is that of
+/// ones, or of no padding. Added places hold no element: fn of none is its identity; Mean divides by the places of a
+/// whole window. NaN wins of Max and Min, which have a second result: the place in x, row-major, of the first element
+/// that is the extremum, -1 where the window holds none; I32, and I64 where x has more elements than that counts.
 struct ReduceWindow {
   RLX_OP(ReduceWindow);
   ReduceKind fn = ReduceKind::Sum;

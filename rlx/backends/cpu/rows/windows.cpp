@@ -2,6 +2,7 @@
 #include "rlx/backends/cpu/rows/windows.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "rlx/backends/cpu/kernels/windows.h"
 #include "rlx/ir/ops/conv.h"

@@ -132,7 +132,8 @@ Hlo spread_and_padded(Writer& w, const Hlo& x, const Hlo& nothing, const std::ve
   return w.pad(x, nothing, low, high, between);
 }
 
-// Which of two extrema a window has; it does not matter in which order they come.
+// Which of two extrema a window has; it does not matter in which order they come, since XLA chooses the order. (So
+// SelectAndScatter runs as places and a scatter: XLA's own op gives one of several equal elements, not the first.)
 Hlos better(Writer& w, const Hlos& v, bool max) {
   const Hlo &a = v[0], &a_place = v[1], &b = v[2], &b_place = v[3];
   const auto invert = [&](const Hlo& x) { return w.op("not", x); };
@@ -184,39 +185,6 @@ void emit_reduce_window(RowContext& c) {
                           {{four, [&](const Hlos& v) { return better(w, v, fn == Fold::Max); }}}, attributes)[1]);
 }
 
-const char* refuse_scatter(const Graph& g, NodeId id) {
-  const std::vector<WindowAxis> axes = window_axes(g.node(id).op.as<ops::SelectAndScatter>());
-  if (in_dtype(g, id, 0) != in_dtype(g, id, 1)) return "its operands are of two dtypes";
-  if (axes.empty()) return "a scalar has no windows";
-  for (const WindowAxis& a : axes)
-    if (a.base != 1 || a.dilation != 1) return "its windows are dilated";
-  if (crops(axes)) return "its windows leave elements out";
-  return refuse_unless(g.shape(id).is_static() && g.shape(g.node(id).inputs[1]).num_elements() > 0,
-                       "it has no windows");
-}
-void emit_select_and_scatter(RowContext& c) {
-  const auto& op = c.op<ops::SelectAndScatter>();
-  Writer& w = c.w;
-  const std::vector<WindowAxis> axes = window_axes(op);
-  std::string padding;
-  for (const WindowAxis& a : axes) padding += concat_text(padding.empty() ? "[" : ", [", a.low, ", ", a.high, "]");
-  std::vector<std::int64_t> window, strides;
-  for (const WindowAxis& a : axes) window.push_back(a.window), strides.push_back(a.stride);
-  const Hlo x = widen(w, c.in(0)), source = widen(w, c.in(1));
-  const Hlo operands[] = {x, source, w.scalar(x.dtype, 0)};
-  const HloType result[] = {{x.dtype, x.dims}}, scalars[] = {{x.dtype, {}}, {x.dtype, {}}};
-  const auto keeps = [&](const Hlos& v) {  // the first of equal ones, and a NaN
-    const Hlo kept = w.compare(op.select == ReduceKind::Max ? "GE" : "LE", v[0], v[1]);
-    return Hlos{is_float(x.dtype) ? w.either(kept, w.is_nan(v[0])) : kept};
-  };
-  const Hlo y =
-      w.with_regions("select_and_scatter", operands, result,
-                     {{scalars, keeps}, {scalars, [&](const Hlos& v) { return Hlos{w.add(v[0], v[1])}; }}},
-                     concat_text("window_dimensions = ", i64_array(window), ", window_strides = ", i64_array(strides),
-                                 ", padding = dense<[", padding, "]> : tensor<", axes.size(), "x2xi64>"))[0];
-  c.set(w.convert(y, c.type().dtype));
-}
-
 }  // namespace
 
 // Doubling: behind k steps each element is the fold of the 2^k elements that end with it.
@@ -233,7 +201,6 @@ std::span<const Row> reduce_rows() {
       {OpKind::Cumulative, never_refuses, emit_cumulative},
       {OpKind::Softmax, never_refuses, emit_softmax},
       {OpKind::ReduceWindow, never_refuses, emit_reduce_window},
-      {OpKind::SelectAndScatter, refuse_scatter, emit_select_and_scatter},
   };
   return kRows;
 }
