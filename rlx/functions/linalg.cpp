@@ -9,7 +9,6 @@ using namespace matrices;
 
 namespace {
 
-Expr rows_at(Expr x, Expr at) { return x.graph().take_along_axis(x, as_column(at), -2); }
 ops::TriangularSolve triangular(bool lower, Transposed t, bool unit) {
   return {true, lower, t != Transposed::No, t == Transposed::Conjugated, unit};
 }
@@ -80,7 +79,7 @@ Expr adjugate(const ExprList& lu) {
   const Expr det = before * g.narrow(pivots, last_axis, n - Dim(1), 1);
   const DType t = DType::I32;
   const Expr last_row = g.eq(places(u, 0, t), g.cast(g.dim_size(u, -1), t) - 1);
-  const Expr rows = rows_at(g.expand(identity_like(u), u.shape().dims()), lu[2]);
+  const Expr rows = take_rows(g.expand(identity_like(u), u.shape().dims()), lu[2]);
   const Expr y = g.triangular_solve(lu[0], rows, triangular(true, Transposed::No, true));
   const Expr scaled = y * g.where(last_row, as_column(before), as_column(det));
   // The last pivot is in the right-hand side; zeros before it make everything 0.
@@ -122,13 +121,17 @@ LuFactors lu_factor(Expr a) {
 }
 
 Expr lu_solve(const LuFactors& f, Expr b, Transposed transposed) {
+  require_square(f.lu, "lu_solve");
+  if (b.rank() != f.lu.rank() || !(b.shape().dim(-2) == f.lu.shape().dim(-1)) || f.permutation.rank() + 1 != b.rank())
+    fail(ErrorCode::ShapeMismatch, concat_text("lu_solve: lu is [.., N, N], permutation [.., N] and b [.., N, K], not ",
+                                               f.lu.shape(), ", ", f.permutation.shape(), " and ", b.shape()));
   Graph& g = b.graph();
   if (transposed == Transposed::No) {
-    const Expr y = g.triangular_solve(f.lu, rows_at(b, f.permutation), triangular(true, transposed, true));
+    const Expr y = g.triangular_solve(f.lu, take_rows(b, f.permutation), triangular(true, transposed, true));
     return g.triangular_solve(f.lu, y, triangular(false, transposed, false));
   }
   const Expr y = g.triangular_solve(f.lu, b, triangular(false, transposed, false));
-  return rows_at(g.triangular_solve(f.lu, y, triangular(true, transposed, true)), g.argsort(f.permutation, -1));
+  return take_rows(g.triangular_solve(f.lu, y, triangular(true, transposed, true)), g.argsort(f.permutation, -1));
 }
 
 Expr solve(Expr a, Expr b) {

@@ -4,6 +4,7 @@
 #include <complex>
 
 #include "rlx/ir/counting.h"
+#include "rlx/ir/ops/indexing.h"
 #include "rlx/tensor/visit.h"
 
 namespace rlx::matrices {
@@ -73,6 +74,19 @@ Expr first_columns(Expr x, Dim count) {
   return count == x.shape().dim(-1) ? x : x.graph().narrow(x, x.rank() - 1, 0, count);
 }
 
+Expr take_rows(Expr x, Expr rows) {
+  Graph& g = x.graph();
+  ops::Gather op;
+  op.axes.clear();
+  ExprList at;
+  for (int i = 0; i + 2 < x.rank(); ++i) {
+    op.axes.push_back(i);
+    at.push_back(positions(g, x.dim(i), i, rows.rank(), rows.dtype()));
+  }
+  op.axes.push_back(x.rank() - 2);
+  at.push_back(rows);
+  return g.gather(x, at, op);
+}
 Expr solve_triangular(Expr a, Expr b, ops::TriangularSolve op) { return a.graph().add(op, {a, b}); }
 Expr identity_like(Expr x) { return x.graph().cast(on_diagonal(x), x.dtype()); }
 

@@ -38,6 +38,8 @@ Expr as_column(Expr v);
 Expr first_rows(Expr x, Dim count);
 Expr first_columns(Expr x, Dim count);
 
+/// The rows of x [.., N, K] at `rows` [.., N], integers, matrix by matrix.
+Expr take_rows(Expr x, Expr rows);
 /// The op over a and b.
 Expr solve_triangular(Expr a, Expr b, ops::TriangularSolve op);
 /// The identity, of the extents and the dtype of x.

@@ -13,7 +13,7 @@ struct CholeskyRules {
     return make_shapes(c.input(0));
   }
   static void reference(const RefArgs& a) {
-    for_each_matrix(a.in(0), [&]<class A>(A, std::int64_t b) {
+    for_each_matrix(a, 0, [&]<class A>(A, std::int64_t b) {
       Matrix<A> x = load_matrix<A>(a.in(0), b);
       cholesky_reference(x);
       store_matrix(a.out(), b, x);

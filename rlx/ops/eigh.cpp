@@ -14,7 +14,7 @@ struct EighRules {
     return make_shapes(with_vector(a, a.dim(-1), real_dtype(a.dtype())), a);
   }
   static void reference(const RefArgs& a) {
-    for_each_matrix(a.in(0), [&]<class A>(A, std::int64_t b) {
+    for_each_matrix(a, 0, [&]<class A>(A, std::int64_t b) {
       const Matrix<A> x = load_matrix<A>(a.in(0), b);
       Matrix<A> v(x.rows, x.rows);
       std::vector<double> w(static_cast<std::size_t>(x.rows), std::nan(""));

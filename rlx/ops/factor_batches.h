@@ -25,10 +25,13 @@ template <class A>
 void store_matrix(Tensor& t, std::int64_t b, const Matrix<A>& x) {
   store_values(t, b, x.at_);
 }
-/// f(A{}, b) for every matrix b of t.
+/// f(A{}, b) for every matrix b of an operand; none where there is nothing to be stored, however many there are.
 template <class F>
-void for_each_matrix(const Tensor& t, F&& f) {
-  std::int64_t count = 1;
+void for_each_matrix(const RefArgs& a, int operand, F&& f) {
+  std::int64_t count = 1, elements = 0;
+  for (const Tensor& out : a.outputs) elements += out.num_elements();
+  if (elements == 0) return;
+  const Tensor& t = a.in(operand);
   for (int i = 0; i + 2 < t.rank(); ++i) count *= t.dim(i);
   for (std::int64_t b = 0; b < count; ++b) {
     if (is_complex(t.dtype()))

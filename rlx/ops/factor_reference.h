@@ -50,6 +50,7 @@ struct Matrix {
   }
   Matrix adjoint() const {
     Matrix out(cols, rows);
+    if (out.at_.empty()) return out;
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < cols; ++j) out(j, i) = conjugate((*this)(i, j));
     return out;

@@ -16,7 +16,7 @@ struct LuRules {
     return make_shapes(a, with_vector(a, k.value(), DType::I32), with_vector(a, a.dim(-2), DType::I32));
   }
   static void reference(const RefArgs& a) {
-    for_each_matrix(a.in(0), [&]<class A>(A, std::int64_t b) {
+    for_each_matrix(a, 0, [&]<class A>(A, std::int64_t b) {
       Matrix<A> x = load_matrix<A>(a.in(0), b);
       std::vector<std::int64_t> pivots, permutation;
       lu_reference(x, pivots, permutation);
@@ -56,14 +56,13 @@ struct LuRules {
     high[static_cast<std::size_t>(axis)] = by;
     return x.graph().pad(x, low, high);
   }
-  static Expr rows_at(Expr x, Expr at) { return x.graph().take_along_axis(x, as_column(at), -2); }
 
   // l^-1 (p da) u^-1 below the diagonal is that of l^-1 dl, the rest that of du u^-1.
   static void jvp(JvpContext& c) {
     if (!c.has_tangent(0)) return;
     Graph& g = c.graph();
     const Expr l = lower(c.output(0)), u = upper(c.output(0));
-    const Expr half = solve_triangular(l, rows_at(c.tangent(0), c.output(2)), {true, true, false, false, true});
+    const Expr half = solve_triangular(l, take_rows(c.tangent(0), c.output(2)), {true, true, false, false, true});
     const Expr x = solve_triangular(u, half, {false, false});
     c.set_tangent(0, g.matmul(l, tril(x, false)) + g.matmul(triu(x), u));
   }
@@ -74,7 +73,7 @@ struct LuRules {
     const Expr x = tril(g.matmul(g.t(l), d), false) + triu(g.matmul(d, g.t(u)));
     const Expr half = solve_triangular(l, x, {true, true, true, false, true});
     const Expr da = solve_triangular(u, half, {false, false, true});
-    c.accumulate(0, rows_at(da, g.argsort(c.output(2), -1)));
+    c.accumulate(0, take_rows(da, g.argsort(c.output(2), -1)));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
   static void samples(SampleSet& s) {

@@ -21,7 +21,7 @@ struct QrRules {
     return make_shapes(with_matrix(a, m, k), with_matrix(a, k, a.dim(-1)));
   }
   static void reference(const RefArgs& a) {
-    for_each_matrix(a.in(0), [&]<class A>(A, std::int64_t b) {
+    for_each_matrix(a, 0, [&]<class A>(A, std::int64_t b) {
       Matrix<A> x = load_matrix<A>(a.in(0), b), r(a.out(1).dim(-2), a.out(1).dim(-1));
       store_matrix(a.out(0), b, qr_reference(x, a.out(0).dim(-1)));
       for (std::int64_t i = 0; i < r.rows; ++i)

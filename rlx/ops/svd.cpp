@@ -19,7 +19,7 @@ struct SvdRules {
                        with_matrix(a, full ? n : k.value(), n));
   }
   static void reference(const RefArgs& a) {
-    for_each_matrix(a.in(0), [&]<class A>(A, std::int64_t b) {
+    for_each_matrix(a, 0, [&]<class A>(A, std::int64_t b) {
       const Matrix<A> x = load_matrix<A>(a.in(0), b);
       Matrix<A> u(a.out(0).dim(-2), a.out(0).dim(-1)), v(a.out(2).dim(-1), a.out(2).dim(-2));
       std::vector<double> s(static_cast<std::size_t>(std::min(x.rows, x.cols)), std::nan(""));

@@ -25,7 +25,7 @@ struct TriangularSolveRules {
   }
   static void reference(const RefArgs& args) {
     const auto& op = args.op<TriangularSolve>();
-    for_each_matrix(args.in(1), [&]<class A>(A, std::int64_t i) {
+    for_each_matrix(args, 1, [&]<class A>(A, std::int64_t i) {
       const Matrix<A> a = load_matrix<A>(args.in(0), i);
       Matrix<A> b = load_matrix<A>(args.in(1), i);
       // x op(a) = b is op(a)^T x^T = b^T.
@@ -80,7 +80,26 @@ struct TriangularSolveRules {
     const Expr da = -(op.left ? g.matmul(db, g.t(x)) : g.matmul(g.t(x), db));  // of op(a)
     c.accumulate(0, triangle(op, applied(op, da)));
   }
-  static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
+  // One matrix for all of the batch takes its columns (rows) side by side.
+  static void batch(BatchContext& c) {
+    if (c.is_batched(0)) return c.emit_lifted(c.box());
+    Graph& g = c.graph();
+    const Expr a = c.input(0), b = c.input(1);  // b: [B, .., rows, columns]
+    const bool left = c.op<TriangularSolve>().left;
+    const int rank = a.rank(), behind = left ? rank - 1 : rank - 2;  // where the batch axis goes
+    std::vector<std::int64_t> perm;
+    for (int i = 1; i <= rank; ++i) {
+      if (static_cast<int>(perm.size()) == behind) perm.push_back(0);
+      perm.push_back(i);
+    }
+    const Expr moved = g.transpose(b, perm);
+    Dims joined = moved.shape().dims();
+    const auto at = static_cast<std::size_t>(behind);
+    joined[at] = joined[at] * joined[at + 1];
+    joined.erase(joined.begin() + behind + 1);
+    const Expr x = g.add(c.box(), {a, g.reshape(moved, joined)});
+    c.set_result(g.transpose(g.reshape(x, moved.shape().dims()), inverse_perm(perm)));
+  }
   static void samples(SampleSet& s) {
     const auto add = [&](const char* name, Dims a, Dims b, DType t, TriangularSolve op) {
       s.add(name, {dominant(Shape(std::move(a), t)), Shape(std::move(b), t)}, op);

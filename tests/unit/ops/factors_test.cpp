@@ -110,8 +110,8 @@ TEST_CASE("factors: known values") {
     CHECK(out[2].at(1) == 0);
   });
   both_ways(ops::Qr{}, {rows_of_numbers(2, 2, {3, 5, 4, 5})}, [](const std::vector<Tensor>& out) {
-    test::expect_close(out[0], rows_of_numbers(2, 2, {-0.6, 0.8, -0.8, -0.6}), 1e-15);
-    test::expect_close(out[1], rows_of_numbers(2, 2, {-5, -7, 0, 1}), 1e-15);
+    test::expect_close(out[0], rows_of_numbers(2, 2, {-0.6, -0.8, -0.8, 0.6}), 1e-15);
+    test::expect_close(out[1], rows_of_numbers(2, 2, {-5, -7, 0, -1}), 1e-15);
   });
   const double h = std::sqrt(0.5);
   both_ways(ops::Eigh{}, {rows_of_numbers(2, 2, {2, 99, 1, 2})}, [&](const std::vector<Tensor>& out) {
