@@ -1,4 +1,5 @@
 // GatedDeltaNet: the gated delta rule, a matrix of state for each head that each step corrects. Composite.
+#include "rlx/ops/fold_batch.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/state_space.h"
 
@@ -111,7 +112,9 @@ struct GatedDeltaNetRules {
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
-  static constexpr DerivedRule batch = by_decomposition;
+  static void batch(BatchContext& c) {
+    fold_batch(c, {{"q", 0}, {"k", 0}, {"v", 0}, {"g", 0}, {"beta", 0}, {"state", 0}}, {0, 0});
+  }
   static void reference(const RefArgs& args) {
     const auto get = [&](std::string_view name) {
       return args.has(name) ? load_all<double>(args.in(name)) : std::vector<double>{};

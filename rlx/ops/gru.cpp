@@ -1,4 +1,5 @@
 // Gru: a recurrence with an update and a reset gate. Composite.
+#include "rlx/ops/fold_batch.h"
 #include "rlx/ops/recurrent_core.h"
 #include "rlx/ops/rule_helpers.h"
 
@@ -39,7 +40,10 @@ struct GruRules {
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
-  static constexpr DerivedRule batch = by_decomposition;
+  static void batch(BatchContext& c) {
+    const bool first = c.op<ops::Gru>().batch_first;
+    fold_batch(c, {{"x", first ? 0 : 1}, {"lengths", 0}, {"h0", 1}}, {first ? 0 : 2, 1});
+  }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Gru>();
     const RecurrentSpec s = recurrent_spec(op);

@@ -1,4 +1,5 @@
 // Lstm: a recurrence with a cell state and four gates. Composite.
+#include "rlx/ops/fold_batch.h"
 #include "rlx/ops/recurrent_core.h"
 #include "rlx/ops/rule_helpers.h"
 
@@ -44,7 +45,10 @@ struct LstmRules {
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
-  static constexpr DerivedRule batch = by_decomposition;
+  static void batch(BatchContext& c) {
+    const bool first = c.op<ops::Lstm>().batch_first;
+    fold_batch(c, {{"x", first ? 0 : 1}, {"lengths", 0}, {"h0", 1}, {"c0", 1}}, {first ? 0 : 2, 1, 1});
+  }
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Lstm>();
     const RecurrentSpec s = recurrent_spec(op);

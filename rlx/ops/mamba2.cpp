@@ -1,4 +1,5 @@
 // Mamba2: the scan of state-space duality, a matrix of state for each head. Composite.
+#include "rlx/ops/fold_batch.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/state_space.h"
 
@@ -113,7 +114,9 @@ struct Mamba2Rules {
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
-  static constexpr DerivedRule batch = by_decomposition;
+  static void batch(BatchContext& c) {
+    fold_batch(c, {{"x", 0}, {"dt", 0}, {"b", 0}, {"c", 0}, {"z", 0}, {"state", 0}}, {0, 0});
+  }
   static void reference(const RefArgs& args) {
     const auto get = [&](std::string_view name) {
       return args.has(name) ? load_all<double>(args.in(name)) : std::vector<double>{};

@@ -1,4 +1,5 @@
 // Rnn: the plain recurrence. Composite.
+#include "rlx/ops/fold_batch.h"
 #include "rlx/ops/recurrent_core.h"
 #include "rlx/ops/rule_helpers.h"
 
@@ -20,7 +21,10 @@ struct RnnRules {
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
-  static constexpr DerivedRule batch = by_decomposition;
+  static void batch(BatchContext& c) {
+    const bool first = c.op<ops::Rnn>().batch_first;
+    fold_batch(c, {{"x", first ? 0 : 1}, {"lengths", 0}, {"h0", 1}}, {first ? 0 : 2, 1});
+  }
   static void reference(const RefArgs& a) {
     const RecurrentSpec s = recurrent_spec(a.op<ops::Rnn>());
     const auto r = load_all<double>(a.in("r"));

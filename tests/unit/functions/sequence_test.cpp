@@ -12,6 +12,7 @@
 #include "rlx/ir/ops/sequence.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/reverse.h"
+#include "rlx/transforms/vmap.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 #include "tests/support/values.h"
@@ -376,6 +377,22 @@ TEST_CASE("gradient graphs of recurrences and scans do not grow with the steps")
     const std::size_t few = nodes(256, which), many = nodes(2048, which);
     CHECK(few == many);
     CHECK(many < 400);
+  }
+}
+
+TEST_CASE("a batch is folded into that of the op; with weights of each member what reads them is batched") {
+  for (bool weights : {false, true}) {
+    Graph g;
+    const Expr x = g.input("x", Shape({4, 2, 3}, DType::F64)), w = g.input("w", Shape({8, 3}, DType::F64)),
+               r = g.input("r", Shape({8, 2}, DType::F64)), v = g.input("v", Shape({2, 4, 3}, DType::F64));
+    const nn::ScanResult s = nn::selective_scan(v, v, g.narrow(w, 0, 0, 3), v, v);
+    g.set_outputs({nn::lstm(x, {{w, r, {}, {}}}).y, s.y});
+    InAxes batched{{"x", 0}, {"v", 0}};
+    if (weights) batched.emplace("w", 0);
+    const Graph many = vmap(g, batched, 5).graph;
+    std::size_t kept = 0;
+    for (const Node& n : many.nodes()) kept += n.kind() == OpKind::Lstm || n.kind() == OpKind::SelectiveScan;
+    CHECK(kept == (weights ? 1U : 2U));  // of w alone the product is batched, of a the steps
   }
 }
 
