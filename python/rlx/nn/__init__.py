@@ -1,4 +1,4 @@
-"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; losses; and initializers."""
+"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; losses; initializers."""
 
 from . import initializers  # noqa: F401
 from ._activations import (  # noqa: F401
