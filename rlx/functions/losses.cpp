@@ -40,15 +40,15 @@ Expr reduced(const Term& losses, const std::optional<Operand>& weight, Reduction
   return reduced(weight ? losses * losses.at(*weight) : losses, reduction);
 }
 
-[[noreturn]] void refuse(const Term& at, const char* what, const std::string& why, std::string hint = {}) {
+[[noreturn]] void refuse_loss(const Term& at, const char* what, const std::string& why, std::string hint = {}) {
   building::fail(at.loc(), ErrorCode::InvalidArgument, concat_text(what, ": ", why), std::move(hint));
 }
 void check_positive(const Term& at, const char* what, const char* name, double v, bool or_zero = false) {
   if (!(v > 0 || (or_zero && v == 0)) || !std::isfinite(v))
-    refuse(at, what, concat_text(name, " must be a finite number ", or_zero ? ">= 0" : "> 0", ", got ", v));
+    refuse_loss(at, what, concat_text(name, " must be a finite number ", or_zero ? ">= 0" : "> 0", ", got ", v));
 }
 void check_finite(const Term& at, const char* what, const char* name, double v) {
-  if (!std::isfinite(v)) refuse(at, what, concat_text(name, " must be finite, got ", v));
+  if (!std::isfinite(v)) refuse_loss(at, what, concat_text(name, " must be finite, got ", v));
 }
 
 // What rows of classes have in common: logits or logarithms of probabilities with the classes last, labels, weights.
@@ -67,9 +67,9 @@ struct Classes {
     const int rank = x.rank();
     const std::int64_t axis = building::normalize_axis_at(x.loc(), o.axis, rank, what);
     if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
-      refuse(x, what, concat_text("label_smoothing must be in [0, 1], got ", o.label_smoothing));
+      refuse_loss(x, what, concat_text("label_smoothing must be in [0, 1], got ", o.label_smoothing));
     if (dense && o.ignore_index)
-      refuse(x, what, "ignore_index is for integer labels", "leave it out beside distributions");
+      refuse_loss(x, what, "ignore_index is for integer labels", "leave it out beside distributions");
     if (axis != rank - 1) {
       std::vector<std::int64_t> perm;
       for (std::int64_t i = 0; i < rank; ++i)
@@ -143,7 +143,7 @@ Expr nll_loss(Operand log_probs, Operand labels, const CrossEntropyOptions& opti
                    concat_text("nll_loss: labels must be integers, got ", c.labels.shape()),
                    "kl_div takes distributions");
   if (options.label_smoothing != 0)
-    refuse(x, "nll_loss", "label_smoothing is for cross_entropy", "give cross_entropy the logits");
+    refuse_loss(x, "nll_loss", "label_smoothing is for cross_entropy", "give cross_entropy the logits");
   if (c.labels.rank() + 1 != x.rank())
     building::fail(x.loc(), ErrorCode::ShapeMismatch,
                    concat_text("nll_loss: labels must have the dims of log_probs ", x.shape(),
@@ -182,7 +182,7 @@ Expr binary_cross_entropy_with_logits(Operand logits, Operand target, std::optio
 Expr sigmoid_focal_loss(Operand logits, Operand target, double alpha, double gamma, Reduction reduction) {
   const Term x(logits, "sigmoid_focal_loss"), t = x.at(target);
   check_positive(x, "sigmoid_focal_loss", "gamma", gamma, true);
-  if (!(alpha <= 1)) refuse(x, "sigmoid_focal_loss", concat_text("alpha must be at most 1, got ", alpha));
+  if (!(alpha <= 1)) refuse_loss(x, "sigmoid_focal_loss", concat_text("alpha must be at most 1, got ", alpha));
   const Term p = sigmoid(x);
   const Term missed = p + t - 2.0 * p * t;  // 1 - p_t
   Term losses = ((1.0 - t) * x - log_sigmoid(x)) * (gamma == 2 ? square(missed) : functions::pow(missed, gamma));

@@ -49,10 +49,6 @@ struct CtcLossRules {
     const auto& op = c.op<ops::CtcLoss>();
     const Expr x = widen(c.input("log_probs"));
     const Dim &steps = x.dim(0), &n = x.dim(1), &classes = x.dim(2), &longest = c.input("targets").dim(1);
-    if (!longest.is_static())
-      throw Error(ErrorCode::Unsupported,
-                  concat_text("ctc_loss: the extent S of targets ", c.input("targets").shape(), " must be a number"),
-                  "bind the symbol first");
     if (n.is_static(0)) return c.set_result(c.zeros(c.result_shape()));  // however many steps there are
     const Dim states = Dim(2) * longest + Dim(1);
     const DType count = count_dtype(g, {{steps}, {classes}, {states}}, c.input("targets").dtype());
@@ -77,33 +73,21 @@ struct CtcLossRules {
     const Expr labels = g.concat({spread, g.expand(number(op.blank), {n, Dim(1)})}, 1);
     const Expr emitted = g.take_along_axis(x, g.reshape(labels, {Dim(1), n, states}), 2);
 
-    const Expr place = positions(g, states, 1, 2, count);  // [1, states]
-    const auto later = [](Graph& body, Expr a, const Dim& by, const Dim& rows,
-                          const Dim& all) {  // moved to higher states
-      const Expr nothing = body.expand(body.scalar(-HUGE_VAL, a.dtype()), {rows, by});
-      return body.concat({nothing, body.narrow(a, 1, Dim(0), all - by)}, 1);
+    const Expr place = positions(g, states, 1, 2, count);                             // [1, states]
+    const auto later = [&](Graph& body, Expr a, const Expr& filled, const Dim& by) {  // moved to higher states
+      return body.narrow(body.concat({body.expand(filled, {n, by}), a}, 1), 1, Dim(0), states);
     };
     // A target may follow the one before without a blank between where they differ.
-    Expr skips;
-    const bool may_skip = longest.value() >= 2;
-    if (may_skip) {
-      const Expr before =
-          g.concat({g.expand(number(op.blank), {n, Dim(2)}), g.narrow(labels, 1, Dim(0), states - Dim(2))}, 1);
-      skips = g.bit_and(g.ne(labels, number(op.blank)), g.ne(labels, before));
-    }
+    const Expr before = later(g, labels, number(op.blank), Dim(2));
+    const Expr skips = g.bit_and(g.ne(labels, number(op.blank)), g.ne(labels, before));
     const Expr first = g.where(g.eq(place, number(0)), g.scalar(0, x.dtype()), g.scalar(-HUGE_VAL, x.dtype()));
     const Expr start = g.expand(first, {n, states});
     const LoopResult walked =
         g.scan(start, {emitted, positions(g, steps, 0, 1, count)},
                [&](Graph& body, const ExprList& carry, const ExprList& at) {
-                 const Expr a = carry[0];
-                 std::vector<Expr> ways{a};
-                 if (longest.value() >= 1) ways.push_back(later(body, a, Dim(1), n, states));
-                 if (may_skip) {
-                   const Expr jumped = later(body, a, Dim(2), n, states);
-                   ways.push_back(body.where(skips, jumped, body.scalar(-HUGE_VAL, a.dtype())));
-                 }
-                 const Expr next = (ways.size() == 1 ? a : log_of_sum(body, ways)) + at[0];
+                 const Expr a = carry[0], none = body.scalar(-HUGE_VAL, a.dtype());
+                 const Expr jumped = body.where(skips, later(body, a, none, Dim(2)), none);
+                 const Expr next = log_of_sum(body, {a, later(body, a, none, Dim(1)), jumped}) + at[0];
                  return LoopStep(body.where(body.lt(at[1], body.reshape(inputs, {n, Dim(1)})), next, a));
                });
     // It ends in the last target or the blank behind it.

@@ -1,4 +1,4 @@
-"""Every function of rlx.random beside jax.random: the same integers and choices, others to rounding or in distribution."""
+"""Every function of rlx.random beside jax.random: the same integers and choices, others to rounding or distribution."""
 
 import jax
 import numpy as np

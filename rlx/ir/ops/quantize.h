@@ -85,7 +85,7 @@ struct FakeQuantize {
 };
 
 /// FakeQuantize with a learned scale ("Learned step size quantization", Esser et al., ICLR 2020, without its gradient
-/// scale): y = clamp(round(x / s), -q_max, q_max) s. dx passes where |x| <= q_max s; ds is the sum of psi(x / s) dy with
+/// scale): y = clamp(round(x / s), -q_max, q_max) s. dx passes where |x| <= q_max s; ds is the sum of psi(x / s) dy,
 /// psi(z) = round(z) - z inside the range, sign(z) q_max outside. Inputs: x, scale ([] or [C] of `axis`). Result: y.
 /// Composite: FakeQuantize of a learned scale and a clipped identity.
 struct FakeQuantizeLsq {
