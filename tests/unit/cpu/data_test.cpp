@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "rlx/backends/cpu/kernels/wide_reduce.h"
 #include "rlx/error.h"
+#include "rlx/tensor/tensor.h"
+#include "rlx/tensor/visit.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -175,6 +178,75 @@ TEST_CASE("rows_per_chunk: bounded by the rows, coarse for cheap rows") {
   CHECK(rows_per_chunk(4, 8, 0.1, 8) == 4);
   CHECK(rows_per_chunk(100000, 384, 0.5, 2) == 12500);
   CHECK(rows_per_chunk(0, 384, 0.5, 2) == 1);
+}
+
+TEST_CASE("wide reductions: every dtype, kind and layout, NaN among them") {
+  struct Extents {
+    std::int64_t outer, r, inner;
+  };
+  const Extents extents[] = {{1, 1, 1},    {3, 7, 1}, {2, 5, 300}, {1, 9000, 1},
+                             {2, 1300, 3}, {5, 0, 4}, {7, 0, 1},   {2, 64, 70}};
+  for (const KernelTable* t : tables())
+    for (const DType type : {DType::F64, DType::F16, DType::BF16, DType::I8, DType::U8, DType::I16, DType::U16,
+                             DType::I32, DType::U32, DType::I64, DType::U64})
+      for (const Extents& e : extents)
+        for (const ReduceKind kind :
+             {ReduceKind::Sum, ReduceKind::Mean, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod}) {
+          if (kind == ReduceKind::Mean && (is_int(type) || e.r == 0)) continue;
+          CAPTURE(isa_name(t->isa));
+          CAPTURE(dtype_name(type));
+          CAPTURE(e.r);
+          CAPTURE(e.inner);
+          CAPTURE(static_cast<int>(kind));
+          Tensor x = Tensor::zeros(Shape({e.outer * e.r * e.inner}, type));
+          for (std::int64_t i = 0; i < x.num_elements(); ++i) {
+            // Exact in every order: sums of small integers, products of ones and few twos.
+            const double v = kind == ReduceKind::Prod ? (i % 977 == 0 ? 2.0 : 1.0)
+                             : type == DType::BF16    ? static_cast<double>(i % 3) - 1
+                                                   : static_cast<double>((i * 7) % 5) - (is_unsigned_int(type) ? 0 : 2);
+            store_element(x.mutable_data(), type, i, v);
+          }
+          const bool with_nan = is_float(type) && kind != ReduceKind::Prod && e.r > 3;
+          if (with_nan) store_element(x.mutable_data(), type, (e.r / 2) * e.inner, std::nan(""));
+          Tensor y = Tensor::zeros(Shape({e.outer * e.inner}, type));
+          WideReduce g;
+          g.kind = kind, g.dtype = type, g.outer = e.outer, g.r = e.r, g.inner = e.inner;
+          g.x = x.data(), g.y = y.mutable_data();
+          for (std::int64_t o = 0; o < e.outer; ++o)
+            for (std::int64_t col = 0; col < e.inner; col += kReduceColumns)
+              wide_reduce_kernels(t->isa).run(g, o, col, std::min(kReduceColumns, e.inner - col));
+          std::int64_t wrong = 0;
+          for (std::int64_t o = 0; o < e.outer; ++o)
+            for (std::int64_t j = 0; j < e.inner; ++j) {
+              double r = kind == ReduceKind::Prod  ? 1
+                         : kind == ReduceKind::Max ? -kInf
+                         : kind == ReduceKind::Min ? kInf
+                                                   : 0;
+              for (std::int64_t i = 0; i < e.r; ++i) {
+                const double v = load_element<double>(x.data(), type, (o * e.r + i) * e.inner + j);
+                if (kind == ReduceKind::Max || kind == ReduceKind::Min)
+                  r = std::isnan(r) ? r : std::isnan(v) ? v : kind == ReduceKind::Max ? std::max(r, v) : std::min(r, v);
+                else
+                  r = kind == ReduceKind::Prod ? r * v : r + v;
+              }
+              if (kind == ReduceKind::Mean) r /= static_cast<double>(e.r);
+              if (e.r == 0 && is_int(type) && (kind == ReduceKind::Max || kind == ReduceKind::Min)) continue;
+              const double got = load_element<double>(y.data(), type, o * e.inner + j);
+              const double bound = kind == ReduceKind::Mean ? std::fabs(r) * (type == DType::BF16 ? 4e-3 : 1e-3) : 0;
+              if (is_int(type)) {
+                Tensor wrapped = Tensor::zeros(Shape({1}, type));
+                store_element(wrapped.mutable_data(), type, 0, static_cast<std::int64_t>(r));
+                wrong += wrapped.at_i64(0) != y.at_i64(o * e.inner + j);
+              } else if (std::isnan(r)) {
+                wrong += !std::isnan(got);
+              } else if (std::isinf(r)) {
+                wrong += got != r;
+              } else {
+                wrong += !(std::fabs(got - r) <= bound + (dtype_bits(type) == 16 ? std::fabs(r) * 4e-3 : 0));
+              }
+            }
+          CHECK(wrong == 0);
+        }
 }
 
 }  // namespace

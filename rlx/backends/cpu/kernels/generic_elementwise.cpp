@@ -163,6 +163,7 @@ struct IotaStep {
   void* y = nullptr;
   std::int64_t extent = 1, inner = 1, elements = 0;
   StoreBlock<std::int64_t> store = nullptr;
+  bool narrow = false;  // I32, which most are
 };
 constexpr std::int64_t kIotaChunk = 1 << 14;
 void run_iota(const IotaStep& s, std::int64_t chunk) {
@@ -185,7 +186,12 @@ void run_iota(const IotaStep& s, std::int64_t chunk) {
       left -= count;
       if (left == 0) left = s.inner, at = at + 1 == s.extent ? 0 : at + 1;
     }
-    s.store(s.y, i, 1, n, values);
+    if (s.narrow) {
+      std::int32_t* y = static_cast<std::int32_t*>(s.y) + i;
+      for (int k = 0; k < n; ++k) y[k] = static_cast<std::int32_t>(values[k]);
+    } else {
+      s.store(s.y, i, 1, n, values);
+    }
   }
 }
 void lower_iota(LowerContext& c) {
@@ -198,6 +204,7 @@ void lower_iota(LowerContext& c) {
   s.inner = product(std::span(y.dims).subspan(axis + 1));
   s.elements = y.elements();
   s.store = store_block<std::int64_t>(y.dtype);
+  s.narrow = y.dtype == DType::I32;
   c.step<run_iota>(s, (s.elements + kIotaChunk - 1) / kIotaChunk, 2.0 * static_cast<double>(s.elements));
 }
 

@@ -5,6 +5,7 @@
 #include "rlx/backends/cpu/encoder.h"
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
+#include "rlx/backends/cpu/kernels/scatter.h"
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/backends/cpu/runs.h"
@@ -40,22 +41,41 @@ struct NamedBlocks {
   /// Calls f(i, offset of the block from its outer part, -1 when it is out of range) for i in [begin, end).
   template <class F>
   void each(std::int64_t begin, std::int64_t end, F f) const {
-    std::int64_t place[kGenericMaxRank] = {}, rest = begin;
-    for (std::size_t d = dims.size(); d-- > 0; rest /= dims[d]) place[d] = rest % dims[d];
-    for (std::int64_t i = begin; i < end; ++i) {
-      std::int64_t offset = 0;
-      for (std::size_t k = 0; k < axes.size() && offset >= 0; ++k) {
-        std::int64_t element = 0;
-        for (std::size_t d = 0; d < dims.size(); ++d) element += place[d] * axes[k].strides[d];
-        std::int64_t at = axes[k].indices.at(element);
-        const std::int64_t extent = blocks.extents[k];
-        if (clamp) at = std::clamp<std::int64_t>(at, 0, extent - 1);
-        offset = at < 0 || at >= extent ? -1 : offset + at * blocks.strides[k];
+    if (axes.size() == 1)
+      each_of<1>(begin, end, f);
+    else
+      each_of<0>(begin, end, f);
+  }
+
+ private:
+  // kAxes: how many axes have indices, 0 for any number.
+  template <std::size_t kAxes, class F>
+  void each_of(std::int64_t begin, std::int64_t end, F f) const {
+    const std::size_t count_axes = kAxes != 0 ? kAxes : axes.size();
+    const std::int64_t cols = dims.empty() ? 1 : dims.back();
+    std::int64_t starts[kGenericMaxRank] = {}, steps[kGenericMaxRank] = {};  // of each index tensor's row
+    for (std::int64_t i = begin; i < end;) {
+      // The row of the last axis that i lies in, from i on.
+      const std::int64_t col = i % cols, last = std::min(end, i - col + cols);
+      for (std::size_t k = 0; k < count_axes; ++k) {
+        std::int64_t element = 0, rest = i;
+        for (std::size_t d = dims.size(); d-- > 0; rest /= dims[d]) element += rest % dims[d] * axes[k].strides[d];
+        starts[k] = element;
+        steps[k] = dims.empty() ? 0 : axes[k].strides.back();
       }
-      f(i, offset);
-      for (std::size_t d = dims.size(); d-- > 0;) {
-        if (++place[d] < dims[d]) break;
-        place[d] = 0;
+      for (std::int64_t j = 0; i < last; ++i, ++j) {
+        std::int64_t offset = 0;
+        for (std::size_t k = 0; k < count_axes; ++k) {
+          std::int64_t at = axes[k].indices.at(starts[k] + j * steps[k]);
+          const std::int64_t extent = blocks.extents[k];
+          if (clamp) at = std::clamp<std::int64_t>(at, 0, extent - 1);
+          if (at < 0 || at >= extent) {
+            offset = -1;
+            break;
+          }
+          offset += at * blocks.strides[k];
+        }
+        f(i, offset);
       }
     }
   }
@@ -90,12 +110,30 @@ struct GatherStep {
   const void* x = nullptr;
   void* y = nullptr;
 };
+// Single elements of a type.
+template <class E>
+void gather_elements(const GatherStep& s, std::int64_t outer, std::int64_t first, std::int64_t last) {
+  const E* x = static_cast<const E*>(s.x) + outer * s.from.blocks.outer_stride;
+  E* y = static_cast<E*>(s.y) + outer * s.from.count;
+  E fill;
+  std::memcpy(&fill, s.fill, sizeof fill);
+  const std::int64_t row = s.from.blocks.rows.front();
+  s.from.each(first, last, [&](std::int64_t i, std::int64_t at) { y[i] = at < 0 ? fill : x[at + row]; });
+}
 void run_gather(const GatherStep& s, std::int64_t chunk) {
   const IndexedBlocks& b = s.from.blocks;
   const std::int64_t end = std::min(s.units, (chunk + 1) * s.per_chunk), size = b.size();
   for (std::int64_t u = chunk * s.per_chunk; u < end;) {
     const std::int64_t outer = u / s.from.count, first = u % s.from.count,
                        last = std::min(s.from.count, first + end - u);
+    if (size == 1 && (s.bits == 32 || s.bits == 64 || s.bits == 16 || s.bits == 8)) {
+      s.bits == 32   ? gather_elements<std::uint32_t>(s, outer, first, last)
+      : s.bits == 64 ? gather_elements<std::uint64_t>(s, outer, first, last)
+      : s.bits == 16 ? gather_elements<std::uint16_t>(s, outer, first, last)
+                     : gather_elements<std::uint8_t>(s, outer, first, last);
+      u += last - first;
+      continue;
+    }
     s.from.each(first, last, [&](std::int64_t i, std::int64_t at) {
       std::int64_t to = (outer * s.from.count + i) * size;
       if (at < 0) {
@@ -209,6 +247,7 @@ void find_targets(const Targets& t, std::int64_t) {
 
 template <class A>
 struct ScatterStep {
+  DType dtype = DType::F32;
   const Targets* targets = nullptr;
   ScatterKind fn = ScatterKind::Set;
   int bits = 8;
@@ -224,14 +263,20 @@ struct ScatterStep {
     for (std::int64_t begin = chunk * s.per_chunk; begin < end;) {
       // Columns of one run.
       const std::int64_t outer = begin / size, column = begin % size, row = column / b.run, col = column % b.run;
-      const std::int64_t n = std::min({end - begin, b.run - col, std::int64_t{kGenericBlock}});
+      const std::int64_t most = s.direct() ? b.run : kGenericBlock;
+      const std::int64_t n = std::min({end - begin, b.run - col, most});
       s.columns_of(outer * b.outer_stride + b.rows[static_cast<std::size_t>(row)] + col,
-                   outer * s.targets->to.count * size + column, static_cast<int>(n));
+                   outer * s.targets->to.count * size + column, n);
       begin += n;
     }
   }
-  void columns_of(std::int64_t y_base, std::int64_t update_base, int n) const {
+  bool direct() const { return puts_updates(dtype, fn); }
+  void columns_of(std::int64_t y_base, std::int64_t update_base, std::int64_t n) const {
     const Targets& t = *targets;
+    if (direct()) {
+      put_updates(dtype, fn, t.at, t.to.count, t.to.blocks.size(), updates, update_base, y, y_base, n);
+      return;
+    }
     const std::int64_t count = t.to.count, size = t.to.blocks.size();
     A result[kGenericBlock], values[kGenericBlock];
     for (std::int64_t j = 0; j < count;) {
@@ -245,12 +290,12 @@ struct ScatterStep {
         ++j;
         continue;
       }
-      load(y, y_base + at, 1, n, result);
+      load(y, y_base + at, 1, static_cast<int>(n), result);
       for (; j < count && t.at[t.update(j)] == at; ++j) {
-        load(updates, update_base + t.update(j) * size, 1, n, values);
+        load(updates, update_base + t.update(j) * size, 1, static_cast<int>(n), values);
         for (int k = 0; k < n; ++k) result[k] = put(result[k], values[k]);
       }
-      store(y, y_base + at, 1, n, result);
+      store(y, y_base + at, 1, static_cast<int>(n), result);
     }
   }
   A put(A into, A value) const {
@@ -282,11 +327,12 @@ void lower_scatter(LowerContext& c) {
   c.step<find_targets>(t, 1, (t.order ? 60.0 : 5.0) * static_cast<double>(t.to.count));
   visit_wide(x.dtype, [&]<class A>(A) {
     auto& s = c.keep<ScatterStep<A>>();
+    s.dtype = x.dtype;
     s.targets = &t;
     s.fn = op.fn;
     s.bits = dtype_bits(x.dtype);
     s.columns = t.to.blocks.outer * t.to.blocks.size();
-    s.per_chunk = s.bits < 8 ? s.columns : c.grain(std::max<std::int64_t>(16, 8192 / t.to.count));
+    s.per_chunk = s.bits < 8 ? s.columns : c.grain(std::max<std::int64_t>(64, 8192 / t.to.count));
     s.load = load_block<A>(x.dtype);
     s.store = store_block<A>(x.dtype);
     c.point(s.updates, updates);

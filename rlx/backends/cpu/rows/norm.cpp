@@ -5,6 +5,7 @@
 
 #include "rlx/backends/cpu/kernels/losses.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/rows/half_norm.h"
 #include "rlx/backends/cpu/runs.h"
 #include "rlx/ir/input_spec.h"
 #include "rlx/ir/ops/fused.h"
@@ -246,6 +247,16 @@ constexpr Row kNormRows[] = {
      .lower = lower_rms_norm,
      .reads_strided = norm_reads_strided<ops::RmsNorm>,
      .in_place = x_in_place,
+     .skips_unread = 0b10},
+    {.kind = OpKind::LayerNorm,
+     .kernel = "layer_norm_16",
+     .refuses = half_layer_norm_refuses,
+     .lower = lower_half_layer_norm,
+     .skips_unread = 0b110},
+    {.kind = OpKind::RmsNorm,
+     .kernel = "rms_norm_16",
+     .refuses = half_rms_norm_refuses,
+     .lower = lower_half_rms_norm,
      .skips_unread = 0b10},
     {.kind = OpKind::FusedResidualLN,
      .kernel = "residual_layer_norm_f32",
