@@ -260,7 +260,7 @@ constexpr OtherNames kNames[] = {
 constexpr DocumentedName kByOthers[] = {
     {"ReluBackward", "`where(gt(y, 0), dy, 0)`, which `grad` writes for `relu`"},
     {"ActivationBackward", "what `grad` writes for the function: its row's derivative times dy"},
-    {"FusedTransformerLayer", "`encoder_block`, which lowers to `fused_attention_block`, `fused_residual_ln` and `fused_dot`"},
+    {"FusedTransformerLayer", "`encoder_block`: `fused_attention_block`, `fused_residual_ln` and `fused_dot`"},
     {"FusedMatMulBiasAct", "`fused_dot` whose epilogue is a bias and an activation"},
     {"FusedConvBiasAct", "`conv`, then `add` and an activation: a region that passes make"},
     {"Conv2dBackwardInput", "`conv` of dy with the filters reversed and dilated, which `grad` writes"},
@@ -302,7 +302,7 @@ constexpr DocumentedName kByOthers[] = {
 
 constexpr DocumentedName kLeftOut[] = {
     {"SynthMatMul, SynthMatMulBackward, SynthReconstruct", "matrices made of parameters by a rule that no page states"},
-    {"PartitionedConv", "no page says along what the parts are cut and how they meet; `conv` with groups, or `fft`, has the uses"},
+    {"PartitionedConv", "no page says how parts are cut and meet; `conv` with groups, or `fft`, has the uses"},
     {"SplineActivation, -Backward", "the knots and the order of its splines are stated nowhere"},
     {"TransformRegion", "a region of unnamed rewrites; `call` names a body, `elementwise_region` fuses one"},
     {"BatchElementwiseRegion", "`elementwise_region` walks leading axes already"},

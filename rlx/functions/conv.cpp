@@ -117,22 +117,6 @@ Expr depthwise_conv1d(Expr x, Expr w, const ConvOptions& options, SourceLoc loc)
   return conv_nd("depthwise_conv1d", x, x.graph().reshape(at(w), {w.dim(0), Dim(1), w.dim(1)}), o, 1, loc);
 }
 
-Expr causal_conv1d(Expr x, Expr w, std::optional<Expr> bias, std::optional<Expr> left, SourceLoc loc) {
-  const At at{loc};
-  Graph& g = x.graph();
-  if (x.rank() != 3 || w.rank() != 2 || !w.dim(1).is_static() || w.dim(1).is_static(0))
-    fail(loc, ErrorCode::ShapeMismatch,
-         concat_text("causal_conv1d: needs x [B, S, C] and w [C, K], got ", x.shape(), " and ", w.shape()));
-  ConvOptions o;
-  const std::int64_t before = w.dim(1).value() - 1;
-  if (left)
-    x = g.concat({*left, x}, 1, {}, loc);
-  else
-    o.padding = ConvPadding::of({before}, {0});
-  Expr y = depthwise_conv1d(x, g.transpose(at(w), {1, 0}), o, loc);
-  return bias ? g.binary(BinaryKind::Add, at(y), at(*bias)) : y;
-}
-
 Expr im2col(Expr x, const std::vector<std::int64_t>& window, const ConvOptions& o,
             const std::vector<std::int64_t>& lhs_dilation, SourceLoc loc) {
   const int space = x.rank() - 2;

@@ -63,11 +63,6 @@ Expr conv_transpose3d(Expr x, Expr w, const ConvTransposeOptions& options = {}, 
 
 /// Each channel by filters of its own: x [B, S, C] with w [K, C] -> [B, S', C]; `groups` of the options stays 1.
 Expr depthwise_conv1d(Expr x, Expr w, const ConvOptions& options = {}, SourceLoc loc = SourceLoc::current());
-/// y[b, s, c] = sum over k of w[c, k] * x[b, s - (K - 1) + k, c] (+ bias[c]): x [B, S, C], w [C, K], bias [C]; what
-/// comes before x is `left` [B, K - 1, C], or zeros. The convolution of Mamba and of gated delta nets.
-Expr causal_conv1d(Expr x, Expr w, std::optional<Expr> bias = std::nullopt, std::optional<Expr> left = std::nullopt,
-                   SourceLoc loc = SourceLoc::current());
-
 /// What each window of x [N, C, X..] holds: [N, C * prod(window), Y..], where the features are counted by channel, then
 /// by place in the window (JAX: lax.conv_general_dilated_patches; PyTorch: unfold, whose columns are Y.. in one axis).
 /// `lhs_dilation` - 1 zeros lie between the elements of x.

@@ -405,9 +405,11 @@ class Builder {
   ExprList rnn(ops::Rnn op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
   ExprList gru(ops::Gru op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
   ExprList lstm(ops::Lstm op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
-  ExprList selective_scan(ops::SelectiveScan op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  ExprList selective_scan(ops::SelectiveScan op, const std::vector<Expr>& operands,
+                          SourceLoc loc = SourceLoc::current());
   ExprList mamba2(ops::Mamba2 op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
-  ExprList gated_delta_net(ops::GatedDeltaNet op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
+  ExprList gated_delta_net(ops::GatedDeltaNet op, const std::vector<Expr>& operands,
+                           SourceLoc loc = SourceLoc::current());
   Expr softmax_cross_entropy(Operand logits, Operand labels);
   Expr fake_quantize_lsq(Operand x, Operand scale, ops::FakeQuantizeLsq op);
   Expr q_matmul(ops::QMatMul op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());

@@ -4,27 +4,15 @@
 #include <complex>
 
 #include "rlx/ir/counting.h"
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/tensor/visit.h"
 
 namespace rlx::matrices {
 
-namespace {
-// sign * i of the complex dtype `t`.
-Expr imaginary_unit(Graph& g, DType t, double sign) {
-  Tensor unit = Tensor::zeros(Shape({}, t));
-  store_element(unit.mutable_data(), t, 0, std::complex<double>(0, sign));
-  return g.constant(std::move(unit));
-}
-}  // namespace
-
-Expr real_of(Expr x) { return x.graph().cast(x, real_dtype(x.dtype())); }
-Expr imag_of(Expr x) { return real_of(x * imaginary_unit(x.graph(), x.dtype(), -1)); }
-Expr complex_of(Expr re, Expr im) {
-  const DType t = re.dtype() == DType::F64 ? DType::C128 : DType::C64;
-  Graph& g = re.graph();
-  return g.cast(re, t) + g.cast(im, t) * imaginary_unit(g, t, 1);
-}
+Expr real_of(Expr x) { return is_complex(x.dtype()) ? x.graph().add(ops::ComplexPart{false}, {x}) : x; }
+Expr imag_of(Expr x) { return x.graph().add(ops::ComplexPart{true}, {x}); }
+Expr complex_of(Expr re, Expr im) { return re.graph().add(ops::Complex{}, {re, im}); }
 Expr conj_of(Expr x) { return is_complex(x.dtype()) ? complex_of(real_of(x), -imag_of(x)) : x; }
 Expr adjoint(Expr x) { return conj_of(x.graph().t(x)); }
 Expr as_dtype_of(Expr x, Expr like) { return x.graph().cast(x, like.dtype()); }

@@ -35,7 +35,8 @@ struct ActivationRules {
     if (auto bad = check_param(c, "alpha", op.alpha, r.alpha)) return *bad;
     if (auto bad = check_param(c, "beta", op.beta, r.beta)) return *bad;
     if (r.order > 0 && op.alpha && (*op.alpha < 0 || *op.alpha > r.order || *op.alpha != std::floor(*op.alpha)))
-      return c.attr_error("the order alpha must be a whole number from 0 to ", static_cast<int>(r.order), ", got ", *op.alpha);
+      return c.attr_error("the order alpha must be a whole number from 0 to ", static_cast<int>(r.order), ", got ",
+                          *op.alpha);
     const Shape& x = c.input(0);
     if (!contains(r.dtypes, x.dtype())) return c.dtype_error("needs a ", dtypes_text(r.dtypes), " operand, got ", x);
     return make_shapes(x);

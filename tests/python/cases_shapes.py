@@ -285,11 +285,11 @@ for obj in (1, -1, [0, 2], slice(0, 2), slice(None, None, 2), [True, False, True
         "delete",
         lambda m, x, o=obj: m.delete(
             x,
-            np.array(o, bool)
-            if o and isinstance(o, list) and isinstance(o[0], bool)
-            else np.array(o, int)
-            if o == []
-            else o,
+            (
+                np.array(o, bool)
+                if o and isinstance(o, list) and isinstance(o[0], bool)
+                else np.array(o, int) if o == [] else o
+            ),
             axis=0,
         ),
         X,

@@ -226,9 +226,7 @@ def conv_general_dilated_patches(
     if len(filter_shape) != x.ndim - 2:
         raise ValueError(f"conv_general_dilated_patches: a window of {len(ones)} axes for {x.ndim - 2} axes of space")
     base, dilation = lhs_dilation or ones, rhs_dilation or ones
-    pads = _amounts(
-        x.shape[2:], padding, filter_shape, window_strides, base, dilation, "conv_general_dilated_patches"
-    )
+    pads = _amounts(x.shape[2:], padding, filter_shape, window_strides, base, dilation, "conv_general_dilated_patches")
     config = [(0, 0, 0)] * 2 + [(low, high, b - 1) for (low, high), b in zip(pads, base)]
     low, high, interior = zip(*config)
     padded = _rlx.pad([x, cast(0, x.dtype)], list(low), list(high), list(interior))

@@ -1,5 +1,7 @@
-"""numpy.fft: transforms along any axes, of any length, with NumPy's norms. They are complex64 of float32, narrower floats
-and integers, complex128 of float64. norm="none" scales in neither direction.
+"""numpy.fft: transforms along any axes, of any length, with NumPy's norms.
+
+They are complex64 of float32, narrower floats and integers, complex128 of float64. norm="none" scales in neither
+direction.
 """
 
 from .. import _rlx

@@ -82,7 +82,7 @@ TEST_CASE("conv of bytes gives I32, of integers wraps, of half floats rounds onc
   CHECK(run(into(DType::F32), {a, b}).at(0) == 257.5);
 }
 
-TEST_CASE("conv functions: paddings, channels last, causal, depthwise, im2col") {
+TEST_CASE("conv functions: paddings, channels last, depthwise, im2col") {
   const Tensor x = doubles({1, 3, 3, 1}, kNine), w = doubles({2, 2, 1, 1}, kFour);
   const auto last = [](nn::ConvPadding padding) {
     return [padding](Graph&, Expr a, Expr b) { return nn::conv2d(a, b, {.padding = padding, .channels_last = true}); };
@@ -91,12 +91,6 @@ TEST_CASE("conv functions: paddings, channels last, causal, depthwise, im2col") 
   expect_close(conv_value(x, w, last(nn::ConvPadding::same())), {37, 47, 21, 67, 77, 33, 23, 26, 9});
   expect_close(conv_value(x, w, last(nn::ConvPadding::same_lower())), {4, 11, 18, 18, 37, 47, 36, 67, 77});
   expect_close(conv_value(x, w, last(nn::ConvPadding::of({-1}, {0}))), {77});
-  const Tensor line = doubles({1, 3, 1}, {1, 2, 3}), taps = doubles({1, 2}, {10, 1});
-  expect_close(conv_value(line, taps, [](Graph&, Expr a, Expr b) { return nn::causal_conv1d(a, b); }), {1, 12, 23});
-  const auto with_left = [](Graph& g, Expr a, Expr b) {
-    return nn::causal_conv1d(a, b, g.constant(doubles({1}, {0.5})), g.constant(doubles({1, 1, 1}, {5})));
-  };
-  expect_close(conv_value(line, taps, with_left), {51.5, 12.5, 23.5});
   expect_close(conv_value(doubles({1, 2, 2}, kFour), doubles({1, 2}, {1, 10}),
                           [](Graph&, Expr a, Expr b) { return nn::depthwise_conv1d(a, b); }),
                {1, 20, 3, 40});

@@ -71,9 +71,9 @@ inline void check_same_results(const Graph& g, const Graph& after, double tolera
 
 /// The canonical passes, then the fusion passes, as the compiler runs them.
 inline Graph run_all(const Graph& g, PassContext context) {
-  std::vector<const Pass*> passes{
-      &lower_hir,          &canonicalize_convs, &canonicalize_dots, &cancel_layout_ops, &fold_constants, &eliminate_common_subexpressions,
-      &eliminate_dead_code};
+  std::vector<const Pass*> passes{&lower_hir,          &canonicalize_convs, &canonicalize_dots,
+                                  &cancel_layout_ops,  &fold_constants,     &eliminate_common_subexpressions,
+                                  &eliminate_dead_code};
   for (const Pass* p : fusion_passes_for_supported(context.claims->kinds(), context.options)) passes.push_back(p);
   return run_passes(g, passes, context);
 }

@@ -119,10 +119,12 @@ TEST_CASE("StableHLO: a number is written once in its region") {
   CHECK(count(text_of(g), "stablehlo.constant") == 1);
 }
 
-TEST_CASE("StableHLO: every primitive has a row, and nothing calls what is not StableHLO") {
+TEST_CASE("StableHLO: every primitive but four factors has a row, and nothing calls what is not StableHLO") {
   for (const OpDef* def : all_op_defs()) {
     const bool of_the_compiler = def->level != Level::Mir || def->kind == OpKind::Custom || def->is_leaf();
     if (of_the_compiler || def->is_composite()) continue;
+    using enum OpKind;  // of which StableHLO has no op: the host makes them
+    if (def->kind == Lu || def->kind == Qr || def->kind == Eigh || def->kind == Svd) continue;
     CHECK_MESSAGE(tpu::stablehlo_kinds().has(def->kind), std::string(def->name), " has no row");
   }
   test::for_each_sample([](const OpDef& def, const Sample& sample) {
