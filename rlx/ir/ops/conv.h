@@ -37,8 +37,8 @@ struct Conv { RLX_OP(Conv); std::vector<std::int64_t> strides{}, low{}, high{}, 
 /// fn of the elements of every window of x, with XLA's geometry. Along each axis x is spread first (base_dilation - 1
 /// places between neighbours), `low` and `high` places are added (taken away where negative), and windows of `window`
 /// elements, `window_dilation` places apart, begin `strides` places apart: there are (padded - (window - 1) *
-/// window_dilation - 1) / strides + 1 of them, none where x is smaller than a window. A list that is left out is that of
-/// ones, or of no padding. Added places hold no element: fn of none is its identity; Mean divides by the places of a
+/// window_dilation - 1) / strides + 1 of them, none where x is smaller than a window. A list that is left out is that
+/// of ones, or of no padding. Added places hold no element: fn of none is its identity; Mean divides by the places of a
 /// whole window. NaN wins of Max and Min, which have a second result: the place in x, row-major, of the first element
 /// that is the extremum, -1 where the window holds none; I32, and I64 where x has more elements than that counts.
 struct ReduceWindow {
