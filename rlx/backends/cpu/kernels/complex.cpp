@@ -6,10 +6,11 @@
 namespace rlx::cpu {
 namespace {
 
-// Of infinite and NaN parts.
-void exact_complex_product(const float* a, const float* b, float* y) {
-  const std::complex<double> v = std::complex<double>(static_cast<double>(a[0]), static_cast<double>(a[1])) *
-                                 std::complex<double>(static_cast<double>(b[0]), static_cast<double>(b[1]));
+// Of infinite and NaN parts, and by 0.
+void exact_complex_result(bool divides, const float* a, const float* b, float* y) {
+  const std::complex<double> p(static_cast<double>(a[0]), static_cast<double>(a[1])),
+      q(static_cast<double>(b[0]), static_cast<double>(b[1]));
+  const std::complex<double> v = divides ? p / q : p * q;
   y[0] = static_cast<float>(v.real());
   y[1] = static_cast<float>(v.imag());
 }

@@ -35,16 +35,74 @@ void add_complex_move(LowerContext& c, const View& x, const std::vector<std::int
   c.step<run_complex_move>(s, s.move.chunks(), static_cast<double>(y.elements()));
 }
 
-void lower_complex(LowerContext& c) {
+// Dense operands, or one element for all: runs of the kernels.
+struct ComplexJoin {
+  const ComplexKernels* kernels = nullptr;
+  bool wide = false, joins = false;
+  int part = 0;
+  const void *a = nullptr, *b = nullptr;
+  void* y = nullptr;
+  std::int64_t a_step = 1, b_step = 1, n = 0, per_chunk = 1;
+
+  template <class T>
+  void run_as(std::int64_t begin, std::int64_t count) const {
+    const T *p = static_cast<const T*>(a), *q = static_cast<const T*>(b);
+    T* out = static_cast<T*>(y);
+    if constexpr (sizeof(T) == 4) {
+      if (joins)
+        return kernels->join_32(p + begin * a_step, a_step, q + begin * b_step, b_step, out + 2 * begin, count);
+      kernels->part_32(p + 2 * begin, part, out + begin, count);
+    } else {
+      if (joins)
+        return kernels->join_64(p + begin * a_step, a_step, q + begin * b_step, b_step, out + 2 * begin, count);
+      kernels->part_64(p + 2 * begin, part, out + begin, count);
+    }
+  }
+  static void run(const ComplexJoin& s, std::int64_t chunk) {
+    const std::int64_t begin = chunk * s.per_chunk, count = std::min(s.per_chunk, s.n - begin);
+    if (s.wide)
+      s.run_as<double>(begin, count);
+    else
+      s.run_as<float>(begin, count);
+  }
+};
+
+void add_dense(LowerContext& c, ComplexJoin& s) {
   const View y = c.out();
+  s.kernels = &complex_kernels(c.kernels().isa);
+  s.wide = real_dtype(y.dtype) == DType::F64;
+  s.n = y.elements();
+  s.per_chunk = c.grain(1 << 14);
+  c.point(s.y, y);
+  c.step<ComplexJoin::run>(s, (s.n + s.per_chunk - 1) / s.per_chunk, 0.3 * static_cast<double>(s.n));
+}
+
+void lower_complex(LowerContext& c) {
+  const View y = c.out(), re = c.in(0), im = c.in(1);
   if (y.elements() == 0) return;
+  const auto runs = [&](const View& v) { return v.elements() == 1 || (v.dense() && v.elements() == y.elements()); };
+  if (runs(re) && runs(im)) {
+    auto& s = c.keep<ComplexJoin>();
+    s.joins = true;
+    s.a_step = re.elements() == 1 ? 0 : 1, s.b_step = im.elements() == 1 ? 0 : 1;
+    c.point(s.a, re);
+    c.point(s.b, im);
+    return add_dense(c, s);
+  }
   for (int part = 0; part < 2; ++part)
     add_complex_move(c, c.in(part), broadcast_strides(c.in(part), y.dims), 0, complex_strides(y.strides), part);
 }
 void lower_part(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  add_complex_move(c, x, complex_strides(x.strides), c.op<ops::ComplexPart>().imag ? 1 : 0, y.strides, 0);
+  const int part = c.op<ops::ComplexPart>().imag ? 1 : 0;
+  if (x.dense()) {
+    auto& s = c.keep<ComplexJoin>();
+    s.part = part;
+    c.point(s.a, x);
+    return add_dense(c, s);
+  }
+  add_complex_move(c, x, complex_strides(x.strides), part, y.strides, 0);
 }
 
 const char* complex_refuses(const Graph& g, NodeId id) { return refuse_high_rank(g.shape(id)); }
@@ -61,12 +119,13 @@ std::optional<ComplexFn> complex_fn(const Graph& g, NodeId id) {
     case BinaryKind::Add: return ComplexFn::Add;
     case BinaryKind::Sub: return ComplexFn::Sub;
     case BinaryKind::Mul: return ComplexFn::Mul;
+    case BinaryKind::Div: return ComplexFn::Div;
     default: return std::nullopt;
   }
 }
 const char* arithmetic_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_high_rank(g.shape(id))) return why;
-  return refuse_unless(complex_fn(g, id).has_value(), "it is no sum or product of c64");
+  return refuse_unless(complex_fn(g, id).has_value(), "it is no sum, product or quotient of c64");
 }
 
 struct ComplexRun {
