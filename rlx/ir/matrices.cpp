@@ -1,12 +1,9 @@
 // Matrices as values of a graph.
 #include "rlx/ir/matrices.h"
 
-#include <complex>
-
 #include "rlx/ir/counting.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/indexing.h"
-#include "rlx/tensor/visit.h"
 
 namespace rlx::matrices {
 
