@@ -106,15 +106,16 @@ TEST_CASE("conv functions: paddings, channels last, depthwise, im2col") {
   expect_close(conv_value(doubles({1, 1, 1, 1, 2}, {1, 2}), doubles({1, 1, 1, 1, 2}, {1, 10}),
                           [](Graph&, Expr a, Expr b) { return nn::conv_transpose3d(a, b); }),
                {1, 12, 20});
+  const Tensor unread = doubles({1}, {0});
   const auto patches = [](Graph&, Expr a, Expr) { return nn::im2col(a, {2, 2}); };
-  const Tensor p = conv_value(doubles({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}), line, patches);
+  const Tensor p = conv_value(doubles({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6}), unread, patches);
   CHECK(p.dims() == std::vector<std::int64_t>{1, 4, 1, 2});
   expect_close(p, {1, 2, 2, 3, 4, 5, 5, 6});
   const auto spread = [](Graph&, Expr a, Expr) {
     return nn::im2col(a, {3}, {.strides = {2}, .dilation = {2}, .padding = nn::ConvPadding::of({1})}, {2});
   };
   // 0 1 0 2 0 3 0: places 0, 2, and 4 in the window are zeros.
-  CHECK(conv_value(doubles({1, 1, 3}, {1, 2, 3}), line, spread).dims() == std::vector<std::int64_t>{1, 3, 2});
+  CHECK(conv_value(doubles({1, 1, 3}, {1, 2, 3}), unread, spread).dims() == std::vector<std::int64_t>{1, 3, 2});
 }
 
 TEST_CASE("im2col then a product is a convolution") {
