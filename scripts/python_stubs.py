@@ -205,8 +205,9 @@ def main():
     import rlx.nn
     import rlx.numpy
     import rlx.random
-    import rlx.scipy.special
+    import rlx.scipy.linalg
     import rlx.scipy.signal
+    import rlx.scipy.special
     import rlx.signal
 
     root = pathlib.Path(__file__).resolve().parent.parent / "python" / "rlx"

@@ -119,7 +119,7 @@ mkdir -p build
 beside python-environment python_environment  # mostly downloads
 
 # Of the devices' variants of samples (dtypes, sizes, gradients, batches) one in so many; full runs take all.
-variants=24
+variants=48
 if [[ $full =~ ^(vulkan|opengl|webgpu|tpu)$ ]]; then
   step "$full: all samples and programs"
   build dev --target device_tests rlx_cli bench_device

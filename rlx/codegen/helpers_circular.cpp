@@ -79,7 +79,7 @@ fn quarter_turns(x: f32) -> Turn {
     // sin(pi x) / (pi x) by the distance to the next integer, which is exact.
     {"sinc_f32", "sin_f32 f32_of", R"(fn sinc_f32(x: f32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
-  if (mag == 0u) { return 1.0; }
+  if (mag < 0x38000000u) { return 1.0; }  // to the last bit, and no division of subnormal numbers
   if (mag >= 0x7f800000u) { return f32_of(0x7fc00000u); }
   let n = round(x);
   let y = sin_f32((x - n) * 3.1415927) / (x * 3.1415927);

@@ -1,6 +1,6 @@
 // The conformance suite of a device: every op sample, small and large, in every dtype, its gradients and batched forms,
 // through CompiledGraph, against the exact result with its bounds. What the device leaves to the host has to be in
-// known_gaps.txt. Samples meet every row, so they run always; of their variants a share.
+// known_gaps.txt. Samples meet every row, so some of each op run always; of the others and of their variants a share.
 #include <doctest/doctest.h>
 
 #include "rlx/transforms/reverse.h"
@@ -45,7 +45,12 @@ TEST_SUITE_BEGIN("conformance");
 
 TEST_CASE("device: every op sample agrees with the exact result") {
   if (!test::device_here()) return;
-  test::for_each_run_sample([](const OpDef& def, const Sample& sample) { expect_exact(def, sample); });
+  std::size_t of_this_op = 0;
+  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
+    // Of a share of the cases two of each op, and a fourth of the others.
+    const std::size_t at = of_this_op++;
+    if (at < 2 || at % 4 == 0 || test::takes_all_cases()) expect_exact(def, sample);
+  });
 }
 
 TEST_CASE("device: every op sample in every dtype that the op takes") {

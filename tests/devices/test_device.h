@@ -26,6 +26,8 @@ inline std::string host_part(const CompiledGraph& f) { return host_part(f.compil
 /// Whether case `number` belongs to the share of the cases that the environment asks for: RLX_TEST_SHARE = "3/20" takes
 /// every 20th, from the 3rd on; all when it is not set.
 bool in_share(std::size_t number);
+/// Whether every case is asked for: RLX_TEST_SHARE is not set.
+bool takes_all_cases();
 
 /// Whether form `number` of the generated kernels is this device's to run: all where no share is asked for, else those
 /// that its adapter is dealt, since the adapters of wgpu compile the same texts.

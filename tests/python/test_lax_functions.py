@@ -259,6 +259,16 @@ exact("conv_general_dilated_patches", *(on("conv_general_dilated_patches", *a, *
 GENERAL = (IMAGE, KERNEL, (1, 1), [(1, 1), (0, 2)], (1, 2), (2, 1))
 TABLE.add("conv_with_general_padding", on("conv_with_general_padding", *GENERAL), tol=("rel", 2e-6))
 
+# -- transforms; test_fft_functions.py has their lengths and axes --
+
+WAVES = (X + 1j * Y).astype(np.complex64)
+for kind, x in (("fft", WAVES), ("ifft", WAVES), ("rfft", X), ("irfft", WAVES)):
+    TABLE.add(
+        "fft",
+        lambda m, np_, kind=kind, x=x: m.fft(np_.asarray(x), kind, (6,) if kind == "irfft" else (4,)),
+        tol=("rel", 2e-6),
+    )
+
 # -- windows at index vectors; test_lax_indexed.py draws their axes --
 
 ROWS = np.array([[1], [2], [7], [-1]], np.int32)

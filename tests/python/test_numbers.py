@@ -9,8 +9,7 @@ import rlx
 import rlx.numpy as rnp
 
 X = np.random.default_rng(0).normal(size=(4, 5))
-EXPRESSIONS = (
-    """
+EXPRESSIONS = """
 x * .3; x + .3; x % .3; x // .3; x ** .3; .3 ** x; 1 / (1 + m.exp(-x)); m.fmod(x, .3); divmod(x, .3)
 m.clip(x, -.3, .3); m.where(x > 0, x, .3); m.maximum(x, .3); m.full_like(x, .3); m.full((2,), .3, "float64")
 m.full(2, .3, dtype="float64"); m.pad(x, 1, constant_values=.3); x.at[0].set(.3); x.at[0].add(.3)
@@ -20,10 +19,7 @@ m.linspace(0., .3, 7, dtype="float64"); m.arange(0, 1, .1, dtype="float64"); m.a
 m.append(x, .3); m.insert(x[0], 1, .3); m.stack([x[0, 0], .3]); m.array([x[0, 0], .3, 2])
 m.array([[x[0, 0], .3], [x[1, 1], 1.]]); m.gradient(x[0], .3); m.trapezoid(x, dx=.3); m.nan_to_num(x, nan=.3)
 m.heaviside(x, .3); x * (.1 + .2j); m.array([.1, .2], "float64") * x[0, 0]
-""".strip()
-    .replace("\n", ";")
-    .split(";")
-)
+""".strip().replace("\n", ";").split(";")
 
 
 def results(tree):

@@ -28,6 +28,11 @@ WITHOUT = {
         name: "a factor of matrices: test_linalg.py, which draws matrices that have one"
         for name in ("cholesky", "triangular_solve", "lu", "qr", "eigh", "svd")
     },
+    **{
+        name: "windows, filters and norms of images: test_images.py" for name in ("reduce_window", "select_and_scatter")
+    },
+    **{name: "drawn geometries in test_images.py" for name in ("interpolate", "group_norm", "batch_norm")},
+    "conv": "geometries, derivatives and batches in test_lax_functions.py",
     "relayout": "made by passes alone; common and default ways of compiling are compared",
     "transfer": "made by passes alone, between devices",
     "custom": "the op of another project: C++ tests",

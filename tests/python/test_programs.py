@@ -161,8 +161,9 @@ def test_a_failing_program_is_shrunk(monkeypatch):
     monkeypatch.setattr(catalogue.OPS["tanh"], "run_rlx", lambda a, n, t: real([rlx.ops.mul(a[0], 1.5)], n, t))
     for seed in range(300, 400):
         program = generate.program_of(seed, "forward")
-        if "tanh" not in [s.op for s in program.steps] or len(program.steps) < 6:
-            continue
+        ops = [s.op for s in program.steps]
+        if "tanh" not in ops or len(ops) < 6 or any(op.startswith("control.") for op in ops):
+            continue  # a loop may hold another tanh, and is one step
         try:
             run.check(program)
         except run.Mismatch:

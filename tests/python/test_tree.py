@@ -79,7 +79,7 @@ def test_is_what_jax_gives(case):
 
 
 def test_steps_to_children_of_a_registered_class():
-    (path, leaf) = rlx.tree.leaves_with_path(TREE)[-1]
+    path, leaf = rlx.tree.leaves_with_path(TREE)[-1]
     assert leaf == 8 and path[1] == rlx.tree.FlattenedIndexKey(1) and path[2] == rlx.tree.SequenceKey(0)
     assert rlx.tree.keystr(path) == jax.tree_util.keystr(jax.tree.leaves_with_path(TREE)[-1][0])
 

@@ -194,6 +194,12 @@ void emit_where(RowContext& c) { c.set(c.w.select(c.spread(0), c.spread(1), c.sp
 void emit_cast(RowContext& c) { c.set(cast(c.w, c.in(0), c.in_dtype(0), c.dtype())); }
 void emit_clamp(RowContext& c) { c.set(c.w.min(c.w.max(c.spread(0), c.spread(1)), c.spread(2))); }
 
+const char* refuses_activation(const Graph& g, NodeId id) {
+  const ActivationKind fn = g.node(id).op.as<ops::Activation>().fn;
+  const bool gamma = fn == ActivationKind::Lgamma || fn == ActivationKind::Polygamma;
+  return refuse_unless(!gamma || g.shape(id).dtype() != DType::F64,
+                       "XLA's gamma functions of f64 lose digits beside their roots and where they are tiny");
+}
 const char* refuses_binary(const Graph& g, NodeId id) {
   const BinaryKind fn = g.node(id).op.as<ops::Binary>().fn;
   const bool series = fn == BinaryKind::Igamma || fn == BinaryKind::Igammac || fn == BinaryKind::IgammaGradA;
@@ -260,7 +266,7 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
 
 std::span<const Row> elementwise_rows() {
   static constexpr Row kRows[] = {
-      {OpKind::Activation, never_refuses, emit_activation},
+      {OpKind::Activation, refuses_activation, emit_activation},
       {OpKind::Binary, refuses_binary, emit_binary},
       {OpKind::Compare, refuses_compare, emit_compare},
       {OpKind::Where, never_refuses, emit_where},

@@ -5,12 +5,15 @@
 namespace rlx::tpu {
 namespace {
 
-// What is above the diagonal of XLA's factor may be anything.
+// XLA reads imaginary parts of the diagonal, which a Hermitian matrix has not, and what is above the diagonal of its
+// factor may be anything.
 void emit_cholesky(RowContext& c) {
-  const Hlo& a = c.in(0);
+  Hlo a = c.in(0);
   if (a.elements() == 0) return c.set(a);
-  const Hlo l = c.w.op("cholesky", {&a}, type_of(a), "lower = true");
   const Hlo rows = c.w.iota(DType::I32, a.dims, a.rank() - 2), columns = c.w.iota(DType::I32, a.dims, a.rank() - 1);
+  if (is_complex(a.dtype))
+    a = c.w.complex(c.w.real(a), c.w.select(c.w.compare("EQ", rows, columns), 0.0, c.w.imag(a)));
+  const Hlo l = c.w.op("cholesky", {&a}, type_of(a), "lower = true");
   c.set(c.w.select(c.w.compare("GE", rows, columns), l, 0.0));
 }
 
