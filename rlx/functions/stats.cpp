@@ -255,22 +255,6 @@ Expr diag(Operand x, std::int64_t k) {
   return g.slice(flat, {Dim(start)}, {Dim(start + (count - 1) * (m + 1) + 1)}, {m + 1});
 }
 
-namespace {
-Term triangle(const Operand& x, std::int64_t k, bool lower, const char* what) {
-  const Term v(x, what);
-  if (v.rank() < 2)
-    refuse(v, concat_text(what, " of ", v.shape(), "; it takes matrices"), {}, ErrorCode::ShapeMismatch);
-  if (std::abs(k) > (std::int64_t{1} << 30)) refuse(v, concat_text(what, ": diagonal ", k));
-  Dims rows(static_cast<std::size_t>(v.rank()), Dim(1)), columns = rows;
-  rows[rows.size() - 2] = v.dim(-2), columns.back() = v.dim(-1);
-  const Term i = places(v, Shape(rows, DType::I32), v.rank() - 2),
-             j = places(v, Shape(columns, DType::I32), v.rank() - 1);
-  return chosen(compared(lower ? CompareKind::Le : CompareKind::Ge, j, i + static_cast<double>(k)), v, 0.0);
-}
-}  // namespace
-Expr tril(Operand x, std::int64_t k) { return triangle(x, k, true, "tril"); }
-Expr triu(Operand x, std::int64_t k) { return triangle(x, k, false, "triu"); }
-
 Expr outer(Operand a, Operand b) {
   const Term x(a, "outer"), y = x.at(building::own_at(x.graph(), b, x.loc()));
   Graph& g = x.graph();
@@ -289,30 +273,6 @@ Expr kron(Operand a, Operand b) {
     joined.push_back(x.dim(i) * y.dim(i));
   }
   return g.reshape(x.at(g.reshape(x, left)) * x.at(g.reshape(y, right)), joined);
-}
-Expr roll(Operand x, std::int64_t shift, std::int64_t axis) {
-  const Term v(x, "roll");
-  const std::int64_t a = axis_in(v, axis, "roll"), n = extent_in(v, a, "roll");
-  const std::int64_t by = n == 0 ? 0 : (shift % n + n) % n;
-  if (by == 0) return v;
-  Graph& g = v.graph();
-  return g.concat({g.narrow(v, a, Dim(n - by), Dim(by)), g.narrow(v, a, Dim(0), Dim(n - by))}, a, {}, v.loc());
-}
-Expr tile(Operand x, std::vector<std::int64_t> counts) {
-  const Term v(x, "tile");
-  for (std::int64_t c : counts)
-    if (c < 0) refuse(v, concat_text("tile: a count of ", c));
-  Dims own = v.shape().dims();
-  while (own.size() < counts.size()) own.insert(own.begin(), Dim(1));
-  while (counts.size() < own.size()) counts.insert(counts.begin(), 1);
-  Dims apart, spread, joined;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    apart.insert(apart.end(), {Dim(1), own[i]});
-    spread.insert(spread.end(), {Dim(counts[i]), own[i]});
-    joined.push_back(Dim(counts[i]) * own[i]);
-  }
-  Graph& g = v.graph();
-  return g.reshape(v.at(g.expand(v.at(g.reshape(v, apart)), spread)), joined);
 }
 
 }  // namespace rlx::stats

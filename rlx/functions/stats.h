@@ -41,16 +41,9 @@ Expr standardize(Operand x, std::vector<std::int64_t> axes = {-1}, double eps = 
 ExprList meshgrid(const ExprList& vectors, SourceLoc loc = SourceLoc::current());
 /// A vector on diagonal k of a square matrix of zeros; or diagonal k of the matrix x, as a vector.
 Expr diag(Operand x, std::int64_t k = 0);
-/// x [.., N, M] with zeros above (below) diagonal k.
-Expr tril(Operand x, std::int64_t k = 0);
-Expr triu(Operand x, std::int64_t k = 0);
 /// a_i b_j of all elements of both: [A, B].
 Expr outer(Operand a, Operand b);
 /// The Kronecker product of two values of one rank.
 Expr kron(Operand a, Operand b);
-/// Elements moved by `shift` places along an axis; those beyond the end come in at the other.
-Expr roll(Operand x, std::int64_t shift, std::int64_t axis);
-/// x repeated along each axis; counts and rank are aligned at the last.
-Expr tile(Operand x, std::vector<std::int64_t> counts);
 
 }  // namespace rlx::stats

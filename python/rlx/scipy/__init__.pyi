@@ -4,5 +4,6 @@ from typing import Any
 
 from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
+from . import linalg as linalg
 from . import signal as signal
 from . import special as special

@@ -1,9 +1,9 @@
 // The table of rows, and what rows have in common.
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/rows/bytes.h"
 #include "rlx/backends/cpu/rows/conv.h"
 #include "rlx/backends/cpu/rows/windows.h"
-#include "rlx/backends/cpu/rows/bytes.h"
 
 namespace rlx::cpu {
 
@@ -15,7 +15,9 @@ const RowTable<Row>& row_table() {
                                                           strip_rows(),
                                                           pair_rows(),
                                                           dot_rows(),
-                                                          byte_rows(), conv_rows(), product_rows(),
+                                                          byte_rows(),
+                                                          conv_rows(),
+                                                          product_rows(),
                                                           relayout_rows(),
                                                           attention_rows(),
                                                           norm_rows(),

@@ -136,7 +136,8 @@ TEST_CASE("StableHLO: every primitive but four factors has a row, and nothing ca
     CHECK(text.find("custom_call") == std::string::npos);
     CHECK(count(text, "chlo.") == count(text, "\"chlo.erf\"") + count(text, "\"chlo.top_k\"") +
                                       count(text, "\"chlo.atan\"") + count(text, "\"chlo.asin\"") +
-                                      count(text, "\"chlo.acos\"") + count(text, "\"chlo.atanh\""));
+                                      count(text, "\"chlo.acos\"") + count(text, "\"chlo.atanh\"") +
+                                      count(text, "\"chlo.lgamma\"") + count(text, "\"chlo.zeta\""));
   });
 }
 
