@@ -1,4 +1,20 @@
-// Functions of values that are built of ops, family by family.
+// Functions of values that are built of ops, all families: rlx::nn, linalg, fft, random, stats and more.
 #pragma once
 
+#include "rlx/functions/activations.h"
+#include "rlx/functions/blocks.h"
+#include "rlx/functions/conv.h"
+#include "rlx/functions/einsum.h"
+#include "rlx/functions/fft.h"
+#include "rlx/functions/floats.h"
+#include "rlx/functions/image.h"
 #include "rlx/functions/linalg.h"
+#include "rlx/functions/losses.h"
+#include "rlx/functions/norms.h"
+#include "rlx/functions/pool.h"
+#include "rlx/functions/quantized.h"
+#include "rlx/functions/random.h"
+#include "rlx/functions/sequence.h"
+#include "rlx/functions/special.h"
+#include "rlx/functions/stats.h"
+#include "rlx/functions/stft.h"

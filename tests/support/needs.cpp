@@ -30,7 +30,8 @@ void skip(const std::string& what) {
 
 std::size_t one_in(std::size_t n) {
   const bool sanitized = repetitions(8) != 8;
-  return sanitized && std::getenv("RLX_ALL_CASES") == nullptr ? n : 1;
+  if (std::getenv("RLX_ALL_CASES") != nullptr) return 1;
+  return sanitized ? 2 * n : std::getenv("RLX_TEST_SHARE") != nullptr ? n : 1;
 }
 
 bool anything_skipped() { return skipped; }

@@ -34,8 +34,8 @@ constexpr Int repetitions(Int full) {
 }
 #endif
 
-/// Of how many cases of a long list one is taken: all, but under the sanitizers one in `n`, unless RLX_ALL_CASES is
-/// set, as scripts/test.sh --full does.
+/// Of how many cases of a long list one is taken: where a share is asked for (RLX_TEST_SHARE) one in `n`, under the
+/// sanitizers one in 2 n, else all; and all where RLX_ALL_CASES is set, as scripts/test.sh --full does.
 std::size_t one_in(std::size_t n);
 
 /// What ctest takes for "skipped" (SKIP_RETURN_CODE in tests/CMakeLists.txt).

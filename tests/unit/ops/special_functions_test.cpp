@@ -128,7 +128,7 @@ TEST_CASE("remainders have the sign of the dividend; integers by 0 give 0") {
     for (std::size_t i = 0; i < want.size(); ++i) CHECK(got.at_i64(static_cast<std::int64_t>(i)) == want[i]);
   };
   for (DType t : {DType::I8, DType::I16, DType::I32, DType::I64}) {
-    const std::int64_t low = -(std::int64_t{1} << (dtype_bits(t) - 1));
+    const std::int64_t low = std::numeric_limits<std::int64_t>::min() >> (64 - dtype_bits(t));
     const Tensor a = ints(t, {7, -7, 7, -7, 5, low, low}), b = ints(t, {3, 3, -3, -3, 0, -1, 0});
     expect(run_op(ops::Binary{Pair::Rem}, {a, b}).at(0), {1, -1, 1, -1, 0, 0, 0});
     expect(run_op(ops::Binary{Pair::Mod}, {a, b}).at(0), {1, 2, -2, -1, 0, 0, 0});
