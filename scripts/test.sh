@@ -151,7 +151,7 @@ done
 # instruction set that this machine has; the emulator shows that the older processor is recognised and meets no
 # instruction that it lacks. So the long cases of the kernels, and whole programs, run in full runs only.
 long_cases="math: e*,attention: *,*number of threads*,packed gemm: sizes*,strided gemm: any*,a row of*,reductions over*"
-long_cases+=",products by group*"
+long_cases+=",products by group*,products of f64*,sort kernels: every*,products of bytes*"
 emulated() {
   local emulator=("$1" "${@:3}") tests=$2
   local run out cut=("--test-case-exclude=$long_cases")

@@ -111,13 +111,12 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
   std::mt19937 dice(7);
   for (const KernelTable* table : tables())
     for (const auto& [t, y] : dtypes)
-      for (const std::int64_t m : {1, 2, 7, 8, 9, 70})
-        for (const std::int64_t n : {1, 5, 24, 49, 100})
-          for (const std::int64_t k : {0, 1, 5, 33, 300, 515}) {
-            const bool large = m * n * k > 300000;
+      for (const std::int64_t m : {1, 7, 9, 70})
+        for (const std::int64_t n : {1, 24, 53})
+          for (const std::int64_t k : {0, 1, 33, 515}) {
             const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
-            for (const int threads : {1, 3, kFinestCut})
-              if (!large || threads == 3) check_product(table->isa, t, y, s, threads, dice);
+            constexpr int kCuts[] = {1, 3, kFinestCut};
+            check_product(table->isa, t, y, s, kCuts[dice() % 3], dice);
           }
 }
 
