@@ -1,5 +1,6 @@
 // Functions of rlx/functions over signals: transforms, short-time transforms, spectra, convolution, windows.
 #include "rlx/functions/fft.h"
+#include "python/bindings/call_operands.h"
 #include "python/bindings/common.h"
 #include "python/bindings/tracing.h"
 #include "rlx/functions/stft.h"
@@ -7,36 +8,6 @@
 
 namespace rlx::python {
 namespace {
-
-// The operands of a call as values of the graph under trace, or of that of the first value; None is no operand.
-class SignalCall {
- public:
-  explicit SignalCall(nb::sequence operands) : loc_(user_line()) {
-    const std::size_t n = nb::len(operands);
-    Graph* g = traced_graph();
-    for (std::size_t i = 0; i < n && !g; ++i) {
-      const nb::object o = operands[i];
-      if (nb::isinstance<PyValue>(o)) g = &graph_of(nb::cast<const PyValue&>(o));
-    }
-    if (!g)
-      raise(ErrorCode::InvalidArgument, "there is no graph to add to",
-            "call it on a graph's values, or in a function under rlx.jit");
-    for (std::size_t i = 0; i < n; ++i) {
-      const nb::object o = operands[i];
-      values_.push_back(o.is_none() ? std::nullopt : std::optional(Operand(operand_from(*g, o, loc_), loc_)));
-    }
-  }
-  Operand at(std::size_t i) const {
-    if (i >= values_.size() || !values_[i]) raise(ErrorCode::InvalidArgument, "an operand is missing");
-    return *values_[i];
-  }
-  std::optional<Operand> maybe(std::size_t i) const { return i < values_.size() ? values_[i] : std::nullopt; }
-  nb::object one(Expr e) const { return value_object(std::move(e), loc_); }
-
- private:
-  SourceLoc loc_;
-  std::vector<std::optional<Operand>> values_;
-};
 
 // The place of `name` in a list of names.
 template <std::size_t N>
@@ -54,7 +25,7 @@ FftNorm norm_of(const std::string& name) {
 nb::object transform(nb::sequence xs, const std::string& which, nb::handle lengths,
                      const std::vector<std::int64_t>& axes, const std::string& norm_name) {
   static constexpr std::string_view kNames[] = {"fft", "ifft", "rfft", "irfft", "hfft", "ihfft"};
-  const SignalCall c(xs);
+  const CallOperands c(xs);
   const FftNorm norm = norm_of(norm_name);
   const Operand x = c.at(0);
   const fft::Axes given{axes, lengths.is_none() ? Dims() : dims_from(lengths, "s")};
@@ -70,7 +41,7 @@ nb::object transform(nb::sequence xs, const std::string& which, nb::handle lengt
   return c.one(which == "hfft" ? fft::hfft(x, n, axis, norm) : fft::ihfft(x, n, axis, norm));
 }
 
-fft::StftOptions stft_options(nb::dict d, const SignalCall& c) {
+fft::StftOptions stft_options(nb::dict d, const CallOperands& c) {
   static constexpr std::string_view kPads[] = {"constant", "reflect", "edge"};
   fft::StftOptions o;
   o.n_fft = nb::cast<std::int64_t>(d["n_fft"]);
@@ -83,7 +54,7 @@ fft::StftOptions stft_options(nb::dict d, const SignalCall& c) {
   o.window = c.maybe(1);
   return o;
 }
-fft::WelchOptions welch_options(nb::dict d, const SignalCall& c) {
+fft::WelchOptions welch_options(nb::dict d, const CallOperands& c) {
   static constexpr std::string_view kScalings[] = {"density", "spectrum"}, kAverages[] = {"mean", "median"};
   fft::WelchOptions o;
   o.fs = nb::cast<double>(d["fs"]);
@@ -124,7 +95,7 @@ void bind_fft(nb::module_& m) {
   m.def("fft", &transform, nb::arg("xs"), nb::arg("which"), nb::arg("lengths").none(), nb::arg("axes"),
         nb::arg("norm"));
   m.def("fftshift", [](nb::sequence xs, const std::vector<std::int64_t>& axes, bool back) {
-    const SignalCall c(xs);
+    const CallOperands c(xs);
     return c.one(back ? fft::ifftshift(c.at(0), axes) : fft::fftshift(c.at(0), axes));
   });
   m.def("fftfreq", [](std::int64_t n, double spacing, nb::handle dtype, bool half) {
@@ -132,27 +103,27 @@ void bind_fft(nb::module_& m) {
     return array_object(half ? fft::rfftfreq(n, spacing, t) : fft::fftfreq(n, spacing, t));
   });
   m.def("conj", [](nb::sequence xs) {
-    const SignalCall c(xs);
+    const CallOperands c(xs);
     const Operand x = c.at(0);
     return c.one(x.expr().graph().conj(x));
   });
   m.def("stft", [](nb::sequence xs, nb::dict options) {
-    const SignalCall c(xs);
+    const CallOperands c(xs);
     return c.one(fft::stft(c.at(0), stft_options(options, c)));
   });
   m.def(
       "istft",
       [](nb::sequence xs, nb::dict options, std::optional<std::int64_t> length) {
-        const SignalCall c(xs);
+        const CallOperands c(xs);
         return c.one(fft::istft(c.at(0), stft_options(options, c), length));
       },
       nb::arg("xs"), nb::arg("options"), nb::arg("length").none());
   m.def("welch", [](nb::sequence xs, nb::dict options) {
-    const SignalCall c(xs);
+    const CallOperands c(xs);
     return c.one(fft::welch(c.at(0), welch_options(options, c)));
   });
   m.def("welch_peaks", [](nb::sequence xs, std::int64_t count, nb::dict options) {
-    const SignalCall c(xs);
+    const CallOperands c(xs);
     const fft::WelchPeaksResult r = fft::welch_peaks(c.at(0), count, welch_options(options, c));
     return nb::make_tuple(c.one(r.frequencies), c.one(r.powers));
   });
@@ -161,7 +132,7 @@ void bind_fft(nb::module_& m) {
       "log_mel",
       [](nb::sequence xs, nb::dict mel, nb::dict stft, double power, double amin, double ref,
          std::optional<double> top_db) {
-        const SignalCall c(xs);
+        const CallOperands c(xs);
         fft::LogMelOptions o;
         o.mel = mel_options(mel);
         o.stft = stft_options(stft, c);
@@ -172,7 +143,7 @@ void bind_fft(nb::module_& m) {
       nb::arg("top_db").none());
   m.def("fft_conv1d", [](nb::sequence xs, const std::string& part) {
     static constexpr std::string_view kParts[] = {"full", "same", "valid"};
-    const SignalCall c(xs);
+    const CallOperands c(xs);
     return c.one(fft::fft_conv1d(c.at(0), c.at(1), static_cast<fft::ConvolutionPart>(choice(part, kParts, "mode"))));
   });
   m.def("next_fast_len", &fft::next_fast_len);
