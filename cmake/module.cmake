@@ -1,11 +1,12 @@
 # Modules (folders of rlx/), what each may include, and the two libraries they are gathered into.
 
-# rlx_module(NAME [INTERNAL] [LIBRARY core|models] [DEPENDS a b ...] [INTERNAL_HEADERS x.h ...])
+# rlx_module(NAME [INTERNAL] [SMALL] [LIBRARY core|models] [DEPENDS a b ...] [INTERNAL_HEADERS x.h ...])
 # Adds rlx/NAME/*.cpp to a library and declares which modules it may include; a folder without sources is allowed.
+# SMALL: much code, each piece of which runs once a graph or a file; release builds optimise it for size.
 # "a DEPENDS b" permits b and whatever b may include. The headers are installed unless INTERNAL is given, but for those
 # named: what no user needs may change without notice.
 function(rlx_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "LIBRARY" "DEPENDS;INTERNAL_HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL;SMALL" "LIBRARY" "DEPENDS;INTERNAL_HEADERS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rlx_module(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -40,6 +41,9 @@ function(rlx_module name)
     endif()
   endif()
   set_property(GLOBAL APPEND PROPERTY rlx_sources_${arg_LIBRARY} ${sources})
+  if(arg_SMALL AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    set_property(GLOBAL APPEND PROPERTY rlx_small_${arg_LIBRARY} ${sources})
+  endif()
   foreach(header IN LISTS arg_INTERNAL_HEADERS)
     if(NOT "${root}/${name}/${header}" IN_LIST headers)
       message(FATAL_ERROR "rlx_module(${name}): there is no header ${header}")
@@ -68,6 +72,40 @@ function(rlx_group_by_folder)
   endforeach()
 endfunction()
 
+# rlx_group_target(TARGET sources...): the target is compiled some files of a folder at a time.
+function(rlx_group_target target)
+  if(NOT RLX_UNITY_LIBRARY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # a class of a file counts as a header's there
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+  rlx_group_by_folder(${ARGN})
+endfunction()
+
+# rlx_small_objects(core|models): objects of the library's SMALL modules, under options of their own: those of a source
+# would take it out of its group.
+function(rlx_small_objects name)
+  get_property(sources GLOBAL PROPERTY rlx_small_${name})
+  if(NOT sources)
+    return()
+  endif()
+  set(target rlx_${name}_small)
+  add_library(${target} OBJECT ${sources})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  rlx_configure_target(${target})
+  target_compile_options(${target} PRIVATE -Os)
+  if(RLX_PCH AND name STREQUAL "core")
+    target_precompile_headers(${target} PRIVATE ${rlx_pch_headers})
+  elseif(RLX_PCH)
+    target_precompile_headers(${target} REUSE_FROM rlx_core_small)
+  endif()
+  rlx_group_target(${target} ${sources})
+  target_sources(rlx_${name} PRIVATE $<TARGET_OBJECTS:${target}>)
+endfunction()
+
 # rlx_library(core|models): turns what the modules gathered into the target rlx::core or rlx::models.
 function(rlx_library name)
   get_property(sources GLOBAL PROPERTY rlx_sources_${name})
@@ -79,7 +117,12 @@ function(rlx_library name)
     return()
   endif()
 
+  get_property(small GLOBAL PROPERTY rlx_small_${name})
+  if(small)
+    list(REMOVE_ITEM sources ${small})
+  endif()
   add_library(rlx_${name} STATIC ${sources} ${kernels})
+  rlx_small_objects(${name})
   add_library(rlx::${name} ALIAS rlx_${name})
   set_target_properties(rlx_${name} PROPERTIES EXPORT_NAME ${name})
   target_sources(rlx_${name} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
@@ -108,21 +151,18 @@ function(rlx_library name)
     set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON
       COMPILE_OPTIONS "${kernel_options}")
   endif()
-  if(RLX_UNITY_LIBRARY)
-    set_target_properties(rlx_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # a class of a file counts as a header's there
-      target_compile_options(rlx_${name} PRIVATE -Wno-subobject-linkage)
-    endif()
-    rlx_group_by_folder(${sources})
-  endif()
+  rlx_group_target(rlx_${name} ${sources})
 
   if(name STREQUAL "core")
     rlx_require(xxhash)
     target_link_libraries(rlx_core PRIVATE Threads::Threads ${CMAKE_DL_LIBS} $<BUILD_INTERFACE:rlx_system::xxhash>)
   else()
     rlx_require(simdjson utf8proc pcre2 zlib)
-    target_link_libraries(rlx_models PUBLIC rlx::core PRIVATE
-      rlx_system::simdjson rlx_system::utf8proc rlx_system::pcre2 rlx_system::zlib Threads::Threads)
+    set(libraries rlx_system::simdjson rlx_system::utf8proc rlx_system::pcre2 rlx_system::zlib Threads::Threads)
+    target_link_libraries(rlx_models PUBLIC rlx::core PRIVATE ${libraries})
+    if(TARGET rlx_models_small)
+      target_link_libraries(rlx_models_small PRIVATE ${libraries})
+    endif()
   endif()
 endfunction()
 
