@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -59,6 +60,15 @@ void print_kinds(const std::array<std::uint64_t, kNumOpKinds>& counts) {
   std::printf("op kinds in some program: %d of %d; in none: %s\n", reached, kNumOpKinds, missing.c_str());
 }
 
+// A program that ends the process leaves its seed.
+std::uint64_t current_seed = 0;
+
+void on_fatal(int signal) {
+  std::signal(signal, SIG_DFL);
+  std::fprintf(stderr, "seed %" PRIu64 ": signal %d\n", current_seed, signal);
+  std::raise(signal);
+}
+
 int run(const Campaign& c) {
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
@@ -75,6 +85,7 @@ int run(const Campaign& c) {
     ProgramOptions options;
     options.calls = c.calls;
     options.specials = seed % 8 == 7;
+    current_seed = seed;
     const RandomProgram p = random_program(seed, options);
     Looked looked;
     const std::string text =
@@ -95,7 +106,7 @@ int run(const Campaign& c) {
       }
       std::printf("%s\n", shown.c_str());
     }
-    if (tried % 1000 == 0 || !text.empty())
+    if (tried % 250 == 0 || !text.empty())
       std::printf("seed %" PRIu64 ": %" PRIu64 " tried, %zu failed, %.0f s\n", seed, tried, failed.size(), seconds());
     std::fflush(stdout);
   }
@@ -141,6 +152,7 @@ int main(int argc, char** argv) {
         return 2;
       }
     }
+    for (const int signal : {SIGABRT, SIGFPE, SIGILL, SIGSEGV}) std::signal(signal, on_fatal);
     return run(c);
   } catch (const Error& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
