@@ -63,6 +63,8 @@ void print_kinds(const std::array<std::uint64_t, kNumOpKinds>& counts) {
 // A program that ends the process leaves its seed.
 std::uint64_t current_seed = 0;
 
+volatile std::sig_atomic_t stopped = 0;  // ends behind this program, with its counts
+
 void on_fatal(int signal) {
   std::signal(signal, SIG_DFL);
   std::fprintf(stderr, "seed %" PRIu64 ": signal %d\n", current_seed, signal);
@@ -81,7 +83,8 @@ int run(const Campaign& c) {
   std::uint64_t tried = 0, derived = 0, batched = 0;
   std::vector<std::uint64_t> failed;
   std::array<std::uint64_t, kNumOpKinds> counts{};
-  for (std::uint64_t seed = c.first; seed < c.first + c.count && (c.seconds == 0 || seconds() < c.seconds); ++seed) {
+  for (std::uint64_t seed = c.first;
+       seed < c.first + c.count && stopped == 0 && (c.seconds == 0 || seconds() < c.seconds); ++seed) {
     ProgramOptions options;
     options.calls = c.calls;
     options.specials = seed % 8 == 7;
@@ -153,6 +156,7 @@ int main(int argc, char** argv) {
       }
     }
     for (const int signal : {SIGABRT, SIGFPE, SIGILL, SIGSEGV}) std::signal(signal, on_fatal);
+    for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, [](int) { stopped = 1; });
     return run(c);
   } catch (const Error& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
