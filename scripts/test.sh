@@ -103,6 +103,13 @@ python_wheel() {
 }
 python_tests() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider -n logical --dist worksteal "$@"; }
 
+# Random programs by their seeds; a failure names its own.
+random_programs() {
+  local out
+  out=$(build/dev/tests/random_programs "$@" 2>&1) || fail "random_programs $*: $out"
+  tail -n 1 <<<"$out"
+}
+
 # Where runs, waits, states and failures of several threads meet; samples of ops and random programs take too long.
 tsan_sample="*/runtime_test.cpp,*/chains_test.cpp,*/state_rows_test.cpp,*/opaque_test.cpp"
 tsan_sample+=",*/several_faults_test.cpp,*/out_of_memory_test.cpp"
@@ -122,9 +129,14 @@ beside python-environment python_environment  # mostly downloads
 variants=48
 if [[ $full =~ ^(vulkan|opengl|webgpu|tpu)$ ]]; then
   step "$full: all samples and programs"
-  build dev --target device_tests rlx_cli bench_device
+  build dev --target device_tests rlx_cli bench_device random_programs
   build/dev/rlx devices
   ctest --preset dev -L "^$full\$"
+  step "$full: random programs"
+  case $full in tpu) programs=5000 ;; vulkan) programs=1000 ;; *) programs=500 ;; esac
+  seed=$((16#$(git rev-parse --short=6 HEAD 2>/dev/null || echo 1)))
+  random_programs --device "$full" --first "$seed" --count $((programs / 2))
+  random_programs --device "$full" --first "$seed" --count $((programs / 2)) --calls 50
   step "$full: Python's oracles"
   end_beside python-environment
   python_wheel
@@ -261,6 +273,22 @@ elif [ -z "$full" ]; then
   out=$(build/tsan/tests/proof_tests --test-suite-exclude=model --source-file="$tsan_sample" 2>&1) ||
     fail "proof_tests: $out"
   grep 'test cases: *[1-9]' <<<"$out" || fail "proof_tests: no test ran"
+fi
+
+if [ "$full" = cpu ] || [ "$full" = proof ]; then
+  step "random programs: 50,000 on the cpu, 10,000 of them with derivatives and batches, or 2,000 on the proof device"
+  seed=$((16#$(git rev-parse --short=6 HEAD 2>/dev/null || echo 1)))
+  if [ "$full" = cpu ]; then
+    random_programs --first "$seed" --count 20000 &
+    half=$!
+    random_programs --first "$seed" --count 20000 --calls 50
+    wait "$half" || fail "random programs failed; what they said stands above"
+    random_programs --first "$((seed + 20000))" --count 10000 --calls 50 --derive
+  else
+    proof=(--plugin build/dev/python/plugins/proof.so --device directx)
+    random_programs "${proof[@]}" --first "$seed" --count 1000
+    random_programs "${proof[@]}" --first "$seed" --count 1000 --calls 50 --derive
+  fi
 fi
 
 if [ "$full" = cpu ]; then

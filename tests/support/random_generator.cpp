@@ -142,6 +142,8 @@ std::vector<std::int64_t> Generator::axes_of(const Expr& x) {
 ActivationKind Generator::function(std::int64_t first) { return static_cast<ActivationKind>(dice_.below(first)); }
 
 void Generator::step() {
+  // No dice without calls: programs of seeds without them stay what they were.
+  if (options_.calls > 0 && dice_.chance(options_.calls)) return dice_.chance(60) ? call() : function_call();
   switch (dice_.below(29)) {
     case 0:
     case 1:

@@ -80,6 +80,25 @@ class Generator {
   void block();
   void layer();
 
+  // -- random_calls.cpp --
+  /// A new leaf whose values are drawn as a sample says.
+  Expr drawn_leaf(const SampleInput& in);
+  /// The elements of `x`, which has some, as a value of `shape`: cut off or repeated.
+  Expr fitted(const Expr& x, const Shape& shape);
+  Expr operand(const SampleInput& in);
+  void call();
+
+  // -- random_functions.cpp --
+  Expr float_of(const Dims& dims, DType t, Fill fill = Fill::Normal, std::int64_t bound = 1);
+  void function_call();  // one of the following
+  void convolution();
+  void pool_call();
+  void matrices();
+  void transforms();
+  void draws();
+  void losses();
+  void small_functions();
+
   // -- random_control.cpp --
   /// A few ops on `x`, a value of the body `b`, and on values of the graph around it; of the shape and dtype of x.
   Expr body_value(Graph& b, Expr x, int depth = 0);

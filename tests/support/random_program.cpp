@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/support/random_generator.h"
+#include "tests/support/random_samples.h"
 
 namespace rlx::test {
 namespace {
@@ -32,6 +33,10 @@ NamedTensors RandomProgram::values(const SymbolBinding& binding, std::uint64_t v
       const std::string& name = graph.leaf_name(id);
       std::uint64_t mixed = seed * 0x2545f4914f6cdd1dull + variant + 77;
       for (const char c : name) mixed = mixed * 31 + static_cast<unsigned char>(c);  // the other leaves do not matter
+      if (const auto fill = fills.find(name); fill != fills.end()) {
+        out.emplace(name, draw(graph.shape(id), fill->second.fill, fill->second.bound, mixed));
+        continue;
+      }
       Dice dice(mixed);
       Tensor t = Tensor::zeros(graph.shape(id).bind(binding));
       const auto range = whole.find(name);

@@ -7,6 +7,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/graph.h"
+#include "rlx/ir/op_def.h"
 
 namespace rlx::test {
 
@@ -43,7 +44,8 @@ struct ProgramOptions {
   std::int64_t max_elements = 600;  // of one value, at the largest extents
   bool symbols = true;              // some programs have symbolic dims
   bool states = true;
-  bool blocks = true;     // HIR blocks
+  bool blocks = true;  // HIR blocks
+  int calls = 0;       // of 100 ops: so many are calls of any op (random_calls.cpp) or function (random_functions.cpp)
   bool specials = false;  // NaN, infinities, subnormal and huge numbers among the drawn values
 };
 
@@ -56,6 +58,7 @@ struct RandomProgram {
     std::int64_t low = -3, high = 4;
   };
   std::map<std::string, Range> whole;
+  std::map<std::string, SampleInput> fills;  // leaves that are drawn as samples are
   /// Values for the symbols, within their bounds; empty for a static program.
   SymbolBinding binding(std::uint64_t variant) const;
   /// Values for every input and param at `binding`; states start at their initial values.

@@ -330,6 +330,13 @@ class Walk {
     }
     return std::any_of(sources[0].begin(), sources[0].end(), [&](std::uint32_t v) { return sources[1].contains(v); });
   }
+  // Whether both parts of an element are numbers of dtype `t`.
+  static bool is_number(DType t, const Tensor& value, std::size_t i) {
+    const C c = load_element<C>(value.data(), value.dtype(), static_cast<std::int64_t>(i));
+    const DType real = is_complex(t) ? real_dtype(t) : t;
+    const auto fits = [&](double x) { return x == 0 || std::remainder(x, last_place(real, std::fabs(x))) == 0; };
+    return fits(c.real()) && fits(c.imag());
+  }
   // The rounding of the result, and what may overflow.
   void finish(DType t, const OpBox& op, const std::vector<const Bounded*>& in, Bounded& out) const {
     bool lost = false;  // some operand is undecided: a NaN bound means nothing better
@@ -355,7 +362,7 @@ class Walk {
       }
       if (std::isnan(e[i])) e[i] = kApart;
       // One correctly rounded operation on exact operands: no error when the result is a number of the dtype.
-      const bool exact = e[i] == 0 && places <= 0.5 && std::remainder(size, last_place(t, size)) == 0;
+      const bool exact = e[i] == 0 && places <= 0.5 && is_number(t, out.value, i);
       if (size + e[i] > 0 && !exact) {
         if (places > 0) e[i] += places * last_place(computed, size);
         if (narrow && computes(op)) e[i] += last_place(t, size + e[i]) / 2;
@@ -417,6 +424,12 @@ Gap gap_to(const Tensor& got, const Bounded& exact, std::int64_t* undecided) {
     double size = 0;
     if (stores_floats(wide.dtype())) {
       const double d = apart(wide, exact.value, i);
+      // A bound is that of both parts: where one is NaN or infinite, nothing is known of the other.
+      if (d != 0 && is_complex(wide.dtype()) && !std::isfinite(value_at(wide, i)) &&
+          !std::isfinite(value_at(exact.value, i))) {
+        if (undecided != nullptr) ++*undecided;
+        continue;
+      }
       size = d == 0 ? 0 : slack == 0 ? kApart : d / slack;
     } else {
       const auto at = static_cast<std::int64_t>(i);

@@ -17,6 +17,7 @@ void clear_tails(LowerContext& c) {
   for (std::uint32_t r = 0; r < c.node().num_results(); ++r) {
     const View y = c.out(static_cast<int>(r));
     if (dtype_bits(y.dtype) != 4 || y.elements() % 2 == 0) continue;
+    if (!c.is_read(static_cast<int>(r))) continue;  // it has no bytes
     auto& tail = c.keep<Tail>();
     c.point(tail.byte, y, y.elements() - 1);
     c.step<Tail::clear>(tail, 1, 1);

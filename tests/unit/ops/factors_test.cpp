@@ -11,6 +11,7 @@
 #include "rlx/ir/ops/shape.h"
 #include "rlx/runtime/session.h"
 #include "rlx/tensor/visit.h"
+#include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
@@ -308,6 +309,23 @@ TEST_CASE("factors: derivatives that do not exist say why") {
   const Expr x = g.input("x", Shape({4, 2}, DType::F64));
   g.set_outputs({g.sum(g.svd(x, true)[1])});
   CHECK_NOTHROW(vjp(g, {Wrt("x")}));
+}
+
+TEST_CASE("factors: derivatives of complex matrices without elements") {
+  for (const OpBox& op : {OpBox(ops::Eigh{}), OpBox(ops::Svd{}), OpBox(ops::Qr{}), OpBox(ops::Lu{})}) {
+    Graph g;
+    const Expr x = g.input("x", Shape({2, 0, 0}, DType::C64));
+    const Expr factors = g.add(op, {x});
+    g.set_outputs({factors, factors.result(1)});
+    const NamedTensors values{{"x", Tensor::zeros(Shape({2, 0, 0}, DType::C64))}};
+    for (const bool forward : {true, false}) {
+      const TransformResult d = forward ? jvp(g, {Wrt("x")}) : vjp(g, {Wrt("x")});
+      NamedTensors all = values;
+      for (const std::string& name : d.added_inputs)
+        all.emplace(name, Tensor::zeros(d.graph.shape(d.graph.find_leaf(OpKind::Input, name))));
+      CHECK(evaluate(d.graph, all).back().num_elements() == 0);
+    }
+  }
 }
 
 TEST_CASE("factors: symbolic leading extents") {

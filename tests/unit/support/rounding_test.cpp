@@ -1,10 +1,14 @@
 // The bounds that numeric tests allow: they hold for what is computed well, and are broken by what is not.
 #include "tests/support/rounding.h"
 
+#include <complex>
+
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/attention.h"
+#include "rlx/tensor/visit.h"
+#include "tests/support/values.h"
 
 using namespace rlx;
 using namespace rlx::test;
@@ -42,6 +46,24 @@ TEST_CASE("rounding: one operation may be off by its last place and not by more"
   CHECK(gap_of([](Graph& g, Expr x) { return g.relu(x); }, floats({kNanF, -1}), floats({0, 0})).size == kApart);
   CHECK(gap_of([](Graph& g, Expr x) { return g.log(x); }, floats({0}), floats({-kInfF})).size == 0);
   CHECK(gap_of([](Graph& g, Expr x) { return g.log(x); }, floats({0}), floats({-3.4e38F})).size == kApart);
+}
+
+TEST_CASE("rounding: a complex number has two parts, each with an error") {
+  const auto minus = [](Graph& g, Expr x) {
+    return g.sub(x, g.complex(g.scalar(3e38, DType::F32), g.scalar(1e-9, DType::F32)));
+  };
+  const auto number = [](double re, double im) {
+    Tensor t = Tensor::zeros(Shape({1}, DType::C64));
+    store_element(t.mutable_data(), DType::C64, 0, std::complex<double>(re, im));
+    return t;
+  };
+  // The real part is a number, the imaginary part is rounded.
+  const double huge = static_cast<double>(-3e38F), rounded = static_cast<double>(1.25F - 1e-9F);
+  CHECK(gap_of(minus, number(0, 1.25), number(huge, rounded)).size <= 1);
+  // Nothing is known of the other part of what is NaN.
+  const auto plus = [](Graph&, Expr x) { return x + 1.0; };
+  CHECK(gap_of(plus, number(kNan, 1), number(kNan, 1.5)).size == 0);
+  CHECK(gap_of(plus, number(kNan, 1), number(2, 1)).size == kApart);
 }
 
 TEST_CASE("rounding: a sum is measured by its terms, and a cancelled difference carries what came before") {
