@@ -109,7 +109,9 @@ std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims
     case OpKind::Slice: {
       const auto& s = n.op.as<ops::Slice>();
       for (std::size_t i = 0; i < dims.size(); ++i) {
-        out.strides.push_back(s.strides.empty() ? strides[i] : strides[i] * T(s.strides[i]));
+        // Of one element a stride leads nowhere, and may be too large to multiply.
+        const bool steps = !s.strides.empty() && !(to[i] == T(1)) && !(to[i] == T(0));
+        out.strides.push_back(steps ? strides[i] * T(s.strides[i]) : strides[i]);
         out.skip = out.skip + as(s.starts[i], T()) * strides[i];
       }
       return out;

@@ -6,6 +6,8 @@
 
 #include "rlx/ir/building.h"
 #include "rlx/ir/building_conv.h"
+#include "rlx/ir/counting.h"
+#include "rlx/ir/ops/indexing.h"
 
 namespace rlx::nn {
 namespace {
@@ -83,6 +85,33 @@ Expr transpose_nd(const char* what, Expr x, Expr w, const ConvTransposeOptions& 
   return building::transposed_conv(x.graph(), what, x, w, a, loc);
 }
 
+// Windows of more elements are gathered: a slice for each would be a node for each.
+constexpr std::int64_t kMostTaps = 64;
+
+struct MovedAxis {
+  int from, to;
+};
+// The windows along axis m.from of y, their elements as axis m.to in front of it.
+Expr windows_by_places(const Expr& y, MovedAxis m, std::int64_t size, const Dim& places, std::int64_t stride,
+                       std::int64_t dilation, SourceLoc loc) {
+  Graph& g = y.graph();
+  const At at{loc};
+  const DType t = count_dtype(g, {{y.dim(m.from)}});
+  const auto spaced = [&](const Dim& n, std::int64_t axis, std::int64_t by) {
+    return g.mul(at(positions(g, n, axis, 2, t, loc)), at(g.constant(Tensor::scalar_i64(t, by), loc)));
+  };
+  ops::Gather op;
+  op.axes = {m.from};
+  // A step that leads out of I32 would leave the axis, and so is never taken.
+  const Expr index = g.add(at(spaced(Dim(size), 0, dilation)), at(spaced(places, 1, places.is_static(1) ? 0 : stride)));
+  const Expr cut = g.gather(at(y), {index}, op);
+  std::vector<std::int64_t> perm;
+  for (std::int64_t i = 0; i < cut.rank(); ++i)
+    if (i != m.from) perm.push_back(i);
+  perm.insert(perm.begin() + m.to, m.from);
+  return g.transpose(at(cut), perm);
+}
+
 }  // namespace
 
 Expr conv1d(Expr x, Expr w, const ConvOptions& o, SourceLoc loc) { return conv_nd("conv1d", x, w, o, 1, loc); }
@@ -153,13 +182,24 @@ Expr im2col(Expr x, const std::vector<std::int64_t>& window, const ConvOptions& 
     const Dim steps = y.dim(axis) - spans[a];
     const Dim places = steps.is_static() ? Dim(steps.value() < 0 ? 0 : steps.value() / strides[a] + 1)
                                          : floordiv(steps, Dim(strides[a])) + Dim(1);
+    results.push_back(places);
+    if (places.is_static(0)) {  // a window that no place holds may be of any size
+      Dims dims = y.shape().dims();
+      dims[static_cast<std::size_t>(axis)] = Dim(0);
+      dims.insert(dims.begin() + 2 + i, Dim(sizes[a]));
+      y = g.expand(at(g.scalar(0, y.dtype(), loc)), dims);
+      continue;
+    }
+    if (sizes[a] > kMostTaps) {
+      y = windows_by_places(y, {axis, 2 + i}, sizes[a], places, strides[a], dilation[a], loc);
+      continue;
+    }
     std::vector<Expr> taps;
     for (std::int64_t t = 0; t < sizes[a]; ++t) {
       Dims first(static_cast<std::size_t>(y.rank()), Dim(0)), end = y.shape().dims();
       std::vector<std::int64_t> steps_of(static_cast<std::size_t>(y.rank()), 1);
-      first[static_cast<std::size_t>(axis)] = Dim(places.is_static(0) ? 0 : t * dilation[a]);
-      end[static_cast<std::size_t>(axis)] =
-          places.is_static(0) ? Dim(0) : Dim(t * dilation[a]) + (places - Dim(1)) * Dim(strides[a]) + Dim(1);
+      first[static_cast<std::size_t>(axis)] = Dim(t * dilation[a]);
+      end[static_cast<std::size_t>(axis)] = Dim(t * dilation[a]) + (places - Dim(1)) * Dim(strides[a]) + Dim(1);
       steps_of[static_cast<std::size_t>(axis)] = strides[a];
       const Expr part = g.slice(at(y), first, end, steps_of);
       Dims dims = part.shape().dims();
@@ -169,7 +209,6 @@ Expr im2col(Expr x, const std::vector<std::int64_t>& window, const ConvOptions& 
       taps.push_back(g.reshape(at(part), dims));
     }
     y = g.concat(taps, 2 + i, {}, loc);
-    results.push_back(places);
   }
   Dims dims{y.dim(0), y.dim(1)};
   for (std::int64_t k : sizes) dims[1] = dims[1] * Dim(k);

@@ -83,8 +83,8 @@ Expr triangle(Operand x, std::int64_t k, bool lower, const char* what) {
   Graph& g = v.graph();
   const At at{x.loc()};
   const Dim m = v.dim(-2), n = v.dim(-1);
-  const std::int64_t far = std::int64_t{1} << 28;
   const DType t = count_dtype(g, {{m}, {n}});
+  const std::int64_t far = std::int64_t{1} << (t == DType::I32 ? 30 : 60);  // beyond each axis, and no sum overflows
   const Expr row = positions(g, m, 0, 2, t, x.loc()), column = positions(g, n, 1, 2, t, x.loc());
   const Expr shifted = g.add(at(row), at(g.constant(Tensor::scalar_i64(t, std::clamp(k, -far, far)), x.loc())));
   const Expr kept = lower ? g.le(at(column), at(shifted)) : g.ge(at(column), at(shifted));
@@ -158,11 +158,15 @@ Expr pad(Operand x, const std::vector<std::int64_t>& low, const std::vector<std:
   if (low.size() != rank || high.size() != rank)
     fail(x.loc(), ErrorCode::InvalidArgument,
          concat_text("pad: ", low.size(), " and ", high.size(), " amounts for the axes of x ", v.shape()));
+  constexpr std::int64_t kMostAmount = std::int64_t{1} << 60;  // so that sums of amounts and extents have 64 bits
   for (const auto* amounts : {&low, &high})
-    for (std::int64_t a : *amounts)
+    for (std::int64_t a : *amounts) {
       if (a < 0)
         fail(x.loc(), ErrorCode::InvalidArgument, concat_text("pad: the amount ", a, " is negative"),
              "a slice takes elements away");
+      if (a > kMostAmount)
+        fail(x.loc(), ErrorCode::InvalidArgument, concat_text("pad: the amount ", a, " is beyond any tensor"));
+    }
   for (std::size_t i = 0; i < rank; ++i)
     v = padded_axis(v.graph(), At{x.loc()}, v, static_cast<std::int64_t>(i), low[i], high[i], mode);
   return v;

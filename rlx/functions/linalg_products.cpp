@@ -1,4 +1,5 @@
 // Products, powers and exponentials of matrices.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
@@ -16,7 +17,8 @@ Expr matrix_power(Expr a, std::int64_t n) {
   if (n < 0) a = inv(a);
   if (n == 0) return g.expand(identity_like(a), a.shape().dims());
   std::optional<Expr> out;
-  for (auto left = static_cast<std::uint64_t>(n < 0 ? -n : n);;) {
+  const auto turns = static_cast<std::uint64_t>(n);
+  for (std::uint64_t left = n < 0 ? 0 - turns : turns;;) {
     if (left & 1) out = out ? g.matmul(*out, a) : a;
     if ((left >>= 1) == 0) return *out;
     a = g.matmul(a, a);
@@ -77,6 +79,7 @@ constexpr double kPade13[] = {64764752532480000.,
                               182.,
                               1.};
 constexpr double kTheta7 = 3.925724783138660, kTheta13 = 5.371920351148152;
+constexpr std::int64_t kMostSquarings = 1024;  // no finite norm needs more: further trips would do nothing
 
 }  // namespace
 
@@ -122,7 +125,7 @@ Expr expm(Expr a, std::int64_t max_squarings) {
                    [](Graph&, const ExprList& in) { return ExprList{in[0]}; });
                return LoopStep(ExprList{next[0], here + 1.0});
              },
-             {.length = Dim(max_squarings), .name = "expm_squarings"});
+             {.length = Dim(std::min(max_squarings, kMostSquarings)), .name = "expm_squarings"});
   const Expr enough = g.le(s, static_cast<double>(max_squarings));
   return g.where(as_column(as_column(enough)), squared.carries[0], NAN);
 }

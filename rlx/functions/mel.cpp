@@ -37,12 +37,12 @@ Tensor mel_filterbank(const MelOptions& o) {
   if (!(o.fmin >= 0) || !(top > o.fmin) || !std::isfinite(top))
     throw Error(ErrorCode::InvalidArgument, concat_text("mel_filterbank: frequencies from ", o.fmin, " to ", top),
                 "fmin is at least 0 and below fmax");
+  const std::int64_t bins = o.n_fft / 2 + 1;
+  Tensor out = Tensor::zeros(Shape({o.n_mels, bins}, DType::F64));  // refuses what is beyond any memory
   const double low = to_mel(o.fmin, o.htk), high = to_mel(top, o.htk);
   std::vector<double> edges;  // of triangle i: i, i + 1, i + 2
   for (std::int64_t i = 0; i < o.n_mels + 2; ++i)
     edges.push_back(to_hertz(low + (high - low) * static_cast<double>(i) / static_cast<double>(o.n_mels + 1), o.htk));
-  const std::int64_t bins = o.n_fft / 2 + 1;
-  Tensor out = Tensor::zeros(Shape({o.n_mels, bins}, DType::F64));
   for (std::int64_t m = 0; m < o.n_mels; ++m) {
     const double* e = edges.data() + m;
     const double height = o.slaney_norm ? 2 / (e[2] - e[0]) : 1;

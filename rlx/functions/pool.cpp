@@ -20,6 +20,8 @@ using building::fail;
 
 // Axes of space of x: `entries` of them where lists have more than one entry.
 struct Space {
+  // What windows of ReduceWindow may have, and few enough bits for the products of two of them.
+  static constexpr std::int64_t kMost = std::int64_t{1} << 30;
   Expr x;
   SourceLoc loc;
   const char* what;
@@ -45,8 +47,10 @@ struct Space {
     if (out.size() == 1) out.assign(static_cast<std::size_t>(count), values[0]);
     if (out.size() != static_cast<std::size_t>(count))
       refuse(concat_text(name, " has ", values.size(), " entries for ", count, " axes of space"));
-    for (std::int64_t v : out)
+    for (std::int64_t v : out) {
       if (v < least) refuse(concat_text(name, " ", v, " is below ", least));
+      if (v > kMost) refuse(concat_text(name, " ", v, " is above ", kMost));
+    }
     return out;
   }
   const Dim& extent(std::size_t i) const { return x.dim(static_cast<int>(first) + static_cast<int>(i)); }
@@ -238,10 +242,10 @@ Expr adaptive_max_pool(Operand x, const std::vector<std::int64_t>& sizes, bool c
       continue;
     }
     // All windows are as wide as the widest; what a narrower one lacks is its last element again.
-    std::int64_t widest = 0;
+    std::int64_t widest = m % n == 0 ? 1 : 2;  // of more windows than elements
     const auto first = [&](std::int64_t o) { return o * n / m; };
     const auto last = [&](std::int64_t o) { return ((o + 1) * n + m - 1) / m - 1; };
-    for (std::int64_t o = 0; o < m; ++o) widest = std::max(widest, last(o) - first(o) + 1);
+    for (std::int64_t o = 0; m < n && o < m; ++o) widest = std::max(widest, last(o) - first(o) + 1);
     Tensor places = Tensor::zeros(Shape({Dim(m), Dim(widest)}, DType::I32));
     for (std::int64_t o = 0; o < m; ++o)
       for (std::int64_t k = 0; k < widest; ++k) places.set_i64(o * widest + k, std::min(first(o) + k, last(o)));

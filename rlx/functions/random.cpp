@@ -147,7 +147,11 @@ namespace {
 // Indices I32 that put `axis` of `dims` in a random order: sorts by random bits, so many that ties are unlikely.
 Term order_of(const Term& k, const Dims& dims, std::int64_t axis) {
   Graph& g = k.graph();
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   double count = 1;
+  if (const Dim& n = dims[static_cast<std::size_t>(axis)]; n.is_static() && n.value() > kMost)
+    building::fail(k.loc(), ErrorCode::Unsupported, concat_text("a random order of ", n, " places, which are I32"),
+                   concat_text("at most ", kMost));
   for (const Dim& d : dims) {
     if (!d.is_static())
       building::fail(k.loc(), ErrorCode::Unsupported,

@@ -1,6 +1,7 @@
 // Spectra, views of complex values, convolution and windows, built of transforms.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "rlx/functions/fft.h"
@@ -104,12 +105,27 @@ Expr psd_real(Operand x) {
 
 std::int64_t next_fast_len(std::int64_t n) {
   if (n < 1) throw Error(ErrorCode::InvalidArgument, concat_text("next_fast_len: n = ", n), "n is at least 1");
-  for (std::int64_t m = n;; ++m) {
-    std::int64_t rest = m;
-    for (const std::int64_t p : {2, 3, 5, 7})
-      while (rest % p == 0) rest /= p;
-    if (rest == 1) return m;
+  // The products of 7, 5 and 3 below n, each times the power of 2 that brings it there: near 2^62 lengths lie so far
+  // apart that counting up to the next one would not end.
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  const auto least = static_cast<std::uint64_t>(n);
+  std::uint64_t best = kMost + 1;
+  for (std::uint64_t sevens = 1;; sevens *= 7) {
+    for (std::uint64_t fives = sevens;; fives *= 5) {
+      for (std::uint64_t odd = fives;; odd *= 3) {
+        std::uint64_t m = odd;
+        while (m < least) m *= 2;  // below 2^64: least has 63 bits
+        best = std::min(best, m);
+        if (odd >= least || odd > kMost / 3) break;
+      }
+      if (fives >= least || fives > kMost / 5) break;
+    }
+    if (sevens >= least || sevens > kMost / 7) break;
   }
+  if (best > kMost)
+    throw Error(ErrorCode::InvalidArgument, concat_text("next_fast_len: no fast length from ", n, " on has 64 bits"),
+                "no memory holds so many points");
+  return static_cast<std::int64_t>(best);
 }
 
 Expr fft_conv1d(Operand x, Operand w, ConvolutionPart part) {

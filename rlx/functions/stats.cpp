@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "rlx/functions/term.h"
 #include "rlx/ir/building.h"
@@ -142,7 +143,8 @@ Expr bincount(Operand x, std::int64_t length) {
 }
 Expr histogram(Operand x, std::int64_t bins, double low, double high) {
   const Term v = floats(x, "histogram");
-  if (bins < 1) refuse(v, concat_text("histogram of ", bins, " bins"));
+  if (bins < 1 || bins >= std::numeric_limits<std::int32_t>::max())
+    refuse(v, concat_text("histogram of ", bins, " bins"), "at least 1, and counted in I32");
   if (!(low < high) || !std::isfinite(low) || !std::isfinite(high))
     refuse(v, concat_text("histogram: no numbers in [", low, ", ", high, "]"));
   Graph& g = v.graph();

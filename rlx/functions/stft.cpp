@@ -12,6 +12,10 @@ using namespace building;
 
 namespace {
 
+// Frames that overlap are written as so many moved blocks; those that overlap more are read by their places, since a
+// hop of 1 would make a node of each element of a frame.
+constexpr std::int64_t kMostParts = 64;
+
 struct FrameLengths {
   std::int64_t n = 0, hop = 0, window = 0;
 };
@@ -92,7 +96,7 @@ Expr frames_of(const Expr& x, std::int64_t n, std::int64_t hop, SourceLoc loc, c
     fail(loc, ErrorCode::ShapeMismatch, concat_text(what, ": a signal ", x.shape(), " is shorter than a frame of ", n),
          "take shorter frames, or pad the signal");
   const Dim frames = floordiv(extent - n, hop) + 1;
-  if (n % hop != 0) {
+  if (n % hop != 0 || n / hop > kMostParts) {
     ops::Gather op;
     op.axes = {x.rank() - 1};
     return g.gather(at(x), {places_of_frames(g, frames, n, hop, loc)}, op);
@@ -118,7 +122,7 @@ Expr overlapped(const Expr& frames, std::int64_t hop, SourceLoc loc) {
   const int rank = frames.rank();
   Dims dims = frames.shape().dims();
   dims.pop_back();
-  if (n % hop != 0) {
+  if (n % hop != 0 || n / hop > kMostParts) {
     dims.back() = (count - 1) * hop + n;
     ops::Scatter op;
     op.fn = ScatterKind::Add;

@@ -17,9 +17,13 @@ std::vector<std::int64_t> for_each_axis(SourceLoc loc, std::string_view what, st
     fail(loc, ErrorCode::InvalidArgument,
          concat_text(what, ": ", name, " has ", list.size(), " entries for ", space, " axes of space"),
          "give one for each axis, or one for all");
-  for (std::int64_t amount : list)
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // what ops::Conv takes; products of two have 64 bits
+  for (std::int64_t amount : list) {
     if (amount < least)
       fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", name, " holds ", amount, ", the least is ", least));
+    if (amount > kMost)
+      fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", name, " holds ", amount, ", the most is ", kMost));
+  }
   return list.size() == 1 ? std::vector<std::int64_t>(static_cast<std::size_t>(space), list[0]) : list;
 }
 

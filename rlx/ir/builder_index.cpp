@@ -215,6 +215,9 @@ ExprList Builder::sort(Operand keys, const ExprList& values, std::int64_t axis, 
 Expr Builder::argsort(Operand x, std::int64_t axis, bool descending) {
   Expr v = own(graph(), x);
   const std::int64_t a = normalize_axis_at(x.loc(), axis, v.rank(), "argsort");
+  if (const Dim& n = v.dim(static_cast<int>(a)); n.is_static() && n.value() > std::numeric_limits<std::int32_t>::max())
+    fail(x.loc(), ErrorCode::Unsupported,
+         concat_text("argsort: axis ", a, " of ", v.shape(), " has more elements than indices, i32, can name"));
   const Expr places = iota(v.shape().with_dtype(DType::I32), a, x.loc());
   return graph().add(ops::Sort{a, descending}, {v, places}, x.loc()).result(1);
 }

@@ -11,7 +11,7 @@
 namespace rlx::building {
 
 /// `list` for `space` axes: one entry alone is that of all of them. Errors at `loc`: InvalidArgument naming `what` and
-/// `name` for another number of entries, or one below `least`.
+/// `name` for another number of entries, one below `least` or above 2^31.
 std::vector<std::int64_t> for_each_axis(SourceLoc loc, std::string_view what, std::string_view name,
                                         const std::vector<std::int64_t>& list, int space, std::int64_t least);
 

@@ -64,6 +64,8 @@ struct GroupNormRules {
     if (x.rank() < 2) return c.error("x must be [N, C, ..], got ", x);
     if (auto e = check_channels(c, 1, op.eps)) return *e;
     if (op.groups < 1) return c.attr_error("there are ", op.groups, " groups; there is at least one");
+    if (op.groups > 1 && x.dim(1).is_static(0))
+      return c.error("x ", x, " has no channels that could be in ", op.groups, " groups");
     if (!exact_div(x.dim(1), Dim(op.groups)))
       return c.error("the channels of x ", x, " are no multiple of ", op.groups, " groups");
     return make_shapes(x);

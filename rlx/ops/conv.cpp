@@ -32,7 +32,8 @@ std::optional<Diagnostic> check_conv_amounts(const InferContext& c, const char* 
   if (list.size() != static_cast<std::size_t>(space))
     return c.attr_error(name, " has ", list.size(), " entries for ", space, " axes of space");
   for (std::int64_t amount : list)
-    if (amount < least || amount > kMaxConvAmount) return c.attr_error(name, " holds ", amount, ", out of range");
+    if (amount < least || amount > kMaxConvAmount)
+      return c.attr_error(name, " holds ", amount, ", which is not in [", least, ", ", kMaxConvAmount, "]");
   return std::nullopt;
 }
 

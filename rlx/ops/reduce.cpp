@@ -1,5 +1,6 @@
 // Reduce and ArgReduce: one value, or the position of one, per group of elements.
 #include <algorithm>
+#include <limits>
 
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ops/rule_helpers.h"
@@ -198,6 +199,8 @@ struct ArgReduceRules {
     const Dim& extent = x.dim(static_cast<int>(op.axis));
     if (c.negative(extent - 1))
       return c.error("axis ", op.axis, " of x ", x, " is empty, it has no ", enum_name(op.fn));
+    if (extent.is_static() && extent.value() > std::numeric_limits<std::int32_t>::max())
+      return c.error("axis ", op.axis, " of x ", x, " has more elements than its index, an i32, can name");
     Dims dims = x.dims();
     if (op.keep_dims)
       dims[static_cast<std::size_t>(op.axis)] = Dim(1);

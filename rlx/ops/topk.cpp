@@ -1,5 +1,6 @@
 // TopK: the k largest elements of the last axis and where they are.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "rlx/ir/ops/indexing.h"
@@ -27,6 +28,8 @@ struct TopKRules {
       return c.dtype_error("x must be a float or integer tensor, not ", x);
     if (k < 0 || c.negative(x.dim(-1) - Dim(k)))
       return c.attr_error("k ", k, " is not in [0, ", x.dim(-1), "], the extent of the last axis");
+    if (x.dim(-1).is_static() && x.dim(-1).value() > std::numeric_limits<std::int32_t>::max())
+      return c.error("the last axis of x ", x, " has more elements than its indices, i32, can name");
     const Shape values = x.with_dim(x.rank() - 1, Dim(k));
     return make_shapes(values, values.with_dtype(DType::I32));
   }

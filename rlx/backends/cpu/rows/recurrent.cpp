@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -178,7 +179,8 @@ void lower_cell(LowerContext& c) {
   if (c.out(1).elements() == 0) return;
   auto& s = c.keep<CellRun>();
   s.kernels = &recurrent_kernels(c.kernels().isa);
-  s.r.clip = static_cast<float>(op.clip.value_or(0));
+  // The kernel knows 0 as no clip: one too small for F32 is its smallest number.
+  s.r.clip = op.clip ? std::max(static_cast<float>(*op.clip), std::numeric_limits<float>::denorm_min()) : 0;
   if constexpr (std::is_same_v<Op, ops::Lstm>) {
     s.r.kind = CellKind::Lstm, s.r.couples = op.input_forget;
     point_functions(op, {CellFn::Sigmoid, CellFn::Tanh, CellFn::Tanh}, s.r);
