@@ -250,7 +250,8 @@ def functions(module, title):
         rows[name] = value
     out = [f"\n## {title}\n\n{paragraphs(inspect.cleandoc(module.__doc__ or ''))}\n\n| function | |\n|---|---|\n"]
     for name in sorted(rows):
-        doc = inspect.cleandoc(rows[name].__doc__ or "").split("\n\n")[0]
+        # Whole, a table has one line for each: what arguments mean stands behind the first paragraph.
+        doc = inspect.cleandoc(rows[name].__doc__ or "")
         also = f" Also {', '.join(f'`{a}`' for a in aliases[name])}." if name in aliases else ""
         out.append(f"| `{name}{cell(signature(rows[name], name, {}))}` | {cell(doc)}{also} |\n")
     return out
@@ -293,12 +294,15 @@ def text():
     import rlx.flatten_util
     import rlx.formats
     import rlx.image
-    import rlx.lax
+    import rlx.lax.linalg
     import rlx.models
     import rlx.nn
     import rlx.numpy
     import rlx.random
+    import rlx.scipy.linalg
+    import rlx.scipy.signal
     import rlx.scipy.special
+    import rlx.signal
     import rlx.text
 
     stubs = stub_signatures()
@@ -312,7 +316,9 @@ def text():
         *submodules(rlx.nn),
         rlx.random,
         rlx.lax,
+        *submodules(rlx.lax),
         rlx.image,
+        rlx.signal,
         *submodules(rlx.scipy),
     )
     for module in (rlx.tree, rlx.flatten_util, *libraries):

@@ -1,12 +1,13 @@
 """The op table as functions: rlx.ops.softmax(x, axis=-1), rlx.ops.gelu(x), rlx.ops.layer_norm(x, gamma, beta).
 
 Every op of the table is here under its name in graph texts; attributes are keywords. They are made when first asked
-for.
+for. segment_sum, segment_prod, segment_max and segment_min, which are made of ops, stand where jax.ops has them.
 """
 
 from . import _rlx
 
 _by_name = None
+_SEGMENTS = ("segment_max", "segment_min", "segment_prod", "segment_sum")
 
 
 def _table():
@@ -71,6 +72,10 @@ def _make(name, record):
 
 
 def __getattr__(name):
+    if name in _SEGMENTS:
+        from . import _segments
+
+        return getattr(_segments, name)
     found = _table().get(name)
     if found is None or name.startswith("__"):
         import difflib
@@ -83,4 +88,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(_table())
+    return sorted([*_table(), *_SEGMENTS])

@@ -229,6 +229,10 @@ def test_other_differences():
     assert float(rnp.matmul(a, a, preferred_element_type="float32")[0, 0]) == 1.0078125**2
     assert float(rlx.grad(rnp.abs)(0.0)) == 0 and float(jax.grad(jnp.abs)(0.0)) == 1
     assert rlx.random.key(7).tolist() == jax.random.PRNGKey(7).tolist() and jax.random.key(7).dtype != "uint32"
+    ids = np.array([0, 1, 1])
+    assert jax.ops.segment_sum(jnp.asarray(x3), ids).tolist() == rlx.ops.segment_sum(x3, ids, 2).tolist() == [1, 5]
+    with pytest.raises(TypeError, match="num_segments"):
+        rlx.ops.segment_sum(x3, ids)
     grow = lambda m, **k: m.while_loop(lambda c: c < 10, lambda c: c * 2, 1.0, **k)  # noqa: E731
     assert float(grow(rlx)) == float(grow(jax.lax)) == 16
     with pytest.raises(ValueError):
@@ -247,7 +251,6 @@ def test_what_is_not_there_yet():
     assert rnp.nonzero(rlx.array([0.0, 2.0]))[0].tolist() == [1]
     missing = {
         rlx: ("pmap", "shard_map", "disable_jit"),
-        rlx.random: ("multivariate_normal", "multinomial", "orthogonal"),
         rnp.linalg: ("eig", "eigvals"),
         rlx.scipy: ("stats", "ndimage", "optimize"),
     }

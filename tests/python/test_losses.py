@@ -202,6 +202,8 @@ REFUSED = {
     "smoothing": lambda: nn.cross_entropy(X, Y, label_smoothing=2.0),
     "axis": lambda: nn.cross_entropy(X, Y, axis=3),
     "weight": lambda: nn.cross_entropy(X, Y, W[:2]),
+    "steps of ctc": lambda: nn.ctc_loss(normal(1, 3, 2), np.zeros((1, 2)), np.ones((1, 1), np.int32), np.zeros((1, 1))),
+    "labels of ctc": lambda: nn.ctc_loss(normal(1, 3, 2), np.zeros((1, 3)), np.ones((1, 1), np.int32), np.zeros((1,))),
     "blank": lambda: nn.ctc_loss(normal(1, 3, 2), np.zeros((1, 3)), np.ones((1, 1), np.int32), np.zeros((1, 1)), 5),
 }
 

@@ -18,6 +18,7 @@ import rlx
 import rlx.numpy as rnp
 
 I3, F3, U1 = rlx.array([1, 2, 3]), rlx.array([1.0, 2.0, 3.0]), rlx.array([1], "uint8")
+W4 = np.zeros((2, 3, 3, 3), np.float32)
 
 
 def graph():
@@ -114,6 +115,9 @@ CASES = {
     "a list to save": (TypeError, "must be a dict", lambda: rlx.save_safetensors("/tmp/no", [F3])),
     "a name to save": (TypeError, "name must be a string, got 1", lambda: rlx.save_safetensors("/tmp/no", {1: F3})),
     "an axis of no integer": (TypeError, "is no integer", lambda: rnp.sum(I3, axis=np.longdouble(0))),
+    "a picture without a batch": (ValueError, "conv2d: x", lambda: rlx.nn.conv2d(np.zeros((3, 4, 4), np.float32), W4)),
+    "a picture for conv1d": (ValueError, "conv1d: x", lambda: rlx.nn.conv1d(W4, W4)),
+    "one axis too many": (ValueError, "O / groups, K", lambda: rlx.nn.conv_transpose1d(W4, W4)),
     "a large axis": (ValueError, "64 bits", lambda: rlx.jit(lambda x: rlx.ops.softmax(x, axis=2**70))(F3)),
     "no cache": (ValueError, "cache_size", lambda: rlx.jit(lambda x: x, cache_size=0)),
     "dims of jit": (TypeError, "dims is a dict", lambda: rlx.jit(lambda x: x, dims=["n"])),

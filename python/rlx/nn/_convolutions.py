@@ -20,7 +20,17 @@ def _with_bias(y, bias, space):
     return y if bias is None else rnp.add(y, rnp.reshape(bias, (-1, *(1,) * space)))
 
 
+def _checked(what, space, x, w):
+    if rnp.ndim(x) == rnp.ndim(w) == space + 2:
+        return
+    axes = "L" if space == 1 else ", ".join("DHW"[-space:])
+    window = ", ".join(f"k{a}" for a in "DHW"[-space:]) if space > 1 else "K"
+    filters = f"C, O / groups, {window}" if "transpose" in what else f"O, C / groups, {window}"
+    raise ValueError(f"{what}: x {tuple(rnp.shape(x))} must be [N, C, {axes}] and w {tuple(rnp.shape(w))} [{filters}]")
+
+
 def _conv(space, x, w, bias, stride, padding, dilation, groups):
+    _checked(f"conv{space}d", space, x, w)
     stride, dilation = _each(stride, space, "stride"), _each(dilation, space, "dilation")
     if isinstance(padding, str):
         if padding == "same" and any(s != 1 for s in stride):
@@ -48,6 +58,7 @@ def conv3d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 def _conv_transpose(space, x, w, bias, stride, padding, output_padding, groups, dilation):
+    _checked(f"conv_transpose{space}d", space, x, w)
     stride, dilation = _each(stride, space, "stride"), _each(dilation, space, "dilation")
     more = _each(output_padding, space, "output_padding")
     if any(m >= max(s, d) or m < 0 for m, s, d in zip(more, stride, dilation)):

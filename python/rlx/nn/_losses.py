@@ -130,7 +130,12 @@ def ctc_loss(logits, logit_paddings, labels, label_paddings, blank_id=0):
     Paddings [B, T] and [B, N] are 1 behind the steps and the labels that count. Labels that the steps cannot spell have
     an infinite loss.
     """
-    log_probs = rnp.swapaxes(node("log_softmax", inexact(logits), axis=-1), 0, 1)
+    logits, labels = inexact(logits), _rlx.value(labels)
+    for name, x, of, axes in (("logit", logit_paddings, logits, "B, T"), ("label", label_paddings, labels, "B, N")):
+        if of.ndim < 2 or _rlx.value(x).shape != of.shape[:2]:
+            shapes = f"{tuple(_rlx.value(x).shape)} beside {name}s {tuple(of.shape)}"
+            raise ValueError(f"ctc_loss: {name}_paddings {shapes}: they are [{axes}], 1 where there is none")
+    log_probs = rnp.swapaxes(node("log_softmax", logits, axis=-1), 0, 1)
     counts = [rnp.sum(rnp.equal(_rlx.value(p), 0), 1, dtype="int32") for p in (logit_paddings, label_paddings)]
     return node("ctc_loss", log_probs, cast(labels, "int32"), *counts, blank=blank_id)
 
