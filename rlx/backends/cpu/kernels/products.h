@@ -34,7 +34,7 @@ struct ProductPlan {
   // A that is not of the sums' dtype, or whose rows are not adjacent along k, is first packed: `pack_chunks` calls of
   // `pack` into `pack_bytes` that all chunks share. 0: it is read in place.
   std::int64_t pack_chunks = 0, pack_bytes = 0, blocks_per_pack = 0;
-  std::int64_t pack_stride[kGemmMaxAxes] = {};  // of the outer axes, in elements; 0 where A is repeated
+  std::int64_t pack_stride[kGemmMaxAxes] = {};  // of the outer axes, in elements (pairs: matrices); 0: A is repeated
   std::size_t scratch_bytes = 0;                // per concurrently running thread
 };
 

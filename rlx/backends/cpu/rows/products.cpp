@@ -1,6 +1,7 @@
 // Matrix products of F64, and of F16 and BF16 with sums in F32.
 #include <algorithm>
 
+#include "rlx/backends/cpu/kernels/pairs.h"
 #include "rlx/backends/cpu/kernels/products.h"
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows/dot_axes.h"
@@ -56,7 +57,9 @@ void lower_product(LowerContext& c) {
   c.point(p.a, swapped ? w : x);
   c.point(p.b, swapped ? x : w);
   c.point(p.c, y);
-  s.kernels = &product_kernels(c.kernels().isa, y.dtype == DType::F64);
+  const PairKernels* const pairs = x.dtype == DType::BF16 ? c.kernels().pairs : nullptr;
+  s.kernels = pairs != nullptr ? &pair_product_kernels(c.kernels().isa, pairs->products)
+                               : &product_kernels(c.kernels().isa, y.dtype == DType::F64);
   s.plan = s.kernels->plan(p, c.threads());
   s.scratch = c.scratch(s.plan.scratch_bytes);
   if (s.plan.pack_bytes > 0) {
@@ -64,7 +67,8 @@ void lower_product(LowerContext& c) {
     c.step<&ProductStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
   }
   const double products = static_cast<double>(y.elements()) * static_cast<double>(s.plan.k);
-  const double speed = gemm_flops_per_ns(c.kernels().isa) / (y.dtype == DType::F64 ? 2 : 1);
+  const double speed = pairs != nullptr ? pairs->products == PairProducts::Tiles ? 1000 : 300
+                                        : gemm_flops_per_ns(c.kernels().isa) / (y.dtype == DType::F64 ? 2 : 1);
   c.step<&ProductStep::run>(s, s.plan.chunks, std::max(2 * products / speed, 0.3 * static_cast<double>(w.elements())));
 }
 
