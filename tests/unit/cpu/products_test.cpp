@@ -3,6 +3,7 @@
 #include "rlx/backends/cpu/kernels/products.h"
 
 #include <array>
+#include <complex>
 #include <random>
 
 #include "rlx/backends/cpu/kernels/pairs.h"
@@ -92,7 +93,7 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   p.ldc = s.n;
   p.num_contracted = 1;
   p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
-  run_cut(product_kernels(isa, t == DType::F64), p, threads);
+  run_cut(product_kernels(isa, t == DType::F64 ? t : DType::F32), p, threads);
   REQUIRE(c.intact());
   Elements want(y, 1);
   std::int64_t wrong = 0;
@@ -130,7 +131,7 @@ TEST_CASE("a row of a product has the same bits alone and among others") {
   std::mt19937 dice(3);
   const std::int64_t m = 37, n = 53, k = 700;
   for (const KernelTable* table : tables()) {
-    const ProductKernels& kernels = product_kernels(table->isa, true);
+    const ProductKernels& kernels = product_kernels(table->isa, DType::F64);
     Elements a(DType::F64, m * k), b(DType::F64, k * n), all(DType::F64, m * n), one(DType::F64, n);
     a.draw(dice);
     b.draw(dice);
@@ -152,7 +153,7 @@ TEST_CASE("a row of a product has the same bits alone and among others") {
 
 TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infinities and subnormals too") {
   for (const KernelTable* table : tables()) {
-    const ProductKernels& kernels = product_kernels(table->isa, false);
+    const ProductKernels& kernels = product_kernels(table->isa, DType::F32);
     for (const DType t : {DType::F16, DType::BF16}) {
       std::vector<std::uint16_t> bits(65536), back(65536);
       for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
@@ -180,6 +181,110 @@ TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infiniti
       CHECK(wrong == 0);
     }
   }
+}
+
+template <class T>
+void check_integers(Isa isa, DType t, const ProductCase& s, int threads, std::mt19937_64& dice) {
+  CAPTURE(isa_name(isa));
+  CAPTURE(dtype_name(t));
+  INFO(s.m, "x", s.n, "x", s.k, " ", s.a_t, s.b_t);
+  std::vector<T> a(static_cast<std::size_t>(s.m * s.k)), b(static_cast<std::size_t>(s.k * s.n));
+  std::vector<T> c(static_cast<std::size_t>(s.m * s.n + 16), T(77));
+  for (auto* v : {&a, &b})
+    for (T& x : *v) x = static_cast<T>(dice());
+  ProductOperands p;
+  p.m = s.m, p.n = s.n, p.ldc = s.n, p.a = a.data(), p.b = b.data(), p.c = c.data();
+  p.a_type = p.b_type = p.c_type = t;
+  p.a_m_stride = s.a_t ? 1 : s.k, p.b_n_stride = s.b_t ? s.k : 1;
+  p.num_contracted = 1;
+  p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
+  run_cut(product_kernels(isa, sizeof(T) == 8 ? DType::I64 : DType::I32), p, threads);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < s.m; ++i)
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      std::uint64_t sum = 0;
+      for (std::int64_t k = 0; k < s.k; ++k)
+        sum += static_cast<std::uint64_t>(a[static_cast<std::size_t>(i * p.a_m_stride + k * p.contracted[0].a)]) *
+               static_cast<std::uint64_t>(b[static_cast<std::size_t>(j * p.b_n_stride + k * p.contracted[0].b)]);
+      wrong += c[static_cast<std::size_t>(i * s.n + j)] != static_cast<T>(sum);
+    }
+  for (std::size_t i = static_cast<std::size_t>(s.m * s.n); i < c.size(); ++i) wrong += c[i] != T(77);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("products of integers wrap: every width, layout and size, cut in every way") {
+  std::mt19937_64 dice(9);
+  for (const KernelTable* table : tables())
+    for (const std::int64_t m : {1, 7, 70})
+      for (const std::int64_t n : {1, 17, 53})
+        for (const std::int64_t k : {0, 1, 33, 270}) {
+          const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
+          constexpr int kCuts[] = {1, 3, kFinestCut};
+          check_integers<std::int8_t>(table->isa, DType::I8, s, kCuts[dice() % 3], dice);
+          check_integers<std::uint8_t>(table->isa, DType::U8, s, kCuts[dice() % 3], dice);
+          check_integers<std::int16_t>(table->isa, DType::I16, s, kCuts[dice() % 3], dice);
+          check_integers<std::uint16_t>(table->isa, DType::U16, s, kCuts[dice() % 3], dice);
+          check_integers<std::int32_t>(table->isa, DType::I32, s, kCuts[dice() % 3], dice);
+          check_integers<std::uint32_t>(table->isa, DType::U32, s, kCuts[dice() % 3], dice);
+          check_integers<std::int64_t>(table->isa, DType::I64, s, kCuts[dice() % 3], dice);
+          check_integers<std::uint64_t>(table->isa, DType::U64, s, kCuts[dice() % 3], dice);
+        }
+}
+
+template <class T>
+void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, std::mt19937& dice) {
+  CAPTURE(isa_name(isa));
+  INFO(s.m, "x", s.n, "x", s.k, " ", s.a_t, s.b_t);
+  std::normal_distribution<double> normal;
+  std::vector<std::complex<T>> a(static_cast<std::size_t>(s.m * s.k)), b(static_cast<std::size_t>(s.k * s.n));
+  std::vector<std::complex<T>> c(static_cast<std::size_t>(s.m * s.n + 4), T(77));
+  for (auto* v : {&a, &b})
+    for (auto& x : *v) x = {static_cast<T>(normal(dice)), static_cast<T>(normal(dice))};
+  ProductOperands p;
+  p.m = s.m, p.n = 2 * s.n, p.ldc = 2 * s.n, p.a = a.data(), p.b = b.data(), p.c = c.data();
+  p.a_type = p.b_type = p.c_type = sizeof(T) == 8 ? DType::F64 : DType::F32;
+  p.b_complex = true;
+  p.a_m_stride = s.a_t ? 2 : 2 * s.k, p.b_n_stride = s.b_t ? s.k : 1;
+  const std::int64_t step_a = s.a_t ? s.m : 1, step_b = s.b_t ? 1 : s.n;
+  if (inner_axis) {  // the same steps as two axes
+    p.contracted[p.num_contracted++] = {s.k / 3, 2 * 3 * step_a, 3 * step_b, 0};
+    p.contracted[p.num_contracted++] = {3, 2 * step_a, step_b, 0};
+  } else {
+    p.contracted[p.num_contracted++] = {s.k, 2 * step_a, step_b, 0};
+  }
+  p.contracted[p.num_contracted++] = {2, 1, 0, 0};
+  run_cut(product_kernels(isa, p.a_type), p, threads);
+  double worst = 0;
+  for (std::int64_t i = 0; i < s.m; ++i)
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      std::complex<double> sum;
+      double terms = 0;
+      for (std::int64_t k = 0; k < s.k; ++k) {
+        const std::complex<double> x(a[static_cast<std::size_t>(i * (s.a_t ? 1 : s.k) + k * step_a)]);
+        const std::complex<double> y(b[static_cast<std::size_t>(j * p.b_n_stride + k * step_b)]);
+        sum += x * y;
+        terms += std::abs(x) * std::abs(y);
+      }
+      const double gap = std::abs(std::complex<double>(c[static_cast<std::size_t>(i * s.n + j)]) - sum);
+      worst = std::max(worst,
+                       gap / (terms + (terms == 0 ? 1 : 0)) / static_cast<double>(std::numeric_limits<T>::epsilon()));
+    }
+  CHECK(worst <= 8);
+  for (std::size_t i = static_cast<std::size_t>(s.m * s.n); i < c.size(); ++i) CHECK(c[i] == std::complex<T>(77));
+}
+
+TEST_CASE("products of complex numbers: every layout and size, cut in every way") {
+  std::mt19937 dice(10);
+  constexpr int kCuts[] = {1, 3, kFinestCut};
+  for (const KernelTable* table : tables())
+    for (const std::int64_t m : {1, 7, 70})
+      for (const std::int64_t n : {1, 12, 53})
+        for (const std::int64_t k : {0, 1, 33, 270})
+          for (const bool turned : {false, true}) {
+            const ProductCase s{m, n, k, dice() % 2 == 0, turned};
+            check_complex<float>(table->isa, s, k % 3 == 0, kCuts[dice() % 3], dice);
+            check_complex<double>(table->isa, s, k % 3 == 0, kCuts[dice() % 3], dice);
+          }
 }
 
 // -- products of bf16 by instructions for pairs, which make zeros of subnormal numbers --

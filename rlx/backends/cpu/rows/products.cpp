@@ -1,4 +1,4 @@
-// Matrix products of F64, and of F16 and BF16 with sums in F32.
+// Matrix products of F64, of F16 and BF16 with sums in F32, of complex numbers and of integers.
 #include <algorithm>
 
 #include "rlx/backends/cpu/kernels/pairs.h"
@@ -11,15 +11,44 @@ namespace rlx::cpu {
 namespace {
 
 bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
+/// Integers of one byte and more.
+bool is_number_of_bytes(DType t) {
+  return t == DType::I8 || t == DType::I16 || t == DType::I32 || t == DType::I64 || t == DType::U8 || t == DType::U16 ||
+         t == DType::U32 || t == DType::U64;
+}
 
 const char* products_refuse(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
-  const bool f64 = t == DType::F64 && y == DType::F64, halves = is_half(t) && (y == t || y == DType::F32);
-  if (const char* why = refuse_unless((f64 || halves) && in_dtype(g, id, 1) == t,
-                                      "its operands are not f64, f16 or bf16 with sums as wide"))
+  const bool halves = is_half(t) && (y == t || y == DType::F32);
+  const bool same = y == t && (t == DType::F64 || is_complex(t) || is_number_of_bytes(t));
+  if (const char* why = refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
+                                      "its operands are not f64, f16, bf16, complex or integers with sums as wide"))
     return why;
-  return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
+  // The parts of complex numbers are one more axis.
+  const int most = is_complex(t) ? kGemmMaxAxes - 1 : kGemmMaxAxes;
+  return refuse_unless(g.shape(id).rank() <= most && in_shape(g, id, 0).rank() <= most,
                        "it has more axes than the kernel");
+}
+
+/// What the sums of a product with results of `y` are kept in.
+DType sums_of(DType y) {
+  switch (y) {
+    case DType::F64:
+    case DType::C128: return DType::F64;
+    case DType::I64:
+    case DType::U64: return DType::I64;
+    default: return is_number_of_bytes(y) ? DType::I32 : DType::F32;
+  }
+}
+
+/// A product of complex numbers as one of their parts.
+void turn_complex(ProductOperands& p, DType part) {
+  p.b_complex = true;
+  p.a_type = p.b_type = p.c_type = part;
+  p.n *= 2, p.ldc *= 2, p.a_m_stride *= 2;
+  for (int i = 0; i < p.num_contracted; ++i) p.contracted[i].a *= 2;
+  for (int i = 0; i < p.num_outer; ++i) p.outer[i].a *= 2, p.outer[i].c *= 2;
+  p.contracted[p.num_contracted++] = {2, 1, 0, 0};
 }
 
 struct ProductStep {
@@ -43,14 +72,7 @@ void lower_product(LowerContext& c) {
   auto& s = c.keep<ProductStep>();
   ProductOperands& p = s.product;
   DotAxes axes = dot_axes(c);
-  // A vector of columns: its transpose fills whole vectors of the processor.
-  const bool swapped = axes.col.extent == 1 && axes.row.extent > 1 && axes.row.c == 1;
-  if (swapped) {
-    const auto swap = [](GemmAxis& axis) { std::swap(axis.a, axis.b); };
-    std::swap(axes.row, axes.col);
-    swap(axes.row), swap(axes.col);
-    for (auto* list : {&axes.outer, &axes.contracted}) std::for_each(list->begin(), list->end(), swap);
-  }
+  const bool swapped = turn_vector(axes);
   place_axes(axes, p);
   p.a_type = p.b_type = x.dtype;
   p.c_type = y.dtype;
@@ -58,17 +80,22 @@ void lower_product(LowerContext& c) {
   c.point(p.b, swapped ? x : w);
   c.point(p.c, y);
   const PairKernels* const pairs = x.dtype == DType::BF16 ? c.kernels().pairs : nullptr;
+  const DType sums = sums_of(y.dtype);
   s.kernels = pairs != nullptr ? &pair_product_kernels(c.kernels().isa, pairs->products)
-                               : &product_kernels(c.kernels().isa, y.dtype == DType::F64);
+                               : &product_kernels(c.kernels().isa, sums);
+  if (is_complex(y.dtype)) turn_complex(p, sums);
   s.plan = s.kernels->plan(p, c.threads());
   s.scratch = c.scratch(s.plan.scratch_bytes);
   if (s.plan.pack_bytes > 0) {
     s.packed = c.common(static_cast<std::size_t>(s.plan.pack_bytes));
     c.step<&ProductStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
   }
-  const double products = static_cast<double>(y.elements()) * static_cast<double>(s.plan.k);
-  const double speed = pairs != nullptr ? pairs->products == PairProducts::Tiles ? 1000 : 300
-                                        : gemm_flops_per_ns(c.kernels().isa) / (y.dtype == DType::F64 ? 2 : 1);
+  const double products = static_cast<double>(y.elements()) * static_cast<double>(s.plan.k) * (p.b_complex ? 2 : 1);
+  const double f32 = gemm_flops_per_ns(c.kernels().isa);
+  const double speed = pairs != nullptr     ? pairs->products == PairProducts::Tiles ? 1000 : 300
+                       : sums == DType::I64 ? f32 / 8
+                       : sums == DType::F32 ? f32
+                                            : f32 / 2;
   c.step<&ProductStep::run>(s, s.plan.chunks, std::max(2 * products / speed, 0.3 * static_cast<double>(w.elements())));
 }
 
@@ -147,7 +174,7 @@ void lower_halves(LowerContext& c) {
   else
     c.point(g.c, y);
   s.kernels = &c.kernels();
-  s.convert = &product_kernels(c.kernels().isa, false);
+  s.convert = &product_kernels(c.kernels().isa, DType::F32);
   s.x_type = x.dtype, s.y_type = y.dtype;
   s.ld_x = rows->ld;
   s.rows_per_chunk = c.grain(std::max<std::int64_t>(1, 16384 / std::max(g.k, g.n)));
