@@ -26,6 +26,7 @@ struct ProductOperands {
   std::int64_t ldc = 0;
   DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
   bool b_complex = false;
+  bool b_strips = false;  // B lies as kernels/pairs.h has it, whole strips; for products by pairs alone
   int num_contracted = 0, num_outer = 0;
   GemmAxis contracted[kGemmMaxAxes];
   GemmAxis outer[kGemmMaxAxes];

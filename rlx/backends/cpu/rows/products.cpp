@@ -66,6 +66,19 @@ struct ProductStep {
   }
 };
 
+/// The steps of a product whose operands and kernels are known; `run_ns` for all chunks of it.
+void add_product(LowerContext& c, ProductStep& s, double run_ns) {
+  s.plan = s.kernels->plan(s.product, c.threads());
+  s.scratch = c.scratch(s.plan.scratch_bytes);
+  if (s.plan.pack_bytes > 0) {
+    s.packed = c.common(static_cast<std::size_t>(s.plan.pack_bytes));
+    c.step<&ProductStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
+  }
+  c.step<&ProductStep::run>(s, s.plan.chunks, run_ns);
+}
+
+double pair_flops_per_ns(const PairKernels& pairs) { return pairs.products == PairProducts::Tiles ? 1000 : 300; }
+
 void lower_product(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
@@ -84,19 +97,15 @@ void lower_product(LowerContext& c) {
   s.kernels = pairs != nullptr ? &pair_product_kernels(c.kernels().isa, pairs->products)
                                : &product_kernels(c.kernels().isa, sums);
   if (is_complex(y.dtype)) turn_complex(p, sums);
-  s.plan = s.kernels->plan(p, c.threads());
-  s.scratch = c.scratch(s.plan.scratch_bytes);
-  if (s.plan.pack_bytes > 0) {
-    s.packed = c.common(static_cast<std::size_t>(s.plan.pack_bytes));
-    c.step<&ProductStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
-  }
-  const double products = static_cast<double>(y.elements()) * static_cast<double>(s.plan.k) * (p.b_complex ? 2 : 1);
+  const double products = static_cast<double>(y.elements());
   const double f32 = gemm_flops_per_ns(c.kernels().isa);
-  const double speed = pairs != nullptr     ? pairs->products == PairProducts::Tiles ? 1000 : 300
+  const double speed = pairs != nullptr     ? pair_flops_per_ns(*pairs)
                        : sums == DType::I64 ? f32 / 8
                        : sums == DType::F32 ? f32
                                             : f32 / 2;
-  c.step<&ProductStep::run>(s, s.plan.chunks, std::max(2 * products / speed, 0.3 * static_cast<double>(w.elements())));
+  double depth = p.b_complex ? 4 : 1;
+  for (const GemmAxis& axis : axes.contracted) depth *= static_cast<double>(axis.extent);
+  add_product(c, s, std::max(2 * products * depth / speed, 0.3 * static_cast<double>(w.elements())));
 }
 
 bool product_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
@@ -115,13 +124,55 @@ std::optional<Form> halves_form(const KernelTable& kernels, const Graph& g, Node
   if (operand != 1 || !is_half(m.dtype) || in_dtype(g, id, 0) != m.dtype || m.k < 1 || m.n < 1) return std::nullopt;
   if (is_block_scheme(m.scheme)) return std::nullopt;
   ConstantMatrix exact = m;
+  // Instructions for pairs lose nothing of products of bf16 (kernels/pairs.h).
+  if (kernels.pairs != nullptr && m.stored == DType::BF16 && m.dtype == DType::BF16) {
+    exact.leave = Products::BF16;
+    return pair_form(kernels, exact);
+  }
   exact.leave = Products::Exact;
   if (exact.stored != m.dtype) return std::nullopt;
   return panel_form(kernels, exact);
 }
 bool reads_halves_form(const Graph& g, NodeId id, int operand, const Form& form) {
   const std::optional<Panels> p = panels_of(form);
-  return operand == 1 && p && is_half(in_dtype(g, id, 0)) && (p->type == PanelType::F16 || p->type == PanelType::BF16);
+  if (operand != 1 || !p || !is_half(in_dtype(g, id, 0))) return false;
+  if (p->type == PanelType::BF16Pairs) return form.lossless && in_dtype(g, id, 0) == DType::BF16;
+  return p->type == PanelType::F16 || p->type == PanelType::BF16;
+}
+
+// -- bf16 with a weight in pairs --
+
+const char* pairs_of_halves_refuse(const Graph& g, NodeId id) {
+  const Form& form = form_of(g, g.node(id).inputs[1]);
+  const std::optional<Panels> panels = panels_of(form);
+  if (!panels || panels->type != PanelType::BF16Pairs || !form.lossless)
+    return "its second operand is not in panels of pairs of what it is";
+  const DType y = g.shape(id).dtype();
+  return refuse_unless(in_dtype(g, id, 0) == DType::BF16 && (y == DType::BF16 || y == DType::F32),
+                       "its operands are not bf16");
+}
+
+void lower_pairs_of_halves(LowerContext& c) {
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<ProductStep>();
+  ProductOperands& p = s.product;
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  p.m = rows->rows, p.n = y.dim(-1), p.a_m_stride = rows->ld, p.ldc = p.n;
+  p.num_contracted = 1;
+  p.contracted[0] = {x.dim(-1), 1, 1, 0};
+  p.a_type = p.b_type = DType::BF16, p.c_type = y.dtype;
+  check(reads_panels(c.kernels(), form_of(c.graph(), c.node().inputs[1]), x.dim(-1), p.n),
+        "a weight in pairs of another machine");
+  c.point(p.a, x);
+  p.b_strips = true;
+  c.point(p.b, c.in(1));
+  c.point(p.c, y);
+  s.kernels = &pair_product_kernels(c.kernels().isa, c.kernels().pairs->products);
+  const double weights = static_cast<double>(p.n) * static_cast<double>(x.dim(-1));
+  add_product(c, s,
+              std::max(2 * static_cast<double>(p.m) * weights / pair_flops_per_ns(*c.kernels().pairs), weights / 30));
 }
 
 struct HalvesStep {
@@ -190,6 +241,7 @@ void lower_halves(LowerContext& c) {
 }
 
 constexpr Row kProductRows[] = {
+    {OpKind::DotGeneral, "gemm_pairs_halves", pairs_of_halves_refuse, lower_pairs_of_halves, reads_strided_rows},
     {OpKind::DotGeneral, "gemm_panels_halves", panels_of_halves_refuse, lower_halves, reads_strided_rows},
     {OpKind::DotGeneral, "gemm_product", products_refuse, lower_product, product_reads_strided, nullptr, false,
      halves_form, reads_halves_form},
