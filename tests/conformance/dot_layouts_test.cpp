@@ -1,4 +1,4 @@
-// Products of F32 in every layout: which kernel runs them, how close they are to an F64 evaluation, and that the number
+// Products in every layout: which kernel runs them, how close they are to an F64 evaluation, and that the number
 // of threads does not show.
 #include <cmath>
 #include <limits>
@@ -8,6 +8,7 @@
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/reverse.h"
+#include "tests/support/rounding.h"
 #include "tests/support/samples.h"
 
 namespace rlx {
@@ -152,6 +153,57 @@ TEST_CASE("f32 products with an epilogue, of every layout") {
     if (dims.empty()) continue;
     for (Tail tail : {Tail::BiasRelu, Tail::Residual, Tail::Scaled}) expect_gemm(l, tail);
   }
+}
+
+TEST_CASE("products of the other dtypes, of every layout, are within the bound of sums and no plain loop") {
+  for (const DType t : {DType::F64, DType::F16, DType::BF16, DType::C64, DType::C128, DType::I8, DType::U16, DType::I32,
+                        DType::I64, DType::U64})
+    for (const Layout& l : kLayouts) {
+      INFO(l.name, " of ", dtype_name(t));
+      const Graph g = graph_of(l, Tail::None, t);
+      const NamedTensors values = inputs_for(g);
+      const test::BoundedResult exact = test::evaluate_bounded(g, values);
+      Tensor first;
+      for (int threads : {1, 3}) {
+        CompiledGraph f = Session().with_threads(threads).compile(g);
+        const Tensor got = f.run_typed(values).at(0);
+        const test::Gap gap = test::gap_to(got, exact.outputs[0]);
+        CHECK_MESSAGE(gap.size <= 1, gap.text);
+        if (threads == 1)
+          first = got;
+        else
+          CHECK(got.identical(first));
+        for (const std::string& kernel : kernels_of(f, values)) CHECK(kernel != "generic_dot");
+      }
+    }
+}
+
+TEST_CASE("a weight of bf16 gives the bits that an operand of a run gives, where there are instructions for pairs") {
+  for (const std::int64_t rows : {1, 5, 40})
+    for (const DType out : {DType::BF16, DType::F32}) {
+      const Shape wide({70, 53}, DType::BF16);
+      const auto program = [&](bool weight) {
+        Graph g("layer");
+        const Expr x = g.input("x", Shape({rows, 70}, DType::BF16));
+        const Expr w = weight ? g.param("w", wide) : g.input("w", wide);
+        ops::DotGeneral dot{{1}, {0}, {}, {}};
+        dot.out = out;
+        g.set_outputs({g.dot_general(x, w, dot)});
+        return g;
+      };
+      Tensor x = test::draw(Shape({rows, 70}, DType::BF16), Fill::Normal, 1, 5),
+             w = test::draw(wide, Fill::Normal, 1, 6);
+      x.set(3, 0x1p-130);  // subnormal: row 0
+      w.set(3 * 53 + 2, 0x1p100);
+      CompiledGraph f = Session().with_threads(2).compile(program(true));
+      f.set_param("w", w);
+      const Tensor got = f.run_typed({{"x", x}}).at(0);
+      const NamedTensors values{{"x", x}, {"w", w}};
+      CHECK(test::gap_to(got, test::evaluate_bounded(program(false), values).outputs[0]).size <= 1);
+      bool pairs = false;
+      for (const std::string& kernel : kernels_of(f, values)) pairs = pairs || kernel == "gemm_pairs_halves";
+      if (pairs) CHECK(got.identical(Session().with_threads(1).compile(program(false)).run_typed(values).at(0)));
+    }
 }
 
 TEST_CASE("the gradients of a linear layer are products as they lie: no transpose, no plain loop") {

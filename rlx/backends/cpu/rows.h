@@ -55,7 +55,6 @@ std::span<const Row> index_rows();
 std::span<const Row> sort_rows();
 std::span<const Row> factor_rows();
 std::span<const Row> complex_rows();
-std::span<const Row> complex_dot_rows();
 std::span<const Row> fft_rows();
 std::span<const Row> random_rows();
 std::span<const Row> sample_rows();

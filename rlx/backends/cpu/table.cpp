@@ -26,7 +26,6 @@ const RowTable<Row>& row_table() {
                                                           index_rows(),
                                                           sort_rows(),
                                                           complex_rows(),
-                                                          complex_dot_rows(),
                                                           fft_rows(),
                                                           factor_rows(),
                                                           random_rows(),

@@ -1,7 +1,12 @@
-// Products of F64, F16 and BF16: every sum is the chain of multiply-adds in the order of k, bit for bit.
+// Products of F64, F16 and BF16: every sum is the chain of multiply-adds in the order of k, bit for bit; by
+// instructions for pairs of BF16 within the bound.
 #include "rlx/backends/cpu/kernels/products.h"
 
+#include <array>
+#include <complex>
 #include <random>
+
+#include "rlx/backends/cpu/kernels/pairs.h"
 
 #include "rlx/tensor/half.h"
 #include "tests/unit/cpu/kernel_test.h"
@@ -53,8 +58,10 @@ double chain(const Isa isa, const Elements& a, std::int64_t at_a, std::int64_t s
 
 void run_cut(const ProductKernels& kernels, const ProductOperands& p, int threads) {
   const ProductPlan plan = kernels.plan(p, threads);
-  std::vector<double> packed(static_cast<std::size_t>(plan.pack_bytes / 8 + 16));
-  std::vector<double> scratch(plan.scratch_bytes / 8 + 16);
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> packed(static_cast<std::size_t>(plan.pack_bytes / 64 + 1)), scratch(plan.scratch_bytes / 64 + 1);
   for (std::int64_t chunk = plan.pack_chunks - 1; chunk >= 0; --chunk) kernels.pack(p, plan, chunk, packed.data());
   for (std::int64_t chunk = plan.chunks - 1; chunk >= 0; --chunk)
     kernels.run(p, plan, chunk, packed.data(), scratch.data());
@@ -86,7 +93,7 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   p.ldc = s.n;
   p.num_contracted = 1;
   p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
-  run_cut(product_kernels(isa, t == DType::F64), p, threads);
+  run_cut(product_kernels(isa, t == DType::F64 ? t : DType::F32), p, threads);
   REQUIRE(c.intact());
   Elements want(y, 1);
   std::int64_t wrong = 0;
@@ -124,7 +131,7 @@ TEST_CASE("a row of a product has the same bits alone and among others") {
   std::mt19937 dice(3);
   const std::int64_t m = 37, n = 53, k = 700;
   for (const KernelTable* table : tables()) {
-    const ProductKernels& kernels = product_kernels(table->isa, true);
+    const ProductKernels& kernels = product_kernels(table->isa, DType::F64);
     Elements a(DType::F64, m * k), b(DType::F64, k * n), all(DType::F64, m * n), one(DType::F64, n);
     a.draw(dice);
     b.draw(dice);
@@ -146,7 +153,7 @@ TEST_CASE("a row of a product has the same bits alone and among others") {
 
 TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infinities and subnormals too") {
   for (const KernelTable* table : tables()) {
-    const ProductKernels& kernels = product_kernels(table->isa, false);
+    const ProductKernels& kernels = product_kernels(table->isa, DType::F32);
     for (const DType t : {DType::F16, DType::BF16}) {
       std::vector<std::uint16_t> bits(65536), back(65536);
       for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
@@ -174,6 +181,273 @@ TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infiniti
       CHECK(wrong == 0);
     }
   }
+}
+
+template <class T>
+void check_integers(Isa isa, DType t, const ProductCase& s, int threads, std::mt19937_64& dice) {
+  CAPTURE(isa_name(isa));
+  CAPTURE(dtype_name(t));
+  INFO(s.m, "x", s.n, "x", s.k, " ", s.a_t, s.b_t);
+  std::vector<T> a(static_cast<std::size_t>(s.m * s.k)), b(static_cast<std::size_t>(s.k * s.n));
+  std::vector<T> c(static_cast<std::size_t>(s.m * s.n + 16), T(77));
+  for (auto* v : {&a, &b})
+    for (T& x : *v) x = static_cast<T>(dice());
+  ProductOperands p;
+  p.m = s.m, p.n = s.n, p.ldc = s.n, p.a = a.data(), p.b = b.data(), p.c = c.data();
+  p.a_type = p.b_type = p.c_type = t;
+  p.a_m_stride = s.a_t ? 1 : s.k, p.b_n_stride = s.b_t ? s.k : 1;
+  p.num_contracted = 1;
+  p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
+  run_cut(product_kernels(isa, sizeof(T) == 8 ? DType::I64 : DType::I32), p, threads);
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < s.m; ++i)
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      std::uint64_t sum = 0;
+      for (std::int64_t k = 0; k < s.k; ++k)
+        sum += static_cast<std::uint64_t>(a[static_cast<std::size_t>(i * p.a_m_stride + k * p.contracted[0].a)]) *
+               static_cast<std::uint64_t>(b[static_cast<std::size_t>(j * p.b_n_stride + k * p.contracted[0].b)]);
+      wrong += c[static_cast<std::size_t>(i * s.n + j)] != static_cast<T>(sum);
+    }
+  for (std::size_t i = static_cast<std::size_t>(s.m * s.n); i < c.size(); ++i) wrong += c[i] != T(77);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("products of integers wrap: every width, layout and size, cut in every way") {
+  std::mt19937_64 dice(9);
+  for (const KernelTable* table : tables())
+    for (const std::int64_t m : {1, 7, 70})
+      for (const std::int64_t n : {1, 17, 53})
+        for (const std::int64_t k : {0, 1, 33, 270}) {
+          const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
+          constexpr int kCuts[] = {1, 3, kFinestCut};
+          check_integers<std::int8_t>(table->isa, DType::I8, s, kCuts[dice() % 3], dice);
+          check_integers<std::uint8_t>(table->isa, DType::U8, s, kCuts[dice() % 3], dice);
+          check_integers<std::int16_t>(table->isa, DType::I16, s, kCuts[dice() % 3], dice);
+          check_integers<std::uint16_t>(table->isa, DType::U16, s, kCuts[dice() % 3], dice);
+          check_integers<std::int32_t>(table->isa, DType::I32, s, kCuts[dice() % 3], dice);
+          check_integers<std::uint32_t>(table->isa, DType::U32, s, kCuts[dice() % 3], dice);
+          check_integers<std::int64_t>(table->isa, DType::I64, s, kCuts[dice() % 3], dice);
+          check_integers<std::uint64_t>(table->isa, DType::U64, s, kCuts[dice() % 3], dice);
+        }
+}
+
+template <class T>
+void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, std::mt19937& dice) {
+  CAPTURE(isa_name(isa));
+  INFO(s.m, "x", s.n, "x", s.k, " ", s.a_t, s.b_t);
+  std::normal_distribution<double> normal;
+  std::vector<std::complex<T>> a(static_cast<std::size_t>(s.m * s.k)), b(static_cast<std::size_t>(s.k * s.n));
+  std::vector<std::complex<T>> c(static_cast<std::size_t>(s.m * s.n + 4), T(77));
+  for (auto* v : {&a, &b})
+    for (auto& x : *v) x = {static_cast<T>(normal(dice)), static_cast<T>(normal(dice))};
+  ProductOperands p;
+  p.m = s.m, p.n = 2 * s.n, p.ldc = 2 * s.n, p.a = a.data(), p.b = b.data(), p.c = c.data();
+  p.a_type = p.b_type = p.c_type = sizeof(T) == 8 ? DType::F64 : DType::F32;
+  p.b_complex = true;
+  p.a_m_stride = s.a_t ? 2 : 2 * s.k, p.b_n_stride = s.b_t ? s.k : 1;
+  const std::int64_t step_a = s.a_t ? s.m : 1, step_b = s.b_t ? 1 : s.n;
+  if (inner_axis) {  // the same steps as two axes
+    p.contracted[p.num_contracted++] = {s.k / 3, 2 * 3 * step_a, 3 * step_b, 0};
+    p.contracted[p.num_contracted++] = {3, 2 * step_a, step_b, 0};
+  } else {
+    p.contracted[p.num_contracted++] = {s.k, 2 * step_a, step_b, 0};
+  }
+  p.contracted[p.num_contracted++] = {2, 1, 0, 0};
+  run_cut(product_kernels(isa, p.a_type), p, threads);
+  double worst = 0;
+  for (std::int64_t i = 0; i < s.m; ++i)
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      std::complex<double> sum;
+      double terms = 0;
+      for (std::int64_t k = 0; k < s.k; ++k) {
+        const std::complex<double> x(a[static_cast<std::size_t>(i * (s.a_t ? 1 : s.k) + k * step_a)]);
+        const std::complex<double> y(b[static_cast<std::size_t>(j * p.b_n_stride + k * step_b)]);
+        sum += x * y;
+        terms += std::abs(x) * std::abs(y);
+      }
+      const double gap = std::abs(std::complex<double>(c[static_cast<std::size_t>(i * s.n + j)]) - sum);
+      worst = std::max(worst,
+                       gap / (terms + (terms == 0 ? 1 : 0)) / static_cast<double>(std::numeric_limits<T>::epsilon()));
+    }
+  CHECK(worst <= 8);
+  for (std::size_t i = static_cast<std::size_t>(s.m * s.n); i < c.size(); ++i) CHECK(c[i] == std::complex<T>(77));
+}
+
+TEST_CASE("products of complex numbers: every layout and size, cut in every way") {
+  std::mt19937 dice(10);
+  constexpr int kCuts[] = {1, 3, kFinestCut};
+  for (const KernelTable* table : tables())
+    for (const std::int64_t m : {1, 7, 70})
+      for (const std::int64_t n : {1, 12, 53})
+        for (const std::int64_t k : {0, 1, 33, 270})
+          for (const bool turned : {false, true}) {
+            const ProductCase s{m, n, k, dice() % 2 == 0, turned};
+            check_complex<float>(table->isa, s, k % 3 == 0, kCuts[dice() % 3], dice);
+            check_complex<double>(table->isa, s, k % 3 == 0, kCuts[dice() % 3], dice);
+          }
+}
+
+// -- products of bf16 by instructions for pairs, which make zeros of subnormal numbers --
+
+std::vector<const ProductKernels*> pair_product_sets() {
+  std::vector<const ProductKernels*> out;
+  for (const PairProducts p : pair_products(Isa::Avx512)) out.push_back(&pair_product_kernels(Isa::Avx512, p));
+  return out;
+}
+
+/// x [m, k] times w [k, n], of two contracted axes where `inner` divides k.
+struct PairCase {
+  std::int64_t m, n, k, inner;
+  bool a_t, b_t;
+  Elements a, b;
+  PairCase(std::int64_t rows, std::int64_t columns, std::int64_t depth, std::int64_t last, bool a_turned, bool b_turned)
+      : m(rows),
+        n(columns),
+        k(depth),
+        inner(last),
+        a_t(a_turned),
+        b_t(b_turned),
+        a(DType::BF16, m * k),
+        b(DType::BF16, n * k) {}
+  // With two axes the outer of them lies innermost, so that runs are short and k has no stride of its own.
+  std::int64_t place(std::int64_t kk) const { return inner == k ? kk : kk % inner * (k / inner) + kk / inner; }
+  std::int64_t at_a(std::int64_t i, std::int64_t kk) const { return a_t ? place(kk) * m + i : i * k + place(kk); }
+  std::int64_t at_b(std::int64_t kk, std::int64_t j) const { return b_t ? j * k + place(kk) : place(kk) * n + j; }
+  ProductOperands operands(Elements& c) const {
+    ProductOperands p;
+    p.m = m, p.n = n, p.a = a.bytes.data(), p.b = b.bytes.data(), p.c = c.bytes.data();
+    p.a_type = p.b_type = DType::BF16, p.c_type = c.type;
+    p.a_m_stride = a_t ? 1 : k, p.b_n_stride = b_t ? k : 1, p.ldc = n;
+    const std::int64_t step_a = a_t ? m : 1, step_b = b_t ? 1 : n;
+    if (inner == k) {
+      p.num_contracted = 1;
+      p.contracted[0] = {k, step_a, step_b, 0};
+    } else {
+      p.num_contracted = 2;
+      p.contracted[0] = {k / inner, step_a, step_b, 0};
+      p.contracted[1] = {inner, k / inner * step_a, k / inner * step_b, 0};
+    }
+    return p;
+  }
+  /// The chain of multiply-adds, and the exact sum with the sum of its terms' magnitudes.
+  float ordered(std::int64_t i, std::int64_t j) const {
+    float sum = 0;
+    for (std::int64_t kk = 0; kk < k; ++kk)
+      sum = std::fma(static_cast<float>(a.at(at_a(i, kk))), static_cast<float>(b.at(at_b(kk, j))), sum);
+    return sum;
+  }
+  std::pair<double, double> exact(std::int64_t i, std::int64_t j) const {
+    double sum = 0, terms = 0;
+    for (std::int64_t kk = 0; kk < k; ++kk) {
+      const double term = a.at(at_a(i, kk)) * b.at(at_b(kk, j));
+      sum += term, terms += std::abs(term);
+    }
+    return {sum, terms};
+  }
+  Elements run(const ProductKernels& kernels, DType y, int threads) const {
+    Elements c(y, m * n);
+    run_cut(kernels, operands(c), threads);
+    CHECK(c.intact());
+    return c;
+  }
+};
+
+TEST_CASE("products of bf16 by pairs: every layout and size within the bound of sums, the same in every cut") {
+  std::mt19937 dice(11);
+  for (const ProductKernels* kernels : pair_product_sets())
+    for (const auto& [m, n, k, inner] : {std::array<std::int64_t, 4>{1, 1, 1, 1},
+                                         {1, 40, 64, 64},
+                                         {7, 17, 33, 33},
+                                         {16, 16, 32, 32},
+                                         {17, 33, 63, 21},
+                                         {33, 100, 70, 35},
+                                         {40, 1, 300, 300},
+                                         {70, 53, 515, 515},
+                                         {150, 70, 1000, 100},
+                                         {9, 18, 0, 0}})
+      for (const bool a_t : {false, true})
+        for (const bool b_t : {false, true}) {
+          INFO(m, "x", n, "x", k, " ", a_t, b_t);
+          PairCase s(m, n, k, inner, a_t, b_t);
+          s.a.draw(dice);
+          s.b.draw(dice);
+          // Half of the rows cancel: the second half of k is the first with the other sign, but for the last bits.
+          for (std::int64_t i = 0; i < m; i += 2)
+            for (std::int64_t kk = 0; kk < k / 2; ++kk)
+              s.a.set(s.at_a(i, k - 1 - kk), -s.a.at(s.at_a(i, kk)) * (kk % 3 == 0 ? 1.0 : 0.99));
+          const Elements one = s.run(*kernels, DType::F32, 1);
+          double worst = 0;
+          for (std::int64_t i = 0; i < m; ++i)
+            for (std::int64_t j = 0; j < n; ++j) {
+              const auto [sum, terms] = s.exact(i, j);
+              const double gap = std::abs(one.at(i * n + j) - sum);
+              worst = std::max(worst, terms > 0 ? gap / (terms * 0x1p-23) : gap);
+            }
+          CHECK(worst <= 4);  // half of what sums may lose
+          for (const int threads : {3, kFinestCut}) {
+            const Elements other = s.run(*kernels, DType::F32, threads);
+            CHECK(other.bytes == one.bytes);
+          }
+          const Elements halves = s.run(*kernels, DType::BF16, 2);
+          std::int64_t wrong = 0;
+          for (std::int64_t i = 0; i < m * n; ++i)
+            wrong += halves.at(i) != static_cast<double>(float(BF16(static_cast<float>(one.at(i)))));
+          CHECK(wrong == 0);
+        }
+}
+
+TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each element knows its own operands alone") {
+  std::mt19937 dice(12);
+  const std::int64_t m = 37, n = 50, k = 70;
+  for (const ProductKernels* kernels : pair_product_sets())
+    for (const bool turned : {false, true}) {
+      PairCase s(m, n, k, k, turned, turned);
+      s.a.draw(dice);
+      s.b.draw(dice);
+      const Elements before = s.run(*kernels, DType::F32, 1);
+      // One subnormal number; a row whose products are subnormal with one column alone; one that is so with all.
+      s.a.set(s.at_a(3, 40), 0x1.4p-130);
+      for (std::int64_t kk = 0; kk < k; ++kk) {
+        s.a.set(s.at_a(20, kk), s.a.at(s.at_a(20, kk)) * 0x1p-70);
+        s.b.set(s.at_b(kk, 17), s.b.at(s.at_b(kk, 17)) * 0x1p-60);
+        s.a.set(s.at_a(36, kk), s.a.at(s.at_a(36, kk)) * 0x1p-125);
+      }
+      s.b.set(s.at_b(0, 30), 0x1p120);  // and what a lost one would have brought
+      const Elements after = s.run(*kernels, DType::F32, 1);
+      std::int64_t wrong = 0;
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          const double got = after.at(i * n + j);
+          const bool ordered = i == 3 || i == 36 || (i == 20 && j == 17);
+          if (ordered)
+            wrong += got != static_cast<double>(s.ordered(i, j));
+          else if (i != 20 && j != 17 && j != 30)
+            wrong += got != before.at(i * n + j);
+        }
+      CHECK(wrong == 0);
+      CHECK(after.bytes == s.run(*kernels, DType::F32, kFinestCut).bytes);
+      // Each row alone.
+      for (std::int64_t i = 0; i < m; ++i) {
+        PairCase row(1, n, k, k, turned, turned);
+        for (std::int64_t kk = 0; kk < k; ++kk) row.a.set(row.at_a(0, kk), s.a.at(s.at_a(i, kk)));
+        row.b = s.b;
+        const Elements alone = row.run(*kernels, DType::F32, 2);
+        for (std::int64_t j = 0; j < n; ++j) REQUIRE(alone.at(j) == after.at(i * n + j));
+      }
+      // Zeros are no subnormal numbers, infinities and NaN stay what they are.
+      const double inf = std::numeric_limits<double>::infinity();
+      s.a.set(s.at_a(5, 9), inf);
+      s.a.set(s.at_a(6, 9), std::nan(""));
+      s.a.set(s.at_a(7, 9), 0);
+      const Elements special = s.run(*kernels, DType::BF16, 3);
+      wrong = 0;
+      for (std::int64_t j = 0; j < n; ++j) {
+        wrong += special.at(5 * n + j) != (s.b.at(s.at_b(9, j)) > 0 ? inf : -inf);
+        wrong += !std::isnan(special.at(6 * n + j));
+        wrong += !std::isfinite(special.at(7 * n + j));
+      }
+      CHECK(wrong == 0);
+    }
 }
 
 }  // namespace

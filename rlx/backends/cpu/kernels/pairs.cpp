@@ -43,4 +43,13 @@ const PairKernels& pair_kernels(Isa isa, PairProducts products) {
                           " of bf16 beside ", isa_name(isa)));
 }
 
+const ProductKernels& pair_product_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] PairProducts products) {
+#if defined(__x86_64__)
+  if (const auto has = pair_products(isa); !has.empty() && products <= has.back())
+    return products == PairProducts::Tiles ? avx512bf16::pair_product_table<true>()
+                                           : avx512bf16::pair_product_table<false>();
+#endif
+  throw Error(ErrorCode::Unsupported, concat_text("this machine has no products of bf16 beside ", isa_name(isa)));
+}
+
 }  // namespace rlx::cpu

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "rlx/backends/cpu/kernels/products.h"
 #include "rlx/backends/cpu/kernels/strips.h"
 
 namespace rlx::cpu {
@@ -22,7 +23,7 @@ constexpr std::int64_t pair_strip_bytes(std::int64_t k) { return padded_pairs(k)
 
 /// C[M, N] = epilogue(bf16(A[M, K]) * B). Rows of A are `lda` floats apart, elements of a row are adjacent. The sum of
 /// an element is one chain over k, whatever M and the cut, but which chain the processor says; it takes subnormal
-/// numbers as zeros, of A, B and the sums.
+/// numbers as zeros, of A, B and the sums, unless `row_least` is given.
 struct PairGemm {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
@@ -32,7 +33,16 @@ struct PairGemm {
   float* c = nullptr;
   std::int64_t ldc = 0;
   GemmEpilogue epilogue;
+  std::uint16_t* halves = nullptr;  // C in BF16 in place of `c`, without an epilogue
+  // The least exponent (of 2, with its bias of 127) among the numbers of each row of A and of each column of B but
+  // zeros; kPairSubnormal where one is subnormal, 16 entries behind the last. Elements in whose chain a subnormal
+  // number may occur are then the chain of multiply-adds in the order of k.
+  const std::int16_t *row_least = nullptr, *column_least = nullptr;
 };
+inline constexpr std::int16_t kPairSubnormal = -1000;
+/// Numbers of such exponents have 8 bits each, so all their products are multiples of 2^(sum - 268), and so is what
+/// sums of them round to: none is subnormal from this sum on.
+inline constexpr int kPairLeastSum = 268 - 126;
 
 /// By which instructions.
 enum class PairProducts : std::uint8_t {
@@ -56,5 +66,9 @@ std::span<const PairProducts> pair_products(Isa isa);
 std::optional<PairProducts> fast_pair_products(Isa isa);
 /// Errors: Unsupported for what this machine has not.
 const PairKernels& pair_kernels(Isa isa, PairProducts products);
+/// By the same instructions the products of kernels/products.h, of BF16 with C in BF16 or F32. Elements whose chain
+/// meets no subnormal number are the processor's chain, others the one of multiply-adds: which of them an element is
+/// depends on its own row of A and column of B alone.
+const ProductKernels& pair_product_kernels(Isa isa, PairProducts products);
 
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// Kernels of products of F64, F16 and BF16, once per instruction set.
+// Kernels of products of run-time operands, once per instruction set.
 #include "rlx/backends/cpu/kernels/products.h"
 
 #include <type_traits>
@@ -16,6 +16,8 @@ namespace {
 struct FoundProducts {
   const ProductKernels* f64 = nullptr;
   const ProductKernels* f32 = nullptr;
+  const ProductKernels* i32 = nullptr;
+  const ProductKernels* i64 = nullptr;
 };
 FoundProducts found_products(Isa isa) {
   FoundProducts found;
@@ -25,9 +27,14 @@ FoundProducts found_products(Isa isa) {
 
 }  // namespace
 
-const ProductKernels& product_kernels(Isa isa, bool f64) {
+const ProductKernels& product_kernels(Isa isa, DType sums) {
   const FoundProducts found = found_products(isa);
-  return f64 ? *found.f64 : *found.f32;
+  switch (sums) {
+    case DType::F64: return *found.f64;
+    case DType::I32: return *found.i32;
+    case DType::I64: return *found.i64;
+    default: return *found.f32;
+  }
 }
 
 }  // namespace rlx::cpu

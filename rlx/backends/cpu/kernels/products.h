@@ -1,5 +1,5 @@
-// Products of run-time operands of F64, and of F16 and BF16 with sums in F32: blocks of both are packed as they are
-// read, whatever their strides.
+// Products of run-time operands of F64, of F16 and BF16 with sums in F32, of complex numbers and of integers: blocks of
+// both are packed as they are read, whatever their strides.
 #pragma once
 
 #include "rlx/backends/cpu/kernels/kernels.h"
@@ -9,8 +9,13 @@
 namespace rlx::cpu {
 
 /// C[.., M, N] = A[.., M, K] * B[.., K, N] as GemmStridedF32 says it, of dtypes that `a_type`, `b_type` and `c_type`
-/// name: all F64, or each F32, F16 or BF16. Rows of C have adjacent elements. The sum of an element is one chain of
-/// multiply-adds in the order of k, whatever M, the cut and the instruction set's tile; it is rounded once, to C.
+/// name: all F64, or each F32, F16 or BF16, or integers: each of 32 bits or less, or all of 64. Rows of C have adjacent
+/// elements. The sum of an element is one chain of multiply-adds in the order of k, whatever M, the cut and the
+/// instruction set's tile; it is rounded once, to C. Sums of integers wrap.
+///
+/// Complex products (`b_complex`) are of the parts of A and C, F32 or F64, with B in complex numbers: a row of A is
+/// (re, im, re, ..), to which belong the rows (re, im) and i (re, im) of B. The last contracted axis is that of the
+/// parts, of 2; all strides of B count complex numbers, and n the parts of columns.
 struct ProductOperands {
   std::int64_t m = 0, n = 0;
   const void* a = nullptr;
@@ -20,6 +25,8 @@ struct ProductOperands {
   void* c = nullptr;
   std::int64_t ldc = 0;
   DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
+  bool b_complex = false;
+  bool b_strips = false;  // B lies as kernels/pairs.h has it, whole strips; for products by pairs alone
   int num_contracted = 0, num_outer = 0;
   GemmAxis contracted[kGemmMaxAxes];
   GemmAxis outer[kGemmMaxAxes];
@@ -34,7 +41,7 @@ struct ProductPlan {
   // A that is not of the sums' dtype, or whose rows are not adjacent along k, is first packed: `pack_chunks` calls of
   // `pack` into `pack_bytes` that all chunks share. 0: it is read in place.
   std::int64_t pack_chunks = 0, pack_bytes = 0, blocks_per_pack = 0;
-  std::int64_t pack_stride[kGemmMaxAxes] = {};  // of the outer axes, in elements; 0 where A is repeated
+  std::int64_t pack_stride[kGemmMaxAxes] = {};  // of the outer axes, in elements (pairs: matrices); 0: A is repeated
   std::size_t scratch_bytes = 0;                // per concurrently running thread
 };
 
@@ -50,7 +57,7 @@ struct ProductKernels {
   std::int64_t (*peak_f64)(std::int64_t iterations);
 };
 
-/// With sums in F64, or in F32.
-const ProductKernels& product_kernels(Isa isa, bool f64);
+/// With sums in F64, F32, I32 or I64.
+const ProductKernels& product_kernels(Isa isa, DType sums);
 
 }  // namespace rlx::cpu

@@ -88,6 +88,15 @@ DotAxes dot_axes(const LowerContext& c, bool last_axis_alone) {
   return out;
 }
 
+bool turn_vector(DotAxes& axes) {
+  if (axes.col.extent != 1 || axes.row.extent <= 1 || axes.row.c != 1) return false;
+  const auto swap = [](GemmAxis& axis) { std::swap(axis.a, axis.b); };
+  std::swap(axes.row, axes.col);
+  swap(axes.row), swap(axes.col);
+  for (auto* list : {&axes.outer, &axes.contracted}) std::for_each(list->begin(), list->end(), swap);
+  return true;
+}
+
 bool has_rhs_free_axis(const Graph& g, NodeId id) { return !roles_of(g, id).rhs_free.empty(); }
 
 }  // namespace rlx::cpu

@@ -20,6 +20,9 @@ std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes);
 /// Of a DotGeneral or FusedDot. `last_axis_alone`: the columns are the result's last axis and no other, as a bias
 /// needs.
 DotAxes dot_axes(const LowerContext& c, bool last_axis_alone = false);
+/// Where there is one column: makes the transposed product of it, whose row fills whole vectors of the processor. True:
+/// the operands have changed places.
+bool turn_vector(DotAxes& axes);
 /// Whether the second operand has an axis that is neither contracted nor of the batch.
 bool has_rhs_free_axis(const Graph& g, NodeId id);
 

@@ -1,24 +1,55 @@
-// Matrix products of F64, and of F16 and BF16 with sums in F32.
+// Matrix products of F64, of F16 and BF16 with sums in F32, of complex numbers and of integers.
 #include <algorithm>
 
+#include "rlx/backends/cpu/kernels/pairs.h"
 #include "rlx/backends/cpu/kernels/products.h"
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows/dot_axes.h"
+#include "rlx/backends/cpu/rows/epilogue.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {
 namespace {
 
 bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
+/// Integers of one byte and more.
+bool is_number_of_bytes(DType t) {
+  return t == DType::I8 || t == DType::I16 || t == DType::I32 || t == DType::I64 || t == DType::U8 || t == DType::U16 ||
+         t == DType::U32 || t == DType::U64;
+}
 
 const char* products_refuse(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
-  const bool f64 = t == DType::F64 && y == DType::F64, halves = is_half(t) && (y == t || y == DType::F32);
-  if (const char* why = refuse_unless((f64 || halves) && in_dtype(g, id, 1) == t,
-                                      "its operands are not f64, f16 or bf16 with sums as wide"))
+  const bool halves = is_half(t) && (y == t || y == DType::F32);
+  const bool same = y == t && (t == DType::F64 || is_complex(t) || is_number_of_bytes(t));
+  if (const char* why = refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
+                                      "its operands are not f64, f16, bf16, complex or integers with sums as wide"))
     return why;
-  return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
+  // The parts of complex numbers are one more axis.
+  const int most = is_complex(t) ? kGemmMaxAxes - 1 : kGemmMaxAxes;
+  return refuse_unless(g.shape(id).rank() <= most && in_shape(g, id, 0).rank() <= most,
                        "it has more axes than the kernel");
+}
+
+/// What the sums of a product with results of `y` are kept in.
+DType sums_of(DType y) {
+  switch (y) {
+    case DType::F64:
+    case DType::C128: return DType::F64;
+    case DType::I64:
+    case DType::U64: return DType::I64;
+    default: return is_number_of_bytes(y) ? DType::I32 : DType::F32;
+  }
+}
+
+/// A product of complex numbers as one of their parts.
+void turn_complex(ProductOperands& p, DType part) {
+  p.b_complex = true;
+  p.a_type = p.b_type = p.c_type = part;
+  p.n *= 2, p.ldc *= 2, p.a_m_stride *= 2;
+  for (int i = 0; i < p.num_contracted; ++i) p.contracted[i].a *= 2;
+  for (int i = 0; i < p.num_outer; ++i) p.outer[i].a *= 2, p.outer[i].c *= 2;
+  p.contracted[p.num_contracted++] = {2, 1, 0, 0};
 }
 
 struct ProductStep {
@@ -36,36 +67,46 @@ struct ProductStep {
   }
 };
 
+/// The steps of a product whose operands and kernels are known; `run_ns` for all chunks of it.
+void add_product(LowerContext& c, ProductStep& s, double run_ns) {
+  s.plan = s.kernels->plan(s.product, c.threads());
+  s.scratch = c.scratch(s.plan.scratch_bytes);
+  if (s.plan.pack_bytes > 0) {
+    s.packed = c.common(static_cast<std::size_t>(s.plan.pack_bytes));
+    c.step<&ProductStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
+  }
+  c.step<&ProductStep::run>(s, s.plan.chunks, run_ns);
+}
+
+double pair_flops_per_ns(const PairKernels& pairs) { return pairs.products == PairProducts::Tiles ? 1000 : 300; }
+
 void lower_product(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
   auto& s = c.keep<ProductStep>();
   ProductOperands& p = s.product;
   DotAxes axes = dot_axes(c);
-  // A vector of columns: its transpose fills whole vectors of the processor.
-  const bool swapped = axes.col.extent == 1 && axes.row.extent > 1 && axes.row.c == 1;
-  if (swapped) {
-    const auto swap = [](GemmAxis& axis) { std::swap(axis.a, axis.b); };
-    std::swap(axes.row, axes.col);
-    swap(axes.row), swap(axes.col);
-    for (auto* list : {&axes.outer, &axes.contracted}) std::for_each(list->begin(), list->end(), swap);
-  }
+  const bool swapped = turn_vector(axes);
   place_axes(axes, p);
   p.a_type = p.b_type = x.dtype;
   p.c_type = y.dtype;
   c.point(p.a, swapped ? w : x);
   c.point(p.b, swapped ? x : w);
   c.point(p.c, y);
-  s.kernels = &product_kernels(c.kernels().isa, y.dtype == DType::F64);
-  s.plan = s.kernels->plan(p, c.threads());
-  s.scratch = c.scratch(s.plan.scratch_bytes);
-  if (s.plan.pack_bytes > 0) {
-    s.packed = c.common(static_cast<std::size_t>(s.plan.pack_bytes));
-    c.step<&ProductStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
-  }
-  const double products = static_cast<double>(y.elements()) * static_cast<double>(s.plan.k);
-  const double speed = gemm_flops_per_ns(c.kernels().isa) / (y.dtype == DType::F64 ? 2 : 1);
-  c.step<&ProductStep::run>(s, s.plan.chunks, std::max(2 * products / speed, 0.3 * static_cast<double>(w.elements())));
+  const PairKernels* const pairs = x.dtype == DType::BF16 ? c.kernels().pairs : nullptr;
+  const DType sums = sums_of(y.dtype);
+  s.kernels = pairs != nullptr ? &pair_product_kernels(c.kernels().isa, pairs->products)
+                               : &product_kernels(c.kernels().isa, sums);
+  if (is_complex(y.dtype)) turn_complex(p, sums);
+  const double products = static_cast<double>(y.elements());
+  const double f32 = gemm_flops_per_ns(c.kernels().isa);
+  const double speed = pairs != nullptr     ? pair_flops_per_ns(*pairs)
+                       : sums == DType::I64 ? f32 / 8
+                       : sums == DType::F32 ? f32
+                                            : f32 / 2;
+  double depth = p.b_complex ? 4 : 1;
+  for (const GemmAxis& axis : axes.contracted) depth *= static_cast<double>(axis.extent);
+  add_product(c, s, std::max(2 * products * depth / speed, 0.3 * static_cast<double>(w.elements())));
 }
 
 bool product_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
@@ -84,13 +125,55 @@ std::optional<Form> halves_form(const KernelTable& kernels, const Graph& g, Node
   if (operand != 1 || !is_half(m.dtype) || in_dtype(g, id, 0) != m.dtype || m.k < 1 || m.n < 1) return std::nullopt;
   if (is_block_scheme(m.scheme)) return std::nullopt;
   ConstantMatrix exact = m;
+  // Instructions for pairs lose nothing of products of bf16 (kernels/pairs.h).
+  if (kernels.pairs != nullptr && m.stored == DType::BF16 && m.dtype == DType::BF16) {
+    exact.leave = Products::BF16;
+    return pair_form(kernels, exact);
+  }
   exact.leave = Products::Exact;
   if (exact.stored != m.dtype) return std::nullopt;
   return panel_form(kernels, exact);
 }
 bool reads_halves_form(const Graph& g, NodeId id, int operand, const Form& form) {
   const std::optional<Panels> p = panels_of(form);
-  return operand == 1 && p && is_half(in_dtype(g, id, 0)) && (p->type == PanelType::F16 || p->type == PanelType::BF16);
+  if (operand != 1 || !p || !is_half(in_dtype(g, id, 0))) return false;
+  if (p->type == PanelType::BF16Pairs) return form.lossless && in_dtype(g, id, 0) == DType::BF16;
+  return p->type == PanelType::F16 || p->type == PanelType::BF16;
+}
+
+// -- bf16 with a weight in pairs --
+
+const char* pairs_of_halves_refuse(const Graph& g, NodeId id) {
+  const Form& form = form_of(g, g.node(id).inputs[1]);
+  const std::optional<Panels> panels = panels_of(form);
+  if (!panels || panels->type != PanelType::BF16Pairs || !form.lossless)
+    return "its second operand is not in panels of pairs of what it is";
+  const DType y = g.shape(id).dtype();
+  return refuse_unless(in_dtype(g, id, 0) == DType::BF16 && (y == DType::BF16 || y == DType::F32),
+                       "its operands are not bf16");
+}
+
+void lower_pairs_of_halves(LowerContext& c) {
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<ProductStep>();
+  ProductOperands& p = s.product;
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  p.m = rows->rows, p.n = y.dim(-1), p.a_m_stride = rows->ld, p.ldc = p.n;
+  p.num_contracted = 1;
+  p.contracted[0] = {x.dim(-1), 1, 1, 0};
+  p.a_type = p.b_type = DType::BF16, p.c_type = y.dtype;
+  check(reads_panels(c.kernels(), form_of(c.graph(), c.node().inputs[1]), x.dim(-1), p.n),
+        "a weight in pairs of another machine");
+  c.point(p.a, x);
+  p.b_strips = true;
+  c.point(p.b, c.in(1));
+  c.point(p.c, y);
+  s.kernels = &pair_product_kernels(c.kernels().isa, c.kernels().pairs->products);
+  const double weights = static_cast<double>(p.n) * static_cast<double>(x.dim(-1));
+  add_product(c, s,
+              std::max(2 * static_cast<double>(p.m) * weights / pair_flops_per_ns(*c.kernels().pairs), weights / 30));
 }
 
 struct HalvesStep {
@@ -143,7 +226,7 @@ void lower_halves(LowerContext& c) {
   else
     c.point(g.c, y);
   s.kernels = &c.kernels();
-  s.convert = &product_kernels(c.kernels().isa, false);
+  s.convert = &product_kernels(c.kernels().isa, DType::F32);
   s.x_type = x.dtype, s.y_type = y.dtype;
   s.ld_x = rows->ld;
   s.rows_per_chunk = c.grain(std::max<std::int64_t>(1, 16384 / std::max(g.k, g.n)));
@@ -159,6 +242,7 @@ void lower_halves(LowerContext& c) {
 }
 
 constexpr Row kProductRows[] = {
+    {OpKind::DotGeneral, "gemm_pairs_halves", pairs_of_halves_refuse, lower_pairs_of_halves, reads_strided_rows},
     {OpKind::DotGeneral, "gemm_panels_halves", panels_of_halves_refuse, lower_halves, reads_strided_rows},
     {OpKind::DotGeneral, "gemm_product", products_refuse, lower_product, product_reads_strided, nullptr, false,
      halves_form, reads_halves_form},
