@@ -529,6 +529,9 @@ def windows():
         ("mobilenet depthwise 3x3 96 of 56", (1, 56, 56, 96), (3, 3, 1, 96), 1, 1, 96),
         ("mobilenet depthwise 3x3/2 144 of 56", (1, 56, 56, 144), (3, 3, 1, 144), 2, 1, 144),
         ("mobilenet 1x1 24-144 of 56", (1, 56, 56, 24), (1, 1, 24, 144), 1, 0, 1),
+        ("mobilenet depthwise 5x5 240 of 14", (1, 14, 14, 240), (5, 5, 1, 240), 1, 2, 240),
+        ("mobilenet depthwise 3x3 960 of 7", (1, 7, 7, 960), (3, 3, 1, 960), 1, 1, 960),
+        ("resnext 3x3 128 in 32 groups of 56", (1, 56, 56, 128), (3, 3, 4, 128), 1, 1, 32),
     ):
         out = (x[1] + 2 * pad - w[0]) // stride + 1
         args = [Arg(x), Arg(w)]
@@ -548,6 +551,45 @@ def windows():
             flops=2 * out * out * math.prod(w),
             peak="f4",
             goal=1.0,
+            tolerance=1e-2,
+        )
+    for dtype in ("f8", "bf16", "f2"):
+        args = [Arg((1, 28, 28, 128), dtype), Arg((3, 3, 128, 128), dtype)]
+        yield Case(
+            "conv",
+            f"resnet 3x3 128 of 28 {dtype}",
+            args,
+            "lax.conv_general_dilated(a, b, (1, 1), ((1, 1), (1, 1)), dimension_numbers=('NHWC', 'HWIO', 'NHWC'))",
+            "F.conv2d(a.permute(0, 3, 1, 2), w0(b), padding=1).permute(0, 2, 3, 1)",
+            28 * 28 * 128 * BYTES[dtype],
+            flops=2 * 28 * 28 * 9 * 128 * 128,
+            peak="f8" if dtype == "f8" else "f4",
+            tolerance=max(_loose(dtype), 1e-2),
+        )
+    yield Case(
+        "conv",
+        "of the operand, 3x3 128/2 of 56",
+        [Arg((1, 28, 28, 128)), Arg((3, 3, 128, 128))],
+        "lax.conv_general_dilated(a, b, (1, 1), ((1, 2), (1, 2)), lhs_dilation=(2, 2), "
+        "dimension_numbers=('NHWC', 'HWIO', 'NHWC'))",
+        "F.conv_transpose2d(a.permute(0, 3, 1, 2), w0(b, True), stride=2, padding=1, output_padding=1)"
+        ".permute(0, 2, 3, 1)",
+        56 * 56 * 128 * 4,
+        flops=2 * 28 * 28 * 9 * 128 * 128,
+        peak="f4",
+        tolerance=1e-2,
+    )
+    for size, depth in ((56, 64), (14, 256)):
+        yield Case(
+            "conv",
+            f"of the filters, 8 of 3x3 {depth} of {size}",
+            [Arg((8, size, size, depth)), Arg((8, size, size, depth))],
+            "lax.conv_general_dilated(a, b, (1, 1), ((1, 1), (1, 1)), dimension_numbers=('CHWN', 'IHWO', 'HWNC'))",
+            f"torch.nn.grad.conv2d_weight(a.permute(0, 3, 1, 2), ({depth}, {depth}, 3, 3), b.permute(0, 3, 1, 2), "
+            "padding=1).permute(2, 3, 1, 0)",
+            9 * depth * depth * 4,
+            flops=2 * 8 * size * size * 9 * depth * depth,
+            peak="f4",
             tolerance=1e-2,
         )
     x = Arg((1, 112, 112, 64))

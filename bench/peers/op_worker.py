@@ -158,11 +158,12 @@ class Torch:
         self.space = {"torch": torch, "F": functional, "w0": self.filters, "lstm": self.lstm}
         self.kept = {}
 
-    def filters(self, w):
-        """HWIO as OIHW, channels last, made once."""
-        key = w.data_ptr()
+    def filters(self, w, transposed=False):
+        """HWIO as OIHW, channels last, made once; those of a transposed convolution as IOHW, turned round."""
+        key = (w.data_ptr(), transposed)
         if key not in self.kept:
-            self.kept[key] = w.permute(3, 2, 0, 1).contiguous(memory_format=self.torch.channels_last)
+            w = w.flip(0, 1).permute(2, 3, 0, 1) if transposed else w.permute(3, 2, 0, 1)
+            self.kept[key] = w.contiguous(memory_format=self.torch.channels_last)
         return self.kept[key]
 
     def lstm(self, x, wi, wh, bias):

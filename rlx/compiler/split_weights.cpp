@@ -122,8 +122,11 @@ class Splitter {
       // What depends on a symbol too is computed in the run: its extents change, prepared weights do not.
       const bool is_static =
           std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
-      if (!pure || !param || !is_static || has_symbols(n)) continue;
-      pure_[i] = has_param_[i] = true;
+      // What constants alone give is folded before, if it is small; large ones are moved once, not in each run.
+      const bool moved = kind == OpKind::Transpose || kind == OpKind::Reshape;
+      if (!pure || !(param || moved) || !is_static || has_symbols(n)) continue;
+      pure_[i] = true;
+      has_param_[i] = param;
       for (const Shape& s : n.shapes) own += static_cast<double>(s.size_bytes());
       source_bytes[i] = own;
       constant_[i] = all && own <= kMaxGrowth * sources;
@@ -168,8 +171,8 @@ class Splitter {
            !scope.pure[n.inputs[0].node.index] && scope.graph->shape(n.inputs[1]).is_static();
   }
 
-  // The filters [space.., C, O] of a convolution without groups, a matrix [K, O] as they lie: where weights give them
-  // and not x.
+  // The filters [space.., C, O] of a convolution, a matrix [K, O] as they lie, or [K, O / groups] of each group: where
+  // weights give them and not x.
   std::optional<Formed> filters_of(const WeightScope& scope, NodeId id) const {
     if (scope.parent || !g_.node(id).op.is<ops::Conv>()) return std::nullopt;
     const Node& n = g_.node(id);
@@ -180,12 +183,16 @@ class Splitter {
     bool in_order = geo.w_out == w.rank() - 1 && geo.w_in == w.rank() - 2;
     for (std::size_t a = 0; a < geo.space.size(); ++a)
       in_order = in_order && geo.space[a].w == static_cast<std::int64_t>(a);
-    if (!in_order || geo.groups != 1 || geo.batch_groups != 1 || w.num_elements() == 0) return std::nullopt;
+    if (!in_order || w.num_elements() == 0) return std::nullopt;
     Formed f;
-    const std::int64_t columns = w.dim(-1).value();
-    f.matrix = {w.num_elements() / columns, columns, w.dtype(), w.dtype(), Products::Exact};
-    f.regions = {
-        {v, w.rank() - 2, w.rank() - 1, std::vector<std::int64_t>(static_cast<std::size_t>(w.rank()), 0), columns}};
+    f.count = std::max(geo.groups, geo.batch_groups);  // a matrix for each group, of its columns
+    const std::int64_t all = w.dim(-1).value(), columns = all / f.count;
+    f.matrix = {w.num_elements() / all, columns, w.dtype(), w.dtype(), Products::Exact};
+    for (std::int64_t group = 0; group < f.count; ++group) {
+      std::vector<std::int64_t> start(static_cast<std::size_t>(w.rank()), 0);
+      start.back() = group * columns;
+      f.regions.push_back({v, w.rank() - 2, w.rank() - 1, std::move(start), columns});
+    }
     f.readable = constant_[v.node.index];
     f.dims = w.dims();
     return f;
@@ -324,7 +331,9 @@ class Splitter {
     }
     const Shape shape = shape_of(f, true);
     // What is made is a matrix; filters are read as they were.
-    const Shape made = f.dims.empty() ? shape : Shape({f.matrix.k, f.matrix.n}, f.matrix.dtype);
+    Dims matrices{f.matrix.k, f.matrix.n};
+    if (f.count > 1) matrices.insert(matrices.begin(), f.count);
+    const Shape made = f.dims.empty() ? shape : Shape(std::move(matrices), f.matrix.dtype);
     const Value relayout(
         (f.in_run ? run_ : prepare_).add_node(Node{std::move(op), std::move(sources), {made}, origin}));
     return f.made = f.in_run ? relayout : run_param(relayout, shape, origin, form_in(f, true));

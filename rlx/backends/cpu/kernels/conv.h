@@ -75,16 +75,26 @@ struct ConvCopy {
   float* to = nullptr;
 };
 
-/// A convolution in f32 of each feature by filters of its own, over one or two axes of space without lhs_dilation.
+/// A convolution in f32 of each feature, or of a few, by filters of their own, over one or two axes of space without
+/// lhs_dilation: feature f of the result reads `depth` features of x from f / multiple * depth on.
 struct DepthwiseF32 {
-  std::int64_t batch = 1, features = 1;
+  std::int64_t batch = 1, features = 1, depth = 1, multiple = 1;
   ConvRowAxis rows, cols;  // of one axis of space `rows` is 1 by 1
-  std::int64_t x_batch = 0, x_feature = 1, y_batch = 0, y_feature = 1, w_feature = 1;
+  std::int64_t x_batch = 0, x_feature = 1, y_batch = 0, y_feature = 1, w_feature = 1, w_in = 0;
   const float* x = nullptr;
   const float* w = nullptr;
-  const float* taps = nullptr;  // the filters as [taps, features], where features come last
+  const float* taps = nullptr;  // the filters as [taps, depth, features], where features come last
   float* y = nullptr;
 };
+/// Whether a vector of features of the result, which come last, can find its features of x in one vector.
+constexpr bool few_spread(std::int64_t depth, std::int64_t multiple) {
+  return multiple <= 8 && (multiple & (multiple - 1)) == 0 && depth <= multiple;
+}
+/// Whether groups of `depth` features of x and `multiple` of the result are taken like features by themselves: not
+/// where a product of each group would fill its vectors.
+constexpr bool takes_few(std::int64_t depth, std::int64_t multiple, bool features_last) {
+  return features_last ? few_spread(depth, multiple) : multiple <= 8 && depth <= 8;
+}
 /// A chunk has some lines of the result: of all features, where those lie side by side in x and y, else of some.
 struct DepthwisePlan {
   bool features_last = true;
@@ -102,7 +112,7 @@ struct ConvKernels {
   void (*pack_w)(const ConvProduct& conv, const ConvPlan& plan, void* panels, std::int64_t chunk);
   void (*run)(const ConvProduct& conv, const ConvPlan& plan, std::int64_t chunk, void* scratch);
   DepthwisePlan (*depthwise_plan)(const DepthwiseF32& conv, int threads);
-  /// Writes [taps, features].
+  /// Writes [taps, depth, features].
   void (*depthwise_pack)(const DepthwiseF32& conv, float* taps);
   void (*depthwise)(const DepthwiseF32& conv, const DepthwisePlan& plan, std::int64_t chunk);
 };

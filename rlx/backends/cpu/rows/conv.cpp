@@ -195,9 +195,10 @@ const char* depthwise_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Conv>();
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
   const ConvGeometry geo = conv_geometry(op, x.rank());
-  if (geo.groups == 1 || geo.space.size() > 2 || !x.dim(static_cast<int>(geo.x_feature)).is_static(geo.groups) ||
-      !w.dim(static_cast<int>(geo.w_out)).is_static(geo.groups))
-    return "it is not one feature by one filter along one or two axes";
+  const Dim &depth = w.dim(static_cast<int>(geo.w_in)), &features = w.dim(static_cast<int>(geo.w_out));
+  if (geo.groups == 1 || geo.space.size() > 2 || !depth.is_static() || !features.is_static() ||
+      !takes_few(depth.value(), features.value() / geo.groups, geo.x_feature + 1 == x.rank()))
+    return "it is not one feature, or a few, by filters of their own along one or two axes";
   for (const ConvAxis& a : geo.space) {
     const Dim& window = w.dim(static_cast<int>(a.w));
     if (a.lhs_dilation != 1 || !window.is_static() || window.value() > 64)
@@ -226,7 +227,9 @@ void lower_depthwise(LowerContext& c) {
   conv.features = y.dim(at(g.y_feature));
   conv.x_batch = x.stride(at(g.x_batch)), conv.x_feature = x.stride(at(g.x_feature));
   conv.y_batch = y.stride(at(g.y_batch)), conv.y_feature = y.stride(at(g.y_feature));
-  conv.w_feature = w.stride(at(g.w_out));
+  conv.depth = w.dim(at(g.w_in));
+  conv.multiple = conv.features / g.groups;
+  conv.w_feature = w.stride(at(g.w_out)), conv.w_in = w.stride(at(g.w_in));
   ConvRowAxis* const axes[] = {&conv.rows, &conv.cols};
   for (std::size_t i = 0; i < g.space.size(); ++i) *axes[2 - g.space.size() + i] = row_axis(g.space[i], x, w, y);
   c.point(conv.x, x);
@@ -234,10 +237,11 @@ void lower_depthwise(LowerContext& c) {
   c.point(conv.y, y);
   r.kernels = &conv_kernels(c.kernels().isa);
   r.plan = r.kernels->depthwise_plan(conv, c.threads());
-  const std::int64_t taps = conv.rows.taps * conv.cols.taps;
+  const std::int64_t taps = conv.rows.taps * conv.cols.taps * conv.depth;
   if (r.plan.features_last) {
-    const bool as_they_lie = conv.w_feature == 1 && (conv.cols.taps == 1 || conv.cols.w == conv.features) &&
-                             (conv.rows.taps == 1 || conv.rows.w == conv.features * conv.cols.taps);
+    const bool as_they_lie = conv.w_feature == 1 && (conv.depth == 1 || conv.w_in == conv.features) &&
+                             (conv.cols.taps == 1 || conv.cols.w == conv.features * conv.depth) &&
+                             (conv.rows.taps == 1 || conv.rows.w == conv.features * conv.depth * conv.cols.taps);
     if (as_they_lie) {
       c.point(conv.taps, w);
     } else {

@@ -1,0 +1,121 @@
+// Convolutions on each instruction set: operands whose sums are exact, so that every cut and kernel gives the
+// reference's numbers; the kernel that a geometry is for; filters that are weights, packed once.
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "rlx/rlx.h"
+#include "tests/unit/cpu/kernel_test.h"
+
+namespace rlx::cpu::test {
+namespace {
+
+struct ConvCase {
+  std::int64_t batch, depth, multiple, groups;  // features: groups * depth of x, groups * multiple of the result
+  std::int64_t rows, cols, row_taps, col_taps;
+  std::int64_t stride = 1, pad = 0, rhs_dilation = 1, lhs_dilation = 1;
+  const char* kernel = "conv_product";
+};
+
+enum class Filters { Input, Param, Constant };
+
+Tensor small_numbers(Dims dims, int most, unsigned seed) {
+  Tensor t = Tensor::zeros(Shape(std::move(dims), DType::F32));
+  std::mt19937 dice(seed);
+  for (float& v : t.mutable_values<float>()) v = static_cast<float>(static_cast<int>(dice() % (2 * most + 1)) - most);
+  return t;
+}
+
+void check_conv(const ConvCase& c, bool last, Filters filters, const KernelTable& table, int threads) {
+  INFO("batch ", c.batch, " depth ", c.depth, " multiple ", c.multiple, " groups ", c.groups, " of ", c.rows, "x",
+       c.cols, " window ", c.row_taps, "x", c.col_taps, " stride ", c.stride, " pad ", c.pad, " dilation ",
+       c.rhs_dilation, "/", c.lhs_dilation, last ? " features last " : " features first ", isa_name(table.isa),
+       " threads ", threads, " filters ", static_cast<int>(filters));
+  ops::Conv op;
+  op.strides = {c.stride, c.stride};
+  op.low = op.high = {c.pad, c.pad};
+  op.rhs_dilation = {c.rhs_dilation, c.rhs_dilation};
+  op.lhs_dilation = {c.lhs_dilation, c.lhs_dilation};
+  op.groups = c.groups;
+  const std::int64_t in = c.groups * c.depth, out = c.groups * c.multiple;
+  Dims x_dims{c.batch, in, c.rows, c.cols}, w_dims{out, c.depth, c.row_taps, c.col_taps};
+  if (last) {
+    op.lhs_spec = op.out_spec = {0, 3, 1, 2}, op.rhs_spec = {3, 2, 0, 1};
+    x_dims = {c.batch, c.rows, c.cols, in}, w_dims = {c.row_taps, c.col_taps, c.depth, out};
+  }
+  const Tensor x = small_numbers(x_dims, 4, 1), w = small_numbers(w_dims, 3, 2);
+  const Tensor operands[] = {x, w};
+  const Tensor want = evaluate_op(op, operands).at(0);
+
+  Graph g;
+  const Expr a = g.input("x", x.shape());
+  const Expr b = filters == Filters::Input   ? g.input("w", w.shape())
+                 : filters == Filters::Param ? g.param("w", w.shape())
+                                             : g.constant(w);
+  g.set_outputs({g.conv(a, b, op)});
+  CompiledGraph f = Session().with_isa(std::string(isa_name(table.isa))).with_threads(threads).compile(std::move(g));
+  if (filters == Filters::Param) f.set_param("w", w);
+  const Tensor y = filters == Filters::Input ? f.run_typed({{"x", x}, {"w", w}})[0] : f.run_typed({{"x", x}})[0];
+  CHECK(y.shape() == want.shape());
+  const std::span<const float> got = y.values<float>(), expected = want.values<float>();
+  CHECK(std::equal(got.begin(), got.end(), expected.begin(), expected.end()));
+
+  std::vector<TensorView> views;
+  std::vector<std::vector<std::int64_t>> dims{x.dims(), w.dims()};
+  views.push_back({x.data(), DType::F32, dims[0], x.size_bytes()});
+  if (filters == Filters::Input) views.push_back({w.data(), DType::F32, dims[1], w.size_bytes()});
+  std::set<std::string> kernels;
+  for (const NodeTime& t : f.profile(views)) kernels.insert(t.kernel.substr(0, t.kernel.find(' ')));
+  CHECK(kernels == std::set<std::string>{c.kernel});
+}
+
+void check_everywhere(const ConvCase& c) {
+  for (const KernelTable* t : tables())
+    for (const bool last : {false, true})
+      for (const int threads : {1, 2}) check_conv(c, last, Filters::Input, *t, threads);
+}
+
+constexpr const char* kFew = "depthwise_f32";
+
+}  // namespace
+
+TEST_CASE("conv kernels: windows over lines and edges of every length") {
+  check_everywhere({1, 24, 40, 1, 9, 23, 3, 3, 1, 1});
+  check_everywhere({2, 8, 67, 1, 6, 8, 3, 3, 2, 1});
+  check_everywhere({1, 16, 48, 1, 7, 5, 3, 3, 1, 2, 2});
+  check_everywhere({1, 12, 20, 1, 5, 6, 4, 4, 1, 2, 1, 2});
+  check_everywhere({1, 3, 35, 1, 23, 21, 7, 7, 2, 3});
+  check_everywhere({1, 17, 5, 1, 3, 3, 5, 5, 1, 4});
+  check_everywhere({1, 24, 40, 3, 6, 7, 3, 3, 1, 1});
+}
+
+TEST_CASE("conv kernels: features by themselves, in lines shorter and longer than vectors") {
+  for (const std::int64_t cols : {1, 5, 7, 8, 14, 17, 33})
+    for (const std::int64_t taps : {3, 5})
+      check_everywhere({1, 1, 1, 21, 7, cols, taps, taps, 1, taps / 2, 1, 1, kFew});
+  check_everywhere({2, 1, 1, 35, 14, 19, 3, 3, 2, 1, 1, 1, kFew});
+  check_everywhere({1, 1, 1, 16, 20, 22, 7, 7, 1, 3, 1, 1, kFew});
+  check_everywhere({1, 1, 1, 19, 11, 20, 5, 5, 2, 2, 1, 1, kFew});
+  check_everywhere({2, 1, 1, 18, 7, 7, 3, 3, 1, 2, 2, 1, kFew});
+  check_everywhere({1, 1, 1, 18, 30, 30, 1, 9, 1, 4, 1, 1, kFew});
+}
+
+TEST_CASE("conv kernels: few features in each group") {
+  check_everywhere({1, 4, 4, 5, 9, 21, 3, 3, 1, 1, 1, 1, kFew});
+  check_everywhere({2, 4, 4, 8, 9, 12, 3, 3, 2, 1, 1, 1, kFew});
+  check_everywhere({1, 2, 2, 11, 8, 9, 5, 5, 1, 2, 1, 1, kFew});
+  check_everywhere({1, 1, 2, 9, 8, 19, 3, 3, 1, 1, 1, 1, kFew});
+  check_everywhere({1, 3, 8, 3, 6, 18, 3, 3, 1, 1, 1, 1, kFew});
+  check_everywhere({1, 8, 8, 4, 7, 20, 3, 3, 1, 0, 2, 1, kFew});
+}
+
+TEST_CASE("conv kernels: filters of weights and constants lie in panels, those of groups too") {
+  const ConvCase plain{1, 24, 40, 1, 6, 7, 3, 3, 1, 1}, groups{2, 12, 24, 3, 6, 7, 3, 3, 1, 1},
+      large{1, 96, 80, 1, 4, 4, 3, 3, 1, 1};  // more elements than constants are folded
+  for (const KernelTable* t : tables())
+    for (const bool last : {false, true})
+      for (const Filters filters : {Filters::Param, Filters::Constant})
+        for (const ConvCase& c : {plain, groups, large}) check_conv(c, last, filters, *t, 2);
+}
+
+}  // namespace rlx::cpu::test
