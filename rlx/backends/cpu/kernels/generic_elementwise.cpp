@@ -7,6 +7,7 @@
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/kernels/generic_functions.h"
+#include "rlx/backends/cpu/kernels/wide.h"
 #include "rlx/backends/cpu/rows.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/shape.h"
@@ -86,10 +87,40 @@ BlockFn<A> node_fn(const Graph& g, NodeId id) {
 /// The dtype whose wide type the node computes in.
 DType computed_dtype(const Graph& g, NodeId id) { return in_dtype(g, id, g.node(id).kind() == OpKind::Where ? 1 : 0); }
 
+/// The same with vectors of the machine, and about how many ns an element takes; fn is null where there is none.
+struct VectorFn {
+  BlockFn<double> fn = nullptr;
+  int which = 0;
+  double cost = 3;
+};
+VectorFn vector_fn(const Node& n, Isa isa) {
+  if (const auto* op = n.op.get_if<ops::Activation>()) {
+    const bool takes_alpha = op->fn == ActivationKind::Elu || op->fn == ActivationKind::LeakyRelu;
+    if (wide_has(op->fn) && (takes_alpha || has_own_params(*op)))
+      return {wide_kernels(isa).unary, static_cast<int>(op->fn), wide_cost(op->fn)};
+  }
+  if (const auto* op = n.op.get_if<ops::Binary>(); op && wide_has(op->fn))
+    return {wide_kernels(isa).binary, static_cast<int>(op->fn), wide_cost(op->fn)};
+  return {};
+}
+
 const char* wide_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_high_rank(g.shape(id))) return why;
   const bool has_fn = visit_wide(computed_dtype(g, id), [&]<class A>(A) { return node_fn<A>(g, id) != nullptr; });
   return refuse_unless(has_fn, "its function is not defined for this dtype");
+}
+
+/// Whether elements of dtype `t` lie as values of type A.
+template <class A>
+bool holds(DType t) {
+  if constexpr (std::is_same_v<A, double>)
+    return t == DType::F64;
+  else if constexpr (std::is_same_v<A, std::int64_t>)
+    return t == DType::I64;
+  else if constexpr (std::is_same_v<A, std::uint64_t>)
+    return t == DType::U64;
+  else
+    return t == DType::C128;
 }
 
 template <class A>
@@ -99,8 +130,8 @@ struct WideStep {
   BlockArgs args;
   const void* in[3] = {};
   void* out = nullptr;
-  LoadBlock<A> load[3] = {};
-  StoreBlock<A> store = nullptr;
+  LoadBlock<A> load[3] = {};      // null where an operand is read in place: it has the wide type and adjacent elements
+  StoreBlock<A> store = nullptr;  // likewise of the result
   BlockFn<A> fn = nullptr;
   std::int64_t blocks_per_row = 1, blocks = 0, blocks_per_chunk = 1;
 
@@ -113,10 +144,18 @@ struct WideStep {
       const std::int64_t col = b % s.blocks_per_row * kGenericBlock;
       if (b != begin && col == 0) walk.next();
       const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, walk.cols() - col));
-      for (int i = 0; i < s.num_inputs; ++i)
-        s.load[i](s.in[i], walk.offset[i] + col * walk.step(i), walk.step(i), n, values[i]);
-      s.fn(values[0], values[1], values[2], result, n, s.args);
-      s.store(s.out, walk.offset[3] + col * walk.step(3), walk.step(3), n, result);
+      const A* operands[3] = {values[0], values[1], values[2]};
+      for (int i = 0; i < s.num_inputs; ++i) {
+        const std::int64_t at = walk.offset[i] + col * walk.step(i);
+        if (s.load[i])
+          s.load[i](s.in[i], at, walk.step(i), n, values[i]);
+        else
+          operands[i] = static_cast<const A*>(s.in[i]) + at;
+      }
+      const std::int64_t at = walk.offset[3] + col * walk.step(3);
+      A* const to = s.store ? result : static_cast<A*>(s.out) + at;
+      s.fn(operands[0], operands[1], operands[2], to, n, s.args);
+      if (s.store) s.store(s.out, at, walk.step(3), n, result);
     }
   }
 };
@@ -132,6 +171,11 @@ void lower_wide(LowerContext& c) {
     if (const auto* op = c.graph().node(c.id()).op.template get_if<ops::Activation>())
       s.args.params = function_params(*op);
     s.fn = node_fn<A>(c.graph(), c.id());
+    double cost = 3;
+    if constexpr (std::is_same_v<A, double>) {
+      if (const VectorFn v = vector_fn(c.node(), c.kernels().isa); v.fn)
+        s.fn = v.fn, s.args.fn = v.which, cost = v.cost;
+    }
     s.store = store_block<A>(y.dtype);
     std::vector<std::vector<std::int64_t>> strides;
     for (int i = 0; i < s.num_inputs; ++i) {
@@ -144,6 +188,9 @@ void lower_wide(LowerContext& c) {
     strides.push_back(y.strides);
     c.point(s.out, y);
     s.walk.set(y.dims, strides);
+    for (int i = 0; i < s.num_inputs; ++i)
+      if (holds<A>(c.in(i).dtype) && s.walk.step(i) == 1) s.load[i] = nullptr;
+    if (holds<A>(y.dtype) && s.walk.step(3) == 1) s.store = nullptr;
     s.blocks_per_row = (s.walk.cols() + kGenericBlock - 1) / kGenericBlock;
     s.blocks = s.blocks_per_row * s.walk.rows();
     s.blocks_per_chunk =
@@ -151,7 +198,7 @@ void lower_wide(LowerContext& c) {
             ? s.blocks
             : c.grain(std::max<std::int64_t>(1, 4096 / std::min<std::int64_t>(kGenericBlock, s.walk.cols())));
     c.step<WideStep<A>::run>(s, (s.blocks + s.blocks_per_chunk - 1) / s.blocks_per_chunk,
-                             3.0 * static_cast<double>(y.elements()));
+                             cost * static_cast<double>(y.elements()));
   });
 }
 

@@ -10,6 +10,7 @@ namespace rlx::cpu {
 struct BlockArgs {
   int bits = 0;  // width of the operands' dtype
   FunctionParams params;
+  int fn = 0;  // of kernels that choose for themselves: an ActivationKind or a BinaryKind
 };
 
 /// out[i] = f(a[i], b[i], c[i]) for i < n.
