@@ -4,6 +4,7 @@
 #include "rlx/backends/cpu/kernels/products.h"
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows/dot_axes.h"
+#include "rlx/backends/cpu/rows/epilogue.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {
