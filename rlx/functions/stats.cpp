@@ -2,6 +2,7 @@
 #include "rlx/functions/stats.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -116,18 +117,17 @@ Expr searchsorted(Operand a, Operand v, bool right) {
     return either(compared(CompareKind::Lt, x, y),
                   both(compared(CompareKind::Ne, y, y), compared(CompareKind::Eq, x, x)));
   };
-  const Dims dims = wanted.shape().dims();
-  Term low = wanted.at(g.expand(wanted.at(g.scalar(0, DType::I32, sorted.loc())), dims));
-  Term high = wanted.at(g.expand(wanted.at(g.scalar(n, DType::I32, sorted.loc())), dims));
-  for (std::int64_t left = n; left > 0; left /= 2) {
-    const Term middle = low.at(g.shr(low + high, low.at(g.scalar(1, DType::I32, sorted.loc()))));
-    const Term at = sorted.at(g.gather(sorted, middle, 0));
-    const Term beyond = right ? at.at(g.logical_not(less(wanted, at))) : less(at, wanted);
-    const Term on = both(beyond, compared(CompareKind::Lt, middle, high));
-    low = chosen(on, middle + 1.0, low);
-    high = chosen(on, high, middle);
+  // How many elements go in front, by their bits from the highest: the place grows by `step` where the element that
+  // ends so long a front does. Elements are read from behind the first step - 1, so places themselves are the indices.
+  Term place = wanted.at(g.expand(wanted.at(g.scalar(0, DType::I32, sorted.loc())), wanted.shape().dims()));
+  for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n))); step > 0; step /= 2) {
+    const Term ends = sorted.at(g.narrow(sorted, 0, Dim(step - 1), Dim(n - step + 1)));
+    const Term at = sorted.at(g.gather(ends, place, 0));
+    const Term goes = right ? at.at(g.logical_not(less(wanted, at))) : less(at, wanted);
+    const Term fits = compared(CompareKind::Le, place, place.number(static_cast<double>(n - step)));
+    place = chosen(both(goes, fits), place + static_cast<double>(step), place);
   }
-  return low;
+  return place;
 }
 
 Expr bincount(Operand x, std::int64_t length) {

@@ -7,6 +7,7 @@
 
 namespace rlx::cpu {
 
+std::span<const Row> line_rows();
 std::span<const Row> recurrent_rows();
 
 const RowTable<Row>& row_table() {
@@ -33,6 +34,7 @@ const RowTable<Row>& row_table() {
                                                           grouped_rows(),
                                                           recurrent_rows(),
                                                           reduce_rows(),
+                                                          line_rows(),
                                                           window_rows(),
                                                           resize_rows(),
                                                           channel_norm_rows(),

@@ -210,35 +210,40 @@ struct IotaStep {
   void* y = nullptr;
   std::int64_t extent = 1, inner = 1, elements = 0;
   StoreBlock<std::int64_t> store = nullptr;
-  bool narrow = false;  // I32, which most are
+  int bits = 0;  // of integers that are written as they are counted, else 0
 };
 constexpr std::int64_t kIotaChunk = 1 << 14;
-void run_iota(const IotaStep& s, std::int64_t chunk) {
-  std::int64_t values[kGenericBlock];
-  const std::int64_t end = std::min(s.elements, (chunk + 1) * kIotaChunk);
-  for (std::int64_t i = chunk * kIotaChunk; i < end; i += kGenericBlock) {
-    const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, end - i));
-    std::int64_t at = i / s.inner % s.extent, left = s.inner - i % s.inner;  // of the element that comes next
-    for (int k = 0; k < n;) {
-      const int count = static_cast<int>(std::min<std::int64_t>(left, n - k));
-      if (s.inner == 1) {  // a run of numbers that follow each other
-        const int run = static_cast<int>(std::min<std::int64_t>(s.extent - at, n - k));
-        for (int j = 0; j < run; ++j) values[k + j] = at + j;
-        k += run;
-        at = at + run == s.extent ? 0 : at + run;
-        continue;
-      }
-      for (int j = 0; j < count; ++j) values[k + j] = at;
-      k += count;
-      left -= count;
+
+// y[0, n): the place along the axis of element `i` and those after it.
+template <class E>
+void count_places(const IotaStep& s, std::int64_t i, std::int64_t n, E* y) {
+  std::int64_t at = i / s.inner % s.extent, left = s.inner - i % s.inner;  // of the element that comes next
+  while (n > 0) {
+    std::int64_t run = 0;
+    if (s.inner == 1) {  // a run of numbers that follow each other
+      run = std::min(s.extent - at, n);
+      const E first = static_cast<E>(at);
+      for (std::int64_t j = 0; j < run; ++j) y[j] = static_cast<E>(first + static_cast<E>(j));
+      at = at + run == s.extent ? 0 : at + run;
+    } else {
+      run = std::min(left, n);
+      std::fill_n(y, run, static_cast<E>(at));
+      left -= run;
       if (left == 0) left = s.inner, at = at + 1 == s.extent ? 0 : at + 1;
     }
-    if (s.narrow) {
-      std::int32_t* y = static_cast<std::int32_t*>(s.y) + i;
-      for (int k = 0; k < n; ++k) y[k] = static_cast<std::int32_t>(values[k]);
-    } else {
-      s.store(s.y, i, 1, n, values);
-    }
+    y += run;
+    n -= run;
+  }
+}
+void run_iota(const IotaStep& s, std::int64_t chunk) {
+  const std::int64_t first = chunk * kIotaChunk, end = std::min(s.elements, first + kIotaChunk);
+  if (s.bits == 32) return count_places(s, first, end - first, static_cast<std::uint32_t*>(s.y) + first);
+  if (s.bits == 64) return count_places(s, first, end - first, static_cast<std::uint64_t*>(s.y) + first);
+  std::int64_t values[kGenericBlock];
+  for (std::int64_t i = first; i < end; i += kGenericBlock) {
+    const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, end - i));
+    count_places(s, i, n, values);
+    s.store(s.y, i, 1, n, values);
   }
 }
 void lower_iota(LowerContext& c) {
@@ -251,8 +256,9 @@ void lower_iota(LowerContext& c) {
   s.inner = product(std::span(y.dims).subspan(axis + 1));
   s.elements = y.elements();
   s.store = store_block<std::int64_t>(y.dtype);
-  s.narrow = y.dtype == DType::I32;
-  c.step<run_iota>(s, (s.elements + kIotaChunk - 1) / kIotaChunk, 2.0 * static_cast<double>(s.elements));
+  if (is_int(y.dtype) && dtype_bits(y.dtype) >= 32) s.bits = dtype_bits(y.dtype);
+  c.step<run_iota>(s, (s.elements + kIotaChunk - 1) / kIotaChunk,
+                   (s.bits != 0 ? 0.3 : 2.0) * static_cast<double>(s.elements));
 }
 
 constexpr Row kRows[] = {

@@ -16,6 +16,20 @@ void move_row(const void* x, std::int64_t x_at, std::int64_t x_step, void* y, st
               std::int64_t n) {
   const Word* from = static_cast<const Word*>(x) + x_at;
   Word* to = static_cast<Word*>(y) + y_at;
+  if (y_step == 1) {  // what the compiler makes vectors of
+    if (x_step == 1) {
+      if (n > 0) std::memmove(to, from, static_cast<std::size_t>(n) * sizeof(Word));
+      return;
+    }
+    if (x_step == 0) {
+      if (n > 0) std::fill_n(to, n, *from);
+      return;
+    }
+    if (x_step == -1) {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = from[-i];
+      return;
+    }
+  }
   for (std::int64_t i = 0; i < n; ++i) to[i * y_step] = from[i * x_step];
 }
 

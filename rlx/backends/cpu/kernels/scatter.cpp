@@ -1,61 +1,37 @@
-// Loops over updates, for the compiler to make vectors of.
+// Kernels of scatters, once per instruction set.
 #include "rlx/backends/cpu/kernels/scatter.h"
 
 #include <type_traits>
 
+#include "rlx/backends/cpu/kernels/families.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/kernels/scatter.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
 namespace rlx::cpu {
-namespace {
 
-template <class E>
-struct Updates {
-  const std::int64_t* at;
-  std::int64_t count, size;
-  const E* from;
-  E* to;
-  std::int64_t n;
-
-  template <class F>
-  void each(F put) const {
-    for (std::int64_t j = 0; j < count; ++j) {
-      if (at[j] < 0) continue;
-      E* __restrict y = to + at[j];
-      const E* __restrict v = from + j * size;
-      if (n == 1)
-        *y = put(*y, *v);
-      else
-        for (std::int64_t k = 0; k < n; ++k) y[k] = put(y[k], v[k]);
-    }
-  }
-  void run(ScatterKind fn) const {
-    using V = typename std::conditional_t<std::is_integral_v<E>, std::make_unsigned<E>, std::type_identity<E>>::type;
-    if (fn == ScatterKind::Set)
-      each([](E, E v) { return v; });
-    else if (fn == ScatterKind::Add)
-      each([](E y, E v) { return static_cast<E>(static_cast<V>(y) + static_cast<V>(v)); });
-    else
-      each([](E y, E v) { return static_cast<E>(static_cast<V>(y) * static_cast<V>(v)); });
-  }
-};
-
-}  // namespace
-
-bool puts_updates(DType t, ScatterKind fn) {
-  return dtype_bits(t) >= 32 && dtype_bits(t) <= 64 && !is_complex(t) && fn != ScatterKind::Min &&
-         fn != ScatterKind::Max;
+bool rounds_updates(DType t, ScatterKind fn) {
+  return (t == DType::F16 || t == DType::BF16) && (fn == ScatterKind::Add || fn == ScatterKind::Mul);
+}
+bool has_scatter_kernels(DType t, ScatterKind fn) {
+  return dtype_bits(t) >= 8 && (fn == ScatterKind::Set || !is_complex(t));
 }
 
-void put_updates(DType t, ScatterKind fn, const std::int64_t* at, std::int64_t count, std::int64_t size,
-                 const void* updates, std::int64_t update_base, void* y, std::int64_t y_base, std::int64_t n) {
-  const auto as = [&]<class E>(E) {
-    Updates<E>{at, count, size, static_cast<const E*>(updates) + update_base, static_cast<E*>(y) + y_base, n}.run(fn);
-  };
-  switch (t) {
-    case DType::F32: return as(float{});
-    case DType::F64: return as(double{});
-    case DType::I32:
-    case DType::U32: return as(std::int32_t{});
-    default: return as(std::int64_t{});
+const ScatterKernels& scatter_kernels(Isa isa) {
+  const Isa checked = kernels_for(isa).isa;
+#if defined(__x86_64__)
+  switch (checked) {
+    case Isa::Avx512: return avx512::scatter_table();
+    case Isa::Avx2: return avx2::scatter_table();
+    default: return sse4::scatter_table();
   }
+#elif defined(__aarch64__)
+  static_cast<void>(checked);
+  return neon::scatter_table();
+#else
+  static_cast<void>(checked);
+  return generic::scatter_table();
+#endif
 }
 
 }  // namespace rlx::cpu

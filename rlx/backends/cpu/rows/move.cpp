@@ -1,5 +1,6 @@
 // Ops that move elements: views where the plan made them views, strided copies otherwise.
 #include <algorithm>
+#include <cstring>
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows.h"
@@ -185,10 +186,64 @@ void run_fill(const FillStep& s, std::int64_t chunk) {
   generic_fill(s.y, s.value, s.bits, begin, std::min(s.elements, begin + kFillChunk));
 }
 
+// Rows of y that are whole elements, each written once: what lies left of x, a run of x, what lies right of it.
+struct PadRows {
+  std::vector<std::int64_t> dims, inner, low, strides;  // dims of y and of x, where x begins, its strides
+  std::int64_t rows = 0, per_chunk = 1;
+  int bits = 8;
+  const void* value = nullptr;
+  const std::byte* x = nullptr;
+  std::byte* y = nullptr;
+};
+void run_pad_rows(const PadRows& s, std::int64_t chunk) {
+  const std::size_t last = s.dims.size() - 1;
+  const std::int64_t cols = s.dims[last], bytes = s.bits / 8, end = std::min(s.rows, (chunk + 1) * s.per_chunk);
+  const std::int64_t first = std::clamp<std::int64_t>(s.low[last], 0, cols),
+                     past = std::clamp(s.low[last] + s.inner[last], first, cols);
+  for (std::int64_t row = chunk * s.per_chunk; row < end; ++row) {
+    std::int64_t rest = row, from = first - s.low[last];
+    bool inside = true;
+    for (std::size_t a = last; a-- > 0; rest /= s.dims[a]) {
+      const std::int64_t i = rest % s.dims[a] - s.low[a];
+      inside = inside && i >= 0 && i < s.inner[a];
+      from += i * s.strides[a];
+    }
+    const std::int64_t at = row * cols;
+    if (!inside || first == past) {
+      generic_fill(s.y, s.value, s.bits, at, at + cols);
+      continue;
+    }
+    generic_fill(s.y, s.value, s.bits, at, at + first);
+    std::memcpy(s.y + (at + first) * bytes, s.x + from * bytes, static_cast<std::size_t>((past - first) * bytes));
+    generic_fill(s.y, s.value, s.bits, at + past, at + cols);
+  }
+}
+bool pad_by_rows(LowerContext& c) {
+  const auto& op = c.op<ops::Pad>();
+  const View x = c.in(0), y = c.out();
+  const bool apart = std::any_of(op.interior.begin(), op.interior.end(), [](std::int64_t i) { return i != 0; });
+  if (apart || y.rank() == 0 || y.dim(-1) < 32 || dtype_bits(y.dtype) < 8 || (x.dim(-1) > 1 && x.stride(-1) != 1))
+    return false;
+  auto& s = c.keep<PadRows>();
+  s.dims = y.dims;
+  s.inner = x.dims;
+  s.low.assign(op.low.begin(), op.low.end());
+  s.strides = x.strides;
+  s.rows = y.elements() / y.dim(-1);
+  s.per_chunk = c.grain(std::max<std::int64_t>(1, 32768 / y.dim(-1)));
+  s.bits = dtype_bits(y.dtype);
+  c.point(s.value, c.in(1));
+  c.point(s.x, x);
+  c.point(s.y, y);
+  c.step<run_pad_rows>(s, (s.rows + s.per_chunk - 1) / s.per_chunk,
+                       2.0 * static_cast<double>(y.elements()) * s.bits / 8 / 12.0);
+  return true;
+}
+
 void lower_pad(LowerContext& c) {
   const auto& op = c.op<ops::Pad>();
   const View x = c.in(0), y = c.out();
-  if (y.elements() == 0) return;
+  if (y.elements() == 0 || pad_by_rows(c)) return;
   auto& f = c.keep<FillStep>();
   f.elements = y.elements();
   f.bits = dtype_bits(y.dtype);

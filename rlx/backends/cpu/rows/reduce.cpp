@@ -20,9 +20,16 @@ const char* refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   return axes_refuse(g, id);
 }
+// Extrema of Bool, any and all, are those of bytes 0 and 1.
+DType dtype_reduced_as(const Graph& g, NodeId id) {
+  const DType t = in_dtype(g, id, 0);
+  const auto fn = g.node(id).op.as<ops::Reduce>().fn;
+  return t == DType::Bool && (fn == rlx::ReduceKind::Max || fn == rlx::ReduceKind::Min) ? DType::U8 : t;
+}
 const char* wide_reduce_refuses(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0);
-  if (!has_wide_reduce(t) || g.shape(id).dtype() != t) return "its dtype is none of those with kernels of reductions";
+  if (!has_wide_reduce(dtype_reduced_as(g, id)) || g.shape(id).dtype() != t)
+    return "its dtype is none of those with kernels of reductions";
   if (is_int(t) && g.node(id).op.as<ops::Reduce>().fn == rlx::ReduceKind::Mean) return "it is a mean of integers";
   return axes_refuse(g, id);
 }
@@ -86,16 +93,32 @@ void run_wide_reduce(const WideReduceStep& s, std::int64_t chunk) {
     s.kernels->run(s.reduce, u / s.strips, col, std::min(kReduceColumns, s.reduce.inner - col));
   }
 }
+// any and all of nothing.
+struct NoneStep {
+  bool* y = nullptr;
+  std::int64_t n = 0;
+  bool value = false;
+};
+void run_none(const NoneStep& s, std::int64_t) { std::fill_n(s.y, s.n, s.value); }
+
 void lower_wide_reduce(LowerContext& c) {
   const auto& op = c.op<ops::Reduce>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   auto& s = c.keep<WideReduceStep>();
   s.reduce.kind = kernel_kind(op.fn);
-  s.reduce.dtype = x.dtype;
+  s.reduce.dtype = dtype_reduced_as(c.graph(), c.id());
   set_reduced(s.reduce, x, op.axes);
   c.point(s.reduce.x, x);
   c.point(s.reduce.y, y);
+  if (x.dtype == DType::Bool && s.reduce.r == 0) {
+    auto& none = c.keep<NoneStep>();
+    none.n = y.elements();
+    none.value = s.reduce.kind == ReduceKind::Min;
+    c.point(none.y, y);
+    c.step<run_none>(none, 1, static_cast<double>(none.n));
+    return;
+  }
   s.kernels = &wide_reduce_kernels(c.kernels().isa);
   s.strips = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
   s.units = s.reduce.outer * s.strips;

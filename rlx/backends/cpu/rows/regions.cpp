@@ -24,7 +24,7 @@ Register register_of(DType t) {
     default: return Register::None;
   }
 }
-bool is_half(DType t) { return t == DType::BF16 || t == DType::F16; }
+bool has_half_bits(DType t) { return t == DType::BF16 || t == DType::F16; }
 
 std::optional<TapeType> tape_type(DType t) {
   switch (t) {
@@ -259,7 +259,7 @@ class TapeWriter {
     const DType out = n.shape().dtype();
     if (const auto* cast = n.op.get_if<ops::Cast>()) return convert(in[0], cast->to);
     for (const Operand& o : in)
-      if (register_of(o.dtype) == Register::None || (is_half(o.dtype) && !single)) return fail();
+      if (register_of(o.dtype) == Register::None || (has_half_bits(o.dtype) && !single)) return fail();
     const Register r = register_of(in[0].dtype);
     if (const auto* op = n.op.get_if<ops::Activation>()) {
       if (r == Register::F) {
@@ -555,7 +555,7 @@ Written write_region(const Graph& g, NodeId id) {
       values[i] = w.tape.input(n.shape().dtype());
     } else if (n.kind() == OpKind::Constant) {
       auto c = w.tape.constant(body, Value(NodeId{i}));
-      if (!c || is_half(c->dtype)) return w.tape.output({}, DType::C128), w;
+      if (!c || has_half_bits(c->dtype)) return w.tape.output({}, DType::C128), w;
       values[i] = *c;
     } else {
       if (n.inputs.size() > 3) return w.tape.output({}, DType::C128), w;
@@ -564,7 +564,7 @@ Written write_region(const Graph& g, NodeId id) {
         in.add(values[v.node.index]);
         // A value rounded to half precision must be rounded where it is read again: only stores round.
         const Node& made_by = body.node(v.node);
-        if (!made_by.inputs.empty() && is_half(made_by.shape().dtype())) return w.tape.output({}, DType::C128), w;
+        if (!made_by.inputs.empty() && has_half_bits(made_by.shape().dtype())) return w.tape.output({}, DType::C128), w;
       }
       values[i] = w.tape.node(n, in, false);
     }

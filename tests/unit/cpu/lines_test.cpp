@@ -1,0 +1,207 @@
+// Kernels of lines of every instruction set, against plain loops: where an extremum lies, running reductions; and
+// scatters in every dtype, whose updates to one element keep their order.
+#include "rlx/backends/cpu/kernels/lines.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "rlx/backends/cpu/kernels/indexed.h"
+#include "rlx/backends/cpu/kernels/scatter.h"
+#include "rlx/ir/builder.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/ops/indexing.h"
+#include "rlx/ir/ops/reduce.h"
+#include "tests/unit/cpu/kernel_test.h"
+
+namespace rlx::cpu::test {
+namespace {
+
+constexpr DType kLineTypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I8,  DType::U8,  DType::I16,
+                                DType::U16, DType::I32, DType::U32, DType::I64,  DType::U64, DType::Bool};
+constexpr std::int64_t kLineSizes[] = {1, 2, 7, 8, 9, 63, 64, 65, 200, 511, 512, 513, 1030};
+
+/// Few different numbers, the ends of the dtype, and some NaN.
+Tensor line_values(DType t, std::vector<std::int64_t> dims, int seed, bool nan) {
+  const Shape shape(Dims(dims.begin(), dims.end()), t);
+  Tensor x = Tensor::zeros(shape);
+  std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+  for (std::int64_t i = 0; i < x.num_elements(); ++i) {
+    const auto draw = random() % 200;
+    double v = static_cast<double>(draw % 9) - (is_unsigned_int(t) || t == DType::Bool ? 0.0 : 4.0);
+    if (t == DType::Bool) v = draw % 2 == 0 ? 0 : 1;
+    if (nan && is_float(t) && draw < 2) v = std::nan("");
+    x.set(i, v);
+    if (t == DType::U64 && draw == 7) x.set(i, 1.8e19);
+    if (t == DType::U32 && draw == 7) x.set(i, 4e9);
+  }
+  return x;
+}
+/// The bits of two tensors, any NaN for any other.
+bool same_values(const Tensor& a, const Tensor& b) {
+  for (std::int64_t i = 0; i < a.num_elements(); ++i) {
+    const double x = a.at(i), y = b.at(i);
+    if (!(x == y || (x != x && y != y))) return false;
+  }
+  return a.num_elements() == b.num_elements();
+}
+
+TEST_CASE("line kernels: the first of the largest and smallest, NaN above all, each instruction set") {
+  for (const KernelTable* table : tables()) {
+    const LineKernels& k = line_kernels(table->isa);
+    for (const DType t : kLineTypes)
+      for (const std::int64_t n : kLineSizes)
+        for (const bool maximum : {true, false}) {
+          CAPTURE(isa_name(table->isa));
+          CAPTURE(dtype_name(t));
+          CAPTURE(n);
+          CAPTURE(maximum);
+          constexpr std::int64_t kCols = 21;
+          const Tensor x = line_values(t, {n, kCols}, static_cast<int>(n), n % 2 == 0);
+          const auto expected = [&](std::int64_t first, std::int64_t step) {
+            std::int64_t best = 0;
+            for (std::int64_t i = 1; i < n; ++i) {
+              const double v = x.at(first + i * step), b = x.at(first + best * step);
+              if (b == b && (v != v || (maximum ? v > b : v < b))) best = i;
+            }
+            return best;
+          };
+          CHECK(k.best(t, maximum, x.data(), 3, n) == expected(3, 1));
+          std::int32_t places[kCols + 1];
+          places[kCols] = -7;
+          k.best_columns(t, maximum, x.data(), 0, kCols, n, kCols, places);
+          for (std::int64_t j = 0; j < kCols; ++j) CHECK(places[j] == expected(j, kCols));
+          CHECK(places[kCols] == -7);
+        }
+  }
+}
+
+TEST_CASE("line kernels: running reductions, both ways, with and without the element itself") {
+  constexpr ReduceKind kKinds[] = {ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min};
+  constexpr CumulativeKind kOps[] = {CumulativeKind::Sum, CumulativeKind::Prod, CumulativeKind::Max,
+                                     CumulativeKind::Min};
+  for (const KernelTable* table : tables()) {
+    const LineKernels& k = line_kernels(table->isa);
+    for (const DType t : kLineTypes)
+      for (int kind = 0; kind < 4; ++kind) {
+        if (t == DType::Bool && kind < 2) continue;
+        for (const std::int64_t n : kLineSizes)
+          for (int form = 0; form < 4; ++form) {
+            CAPTURE(isa_name(table->isa));
+            CAPTURE(dtype_name(t));
+            CAPTURE(kind);
+            CAPTURE(n);
+            CAPTURE(form);
+            // Products of few numbers that stay small: whole numbers are exact in every dtype.
+            Tensor x = line_values(t, {n}, form, kind >= 2 && n % 2 == 0);
+            if (kind == 1)
+              for (std::int64_t i = 0; i < n; ++i) x.set(i, i == n / 2 ? 3 : 1);
+            const bool exclusive = form % 2 != 0, reverse = form / 2 != 0;
+            Graph g("scan");
+            g.set_outputs({g.cumulative(kOps[kind], g.input("x", x.shape()), 0, exclusive, reverse)});
+            const Tensor expected = evaluate(g, {{"x", x}})[0];
+            Tensor y = Tensor::zeros(x.shape());
+            k.scan({kKinds[kind], t, exclusive, reverse, x.data(), y.mutable_data()}, 0, n);
+            CHECK(same_values(y, expected));
+            // The same line as the columns of a matrix.
+            constexpr std::int64_t kCols = 19;
+            Tensor wide = Tensor::zeros(Shape({n, kCols}, t)), out = wide, column = y;
+            for (std::int64_t i = 0; i < n * kCols; ++i) wide.set(i, x.at(i / kCols));
+            k.scan_columns({kKinds[kind], t, exclusive, reverse, wide.data(), out.mutable_data()}, 0, kCols, n, kCols);
+            for (const std::int64_t j : {std::int64_t{0}, kCols - 1}) {
+              for (std::int64_t i = 0; i < n; ++i) column.set(i, out.at(i * kCols + j));
+              CHECK(same_values(column, expected));
+            }
+          }
+      }
+  }
+}
+
+TEST_CASE("scatter kernels: every function and dtype, places shared in parts, updates out of range") {
+  constexpr ScatterKind kFns[] = {ScatterKind::Set, ScatterKind::Add, ScatterKind::Mul, ScatterKind::Min,
+                                  ScatterKind::Max};
+  constexpr std::int64_t kRows = 13, kCount = 70;
+  for (const KernelTable* table : tables())
+    for (const DType t : kLineTypes)
+      for (const ScatterKind fn : kFns)
+        for (const std::int64_t size : {1, 2, 17, 300}) {
+          if (t == DType::Bool && (fn == ScatterKind::Add || fn == ScatterKind::Mul)) continue;
+          CAPTURE(isa_name(table->isa));
+          CAPTURE(dtype_name(t));
+          CAPTURE(static_cast<int>(fn));
+          CAPTURE(size);
+          const bool nan = fn == ScatterKind::Min || fn == ScatterKind::Max;
+          const Tensor x = line_values(t, {kRows, size}, 1, nan);
+          Tensor updates = line_values(t, {kCount, size}, 2, nan);
+          if (fn == ScatterKind::Mul)
+            for (std::int64_t i = 0; i < updates.num_elements(); ++i) updates.set(i, i % 11 == 0 ? 2 : 1);
+          Tensor ids = Tensor::zeros(Shape({kCount}, DType::I32));
+          for (std::int64_t i = 0; i < kCount; ++i) ids.set(i, static_cast<double>(i * 7 % 16) - 2);  // -2 to 13
+          Graph g("scatter");
+          g.set_outputs(
+              {g.scatter(fn, g.input("x", x.shape()), g.input("i", ids.shape()), g.input("u", updates.shape()))});
+          const Tensor expected = evaluate(g, {{"x", x}, {"i", ids}, {"u", updates}})[0];
+
+          std::vector<std::int64_t> at, order;
+          for (std::int64_t i = 0; i < kCount; ++i) {
+            const auto row = static_cast<std::int64_t>(ids.at(i));
+            at.push_back(row >= 0 && row < kRows ? row * size : -1);
+            order.push_back(i);
+          }
+          std::stable_sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+            return at[static_cast<std::size_t>(i)] < at[static_cast<std::size_t>(j)];
+          });
+          for (const std::int64_t parts : {1, 3}) {
+            Tensor y = Tensor::copy_of(x.data(), x.shape());
+            Updates u;
+            u.dtype = t;
+            u.fn = fn;
+            u.at = at.data();
+            u.order = rounds_updates(t, fn) ? order.data() : nullptr;
+            u.count = kCount;
+            u.size = size;
+            u.from = updates.data();
+            u.to = y.mutable_data();
+            REQUIRE(has_scatter_kernels(t, fn));
+            const std::int64_t span = (kRows - 1) * size + 1;
+            for (std::int64_t p = 0; p < parts; ++p)
+              scatter_kernels(table->isa).put(u, 0, 0, size, span * p / parts, span * (p + 1) / parts);
+            CHECK(same_values(y, expected));
+          }
+        }
+}
+
+TEST_CASE("indexed blocks: rows of indices that stand still, that move alone, and that move together") {
+  // Index tensors of dims [3, 4] for two axes of a [5, 6] table, each with the strides of one way to repeat.
+  std::vector<std::int32_t> rows{0, 4, 2, -1, 3, 1, 2, 5, 0, 0, 4, 1};
+  std::vector<std::int64_t> cols{5, 0, 1, 2, 6, 3, 3, 4, -2, 1, 0, 2};
+  const std::vector<std::int64_t> ways[] = {{4, 1}, {0, 1}, {1, 0}, {0, 0}};
+  for (const bool clamp : {false, true})
+    for (const auto& first : ways)
+      for (const auto& second : ways) {
+        NamedBlocks b;
+        const std::vector<std::int64_t> dims{5, 6};
+        b.blocks = IndexedBlocks(dims, {0, 1});
+        b.axes = {{{rows.data(), false}, first}, {{cols.data(), true}, second}};
+        b.dims = {3, 4};
+        b.count = 12;
+        b.clamp = clamp;
+        CHECK(b.span() == 30);
+        for (const std::int64_t begin : {0, 2, 5}) {
+          const std::int64_t end = begin == 0 ? 12 : begin == 2 ? 11 : 6;
+          std::vector<std::int64_t> at(12, -9), expected(12, -9);
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t r = i / 4, c = i % 4;
+            std::int64_t row = rows[static_cast<std::size_t>(r * first[0] + c * first[1])],
+                         col = cols[static_cast<std::size_t>(r * second[0] + c * second[1])];
+            if (clamp) row = std::clamp<std::int64_t>(row, 0, 4), col = std::clamp<std::int64_t>(col, 0, 5);
+            expected[static_cast<std::size_t>(i)] = row < 0 || row > 4 || col < 0 || col > 5 ? -1 : row * 6 + col;
+          }
+          find_blocks(b, begin, end, at.data());
+          CHECK(at == expected);
+        }
+      }
+}
+
+}  // namespace
+}  // namespace rlx::cpu::test
