@@ -101,7 +101,7 @@ TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
   for (const KernelTable* t : tables())
     for (const PagedCase& c : cases)
       for (const ByteProducts products : byte_products(t->isa)) {
-        if (number++ % test::one_in(3) != 0) continue;
+        if (number++ % rlx::test::one_in(3) != 0) continue;
         INFO(isa_name(t->isa), " products ", static_cast<int>(products), " heads ", c.heads, " of ", c.kv_heads);
         const std::int64_t rows = kPages * c.page * c.kv_heads, n = kTokens * c.heads * c.dv;
         Buffer k(rows * c.d), v(rows * c.dv), q(kTokens * c.heads * c.d);
@@ -145,7 +145,7 @@ TEST_CASE("paged attention: pools of every type, and heads that share keys") {
   for (const KernelTable* t : tables())
     for (const PagedCase& base : cases)
       for (const PoolType type : {PoolType::F32, PoolType::F16, PoolType::BF16, PoolType::Q8_0, PoolType::Q4_0}) {
-        if (number++ % test::one_in(3) != 0) continue;
+        if (number++ % rlx::test::one_in(3) != 0) continue;
         PagedCase c = base;
         if (type == PoolType::F16 || type == PoolType::BF16) c.d -= 11, c.dv -= 5;  // no whole vectors
         INFO(isa_name(t->isa), " ", static_cast<int>(type), " heads ", c.heads, " of ", c.kv_heads, " page ", c.page);
