@@ -71,7 +71,13 @@ void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std
   const bool whole = !has_bound(out[0].value.dtype());
   if (whole) {  // integers are right or undecided
     for (const Bounded* b : in)
-      for (Bounded& o : out) o.slack = add_up(o.slack, b->slack);
+      for (Bounded& o : out) {
+        const bool fits = broadcast_dims(b->slack.shape().dims(), o.slack.shape().dims()) == o.slack.shape().dims();
+        if (fits)
+          o.slack = add_up(o.slack, b->slack);
+        else if (any(b->slack))
+          o.slack = like(o.value, kApart);
+      }
     return;
   }
   const std::size_t corners = std::size_t{1} << std::min<std::size_t>(in.size(), 3);
@@ -92,8 +98,11 @@ void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std
     Tensor lost = like(values[k], 0);
     for (std::size_t i = 0; i < count(lost); ++i)
       if (undecidable(n.op, k, values[k], in[k]->slack, i)) reals(lost)[i] = kApart;
-    if (any(lost))
-      for (Bounded& o : out) o.slack = add_up(o.slack, broadcast(lost, o.slack));
+    if (!any(lost)) continue;
+    for (Bounded& o : out) {  // element by element; of other ops anything
+      const bool fits = broadcast_dims(lost.shape().dims(), o.slack.shape().dims()) == o.slack.shape().dims();
+      o.slack = fits ? add_up(o.slack, broadcast(lost, o.slack)) : like(o.value, kApart);
+    }
   }
   if (const auto* b = n.op.get_if<ops::Binary>()) {
     if (b->fn == BinaryKind::Mod || b->fn == BinaryKind::Rem) remainder(in, out[0]);

@@ -50,6 +50,9 @@ void factor(const Node& n, DType t, const Operands& in, const std::vector<Tensor
     if (!has_bound(n.shapes[r].dtype())) continue;
     const double bound = 2 * distance[r] + kFactorTerms * eps * largest(out[r].value);
     std::fill_n(reals(out[r].slack), count(out[r].slack), bound);
+    // Which factors of a matrix that holds NaN or infinities are NaN is the algorithm's affair.
+    for (std::size_t i = 0; i < count(out[r].value); ++i)
+      if (!std::isfinite(value_at(out[r].value, i))) reals(out[r].slack)[i] = kApart;
   }
 }
 
