@@ -54,6 +54,7 @@ double multiply_add(DType t) { return is_complex(t) ? 8 : 2; }
 Expr anchors(Expr v) {
   Graph& g = v.graph();
   const Expr re = real_of(v), im = imag_of(v), size = re * re + im * im;
+  if (v.dim(-2).is_static(0)) return size;  // no element could be one
   const Expr largest = g.reduce_max(size, {-2}, true);
   const Expr candidate = g.cast(g.ge(size, largest * ops::Eigh::kAnchor), DType::I32);
   const Expr at = g.unsqueeze(g.arg_max(candidate, -2), v.rank() - 2);
