@@ -2,6 +2,7 @@
 // an answer or an error at once, and never counts up to the number.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "rlx/functions/conv.h"
 #include "rlx/functions/fft.h"
@@ -17,6 +18,8 @@
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/ops/sequence.h"
 #include "rlx/ir/ops/shape.h"
+#include "rlx/transforms/jvp.h"
+#include "rlx/transforms/reverse.h"
 #include "tests/support/run_check.h"
 #include "tests/unit/api/misuse.h"
 
@@ -171,6 +174,42 @@ TEST_CASE("extremes: places that no i32 names, groups of nothing, and strides pa
   const Tensor picked = run_of(std::move(s), counted(Shape({2, 4, 2}, DType::F32)))[0];
   REQUIRE(picked.dims() == std::vector<std::int64_t>{1, 1, 2});
   CHECK((picked.at(0) == 6 && picked.at(1) == 7));
+}
+
+TEST_CASE("extremes: the mean of a channel beside an infinity is that infinity") {
+  for (const Dims& dims : {Dims{400, 3}, Dims{2, 3, 5000}}) {
+    CAPTURE(dims.size());
+    const Shape shape(dims, DType::F32);
+    Graph g;
+    const Expr y = g.add_named(ops::BatchNorm{1, 1e-5, {}}, {{"x", g.input("x", shape)}});
+    g.set_outputs({y.result(1)});
+    Tensor x = test::draw(shape, Fill::Normal, 1, 3);
+    const std::int64_t places = dims.size() == 2 ? 1 : 5000, inf = places + 7 % places;
+    const double infinity = std::numeric_limits<double>::infinity();
+    x.set(inf, infinity);          // channel 1
+    x.set(2 * places, -infinity);  // channel 2: both
+    x.set(2 * places + 3 * places, infinity);
+    const Tensor mean = run_of(std::move(g), x)[0];
+    CHECK(std::fabs(mean.at(0)) < 0.2);
+    CHECK(mean.at(1) == infinity);
+    CHECK(std::isnan(mean.at(2)));
+  }
+}
+
+TEST_CASE("extremes: derivatives of the vectors of matrices without elements") {
+  for (DType t : {DType::C64, DType::F64}) {
+    Graph g;
+    const Expr x = g.input("x", Shape({2, 0, 0}, t));
+    const ExprList e = g.eigh(x), s = g.svd(x);
+    g.set_outputs({e[0], e[1], s[0], s[2]});
+    const GradResult reverse = vjp(g, {"x"});
+    NamedTensors values{{"x", Tensor::zeros(Shape({2, 0, 0}, t))}};
+    for (const std::string& name : reverse.added_inputs)
+      for (NodeId id : reverse.graph.leaves(OpKind::Input))
+        if (reverse.graph.leaf_name(id) == name) values.emplace(name, Tensor::zeros(reverse.graph.shape(id)));
+    CHECK(Session().compile(Graph(reverse.graph)).run_typed(values).back().shape() == Shape({2, 0, 0}, t));
+    CHECK(jvp(g, {"x"}).graph.outputs().size() == 8);
+  }
 }
 
 TEST_CASE("extremes: a clip that F32 holds as 0 is a clip") {
