@@ -221,16 +221,27 @@ values have expressions of their own there.
 }
 
 std::string composites_section() {
-  const std::vector<CompositeFamily> families = composite_families();
-  if (families.empty()) return {};
-  std::string out =
-      "## Functions made of ops\n\nC++ functions of `rlx/functions/`, which write the ops that are above; Python has "
-      "the same by the names "
-      "of NumPy, SciPy and JAX.\n\n";
-  for (const CompositeFamily& family : families) {
-    out += concat_text("### ", family.title, "\n\n");
-    for (const CompositeText& f : family.functions) out += concat_text("* `", f.declaration, "`: ", f.comment, "\n");
-    out += "\n";
+  std::string out = R"(## Functions made of ops
+
+C++ functions which write the ops that are above: `#include <rlx/functions/functions.h>`, or the header of a family.
+[functions.md](functions.md) shows them in use. Most take values of a graph first and options last, and all build their ops
+in the graph of their operands. Python has the same by the names of NumPy, SciPy, JAX and PyTorch
+([python_reference.md](python_reference.md)).
+
+)";
+  for (const FunctionFamily& family : function_families()) {
+    out += concat_text("### ", family.title, "\n\nIn `", family.path, "`, namespace `", family.space, "`.",
+                       family.about.empty() ? "" : " ", family.about, "\n\n");
+    for (const FunctionEntry& e : family.entries) {
+      std::string names;
+      for (const std::string& d : e.declarations) names += concat_text(names.empty() ? "" : ", ", "`", d, "`");
+      if (e.type.empty())
+        out += concat_text("* ", names, e.comment.empty() ? "" : ": ", e.comment, "\n");
+      else
+        out += concat_text(out.ends_with("\n\n") ? "" : "\n", e.comment, e.comment.empty() ? "" : "\n", "```c++\n",
+                           e.type, "```\n\n");
+    }
+    if (!out.ends_with("\n\n")) out += "\n";
   }
   return out;
 }

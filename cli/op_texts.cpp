@@ -72,61 +72,9 @@ FoundStruct find_struct(OpKind kind) {
   return {};
 }
 
-// The name that a declaration declares: what stands in front of its first parenthesis.
-std::string declared_name(const std::string& declaration) {
-  const std::size_t end = declaration.find('(');
-  if (end == std::string::npos) return {};
-  std::size_t begin = end;
-  while (begin > 0 &&
-         (std::isalnum(static_cast<unsigned char>(declaration[begin - 1])) != 0 || declaration[begin - 1] == '_'))
-    --begin;
-  return declaration.substr(begin, end - begin);
-}
-
 }  // namespace
 
 std::string family_of(OpKind kind) { return title_of(find_struct(kind).header); }
 std::string struct_comment(OpKind kind) { return find_struct(kind).comment; }
-
-std::vector<CompositeFamily> composite_families() {
-  std::vector<CompositeFamily> out;
-  for (const EmbeddedHeader& h : embedded_headers()) {
-    if (!h.path.starts_with("rlx/functions/")) continue;
-    CompositeFamily family{title_of(h.text), {}};
-    std::string space, declaration, text;
-    CommentLines comment;
-    int braces = 0;  // inside of structs and classes nothing is a function of ours
-    for (const std::string& line : split_lines(h.text)) {
-      if (line.starts_with("namespace rlx")) {
-        const std::string name = line.substr(10, line.find(" {") == std::string::npos ? 0 : line.find(" {") - 10);
-        space = name.starts_with("::") ? name.substr(2) + "::" : "";
-        continue;
-      }
-      if (declaration.empty() && braces == 0 && comment.take(line)) continue;
-      if (declaration.empty()) {
-        text = comment.release();
-        if (braces == 0 && (text.empty() || line.starts_with("struct ") || line.starts_with("class ") ||
-                            line.starts_with("enum ") || line.starts_with("template")))
-          text.clear();
-      }
-      if (!text.empty()) {
-        declaration += (declaration.empty() ? "" : " ") + stripped(line);
-        const bool whole = declaration.find(';') != std::string::npos || declaration.find('{') != std::string::npos;
-        if (whole) {
-          std::string shown = declaration.substr(0, declaration.find_first_of(";{"));
-          if (const std::string name = declared_name(shown); !name.empty())
-            family.functions.push_back({space + name, stripped(shown), text});
-        }
-        for (const char c : line) braces += c == '{' ? 1 : c == '}' ? -1 : 0;
-        if (whole) declaration.clear(), text.clear();
-        continue;
-      }
-      for (const char c : line) braces += c == '{' ? 1 : c == '}' ? -1 : 0;
-      if (line.starts_with("}")) braces = 0;  // the end of a namespace
-    }
-    if (!family.functions.empty()) out.push_back(std::move(family));
-  }
-  return out;
-}
 
 }  // namespace rlx::cli

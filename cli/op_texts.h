@@ -23,17 +23,21 @@ std::string family_of(OpKind kind);
 /// The comment above the op's struct, as one paragraph; empty when it has none.
 std::string struct_comment(OpKind kind);
 
-/// A public function that is a composition of ops.
-struct CompositeText {
-  std::string name;         // "nn::mse_loss"
-  std::string declaration;  // as one line
-  std::string comment;
+/// What a header of rlx/functions declares under one comment: functions, or the type of their options and results.
+struct FunctionEntry {
+  std::vector<std::string> declarations;  // of functions, each as one line
+  std::string type;                       // a struct or an enum as the header has it
+  std::string comment;                    // as one paragraph; empty where the type above has it
 };
-/// Those of a header of rlx/functions, and what it is about.
-struct CompositeFamily {
-  std::string title;
-  std::vector<CompositeText> functions;
+/// A header of rlx/functions.
+struct FunctionFamily {
+  std::string title;  // what it is about
+  std::string about;  // the rest of its first comment
+  std::string path;   // "rlx/functions/conv.h"
+  std::string space;  // "rlx::nn"
+  std::vector<FunctionEntry> entries;
 };
-std::vector<CompositeFamily> composite_families();
+/// Those that rlx/functions/functions.h includes.
+std::vector<FunctionFamily> function_families();
 
 }  // namespace rlx::cli

@@ -1,4 +1,4 @@
-// Activations that are built of ops; the others are builder functions (RLX_FOR_EACH_FUNCTION in ir/op_kind.h).
+// Activations that are built of ops. The others are functions of a graph: g.gelu(x), g.silu(x).
 #pragma once
 
 #include "rlx/ir/value.h"

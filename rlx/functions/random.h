@@ -3,8 +3,9 @@
 // numbers are JAX's, to rounding.
 //
 // Keys are U32 [2]. `dims` are those of the result; parameters broadcast to them. What is drawn by rejection (gamma,
-// poisson, binomial and what is made of them) depends on key, parameters and place alone too; its derivatives by the
-// parameters are 0.
+// poisson, binomial and what is made of them) depends on key, parameters and place alone too. Derivatives by the
+// parameters of gamma and of what is made of it (beta, dirichlet, chisquare, student_t) are implicit ones, of
+// first order; those of the other draws by rejection are 0.
 #pragma once
 
 #include <cstdint>

@@ -52,8 +52,8 @@ Term fixed(const Term& key, const Operand& given, const Dims& dims, DType t) {
   return stopped(spread(parameter(key, given, t), dims));
 }
 
-// The logarithm of a gamma number of each element of a.
-Term log_gamma_of(const Term& key, const Term& a) {
+// The logarithm of a gamma number of each element of a, which derivatives do not pass.
+Term drawn_log_gamma(const Term& key, const Term& a) {
   const Dims dims = a.shape().dims();
   const DType t = a.dtype();
   const std::vector<Term> keys = split(key, 2);
@@ -76,9 +76,41 @@ Term log_gamma_of(const Term& key, const Term& a) {
                            chosen(compared(CompareKind::Eq, a, HUGE_VAL), a, a.number(std::nan(""))));
   return chosen(valid, drawn, edge);
 }
+
+// {a, z} -> z, the logarithm of a gamma number x of parameter a, with the derivative that keeps P(a, x) where it is:
+// (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018): dz / da = -(dP / da) / (x dP / dx). Far
+// below 1 P is x^a / Gamma(a + 1), where the quotient is (digamma(a + 1) - z) / a and has no underflow.
+// A second derivative needs one of igamma_grad_a by a, which says that it is not there.
+CustomFn implicit_log_gamma() {
+  CustomFn fn;
+  fn.name = "implicit_log_gamma";
+  fn.body = [](Graph&, const ExprList& in) { return ExprList{in[1]}; };
+  fn.jvp = [](Graph&, const ExprList& in) {
+    // In F64: of a large a the density is a small difference of large logarithms.
+    const Term given(in[0], SourceLoc{}), a = given.cast(DType::F64), z = given.at(in[1]).cast(DType::F64);
+    const Term valid = both(compared(CompareKind::Gt, a, 0.0), compared(CompareKind::Lt, a, HUGE_VAL));
+    const Term own = chosen(valid, a, 1.0), x = exp(z);
+    const Term low = compared(CompareKind::Lt, z, std::log(eps_of(a.dtype())));
+    const Term near = chosen(low, 1.0, x), near_z = chosen(low, 0.0, z);
+    const Term density = exp(own * near_z - near - own(ActivationKind::Lgamma));
+    const Term by_density = -combined(BinaryKind::IgammaGradA, own, near) / density;
+    const Term by_power = ((own + 1.0)(ActivationKind::Digamma)-z) / own;
+    const Term slope = chosen(valid, chosen(low, by_power, by_density), 0.0);
+    return ExprList{in[1], (given.at(in[2]) * slope.cast(given.dtype())).value()};
+  };
+  return fn;
+}
+Term log_gamma_of(const Term& key, const Term& a) {
+  const Term drawn = drawn_log_gamma(key, stopped(a));
+  return key.at(key.graph().custom_fn({a.value(), drawn.value()}, implicit_log_gamma(), key.loc())[0]);
+}
+// A parameter over all dims.
+Term over(const Term& key, const Operand& given, const Dims& dims, DType t) {
+  return spread(parameter(key, given, t), dims);
+}
 Term log_gamma_at(const Term& key, const Operand& a, const Dims& dims, DType t, const char* what) {
   check_floats(key, what, t);
-  return log_gamma_of(key, fixed(key, a, dims, wide_of(t)));
+  return log_gamma_of(key, over(key, a, dims, wide_of(t)));
 }
 
 // log k! less (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2, of whole k >= 0.
@@ -119,20 +151,20 @@ Expr dirichlet(Operand key, Operand alpha, Dims dims, DType dtype) {
   if (a.rank() < 1)
     building::fail(k.loc(), ErrorCode::ShapeMismatch, concat_text("dirichlet: alpha must be [.., K], got ", a.shape()));
   dims.push_back(a.dim(-1));
-  const Term logs = log_gamma_of(k, stopped(spread(a, dims)));
+  const Term logs = log_gamma_of(k, spread(a, dims));
   return k.at(k.graph().softmax(logs, -1)).cast(dtype);
 }
 Expr chisquare(Operand key, Operand df, Dims dims, DType dtype) {
   const Term k = key_of(key, "chisquare");
   check_floats(k, "chisquare", dtype);
-  const Term half = fixed(k, df, dims, wide_of(dtype)) * 0.5;
+  const Term half = over(k, df, dims, wide_of(dtype)) * 0.5;
   return (2.0 * exp(log_gamma_of(k, half))).cast(dtype);
 }
 Expr student_t(Operand key, Operand df, Dims dims, DType dtype) {
   const Term k = key_of(key, "student_t");
   check_floats(k, "student_t", dtype);
   const std::vector<Term> keys = split(k, 2);
-  const Term half = fixed(k, df, dims, wide_of(dtype)) * 0.5;
+  const Term half = over(k, df, dims, wide_of(dtype)) * 0.5;
   return (normal(keys[0], dims, half.dtype()) * sqrt(half) * exp(log_gamma_of(keys[1], half) * -0.5)).cast(dtype);
 }
 Expr ball(Operand key, std::int64_t d, double p, Dims dims, DType dtype) {

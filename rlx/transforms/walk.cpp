@@ -64,6 +64,8 @@ std::vector<bool> dependents(const Graph& g, std::span<const Value> roots, bool 
   for (Value v : roots) depends[slot(v)] = true;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
+    // No derivative passes here, so nothing behind it needs a rule: it may be a loop without one.
+    if (inexact_only && n.kind() == OpKind::StopGradient) continue;
     if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return depends[slot(v)]; })) continue;
     for (std::uint32_t r = 0; r < n.num_results(); ++r)
       if (!inexact_only || is_inexact(n.shape(r).dtype())) depends[slot(Value(NodeId{i}, r))] = true;

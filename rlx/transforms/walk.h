@@ -19,7 +19,8 @@ Value resolve_leaf(const Graph& forward, const Wrt& wrt, std::string_view who);
 /// Error unless the dtype of v is float or complex.
 void require_inexact(const Graph& forward, Value v, std::string_view who);
 
-/// Per slot: whether the value depends on one of `roots`. With `inexact_only` the dependence ends at integers.
+/// Per slot: whether the value depends on one of `roots`. With `inexact_only` the dependence ends where
+/// derivatives do, at integers and stop_gradient.
 std::vector<bool> dependents(const Graph& g, std::span<const Value> roots, bool inexact_only);
 
 /// What the rule of an op says.

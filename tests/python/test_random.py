@@ -101,6 +101,20 @@ TABLE.add("truncated_normal", call("truncated_normal", np.array([-1, 0, 1], np.f
 TABLE.add("gumbel", call("gumbel", MANY, "float16"), tol=("rel", 2e-3))
 TABLE.add("pareto", call("pareto", np.ones(3, np.float32)), tol=("rel", 3e-6))
 exact("PRNGKey", lambda r, np_: r.PRNGKey(3))
+MEAN, COV = np.array([1.0, -2.0], np.float32), np.array([[2.0, 0.5], [0.5, 1.0]], np.float32)
+TABLE.add(
+    "multivariate_normal",
+    call("multivariate_normal", MEAN, COV, (50,), "float32"),
+    call("multivariate_normal", MEAN, np.stack([COV, 2 * COV]), dtype="float32"),
+    tol=("rel", 1e-5),
+)
+TABLE.add(
+    "orthogonal",
+    *(call("orthogonal", *a, dtype="float32") for a in [(4,), (3, (2,))]),
+    lambda r, np_: r.orthogonal(KEY, 2, (2,), "float32", 5),
+    lambda r, np_: r.orthogonal(KEY, 5, (), "float32", 2),
+    tol=("rel", 1e-5),
+)
 
 
 @pytest.mark.parametrize("i", TABLE.params())
@@ -154,7 +168,7 @@ def test_philox_gives_the_vectors_of_random123():
 
 
 def test_every_function_is_tried():
-    assert sorted(set(TABLE.forgotten()) - set(REJECTED) - {"philox_bits"}) == []
+    assert sorted(set(TABLE.forgotten()) - set(REJECTED) - {"philox_bits", "multinomial"}) == []
 
 
 @pytest.mark.parametrize("name", ["permutation", "choice", "categorical", "randint", "split", "truncated_normal"])
@@ -199,6 +213,10 @@ REFUSED = {
     "other p": (ValueError, lambda r: r.choice(KEY, 3, (2,), p=P)),
     "shape": (ValueError, lambda r: r.categorical(KEY, LOGITS, shape=(4, 1))),
     "p of integers": (TypeError, lambda r: r.bernoulli(KEY, 1)),
+    "a covariance": (ValueError, lambda r: r.multivariate_normal(KEY, MEAN, np.eye(3, dtype=np.float32))),
+    "a factor": (ValueError, lambda r: r.multivariate_normal(KEY, MEAN, COV, method="qr")),
+    "one chance": (ValueError, lambda r: r.multinomial(KEY, 3, 0.5)),
+    "below nothing": (ValueError, lambda r: r.orthogonal(KEY, -1)),
     "mode": (NotImplementedError, lambda r: r.gumbel(KEY, mode="high")),
 }
 
@@ -214,3 +232,38 @@ def test_gradients_by_parameters():
     f = lambda s: rnp.sum(rlx.random.lognormal(KEY, s, (5,)))  # noqa: E731
     g = lambda s: jax.numpy.sum(jax.random.lognormal(KEY, s, (5,), "float32"))  # noqa: E731
     same(rlx.grad(f)(np.float32(0.5)), jax.grad(g)(np.float32(0.5)), ("rel", 1e-5), "lognormal")
+
+
+def test_factors_of_a_covariance():
+    for method in ("cholesky", "eigh", "svd"):
+        x = np.asarray(rlx.random.multivariate_normal(KEY, MEAN, COV, (20000,), method=method))
+        assert np.abs(x.mean(0) - MEAN).max() < 0.04
+        assert np.abs(np.cov(x.T) - COV).max() < 0.08
+    flat = np.ones((2, 2), np.float32)  # semidefinite
+    x = np.asarray(rlx.random.multivariate_normal(KEY, MEAN, flat, (9,), method="eigh")) - MEAN
+    assert np.abs(x[:, 0] - x[:, 1]).max() < 1e-5
+
+
+def test_outcomes_add_up():
+    x = np.asarray(rlx.random.multinomial(KEY, np.array([3.0, 50.0]), np.array([[0, 1, 0], [1, 1, 2.0]])))
+    assert x.sum(1).tolist() == [3, 50]
+    assert x[0].tolist() == [0, 3, 0]
+    # `shape` is without the outcomes, as jax.random.multinomial says (JAX 0.10 takes that of the result).
+    p = np.array([0.2, 0.3, 0.5], np.float32)
+    x = np.asarray(rlx.random.multinomial(KEY, 20, p, shape=(5000,)))
+    theirs = np.asarray(jax.random.multinomial(jax.random.PRNGKey(3), 20.0, np.broadcast_to(p, (5000, 3))))
+    assert x.shape == theirs.shape
+    for i in range(3):
+        assert distance(x[:, i], theirs[:, i]) < 2.0
+
+
+def test_implicit_gradients():
+    """E x is a, so that the mean of dx / da is 1; parts of one move by nothing together."""
+    slope = rlx.grad(lambda a: rlx.random.gamma(KEY, a, (4000,)).mean())
+    for a in (0.3, 2.5, 80.0):
+        assert abs(float(slope(a)) - 1) < 0.1
+    beta = rlx.grad(lambda a, b: rlx.random.beta(KEY, a, b, (4000,)).mean(), argnums=(0, 1))(2.0, 3.0)
+    assert np.allclose(beta, (3 / 25, -2 / 25), atol=0.01)  # of a / (a + b)
+    dirichlet = rlx.jacrev(lambda a: rlx.random.dirichlet(KEY, a, (4,)))(np.array([0.5, 2.0, 4.0], np.float32))
+    assert np.abs(np.asarray(dirichlet).sum(1)).max() < 1e-5
+    assert float(rlx.grad(lambda r: rlx.random.binomial(KEY, 9.0, r, (5,)).sum())(0.5)) == 0

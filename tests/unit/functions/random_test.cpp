@@ -10,6 +10,8 @@
 
 #include "rlx/functions/random.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/transforms/reverse.h"
+#include "tests/support/error_text.h"
 #include "tests/support/values.h"
 
 using namespace rlx;
@@ -191,6 +193,60 @@ TEST_CASE("draws by rejection have their moments") {
     }
     has_distribution(sizes, [](double r) { return std::min(1.0, r * r); });
   }
+}
+
+// log P(a, e^z), the logarithm of the distribution function of gamma numbers.
+double log_probability(double a, double z) {
+  if (z < -30) return a * z - std::lgamma(a + 1);
+  Graph g;
+  g.set_outputs({g.log(g.igamma(g.scalar(a, DType::F64), g.scalar(std::exp(z), DType::F64)))});
+  return evaluate(g, {})[0].at(0);
+}
+
+TEST_CASE("derivatives of gamma numbers keep their probability where it is") {
+  constexpr std::int64_t kDraws = 12;
+  for (const double a : {0.02, 0.3, 1.0, 4.0, 60.0}) {
+    CAPTURE(a);
+    Graph g;
+    const Expr x = g.input("a", Shape({kDraws}, DType::F64));
+    const Expr z = random::log_gamma(g.rng_key(3), x, {Dim(kDraws)}, DType::F64);
+    g.set_outputs({g.sum(z), z});
+    const TransformResult once = value_and_grad(g, {"a"});  // sum, slopes, z
+    const std::vector<Tensor> got = evaluate(once.graph, {{"a", doubles({kDraws}, std::vector<double>(kDraws, a))}});
+    for (std::int64_t i = 0; i < kDraws; ++i) {
+      const double slope = got[1].at(i), at = got[2].at(i), h = 1e-3 * a;
+      CAPTURE(at);
+      // What remains, beside what a step of a alone would change.
+      const double alone = log_probability(a + h, at) - log_probability(a - h, at);
+      const double moved = log_probability(a + h, at + h * slope) - log_probability(a - h, at - h * slope);
+      CHECK(std::abs(moved) < 1e-4 * std::abs(alone) + 1e-11);
+    }
+  }
+  // Of what is made of them: parts that add up to 1 move by nothing together, no number moves for a bad parameter.
+  Graph g;
+  const Expr alpha = g.input("a", Shape({3}, DType::F32));
+  const Expr parts = random::dirichlet(g.rng_key(5), alpha, {Dim(4)});
+  g.set_outputs({g.sum(parts * g.constant(Tensor::of<float>({3}, {1, 0, 0})))});
+  const Tensor slopes = evaluate(value_and_grad(g, {"a"}).graph, {{"a", Tensor::of<float>({3}, {1, 2, 5})}})[1];
+  CHECK(slopes.at(0) > 0);
+  CHECK(slopes.at(1) < 0);
+  CHECK(slopes.at(2) < 0);
+  Graph large;  // the number follows a + sqrt(a) n: in F32 as well the slope is about 1
+  const Expr high = large.input("a", Shape({}, DType::F32));
+  large.set_outputs({large.sum(random::gamma(large.rng_key(1), high, {Dim(16)}))});
+  const Graph slope_of_large = value_and_grad(large, {"a"}).graph;
+  CHECK(std::abs(evaluate(slope_of_large, {{"a", Tensor::of<float>({}, {1e6F})}})[1].at(0) / 16 - 1) < 0.01);
+  Graph twice = slope_of_large;
+  const Value slope = twice.outputs()[1];
+  twice.set_outputs({twice.expr(slope)});
+  const std::string second = error_text([&] { (void)value_and_grad(twice, {"a"}); });
+  CHECK_MESSAGE(contains(second, "second derivatives of igamma"), second);
+  Graph edges;
+  const Expr bad = edges.input("a", Shape({3}, DType::F32));
+  edges.set_outputs({edges.sum(random::gamma(edges.rng_key(1), bad, {Dim(3)}))});
+  const Tensor none = evaluate(value_and_grad(edges, {"a"}).graph, {{"a", Tensor::of<float>({3}, {0, -1, 2})}})[1];
+  CHECK(none.at(0) == 0);
+  CHECK(none.at(2) > 0);
 }
 
 TEST_CASE("parameters of distributions at their edges, and no two draws alike") {

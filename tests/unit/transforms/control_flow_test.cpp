@@ -234,6 +234,24 @@ TEST_CASE("reverse mode of a while loop without a bound says the way out") {
   expect_close(got[1], {16}, 0);
 }
 
+TEST_CASE("no derivative passes stop_gradient: what stands behind it needs no rule for one") {
+  Graph g;
+  const Expr x = g.input("x", f64({}));
+  const Expr doubled = g.while_loop(
+                            g.stop_gradient(x), [](Graph& b, const ExprList& c) { return b.lt(c[0], 9.0); },
+                            [](Graph&, const ExprList& c) { return LoopStep{c[0] * 2}; })
+                           .carries[0];
+  g.set_outputs({doubled * x});
+  const NamedTensors at{{"x", doubles({}, {3})}};
+  expect_close(evaluate(value_and_grad(g, {"x"}).graph, at)[1], {12}, 0);
+  const TransformResult forward = jvp(g, {"x"});
+  const std::vector<Tensor> got = evaluate(forward.graph, {{"x", doubles({}, {3})}, {"tangent_x", doubles({}, {2})}});
+  expect_close(got[1], {24}, 0);
+  Graph none;
+  none.set_outputs({none.stop_gradient(none.input("x", f64({})))});
+  expect_close(evaluate(value_and_grad(none, {"x"}).graph, at)[1], {0}, 0);
+}
+
 Graph layers(const std::optional<CallSave>& save) {
   Graph g;
   const Expr x = g.input("x", f64({2, 3})), w = g.input("w", f64({3, 3}));
