@@ -93,7 +93,9 @@ void lower_product(LowerContext& c) {
   c.point(p.a, swapped ? w : x);
   c.point(p.b, swapped ? x : w);
   c.point(p.c, y);
-  const PairKernels* const pairs = x.dtype == DType::BF16 ? c.kernels().pairs : nullptr;
+  double depth = 1;
+  for (const GemmAxis& axis : axes.contracted) depth *= static_cast<double>(axis.extent);
+  const PairKernels* const pairs = x.dtype == DType::BF16 && depth > 0 ? c.kernels().pairs : nullptr;
   const DType sums = sums_of(y.dtype);
   s.kernels = pairs != nullptr ? &pair_product_kernels(c.kernels().isa, pairs->products)
                                : &product_kernels(c.kernels().isa, sums);
@@ -104,8 +106,7 @@ void lower_product(LowerContext& c) {
                        : sums == DType::I64 ? f32 / 8
                        : sums == DType::F32 ? f32
                                             : f32 / 2;
-  double depth = p.b_complex ? 4 : 1;
-  for (const GemmAxis& axis : axes.contracted) depth *= static_cast<double>(axis.extent);
+  if (p.b_complex) depth *= 4;
   add_product(c, s, std::max(2 * products * depth / speed, 0.3 * static_cast<double>(w.elements())));
 }
 
