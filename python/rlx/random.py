@@ -321,6 +321,41 @@ def truncated_normal(key, lower, upper, shape=None, dtype="float32"):
     return _rlx.draw("truncated_normal", [key, _cast(lower, dtype), _cast(upper, dtype)], shape, dtype)
 
 
+@_op("key", "mean", "cov")
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky"):
+    """Vectors of the normal distribution with a mean [.., N] and a covariance [.., N, N]: [*shape, N].
+
+    method: by which factor of cov normal numbers are multiplied, "cholesky", "eigh" or "svd".
+    """
+    if method not in ("cholesky", "eigh", "svd"):
+        raise ValueError(f"multivariate_normal: method {method!r}; 'cholesky', 'eigh' or 'svd'")
+    mean, cov = _inexact(mean), _inexact(cov)
+    dtype = _float_dtype(dtype or _rlx.result_type(mean, cov)[0], "multivariate_normal")
+    mean, cov = _cast(mean, dtype), _cast(cov, dtype)
+    if not mean.ndim or cov.shape[-2:] != (mean.shape[-1],) * 2:
+        raise ValueError(f"multivariate_normal: mean {mean.shape} is [.., N] and cov [.., N, N], not {cov.shape}")
+    shape = _shape_of(shape, (_rnp.empty(mean.shape[:-1]), _rnp.empty(cov.shape[:-2])), "multivariate_normal")
+    if method == "cholesky":
+        factor = _rnp.linalg.cholesky(cov)
+    else:
+        u, s = _rnp.linalg.svd(cov)[:2] if method == "svd" else _rnp.linalg.eigh(cov)[::-1]
+        factor = u * _rnp.sqrt(s[..., None, :])
+    z = normal(key, (*shape, mean.shape[-1]), dtype)
+    return mean + (factor @ z[..., None])[..., 0]
+
+
+@_op("key")
+def orthogonal(key, n, shape=(), dtype="float32", m=None):
+    """Matrices [*shape, n, m] with orthonormal rows or columns, m = n where it is not given, uniform among those."""
+    n = _operator.index(n)
+    m = n if m is None else _operator.index(m)
+    dtype = _float_dtype(dtype, "orthogonal")
+    q, r = _rnp.linalg.qr(normal(key, (*_dims(shape), max(n, m), min(n, m)), dtype))
+    # Of a triangle with a positive diagonal q is uniform.
+    q = q * _rnp.sign(_rnp.linalg.diagonal(r))[..., None, :]
+    return _rnp.matrix_transpose(q) if n < m else q
+
+
 # -- drawn by rejection: the numbers are not JAX's, their distributions are; derivatives by the parameters are 0 --
 
 
@@ -390,6 +425,34 @@ def poisson(key, lam, shape=None, dtype="int32"):
 def binomial(key, n, p, shape=None, dtype="float32"):
     """How many of n trials succeed, each with probability p, as floating numbers."""
     return _drawn("binomial", "binomial", key, (n, p), shape, dtype)
+
+
+@_op("key", "n", "p")
+def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
+    """How often each of K things happens in n trials with probabilities p [.., K], as floating numbers [*shape, K].
+
+    p need not add up to 1. unroll is taken for JAX's sake.
+    """
+    p = _inexact(p)
+    dtype = _float_dtype(dtype or p.dtype, "multinomial")
+    n, p = _cast(n, dtype), _cast(p, dtype)
+    if not p.ndim:
+        raise ValueError("multinomial: p has no axes, the last one is that of the things that happen")
+    kinds = p.shape[-1]
+    own = (n, _rnp.empty(p.shape[:-1]))
+    if shape is not None and (not shape or tuple(shape)[-1] != kinds):
+        raise ValueError(f"multinomial: shape {tuple(shape)} ends with the {kinds} of p {p.shape}")
+    shape = _shape_of(None if shape is None else tuple(shape)[:-1], own, "multinomial")
+    # Each is binomial among the trials that are left, of those that can still happen.
+    behind = _rnp.flip(_rnp.cumsum(_rnp.flip(p, -1), -1), -1)
+    share = _rnp.where(behind > 0, p / _rnp.where(behind > 0, behind, 1), 0)
+    keys, left, counts = split(key, max(kinds, 1)), _rnp.broadcast_to(n, shape), []
+    for k in range(kinds):
+        last = k == kinds - 1
+        count = left if last else binomial(keys[k], left, _rnp.clip(share[..., k], 0, 1), shape, dtype)
+        counts.append(count)
+        left = left - count
+    return _rnp.stack(counts, -1) if counts else _rnp.zeros((*shape, 0), dtype)
 
 
 @_op("key")

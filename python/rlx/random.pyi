@@ -98,7 +98,31 @@ def lognormal(
     dtype: DTypeLike | None = 'float32',
 ) -> Array: ...
 def maxwell(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = 'float32') -> Array: ...
+def multinomial(
+    key: ArrayLike,
+    n: Any,
+    p: Any,
+    *,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: Any = 1,
+) -> Array: ...
+def multivariate_normal(
+    key: ArrayLike,
+    mean: Any,
+    cov: Any,
+    shape: ShapeLike | None = None,
+    dtype: DTypeLike | None = None,
+    method: Any = 'cholesky',
+) -> Array: ...
 def normal(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = 'float32') -> Array: ...
+def orthogonal(
+    key: ArrayLike,
+    n: Any,
+    shape: ShapeLike = (),
+    dtype: DTypeLike | None = 'float32',
+    m: Any = None,
+) -> Array: ...
 def pareto(
     key: ArrayLike,
     b: ArrayLike,

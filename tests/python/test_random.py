@@ -100,6 +100,21 @@ for name, *args in [
 TABLE.add("truncated_normal", call("truncated_normal", np.array([-1, 0, 1], np.float32), 2.0), tol=("rel", 3e-6))
 TABLE.add("gumbel", call("gumbel", MANY, "float16"), tol=("rel", 2e-3))
 TABLE.add("pareto", call("pareto", np.ones(3, np.float32)), tol=("rel", 3e-6))
+COV = np.array([[2, 0.5, 0.1], [0.5, 1, 0.2], [0.1, 0.2, 3]], np.float32)
+MEANS = np.arange(6, dtype=np.float32).reshape(2, 3)
+TABLE.add(
+    "multivariate_normal",
+    *(
+        call("multivariate_normal", *a)
+        for a in [(MEANS, COV), (MEANS[0], COV, (5,)), (MEANS, np.stack([COV, 2 * COV]), (4, 2))]
+    ),
+    tol=("rel", 1e-5),
+)
+TABLE.add(
+    "orthogonal",
+    *(call("orthogonal", *a, "float32", m) for *a, m in [(4, (), None), (4, (3,), 2), (2, (2,), 5)]),
+    tol=("rel", 2e-5),
+)
 exact("PRNGKey", lambda r, np_: r.PRNGKey(3))
 
 
@@ -148,13 +163,31 @@ def test_distributions_are_those_of_jax(name, args):
     assert np.allclose(ours, compiled, rtol=1e-5, atol=1e-7)
 
 
+def test_multinomial_counts_trials():
+    p = np.array([[0.2, 0.3, 0.5], [0, 2, 2]], np.float32)
+    ours = np.asarray(rlx.random.multinomial(KEY, 40, p, shape=(4000, 2, 3)))
+    theirs = np.asarray(jax.random.multinomial(jax.random.PRNGKey(3), 40, p, shape=(4000, 2, 3)))
+    assert ours.shape == theirs.shape and ours.dtype == np.float32
+    assert (ours.sum(-1) == 40).all() and (ours[:, 1, 0] == 0).all() and (ours >= 0).all()
+    for i, j in ((0, 0), (0, 1), (0, 2), (1, 1)):
+        assert distance(ours[:, i, j], theirs[:, i, j]) < 2.0
+    assert np.asarray(rlx.random.multinomial(KEY, np.array([3.0, 0.0], np.float32), p[0])).sum(-1).tolist() == [3, 0]
+
+
+@pytest.mark.parametrize("method", ["eigh", "svd"])
+def test_normal_vectors_of_other_factors(method):
+    x = np.asarray(rlx.random.multivariate_normal(KEY, MEANS[0], COV, (40000,), method=method))
+    assert np.abs(x.mean(0) - MEANS[0]).max() < 0.05
+    assert np.abs(np.cov(x.T) - COV).max() < 0.08
+
+
 def test_philox_gives_the_vectors_of_random123():
     bits = rlx.random.philox_bits(np.zeros(2, np.uint32), (4,))
     assert np.asarray(bits).tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 
 
 def test_every_function_is_tried():
-    assert sorted(set(TABLE.forgotten()) - set(REJECTED) - {"philox_bits"}) == []
+    assert sorted(set(TABLE.forgotten()) - set(REJECTED) - {"philox_bits", "multinomial"}) == []
 
 
 @pytest.mark.parametrize("name", ["permutation", "choice", "categorical", "randint", "split", "truncated_normal"])
@@ -198,6 +231,9 @@ REFUSED = {
     "nothing": (ValueError, lambda r: r.choice(KEY, 0, (2,))),
     "other p": (ValueError, lambda r: r.choice(KEY, 3, (2,), p=P)),
     "shape": (ValueError, lambda r: r.categorical(KEY, LOGITS, shape=(4, 1))),
+    "mean of another width": (ValueError, lambda r: r.multivariate_normal(KEY, P, COV)),
+    "factor": (ValueError, lambda r: r.multivariate_normal(KEY, MEANS, COV, method="lu")),
+    "kinds": (ValueError, lambda r: r.multinomial(KEY, 3, P, shape=(4, 5))),
     "p of integers": (TypeError, lambda r: r.bernoulli(KEY, 1)),
     "mode": (NotImplementedError, lambda r: r.gumbel(KEY, mode="high")),
 }
