@@ -640,98 +640,83 @@ def windows():
 
 
 def transforms():
-    for expr, torch, dtype in (
-        ("np.fft.rfft(a)", "torch.fft.rfft(a)", "f4"),
-        ("np.fft.fft(a)", "torch.fft.fft(a)", "c8"),
-    ):
-        for shape in ((1024, 1024), (64, 1000), (16, 4093), (1, 1 << 18)):
-            x = Arg(shape, dtype)
-            points = math.prod(shape)
-            yield Case(
-                "fft",
-                f"{expr[7:11].strip('(')} {_label(shape, dtype)}",
-                [x],
-                expr.replace("np.fft", "fft"),
-                torch,
-                points * (4 if dtype == "f4" else 8),
-                flops=(2.5 if dtype == "f4" else 5) * points * math.log2(shape[1]),
-                peak="f4",
-                goal=1.0,
-                tolerance=1e-1,
-            )
+    shapes = ((1024, 1024), (64, 1000), (16, 4093), (1, 1 << 18), (4096, 16), (1, 256))
+    lines = [(name, shape, wide) for name in ("rfft", "fft", "irfft") for wide in (False, True) for shape in shapes]
+    planes = [(name, shape, False) for name in ("fft2", "rfft2") for shape in ((512, 512), (8, 60, 90))]
+    for name, shape, wide in lines + planes:
+        real, half = name.startswith("r"), name == "irfft"
+        dtype = ("f8" if wide else "f4") if real else ("c16" if wide else "c8")
+        x = Arg(shape[:-1] + (shape[-1] // 2 + 1,) if half else shape, dtype)
+        points = math.prod(shape)
+        of_all = math.log2(shape[-1] * (shape[-2] if name.endswith("2") else 1))
+        length = f", n={shape[-1]}" if half else ""
+        yield Case(
+            "fft",
+            f"{name} {_label(shape, 'f8' if wide else 'f4')}",
+            [x],
+            f"fft.{name}(a{length})",
+            f"torch.fft.{name}(a{length})",
+            points * (4 if real or half else 8) * (2 if wide else 1),
+            flops=(2.5 if real or half else 5) * points * of_all,
+            peak="f8" if wide else "f4",
+            goal=1.0 if name == "rfft" and not wide else GOAL,
+            tolerance=1e-1,
+        )
+
+
+# name, operands, expression, PyTorch's, multiply-adds over n^3, the largest n of the bench, whether results are unique
+LINALG = (
+    ("cholesky", "s", "linalg.cholesky(a)", "torch.linalg.cholesky(a)", 1 / 6, 1024, True),
+    ("lu solve", "sb", "linalg.solve(a, b)", "torch.linalg.solve(a, b)", 1 / 3, 1024, True),
+    ("lu inv", "s", "linalg.inv(a)", "torch.linalg.inv(a)", 1, 1024, True),
+    ("lu det", "a", "linalg.slogdet(a)[1]", "torch.linalg.slogdet(a)[1]", 1 / 3, 1024, True),
+    ("qr", "a", "linalg.qr(a)[1]", "torch.linalg.qr(a)[1]", 4 / 3, 1024, False),
+    (
+        "triangular_solve",
+        "sb",
+        "sp.linalg.solve_triangular(np.tril(a), b, lower=True)",
+        "torch.linalg.solve_triangular(torch.tril(a), b, upper=False)",
+        0,
+        1024,
+        True,
+    ),
+    ("eigh", "s", "linalg.eigh(a)[1]", "torch.linalg.eigh(a)[1]", 4.5, 512, False),
+    ("eigh values", "s", "linalg.eigvalsh(a)", "torch.linalg.eigvalsh(a)", 2 / 3, 512, True),
+    ("svd", "a", "linalg.svd(a)[0]", "torch.linalg.svd(a)[0]", 10, 512, False),
+    ("svd values", "a", "linalg.svdvals(a)", "torch.linalg.svdvals(a)", 4 / 3, 512, True),
+)
 
 
 def linear_algebra():
-    for n in (32, 256, 1024):
-        goal = GOAL if n <= 256 else 3.0
-        spd, square, rhs = Arg((n, n), "f8", "spd"), Arg((n, n), "f8"), Arg((n, 16), "f8")
-        yield Case(
-            "cholesky",
-            f"{n} f8",
-            [spd],
-            "linalg.cholesky(a)",
-            "torch.linalg.cholesky(a)",
-            8 * n * n,
-            flops=n**3 / 3,
-            peak="f8",
-            goal=goal,
-        )
-        yield Case(
-            "lu",
-            f"solve {n} f8",
-            [spd, rhs],
-            "linalg.solve(a, b)",
-            "torch.linalg.solve(a, b)",
-            8 * n * 16,
-            flops=2 * n**3 / 3,
-            peak="f8",
-            goal=goal,
-        )
-        yield Case(
-            "qr",
-            f"{n} f8",
-            [square],
-            "linalg.qr(a)[1]",
-            "torch.linalg.qr(a)[1]",
-            16 * n * n,
-            flops=8 * n**3 / 3,
-            peak="f8",
-            goal=goal,
-            tolerance=None,
-        )
-        yield Case(
-            "triangular_solve",
-            f"{n} f8",
-            [spd, rhs],
-            "sp.linalg.solve_triangular(np.tril(a), b, lower=True)",
-            "torch.linalg.solve_triangular(torch.tril(a), b, upper=False)",
-            8 * n * 16,
-            flops=n * n * 16,
-            peak="f8",
-            goal=goal,
-        )
-        if n <= 256:
+    for name, operands, expr, torch, work, largest, unique in LINALG:
+        op, *rest = name.split()
+        for batch, n, dtype in (
+            ((), 32, "f8"),
+            ((), 256, "f8"),
+            ((), 256, "f4"),
+            ((), 512, "f8"),
+            ((), 1024, "f8"),
+            ((1000,), 8, "f4"),
+            ((64,), 64, "f8"),
+            ((), 128, "c16"),
+        ):
+            if n > largest or (dtype == "c16" and operands[0] == "s" and op != "lu"):
+                continue
+            args = [Arg(batch + (n, n), dtype, "spd" if operands[0] == "s" else "normal")]
+            if operands[-1] == "b":
+                args.append(Arg(batch + (n, 16), dtype))
+            count = math.prod(batch)
             yield Case(
-                "eigh",
-                f"{n} f8",
-                [spd],
-                "linalg.eigh(a)[0]",
-                "torch.linalg.eigh(a)[0]",
-                8 * n * n,
-                flops=9 * n**3,
-                peak="f8",
-                goal=goal,
-            )
-            yield Case(
-                "svd",
-                f"{n} f8",
-                [square],
-                "linalg.svd(a)[1]",
-                "torch.linalg.svd(a)[1]",
-                16 * n * n,
-                flops=20 * n**3,
-                peak="f8",
-                goal=goal,
+                op,
+                " ".join(rest + [_label(batch + (n, n), dtype)]),
+                args,
+                expr,
+                torch,
+                args[-1].bytes(),
+                flops=count * (2 * work * n**3 if work else 16 * n * n) * (4 if dtype == "c16" else 1),
+                peak="f4" if dtype == "f4" else "f8",
+                goal=GOAL if n <= 256 else 3.0,
+                tolerance=1e-2 if unique else None,
             )
 
 

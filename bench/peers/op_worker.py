@@ -68,7 +68,7 @@ def drawn(arg, seed):
     elif fill == "ascending":
         x = numpy.sort(x)
     elif fill == "spd":
-        x = x @ x.T / shape[-1] + numpy.eye(shape[-1])
+        x = x @ numpy.swapaxes(x, -1, -2) / shape[-1] + numpy.eye(shape[-1])
     return x.astype(dtype)
 
 

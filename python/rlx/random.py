@@ -321,6 +321,45 @@ def truncated_normal(key, lower, upper, shape=None, dtype="float32"):
     return _rlx.draw("truncated_normal", [key, _cast(lower, dtype), _cast(upper, dtype)], shape, dtype)
 
 
+@_op("key", "mean", "cov")
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky"):
+    """Vectors [*shape, n] of the normal distribution with mean [.., n] and covariance [.., n, n].
+
+    shape: what the leading axes of both broadcast to unless given. method: the factor of cov, by "cholesky", "eigh" or
+    "svd"; the last two take matrices that are only semidefinite too.
+    """
+    mean, cov = _inexact(mean), _inexact(cov)
+    dtype = _float_dtype(dtype or _rlx.result_type(mean, cov)[0], "multivariate_normal")
+    mean, cov = _cast(mean, dtype), _cast(cov, dtype)
+    if not mean.ndim or cov.ndim < 2 or cov.shape[-2:] != mean.shape[-1:] * 2:
+        raise ValueError(f"multivariate_normal: mean {mean.shape} is [.., n] and cov {cov.shape} [.., n, n]")
+    shape = _shape_of(shape, (_rnp.empty(mean.shape[:-1]), _rnp.empty(cov.shape[:-2])), "multivariate_normal")
+    if method == "cholesky":
+        factor = _rnp.linalg.cholesky(cov)
+    elif method == "eigh":
+        values, vectors = _rnp.linalg.eigh(cov)
+        factor = vectors * _rnp.sqrt(_rnp.maximum(values, 0))[..., None, :]
+    elif method == "svd":
+        u, values, _ = _rnp.linalg.svd(cov)
+        factor = u * _rnp.sqrt(values)[..., None, :]
+    else:
+        raise ValueError(f"multivariate_normal: method {method!r}; there are cholesky, eigh and svd")
+    return mean + _rnp.einsum("...ij,...j->...i", factor, normal(key, (*shape, mean.shape[-1]), dtype))
+
+
+@_op("key")
+def orthogonal(key, n, shape=(), dtype="float32", m=None):
+    """Matrices [*shape, n, m] with orthonormal columns, or rows where n < m; square ones without m, uniform."""
+    dtype = _float_dtype(dtype, "orthogonal")
+    n, m = _operator.index(n), _operator.index(n if m is None else m)
+    if n < 0 or m < 0:
+        raise ValueError(f"orthogonal: a matrix of {n} by {m}")
+    q, r = _rnp.linalg.qr(normal(key, (*_dims(shape), max(n, m), min(n, m)), dtype))
+    d = _rnp.diagonal(r, 0, -2, -1)[..., None, :]
+    q = q * _rnp.where(d < 0, -1, 1)
+    return _rnp.swapaxes(q, -2, -1) if n < m else q
+
+
 # -- drawn by rejection: the numbers are not JAX's, their distributions are; derivatives by the parameters are 0 --
 
 
@@ -392,6 +431,38 @@ def binomial(key, n, p, shape=None, dtype="float32"):
     return _drawn("binomial", "binomial", key, (n, p), shape, dtype)
 
 
+@_op("key", "n", "p")
+def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
+    """How often each of K outcomes comes in n trials of probabilities p [.., K], as floating numbers [.., K].
+
+    shape: that of the result, K its last; what n and the leading axes of p broadcast to unless given. The
+    probabilities are taken over their sum; unroll is a hint that nothing follows.
+    """
+    from ._control import scan
+
+    p = _inexact(p)
+    dtype = _float_dtype(dtype or p.dtype, "multinomial")
+    n, p = _cast(n, dtype), _cast(p, dtype)
+    if not p.ndim:
+        raise ValueError("multinomial: p is a number, it must be [.., K]")
+    if shape is not None and tuple(shape)[-1:] != p.shape[-1:]:
+        raise ValueError(f"multinomial: shape {tuple(shape)} must end with the {p.shape[-1]} outcomes of p {p.shape}")
+    leading = None if shape is None else tuple(shape)[:-1]
+    shape = _shape_of(leading, (n, _rnp.empty(p.shape[:-1])), "multinomial")
+    p = _rnp.moveaxis(_rnp.broadcast_to(p, (*shape, p.shape[-1])), -1, 0)
+    # Outcome i against those behind it, of the trials that are left.
+    behind = _rnp.flip(_rnp.cumsum(_rnp.flip(p, 0), 0), 0)
+    chance = _rnp.where(behind > 0, _rnp.minimum(p / _rnp.where(behind > 0, behind, 1), 1), 0)
+
+    def outcome(left, x):
+        one, own = x
+        count = binomial(own, left, one, shape, dtype)
+        return left - count, count
+
+    _, counts = scan(outcome, _rnp.broadcast_to(n, shape), (chance, split(key, p.shape[0])))
+    return _rnp.moveaxis(counts, 0, -1)
+
+
 @_op("key")
 def ball(key, d, p=2, shape=(), dtype="float32"):
     """Points [*shape, d] of the unit ball of the norm p, uniform."""
@@ -428,69 +499,3 @@ def wald(key, mean, shape=None, dtype="float32"):
 def philox_bits(key, shape=()):
     """Random uint32 numbers of Philox-4x32-10, of Random123, in place of Threefry's."""
     return _rlx.draw("philox_bits", [_single(key, "philox_bits")], _dims(shape), "uint32")
-
-
-@_op("key", "mean", "cov")
-def multivariate_normal(key, mean, cov, shape=None, dtype="float32", method="cholesky"):
-    """Vectors [*shape, n] of the normal distribution with mean [.., n] and covariance [.., n, n].
-
-    shape: what the leading axes of both broadcast to unless given. method: the factor of cov, by "cholesky", "eigh" or
-    "svd"; the last two take matrices that are only semidefinite too.
-    """
-    dtype = _float_dtype(dtype, "multivariate_normal")
-    mean, cov = _cast(mean, dtype), _cast(cov, dtype)
-    if not mean.ndim or cov.ndim < 2 or cov.shape[-2:] != mean.shape[-1:] * 2:
-        raise ValueError(f"multivariate_normal: mean {mean.shape} is [.., n] and cov {cov.shape} [.., n, n]")
-    shape = _shape_of(shape, (_rnp.empty(mean.shape[:-1]), _rnp.empty(cov.shape[:-2])), "multivariate_normal")
-    if method == "cholesky":
-        factor = _rnp.linalg.cholesky(cov)
-    elif method == "eigh":
-        values, vectors = _rnp.linalg.eigh(cov)
-        factor = vectors * _rnp.sqrt(_rnp.maximum(values, 0))[..., None, :]
-    elif method == "svd":
-        u, values, _ = _rnp.linalg.svd(cov)
-        factor = u * _rnp.sqrt(values)[..., None, :]
-    else:
-        raise ValueError(f"multivariate_normal: method {method!r}; there are cholesky, eigh and svd")
-    return mean + _rnp.einsum("...ij,...j->...i", factor, normal(key, (*shape, mean.shape[-1]), dtype))
-
-
-@_op("key", "n", "p")
-def multinomial(key, n, p, *, shape=None, dtype="float32", unroll=1):
-    """How often each of K outcomes comes in n trials, [*shape, K] of probabilities p [.., K], as floating numbers.
-
-    shape: what n and the leading axes of p broadcast to unless given. The probabilities are taken over their sum;
-    unroll is a hint that nothing follows.
-    """
-    from ._control import scan
-
-    dtype = _float_dtype(dtype, "multinomial")
-    n, p = _cast(n, dtype), _cast(p, dtype)
-    if not p.ndim:
-        raise ValueError("multinomial: p is a number, it must be [.., K]")
-    shape = _shape_of(shape, (n, _rnp.empty(p.shape[:-1])), "multinomial")
-    p = _rnp.moveaxis(_rnp.broadcast_to(p, (*shape, p.shape[-1])), -1, 0)
-    # Outcome i against those behind it, of the trials that are left.
-    behind = _rnp.flip(_rnp.cumsum(_rnp.flip(p, 0), 0), 0)
-    chance = _rnp.where(behind > 0, _rnp.minimum(p / _rnp.where(behind > 0, behind, 1), 1), 0)
-
-    def outcome(left, x):
-        one, own = x
-        count = binomial(own, left, one, shape, dtype)
-        return left - count, count
-
-    _, counts = scan(outcome, _rnp.broadcast_to(n, shape), (chance, split(key, p.shape[0])))
-    return _rnp.moveaxis(counts, 0, -1)
-
-
-@_op("key")
-def orthogonal(key, n, shape=(), dtype="float32", m=None):
-    """Matrices [*shape, n, m] with orthonormal columns, or rows where n < m; square ones without m, uniform."""
-    dtype = _float_dtype(dtype, "orthogonal")
-    n, m = _operator.index(n), _operator.index(n if m is None else m)
-    if n < 0 or m < 0:
-        raise ValueError(f"orthogonal: a matrix of {n} by {m}")
-    q, r = _rnp.linalg.qr(normal(key, (*_dims(shape), max(n, m), min(n, m)), dtype))
-    d = _rnp.diagonal(r, 0, -2, -1)[..., None, :]
-    q = q * _rnp.where(d < 0, -1, 1)
-    return _rnp.swapaxes(q, -2, -1) if n < m else q

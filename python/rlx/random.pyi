@@ -104,7 +104,7 @@ def multinomial(
     p: Any,
     *,
     shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = 'float32',
+    dtype: DTypeLike | None = None,
     unroll: Any = 1,
 ) -> Array: ...
 def multivariate_normal(
@@ -112,7 +112,7 @@ def multivariate_normal(
     mean: Any,
     cov: Any,
     shape: ShapeLike | None = None,
-    dtype: DTypeLike | None = 'float32',
+    dtype: DTypeLike | None = None,
     method: Any = 'cholesky',
 ) -> Array: ...
 def normal(key: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike | None = 'float32') -> Array: ...

@@ -35,6 +35,9 @@ bool all_finite(std::span<const A> x) {
                      [](A v) { return std::isfinite(real_part(v)) && std::isfinite(imag_part(v)); });
 }
 
+/// The larger, or NaN where one of them is NaN; std::max gives either, by their order.
+inline double larger_or_nan(double a, double b) { return std::isnan(a) || b <= a ? a : b; }
+
 /// A dense matrix, row-major.
 template <class A>
 struct Matrix {
@@ -123,7 +126,9 @@ void lu_reference(Matrix<A>& a, std::vector<std::int64_t>& pivots, std::vector<s
   }
 }
 
-/// a becomes r in its upper triangle; q gets `columns` columns.
+/// a becomes r in its upper triangle; q gets `columns` columns. What is not finite goes where the formulas take it: a
+/// column that holds it makes NaN of q and of the rest of r, but on the diagonal above zeros it is r's alone, as in
+/// LAPACK.
 template <class A>
 Matrix<A> qr_reference(Matrix<A>& a, std::int64_t columns) {
   const std::int64_t m = a.rows, n = a.cols, k = std::min(m, n);
@@ -132,14 +137,14 @@ Matrix<A> qr_reference(Matrix<A>& a, std::int64_t columns) {
   for (std::int64_t j = 0; j < k; ++j) {
     // H = 1 - tau v v^H with H^H x = beta e, beta real, as LAPACK's larfg.
     double below = 0, largest = 0;
-    for (std::int64_t i = j; i < m; ++i) largest = std::max(largest, std::abs(a(i, j)));
+    for (std::int64_t i = j; i < m; ++i) largest = larger_or_nan(largest, std::abs(a(i, j)));
     const double scale = largest > 0 && std::isfinite(largest) ? largest : 1;
     for (std::int64_t i = j + 1; i < m; ++i) below += std::norm(a(i, j) / scale);
     const A alpha = a(j, j);
     std::vector<A> v(static_cast<std::size_t>(m - j));
     v[0] = A(1);
     A tau(0);
-    if (below != 0 || imag_part(alpha) != 0 || std::isnan(real_part(alpha))) {
+    if (below != 0 || imag_part(alpha) != 0) {
       const double beta = -std::copysign(std::sqrt(std::norm(alpha / scale) + below) * scale, real_part(alpha));
       tau = (A(beta) - alpha) / beta;
       for (std::int64_t i = j + 1; i < m; ++i) v[static_cast<std::size_t>(i - j)] = a(i, j) / (alpha - beta);
@@ -172,7 +177,7 @@ Matrix<A> qr_reference(Matrix<A>& a, std::int64_t columns) {
 template <class A>
 A anchor_factor(const Matrix<A>& u, std::int64_t column) {
   double largest = 0;
-  for (std::int64_t i = 0; i < u.rows; ++i) largest = std::max(largest, std::norm(u(i, column)));
+  for (std::int64_t i = 0; i < u.rows; ++i) largest = larger_or_nan(largest, std::norm(u(i, column)));
   for (std::int64_t i = 0; i < u.rows; ++i)
     if (std::norm(u(i, column)) >= ops::Eigh::kAnchor * largest && largest > 0)
       return conjugate(u(i, column)) / std::abs(u(i, column));
@@ -218,7 +223,7 @@ bool eigh_reference(Matrix<A> a, std::vector<double>& w, Matrix<A>& v) {
   if (!all_finite(std::span<const A>(a.at_))) return false;
   Matrix<A> x = Matrix<A>::identity(n, n);
   double scale = 0;
-  for (const A& e : a.at_) scale = std::max(scale, std::abs(e));
+  for (const A& e : a.at_) scale = larger_or_nan(scale, std::abs(e));
   for (int sweep = 0; sweep < kJacobiSweeps; ++sweep) {
     bool turned = false;
     for (std::int64_t p = 0; p < n; ++p)
@@ -278,7 +283,7 @@ bool svd_reference(const Matrix<A>& a, Matrix<A>& u, std::vector<double>& s, Mat
   } else {
     const std::int64_t m = a.rows, n = a.cols;
     double scale = 0;
-    for (const A& e : a.at_) scale = std::max(scale, std::abs(e));
+    for (const A& e : a.at_) scale = larger_or_nan(scale, std::abs(e));
     if (scale == 0) scale = 1;
     Matrix<A> x = a, y = Matrix<A>::identity(n, n);
     for (A& e : x.at_) e /= scale;

@@ -1,41 +1,16 @@
 // Fft: discrete Fourier transforms of complex and real values along some axes.
 #include "rlx/ir/ops/fft.h"
 
-#include <numbers>
-
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/roots_of_unity.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
 namespace {
 
-using Wide = std::complex<long double>;
+using Wide = WideComplex;
 
 // -- the reference: by the smallest factor of n, in long double --
-
-// exp(-2 pi i k / n), by the octant of k / n, so that multiples of an eighth are exact.
-Wide root_of_unity(std::int64_t k, std::int64_t n) {
-  const std::int64_t eighths = 8 * (k % n);  // of n
-  const std::int64_t octant = eighths / n;
-  const std::int64_t rest = octant % 2 == 0 ? eighths - octant * n : (octant + 1) * n - eighths;  // from the axis
-  const long double angle =
-      std::numbers::pi_v<long double> * static_cast<long double>(rest) / (4 * static_cast<long double>(n));
-  const long double c = std::cos(angle), s = std::sin(angle);
-  switch (octant) {
-    case 0: return {c, -s};
-    case 1: return {s, -c};
-    case 2: return {-s, -c};
-    case 3: return {-c, -s};
-    case 4: return {-c, s};
-    case 5: return {-s, c};
-    case 6: return {s, c};
-    default: return {c, s};
-  }
-}
-
-Wide wide_product(Wide a, Wide b) {
-  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
-}
 
 // The transform of x[0], x[step], .., n of them; roots are those of n * root_step.
 std::vector<Wide> transform_line(const Wide* x, std::int64_t n, std::int64_t step, const std::vector<Wide>& roots) {

@@ -338,6 +338,22 @@ def test_scipy_names():
     assert np.array_equal(np.asarray(perm), want)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_pivoted_qr(dtype):
+    scipy = pytest.importorskip("scipy.linalg")
+    for shape in ((5, 5), (6, 3), (3, 6), (30, 20)):
+        a = drawn(*shape, dtype=dtype)
+        q, r, p = map(np.asarray, rsl.qr(a, mode="economic", pivoting=True))
+        assert p.tolist() == scipy.qr(a, pivoting=True)[2].tolist() and p.dtype == np.int32
+        near(q @ r, a[:, p], 50 * eps(dtype), f"pivoted qr {shape}")
+        near(rsl.qr(a, mode="r", pivoting=True)[0], rsl.qr(a[:, p], mode="r")[0], 50 * eps(dtype))
+        sizes = np.abs(np.diag(r))
+        assert (sizes[1:] <= sizes[:-1] * (1 + 50 * eps(dtype))).all()
+    low = drawn(6, 2, dtype=dtype) @ drawn(2, 6, dtype=dtype, seed=1)  # of rank 2
+    assert np.abs(np.diag(np.asarray(rsl.qr(low, pivoting=True)[1]))[2:]).max() < 100 * eps(dtype)
+    assert np.asarray(rsl.qr(drawn(2, 4, 3, dtype=dtype), pivoting=True)[2]).shape == (2, 3)
+
+
 def test_tensor_systems():
     a, b = drawn(2, 3, 6), drawn(2, 3, seed=1)
     near(rnp.linalg.tensorsolve(a, b), np.linalg.tensorsolve(a, b), 1e-12)

@@ -100,19 +100,27 @@ for name, *args in [
 TABLE.add("truncated_normal", call("truncated_normal", np.array([-1, 0, 1], np.float32), 2.0), tol=("rel", 3e-6))
 TABLE.add("gumbel", call("gumbel", MANY, "float16"), tol=("rel", 2e-3))
 TABLE.add("pareto", call("pareto", np.ones(3, np.float32)), tol=("rel", 3e-6))
+WIDE = np.array([[2, 0.5, 0.1], [0.5, 1, 0.2], [0.1, 0.2, 3]], np.float32)
+MEANS = np.arange(6, dtype=np.float32).reshape(2, 3)
+TABLE.add(
+    "multivariate_normal",
+    *(
+        call("multivariate_normal", *a)
+        for a in [(MEANS, WIDE), (MEANS[0], WIDE, (5,)), (MEANS, np.stack([WIDE, 2 * WIDE]), (4, 2))]
+    ),
+    tol=("rel", 1e-5),
+)
+TABLE.add(
+    "orthogonal",
+    *(call("orthogonal", *a, "float32", m) for *a, m in [(4, (), None), (4, (3,), 2), (2, (2,), 5)]),
+    tol=("rel", 2e-5),
+)
 exact("PRNGKey", lambda r, np_: r.PRNGKey(3))
 MEAN, COV = np.array([1.0, -2.0], np.float32), np.array([[2.0, 0.5], [0.5, 1.0]], np.float32)
 TABLE.add(
     "multivariate_normal",
     call("multivariate_normal", MEAN, COV, (50,), "float32"),
     call("multivariate_normal", MEAN, np.stack([COV, 2 * COV]), dtype="float32"),
-    tol=("rel", 1e-5),
-)
-TABLE.add(
-    "orthogonal",
-    *(call("orthogonal", *a, dtype="float32") for a in [(4,), (3, (2,))]),
-    lambda r, np_: r.orthogonal(KEY, 2, (2,), "float32", 5),
-    lambda r, np_: r.orthogonal(KEY, 5, (), "float32", 2),
     tol=("rel", 1e-5),
 )
 
@@ -160,6 +168,17 @@ def test_distributions_are_those_of_jax(name, args):
     assert distance(*columns) < 2.0  # by chance in 1 of 1500
     compiled = rlx.jit(lambda k: getattr(rlx.random, name)(k, *args, **where))(KEY)
     assert np.allclose(ours, compiled, rtol=1e-5, atol=1e-7)
+
+
+def test_multinomial_counts_trials():
+    p = np.array([[0.2, 0.3, 0.5], [0, 2, 2]], np.float32)
+    ours = np.asarray(rlx.random.multinomial(KEY, 40, p, shape=(4000, 2, 3)))
+    theirs = np.asarray(jax.random.multinomial(jax.random.PRNGKey(3), 40, p, shape=(4000, 2, 3)))
+    assert ours.shape == theirs.shape and ours.dtype == np.float32
+    assert (ours.sum(-1) == 40).all() and (ours[:, 1, 0] == 0).all() and (ours >= 0).all()
+    for i, j in ((0, 0), (0, 1), (0, 2), (1, 1)):
+        assert distance(ours[:, i, j], theirs[:, i, j]) < 2.0
+    assert np.asarray(rlx.random.multinomial(KEY, np.array([3.0, 0.0], np.float32), p[0])).sum(-1).tolist() == [3, 0]
 
 
 def test_philox_gives_the_vectors_of_random123():
@@ -212,6 +231,9 @@ REFUSED = {
     "nothing": (ValueError, lambda r: r.choice(KEY, 0, (2,))),
     "other p": (ValueError, lambda r: r.choice(KEY, 3, (2,), p=P)),
     "shape": (ValueError, lambda r: r.categorical(KEY, LOGITS, shape=(4, 1))),
+    "mean of another width": (ValueError, lambda r: r.multivariate_normal(KEY, P, WIDE)),
+    "factor": (ValueError, lambda r: r.multivariate_normal(KEY, MEANS, WIDE, method="lu")),
+    "kinds": (ValueError, lambda r: r.multinomial(KEY, 3, P, shape=(4, 5))),
     "p of integers": (TypeError, lambda r: r.bernoulli(KEY, 1)),
     "a covariance": (ValueError, lambda r: r.multivariate_normal(KEY, MEAN, np.eye(3, dtype=np.float32))),
     "a factor": (ValueError, lambda r: r.multivariate_normal(KEY, MEAN, COV, method="qr")),
@@ -248,13 +270,6 @@ def test_outcomes_add_up():
     x = np.asarray(rlx.random.multinomial(KEY, np.array([3.0, 50.0]), np.array([[0, 1, 0], [1, 1, 2.0]])))
     assert x.sum(1).tolist() == [3, 50]
     assert x[0].tolist() == [0, 3, 0]
-    # `shape` is without the outcomes, as jax.random.multinomial says (JAX 0.10 takes that of the result).
-    p = np.array([0.2, 0.3, 0.5], np.float32)
-    x = np.asarray(rlx.random.multinomial(KEY, 20, p, shape=(5000,)))
-    theirs = np.asarray(jax.random.multinomial(jax.random.PRNGKey(3), 20.0, np.broadcast_to(p, (5000, 3))))
-    assert x.shape == theirs.shape
-    for i in range(3):
-        assert distance(x[:, i], theirs[:, i]) < 2.0
 
 
 def test_implicit_gradients():

@@ -1,8 +1,10 @@
 """scipy.linalg's names and arguments, as jax.scipy.linalg has them, over the factors of rlx.numpy.linalg."""
 
 from .. import _rlx
+from .._control import fori_loop
 from .._op import cast, inexact, node, op
-from ..numpy import arange, conj, eye, matrix_transpose, tril, triu, zeros
+from ..numpy import arange, argmax, broadcast_to, conj, eye, matrix_transpose, sqrt, square, take_along_axis
+from ..numpy import tril, triu, where, zeros
 from ..numpy import linalg as _linalg
 from ..numpy.linalg import det, inv  # noqa: F401
 
@@ -120,13 +122,45 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
     return (p @ l, u) if permute_l else (p, l, u)
 
 
+def _columns_by_length(a):
+    """The order in which columns are taken, the longest first of what is left beside those taken: int32 [.., N]."""
+    m, n = a.shape[-2:]
+    places = arange(n, dtype="int32")
+
+    def take(j, state):
+        left, order = state
+        sizes = where(node("ge", places, j), square(left.real).sum(-2) + square(left.imag).sum(-2), -1)
+        chosen = argmax(sizes, -1)[..., None].astype("int32")
+        # Columns j and the chosen one change places.
+        here = where(places == j, chosen, where(places == chosen, j, places))
+        left = take_along_axis(left, here[..., None, :], -1)
+        order = take_along_axis(order, here, -1)
+        q = take_along_axis(left, broadcast_to(j, (*left.shape[:-1], 1)), -1)
+        length = sqrt(square(q.real).sum(-2, keepdims=True) + square(q.imag).sum(-2, keepdims=True))
+        q = q / where(length > 0, length, 1)
+        for _ in range(2):  # what is left of q after once may be as long as what is left of a column
+            left = left - q * (conj(q) * left).sum(-2, keepdims=True) * (places > j)
+        return left, order
+
+    order = broadcast_to(places, (*a.shape[:-2], n))
+    return fori_loop(0, min(m, n), take, (a, order))[1]
+
+
 @op("a")
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
-    """(q, r); mode "full", "economic", or "r" for (r,)."""
-    if pivoting or mode not in ("full", "economic", "r"):
-        raise NotImplementedError(f'qr: mode {mode!r}, pivoting {pivoting}; "full", "economic" or "r" without pivoting')
-    q, r = node("qr", inexact(a), full=mode != "economic")
-    return (r,) if mode == "r" else (q, r)
+    """(q, r); mode "full", "economic", or "r" for (r,).
+
+    With pivoting (q, r, p), or (r, p), of the columns a[:, p], whose order p makes the diagonal of r fall.
+    """
+    if mode not in ("full", "economic", "r"):
+        raise NotImplementedError(f'qr: mode {mode!r}; "full", "economic" or "r"')
+    a = inexact(a)
+    order = ()
+    if pivoting:
+        order = (_columns_by_length(_rlx.add_node("stop_gradient", (a,), {})),)
+        a = take_along_axis(a, order[0][..., None, :], -1)
+    q, r = node("qr", a, full=mode != "economic")
+    return (r, *order) if mode == "r" else (q, r, *order)
 
 
 @op("a")

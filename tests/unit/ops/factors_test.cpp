@@ -263,6 +263,97 @@ TEST_CASE("factors: a matrix with what is not finite has NaN factors, its neighb
   }
 }
 
+TEST_CASE("factors: what is not finite is NaN beyond the first block too, and nothing hangs") {
+  const std::int64_t n = 70;
+  for (const DType t : {DType::F32, DType::F64, DType::C128})
+    for (const double bad : {test::kNan, test::kInf, -test::kInf})
+      for (const auto& [row, column] :
+           {std::pair<std::int64_t, std::int64_t>{0, 0}, {40, 3}, {69, 33}, {50, 50}, {69, 69}}) {
+        INFO(dtype_name(t), " ", bad, " at ", row, ", ", column);
+        Tensor a = drawn(n, n, t, 7);
+        for (std::int64_t i = 0; i < n; ++i) a.set(i * n + i, 80);
+        a.set(row * n + column, bad);
+        const auto broken = [](const Tensor& x) {
+          std::int64_t count = 0;
+          for (std::int64_t i = 0; i < x.num_elements(); ++i) {
+            const auto v = load_element<std::complex<double>>(x.data(), x.dtype(), i);
+            count += std::isfinite(v.real()) && std::isfinite(v.imag()) ? 0 : 1;
+          }
+          return count;
+        };
+        for (const bool by_rule : {true, false}) {
+          INFO((by_rule ? "rule" : "compiled"));
+          const auto run = [&](const OpBox& op, std::vector<Tensor> in) {
+            return by_rule ? evaluate_op(op, in) : compiled(op, in);
+          };
+          if (!by_rule || bad == test::kNan) {  // wholly NaN: what is not definite, and iterations that do not begin
+            const auto l = run(ops::Cholesky{}, {a});
+            CHECK(broken(l[0]) > 0);
+            const auto eigh = run(ops::Eigh{}, {a}), svd = run(ops::Svd{}, {a});
+            CHECK(broken(eigh[0]) == n);
+            CHECK(broken(eigh[1]) == n * n);
+            CHECK(broken(svd[0]) == n * n);
+            CHECK(broken(svd[1]) == n);
+            CHECK(broken(svd[2]) == n * n);
+          }
+          const auto lu = run(ops::Lu{}, {a}), qr = run(ops::Qr{}, {a});
+          CHECK(broken(lu[0]) > 0);
+          CHECK(broken(qr[1]) > 0);
+          // The columns before it are those of a finite matrix.
+          if (column > 0) CHECK(std::isfinite(qr[1].at(0)));
+          if (column > 0) CHECK(std::isfinite(lu[0].at(0)));
+          if (row > column) CHECK(broken(qr[0]) > 0);
+          const auto x = run(ops::TriangularSolve{}, {a, drawn(n, 3, t)});
+          // What is divided by an infinity is 0.
+          if (row > column || bad != bad) CHECK(broken(x[0]) > 0);
+        }
+      }
+}
+
+TEST_CASE("factors: values that come without vectors are the same to rounding") {
+  for (const DType t : kTypes)
+    for (const std::int64_t n :
+         {std::int64_t{1}, std::int64_t{2}, std::int64_t{6}, std::int64_t{33}, std::int64_t{130}}) {
+      INFO(dtype_name(t), " ", n);
+      const Tensor a = drawn(n, n, t, static_cast<std::uint64_t>(n));
+      for (const bool svd : {false, true}) {
+        Graph g;
+        const Expr x = g.input("x", a.shape());
+        const ExprList all = svd ? g.svd(x) : g.eigh(x);
+        g.set_outputs({all[svd ? 1 : 0]});
+        const Tensor alone = Session().compile(std::move(g)).run_typed({{"x", a}})[0];
+        const Tensor with = svd ? compiled(ops::Svd{}, {a})[1] : compiled(ops::Eigh{}, {a})[0];
+        CHECK(test::distance(alone, with) <= tolerance(a) * 4);
+      }
+    }
+}
+
+TEST_CASE("factors: orders beyond the depth of a packed product, with odd edges") {
+  for (const DType t : {DType::F32, DType::F64, DType::C64}) {
+    const std::int64_t n = 301;
+    INFO(dtype_name(t));
+    const Tensor a = drawn(n, n, t, 3);
+    const double bound = tolerance(a) * 8, unit = tolerance(a);
+    const auto qr = compiled(ops::Qr{}, {a});
+    CHECK(product_error(qr[0], qr[1], a) <= bound);
+    CHECK(product_error(adjoint(qr[0]), qr[0], identity(n, t)) <= unit);
+    const auto svd = compiled(ops::Svd{}, {a});
+    CHECK(product_error(svd[0], scaled_rows(svd[1], svd[2]), a) <= bound);
+    const auto eigh = compiled(ops::Eigh{}, {a});
+    CHECK(product_error(adjoint(eigh[1]), eigh[1], identity(n, t)) <= unit);
+    const auto lu = compiled(ops::Lu{}, {a});
+    Tensor l = identity(n, t), u = Tensor::zeros(a.shape()), p = Tensor::zeros(a.shape());
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        const auto v = load_element<std::complex<double>>(lu[0].data(), t, i * n + j);
+        store_element((j < i ? l : u).mutable_data(), t, i * n + j, v);
+        store_element(p.mutable_data(), t, i * n + j,
+                      load_element<std::complex<double>>(a.data(), t, static_cast<std::int64_t>(lu[2].at(i)) * n + j));
+      }
+    CHECK(product_error(l, u, p) <= bound * 8);
+  }
+}
+
 TEST_CASE("factors: the triangle that is not read is not looked at") {
   Tensor a = rows_of_numbers(3, 3, {4, test::kNan, test::kInf, 1, 5, test::kNan, 2, 1, 6});
   for (const OpBox& op : {OpBox(ops::Cholesky{}), OpBox(ops::Eigh{})})

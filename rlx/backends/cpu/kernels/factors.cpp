@@ -1,25 +1,18 @@
-// Kernels of factors of matrices: the tables of the instruction sets.
+// Kernels of factors of matrices: which there are, and what memory they want.
 #include "rlx/backends/cpu/kernels/factors.h"
 
 #include <algorithm>
 
-#include "rlx/backends/cpu/kernels/families.h"
-
-#define RLX_KERNEL_FILE "rlx/backends/cpu/kernels/factors.inc"
-#include "rlx/backends/cpu/foreach_isa.h"
-
 namespace rlx::cpu {
 
-const FactorKernels& factor_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::Avx512) return avx512::factor_table();
-  if (isa == Isa::Avx2) return avx2::factor_table();
-  return sse4::factor_table();
-#elif defined(__aarch64__)
-  return neon::factor_table();
-#else
-  return generic::factor_table();
-#endif
+const FactorKernels& factor_kernels(Isa isa, FactorType type) {
+  switch (type) {
+    case FactorType::F32: return factor_kernels_f32(isa);
+    case FactorType::F64: return factor_kernels_f64(isa);
+    case FactorType::C64: return factor_kernels_c64(isa);
+    case FactorType::C128: break;
+  }
+  return factor_kernels_c128(isa);
 }
 
 std::size_t factor_scratch(FactorKind kind, FactorType type, const FactorArgs& args) {
@@ -27,18 +20,20 @@ std::size_t factor_scratch(FactorKind kind, FactorType type, const FactorArgs& a
   const auto m = static_cast<std::size_t>(std::max(args.rows, args.cols)),
              n = static_cast<std::size_t>(std::min(args.rows, args.cols));
   const auto columns = static_cast<std::size_t>(std::max(args.b_cols, args.b_rows));
-  const std::size_t pack = factor_pack(std::max(m, columns)) + 4096;  // and the triangles of base cases
-  std::size_t elements = pack;
+  const std::size_t all = args.full ? m : n, block = 3 * kFactorBlock * m + 2 * kFactorBlock * kFactorBlock;
+  const std::size_t long_row = m + 16, row = n + 16;  // whole vectors
+  std::size_t elements = factor_pack(std::max(m, columns));
   switch (kind) {
     case FactorKind::Cholesky:
-    case FactorKind::TriangularSolve:
-    case FactorKind::Lu: break;
-    case FactorKind::Qr: elements += m * n + (m + 64) * 2 * kFactorBlock + 2 * m; break;
-    case FactorKind::Eigh: elements += 3 * m * m + (m + 64) * 2 * kFactorBlock + 8 * m; break;
+    case FactorKind::TriangularSolve: break;
+    case FactorKind::Lu: elements += kFactorColumns * m; break;
+    case FactorKind::Qr: elements += m * n + n + block; break;
+    case FactorKind::Eigh: elements += 2 * n * n + n * row + (7 + 2 * kFactorSweeps) * n + block; break;
     case FactorKind::Svd:
-      elements += 5 * m * n + 4 * n * n + (args.full ? 2 * m * m : 0) + (m + 64) * 2 * kFactorBlock + 16 * m;
+      elements += 2 * m * n + n * n + 3 * n * row + 2 * all * long_row + (3 + 4 * kFactorSweeps) * n + 3 * m + block;
       break;
   }
+  // What numbers of 8 bytes want, and the borders between parts.
   return elements * kBytes[static_cast<int>(type)] + m * 8 * 16 + 64 * 64;
 }
 

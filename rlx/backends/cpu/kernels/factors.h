@@ -29,6 +29,8 @@ inline constexpr int kNumFactorTypes = 4;
 
 /// Columns of a block of reflections; and the largest triangle that is not cut further.
 inline constexpr std::int64_t kFactorBlock = 32;
+/// Columns that LU factors without a product; sweeps of rotations that are done together.
+inline constexpr std::int64_t kFactorColumns = 16, kFactorSweeps = 32;
 /// Depth and width of a packed block of a product, in elements; how many a product of that order needs.
 inline constexpr std::int64_t kFactorDepth = 256, kFactorWidth = 128;
 constexpr std::size_t factor_pack(std::size_t order) {
@@ -39,11 +41,26 @@ constexpr std::size_t factor_pack(std::size_t order) {
 
 struct FactorKernels {
   using Run = void (*)(const FactorArgs&, std::int64_t first, std::int64_t last, std::byte* scratch);
-  Run run[kNumFactorKinds][kNumFactorTypes] = {};
+  Run run[kNumFactorKinds] = {};
 };
 
-const FactorKernels& factor_kernels(Isa isa);
+/// Of one dtype; each is a file of its own, since they take long to compile.
+const FactorKernels& factor_kernels_f32(Isa isa);
+const FactorKernels& factor_kernels_f64(Isa isa);
+const FactorKernels& factor_kernels_c64(Isa isa);
+const FactorKernels& factor_kernels_c128(Isa isa);
+const FactorKernels& factor_kernels(Isa isa, FactorType type);
 /// Bytes of scratch that a call of such a kernel writes to, 64-byte aligned.
 std::size_t factor_scratch(FactorKind kind, FactorType type, const FactorArgs& args);
 
 }  // namespace rlx::cpu
+
+// What `table` of the namespace of an instruction set gives.
+#if defined(__x86_64__)
+#define RLX_FACTORS_FOR_ISA(isa, table) \
+  (isa == Isa::Avx512 ? avx512::table() : isa == Isa::Avx2 ? avx2::table() : sse4::table())
+#elif defined(__aarch64__)
+#define RLX_FACTORS_FOR_ISA(isa, table) (static_cast<void>(isa), neon::table())
+#else
+#define RLX_FACTORS_FOR_ISA(isa, table) (static_cast<void>(isa), generic::table())
+#endif

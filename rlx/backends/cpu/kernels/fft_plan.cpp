@@ -1,50 +1,25 @@
 // Plans of Fourier transforms: factors and roots of unity.
 #include <algorithm>
-#include <cmath>
-#include <complex>
-#include <numbers>
 
 #include "rlx/backends/cpu/kernels/fft.h"
+#include "rlx/ir/roots_of_unity.h"
 
 namespace rlx::cpu {
 namespace {
 
-using Exact = std::complex<long double>;
-
-Exact times(Exact a, Exact b) {
-  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
-}
-
-// exp(-2 pi i k / n), by the octant, so that multiples of an eighth are exact.
-Exact direct_root(std::int64_t k, std::int64_t n) {
-  const std::int64_t octant = 8 * k / n;
-  const std::int64_t rest = octant % 2 == 0 ? 8 * k - octant * n : (octant + 1) * n - 8 * k;  // eighths of n
-  const long double angle =
-      std::numbers::pi_v<long double> * static_cast<long double>(rest) / (4 * static_cast<long double>(n));
-  const long double c = std::cos(angle), s = std::sin(angle);
-  switch (octant) {
-    case 0: return {c, -s};
-    case 1: return {s, -c};
-    case 2: return {-s, -c};
-    case 3: return {-c, -s};
-    case 4: return {-c, s};
-    case 5: return {-s, c};
-    case 6: return {s, c};
-    default: return {c, s};
-  }
-}
+using Exact = WideComplex;
 
 // exp(-2 pi i k / n) for any k: of many, as products of two of about 2 sqrt(n) roots.
 class Roots {
  public:
   explicit Roots(std::int64_t n) : n_(n) {
     if (n <= 64) {
-      for (std::int64_t k = 0; k < n; ++k) low_.push_back(direct_root(k, n));
+      for (std::int64_t k = 0; k < n; ++k) low_.push_back(root_of_unity(k, n));
       return;
     }
     while ((std::int64_t{1} << (2 * shift_)) < n) ++shift_;
-    for (std::int64_t k = 0; k < std::int64_t{1} << shift_; ++k) low_.push_back(direct_root(k, n));
-    for (std::int64_t k = 0; k <= (n - 1) >> shift_; ++k) high_.push_back(direct_root(k << shift_, n));
+    for (std::int64_t k = 0; k < std::int64_t{1} << shift_; ++k) low_.push_back(root_of_unity(k, n));
+    for (std::int64_t k = 0; k <= (n - 1) >> shift_; ++k) high_.push_back(root_of_unity(k << shift_, n));
   }
   Exact operator()(std::int64_t k) const {
     if (k >= n_) k %= n_;
@@ -52,7 +27,7 @@ class Roots {
     const auto mask = (std::int64_t{1} << shift_) - 1;
     const auto high = static_cast<std::size_t>(k >> shift_), low = static_cast<std::size_t>(k & mask);
     if (low == 0) return high_[high];
-    return times(high_[high], low_[low]);
+    return wide_product(high_[high], low_[low]);
   }
 
  private:
@@ -172,7 +147,7 @@ template <class T>
 std::vector<T> fft_turns(std::int64_t n) {
   const Roots roots(n);
   std::vector<T> out;
-  for (std::int64_t k = 0; k <= n / 4; ++k) append(out, times({0, 0.5L}, roots(k)));
+  for (std::int64_t k = 0; k <= n / 4; ++k) append(out, wide_product({0, 0.5L}, roots(k)));
   return out;
 }
 

@@ -70,7 +70,7 @@ void lower_factor(LowerContext& c, FactorKind kind) {
   for (int r = 0; r < static_cast<int>(c.node().num_results()); ++r)
     if (c.is_read(r)) c.point(f.out[r], c.out(r));
   const FactorType type = type_of(a.dtype);
-  s.run = factor_kernels(c.kernels().isa).run[static_cast<int>(kind)][static_cast<int>(type)];
+  s.run = factor_kernels(c.kernels().isa, type).run[static_cast<int>(kind)];
   const double columns = static_cast<double>(f.left ? f.b_cols : f.b_rows);
   const double slower = type == FactorType::F32 ? 1.0 : type == FactorType::C128 ? 8 : type == FactorType::C64 ? 4 : 2;
   const double n = static_cast<double>(f.cols);

@@ -1,0 +1,19 @@
+// Roots of unity in long double, for the rules of Fourier transforms and for the plans of their kernels.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+
+namespace rlx {
+
+using WideComplex = std::complex<long double>;
+
+/// exp(-2 pi i k / n) for 0 <= k < n, within a unit of the last place; multiples of an eighth of the circle are exact.
+WideComplex root_of_unity(std::int64_t k, std::int64_t n);
+
+/// a b of finite numbers; the operator of the standard library asks for infinities on the way.
+inline WideComplex wide_product(WideComplex a, WideComplex b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+}  // namespace rlx
