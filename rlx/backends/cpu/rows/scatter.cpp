@@ -114,8 +114,9 @@ Shares shares_of(const LowerContext& c, std::int64_t outer, std::int64_t count, 
     s.places = 3;
     s.per_chunk = 1;
   } else if (count * size > kFew && outer < 2 * c.threads()) {
+    // Going through all updates in each part costs as much as putting short ones does.
     if (count >= 64)
-      s.places = std::clamp(c.threads(), 1, 16);
+      s.places = size < 8 ? 1 : std::clamp(c.threads(), 1, 16);
     else
       s.per_chunk = std::max<std::int64_t>(512, kFew / count);
   }
