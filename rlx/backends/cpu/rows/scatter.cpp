@@ -34,7 +34,9 @@ void order_targets(const Targets& t, std::int64_t) {
             high = std::bit_width(static_cast<std::uint64_t>(t.to.span()));
   if (low + high > 62) {
     for (std::int64_t i = 0; i < count; ++i) t.order[i] = i;
-    std::stable_sort(t.order, t.order + count, [&t](std::int64_t i, std::int64_t j) { return t.at[i] < t.at[j]; });
+    std::sort(t.order, t.order + count, [&t](std::int64_t i, std::int64_t j) {  // one that takes no memory
+      return t.at[i] != t.at[j] ? t.at[i] < t.at[j] : i < j;
+    });
     return;
   }
   // Place and number of an update as one number.
