@@ -436,6 +436,11 @@ def _put(x, entries, values, how, mode="fill"):
         window = _window(x, entries)
         if window is not None:
             return _put_window(x, *window, values, how)
+    named = _named_axes(x, entries, mode)
+    if named is not None:
+        axes, indices = named
+        how_far = {"axes": axes, "mode": "clamp" if mode == "clamp" else "drop"}
+        return _rlx.add_node("scatter_" + how, (x, *indices, values), how_far)
     # The flat place of each element; what names nothing stands behind the last.
     places = _get(_places(x), entries, mode, float(_size(x)))
     flat = _rlx.reshape([x], (-1,)) if x.ndim != 1 else x
@@ -444,6 +449,22 @@ def _put(x, entries, values, how, mode="fill"):
     values_1d = _rlx.reshape([values], (-1,)) if n != 1 else values
     out = _rlx.add_node("scatter_" + how, (flat, places_1d, values_1d), {"axes": [0], "mode": "drop"})
     return out if x.ndim == 1 else _rlx.reshape([out], x.shape)
+
+
+def _named_axes(x, entries, mode):
+    """(axes, index arrays) where arrays side by side name whole blocks of x, which is what a scatter takes."""
+    if not all(isinstance(d, int) for d in x.shape) or not any(_is_array(i) for i in entries):
+        return None
+    if any(i is None for i in entries):
+        return None
+    entries = _integers_as_arrays(x, entries)
+    axes = [axis for axis, i in enumerate(entries) if _is_array(i)]
+    if axes != list(range(axes[0], axes[-1] + 1)):
+        return None
+    for axis, i in enumerate(entries):
+        if not _is_array(i) and _range(i, x.shape[axis]) != (0, x.shape[axis], 1):
+            return None
+    return axes, _broadcast([_counted_from_end(entries[axis], x.shape[axis], mode) for axis in axes])[0]
 
 
 def _window(x, entries):

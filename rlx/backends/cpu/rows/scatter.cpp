@@ -34,7 +34,9 @@ void order_targets(const Targets& t, std::int64_t) {
             high = std::bit_width(static_cast<std::uint64_t>(t.to.span()));
   if (low + high > 62) {
     for (std::int64_t i = 0; i < count; ++i) t.order[i] = i;
-    std::stable_sort(t.order, t.order + count, [&t](std::int64_t i, std::int64_t j) { return t.at[i] < t.at[j]; });
+    std::sort(t.order, t.order + count, [&t](std::int64_t i, std::int64_t j) {  // one that takes no memory
+      return t.at[i] != t.at[j] ? t.at[i] < t.at[j] : i < j;
+    });
     return;
   }
   // Place and number of an update as one number.
@@ -114,8 +116,9 @@ Shares shares_of(const LowerContext& c, std::int64_t outer, std::int64_t count, 
     s.places = 3;
     s.per_chunk = 1;
   } else if (count * size > kFew && outer < 2 * c.threads()) {
+    // Going through all updates in each part costs as much as putting short ones does.
     if (count >= 64)
-      s.places = std::clamp(c.threads(), 1, 16);
+      s.places = size < 8 ? 1 : std::clamp(c.threads(), 1, 16);
     else
       s.per_chunk = std::max<std::int64_t>(512, kFew / count);
   }
