@@ -25,7 +25,7 @@ const std::vector<double>& edges() {
 /// Within a few last places, zeros of the same sign.
 bool agree(DType t, double got, double want) {
   if (got == 0 && want == 0) return std::signbit(got) == std::signbit(want);
-  return test::ulps(t, got, want) <= (t == DType::F32 ? 4 : 1);
+  return test::ulps(t, got, want) <= (t == DType::F32 || t == DType::F64 ? 4 : 1);
 }
 
 Tensor tensor_of(const std::vector<double>& values, DType t) {

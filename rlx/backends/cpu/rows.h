@@ -48,6 +48,7 @@ std::span<const Row> product_rows();
 std::span<const Row> relayout_rows();
 std::span<const Row> attention_rows();
 std::span<const Row> norm_rows();
+std::span<const Row> wide_norm_rows();
 std::span<const Row> tape_rows();
 std::span<const Row> move_rows();
 std::span<const Row> reduce_rows();

@@ -22,6 +22,7 @@ const RowTable<Row>& row_table() {
                                                           relayout_rows(),
                                                           attention_rows(),
                                                           norm_rows(),
+                                                          wide_norm_rows(),
                                                           tape_rows(),
                                                           move_rows(),
                                                           index_rows(),

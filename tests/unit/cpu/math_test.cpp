@@ -79,7 +79,7 @@ const Unary kUnary[] = {
     {TapeOp::Square, [](double x) { return x * x; }, 0.5},
     {TapeOp::Erfc, [](double x) { return std::erfc(x); }, 2},
     {TapeOp::Erfinv, erfinv_d, 4},
-    {TapeOp::Exp2, [](double x) { return std::exp2(x); }, 0.6},
+    {TapeOp::Exp2, [](double x) { return std::exp2(x); }, 1.1},
     {TapeOp::Log2, [](double x) { return std::log2(x); }, 0.6},
     {TapeOp::Log10, [](double x) { return std::log10(x); }, 0.6},
     {TapeOp::Sinh, [](double x) { return std::sinh(x); }, 1.1},

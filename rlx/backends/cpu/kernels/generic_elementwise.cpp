@@ -9,6 +9,7 @@
 #include "rlx/backends/cpu/kernels/generic_functions.h"
 #include "rlx/backends/cpu/kernels/wide.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/rows/typed.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/shape.h"
 
@@ -162,7 +163,7 @@ struct WideStep {
 
 void lower_wide(LowerContext& c) {
   const View y = c.out();
-  if (y.elements() == 0) return;
+  if (y.elements() == 0 || lower_typed(c)) return;
   const DType computed = computed_dtype(c.graph(), c.id());
   visit_wide(computed, [&]<class A>(A) {
     auto& s = c.keep<WideStep<A>>();

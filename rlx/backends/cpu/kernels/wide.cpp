@@ -58,7 +58,6 @@ double wide_cost(ActivationKind fn) {
     case A::Erf:
     case A::Erfc:
     case A::Erfinv:
-    case A::Mish:
     case A::Log1p:
     case A::Sinh:
     case A::Cosh:
