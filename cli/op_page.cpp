@@ -224,8 +224,8 @@ std::string composites_section() {
   std::string out = R"(## Functions made of ops
 
 C++ functions which write the ops that are above: `#include <rlx/functions/functions.h>`, or the header of a family.
-[functions.md](functions.md) shows them in use. Most take values of a graph first and options last, and all build their ops
-in the graph of their operands. Python has the same by the names of NumPy, SciPy, JAX and PyTorch
+[functions.md](functions.md) shows them in use. Most take values of a graph first and options last, and all build their
+ops in the graph of their operands. Python has the same by the names of NumPy, SciPy, JAX and PyTorch
 ([python_reference.md](python_reference.md)).
 
 )";

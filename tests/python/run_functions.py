@@ -45,6 +45,44 @@ AXES = ("axis", "axis1", "axis2", "axes", "dimension", "concat_dimension", "oper
         "destination")  # fmt: skip
 
 
+# Arguments whose defaults are taken but now and then.
+RARELY_GIVEN = {
+    "out",
+    "initial",
+    "where",
+    "sharding",
+    "out_sharding",
+    "device",
+    "precision",
+    "copy",
+    "preferred_element_type",
+    "fweights",
+    "aweights",
+    "size",
+    "fill_value",
+    "sorter",
+    "like",
+    "overwrite_input",
+    "weights",
+    "correction",
+    "wrap_negative_indices",
+    "mode_",
+    "range",
+    "period",
+    "total_repeat_length",
+    "unique_indices",
+    "indices_are_sorted",
+    "promote_integers",
+    "subok",
+    "accuracy",
+    "num_keys",
+    "out_dtype",
+    "check_finite",
+    "overwrite_a",
+    "algorithm",
+}
+
+
 def is_float(t):
     return t.kind == "f" or t == ml_dtypes.bfloat16
 
@@ -177,11 +215,7 @@ def draw_call(d, signature, name):
             if name == "slice":
                 v = tuple(d.between(0, 1) if "start" in n else d.between(1, 3) for _ in shape)
                 v = tuple(min(e, s) for e, s in zip(v, shape)) if "limit" in n else v
-        elif n in ("out", "initial", "where", "sharding", "out_sharding", "device", "precision", "copy",
-                   "preferred_element_type", "fweights", "aweights", "size", "fill_value", "sorter", "like",
-                   "overwrite_input", "weights", "correction", "wrap_negative_indices", "mode_", "range", "period",
-                   "total_repeat_length", "unique_indices", "indices_are_sorted", "promote_integers", "subok",
-                   "accuracy", "num_keys", "out_dtype", "check_finite", "overwrite_a", "algorithm") and not required:  # fmt: skip
+        elif n in RARELY_GIVEN and not required:
             if n == "where" and rank and d.chance(60):
                 v = array_of(d, np.dtype(bool), shape, True)
             elif n in ("initial", "fill_value") and d.chance(50):

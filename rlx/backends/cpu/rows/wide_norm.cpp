@@ -24,10 +24,11 @@ bool every_dtype(const Graph& g, NodeId id, DType t) {
 
 template <class Op>
 const char* wide_norm_refuses(const Graph& g, NodeId id) {
-  if (!every_dtype(g, id, DType::F64)) return "its operands and results are not all f64";
+  // The row of F32 stands before this one, and the last reason is the one told: what no dtype would change comes first.
   const auto& axes = g.node(id).op.template as<Op>().axes;
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
-  return refuse_unless(!axes.empty() && axes.front() == first, "it runs along other axes than the last");
+  if (axes.empty() || axes.front() != first) return "it runs along other axes than the last";
+  return refuse_unless(every_dtype(g, id, DType::F64), "its operands and results are not all of one float type");
 }
 
 struct WideNormStep {
