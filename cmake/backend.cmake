@@ -1,17 +1,21 @@
 # Backends: one folder each under rlx/backends/, and the generated list of those that are built.
 
-# rlx_add_backend(NAME [DEVICES a b ...] [DEPENDS a ...] [PUBLIC_HEADERS x.h ...]): called by rlx/backends/NAME/CMakeLists.txt. The folder defines
+# rlx_add_backend(NAME [SMALL] [DEVICES a b ...] [DEPENDS a ...] [PUBLIC_HEADERS x.h ...]): called by rlx/backends/NAME/CMakeLists.txt. The folder defines
 # `extern const BackendEntry NAME_backend` in namespace rlx (backend.cpp), which names the same devices; a backend without
 # devices is reached by name only. kernels/*.cpp are compiled with kernel options. Of its headers only the public ones are installed.
 function(rlx_add_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEVICES;DEPENDS;PUBLIC_HEADERS")
-  rlx_module(backends/${name} INTERNAL DEPENDS driver ${arg_DEPENDS})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL" "" "DEVICES;DEPENDS;PUBLIC_HEADERS")
+  set(small "")
+  if(arg_SMALL)
+    set(small SMALL)
+  endif()
+  rlx_module(backends/${name} INTERNAL ${small} DEPENDS driver ${arg_DEPENDS})
   list(TRANSFORM arg_PUBLIC_HEADERS PREPEND "${PROJECT_SOURCE_DIR}/rlx/backends/${name}/")
   set_property(GLOBAL APPEND PROPERTY rlx_headers_core ${arg_PUBLIC_HEADERS})
   file(GLOB kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/rlx/backends/${name}/kernels/*.cpp")
   set_property(GLOBAL APPEND PROPERTY rlx_kernels_core ${kernels})
   file(GLOB rows CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/rlx/backends/${name}/rows/*.cpp")
-  set_property(GLOBAL APPEND PROPERTY rlx_sources_core ${rows})
+  rlx_add_sources(core "${small}" ${rows})
   set(entry "${PROJECT_SOURCE_DIR}/rlx/backends/${name}/backend.cpp")
   file(GLOB entry CONFIGURE_DEPENDS "${entry}")
   if(entry)
