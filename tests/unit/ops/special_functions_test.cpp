@@ -114,6 +114,13 @@ TEST_CASE("special functions at the ends of their domains") {
     CHECK(pair_value(Pair::Igamma, a, a) == doctest::Approx(0.5).epsilon(1e-3));
 }
 
+TEST_CASE("erfinv keeps its digits up to the last number below 1") {
+  const Tensor x = doubles({5}, {1 - 0x1p-53, 1 - 0x1p-50, 1 - 0x1p-44, 1 - 0x1p-30, -1 + 0x1p-53});
+  expect_close(run_op(ops::Activation{Fn::Erfinv}, {x}).at(0),
+               {5.863584748755168, 5.686128441310391, 5.314017270169747, 4.3280282758009465, -5.863584748755168},
+               9e-16);
+}
+
 TEST_CASE("remainders have the sign of the dividend; integers by 0 give 0") {
   CHECK(pair_value(Pair::Rem, 5.5, -3) == 2.5);
   CHECK(pair_value(Pair::Rem, -5.5, 3) == -2.5);
