@@ -13,17 +13,27 @@
 namespace rlx::cpu {
 
 namespace {
-ConvKernels conv_table_of(Isa isa) {
-  ConvKernels table{};
-  RLX_FILL_FOR_ISA(isa, fill_conv, table);
+// Made when it is asked for: what fills a table is itself of that instruction set.
+template <Isa kIsa>
+const ConvKernels& conv_table() {
+  static const ConvKernels table = [] {
+    ConvKernels t{};
+    RLX_FILL_FOR_ISA(kIsa, fill_conv, t);
+    return t;
+  }();
   return table;
 }
 }  // namespace
 
 const ConvKernels& conv_kernels(Isa isa) {
-  static const ConvKernels tables[] = {conv_table_of(Isa::Generic), conv_table_of(Isa::Sse4), conv_table_of(Isa::Avx2),
-                                       conv_table_of(Isa::Avx512), conv_table_of(Isa::Neon)};
-  return tables[static_cast<int>(isa)];
+  switch (isa) {
+    case Isa::Generic: return conv_table<Isa::Generic>();
+    case Isa::Sse4: return conv_table<Isa::Sse4>();
+    case Isa::Avx2: return conv_table<Isa::Avx2>();
+    case Isa::Avx512: return conv_table<Isa::Avx512>();
+    case Isa::Neon: break;
+  }
+  return conv_table<Isa::Neon>();
 }
 
 }  // namespace rlx::cpu
