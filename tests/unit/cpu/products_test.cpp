@@ -355,18 +355,19 @@ struct PairCase {
 TEST_CASE("products of bf16 by pairs: every layout and size within the bound of sums, the same in every cut") {
   std::mt19937 dice(11);
   for (const ProductKernels* kernels : pair_product_sets())
-    for (const auto& [m, n, k, inner] : {std::array<std::int64_t, 4>{1, 1, 1, 1},
-                                         {1, 40, 64, 64},
-                                         {7, 17, 33, 33},
-                                         {16, 16, 32, 32},
-                                         {17, 33, 63, 21},
-                                         {33, 100, 70, 35},
-                                         {40, 1, 300, 300},
-                                         {70, 53, 515, 515},
-                                         {150, 70, 1000, 100},
-                                         {9, 18, 0, 0}})
+    for (const auto& sizes : {std::array<std::int64_t, 4>{1, 1, 1, 1},
+                              {1, 40, 64, 64},
+                              {7, 17, 33, 33},
+                              {16, 16, 32, 32},
+                              {17, 33, 63, 21},
+                              {33, 100, 70, 35},
+                              {40, 1, 300, 300},
+                              {70, 53, 515, 515},
+                              {150, 70, 1000, 100},
+                              {9, 18, 0, 0}})
       for (const bool a_t : {false, true})
         for (const bool b_t : {false, true}) {
+          const std::int64_t m = sizes[0], n = sizes[1], k = sizes[2], inner = sizes[3];
           INFO(m, "x", n, "x", k, " ", a_t, b_t);
           PairCase s(m, n, k, inner, a_t, b_t);
           s.a.draw(dice);

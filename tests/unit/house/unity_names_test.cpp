@@ -104,7 +104,9 @@ TEST_CASE("house: no two files of a folder define one name in unnamed namespaces
   }
   CHECK(names > 2000);
   std::set<std::string> clashes;
-  for (const auto& [what, where] : files) {
+  for (const auto& entry : files) {
+    const auto& what = entry.first;
+    const auto& where = entry.second;
     if (where.size() < 2) continue;
     clashes.insert(what);
     std::string text;

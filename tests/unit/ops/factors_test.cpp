@@ -267,8 +267,8 @@ TEST_CASE("factors: what is not finite is NaN beyond the first block too, and no
   const std::int64_t n = 70;
   for (const DType t : {DType::F32, DType::F64, DType::C128})
     for (const double bad : {test::kNan, test::kInf, -test::kInf})
-      for (const auto& [row, column] :
-           {std::pair<std::int64_t, std::int64_t>{0, 0}, {40, 3}, {69, 33}, {50, 50}, {69, 69}}) {
+      for (const auto& place : {std::pair<std::int64_t, std::int64_t>{0, 0}, {40, 3}, {69, 33}, {50, 50}, {69, 69}}) {
+        const std::int64_t row = place.first, column = place.second;
         INFO(dtype_name(t), " ", bad, " at ", row, ", ", column);
         Tensor a = drawn(n, n, t, 7);
         for (std::int64_t i = 0; i < n; ++i) a.set(i * n + i, 80);
