@@ -395,10 +395,12 @@ Graph part_of(const Graph& g, const std::vector<Value>& outputs, const std::vect
 
 }  // namespace
 
-std::string failure_of(const RandomProgram& p, const std::string& only, bool derive, Looked* looked) {
+// What `check` finds wrong, "" when it is nothing; what it looked at goes to `looked`.
+template <class Check>
+std::string text_of_failure(Looked* looked, Check check) {
   Looked seen;
   try {
-    check_ways(p, only, derive, seen);
+    check(seen);
   } catch (const Failure& f) {
     return f.text;
   } catch (const Error& e) {
@@ -406,6 +408,10 @@ std::string failure_of(const RandomProgram& p, const std::string& only, bool der
   }
   if (looked != nullptr) *looked = seen;
   return {};
+}
+
+std::string failure_of(const RandomProgram& p, const std::string& only, bool derive, Looked* looked) {
+  return text_of_failure(looked, [&](Looked& seen) { check_ways(p, only, derive, seen); });
 }
 
 RandomProgram smaller(RandomProgram p, const std::string& who) {
@@ -442,8 +448,7 @@ std::string failure_on(const Session& session, const RandomProgram& p, Subnormal
   CompileOptions compile;
   if (p.seed % 2 == 0)
     for (const auto& [name, info] : p.graph.symbols()) compile.symbol_modes[name] = SymbolMode::runtime(info.max);
-  Looked seen;
-  try {
+  return text_of_failure(looked, [&](Looked& seen) {
     CompiledGraph f = session.compile_with(Graph(p.graph), compile);
     for (std::uint64_t variant : {0, 1}) {
       const SymbolBinding binding = p.binding(variant);
@@ -471,13 +476,7 @@ std::string failure_on(const Session& session, const RandomProgram& p, Subnormal
       seen.derivatives = expect_reverse(p, p.binding(0), session, subnormals);
       seen.batches = expect_batch(p, p.binding(0), session, subnormals);
     }
-  } catch (const Failure& f) {
-    return f.text;
-  } catch (const Error& e) {
-    return concat_text("an error: ", e.what());
-  }
-  if (looked != nullptr) *looked = seen;
-  return {};
+  });
 }
 
 }  // namespace rlx::test
