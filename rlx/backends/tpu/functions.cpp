@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "rlx/backends/tpu/expression.h"
+#include "rlx/ir/erfinv_fit.h"
 
 namespace rlx::tpu {
 namespace {
@@ -183,24 +184,14 @@ Term erf(const Term& x) {
   return copysign(select(a < 1.0, near, far), x);
 }
 
-// Of the table's row (ir/function_table.h): Giles' approximation, then Newton steps with Halley's correction, in F64.
+// In F64, by ir/erfinv_fit.h.
 Term erfinv(const Term& given) {
-  static constexpr double kNear[] = {1.50140941,      0.246640727,    -0.00417768164, -0.00125372503, 0.00021858087,
-                                     -4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08};
-  static constexpr double kFar[] = {2.83297682,     1.00167406,    0.00943887047,  -0.0076224613,  0.00573950773,
-                                    -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257};
   const Term x = given.to(DType::F64), a = abs(x);
-  const Term w = -log1p(-(a * a));
-  Term y = select(w < 5.0, polynomial(w - 2.5, kNear), polynomial(sqrt(w) - 3.0, kFar)) * a;
-  for (int i = 0; i < 3; ++i) {
-    const Term e = select(a < 0.5, erf(y) - a, (1.0 - a) - erfc_f64(y));
-    const Term step = e * 0.88622692545275801 * exp(y * y);
-    y = y - step / (y * step + 1.0);
-  }
+  const Term w = -log((1.0 - a) * (a + 1.0)), u = sqrt(w);
+  const Term outside = select(w > 16.0, polynomial(u - 5.05, erfinv_fit::kEnd), polynomial(u - 3.25, erfinv_fit::kFar));
+  const Term y = select(w > 6.25, outside, polynomial(w - 3.125, erfinv_fit::kNear)) * a;
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  y = select(a < 1.0, y, select(a == 1.0, HUGE_VAL, a.like(nan)));
-  // The steps of tiny numbers vanish.
-  return select(a < 1e-9, x * 0.88622692545275801, copysign(y, x)).to(given.dtype());
+  return copysign(select(a < 1.0, y, select(a == 1.0, HUGE_VAL, a.like(nan))), x).to(given.dtype());
 }
 
 // Where the exponential overflows its half does not yet.
