@@ -54,3 +54,38 @@ def pytest_generate_tests(metafunc):
 def full(request):
     """Whether everything is to be run, not a sample."""
     return bool(request.config.getoption("--full"))
+
+
+# -- the tiny language model --
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    import tiny_model
+
+    path = tmp_path_factory.mktemp("tiny") / "model"
+    tiny_model.write(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def weights():
+    import tiny_model
+
+    return tiny_model.weights()
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    import rlx.models
+
+    return rlx.models.load(folder, sequences=3)
+
+
+@pytest.fixture(scope="module")
+def gguf(folder, tmp_path_factory):
+    import rlx.models
+
+    path = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
+    rlx.models.convert(folder, path, type="Q8_0")
+    return path

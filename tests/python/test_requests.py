@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -12,26 +11,13 @@ import warnings
 
 import numpy as np
 import pytest
+from language_model import CLI, TEXT
+
 import rlx
 import rlx.models
 import tiny_model
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CLI = pathlib.Path(os.environ.get("RLX_CLI", ROOT / "build" / "dev" / "rlx"))
-TEXT = "Then the other one said: thé end — 中文."
 LONG = "the other one " * 9  # more than a page of tokens
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tiny") / "model"
-    tiny_model.write(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def model(folder):
-    return rlx.models.load(folder, sequences=3)
 
 
 def said_by_the_program(*arguments):
