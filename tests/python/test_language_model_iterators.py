@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import tiny_model
@@ -79,24 +80,29 @@ def test_one_iterator_in_two_threads(model):
 
 def test_the_gil_is_free_during_a_step(folder):
     m = rlx.models.load(folder, threads=1)
-    going, counted = threading.Event(), []
+    counted, done = [0], threading.Event()
 
     def count():
-        n = 0
-        going.wait(30)
-        while going.is_set():
-            n += 1
-        counted.append(n)
+        while not done.is_set():
+            counted[0] += 1
+            time.sleep(0)
 
     thread = threading.Thread(target=count)
-    thread.start()
-    going.set()
-    for _ in range(20):
-        m.reset()
-        m.logits(list(range(200)))
-    going.clear()
-    thread.join(30)
-    assert counted[0] > 0
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(3600)  # nobody is made to give the GIL away, so what another thread does, a call has let it do
+    try:
+        thread.start()
+        grew, until = False, time.monotonic() + 30
+        while not grew and time.monotonic() < until:
+            m.reset()
+            before = counted[0]
+            m.logits(list(range(200)))
+            grew = counted[0] > before
+    finally:
+        done.set()
+        sys.setswitchinterval(interval)
+        thread.join(30)
+    assert grew
 
 
 def test_async_for(model):
