@@ -159,7 +159,8 @@ done
 # instruction set that this machine has; the emulator shows that the older processor is recognised and meets no
 # instruction that it lacks. So the long cases of the kernels, and whole programs, run in full runs only.
 long_cases="math: e*,attention: *,*number of threads*,packed gemm: sizes*,strided gemm: any*,a row of*,reductions over*"
-long_cases+=",products by group*,products of f64*,sort kernels: every*,products of bytes*,conv kernels: w*"
+long_cases+=",products by group*,products of f64*,sort kernels: every*,products of bytes*,conv kernels: w*,fft kernels*"
+long_cases+=",line kernels: running*,paged attention: pools*,panels: products of 16*,panels: from every*,scatter k*"
 emulated() {
   local emulator=("$1" "${@:3}") tests=$2
   local run out cut=("--test-case-exclude=$long_cases")

@@ -2,6 +2,7 @@
 #include "rlx/backends/cpu/kernels/fft.h"
 
 #include <array>
+#include <span>
 
 #define RLX_KERNEL_FILE "rlx/backends/cpu/kernels/fft.inc"
 #include "rlx/backends/cpu/foreach_isa.h"

@@ -56,6 +56,16 @@ std::int64_t fft_groups(const FftManyLines<T>& job, std::int64_t lanes) {
   return job.lines / job.inner * ((job.inner + lanes - 1) / lanes);
 }
 
+/// True where the buffers of a transform would leave the first cache and its first pass of 8 or 4 parts it into smaller
+/// ones; real lines have whole runs of elements that are joined with their mirror images.
+template <class T>
+bool fft_by_blocks(const FftManyLines<T>& job) {
+  constexpr std::int64_t kFewest = 256;
+  const auto& radices = job.plan.radices;
+  return job.plan.n >= kFewest && radices.size() > 1 && (radices[0] == 8 || radices[0] == 4) &&
+         (job.form == FftForm::Complex || job.form == FftForm::RealEven || job.form == FftForm::ToRealEven);
+}
+
 /// What the first step reads: `count` elements, zeros behind them; `real`: without imaginary parts.
 template <class T>
 struct FftSource {
@@ -92,7 +102,7 @@ struct FftTable {
   void (*fold)(const T* y, const T* turns, std::int64_t h, std::int64_t begin, std::int64_t end, T* z);
 };
 /// Reals of scratch for transforms of n points in lanes.
-constexpr std::int64_t fft_lane_scratch(std::int64_t n, std::int64_t lanes) { return 2 * (2 * n + 4) * lanes; }
+constexpr std::int64_t fft_lane_scratch(std::int64_t n, std::int64_t lanes) { return 2 * (2 * n + 10 + n / 4) * lanes; }
 
 struct FftKernels {
   FftTable<float> f32;

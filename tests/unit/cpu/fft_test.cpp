@@ -1,0 +1,114 @@
+// Kernels of Fourier transforms of many lines, by every instruction set, beside the sum that defines them: lengths
+// whose passes go through parts that fit the first cache, lengths below, and lines beside each other or apart.
+#include "rlx/backends/cpu/kernels/fft.h"
+
+#include <complex>
+
+#include "kernel_test.h"
+#include "rlx/ir/roots_of_unity.h"
+
+namespace rlx::cpu::test {
+namespace {
+
+struct FftCase {
+  FftForm form;
+  std::int64_t n, inner;
+  bool inverse;
+};
+
+// sum_j x_j exp(-+ 2 pi i j k / n), element k.
+WideComplex transformed(const std::vector<WideComplex>& x, const std::vector<WideComplex>& roots, std::int64_t k,
+                        bool inverse) {
+  const auto n = static_cast<std::int64_t>(x.size());
+  WideComplex sum = 0;
+  for (std::int64_t j = 0; j < n; ++j) {
+    const WideComplex w = roots[static_cast<std::size_t>(j * k % n)];
+    sum += wide_product(x[static_cast<std::size_t>(j)], inverse ? std::conj(w) : w);
+  }
+  return sum;
+}
+
+template <class T>
+void check_lines(const FftTable<T>& table, const FftCase& c) {
+  CAPTURE(static_cast<int>(c.form));
+  CAPTURE(c.n);
+  CAPTURE(c.inner);
+  const bool from_real = c.form == FftForm::RealEven, to_real = c.form == FftForm::ToRealEven;
+  FftManyLines<T> job;
+  const std::int64_t points = c.form == FftForm::Complex ? c.n : c.n / 2;
+  job.plan = fft_lanes<T>(points);
+  job.form = c.form, job.inverse = c.inverse, job.scale = static_cast<T>(0.5);
+  if (c.form != FftForm::Complex) job.turns = fft_turns<T>(c.n);
+  job.n = c.n, job.inner = c.inner, job.lines = c.inner * (c.inner == 1 ? table.lanes + 1 : 2);
+  job.x_points = to_real ? c.n / 2 + 1 : c.n, job.y_points = from_real ? c.n / 2 + 1 : c.n;
+  const std::int64_t x_parts = from_real ? 1 : 2, y_parts = to_real ? 1 : 2, guard = 64;
+  std::vector<T> x(static_cast<std::size_t>(job.lines * job.x_points * x_parts));
+  std::mt19937 rng(static_cast<unsigned>(c.n));
+  std::uniform_real_distribution<T> draw(-1, 1);
+  for (T& v : x) v = draw(rng);
+  const T untouched = 12345.5;
+  std::vector<T> y(static_cast<std::size_t>(job.lines * job.y_points * y_parts + guard), untouched);
+  const std::int64_t reals = fft_lane_scratch(points + (c.form == FftForm::Complex ? 0 : 1), table.lanes);
+  std::vector<T> scratch(static_cast<std::size_t>(reals + 64 / static_cast<std::int64_t>(sizeof(T)) + guard),
+                         untouched);
+  T* aligned = scratch.data();
+  while (reinterpret_cast<std::uintptr_t>(aligned) % 64 != 0) ++aligned;
+  for (std::int64_t g = 0; g < fft_groups(job, table.lanes); ++g) table.many(job, x.data(), y.data(), g, aligned);
+  for (std::int64_t i = 0; i < guard; ++i) {
+    CHECK(y[y.size() - 1 - static_cast<std::size_t>(i)] == untouched);
+    CHECK(aligned[reals + i % (scratch.data() + scratch.size() - aligned - reals)] == untouched);
+  }
+
+  std::vector<WideComplex> roots;
+  for (std::int64_t k = 0; k < c.n; ++k) roots.push_back(root_of_unity(k, c.n));
+  for (const std::int64_t line : {std::int64_t{0}, job.lines - 1}) {
+    const auto at = [&](std::int64_t j, std::int64_t extent) {
+      return static_cast<std::size_t>(line / c.inner * extent * c.inner + line % c.inner + j * c.inner);
+    };
+    std::vector<WideComplex> all(static_cast<std::size_t>(c.n));
+    for (std::int64_t j = 0; j < job.x_points; ++j) {
+      const std::size_t i = at(j, job.x_points);
+      WideComplex v = from_real ? WideComplex(x[i]) : WideComplex(x[2 * i], x[2 * i + 1]);
+      if (to_real && (j == 0 || 2 * j == c.n)) v = v.real();
+      all[static_cast<std::size_t>(j)] = v;
+      if (to_real && j > 0) all[static_cast<std::size_t>(c.n - j)] = std::conj(v);
+    }
+    long double error = 0, size = 0;
+    for (std::int64_t k = 0; k < job.y_points; ++k) {
+      const WideComplex want = transformed(all, roots, k, c.inverse) * 0.5L;
+      const std::size_t i = at(k, job.y_points);
+      const WideComplex got = to_real ? WideComplex(y[i]) : WideComplex(y[2 * i], y[2 * i + 1]);
+      error += std::norm(got - want), size += std::norm(want);
+    }
+    const long double eps = std::numeric_limits<T>::epsilon();
+    const long double bound = (sizeof(T) == 4 ? 0.5L : 0.8L) * eps * std::sqrt(1 + std::log2(static_cast<double>(c.n)));
+    CAPTURE(line);
+    CHECK(std::sqrt(error) <= bound * std::sqrt(size));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("fft kernels: many lines, by every instruction set") {
+  std::vector<FftCase> cases;
+  for (const std::int64_t n : {256, 260, 500})
+    for (const std::int64_t inner : {1, 3, 19})
+      for (const bool inverse : {false, true}) cases.push_back({FftForm::Complex, n, inner, inverse});
+  for (const std::int64_t n : {30, 512, 528})
+    for (const std::int64_t inner : {1, 3, 19}) {
+      cases.push_back({FftForm::RealEven, n, inner, false});
+      cases.push_back({FftForm::ToRealEven, n, inner, true});
+    }
+  cases.push_back({FftForm::RealEven, 1000, 1, false});
+  cases.push_back({FftForm::ToRealEven, 1000, 1, true});
+  for (const Isa isa : {Isa::Generic, Isa::Sse4, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
+    if (!isa_supported(isa)) continue;
+    CAPTURE(isa_name(isa));
+    for (const FftCase& c : cases) {
+      check_lines(fft_kernels(isa).f32, c);
+      check_lines(fft_kernels(isa).f64, c);
+    }
+  }
+}
+
+}  // namespace rlx::cpu::test
