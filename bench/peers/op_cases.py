@@ -432,18 +432,22 @@ def reductions():
         "softmax", "1024x1024 f4 axis 0", [x], "nn.softmax(a, axis=0)", "torch.softmax(a, 0)", x.bytes(), goal=1.0
     )
     yield Case("log_softmax", "1024x1024 f4", [x], "nn.log_softmax(a, axis=-1)", "torch.log_softmax(a, -1)", x.bytes())
-    for dtype in ("f4", "bf16", "f8"):
+    spelled = "(a - np.mean(a, -1, keepdims=True)) * lax.rsqrt(np.var(a, -1, keepdims=True) + 1e-5) * b + c"
+    for dtype, expr in (("f4", spelled), *((t, "nn.layer_norm(a, b, c)") for t in ("f4", "bf16", "f8"))):
         x, g = Arg((1024, 768), dtype), Arg((768,), dtype)
         yield Case(
             "layer_norm",
-            _label(x.shape, dtype),
+            _label(x.shape, dtype) + (" spelled out" if expr is spelled else ""),
             [x, g, g],
-            "(a - np.mean(a, -1, keepdims=True)) * lax.rsqrt(np.var(a, -1, keepdims=True) + 1e-5) * b + c",
+            expr,
             "F.layer_norm(a, (768,), b, c, 1e-5)",
             x.bytes(),
             goal=1.0,
             tolerance=_loose(dtype),
+            jax=spelled,
         )
+    for dtype in ("f4", "bf16", "f8"):
+        x, g = Arg((1024, 768), dtype), Arg((768,), dtype)
         yield Case(
             "rms_norm",
             _label(x.shape, dtype),
