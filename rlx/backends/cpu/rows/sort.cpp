@@ -11,11 +11,6 @@
 namespace rlx::cpu {
 namespace {
 
-void sort_numbers(const SortKernels& k, float* x, std::int64_t n, float* s) { k.sort_f32(x, n, s); }
-void sort_numbers(const SortKernels& k, double* x, std::int64_t n, double* s) { k.sort_f64(x, n, s); }
-void sort_numbers(const SortKernels& k, std::int32_t* x, std::int64_t n, std::int32_t* s) { k.sort_i32(x, n, s); }
-void sort_numbers(const SortKernels& k, std::int64_t* x, std::int64_t n, std::int64_t* s) { k.sort_i64(x, n, s); }
-
 // Copies, and says whether there is NaN or -0.
 bool copy_keys(const SortKernels& k, const float* x, std::int64_t n, float* y) { return k.copy_f32(x, n, y); }
 bool copy_keys(const SortKernels& k, const double* x, std::int64_t n, double* y) { return k.copy_f64(x, n, y); }

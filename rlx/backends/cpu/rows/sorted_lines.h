@@ -91,6 +91,15 @@ KeyLine<W> key_line(DType t) {
   }
 }
 
+inline void sort_numbers(const SortKernels& k, float* x, std::int64_t n, float* s) { k.sort_f32(x, n, s); }
+inline void sort_numbers(const SortKernels& k, double* x, std::int64_t n, double* s) { k.sort_f64(x, n, s); }
+inline void sort_numbers(const SortKernels& k, std::int32_t* x, std::int64_t n, std::int32_t* s) {
+  k.sort_i32(x, n, s);
+}
+inline void sort_numbers(const SortKernels& k, std::int64_t* x, std::int64_t n, std::int64_t* s) {
+  k.sort_i64(x, n, s);
+}
+
 // Scratch in parts, each 64-byte aligned.
 struct ScratchParts {
   std::byte* at;
