@@ -234,6 +234,31 @@ TEST_CASE("sort on the cpu: keys of 64 bits that differ in their lowest ones alo
   }
 }
 
+TEST_CASE("sort on the cpu: keys of one and two bytes, of which there may be more than there are numbers") {
+  for (const DType t : {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::F16, DType::BF16})
+    for (const std::int64_t n : {255, 256, 1023, 1024, 16383, 16384, 70001})
+      for (const bool descending : {false, true}) {
+        CAPTURE(dtype_name(t));
+        CAPTURE(n);
+        CAPTURE(descending);
+        Tensor x = Tensor::zeros(Shape({n}, t));
+        std::mt19937_64 random(static_cast<std::uint64_t>(n));
+        if (t == DType::Bool) {
+          for (std::int64_t i = 0; i < n; ++i) x.set(i, random() % 2 == 0 ? 1 : 0);
+        } else {  // every bit pattern
+          for (std::size_t i = 0; i < x.size_bytes(); ++i) x.mutable_data()[i] = static_cast<std::byte>(random() & 255);
+        }
+        Graph g("sort");
+        g.set_outputs({g.add(ops::Sort{0, descending}, {g.input("x", x.shape())}).result(0)});
+        check_as_reference(g, {{"x", x}});
+        Graph order("argsort");
+        const Expr both =
+            order.add(ops::Sort{0, descending}, {order.input("x", x.shape()), order.iota(Shape({n}, DType::I32), 0)});
+        order.set_outputs({both.result(1)});
+        check_as_reference(order, {{"x", x}});
+      }
+}
+
 TEST_CASE("a sort whose values of half a byte nobody reads") {
   Graph g("keys");
   const Expr x = g.input("x", Shape({7, 5}, DType::F32));

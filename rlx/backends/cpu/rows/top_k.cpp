@@ -136,7 +136,7 @@ struct TopKStep {
 void lower_top_k(LowerContext& c) {
   const View x = c.in(0);
   if (c.out().elements() == 0) return;
-  visit_sorted(x.dtype, [&]<class W>(W) {
+  visit_ordered(x.dtype, [&]<class W>(W) {
     auto& s = c.keep<TopKStep<W>>();
     s.n = x.dim(-1);
     s.k = c.op<ops::TopK>().k;
@@ -145,7 +145,7 @@ void lower_top_k(LowerContext& c) {
     s.lines = x.elements() / s.n;
     s.direct = x.dtype == DType::F32 || x.dtype == DType::F64 || x.dtype == DType::I32 || x.dtype == DType::I64;
     s.bits = dtype_bits(x.dtype);
-    s.line = key_line<W>(x.dtype);
+    s.line = key_line<W>(x.dtype, c.kernels().isa);
     s.kernels = &sort_kernels(c.kernels().isa);
     s.scratch = c.scratch(2 * ScratchParts::bytes<std::int32_t>(s.room) +
                           2 * ScratchParts::bytes<std::int64_t>(s.room) + 2 * ScratchParts::bytes<W>(s.room) +
