@@ -136,7 +136,7 @@ struct TopKStep {
 void lower_top_k(LowerContext& c) {
   const View x = c.in(0);
   if (c.out().elements() == 0) return;
-  visit_ordered(x.dtype, [&]<class W>(W) {
+  visit_sorted(x.dtype, [&]<class W>(W) {
     auto& s = c.keep<TopKStep<W>>();
     s.n = x.dim(-1);
     s.k = c.op<ops::TopK>().k;
