@@ -431,6 +431,21 @@ def reductions():
     yield Case(
         "softmax", "1024x1024 f4 axis 0", [x], "nn.softmax(a, axis=0)", "torch.softmax(a, 0)", x.bytes(), goal=1.0
     )
+    for op, expr, torch in (
+        ("var", "np.var(a, axis={0})", "torch.var(a, {0}, correction=0)"),
+        ("std", "np.std(a, axis={0})", "torch.std(a, {0}, correction=0)"),
+        ("logsumexp", "nn.logsumexp(a, axis={0})", "torch.logsumexp(a, {0})"),
+    ):
+        for dtype in ("f4", "f8"):
+            for axis in (1, 0):
+                yield Case(
+                    op,
+                    f"1024x1024 {dtype} axis {axis}",
+                    [Arg((1024, 1024), dtype)],
+                    expr.format(axis),
+                    torch.format(axis),
+                    1024 * BYTES[dtype],
+                )
     yield Case("log_softmax", "1024x1024 f4", [x], "nn.log_softmax(a, axis=-1)", "torch.log_softmax(a, -1)", x.bytes())
     spelled = "(a - np.mean(a, -1, keepdims=True)) * lax.rsqrt(np.var(a, -1, keepdims=True) + 1e-5) * b + c"
     for dtype, expr in (("f4", spelled), *((t, "nn.layer_norm(a, b, c)") for t in ("f4", "bf16", "f8"))):

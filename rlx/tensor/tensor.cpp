@@ -1,10 +1,12 @@
 // Tensor storage, element access and conversion.
 #include "rlx/tensor/tensor.h"
 
+#include <array>
 #include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <new>
 
 #if defined(__linux__)
@@ -16,6 +18,14 @@
 #include "rlx/tensor/sole_owner.h"
 #include "rlx/tensor/visit.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define RLX_SEES_ADDRESSES true
+#elif defined(__has_feature)
+#define RLX_SEES_ADDRESSES __has_feature(address_sanitizer)
+#else
+#define RLX_SEES_ADDRESSES false
+#endif
+
 namespace rlx {
 namespace {
 constexpr std::align_val_t kAlignment{64};
@@ -26,17 +36,87 @@ constexpr std::align_val_t kAlignment{64};
 constexpr std::size_t kHugeBytes = std::size_t{4} << 20;
 constexpr std::align_val_t kHugePage{std::size_t{2} << 20};
 
-std::shared_ptr<void> allocate_bytes(std::size_t bytes) {
+void* new_bytes(std::size_t bytes) {
+  if (bytes < kHugeBytes) return ::operator new(bytes == 0 ? 1 : bytes, kAlignment);
+  void* const p = ::operator new(bytes, kHugePage);
 #if defined(__linux__)
-  if (bytes >= kHugeBytes) {
-    void* p = ::operator new(bytes, kHugePage);
-    (void)::madvise(p, bytes / static_cast<std::size_t>(kHugePage) * static_cast<std::size_t>(kHugePage),
-                    MADV_HUGEPAGE);
-    return {p, [](void* q) { ::operator delete(q, kHugePage); }};
-  }
+  (void)::madvise(p, bytes / static_cast<std::size_t>(kHugePage) * static_cast<std::size_t>(kHugePage), MADV_HUGEPAGE);
 #endif
-  void* p = ::operator new(bytes == 0 ? 1 : bytes, kAlignment);
-  return {p, [](void* q) { ::operator delete(q, kAlignment); }};
+  return p;
+}
+void delete_bytes(void* p, std::size_t bytes) { ::operator delete(p, bytes < kHugeBytes ? kAlignment : kHugePage); }
+
+// A few buffers that were let go of last, for the next results of as many bytes: malloc gives pages of this size back
+// to the system, which clears them again, and a run that makes 2 MiB spends more time there than with its elements.
+class SpareBuffers {
+ public:
+  /// A buffer of exactly so many bytes, or null.
+  void* take(std::size_t bytes) {
+    if (!fits(bytes)) return nullptr;
+    const std::unique_lock lock(mutex_, std::try_to_lock);  // a fork may have left it locked for ever
+    if (!lock) return nullptr;
+    for (std::size_t i = count_; i-- > 0;)
+      if (spare_[i].bytes == bytes) return remove(i);
+    return nullptr;
+  }
+  /// False when the buffer is to be freed.
+  bool keep(void* p, std::size_t bytes) {
+    if (!fits(bytes)) return false;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return false;
+    while (count_ == kMost || (count_ > 0 && bytes_ + bytes > kMostBytes)) {
+      const std::size_t oldest = spare_[0].bytes;
+      delete_bytes(remove(0), oldest);
+    }
+    spare_[count_++] = {p, bytes};
+    bytes_ += bytes;
+    return true;
+  }
+  /// Frees all.
+  void clear() {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    while (lock && count_ > 0) {
+      const std::size_t oldest = spare_[0].bytes;
+      delete_bytes(remove(0), oldest);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLeast = std::size_t{64} << 10, kMostBytes = std::size_t{32} << 20, kMost = 8;
+  static constexpr bool kKeeps = !RLX_SEES_ADDRESSES;  // an address sanitizer would not see that a freed buffer is used
+  struct Spare {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+  };
+  static bool fits(std::size_t bytes) { return kKeeps && bytes >= kLeast && bytes <= kMostBytes; }
+  void* remove(std::size_t i) {
+    void* const p = spare_[i].data;
+    bytes_ -= spare_[i].bytes;
+    for (--count_; i < count_; ++i) spare_[i] = spare_[i + 1];
+    return p;
+  }
+  std::mutex mutex_;
+  std::array<Spare, kMost> spare_{};  // the oldest first
+  std::size_t count_ = 0, bytes_ = 0;
+};
+SpareBuffers& spare_buffers() {
+  static auto& spare = *new SpareBuffers;  // never destroyed: tensors may be let go of after it would be
+  return spare;
+}
+
+std::shared_ptr<void> allocate_bytes(std::size_t bytes) {
+  void* p = spare_buffers().take(bytes);
+  if (p == nullptr) {
+    try {
+      p = new_bytes(bytes);
+    } catch (const std::bad_alloc&) {
+      spare_buffers().clear();
+      p = new_bytes(bytes);
+    }
+  }
+  return {p, [bytes](void* q) {
+            if (!spare_buffers().keep(q, bytes)) delete_bytes(q, bytes);
+          }};
 }
 
 // Room for the elements of `shape`; an error that names both where there is memory for that.

@@ -249,5 +249,46 @@ TEST_CASE("wide reductions: every dtype, kind and layout, NaN among them") {
         }
 }
 
+TEST_CASE("wide reductions: extrema of halves, every bit pattern with others") {
+  constexpr std::int64_t kAll = 65536;
+  for (const DType type : {DType::F16, DType::BF16}) {
+    // Each pattern stands above one of nine, so that all meet zeros, infinities, NaN and numbers of both signs.
+    const std::uint16_t infinity = type == DType::BF16 ? 0x7f80 : 0x7c00;
+    const std::uint16_t others[] = {
+        0, 0x8000, 0x0001, 0x8001, 0x3c05, 0xbc05, infinity, static_cast<std::uint16_t>(infinity | 0x8000), 0xffff};
+    std::vector<std::uint16_t> x(2 * kAll), lines(2 * kAll), y(kAll), z(kAll);
+    for (std::size_t i = 0; i < kAll; ++i) {
+      lines[2 * i] = x[i] = static_cast<std::uint16_t>(i);
+      lines[2 * i + 1] = x[kAll + i] = others[i * 7 % 9];
+    }
+    const auto value = [type](const std::vector<std::uint16_t>& of, std::int64_t i) {
+      return load_element<double>(reinterpret_cast<const std::byte*>(of.data()), type, i);
+    };
+    for (const KernelTable* t : tables())
+      for (const ReduceKind kind : {ReduceKind::Max, ReduceKind::Min}) {
+        CAPTURE(isa_name(t->isa));
+        CAPTURE(dtype_name(type));
+        WideReduce g;
+        g.kind = kind, g.dtype = type, g.outer = 1, g.r = 2, g.inner = kAll, g.x = x.data(), g.y = y.data();
+        for (std::int64_t col = 0; col < kAll; col += kReduceColumns)
+          wide_reduce_kernels(t->isa).run(g, 0, col, kReduceColumns);
+        g.outer = kAll, g.inner = 1, g.x = lines.data(), g.y = z.data();
+        for (std::int64_t o = 0; o < kAll; ++o) wide_reduce_kernels(t->isa).run(g, o, 0, 1);
+        std::int64_t wrong = 0;
+        for (std::int64_t i = 0; i < kAll; ++i) {
+          const double a = value(x, i), b = value(x, kAll + i);
+          const double right = std::isnan(a) || std::isnan(b) ? std::nan("")
+                               : kind == ReduceKind::Max      ? std::max(a, b)
+                                                              : std::min(a, b);
+          for (const auto* r : {&y, &z}) {
+            const double got = value(*r, i);
+            wrong += !(got == right || (std::isnan(got) && std::isnan(right)));
+          }
+        }
+        CHECK(wrong == 0);
+      }
+  }
+}
+
 }  // namespace
 }  // namespace rlx::cpu::test

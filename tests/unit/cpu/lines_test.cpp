@@ -12,6 +12,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/runtime/session.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -176,31 +177,115 @@ TEST_CASE("indexed blocks: rows of indices that stand still, that move alone, an
   std::vector<std::int32_t> rows{0, 4, 2, -1, 3, 1, 2, 5, 0, 0, 4, 1};
   std::vector<std::int64_t> cols{5, 0, 1, 2, 6, 3, 3, 4, -2, 1, 0, 2};
   const std::vector<std::int64_t> ways[] = {{4, 1}, {0, 1}, {1, 0}, {0, 0}};
-  for (const bool clamp : {false, true})
-    for (const auto& first : ways)
-      for (const auto& second : ways) {
-        NamedBlocks b;
-        const std::vector<std::int64_t> dims{5, 6};
-        b.blocks = IndexedBlocks(dims, {0, 1});
-        b.axes = {{{rows.data(), false}, first}, {{cols.data(), true}, second}};
-        b.dims = {3, 4};
-        b.count = 12;
-        b.clamp = clamp;
-        CHECK(b.span() == 30);
-        for (const std::int64_t begin : {0, 2, 5}) {
-          const std::int64_t end = begin == 0 ? 12 : begin == 2 ? 11 : 6;
-          std::vector<std::int64_t> at(12, -9), expected(12, -9);
-          for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t r = i / 4, c = i % 4;
-            std::int64_t row = rows[static_cast<std::size_t>(r * first[0] + c * first[1])],
-                         col = cols[static_cast<std::size_t>(r * second[0] + c * second[1])];
-            if (clamp) row = std::clamp<std::int64_t>(row, 0, 4), col = std::clamp<std::int64_t>(col, 0, 5);
-            expected[static_cast<std::size_t>(i)] = row < 0 || row > 4 || col < 0 || col > 5 ? -1 : row * 6 + col;
-          }
-          find_blocks(b, begin, end, at.data());
-          CHECK(at == expected);
+  for (const KernelTable* table : tables())
+    for (int way = 0; way < 32; ++way) {
+      const bool clamp = way % 2 != 0;
+      const auto &first = ways[way / 2 % 4], &second = ways[way / 8];
+      CAPTURE(isa_name(table->isa));
+      CAPTURE(way);
+      NamedBlocks b;
+      b.kernels = &index_kernels(table->isa);
+      const std::vector<std::int64_t> dims{5, 6};
+      b.blocks = IndexedBlocks(dims, {0, 1});
+      b.axes = {{{rows.data(), false}, first}, {{cols.data(), true}, second}};
+      b.dims = {3, 4};
+      b.count = 12;
+      b.clamp = clamp;
+      CHECK(b.span() == 30);
+      for (const std::int64_t begin : {0, 2, 5}) {
+        const std::int64_t end = begin == 0 ? 12 : begin == 2 ? 11 : 6;
+        std::vector<std::int64_t> at(12, -9), expected(12, -9);
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t r = i / 4, c = i % 4;
+          std::int64_t row = rows[static_cast<std::size_t>(r * first[0] + c * first[1])],
+                       col = cols[static_cast<std::size_t>(r * second[0] + c * second[1])];
+          if (clamp) row = std::clamp<std::int64_t>(row, 0, 4), col = std::clamp<std::int64_t>(col, 0, 5);
+          expected[static_cast<std::size_t>(i)] = row < 0 || row > 4 || col < 0 || col > 5 ? -1 : row * 6 + col;
         }
+        find_blocks(b, begin, end, at.data() + begin);
+        CHECK(at == expected);
       }
+    }
+}
+
+TEST_CASE("index kernels: places and what lies there, rows of every length around vectors, apart and together") {
+  constexpr std::int64_t kExtent = 11;
+  for (const KernelTable* table : tables())
+    for (const std::int64_t n : {1, 7, 8, 9, 16, 17, 33, 300})
+      for (const std::int64_t step : {1, 3})
+        for (int form = 0; form < 8; ++form) {
+          const bool clamp = form % 2 != 0, wide = form / 2 % 2 != 0;
+          const int count = form < 4 ? 1 : 2;
+          CAPTURE(isa_name(table->isa));
+          CAPTURE(n);
+          CAPTURE(step);
+          CAPTURE(form);
+          std::vector<std::int32_t> narrow;
+          std::vector<std::int64_t> long_ones;
+          for (std::int64_t i = 0; i < 2 * n * step; ++i) {
+            const std::int64_t v =
+                i % 13 == 12 ? (i % 2 == 0 ? std::int64_t{1} << 30 : -(std::int64_t{1} << 30)) : i * 5 % 13 - 1;
+            narrow.push_back(static_cast<std::int32_t>(v));
+            long_ones.push_back(i % 13 == 12 ? v * 4 : v);
+          }
+          const auto* data = wide ? static_cast<const void*>(long_ones.data()) : narrow.data();
+          const IndexRow rows[] = {{data, wide, step, kExtent, 20},
+                                   {static_cast<const std::byte*>(data) + n * step * (wide ? 8 : 4), wide, step, 7, 2}};
+          std::vector<std::int64_t> expected, at(static_cast<std::size_t>(n) + 1, -9);
+          for (std::int64_t j = 0; j < n; ++j) {
+            std::int64_t sum = 5;
+            for (int r = 0; r < count; ++r) {
+              std::int64_t index = long_ones[static_cast<std::size_t>((r * n + j) * step)];
+              if (clamp) index = std::clamp<std::int64_t>(index, 0, rows[r].extent - 1);
+              sum = sum < 0 || index < 0 || index >= rows[r].extent ? -1 : sum + index * rows[r].stride;
+            }
+            expected.push_back(sum);
+          }
+          expected.push_back(-9);
+          index_kernels(table->isa).places(rows, count, clamp, 5, n, at.data());
+          CHECK(at == expected);
+          // Of an axis without elements there is none.
+          const IndexRow none{data, wide, step, 0, 20};
+          std::vector<std::int64_t> nowhere(static_cast<std::size_t>(n));
+          index_kernels(table->isa).places(&none, 1, clamp, 0, n, nowhere.data());
+          CHECK(nowhere == std::vector<std::int64_t>(static_cast<std::size_t>(n), -1));
+          for (const std::int64_t bytes : {1, 2, 4, 8, 16}) {
+            std::vector<std::uint8_t> x, y(static_cast<std::size_t>((n + 1) * bytes), 0x5a), fill(16, 0xee), right = y;
+            for (std::int64_t i = 0; i < 250 * bytes; ++i) x.push_back(static_cast<std::uint8_t>(i * 7 + i / 256));
+            for (std::int64_t i = 0; i < n * bytes; ++i) {
+              const std::int64_t from = expected[static_cast<std::size_t>(i / bytes)];
+              right[static_cast<std::size_t>(i)] =
+                  from < 0 ? std::uint8_t{0xee} : x[static_cast<std::size_t>(from * bytes + i % bytes)];
+            }
+            index_kernels(table->isa).take(static_cast<int>(bytes) * 8, x.data(), at.data(), n, fill.data(), y.data());
+            CHECK(y == right);
+          }
+        }
+}
+
+TEST_CASE("scatter on the cpu: more updates than are found together, short and long blocks, any axis") {
+  for (const DType t : {DType::F32, DType::BF16, DType::I8, DType::I64, DType::C64})
+    for (const std::int64_t axis : {0, 1})
+      for (const std::int64_t size : {1, 3, 40})
+        for (const ScatterKind fn : {ScatterKind::Set, ScatterKind::Add}) {
+          constexpr std::int64_t kRows = 19, kCount = 700;
+          CAPTURE(dtype_name(t));
+          CAPTURE(axis);
+          CAPTURE(size);
+          CAPTURE(static_cast<int>(fn));
+          std::vector<std::int64_t> dims{kRows, size}, shape{kCount, size};
+          if (axis == 1) std::swap(dims[0], dims[1]), std::swap(shape[0], shape[1]);
+          const Tensor x = line_values(t, dims, 1, false), updates = line_values(t, shape, 2, false);
+          Tensor ids = Tensor::zeros(Shape({kCount}, DType::I32));
+          for (std::int64_t i = 0; i < kCount; ++i) ids.set(i, static_cast<double>(i * 7 % 23) - 2);  // -2 to 20
+          Graph g("scatter");
+          const Expr i = g.input("i", ids.shape());
+          g.set_outputs({g.scatter(fn, g.input("x", x.shape()), i, g.input("u", updates.shape()), axis)});
+          const NamedTensors inputs{{"x", x}, {"i", ids}, {"u", updates}};
+          const Tensor expected = evaluate(g, inputs)[0];
+          const Tensor got = Session(Device::Cpu).compile(Graph(g)).run_typed(inputs)[0];
+          CHECK(same_values(got, expected));
+        }
 }
 
 }  // namespace

@@ -131,6 +131,44 @@ TEST_CASE("sort kernels: places above a threshold, in pieces") {
   }
 }
 
+template <class T>
+void check_highest(void (*highest)(const T*, std::int64_t, std::int64_t, T*)) {
+  std::mt19937_64 random(13);
+  for (const std::int64_t chains : {64, 128, 448})
+    for (const std::int64_t rows : {1, 2, 16}) {
+      std::vector<T> x = shaped<T>(0, rows * chains, random), expected, got(static_cast<std::size_t>(chains) + 1, T(7));
+      constexpr bool kFloat = std::numeric_limits<T>::has_infinity;
+      const T least = kFloat ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
+      for (std::int64_t i = 0; i < rows; ++i) {
+        const auto row = static_cast<std::size_t>(i * chains);
+        x[row + 3] = kFloat ? std::numeric_limits<T>::quiet_NaN() : least;  // a chain of NaN alone
+        x[row + 5] = least;
+        if (i == 0 && kFloat) x[row + 40] = std::numeric_limits<T>::quiet_NaN();
+      }
+      for (std::int64_t c = 0; c < chains; ++c) {
+        T best = least;
+        for (std::int64_t i = 0; i < rows; ++i) {
+          const T v = x[static_cast<std::size_t>(i * chains + c)];
+          best = v > best ? v : best;
+        }
+        expected.push_back(best);
+      }
+      expected.push_back(T(7));
+      highest(x.data(), rows, chains, got.data());
+      CHECK(got == expected);
+    }
+}
+TEST_CASE("sort kernels: the highest number of each chain") {
+  for (const KernelTable* t : tables()) {
+    CAPTURE(isa_name(t->isa));
+    const SortKernels& k = sort_kernels(t->isa);
+    check_highest(k.highest_f32);
+    check_highest(k.highest_f64);
+    check_highest(k.highest_i32);
+    check_highest(k.highest_i64);
+  }
+}
+
 // -- through the compiler --
 
 Tensor special_line(DType t, std::int64_t n) {
@@ -196,6 +234,31 @@ TEST_CASE("sort on the cpu: keys of 64 bits that differ in their lowest ones alo
   }
 }
 
+TEST_CASE("sort on the cpu: keys of one and two bytes, of which there may be more than there are numbers") {
+  for (const DType t : {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::F16, DType::BF16})
+    for (const std::int64_t n : {255, 256, 1023, 1024, 16383, 16384, 70001})
+      for (const bool descending : {false, true}) {
+        CAPTURE(dtype_name(t));
+        CAPTURE(n);
+        CAPTURE(descending);
+        Tensor x = Tensor::zeros(Shape({n}, t));
+        std::mt19937_64 random(static_cast<std::uint64_t>(n));
+        if (t == DType::Bool) {
+          for (std::int64_t i = 0; i < n; ++i) x.set(i, random() % 2 == 0 ? 1 : 0);
+        } else {  // every bit pattern
+          for (std::size_t i = 0; i < x.size_bytes(); ++i) x.mutable_data()[i] = static_cast<std::byte>(random() & 255);
+        }
+        Graph g("sort");
+        g.set_outputs({g.add(ops::Sort{0, descending}, {g.input("x", x.shape())}).result(0)});
+        check_as_reference(g, {{"x", x}});
+        Graph order("argsort");
+        const Expr both =
+            order.add(ops::Sort{0, descending}, {order.input("x", x.shape()), order.iota(Shape({n}, DType::I32), 0)});
+        order.set_outputs({both.result(1)});
+        check_as_reference(order, {{"x", x}});
+      }
+}
+
 TEST_CASE("a sort whose values of half a byte nobody reads") {
   Graph g("keys");
   const Expr x = g.input("x", Shape({7, 5}, DType::F32));
@@ -204,20 +267,27 @@ TEST_CASE("a sort whose values of half a byte nobody reads") {
 }
 
 TEST_CASE("top_k on the cpu: ties to the smaller place, NaN first, rising and falling rows") {
-  for (const DType t : {DType::F32, DType::F64, DType::F16, DType::I32, DType::I64, DType::U8, DType::U32, DType::U64})
-    for (const std::int64_t k : {1, 3, 600, 2500, 3000})
-      for (int shape = 0; shape < 4; ++shape) {
+  for (const DType t :
+       {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::U32, DType::U64})
+    for (const std::int64_t k : {1, 3, 40, 600, 2500, 3000})
+      for (int shape = 0; shape < 8; ++shape) {
+        // The last: fewer than k numbers above the lowest one; NaN all over, some in front; both zeros.
         CAPTURE(dtype_name(t));
         CAPTURE(k);
         CAPTURE(shape);
         constexpr std::int64_t kN = 3000;
         Tensor x = Tensor::zeros(Shape({2, kN}, t));
+        const double lowest = is_float(t) ? -HUGE_VAL : is_unsigned_int(t) ? 0.0 : -9.3e18;  // saturates
         std::mt19937_64 random(5);
         for (std::int64_t i = 0; i < 2 * kN; ++i) {
           const double v = shape == 0   ? static_cast<double>(random() % 100)
                            : shape == 1 ? static_cast<double>(i % kN)
                            : shape == 2 ? static_cast<double>(kN - i % kN)
-                                        : 1.0;
+                           : shape == 3 ? 1.0
+                           : shape == 4 ? (i % 500 == 7 ? 3.0 : lowest)
+                           : shape == 5 ? (i % 3 == 0 || !is_float(t) ? static_cast<double>(i % 50) : std::nan(""))
+                           : shape == 6 ? (i % kN < 5 && is_float(t) ? std::nan("") : static_cast<double>(random() % 7))
+                                        : (i % 2 == 0 ? 0.0 : -0.0);
           store_element(x.mutable_data(), t, i, is_float(t) && shape == 0 && v == 42 ? std::nan("") : v);
         }
         Graph g("top_k");

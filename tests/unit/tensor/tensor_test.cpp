@@ -3,10 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <thread>
+#include <vector>
 
 #include "rlx/error.h"
 #include "tests/support/error_text.h"
+#include "tests/support/sanitized.h"
 
 namespace rlx {
 namespace {
@@ -19,6 +24,38 @@ TEST_CASE("a tensor's extents are numbers, beside a zero too") {
     CHECK(test::contains(text, "symbol"));
   }
   CHECK(Tensor::zeros(Shape({std::int64_t{1} << 40, std::int64_t{1} << 40, 0}, DType::F32)).num_elements() == 0);
+}
+
+#if !defined(RLX_ADDRESS_SANITIZER)
+TEST_CASE("tensor: a buffer that was let go of serves the next value of as many bytes") {
+  const auto made = [](std::int64_t bytes) { return Tensor::uninitialized(Shape({Dim(bytes)}, DType::U8)); };
+  for (const std::int64_t bytes : {std::int64_t{1} << 18, (std::int64_t{5} << 20) + 1}) {
+    const std::byte* const first = made(bytes).data();
+    const Tensor other = made(bytes - 1);  // of another size
+    CHECK(other.data() != first);
+    const Tensor again = made(bytes), more = made(bytes);
+    CHECK(again.data() == first);
+    CHECK(more.data() != first);
+  }
+}
+#endif
+
+TEST_CASE("tensor: threads that make values and let them go have each its own") {
+  std::atomic<int> wrong = 0;
+  const auto work = [&wrong](int mine) {
+    for (int i = 0; i < 300; ++i) {
+      const std::int64_t bytes = (std::int64_t{1} << 16) * (1 + i % 3);
+      Tensor a = Tensor::uninitialized(Shape({Dim(bytes)}, DType::U8)), b = Tensor::uninitialized(a.shape());
+      std::fill_n(a.mutable_data(), bytes, static_cast<std::byte>(mine));
+      std::fill_n(b.mutable_data(), bytes, static_cast<std::byte>(mine + 100));
+      const bool whole = std::count(a.data(), a.data() + bytes, static_cast<std::byte>(mine)) == bytes;
+      if (!whole) ++wrong;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) threads.emplace_back(work, t);
+  for (std::thread& t : threads) t.join();
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("tensor: parts of one buffer are written where they are, and copied only when shared") {

@@ -1,65 +1,30 @@
+// Blocks that index tensors name, found by kernels of each instruction set, and moved.
 #include "rlx/backends/cpu/kernels/indexed.h"
 
 #include <cstring>
+#include <type_traits>
 
+#include "rlx/backends/cpu/kernels/families.h"
 #include "rlx/backends/cpu/kernels/generic.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/kernels/indexed.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
 
 namespace rlx::cpu {
 namespace {
 
-struct Bytes16 {
-  std::uint64_t low, high;
-};
-
-// What NamedBlocks::each does where two index tensors both change along rows, as those of elements along an axis do.
-template <class I, class F>
-void each_of_pair(const NamedBlocks& b, std::int64_t begin, std::int64_t end, F f) {
-  const std::int64_t cols = b.dims.back(), row_extent = b.blocks.extents[0], col_extent = b.blocks.extents[1];
-  const std::int64_t row_stride = b.blocks.strides[0], col_stride = b.blocks.strides[1];
-  const std::int64_t row_step = b.axes[0].strides.back(), col_step = b.axes[1].strides.back();
-  const auto within = [](std::int64_t at, std::int64_t extent) {
-    return static_cast<std::uint64_t>(at) < static_cast<std::uint64_t>(extent);
-  };
-  for (std::int64_t i = begin; i < end;) {
-    std::int64_t starts[2] = {};
-    for (std::size_t k = 0; k < 2; ++k) {
-      std::int64_t rest = i;
-      for (std::size_t d = b.dims.size(); d-- > 0; rest /= b.dims[d])
-        starts[k] += rest % b.dims[d] * b.axes[k].strides[d];
-    }
-    const I* row = static_cast<const I*>(b.axes[0].indices.data) + starts[0];
-    const I* col = static_cast<const I*>(b.axes[1].indices.data) + starts[1];
-    for (const std::int64_t last = std::min(end, i - i % cols + cols); i < last;
-         ++i, row += row_step, col += col_step) {
-      std::int64_t r = *row, c = *col;
-      if (b.clamp) {
-        r = std::clamp<std::int64_t>(r, 0, row_extent - 1);
-        c = std::clamp<std::int64_t>(c, 0, col_extent - 1);
-      }
-      f(i, within(r, row_extent) && within(c, col_extent) ? r * row_stride + c * col_stride : -1);
-    }
-  }
-}
-template <class F>
-void each_block(const NamedBlocks& b, std::int64_t begin, std::int64_t end, F f) {
-  const bool pair = b.axes.size() == 2 && b.axes[0].strides.back() != 0 && b.axes[1].strides.back() != 0 &&
-                    b.axes[0].indices.wide == b.axes[1].indices.wide;
-  if (!pair)
-    b.each(begin, end, f);
-  else if (b.axes[0].indices.wide)
-    each_of_pair<std::int64_t>(b, begin, end, f);
-  else
-    each_of_pair<std::int32_t>(b, begin, end, f);
-}
-
-// Single elements of a type.
-template <class E>
+// Blocks that are single elements.
 void gather_elements(const Gathered& g, std::int64_t outer, std::int64_t first, std::int64_t last) {
-  const E* const x = static_cast<const E*>(g.x) + outer * g.from.blocks.outer_stride + g.from.blocks.rows.front();
-  E* const y = static_cast<E*>(g.y) + outer * g.from.count;
-  E fill;
-  std::memcpy(&fill, g.fill, sizeof fill);
-  each_block(g.from, first, last, [=](std::int64_t i, std::int64_t at) { y[i] = at < 0 ? fill : x[at]; });
+  const std::int64_t bytes = g.bits / 8;
+  const std::byte* const x =
+      static_cast<const std::byte*>(g.x) + (outer * g.from.blocks.outer_stride + g.from.blocks.rows.front()) * bytes;
+  std::byte* const y = static_cast<std::byte*>(g.y) + outer * g.from.count * bytes;
+  std::int64_t at[kPlacesTogether];
+  for (std::int64_t i = first; i < last; i += kPlacesTogether) {
+    const std::int64_t n = std::min(kPlacesTogether, last - i);
+    find_blocks(g.from, i, i + n, at);
+    g.from.kernels->take(g.bits, x, at, n, g.fill, y + i * bytes);
+  }
 }
 
 // Blocks that are one run of bytes.
@@ -69,7 +34,7 @@ void gather_runs(const Gathered& g, std::int64_t outer, std::int64_t first, std:
       static_cast<const std::byte*>(g.x) +
       static_cast<std::size_t>(outer * g.from.blocks.outer_stride + g.from.blocks.rows.front()) * bytes;
   std::byte* const y = static_cast<std::byte*>(g.y) + static_cast<std::size_t>(outer * g.from.count) * run;
-  g.from.each(first, last, [&](std::int64_t i, std::int64_t at) {
+  each_block(g.from, first, last, [&](std::int64_t i, std::int64_t at) {
     std::byte* const to = y + static_cast<std::size_t>(i) * run;
     if (at < 0)
       generic_fill(to, g.fill, g.bits, 0, g.from.blocks.run);
@@ -80,25 +45,63 @@ void gather_runs(const Gathered& g, std::int64_t outer, std::int64_t first, std:
 
 }  // namespace
 
+const IndexKernels& index_kernels(Isa isa) {
+  const Isa checked = kernels_for(isa).isa;
+#if defined(__x86_64__)
+  switch (checked) {
+    case Isa::Avx512: return avx512::index_table();
+    case Isa::Avx2: return avx2::index_table();
+    default: return sse4::index_table();
+  }
+#elif defined(__aarch64__)
+  static_cast<void>(checked);
+  return neon::index_table();
+#else
+  static_cast<void>(checked);
+  return generic::index_table();
+#endif
+}
+
 void find_blocks(const NamedBlocks& b, std::int64_t begin, std::int64_t end, std::int64_t* at) {
-  each_block(b, begin, end, [at](std::int64_t i, std::int64_t place) { at[i] = place; });
+  constexpr std::size_t kMost = 16;  // axes: what rows take
+  const std::int64_t cols = b.dims.back();
+  for (std::int64_t i = begin; i < end;) {
+    // The row of the last axis that i lies in, from i on: index tensors that stand still there, and others.
+    const std::int64_t n = std::min(end - i, cols - i % cols);
+    IndexRow moving[kMost];
+    int moves = 0;
+    std::int64_t base = 0;
+    for (std::size_t k = 0; k < b.axes.size(); ++k) {
+      const NamedBlocks::Axis& a = b.axes[k];
+      const std::int64_t extent = b.blocks.extents[k], stride = b.blocks.strides[k];
+      std::int64_t start = 0, rest = i;
+      for (std::size_t d = b.dims.size(); d-- > 0; rest /= b.dims[d]) start += rest % b.dims[d] * a.strides[d];
+      if (a.strides.back() != 0) {
+        const std::int64_t bytes = a.indices.wide ? 8 : 4;
+        moving[moves++] = {static_cast<const std::byte*>(a.indices.data) + start * bytes, a.indices.wide,
+                           a.strides.back(), extent, stride};
+        continue;
+      }
+      std::int64_t index = a.indices.at(start);
+      if (b.clamp) index = std::max<std::int64_t>(0, std::min(index, extent - 1));
+      const bool inside = static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(extent);
+      base = inside && base >= 0 ? base + index * stride : -1;
+    }
+    if (base < 0 || moves == 0)
+      std::fill_n(at, n, base);
+    else
+      b.kernels->places(moving, moves, b.clamp, base, n, at);
+    i += n;
+    at += n;
+  }
 }
 
 void gather_blocks(const Gathered& g, std::int64_t outer, std::int64_t first, std::int64_t last) {
   const IndexedBlocks& b = g.from.blocks;
   const std::int64_t size = b.size();
-  if (size == 1) {
-    switch (g.bits) {
-      case 8: return gather_elements<std::uint8_t>(g, outer, first, last);
-      case 16: return gather_elements<std::uint16_t>(g, outer, first, last);
-      case 32: return gather_elements<std::uint32_t>(g, outer, first, last);
-      case 64: return gather_elements<std::uint64_t>(g, outer, first, last);
-      case 128: return gather_elements<Bytes16>(g, outer, first, last);
-      default: break;
-    }
-  }
+  if (size == 1 && g.bits >= 8) return gather_elements(g, outer, first, last);
   if (g.bits >= 8 && b.rows.size() == 1) return gather_runs(g, outer, first, last);
-  g.from.each(first, last, [&](std::int64_t i, std::int64_t at) {
+  each_block(g.from, first, last, [&](std::int64_t i, std::int64_t at) {
     std::int64_t to = (outer * g.from.count + i) * size;
     if (at < 0) {
       generic_fill(g.y, g.fill, g.bits, to, to + size);

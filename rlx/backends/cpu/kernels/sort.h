@@ -37,6 +37,12 @@ struct SortKernels {
                             std::int64_t room, std::int32_t* at);
   std::int64_t (*above_i64)(const std::int64_t* x, std::int64_t* begin, std::int64_t end, std::int64_t threshold,
                             std::int64_t room, std::int32_t* at);
+  /// highest[c] = the largest number of x[c], x[c + chains], .. of `rows` such rows, the least there is where
+  /// all are NaN; `chains`: a multiple of 64.
+  void (*highest_f32)(const float* x, std::int64_t rows, std::int64_t chains, float* highest);
+  void (*highest_f64)(const double* x, std::int64_t rows, std::int64_t chains, double* highest);
+  void (*highest_i32)(const std::int32_t* x, std::int64_t rows, std::int64_t chains, std::int32_t* highest);
+  void (*highest_i64)(const std::int64_t* x, std::int64_t rows, std::int64_t chains, std::int64_t* highest);
 };
 
 /// Errors: Unsupported for an instruction set that this machine has not.

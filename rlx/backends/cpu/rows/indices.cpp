@@ -8,6 +8,7 @@ void point_blocks(LowerContext& c, NamedBlocks& b, const View& x, const std::vec
                   IndexMode mode) {
   b.blocks = IndexedBlocks(x.dims, axes);
   b.clamp = mode == IndexMode::Clamp;
+  b.kernels = &index_kernels(c.kernels().isa);
   b.axes.resize(axes.size());
   b.count = c.in(1).elements();
   std::vector<View> views;

@@ -26,7 +26,8 @@ struct Targets {
   const SortKernels* sorts = nullptr;
 };
 void find_targets(const Targets& t, std::int64_t chunk) {
-  find_blocks(t.to, chunk * t.per_chunk, std::min(t.to.count, (chunk + 1) * t.per_chunk), t.at);
+  const std::int64_t begin = chunk * t.per_chunk;
+  find_blocks(t.to, begin, std::min(t.to.count, begin + t.per_chunk), t.at + begin);
 }
 void order_targets(const Targets& t, std::int64_t) {
   const std::int64_t count = t.to.count;
@@ -59,7 +60,21 @@ struct ScatterStep {
   std::int64_t span = 1;
   const ScatterKernels* kernels = nullptr;  // null: `put_generic`
 
-  static void run(const ScatterStep& s, std::int64_t chunk) {
+  static void run(const ScatterStep& s, std::int64_t chunk) { s.put_share(s.updates, 0, chunk); }
+  // The one share there is: where some updates go is found when they are put.
+  static void run_found(const ScatterStep& s, std::int64_t) {
+    std::int64_t at[kPlacesTogether];
+    Updates some = s.updates;
+    some.at = at;
+    for (std::int64_t i = 0; i < s.updates.count; i += kPlacesTogether) {
+      some.count = std::min(kPlacesTogether, s.updates.count - i);
+      find_blocks(s.targets->to, i, i + some.count, at);
+      s.put_share(some, i, 0);
+    }
+  }
+  // Of chunk `chunk`; `u` are the updates from `first` on.
+  void put_share(const Updates& u, std::int64_t first, std::int64_t chunk) const {
+    const ScatterStep& s = *this;
     const IndexedBlocks& b = s.targets->to.blocks;
     const std::int64_t size = b.size(), column = chunk % s.shares.columns, rest = chunk / s.shares.columns;
     const std::int64_t part = rest % s.shares.places, outer = rest / s.shares.places;
@@ -69,19 +84,18 @@ struct ScatterStep {
       // Columns of one run.
       const std::int64_t row = at / b.run, col = at % b.run, n = std::min(end - at, b.run - col);
       const std::int64_t to = outer * b.outer_stride + b.rows[static_cast<std::size_t>(row)] + col;
-      const std::int64_t from = outer * s.targets->to.count * size + at;
+      const std::int64_t from = (outer * s.targets->to.count + first) * size + at;
       if (s.kernels != nullptr)
-        s.kernels->put(s.updates, from, to, n, low, high);
+        s.kernels->put(u, from, to, n, low, high);
       else
-        s.put_generic(from, to, n, low, high);
+        put_generic(u, from, to, n, low, high);
       at += n;
     }
   }
   // Parts of bytes, which are only moved, and complex sums and products.
-  void put_generic(std::int64_t from_base, std::int64_t to_base, std::int64_t n, std::int64_t low,
-                   std::int64_t high) const {
+  static void put_generic(const Updates& u, std::int64_t from_base, std::int64_t to_base, std::int64_t n,
+                          std::int64_t low, std::int64_t high) {
     using A = std::complex<double>;
-    const Updates& u = updates;
     for (std::int64_t j = 0; j < u.count; ++j) {
       if (u.at[j] < low || u.at[j] >= high) continue;
       const std::int64_t from = from_base + j * u.size, to = to_base + u.at[j];
@@ -135,29 +149,35 @@ void lower_scatter(LowerContext& c) {
   if (updates.elements() == 0) return;
   auto& t = c.keep<Targets>();
   point_blocks(c, t.to, y, op.axes, op.mode);
-  const auto bytes = static_cast<std::size_t>(t.to.count) * sizeof(std::int64_t);
-  t.at = reinterpret_cast<std::int64_t*>(c.workspace(bytes));
-  t.per_chunk = c.grain(16384);
-  c.step<find_targets>(t, (t.to.count + t.per_chunk - 1) / t.per_chunk, 1.5 * static_cast<double>(t.to.count));
-  if (rounds_updates(x.dtype, op.fn)) {
-    t.sorts = &sort_kernels(c.kernels().isa);
-    t.order = reinterpret_cast<std::int64_t*>(c.workspace(bytes));
-    t.sorting = reinterpret_cast<std::int64_t*>(c.workspace(bytes + kSortSlack * sizeof(std::int64_t)));
-    c.step<order_targets>(t, 1, 15.0 * static_cast<double>(t.to.count));
-  }
+  const Shares shares = shares_of(c, t.to.blocks.outer, t.to.count, t.to.blocks.size(), dtype_bits(x.dtype));
+  const bool rounds = rounds_updates(x.dtype, op.fn), together = shares.chunks() == 1 && !rounds;
   auto& s = c.keep<ScatterStep>();
   s.targets = &t;
   s.span = t.to.span();
   s.updates.dtype = x.dtype;
   s.updates.fn = op.fn;
-  s.updates.at = t.at;
-  s.updates.order = t.order;
   s.updates.count = t.to.count;
   s.updates.size = t.to.blocks.size();
   if (has_scatter_kernels(x.dtype, op.fn)) s.kernels = &scatter_kernels(c.kernels().isa);
-  s.shares = shares_of(c, t.to.blocks.outer, t.to.count, t.to.blocks.size(), dtype_bits(x.dtype));
+  s.shares = shares;
   c.point(s.updates.from, updates);
   c.point(s.updates.to, y);
+  if (together) {
+    c.step<ScatterStep::run_found>(s, 1, 1.5 * static_cast<double>(t.to.count + updates.elements()));
+    return;
+  }
+  const auto bytes = static_cast<std::size_t>(t.to.count) * sizeof(std::int64_t);
+  t.at = reinterpret_cast<std::int64_t*>(c.workspace(bytes));
+  t.per_chunk = c.grain(16384);
+  c.step<find_targets>(t, (t.to.count + t.per_chunk - 1) / t.per_chunk, 1.5 * static_cast<double>(t.to.count));
+  if (rounds) {
+    t.sorts = &sort_kernels(c.kernels().isa);
+    t.order = reinterpret_cast<std::int64_t*>(c.workspace(bytes));
+    t.sorting = reinterpret_cast<std::int64_t*>(c.workspace(bytes + kSortSlack * sizeof(std::int64_t)));
+    c.step<order_targets>(t, 1, 15.0 * static_cast<double>(t.to.count));
+  }
+  s.updates.at = t.at;
+  s.updates.order = t.order;
   // Parts of bytes that blocks share: one chunk writes them all.
   const std::int64_t chunks = s.shares.chunks();
   const double cost =

@@ -11,11 +11,6 @@
 namespace rlx::cpu {
 namespace {
 
-void sort_numbers(const SortKernels& k, float* x, std::int64_t n, float* s) { k.sort_f32(x, n, s); }
-void sort_numbers(const SortKernels& k, double* x, std::int64_t n, double* s) { k.sort_f64(x, n, s); }
-void sort_numbers(const SortKernels& k, std::int32_t* x, std::int64_t n, std::int32_t* s) { k.sort_i32(x, n, s); }
-void sort_numbers(const SortKernels& k, std::int64_t* x, std::int64_t n, std::int64_t* s) { k.sort_i64(x, n, s); }
-
 // Copies, and says whether there is NaN or -0.
 bool copy_keys(const SortKernels& k, const float* x, std::int64_t n, float* y) { return k.copy_f32(x, n, y); }
 bool copy_keys(const SortKernels& k, const double* x, std::int64_t n, double* y) { return k.copy_f64(x, n, y); }
@@ -44,7 +39,8 @@ struct SortedLines {
 template <class W>
 struct KeysStep : SortedLines {
   KeyLine<W> line{};
-  bool in_result = false;  // the result's line is sorted where it lies
+  bool in_result = false;    // the result's line is sorted where it lies
+  std::int64_t counted = 0;  // numbers that there are, where they are counted
   int bits = 8;
   const void* x = nullptr;
   void* y = nullptr;
@@ -54,6 +50,7 @@ struct KeysStep : SortedLines {
     ScratchParts parts{s.scratch->mine()};
     W* scratch = parts.take<W>(n);
     W* own = s.in_result ? nullptr : parts.take<W>(n);
+    auto* counts = parts.take<std::int32_t>(2 * s.counted);
     for (std::int64_t l = chunk * s.per_chunk; l < s.end(chunk); ++l) {
       const std::int64_t base = s.base(l);
       W* keys = s.in_result ? static_cast<W*>(s.y) + base : own;
@@ -70,7 +67,14 @@ struct KeysStep : SortedLines {
         for (std::int64_t i = 0; i < n; ++i)
           if (!(keys[i] != keys[i])) keys[numbers++] = keys[i] + W(0);  // -0 is 0
       }
-      sort_numbers(*s.kernels, keys, numbers, scratch);
+      if constexpr (std::is_same_v<W, std::int32_t>) {
+        if (s.counted != 0)
+          count_numbers(keys, n, s.counted, counts);
+        else
+          sort_numbers(*s.kernels, keys, n, scratch);
+      } else {
+        sort_numbers(*s.kernels, keys, numbers, scratch);
+      }
       if (s.descending) {
         std::reverse(keys, keys + numbers);
         if (numbers < n) std::copy_backward(keys, keys + numbers, keys + n);
@@ -102,21 +106,6 @@ struct KeysStep : SortedLines {
 
 // -- keys and other values --
 
-// y[i] = x[order[i] & mask], `step` elements apart.
-template <class E>
-void move_by(const void* x, void* y, std::int64_t base, std::int64_t step, const std::int64_t* order, std::int64_t mask,
-             std::int64_t n) {
-  const E* from = static_cast<const E*>(x) + base;
-  E* to = static_cast<E*>(y) + base;
-  if (step == 1)
-    for (std::int64_t i = 0; i < n; ++i) to[i] = from[order[i] & mask];
-  else
-    for (std::int64_t i = 0; i < n; ++i) to[i * step] = from[(order[i] & mask) * step];
-}
-struct SixteenBytes {
-  std::uint64_t a, b;
-};
-
 template <class W>
 struct OrderStep : SortedLines {
   struct Operand {
@@ -139,27 +128,13 @@ struct OrderStep : SortedLines {
       const std::int64_t base = s.base(l);
       s.line.load(s.operands[0].x, base, step, n, values);
       make_keys(*s.kernels, values, n, s.descending, keys);
-      const std::int64_t mask = order_keys(*s.kernels, keys, n, order, scratch);
+      const OrderedLine line{base, step, n, order, order_keys(*s.kernels, keys, n, order, scratch)};
       for (const Operand& o : s.operands) {
         if (o.y == nullptr) continue;  // nobody reads it
-        if (o.places) {
-          if (o.bits == 32)
-            for (std::int64_t i = 0; i < n; ++i)
-              static_cast<std::int32_t*>(o.y)[base + i * step] = static_cast<std::int32_t>(order[i] & mask);
-          else
-            for (std::int64_t i = 0; i < n; ++i) static_cast<std::int64_t*>(o.y)[base + i * step] = order[i] & mask;
-          continue;
-        }
-        switch (o.bits) {
-          case 8: move_by<std::uint8_t>(o.x, o.y, base, step, order, mask, n); break;
-          case 16: move_by<std::uint16_t>(o.x, o.y, base, step, order, mask, n); break;
-          case 32: move_by<std::uint32_t>(o.x, o.y, base, step, order, mask, n); break;
-          case 64: move_by<std::uint64_t>(o.x, o.y, base, step, order, mask, n); break;
-          case 128: move_by<SixteenBytes>(o.x, o.y, base, step, order, mask, n); break;
-          default:
-            for (std::int64_t i = 0; i < n; ++i)
-              generic_move_row(o.bits, o.x, base + (order[i] & mask) * step, o.y, base + i * step, 1);
-        }
+        if (o.places)
+          put_places(line, o.bits, o.y);
+        else
+          move_ordered(line, o.bits, o.x, o.y);
       }
     }
   }
@@ -188,28 +163,32 @@ void lower_sort(LowerContext& c) {
   const View keys = c.in(0);
   if (keys.elements() == 0) return;
   const auto& op = c.op<ops::Sort>();
-  visit_sorted(keys.dtype, [&]<class W>(W) {
-    if (c.num_inputs() == 1) {
-      if (!c.is_read(0)) return;
+  if (c.num_inputs() == 1) {
+    if (!c.is_read(0)) return;
+    visit_sorted(keys.dtype, [&]<class W>(W) {
       auto& s = c.keep<KeysStep<W>>();
       s.view = around(keys, op.axis);
       s.descending = op.descending;
-      s.line = key_line<W>(keys.dtype);
+      s.line = key_line<W>(keys.dtype, c.kernels().isa);
       s.bits = dtype_bits(keys.dtype);
       s.in_result = s.view.inner == 1 && (keys.dtype == DType::F32 || keys.dtype == DType::F64 ||
                                           keys.dtype == DType::I32 || keys.dtype == DType::I64);
       c.point(s.x, keys);
       c.point(s.y, c.out());
-      s.scratch = c.scratch(ScratchParts::bytes<W>(s.view.extent) * (s.in_result ? 1 : 2));
+      s.counted = counted_numbers(keys.dtype, s.view.extent);
+      s.scratch = c.scratch(ScratchParts::bytes<W>(s.view.extent) * (s.in_result ? 1 : 2) +
+                            ScratchParts::bytes<std::int32_t>(2 * s.counted));
       const double ns = 1 + 0.05 * static_cast<double>(sizeof(W)) * levels_of(s.view.extent);
       set_lines(c, s, ns, false);
       add_sorted_lines(c, s, ns);
-      return;
-    }
+    });
+    return;
+  }
+  visit_ordered(keys.dtype, [&]<class W>(W) {
     auto& s = c.keep<OrderStep<W>>();
     s.view = around(keys, op.axis);
     s.descending = op.descending;
-    s.line = key_line<W>(keys.dtype);
+    s.line = key_line<W>(keys.dtype, c.kernels().isa);
     s.operands.resize(static_cast<std::size_t>(c.num_inputs()));
     bool shares_bytes = false;
     for (int i = 0; i < c.num_inputs(); ++i) {

@@ -1,5 +1,7 @@
 // The largest of lines, for every dtype.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/rows/sorted_lines.h"
@@ -25,6 +27,19 @@ std::int64_t above(const SortKernels& k, const std::int64_t* x, std::int64_t* b,
   return k.above_i64(x, b, e, t, room, at);
 }
 
+void highest(const SortKernels& k, const float* x, std::int64_t rows, std::int64_t chains, float* out) {
+  k.highest_f32(x, rows, chains, out);
+}
+void highest(const SortKernels& k, const double* x, std::int64_t rows, std::int64_t chains, double* out) {
+  k.highest_f64(x, rows, chains, out);
+}
+void highest(const SortKernels& k, const std::int32_t* x, std::int64_t rows, std::int64_t chains, std::int32_t* out) {
+  k.highest_i32(x, rows, chains, out);
+}
+void highest(const SortKernels& k, const std::int64_t* x, std::int64_t rows, std::int64_t chains, std::int64_t* out) {
+  k.highest_i64(x, rows, chains, out);
+}
+
 // Some elements are ordered and the k best of them kept; then only what beats the last of these is looked at, and
 // whenever there is enough of it the best are chosen again. An element that comes later loses to an equal one, so what
 // is kept stands in front of what is new.
@@ -40,6 +55,29 @@ struct TopKStep {
   void* y = nullptr;
   std::int32_t* indices = nullptr;
 
+  std::int64_t chains = 0;  // 0: lines are too short, or k too large
+
+  /// Chains for the k best of n, and rows of them in a line.
+  static std::int64_t chains_for(std::int64_t n, std::int64_t k) {
+    const std::int64_t chains = (4 * k + 63) / 64 * 64;
+    return chains <= 512 && n >= 4 * chains ? chains : 0;
+  }
+  static constexpr std::int64_t kChainRows = 16;
+  /// Something that at least k elements of the line are above; none where the lowest is among the k best.
+  std::optional<W> bar(const W* row, W* best, W* sorting) const {
+    if (chains == 0) return std::nullopt;
+    highest(*kernels, row, std::min(kChainRows, n / chains), chains, best);
+    sort_numbers(*kernels, best, chains, sorting);
+    const W kth = best[chains - k];
+    if constexpr (std::is_floating_point_v<W>) {
+      if (kth == -std::numeric_limits<W>::infinity()) return std::nullopt;
+      return std::nextafter(kth, -std::numeric_limits<W>::infinity());
+    } else {
+      if (kth == std::numeric_limits<W>::min()) return std::nullopt;
+      return kth - 1;
+    }
+  }
+
   /// Places looked at together: `k` that were kept and those that came.
   static std::int64_t room_for(std::int64_t n, std::int64_t k) { return std::min(n, 2 * k + 128); }
 
@@ -52,6 +90,8 @@ struct TopKStep {
     W* values = parts.take<W>(s.room);
     W* own = s.direct ? nullptr : parts.take<W>(s.n);
     auto* keys = parts.take<KeyOf<W>>(s.room);
+    W* best = parts.take<W>(s.chains);
+    W* best_sorting = parts.take<W>(s.chains);
     for (std::int64_t l = chunk * s.per_chunk; l < std::min(s.lines, (chunk + 1) * s.per_chunk); ++l) {
       const W* row = own;
       if (s.direct)
@@ -59,7 +99,12 @@ struct TopKStep {
       else
         s.line.load(s.x, l * s.n, 1, s.n, own);
       std::int64_t count = s.room, next = s.room;
-      for (std::int64_t i = 0; i < count; ++i) at[i] = static_cast<std::int32_t>(i);
+      if (const std::optional<W> bar = s.bar(row, best, best_sorting)) {
+        next = 0;
+        count = above(*s.kernels, row, &next, s.n, *bar, s.room, at);
+      } else {
+        for (std::int64_t i = 0; i < count; ++i) at[i] = static_cast<std::int32_t>(i);
+      }
       while (true) {
         for (std::int64_t i = 0; i < count; ++i) values[i] = row[at[i]];
         make_keys(*s.kernels, values, count, true, keys);
@@ -76,7 +121,10 @@ struct TopKStep {
         count = s.k + more;
       }
       for (std::int64_t i = 0; i < s.k; ++i) {
-        generic_move_row(s.bits, s.x, l * s.n + kept[i], s.y, l * s.k + i, 1);
+        if (s.direct)
+          static_cast<W*>(s.y)[l * s.k + i] = row[kept[i]];
+        else
+          generic_move_row(s.bits, s.x, l * s.n + kept[i], s.y, l * s.k + i, 1);
         s.indices[l * s.k + i] = kept[i];
       }
     }
@@ -93,14 +141,15 @@ void lower_top_k(LowerContext& c) {
     s.n = x.dim(-1);
     s.k = c.op<ops::TopK>().k;
     s.room = TopKStep<W>::room_for(s.n, s.k);
+    s.chains = TopKStep<W>::chains_for(s.n, s.k);
     s.lines = x.elements() / s.n;
     s.direct = x.dtype == DType::F32 || x.dtype == DType::F64 || x.dtype == DType::I32 || x.dtype == DType::I64;
     s.bits = dtype_bits(x.dtype);
-    s.line = key_line<W>(x.dtype);
+    s.line = key_line<W>(x.dtype, c.kernels().isa);
     s.kernels = &sort_kernels(c.kernels().isa);
-    s.scratch =
-        c.scratch(2 * ScratchParts::bytes<std::int32_t>(s.room) + 2 * ScratchParts::bytes<std::int64_t>(s.room) +
-                  2 * ScratchParts::bytes<W>(s.room) + (s.direct ? 0 : ScratchParts::bytes<W>(s.n)));
+    s.scratch = c.scratch(2 * ScratchParts::bytes<std::int32_t>(s.room) +
+                          2 * ScratchParts::bytes<std::int64_t>(s.room) + 2 * ScratchParts::bytes<W>(s.room) +
+                          2 * ScratchParts::bytes<W>(s.chains) + (s.direct ? 0 : ScratchParts::bytes<W>(s.n)));
     c.point(s.x, x);
     c.point(s.y, c.out(0));
     c.point(s.indices, c.out(1));
