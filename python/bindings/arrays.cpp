@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "python/bindings/common.h"
+#include "python/bindings/calls.h"
 #include "rlx/driver/device.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/dlpack.h"
@@ -348,7 +348,15 @@ Tensor on_host(Tensor t) {
   return t.to_host();
 }
 
-nb::object array_object(Tensor t, bool weak) { return nb::cast(PyArray{std::move(t), weak}); }
+PyTypeObject* array_type = nullptr;
+
+nb::object array_object(Tensor t, bool weak) {
+  // Every call makes one: nb::cast would look the class up first.
+  nb::object out = nb::inst_alloc(reinterpret_cast<PyObject*>(array_type));
+  new (nb::inst_ptr<PyArray>(out)) PyArray{std::move(t), weak};
+  nb::inst_mark_ready(out);
+  return out;
+}
 
 bool is_array_like(nb::handle h) {
   return nb::isinstance<PyArray>(h) || PyObject_CheckBuffer(h.ptr()) || nb::hasattr(h, "__dlpack__") ||
@@ -630,6 +638,7 @@ void bind_arrays(nb::module_& m) {
   m.def("empty", [](const std::vector<std::int64_t>& dims, nb::handle dtype) {
     return PyArray{Tensor::uninitialized(shape_of(dims, dtype_from(dtype)))};
   });
+  array_type = reinterpret_cast<PyTypeObject*>(nb::type<PyArray>().ptr());
 }
 
 }  // namespace rlx::python

@@ -2,118 +2,13 @@
 // without Python code, so that a call costs little more than the run.
 #include <cstring>
 #include <list>
-#include <mutex>
 #include <unordered_map>
 
-#include "python/bindings/runtime.h"
+#include "python/bindings/calls.h"
 #include "python/bindings/tracing.h"
-#include "python/bindings/trees.h"
 
 namespace rlx::python {
 namespace {
-
-// One program of a function, for one signature.
-struct Entry {
-  std::shared_ptr<PyCompiled> first;
-  std::vector<std::unique_ptr<CompiledGraph>> idle;  // clones, for calls that overlap; under the GIL
-  bool first_idle = true;
-  TreeDef out_tree;
-  std::vector<Shape> outputs;        // static ones
-  std::vector<bool> weak;            // of each output
-  std::vector<std::string> inputs;   // names, in the order of the leaves
-  std::vector<std::int64_t> over;    // of each output the donated leaf whose bytes it takes, or -1
-  std::vector<std::size_t> donated;  // leaves whose arrays are gone after the call
-  nb::object keeps;                  // what the program calls: Python functions
-  bool direct = false;               // run_into: on the host, all extents known
-  std::uint64_t used = 0;            // when, for the least recently used
-};
-
-// A runner of an entry that nobody else uses, be it by a handle of `f.programs`; gives it back.
-class Runner {
- public:
-  explicit Runner(Entry& e) : e_(e) {
-    if (e.first_idle && (turn_ = std::unique_lock(e.first->busy, std::try_to_lock))) {
-      e.first_idle = false;
-      e.first->running = true;
-      program_ = &e.first->program;
-    } else if (!e.idle.empty()) {
-      own_ = std::move(e.idle.back());
-      e.idle.pop_back();
-      program_ = own_.get();
-    } else {
-      own_ = std::make_unique<CompiledGraph>(e.first->program.clone());
-      program_ = own_.get();
-    }
-  }
-  ~Runner() {
-    if (own_) {
-      e_.idle.push_back(std::move(own_));
-    } else {
-      e_.first_idle = true;
-      e_.first->running = false;
-    }
-  }
-  Runner(const Runner&) = delete;
-  Runner& operator=(const Runner&) = delete;
-  CompiledGraph& program() { return *program_; }
-
- private:
-  Entry& e_;
-  std::unique_lock<std::mutex> turn_;
-  std::unique_ptr<CompiledGraph> own_;
-  CompiledGraph* program_ = nullptr;
-};
-
-// What one call needs, kept for the next one of this thread.
-struct Scratch {
-  std::string key;
-  std::vector<nb::object> leaves;
-  std::vector<TensorView> views;
-  std::vector<std::size_t> first_dim;  // of each view in dims
-  std::vector<std::int64_t> dims;
-  std::vector<Py_buffer> buffers;
-  std::vector<Tensor> tensors;  // copies, and what came by DLPack
-  struct Number {
-    std::size_t leaf, tensor, key;  // which leaf it is, its tensor, and the byte of its dtype in the key
-  };
-  std::vector<Number> numbers;  // Python's floats and complex numbers
-  bool wide = false;            // an array of float64 or complex128 is among the leaves
-  std::vector<MutableTensorView> results;
-
-  void clear() {
-    key.clear();
-    leaves.clear();
-    views.clear();
-    first_dim.clear();
-    dims.clear();
-    for (Py_buffer& b : buffers) PyBuffer_Release(&b);
-    buffers.clear();
-    tensors.clear();
-    results.clear();
-    numbers.clear();
-    wide = false;
-  }
-};
-
-class ScratchHold {
- public:
-  ScratchHold() : s_(std::move(spare())) {
-    if (!s_) s_ = std::make_unique<Scratch>();
-  }
-  ~ScratchHold() {
-    s_->clear();
-    spare() = std::move(s_);
-  }
-  Scratch& operator*() { return *s_; }
-  Scratch* operator->() { return s_.get(); }
-
- private:
-  static std::unique_ptr<Scratch>& spare() {
-    static thread_local std::unique_ptr<Scratch> spare;
-    return spare;
-  }
-  std::unique_ptr<Scratch> s_;
-};
 
 template <class T>
 void append_bytes(std::string& key, const T& v) {
@@ -129,7 +24,7 @@ struct JitFunction {
   std::size_t most = 0;     // entries kept
   bool symbolic = false;    // extents are not part of the signature
   bool any_static = false;  // leaves that are no arrays are static arguments
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries;
+  std::unordered_map<std::string, std::shared_ptr<ProgramEntry>> entries;
   nb::dict statics;  // static argument -> number; bounded
   std::uint64_t next_static = 0;
   std::uint64_t clock = 0, misses = 0, calls = 0;
@@ -140,7 +35,6 @@ struct JitFunction {
   }
 };
 
-PyTypeObject* array_type = nullptr;
 PyTypeObject* value_type = nullptr;
 
 [[noreturn]] void raise_no_array(JitFunction& f, nb::handle leaf, const std::string& where) {
@@ -153,62 +47,27 @@ PyTypeObject* value_type = nullptr;
 }
 
 // A leaf's part of the signature, and where its bytes are. False: it is a value under trace.
-bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf) {
+bool take_leaf(JitFunction& f, CallScratch& s, nb::handle leaf) {
   TensorView view;
   bool weak = false;
   s.first_dim.push_back(s.dims.size());
-  const auto take_tensor = [&](const Tensor& t) {
-    view.dtype = t.dtype();
-    for (const Dim& d : t.shape().dims()) s.dims.push_back(d.value());
-    view.size_bytes = t.size_bytes();
-    view.buffer = t.buffer().get();
-    view.data = view.buffer ? nullptr : t.data();
-  };
   if (Py_TYPE(leaf.ptr()) == value_type) return false;
   if (Py_TYPE(leaf.ptr()) == array_type) {
     const PyArray& a = *nb::inst_ptr<PyArray>(leaf);
     check_not_donated(a);
-    take_tensor(a.tensor);
+    view_tensor(s, a.tensor, view);
     weak = a.weak;
   } else if (PyFloat_CheckExact(leaf.ptr()) || PyLong_CheckExact(leaf.ptr()) || PyBool_Check(leaf.ptr()) ||
              PyComplex_CheckExact(leaf.ptr())) {
     if (PyFloat_CheckExact(leaf.ptr()) || PyComplex_CheckExact(leaf.ptr()))
       s.numbers.push_back({s.views.size(), s.tensors.size(), s.key.size() + 1});
     s.tensors.push_back(*weak_scalar(leaf));
-    take_tensor(s.tensors.back());
+    view_tensor(s, s.tensors.back(), view);
     weak = true;
-  } else {
-    bool taken = false;
-    if (PyObject_CheckBuffer(leaf.ptr()) && !PyBytes_Check(leaf.ptr()) && !PyByteArray_Check(leaf.ptr())) {
-      Py_buffer b{};
-      if (PyObject_GetBuffer(leaf.ptr(), &b, PyBUF_RECORDS_RO) == 0) {
-        const char* format = b.format ? b.format : "B";
-        const DType t = *format == 'f'   ? DType::F32
-                        : *format == 'd' ? DType::F64
-                        : *format == 'i' ? DType::I32
-                        : *format == 'l' ? DType::I64
-                                         : DType::Bool;
-        const bool common = t != DType::Bool && format[1] == 0;
-        if (common && PyBuffer_IsContiguous(&b, 'C') &&
-            reinterpret_cast<std::uintptr_t>(b.buf) % alignment_of(t) == 0) {
-          view.data = b.buf;
-          view.dtype = t;
-          view.size_bytes = static_cast<std::size_t>(b.len);
-          s.dims.insert(s.dims.end(), b.shape, b.shape + b.ndim);
-          s.buffers.push_back(b);
-          taken = true;
-        } else {
-          PyBuffer_Release(&b);
-        }
-      } else {
-        PyErr_Clear();
-      }
-    }
-    if (!taken) {
-      if (!is_array_like(leaf)) raise_no_array(f, leaf, concat_text("leaf ", s.views.size(), " of the arguments"));
-      s.tensors.push_back(tensor_from(leaf, nb::str(f.name).c_str()));
-      take_tensor(s.tensors.back());
-    }
+  } else if (!view_buffer(s, leaf, view)) {
+    if (!is_array_like(leaf)) raise_no_array(f, leaf, concat_text("leaf ", s.views.size(), " of the arguments"));
+    s.tensors.push_back(tensor_from(leaf, nb::str(f.name).c_str()));
+    view_tensor(s, s.tensors.back(), view);
   }
   if (!weak && (view.dtype == DType::F64 || view.dtype == DType::C128)) s.wide = true;
   s.key.push_back('A');
@@ -227,7 +86,7 @@ bool take_leaf(JitFunction& f, Scratch& s, nb::handle leaf) {
 }
 
 // A static argument's part of the signature: the number of its value among those seen.
-void take_static(JitFunction& f, Scratch& s, nb::handle value, nb::handle name) {
+void take_static(JitFunction& f, CallScratch& s, nb::handle value, nb::handle name) {
   const nb::object key =
       nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))), nb::borrow(value));
   PyObject* known = PyDict_GetItemWithError(f.statics.ptr(), key.ptr());
@@ -253,7 +112,7 @@ void take_static(JitFunction& f, Scratch& s, nb::handle value, nb::handle name) 
 bool array_leaf(nb::handle h) { return plain_leaf(h) || PyComplex_CheckExact(h.ptr()) || is_array_like(h); }
 
 // False when a leaf is a value under trace.
-bool take_argument(JitFunction& f, Scratch& s, nb::handle arg) {
+bool take_argument(JitFunction& f, CallScratch& s, nb::handle arg) {
   if (plain_leaf(arg)) {
     s.leaves.push_back(nb::borrow(arg));
     return take_leaf(f, s, arg);
@@ -274,8 +133,8 @@ bool take_argument(JitFunction& f, Scratch& s, nb::handle arg) {
   return true;
 }
 
-std::shared_ptr<Entry> entry_from(nb::object made) {
-  auto e = std::make_shared<Entry>();
+std::shared_ptr<ProgramEntry> entry_from(nb::object made) {
+  auto e = std::make_shared<ProgramEntry>();
   e->first = nb::cast<std::shared_ptr<PyCompiled>>(made[nb::int_(0)]);
   e->out_tree = nb::cast<const TreeDef&>(made[nb::int_(1)]);
   e->weak = nb::cast<std::vector<bool>>(made[nb::int_(2)]);
@@ -292,22 +151,9 @@ std::shared_ptr<Entry> entry_from(nb::object made) {
   return e;
 }
 
-nb::object results_object(const Entry& e, std::vector<nb::object>& outs) {
-  if (e.out_tree.nodes.size() == 1 && e.out_tree.nodes[0].kind == TreeKind::Leaf) return std::move(outs[0]);
-  return unflatten(e.out_tree, outs.data(), outs.size());
-}
-
-// Views of the leaves, after their dims have come to rest.
-void finish_views(Scratch& s) {
-  for (std::size_t i = 0; i < s.views.size(); ++i) {
-    const std::size_t end = i + 1 < s.views.size() ? s.first_dim[i + 1] : s.dims.size();
-    s.views[i].dims = {s.dims.data() + s.first_dim[i], end - s.first_dim[i]};
-  }
-}
-
 // Beside arrays of float64 Python's numbers keep all of their digits: they are float64 too, as weak as before.
-void widen_numbers(Scratch& s) {
-  for (const Scratch::Number& n : s.numbers) {
+void widen_numbers(CallScratch& s) {
+  for (const CallScratch::Number& n : s.numbers) {
     const bool complex = s.views[n.leaf].dtype == DType::C64;
     const DType to = complex ? DType::C128 : DType::F64;
     Tensor& t = s.tensors[n.tensor];
@@ -319,67 +165,13 @@ void widen_numbers(Scratch& s) {
   }
 }
 
-// A donated array is an argument once: what is written over its bytes must not be read by another name.
-void check_donated_once(const Entry& e, const Scratch& s) {
-  for (const std::size_t given : e.donated)
-    for (std::size_t i = 0; i < s.leaves.size(); ++i)
-      if (i != given && s.leaves[i].ptr() == s.leaves[given].ptr() && Py_TYPE(s.leaves[i].ptr()) == array_type)
-        raise(
-            ErrorCode::InvalidArgument,
-            concat_text("one array is given as '", e.inputs[given], "', which is donated, and as '", e.inputs[i], "'"),
-            "give one of them a copy: rlx.array(x)");
-}
-
-// Takes the bytes of the donated arrays that still have them, so that they live as long as the call.
-void take_donated(const Entry& e, Scratch& s) {
-  for (const std::size_t i : e.donated)
-    if (Py_TYPE(s.leaves[i].ptr()) == array_type) {
-      Tensor& held = nb::inst_ptr<PyArray>(s.leaves[i])->tensor;
-      s.tensors.push_back(std::move(held));
-      held = Tensor();
-    }
-}
-
-nb::object run_direct(Entry& e, Scratch& s) {
-  finish_views(s);
-  check_donated_once(e, s);
-  std::vector<nb::object> outs(e.outputs.size());
-  for (std::size_t i = 0; i < outs.size(); ++i) {
-    const std::int64_t leaf = i < e.over.size() ? e.over[i] : -1;
-    Tensor t;
-    if (leaf >= 0 && Py_TYPE(s.leaves[static_cast<std::size_t>(leaf)].ptr()) == array_type) {
-      // The donated array gives its bytes away; when somebody else holds them too, the run gets a copy.
-      PyArray& from = *nb::inst_ptr<PyArray>(s.leaves[static_cast<std::size_t>(leaf)]);
-      t = std::move(from.tensor);
-      from.tensor = Tensor();
-      if (t.num_elements()) s.views[static_cast<std::size_t>(leaf)].data = t.mutable_data();
-    } else {
-      t = Tensor::uninitialized(e.outputs[i]);
-    }
-    MutableTensorView view;
-    view.data = t.num_elements() ? t.mutable_data() : nullptr;
-    view.dtype = t.dtype();
-    view.size_bytes = t.size_bytes();
-    s.results.push_back(view);
-    outs[i] = array_object(std::move(t), e.weak[i]);
-  }
-  take_donated(e, s);
-  {
-    Runner runner(e);
-    const nb::gil_scoped_release free;
-    const CtrlC interruptible(e.first->loops);
-    runner.program().run_into(s.views, s.results);
-  }
-  return results_object(e, outs);
-}
-
-nb::object run_named(Entry& e, Scratch& s) {
+nb::object run_named(ProgramEntry& e, CallScratch& s) {
   check_donated_once(e, s);
   NamedTensors in;
   for (std::size_t i = 0; i < s.leaves.size(); ++i)
     in.emplace(e.inputs[i], tensor_from(s.leaves[i], e.inputs[i].c_str()));
   if (s.wide)
-    for (const Scratch::Number& n : s.numbers) in.insert_or_assign(e.inputs[n.leaf], s.tensors[n.tensor]);
+    for (const CallScratch::Number& n : s.numbers) in.insert_or_assign(e.inputs[n.leaf], s.tensors[n.tensor]);
   take_donated(e, s);
   s.tensors.clear();  // `in` holds them alone, so that the run may write over those that were donated
   std::vector<Tensor> made;
@@ -405,8 +197,8 @@ void make_room(JitFunction& f) {
 }
 
 nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
-  ScratchHold hold;
-  Scratch& s = *hold;
+  CallScratchHold hold;
+  CallScratch& s = *hold;
   ++f.calls;
   bool traced = false;
   const Py_ssize_t n = PyTuple_Size(args.ptr());
@@ -447,7 +239,7 @@ nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
   }
   if (s.wide) widen_numbers(s);
   auto it = f.entries.find(s.key);
-  std::shared_ptr<Entry> entry;
+  std::shared_ptr<ProgramEntry> entry;
   if (it != f.entries.end()) {
     entry = it->second;
   } else {
@@ -504,8 +296,8 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(tp_call)},
 }  // namespace
 
 void bind_dispatch(nb::module_& m) {
-  array_type = reinterpret_cast<PyTypeObject*>(nb::type<PyArray>().ptr());
   value_type = reinterpret_cast<PyTypeObject*>(nb::type<PyValue>().ptr());
+  bind_program_calls(m);
   m.def("is_array_leaf", &array_leaf, nb::arg("x").none());
   nb::class_<JitFunction>(m, "JitFunction", nb::type_slots(slots), nb::dynamic_attr(), nb::is_weak_referenceable(),
                           "A function that is compiled once for each signature of its arguments.")

@@ -480,13 +480,15 @@ class Lowered:
         return Program(compiled, t, self._wrapped.what)
 
 
-class Program:
+class Program(_rlx.ProgramCall):
     """A compiled function of fixed signature, which can be saved."""
 
     def __init__(self, compiled, traced, what):
+        super().__init__(compiled, traced.out_tree, [bool(w) for w in traced.out_weak])
         self.compiled, self._traced, self._what = compiled, traced, what
 
-    def __call__(self, *args, **kwargs):
+    # A call is C++'s where all leaves are arrays of just what the program takes; else it is this.
+    def _run_tree(self, *args, **kwargs):
         """Runs it on a tree of arguments with the leaves that it was compiled for, in their order."""
         leaves = tree.leaves((args, dict(sorted(kwargs.items()))))
         if len(leaves) != len(self._traced.in_names):

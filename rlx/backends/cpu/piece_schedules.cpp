@@ -87,14 +87,24 @@ class PieceSchedules::WaitLists {
 
 PieceSchedules::PieceSchedules(LoweredProgram& program) : program_(program) {
   double cost_ns = 0;
-  for (const Piece& p : program_.pieces()) cost_ns += p.cost_ns;
+  bool one_group = true;  // there is nothing that a second thread could take
+  for (const Piece& p : program_.pieces()) {
+    cost_ns += p.cost_ns;
+    one_group = one_group && !p.alone && joins_others(p);
+  }
   const Executable& exe = program_.executable();
-  // A small body is not worth waking the others at each turn.
-  runs_alone_ = exe.threads() == 1 || (program_.is_body() && cost_ns < kGroupNs && !exe.finest_grain());
+  one_group = one_group && cost_ns <= kGroupNs && !exe.finest_grain();
+  // Nor is a small body worth waking the others at each turn.
+  runs_alone_ = exe.threads() == 1 || one_group || (program_.is_body() && cost_ns < kGroupNs && !exe.finest_grain());
   if (runs_alone_) return;
   const std::size_t n = program_.lir().plan.schedule.size();
   if (program_.ranges().empty()) (void)of({0, n});
   for (const StepRange& r : program_.ranges()) (void)of(r.of(n));
+}
+
+// Not worth a second thread, or nothing for one.
+bool PieceSchedules::joins_others(const Piece& p) const {
+  return (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
 }
 
 std::vector<Segment>& PieceSchedules::of(const StepRange& range) {
@@ -142,7 +152,7 @@ Segment PieceSchedules::make_segment(std::size_t from, std::size_t to) {
         before.insert(before.end(), done[j - from].begin(), done[j - from].end());
     for (std::size_t k = program_.first_piece(i); k < program_.first_piece(i + 1); ++k) {
       const Piece& p = program_.pieces()[k];
-      const bool tiny = (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
+      const bool tiny = joins_others(p);
       const bool joins = tiny && open && group_ns + p.cost_ns <= kGroupNs;
       if (!joins) {
         groups_.push_back(std::make_unique<Group>(Group{*this, {&p, std::size_t{0}}}));

@@ -48,6 +48,7 @@ class PieceSchedules {
     std::vector<Segment> segments;
   };
   class WaitLists;
+  bool joins_others(const Piece& p) const;
   std::vector<Segment> make_segments(const StepRange& range);
   // What small steps run, one piece after the other.
   struct Group {

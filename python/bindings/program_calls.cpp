@@ -1,0 +1,99 @@
+// Calls of programs of one signature: where all leaves are what the program takes, no Python code stands in the way.
+#include <utility>
+
+#include "python/bindings/calls.h"
+
+namespace rlx::python {
+namespace {
+
+/// The base of rlx's Program, whose `_run_tree` takes what this does not.
+struct ProgramCall {
+  ProgramCall() = default;
+  ProgramCall(const ProgramCall&) = delete;
+  ProgramCall& operator=(const ProgramCall&) = delete;
+  ProgramEntry entry;
+  std::vector<Shape> takes;  // static ones, of its inputs
+};
+
+// The leaf as the next view; false where it is not just what the program takes there.
+bool take(const ProgramCall& p, CallScratch& s, nb::handle leaf) {
+  const std::size_t place = s.views.size();
+  if (place == p.takes.size()) return false;
+  TensorView view;
+  const std::size_t first = s.dims.size();
+  s.first_dim.push_back(first);
+  if (Py_TYPE(leaf.ptr()) == array_type) {
+    const PyArray& a = *nb::inst_ptr<PyArray>(leaf);
+    check_not_donated(a);
+    view_tensor(s, a.tensor, view);
+  } else if (!view_buffer(s, leaf, view)) {
+    return false;
+  }
+  const Shape& want = p.takes[place];
+  const Dims& dims = want.dims();
+  if (view.buffer || view.dtype != want.dtype() || s.dims.size() - first != dims.size()) return false;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (!dims[i].is_static(s.dims[first + i])) return false;
+  s.views.push_back(view);
+  return true;
+}
+
+bool take_tree(const ProgramCall& p, CallScratch& s, nb::handle tree) {
+  if (plain_leaf(tree)) return take(p, s, tree);
+  const std::size_t first = s.leaves.size();
+  flatten(tree, &s.leaves, nullptr);
+  for (std::size_t i = first; i < s.leaves.size(); ++i)
+    if (!take(p, s, s.leaves[i])) return false;
+  return true;
+}
+
+// No object: some leaf is something else.
+nb::object run_as_it_lies(ProgramCall& p, nb::handle args, nb::handle kwargs) {
+  if (!p.entry.direct) return {};
+  CallScratchHold hold;
+  CallScratch& s = *hold;
+  const Py_ssize_t n = PyTuple_Size(args.ptr());
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!take_tree(p, s, PyTuple_GetItem(args.ptr(), i))) return {};
+  if (kwargs.is_valid() && !take_tree(p, s, kwargs)) return {};
+  if (s.views.size() != p.takes.size()) return {};
+  return run_direct(p.entry, s);
+}
+
+PyObject* program_tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  try {
+    if (nb::inst_ready(self)) {
+      nb::object out = run_as_it_lies(*nb::inst_ptr<ProgramCall>(nb::handle(self)), args, kwargs);
+      if (out.is_valid()) return out.release().ptr();
+    }
+    const nb::object run_tree = nb::handle(self).attr("_run_tree");
+    return PyObject_Call(run_tree.ptr(), args, kwargs);
+  } catch (...) {
+    set_error_of_exception();
+    return nullptr;
+  }
+}
+
+PyType_Slot program_slots[] = {{Py_tp_call, reinterpret_cast<void*>(program_tp_call)}, {0, nullptr}};
+
+}  // namespace
+
+void bind_program_calls(nb::module_& m) {
+  nb::class_<ProgramCall>(m, "ProgramCall", nb::type_slots(program_slots), "What a program of one signature calls.")
+      .def("__init__", [](ProgramCall* self, std::shared_ptr<PyCompiled> compiled, const TreeDef& out_tree,
+                          std::vector<bool> weak) {
+        new (self) ProgramCall();
+        ProgramEntry& e = self->entry;
+        e.first = std::move(compiled);
+        e.out_tree = out_tree;
+        e.weak = std::move(weak);
+        e.direct = e.first->on_host && e.first->static_shapes;
+        for (const IoInfo& i : e.first->program.inputs()) {
+          e.inputs.push_back(i.name);
+          self->takes.push_back(i.shape);
+        }
+        for (const IoInfo& o : e.first->program.outputs()) e.outputs.push_back(o.shape);
+      });
+}
+
+}  // namespace rlx::python
