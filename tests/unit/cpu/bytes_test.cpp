@@ -102,6 +102,10 @@ TEST_CASE("products of bytes are exact by every instruction set") {
                                       ByteCase{33, 16, 129, a_signed, b_signed, transposed},
                                       ByteCase{70, 65, 96, a_signed, b_signed, transposed, 1, 3},
                                       ByteCase{2, 5, 30, a_signed, b_signed, transposed, 3, 5},
+                                      ByteCase{2, 130, 259, a_signed, b_signed, transposed},
+                                      ByteCase{6, 70, 65, a_signed, b_signed, transposed},
+                                      ByteCase{8, 530, 74, a_signed, b_signed, transposed},
+                                      ByteCase{40, 35, 1100, a_signed, b_signed, transposed},
                                       ByteCase{16, 48, 0, a_signed, b_signed, transposed}})
               for (const int threads : {1, 3, kFinestCut}) check_product(kernels, c, threads, compared);
     }

@@ -125,6 +125,16 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
             constexpr int kCuts[] = {1, 3, kFinestCut};
             check_product(table->isa, t, y, s, kCuts[dice() % 3], dice);
           }
+  // Few rows take B's lines as they lie: all that is no whole vector, step or block of rows.
+  for (const KernelTable* table : tables())
+    for (const auto& [t, y] : dtypes)
+      for (const ProductCase& s : {ProductCase{1, 64, 4, false, false},
+                                   {2, 100, 37, true, false},
+                                   {3, 600, 67, false, false},
+                                   {4, 450, 130, true, false},
+                                   {4, 79, 34, false, true},
+                                   {3, 130, 35, false, false}})
+        for (const int threads : {1, kFinestCut}) check_product(table->isa, t, y, s, threads, dice);
 }
 
 TEST_CASE("a row of a product has the same bits alone and among others") {
@@ -285,6 +295,15 @@ TEST_CASE("products of complex numbers: every layout and size, cut in every way"
             check_complex<float>(table->isa, s, k % 3 == 0, kCuts[dice() % 3], dice);
             check_complex<double>(table->isa, s, k % 3 == 0, kCuts[dice() % 3], dice);
           }
+  for (const KernelTable* table : tables())
+    for (const ProductCase& s : {ProductCase{1, 32, 2, false, false},
+                                 {2, 61, 35, true, false},
+                                 {3, 301, 66, false, false},
+                                 {4, 50, 131, true, false},
+                                 {4, 45, 70, false, true}}) {
+      check_complex<float>(table->isa, s, false, kCuts[dice() % 3], dice);
+      check_complex<double>(table->isa, s, false, kCuts[dice() % 3], dice);
+    }
 }
 
 // -- products of bf16 by instructions for pairs, which make zeros of subnormal numbers --
@@ -364,6 +383,10 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
                               {40, 1, 300, 300},
                               {70, 53, 515, 515},
                               {150, 70, 1000, 100},
+                              {3, 150, 100, 100},
+                              {16, 129, 64, 64},
+                              {8, 49, 515, 515},
+                              {12, 97, 31, 31},
                               {9, 18, 0, 0}})
       for (const bool a_t : {false, true})
         for (const bool b_t : {false, true}) {
@@ -399,7 +422,7 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
 
 TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each element knows its own operands alone") {
   std::mt19937 dice(12);
-  const std::int64_t m = 37, n = 50, k = 70;
+  const std::int64_t m = 37, n = 150, k = 170;
   for (const ProductKernels* kernels : pair_product_sets())
     for (const bool turned : {false, true}) {
       PairCase s(m, n, k, k, turned, turned);
@@ -427,14 +450,16 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
         }
       CHECK(wrong == 0);
       CHECK(after.bytes == s.run(*kernels, DType::F32, kFinestCut).bytes);
-      // Each row alone.
-      for (std::int64_t i = 0; i < m; ++i) {
-        PairCase row(1, n, k, k, turned, turned);
-        for (std::int64_t kk = 0; kk < k; ++kk) row.a.set(row.at_a(0, kk), s.a.at(s.at_a(i, kk)));
-        row.b = s.b;
-        const Elements alone = row.run(*kernels, DType::F32, 2);
-        for (std::int64_t j = 0; j < n; ++j) REQUIRE(alone.at(j) == after.at(i * n + j));
-      }
+      // Each row alone, and some together.
+      for (const std::int64_t rows : {1, 5, 16})
+        for (std::int64_t first = 0; first + rows <= m; first += rows) {
+          PairCase some(rows, n, k, k, turned, turned);
+          for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t kk = 0; kk < k; ++kk) some.a.set(some.at_a(i, kk), s.a.at(s.at_a(first + i, kk)));
+          some.b = s.b;
+          const Elements own = some.run(*kernels, DType::F32, 2);
+          for (std::int64_t i = 0; i < rows * n; ++i) REQUIRE(own.at(i) == after.at(first * n + i));
+        }
       // Zeros are no subnormal numbers, infinities and NaN stay what they are.
       const double inf = std::numeric_limits<double>::infinity();
       s.a.set(s.at_a(5, 9), inf);

@@ -2,8 +2,8 @@
 //
 // A is brought into codes once, B some strips of columns at a time, by each chunk for itself. Where the processor
 // multiplies unsigned by signed bytes, codes of A are unsigned and those of B signed (128 more or less than the
-// numbers), and what that adds is taken off the sums; elsewhere codes are the numbers in 16 bits. The sums are exact,
-// so all ways give the same bits.
+// numbers), and what that adds is taken off the sums; tiles take the numbers, of either sign; elsewhere codes are the
+// numbers in 16 bits. The sums are exact, so all ways give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,9 @@ struct ByteGemmPlan {
   std::int64_t code_bytes = 0, panel_bytes = 0;
   std::int64_t rows_per_chunk = 0, row_chunks = 0, strips_per_chunk = 0, column_chunks = 0, chunks = 0;
   std::int64_t rows_per_pack = 0, pack_chunks = 0;
+  bool thin = false;   // few rows: B is read as it lies
+  bool tiles = false;  // which take either sign: codes are the numbers, in blocks of rows; so are packs and chunks
+  std::int64_t blocks_per_chunk = 0;
 };
 
 struct ByteKernels {

@@ -151,7 +151,9 @@ void add_cell_steps(LowerContext& c, CellRun& s) {
   constexpr double kWorthMeeting = 6000;
   constexpr std::int64_t kMostSteps = 4096;
   const std::int64_t threads = c.finest() ? 2 : std::max(1, c.threads());
-  const bool few_rows = r.batch * r.directions < threads * tile;
+  // Weights that a core's cache does not hold are read by one thread each, too.
+  constexpr double kHeldBytes = 1.5e6;
+  const bool few_rows = r.batch * r.directions < threads * tile || bytes > kHeldBytes;
   const bool shares = c.finest() ? s.blocks > 1 && r.steps <= 8
                                  : threads > 1 && few_rows && step_ns > kWorthMeeting && r.steps <= kMostSteps &&
                                        r.directions * s.blocks >= threads;
