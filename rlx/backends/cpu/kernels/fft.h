@@ -56,14 +56,14 @@ std::int64_t fft_groups(const FftManyLines<T>& job, std::int64_t lanes) {
   return job.lines / job.inner * ((job.inner + lanes - 1) / lanes);
 }
 
-/// True where the buffers of a transform would leave the first cache and its first pass of 8 or 4 parts it into smaller
-/// ones; real lines have whole runs of elements that are joined with their mirror images.
+/// True for even real lines whose buffers would leave the first cache and whose first pass, of 8 or 4, parts them into
+/// smaller ones. (Complex lines, with fewer passes over memory, gain nothing by it.)
 template <class T>
 bool fft_by_blocks(const FftManyLines<T>& job) {
   constexpr std::int64_t kFewest = 256;
   const auto& radices = job.plan.radices;
   return job.plan.n >= kFewest && radices.size() > 1 && (radices[0] == 8 || radices[0] == 4) &&
-         (job.form == FftForm::Complex || job.form == FftForm::RealEven || job.form == FftForm::ToRealEven);
+         (job.form == FftForm::RealEven || job.form == FftForm::ToRealEven);
 }
 
 /// What the first step reads: `count` elements, zeros behind them; `real`: without imaginary parts.
