@@ -1,0 +1,64 @@
+"""A case of bench/ops: what op_cases.py is made of."""
+
+import dataclasses
+import math
+
+BYTES = {
+    "f8": 8,
+    "f4": 4,
+    "f2": 2,
+    "bf16": 2,
+    "i1": 1,
+    "u1": 1,
+    "i2": 2,
+    "i4": 4,
+    "i8": 8,
+    "u4": 4,
+    "bool": 1,
+    "c8": 8,
+    "c16": 16,
+}
+GOAL = 1.5
+
+
+@dataclasses.dataclass
+class Arg:
+    """An operand. fill: normal, positive, unit, one, ascending, spd (a positive definite matrix); of integers small,
+    count (1 to 7), wide (all there are), or indices below a number."""
+
+    shape: tuple
+    dtype: str = "f4"
+    fill: object = "normal"
+
+    def bytes(self):
+        return math.prod(self.shape) * BYTES[self.dtype]
+
+
+@dataclasses.dataclass
+class Case:
+    op: str
+    name: str
+    args: list
+    expr: str
+    torch: str = None  # None: PyTorch has none
+    out_bytes: int = 0
+    flops: float = 0
+    peak: str = None  # whose arithmetic the floor is counted in: "f4", "f8"
+    goal: float = GOAL  # times the better of the peers
+    tolerance: float = 1e-3  # of values of the results; None: they are not compared
+    jax: str = None  # where JAX writes it in another way than rlx
+
+    @property
+    def id(self):
+        return f"{self.op} {self.name}"
+
+    def floor_bytes(self):
+        return sum(a.bytes() for a in self.args) + self.out_bytes
+
+
+def label(shape, dtype):
+    return f"{'x'.join(map(str, shape))} {dtype}"
+
+
+def loose(dtype):
+    return {"f2": 2e-2, "bf16": 1e-1}.get(dtype, 1e-3)
