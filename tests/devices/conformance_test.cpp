@@ -47,9 +47,8 @@ TEST_CASE("device: every op sample agrees with the exact result") {
   if (!test::device_here()) return;
   std::size_t of_this_op = 0;
   test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
-    // Of a share of the cases two of each op, and a fourth of the others.
-    const std::size_t at = of_this_op++;
-    if (at < 2 || at % 4 == 0 || test::takes_all_cases()) expect_exact(def, sample);
+    // Of a share of the cases the first of each op, and a sixth of all.
+    if (of_this_op++ % 6 == 0 || test::takes_all_cases()) expect_exact(def, sample);
   });
 }
 
