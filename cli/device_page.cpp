@@ -26,7 +26,11 @@ OpBox stating_dtype(const OpBox& op, DType t) {
 
 std::optional<Graph> sample_in_dtype(const Sample& sample, DType t, std::string* refusal) {
   const auto is_data = [](const SampleInput& in) { return in.fill != Fill::Index && in.fill != Fill::Boolean; };
-  const auto data = std::find_if(sample.inputs.begin(), sample.inputs.end(), is_data);
+  auto data = std::find_if(sample.inputs.begin(), sample.inputs.end(), is_data);
+  // Codes are drawn as indices are: beside integers alone, as the bias of a product of codes, they are the data.
+  if (data != sample.inputs.end() && !is_inexact(data->shape.dtype()))
+    if (const SampleInput& x = sample.inputs.front(); x.fill == Fill::Index && dtype_bits(x.shape.dtype()) == 8)
+      data = sample.inputs.begin();
   // Stored operands of another float dtype than what is computed with: the sample is about neither.
   for (const SampleInput& in : sample.inputs)
     if (is_data(in) && is_float(in.shape.dtype()) && is_float(data->shape.dtype()) &&
@@ -37,7 +41,8 @@ std::optional<Graph> sample_in_dtype(const Sample& sample, DType t, std::string*
     Graph g("sample");
     std::vector<Value> operands;
     for (const SampleInput& in : sample.inputs) {
-      const bool replaced = is_data(in) && in.shape.dtype() == data->shape.dtype();
+      const bool is_first = data != sample.inputs.end() && &in == &*data;
+      const bool replaced = is_first || (is_data(in) && in.shape.dtype() == data->shape.dtype());
       operands.push_back(g.input(concat_text("x", operands.size()), replaced ? in.shape.with_dtype(t) : in.shape));
     }
     OpBox op = sample.op;

@@ -210,7 +210,8 @@ values have expressions of their own there.
   out += "|---|---|---|---|---|---|---|\n";
   for (int i = 0; i < kNumBinaryKinds; ++i) {
     const BinaryRow& row = binary_row(static_cast<BinaryKind>(i));
-    const bool a = row.da != kBinaryFlat, b = row.db != kBinaryFlat;
+    // What has no derivative by both in turn has none by a: reverse mode, which asks for both, refuses.
+    const bool a = row.da != kBinaryFlat && row.differentiable > 0, b = row.db != kBinaryFlat;
     out += markdown_row(function_cells(enum_name(row.fn), row.c, row.dtypes,
                                        a && b ? "by both"
                                        : a    ? "by a"

@@ -2,14 +2,16 @@
 // of its programs again.
 //
 //   random_programs [--device NAME] [--plugin FILE] [--first SEED] [--count N] [--seconds S] [--calls PERCENT]
-//                   [--derive] [--kinds]
+//                   [--ops N] [--derive] [--kinds]
 //
 // --calls: so many of 100 ops are calls of any op or function, by its samples or with attributes drawn anew; the same
-// seed makes another program at another share. --derive: of every program the reverse derivative (against forward mode
+// seed makes another program at another share. --ops: from 1 to 2 N ops a program, 12 unless said; the fewer, the
+// cheaper on devices that compile slowly. --derive: of every program the reverse derivative (against forward mode
 // and its own exact result) and a batch, else of some. --kinds: in how many programs each op kind stands.
 // Program k has seed SEED + k; every eighth has NaN, infinities and subnormal
 // numbers among its values. A program that fails is printed, on the cpu cut down, and the campaign goes on; the last
 // lines say how many were tried.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cinttypes>
@@ -35,7 +37,7 @@ struct Campaign {
   std::string device = "cpu";
   std::uint64_t first = 1, count = 1000;
   double seconds = 0;
-  int calls = 0;
+  int calls = 0, ops = ProgramOptions{}.ops;
   bool derive = false, kinds = false;
 };
 
@@ -86,7 +88,7 @@ int run(const Campaign& c) {
   for (std::uint64_t seed = c.first;
        seed < c.first + c.count && stopped == 0 && (c.seconds == 0 || seconds() < c.seconds); ++seed) {
     ProgramOptions options;
-    options.calls = c.calls;
+    options.calls = c.calls, options.ops = c.ops;
     options.specials = seed % 8 == 7;
     current_seed = seed;
     const RandomProgram p = random_program(seed, options);
@@ -113,10 +115,10 @@ int run(const Campaign& c) {
       std::printf("seed %" PRIu64 ": %" PRIu64 " tried, %zu failed, %.0f s\n", seed, tried, failed.size(), seconds());
     std::fflush(stdout);
   }
-  std::printf("%s: seeds %" PRIu64 " to %" PRIu64 ", --calls %d%s: %" PRIu64 " programs, %" PRIu64
+  std::printf("%s: seeds %" PRIu64 " to %" PRIu64 ", --calls %d --ops %d%s: %" PRIu64 " programs, %" PRIu64
               " with derivatives, %" PRIu64 " batched, in %.0f s; %zu failed",
-              c.device.c_str(), c.first, c.first + tried - 1, c.calls, c.derive ? " --derive" : "", tried, derived,
-              batched, seconds(), failed.size());
+              c.device.c_str(), c.first, c.first + tried - 1, c.calls, c.ops, c.derive ? " --derive" : "", tried,
+              derived, batched, seconds(), failed.size());
   for (std::uint64_t seed : failed) std::printf(" %" PRIu64, seed);
   std::printf("\n");
   if (c.kinds) print_kinds(counts);
@@ -150,6 +152,8 @@ int main(int argc, char** argv) {
         c.seconds = std::atof(value.c_str());
       } else if (word == "--calls") {
         c.calls = std::atoi(value.c_str());
+      } else if (word == "--ops") {
+        c.ops = std::max(1, std::atoi(value.c_str()));
       } else {
         std::fprintf(stderr, "%s: unknown; the head of tests/random_programs.cpp has the usage\n", word.c_str());
         return 2;

@@ -2,6 +2,7 @@
 #include "rlx/functions/linalg.h"
 
 #include "rlx/functions/linalg_operands.h"
+#include "rlx/ir/line_of_call.h"
 
 namespace rlx::linalg {
 
@@ -115,12 +116,14 @@ CustomFn det_fn() {
 
 }  // namespace
 
-LuFactors lu_factor(Expr a) {
+LuFactors lu_factor(Expr a, SourceLoc loc) {
+  const LineOfCall line(loc);
   const ExprList lu = a.graph().lu(a);
   return {lu[0], lu[2]};
 }
 
-Expr lu_solve(const LuFactors& f, Expr b, Transposed transposed) {
+Expr lu_solve(const LuFactors& f, Expr b, Transposed transposed, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_square(f.lu, "lu_solve");
   if (b.rank() != f.lu.rank() || !(b.shape().dim(-2) == f.lu.shape().dim(-1)) || f.permutation.rank() + 1 != b.rank())
     fail(ErrorCode::ShapeMismatch, concat_text("lu_solve: lu is [.., N, N], permutation [.., N] and b [.., N, K], not ",
@@ -134,18 +137,21 @@ Expr lu_solve(const LuFactors& f, Expr b, Transposed transposed) {
   return take_rows(g.triangular_solve(f.lu, y, triangular(true, transposed, true)), g.argsort(f.permutation, -1));
 }
 
-Expr solve(Expr a, Expr b) {
+Expr solve(Expr a, Expr b, SourceLoc loc) {
+  const LineOfCall line(loc);
   return of_columns(a, b, "solve", [](Expr x, Expr y) { return x.graph().custom_fn({x, y}, solve_fn())[0]; });
 }
 
-Expr dense_solve(Expr a, Expr b) {
+Expr dense_solve(Expr a, Expr b, SourceLoc loc) {
+  const LineOfCall line(loc);
   if (a.rank() != 2 || b.rank() < 1 || b.rank() > 2)
     fail(ErrorCode::ShapeMismatch,
          concat_text("dense_solve: a is [N, N] and b [N] or [N, K], not ", a.shape(), " and ", b.shape()),
          "batched_dense_solve takes more of them");
   return solve(a, b);
 }
-Expr batched_dense_solve(Expr a, Expr b) {
+Expr batched_dense_solve(Expr a, Expr b, SourceLoc loc) {
+  const LineOfCall line(loc);
   if (a.rank() != 3 || b.rank() < 2 || b.rank() > 3 || !(a.dim(0) == b.dim(0)))
     fail(ErrorCode::ShapeMismatch, concat_text("batched_dense_solve: a is [B, N, N] and b [B, N] or [B, N, K], not ",
                                                a.shape(), " and ", b.shape()));
@@ -153,13 +159,15 @@ Expr batched_dense_solve(Expr a, Expr b) {
   return b.rank() == 3 ? solve(a, b) : g.squeeze(solve(a, g.unsqueeze(b, 2)), 2);
 }
 
-Expr inv(Expr a) {
+Expr inv(Expr a, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_square(a, "inv");
   a = as_inexact(a);
   return solve(a, a.graph().expand(identity_like(a), a.shape().dims()));
 }
 
-Expr cholesky_solve(Expr l, Expr b, bool lower) {
+Expr cholesky_solve(Expr l, Expr b, bool lower, SourceLoc loc) {
+  const LineOfCall line(loc);
   return of_columns(l, b, "cholesky_solve", [lower](Expr x, Expr y) {
     Graph& g = x.graph();
     const auto first = lower ? Transposed::No : Transposed::Conjugated;
@@ -169,13 +177,15 @@ Expr cholesky_solve(Expr l, Expr b, bool lower) {
   });
 }
 
-Expr solve_triangular(Expr a, Expr b, bool lower, Transposed transposed, bool unit_diagonal) {
+Expr solve_triangular(Expr a, Expr b, bool lower, Transposed transposed, bool unit_diagonal, SourceLoc loc) {
+  const LineOfCall line(loc);
   return of_columns(a, b, "solve_triangular", [&](Expr x, Expr y) {
     return x.graph().triangular_solve(x, y, triangular(lower, transposed, unit_diagonal));
   });
 }
 
-Expr det(Expr a) {
+Expr det(Expr a, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_square(a, "det");
   a = as_inexact(a);
   Graph& g = a.graph();
@@ -183,7 +193,8 @@ Expr det(Expr a) {
   return g.custom_fn({a}, det_fn())[0];
 }
 
-Slogdet slogdet(Expr a) {
+Slogdet slogdet(Expr a, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_square(a, "slogdet");
   a = as_inexact(a);
   Graph& g = a.graph();
@@ -196,6 +207,9 @@ Slogdet slogdet(Expr a) {
   const Expr units = g.where(zero, 0, u / as_dtype_of(size, u));
   return {g.reduce_prod(units, {-1}) * parity(lu[1], u.dtype()), g.sum(g.log(square), {-1}) * 0.5};
 }
-Expr logdet(Expr a) { return slogdet(a).logabsdet; }
+Expr logdet(Expr a, SourceLoc loc) {
+  const LineOfCall line(loc);
+  return slogdet(a).logabsdet;
+}
 
 }  // namespace rlx::linalg

@@ -4,7 +4,7 @@
 namespace rlx::linalg {
 
 void fail(ErrorCode code, std::string message, std::string hint) {
-  throw Error(code, std::move(message), std::move(hint));
+  throw Error(Diagnostic{code, std::move(message), built_at({}), std::move(hint)});
 }
 
 Expr as_inexact(Expr x) { return is_int(x.dtype()) || x.dtype() == DType::Bool ? x.graph().cast(x, DType::F32) : x; }

@@ -6,12 +6,14 @@
 
 #include "rlx/functions/linalg.h"
 #include "rlx/functions/linalg_operands.h"
+#include "rlx/ir/line_of_call.h"
 
 namespace rlx::linalg {
 
 using namespace matrices;
 
-Expr matrix_power(Expr a, std::int64_t n) {
+Expr matrix_power(Expr a, std::int64_t n, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_square(a, "matrix_power");
   Graph& g = a.graph();
   if (n < 0) a = inv(a);
@@ -25,7 +27,8 @@ Expr matrix_power(Expr a, std::int64_t n) {
   }
 }
 
-Expr multi_dot(const std::vector<Expr>& matrices) {
+Expr multi_dot(const std::vector<Expr>& matrices, SourceLoc loc) {
+  const LineOfCall line(loc);
   const std::size_t count = matrices.size();
   if (count < 2) fail(ErrorCode::InvalidArgument, "multi_dot: two matrices or more");
   std::vector<Expr> all = matrices;
@@ -83,7 +86,8 @@ constexpr std::int64_t kMostSquarings = 1024;  // no finite norm needs more: fur
 
 }  // namespace
 
-Expr expm(Expr a, std::int64_t max_squarings) {
+Expr expm(Expr a, std::int64_t max_squarings, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_square(a, "expm");
   if (max_squarings < 0)
     fail(ErrorCode::InvalidArgument, concat_text("expm: max_squarings ", max_squarings, " is negative"));
@@ -130,7 +134,8 @@ Expr expm(Expr a, std::int64_t max_squarings) {
   return g.where(as_column(as_column(enough)), squared.carries[0], NAN);
 }
 
-Expr householder_product(Expr a, Expr taus) {
+Expr householder_product(Expr a, Expr taus, SourceLoc loc) {
+  const LineOfCall line(loc);
   promote_operands(a, taus, "householder_product");
   const Dim &m = a.shape().dim(-2), &n = a.shape().dim(-1);
   if (a.rank() < 2 || taus.rank() != a.rank() - 1 || !m.is_static() || !n.is_static() ||

@@ -3,6 +3,7 @@
 
 #include "rlx/functions/linalg.h"
 #include "rlx/functions/linalg_operands.h"
+#include "rlx/ir/line_of_call.h"
 
 namespace rlx::linalg {
 
@@ -77,7 +78,8 @@ Expr squares(Expr x) {
 
 }  // namespace
 
-Expr pinv(Expr a, std::optional<double> rcond) {
+Expr pinv(Expr a, std::optional<double> rcond, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_matrix(a, "pinv");
   a = as_inexact(a);
   Graph& g = a.graph();
@@ -85,7 +87,8 @@ Expr pinv(Expr a, std::optional<double> rcond) {
   return g.custom_fn({a}, pinv_fn(rcond ? *rcond : 10 * epsilon_of(a.dtype()) * larger_extent(a, "pinv")))[0];
 }
 
-LstsqResult lstsq(Expr a, Expr b, std::optional<double> rcond) {
+LstsqResult lstsq(Expr a, Expr b, std::optional<double> rcond, SourceLoc loc) {
+  const LineOfCall line(loc);
   if (a.rank() != 2 || b.rank() < 1 || b.rank() > 2 || !(a.dim(0) == b.dim(0)))
     fail(ErrorCode::ShapeMismatch,
          concat_text("lstsq: a is [M, N] and b [M] or [M, K], not ", a.shape(), " and ", b.shape()));
@@ -104,10 +107,17 @@ LstsqResult lstsq(Expr a, Expr b, std::optional<double> rcond) {
   return {x, left, rank, parts[1]};
 }
 
-Expr eigvalsh(Expr a) { return a.graph().eigh(a)[0]; }
-Expr svdvals(Expr a) { return a.graph().svd(a)[1]; }
+Expr eigvalsh(Expr a, SourceLoc loc) {
+  const LineOfCall line(loc);
+  return a.graph().eigh(a)[0];
+}
+Expr svdvals(Expr a, SourceLoc loc) {
+  const LineOfCall line(loc);
+  return a.graph().svd(a)[1];
+}
 
-Expr matrix_rank(Expr a, std::optional<double> rtol) {
+Expr matrix_rank(Expr a, std::optional<double> rtol, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_matrix(a, "matrix_rank");
   const Expr s = svdvals(a);
   Graph& g = a.graph();
@@ -116,7 +126,8 @@ Expr matrix_rank(Expr a, std::optional<double> rtol) {
                {-1});
 }
 
-Expr vector_norm(Expr x, double ord, std::vector<std::int64_t> axes, bool keep_dims) {
+Expr vector_norm(Expr x, double ord, std::vector<std::int64_t> axes, bool keep_dims, SourceLoc loc) {
+  const LineOfCall line(loc);
   x = as_inexact(x);
   Graph& g = x.graph();
   if (ord == 2) return g.sqrt(g.sum(squares(x), axes, keep_dims));
@@ -128,7 +139,8 @@ Expr vector_norm(Expr x, double ord, std::vector<std::int64_t> axes, bool keep_d
   return g.pow(g.sum(g.pow(size, ord), axes, keep_dims), 1 / ord);
 }
 
-Expr matrix_norm(Expr a, MatrixNorm ord) {
+Expr matrix_norm(Expr a, MatrixNorm ord, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_matrix(a, "matrix_norm");
   a = as_inexact(a);
   Graph& g = a.graph();
@@ -145,7 +157,8 @@ Expr matrix_norm(Expr a, MatrixNorm ord) {
   return g.reduce_min(g.sum(sizes(a), {-1}), {-1});
 }
 
-Expr cond(Expr a, MatrixNorm ord) {
+Expr cond(Expr a, MatrixNorm ord, SourceLoc loc) {
+  const LineOfCall line(loc);
   require_matrix(a, "cond");
   Graph& g = a.graph();
   if (ord == MatrixNorm::Two || ord == MatrixNorm::MinusTwo) {

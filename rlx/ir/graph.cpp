@@ -5,6 +5,7 @@
 #include <set>
 
 #include "rlx/ir/body_scope.h"
+#include "rlx/ir/line_of_call.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/roots.h"
@@ -100,7 +101,7 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
                                built_at(loc), "names of inputs, params and states are distinct"});
   Origin origin;
   origin.label = label_prefix_.empty() ? std::string() : label_prefix_.substr(0, label_prefix_.size() - 1);
-  origin.loc = loc;
+  origin.loc = LineOfCall::of(loc);
   Result<Shapes> shapes = infer_shapes(op, input_shapes);
   if (!shapes) {
     Diagnostic d = shapes.error();
@@ -453,15 +454,29 @@ std::string node_label(const Graph& g, NodeId id) {
   return id.text();
 }
 
-std::string built_at(SourceLoc loc) {
+namespace {
+thread_local const SourceLoc* line_of_call = nullptr;
+
+std::string line_text(SourceLoc loc) {
   return loc.line > 0 ? concat_text("   built at ", loc.file, ":", loc.line) : std::string();
 }
+}  // namespace
+
+LineOfCall::LineOfCall(SourceLoc loc) : loc_(loc), outermost_(line_of_call == nullptr) {
+  if (outermost_) line_of_call = &loc_;
+}
+LineOfCall::~LineOfCall() {
+  if (outermost_) line_of_call = nullptr;
+}
+SourceLoc LineOfCall::of(SourceLoc loc) { return line_of_call != nullptr ? *line_of_call : loc; }
+
+std::string built_at(SourceLoc loc) { return line_text(LineOfCall::of(loc)); }
 
 std::string node_where(const Graph& g, NodeId id) {
   const Origin& origin = g.node(id).origin;
   std::string out = node_text(g, id);
   if (!origin.label.empty()) out += concat_text("   \"", origin.label, "\"");
-  out += built_at(origin.loc);
+  out += line_text(origin.loc);
   if (!origin.from.empty()) {
     out += concat_text("\n  came from: ", origin.pass, " <- ");
     for (std::size_t i = 0; i < origin.from.size(); ++i) out += (i ? ", " : "") + origin.from[i];

@@ -7,6 +7,7 @@
 
 #include "rlx/ir/counting.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ops/held_numbers.h"
 #include "rlx/ops/wide.h"
 
 namespace rlx {
@@ -24,6 +25,11 @@ std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const Att
   if (s.scale && !std::isfinite(*s.scale)) return c.attr_error("scale must be finite, got ", *s.scale);
   if (s.softcap && !(std::isfinite(*s.softcap) && *s.softcap > 0))
     return c.attr_error("softcap must be a finite number > 0, got ", *s.softcap);
+  const DType t = c.input(0).dtype();
+  if (s.scale && !held_beside(t, *s.scale))
+    return c.attr_error("scale ", *s.scale, " is infinite or 0 in the f32 that scores are computed in");
+  if (s.softcap && !held_beside(t, *s.softcap))
+    return c.attr_error("softcap ", *s.softcap, " is infinite or 0 in the f32 that scores are computed in");
   return std::nullopt;
 }
 

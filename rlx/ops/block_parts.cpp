@@ -8,6 +8,7 @@
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/elementwise.h"
+#include "rlx/ops/held_numbers.h"
 
 namespace rlx {
 namespace {
@@ -114,8 +115,7 @@ std::optional<Diagnostic> check_activation(const InferContext& c, std::optional<
 }
 
 std::optional<Diagnostic> check_eps(const InferContext& c, double eps) {
-  if (!(eps >= 0) || !std::isfinite(eps)) return c.attr_error("eps must be a finite number >= 0, got ", eps);
-  return std::nullopt;
+  return check_held_eps(c, eps, c.input(0).dtype());
 }
 
 std::optional<Diagnostic> check_dims(const InferContext& c, int operand, const char* name, const Dims& dims) {

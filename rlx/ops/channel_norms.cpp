@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "rlx/ir/ops/norm.h"
+#include "rlx/ops/held_numbers.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
 
@@ -14,7 +15,7 @@ std::optional<Diagnostic> check_channels(const InferContext& c, std::int64_t axi
   const Shape& x = c.input(0);
   if (!is_float(x.dtype()) || is_storage_only(x.dtype())) return c.dtype_error("x must be float, got ", x);
   if (auto e = c.check_axis(axis, x)) return e;
-  if (!(eps >= 0) || !std::isfinite(eps)) return c.attr_error("eps must be a finite number >= 0, got ", eps);
+  if (auto e = check_held_eps(c, eps, x.dtype())) return e;
   for (int i = 1; i < c.num_inputs(); ++i) {
     const std::string_view name = operand_name(c.box(), c.num_inputs(), i);
     const bool statistic = name == "mean" || name == "var";

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rlx/ir/ops/norm.h"
+#include "rlx/ops/held_numbers.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
 
@@ -35,7 +36,7 @@ std::optional<Diagnostic> check_norm(const InferContext& c, const Axes& axes, do
   if (auto e = check_axes(c, axes, x)) return e;
   if (axes.empty()) return c.attr_error("axes must name at least one axis of x ", x);
   if (!std::is_sorted(axes.begin(), axes.end())) return c.attr_error("axes ", dims_text(axes), " must be sorted");
-  if (!(eps >= 0) || !std::isfinite(eps)) return c.attr_error("eps must be a finite number >= 0, got ", eps);
+  if (auto e = check_held_eps(c, eps, x.dtype())) return e;
   const Shape vector(dims_along(x, axes), x.dtype()), stats = stats_shape(x, axes);
   for (int i = 1; i < c.num_inputs(); ++i) {
     const std::string_view name = operand_name(c.box(), c.num_inputs(), i);

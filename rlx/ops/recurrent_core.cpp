@@ -142,6 +142,10 @@ Result<Shapes> infer_recurrent(const InferContext& c, const RecurrentSpec& s, in
   if (auto e = check_operand(c, "r", {directions, rows, hidden}, t)) return *e;
   const bool projects = c.has("w");
   if (projects) {
+    const Shape& w = c.input("w");
+    if (const Dims dims{directions, rows, x.dim(2)};
+        w.dtype() == t && w.rank() == 3 && w.dims() != dims && w.dims() == Dims{directions, rows, w.dim(2)})
+      return c.error("w must be ", dims_text(dims), " beside x ", x, " of ", x.dim(2), " features, got ", w);
     if (auto e = check_operand(c, "w", {directions, rows, x.dim(2)}, t)) return *e;
     if (auto e = check_operand(c, "bias", {directions, Dim(2) * rows}, t)) return *e;
   } else {

@@ -1,6 +1,7 @@
 // Slice: x[start : limit : stride] on every axis.
 #include <algorithm>
 
+#include "rlx/ir/building.h"
 #include "rlx/ir/ops/shape.h"
 #include "rlx/ops/rule_helpers.h"
 
@@ -16,8 +17,7 @@ Expr put_back(Graph& g, Expr picked, const ops::Slice& op, const Shape& full) {
   bool spread = false;
   for (std::size_t i = 0; i < rank; ++i) {
     // A stride past the end picks at most one element: nothing to put between.
-    const Dim& n = picked.dim(static_cast<int>(i));
-    if (n.is_static() && n.value() <= 1) continue;
+    if (building::bounds_of(g, picked.dim(static_cast<int>(i))).max <= 1) continue;
     between[i] = stride_of(op, i) - 1;
     spread = spread || between[i] > 0;
   }
@@ -62,7 +62,11 @@ struct SliceRules {
       if (c.negative(start) || c.negative(limit) || c.negative(limit - start) || c.negative(extent - limit))
         return c.error("[", start, ", ", limit, ") is not a range of axis ", i, " of x ", x);
       const Dim length = limit - start;
-      dims.push_back(stride == 1 ? length : floordiv(length + (Dim(stride) - 1), Dim(stride)));
+      // Rounded up; beside a stride near the largest integer the sum of both has no room.
+      constexpr std::int64_t kLargeStride = std::int64_t{1} << 32;
+      dims.push_back(stride == 1             ? length
+                     : stride < kLargeStride ? floordiv(length + (Dim(stride) - 1), Dim(stride))
+                                             : floordiv(length - Dim(1), Dim(stride)) + Dim(1));
     }
     return make_shapes(Shape(std::move(dims), x.dtype()));
   }

@@ -1,4 +1,6 @@
 // Svd: singular values and vectors.
+#include <algorithm>
+
 #include "rlx/ops/factor_batches.h"
 #include "rlx/ops/factor_rules.h"
 
@@ -58,6 +60,17 @@ struct SvdRules {
                             "those of singular values are any that complete a basis"),
                 "take svd with full = false");
   }
+  // Whether a node or a result of the graph reads u or vh, and needs their tangents perhaps.
+  static bool reads_vectors(const JvpContext& c) {
+    const Graph& g = c.graph();
+    const NodeId own = c.output(1).value().node;
+    const auto is_vectors = [&](Value v) { return v.node == own && v.result != 1; };
+    const auto reads = [&](const Node& n) { return std::any_of(n.inputs.begin(), n.inputs.end(), is_vectors); };
+    const auto stores = [&](const Graph::StateUpdate& u) { return is_vectors(u.value); };
+    return std::any_of(g.nodes().begin(), g.nodes().end(), reads) ||
+           std::any_of(g.outputs().begin(), g.outputs().end(), is_vectors) ||
+           std::any_of(g.state_updates().begin(), g.state_updates().end(), stores);
+  }
   // 1 / (s_j^2 - s_i^2), 0 on the diagonal.
   static Expr gaps(const Thin& t, Expr x) {
     Graph& g = x.graph();
@@ -76,10 +89,12 @@ struct SvdRules {
   static void jvp(JvpContext& c) {
     if (!c.has_tangent(0)) return;
     Graph& g = c.graph();
+    const bool read = reads_vectors(c);  // before the rule reads them
     const Thin t = thin(c);
-    if (!t.vectors) refuse(c.input(0).shape());
+    if (!t.vectors && read) refuse(c.input(0).shape());
     const Expr da = c.tangent(0), p = g.matmul(adjoint(t.u), g.matmul(da, t.v));
     c.set_tangent(1, real_of(diagonal(p)));
+    if (!t.vectors) return;
     const Expr f = gaps(t, p), ps = p * as_row(t.s), sp = as_column(t.s) * p;
     Expr inner = f * (ps + adjoint(ps));
     if (is_complex(p.dtype()))

@@ -59,6 +59,11 @@ TEST_CASE("rlx ops --markdown: an entry says what a reader asks") {
   CHECK(contains(section_of(page, "### `top_k`"), "ties to the smaller index, NaN first."));
   CHECK(contains(page, "| `leaky_relu` | "));
   CHECK(contains(page, "alpha = 0.01"));
+  // Codes are the data of their products, not the bias; a derivative that is an error is none.
+  CHECK(contains(section_of(page, "### `q_conv`"), "* Dtypes: i8 u8\n"));
+  CHECK(contains(section_of(page, "### `q_matmul`"), "* Dtypes: i8 u8\n"));
+  CHECK(contains(page, "| `igamma_grad_a` | `igamma_grad_a(a, b)` | floats | by b |"));
+  CHECK(contains(page, "| `igamma` | `igamma(a, b)` | floats | by both |"));
   for (const char* name :
        {"SynthMatMul", "PartitionedConv", "SplineActivation", "TransformRegion", "FftQ", "BatchElementwiseRegion",
         "FftButterflyStage", "ScaledQuantScale", "DoubleSingle", "RoundToFormat"})

@@ -22,6 +22,15 @@ void power(const std::vector<const Bounded*>& in, Bounded& out) {
   }
 }
 
+// The angle jumps by a whole turn where y changes its sign left of the origin.
+void angle(const std::vector<const Bounded*>& in, Bounded& out) {
+  const Tensor y = broadcast(in[0]->value, out.value), x = broadcast(in[1]->value, out.value);
+  const Tensor y_slack = broadcast(in[0]->slack, out.value), x_slack = broadcast(in[1]->slack, out.value);
+  for (std::size_t i = 0; i < count(out.value); ++i)
+    if (reals(y_slack)[i] > 0 && std::fabs(reals(y)[i]) <= reals(y_slack)[i] && reals(x)[i] <= reals(x_slack)[i])
+      reals(out.slack)[i] = std::max(reals(out.slack)[i], 6.2832);
+}
+
 // x mod y, and x rem y, move by e_x + |x / y| e_y, and by y where that carries them over a multiple of y.
 void remainder(const std::vector<const Bounded*>& in, Bounded& out) {
   const Tensor x = broadcast(in[0]->value, out.value), y = broadcast(in[1]->value, out.value);
@@ -107,6 +116,7 @@ void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std
   if (const auto* b = n.op.get_if<ops::Binary>()) {
     if (b->fn == BinaryKind::Mod || b->fn == BinaryKind::Rem) remainder(in, out[0]);
     if (b->fn == BinaryKind::Pow && !is_complex(out[0].value.dtype())) power(in, out[0]);
+    if (b->fn == BinaryKind::Atan2) angle(in, out[0]);
   }
 }
 

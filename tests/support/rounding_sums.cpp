@@ -14,6 +14,8 @@
 namespace rlx::test::rounding {
 namespace {
 
+constexpr std::int64_t kTapsOfGathers = 4;  // of a resampled element; more are written as a product with a matrix
+
 Tensor with_slack(const Bounded& x, const Tensor& size) { return add_up(size, x.slack); }
 
 // slack = (op over |x| + slack) - (op over |x|) + terms * eps * (op over |x|); `added`: how many terms a sum has;
@@ -54,7 +56,8 @@ void spread(const Bounded& x, const OpBox& widest, Bounded& out) {
 
 // A product of at most `factors` elements in any order; `sum` adds up the same elements. A relative rounding for each
 // factor; a partial product that leaves the normal numbers loses at most the least number, which the factors above 1
-// enlarge; one that overflows (and may then meet a 0) or vanishes (and may meet an infinity) decides nothing.
+// enlarge; one that overflows (and may then meet a 0) or vanishes (and may meet an infinity) decides nothing, nor does
+// a factor beside an infinity that may be 0 or of the other sign.
 void add_product(const Node& n, const Bounded& x, const OpBox& sum, double factors, const Tensor& with,
                  const Tensor& without, Bounded& out) {
   Tensor above = like(x.value, 0), below = like(x.value, 0), infinite = like(x.value, 0);  // powers of two
@@ -68,12 +71,13 @@ void add_product(const Node& n, const Bounded& x, const OpBox& sum, double facto
   above = run1(sum, {above});
   below = run1(sum, {below});
   infinite = run1(sum, {infinite});
+  const Tensor open = run1(sum, {around_zero(x)});
   const DType dtype = n.shape().dtype() == DType::F64 || n.shape().dtype() == DType::C128 ? DType::F64 : DType::F32;
   const FloatFormat format = float_format(dtype);
   double* e = reals(out.slack);
   for (std::size_t i = 0; i < count(out.value); ++i) {
     const bool overflows = reals(above)[i] >= format.max_exponent;
-    const bool vanishes = reals(infinite)[i] > 0 && reals(below)[i] >= -format.min_exponent;
+    const bool vanishes = reals(infinite)[i] > 0 && (reals(open)[i] > 0 || reals(below)[i] >= -format.min_exponent);
     if (overflows || vanishes) {
       e[i] = kApart;
       continue;
@@ -146,7 +150,16 @@ void windows(const Node& n, const Bounded& x, std::vector<Bounded>& out) {
 void interpolate(const Node& n, const Bounded& x, Bounded& out) {
   // Sums by the sizes of the weights, axis by axis.
   const auto op = n.op.as<ops::Interpolate>();
-  const auto along = [&](const Tensor& from) {
+  // What is written as a product with a matrix multiplies the whole line, by zeros for the most part.
+  const auto is_product = [&](std::size_t i, std::int64_t extent) {
+    ops::Interpolate forward = op;
+    const std::int64_t from = op.transposed ? op.sizes[i] : extent;
+    forward.sizes[i] = op.transposed ? extent : op.sizes[i];
+    forward.transposed = false;
+    const bool windows = op.fn == ResizeKind::Area && from % forward.sizes[i] == 0;
+    return !windows && resize_taps(forward, i, from).widest() > kTapsOfGathers;
+  };
+  const auto along = [&](const Tensor& from, bool whole_lines = false) {
     std::vector<double> v = from.to_f64();
     std::vector<std::int64_t> dims = from.dims();
     for (std::size_t i = 0; i < op.axes.size(); ++i) {
@@ -157,13 +170,18 @@ void interpolate(const Node& n, const Bounded& x, Bounded& out) {
         (a < axis ? outer : inner) *= a == axis ? 1 : static_cast<std::size_t>(dims[a]);
       const auto from_extent = static_cast<std::size_t>(dims[axis]), to = static_cast<std::size_t>(op.sizes[i]);
       std::vector<double> sums(outer * to * inner, 0);
+      const bool all = whole_lines && is_product(i, dims[axis]);
       for (std::size_t o = 0; o < outer; ++o)
-        for (std::size_t j = 0; j < to; ++j)
+        for (std::size_t j = 0; j < to; ++j) {
+          for (std::size_t t = 0; all && t < from_extent; ++t)
+            for (std::size_t k = 0; k < inner; ++k)
+              sums[(o * to + j) * inner + k] += v[(o * from_extent + t) * inner + k];
           for (auto t = static_cast<std::size_t>(taps.begin[j]); t < static_cast<std::size_t>(taps.begin[j + 1]); ++t)
             for (std::size_t k = 0; k < inner; ++k) {
               const double e = v[(o * from_extent + static_cast<std::size_t>(taps.index[t])) * inner + k];
               if (e != 0) sums[(o * to + j) * inner + k] += e * std::fabs(taps.weight[t]);
             }
+        }
       v = std::move(sums);
       dims[axis] = op.sizes[i];
     }
@@ -177,6 +195,17 @@ void interpolate(const Node& n, const Bounded& x, Bounded& out) {
   }
   const Tensor size = magnitude(x.value);
   add_terms(n, out, along(with_slack(x, size)), along(size), 8.0 * static_cast<double>(op.axes.size()));
+  Tensor spoilt = like(x.value, 0);
+  for (std::size_t i = 0; i < count(x.value); ++i)
+    if (!std::isfinite(value_at(x.value, i)) || !(reals(x.slack)[i] < kApart)) reals(spoilt)[i] = 1;
+  if (!any(spoilt)) return;
+  bool product = false;
+  for (std::size_t i = 0; i < op.axes.size(); ++i)
+    product = product || is_product(i, x.value.dim(static_cast<int>(op.axes[i])));
+  if (!product) return;
+  const Tensor reached = along(spoilt, true);
+  for (std::size_t i = 0; i < count(out.value); ++i)
+    if (reals(reached)[i] != 0) reals(out.slack)[i] = kApart;
 }
 
 void cumulative(const Node& n, const Bounded& x, Bounded& out) {

@@ -74,3 +74,29 @@ double sum_epsilon(DType t) {
 }
 
 }  // namespace rlx::test::rounding
+
+namespace rlx::test {
+
+double smallest_normal(DType t) {
+  return std::ldexp(1.0, float_format(real_dtype(t) == DType::F64 ? DType::F64 : DType::F32).min_exponent);
+}
+
+Tensor without_subnormals(const Tensor& t) {
+  if (!is_inexact(t.dtype())) return t;
+  const double smallest = smallest_normal(t.dtype());
+  const auto cut = [&](double x) { return std::fabs(x) < smallest ? std::copysign(0.0, x) : x; };
+  Tensor out = Tensor::copy_of(t.data(), t.shape());
+  for (std::int64_t i = 0; i < t.num_elements(); ++i) {
+    const auto c = load_element<std::complex<double>>(t.data(), t.dtype(), i);
+    store_element(out.mutable_data(), t.dtype(), i, std::complex<double>(cut(c.real()), cut(c.imag())));
+  }
+  return out;
+}
+
+NamedTensors without_subnormals(const NamedTensors& values) {
+  NamedTensors out;
+  for (const auto& [name, value] : values) out.emplace(name, without_subnormals(value));
+  return out;
+}
+
+}  // namespace rlx::test

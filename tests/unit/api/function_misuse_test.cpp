@@ -5,9 +5,39 @@
 #include "rlx/functions/floats.h"
 #include "rlx/functions/special.h"
 #include "rlx/ir/graph.h"
+#include "rlx/ir/ops/attention.h"
 #include "tests/unit/api/misuse.h"
 
 using namespace rlx;
+
+TEST_CASE("misuse: attributes that the dtype of the computation does not hold") {
+  Graph g("g");
+  const Expr x = g.input("x", {{2, 3, 4}, DType::F32}), half = g.input("h", {{2, 3, 4}, DType::BF16}),
+             d = g.input("d", {{2, 3, 4}, DType::F64}), v = g.input("v", {{4}, DType::F32});
+  const auto attend = [&](const Expr& q, double scale, std::optional<double> softcap = {}) {
+    ops::Attention op;
+    op.num_heads = op.kv_heads = 1, op.head_dim = 4, op.scale = scale, op.softcap = softcap;
+    return g.attention(q, q, q, op);
+  };
+  for (const Expr& q : {x, half}) {
+    REFUSED("scale 1e+39 is infinite or 0 in the f32", attend(q, 1e39));
+    REFUSED("scale -1e-60 is infinite or 0 in the f32", attend(q, -1e-60));
+    REFUSED("softcap 1e+300 is infinite or 0 in the f32", attend(q, 1, 1e300));
+    REFUSED("eps 1e-60 is infinite or 0 in the f32", g.rms_norm(q, {}, {}, 1e-60));
+    REFUSED("eps 1e+39 is infinite or 0 in the f32", g.layer_norm(q, {}, {}, 1e39));
+    REFUSED("eps 1e+39 is infinite or 0 in the f32", g.group_norm(q, 1, {}, {}, 1e39));
+  }
+  REFUSED("eps 1e+39 is infinite or 0 in the f32", g.residual_rms_norm(x, x, v, v, 1e39));
+  REFUSED("scale must be finite", attend(d, HUGE_VAL));
+  // What F64 holds may stand beside F64, and 0 and the least numbers of F32 everywhere.
+  CHECK(attend(d, 1e300).valid());
+  CHECK(attend(d, 1e-300, 1e300).valid());
+  CHECK(g.rms_norm(d, {}, {}, 1e-300).valid());
+  CHECK(attend(x, 0).valid());
+  CHECK(attend(half, 1e-45, 3e38).valid());
+  CHECK(g.layer_norm(half, {}, {}, 0).valid());
+  CHECK(g.rms_norm(x, {}, {}, 1e-44).valid());
+}
 
 TEST_CASE("misuse: functions over elements") {
   Graph g("g");

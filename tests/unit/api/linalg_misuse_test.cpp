@@ -1,9 +1,11 @@
 // Misuse of linear algebra: empty, dead and foreign values, shapes and dtypes that no function of matrices takes.
 #include <cmath>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "rlx/functions/linalg.h"
+#include "rlx/ir/bodies.h"
 #include "rlx/ir/ops/linalg.h"
 #include "tests/unit/api/misuse.h"
 
@@ -96,4 +98,29 @@ TEST_CASE("misuse: linear algebra") {
   REFUSED("negative", linalg::expm(a, -1));
   REFUSED("NaN", linalg::vector_norm(a, std::nan("")));
   REFUSED("K <= N <= M", linalg::householder_product(wide, g.input("t", Shape({2}, DType::F32))));
+}
+
+TEST_CASE("misuse: linear algebra names the line of the call, in errors and in the nodes that it makes") {
+  Graph g("g");
+  const Expr a = g.input("a", kSquareMatrix), half = g.input("h", Shape({2, 2}, DType::F16));
+  const auto here = [](int line) { return concat_text("linalg_misuse_test.cpp:", line); };
+  REFUSED(here(__LINE__), linalg::det(half));               // refused by an op
+  REFUSED(here(__LINE__), linalg::matrix_power(half, -3));  // by an op of another function
+  REFUSED(here(__LINE__), linalg::expm(a, -1));             // by the function
+  const std::size_t before = g.num_nodes();
+  const int line = __LINE__ + 1;
+  linalg::expm(linalg::inv(a));
+  CHECK(g.num_nodes() > before + 20);
+  std::function<void(const Graph&, std::size_t)> look = [&](const Graph& in, std::size_t first) {
+    for (std::size_t i = first; i < in.num_nodes(); ++i) {
+      const Node& n = in.nodes()[i];
+      CHECK(n.origin.loc.line == line);
+      CHECK(std::string(n.origin.loc.file).ends_with("linalg_misuse_test.cpp"));
+      for (const Subgraph& body : body_graphs(n.op)) look(*body, 0);
+    }
+  };
+  look(g, before);
+  // What is built next stands at its own line again.
+  const Expr next = g.exp(a);
+  CHECK(g.node(next.value().node).origin.loc.line == __LINE__ - 1);
 }

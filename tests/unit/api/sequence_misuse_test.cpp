@@ -21,6 +21,8 @@ TEST_CASE("misuse: recurrences and scans") {
   REFUSED("takes (", g.mamba2(ops::Mamba2{}, {}));
   REFUSED("belongs to graph 'other'", g.gated_delta_net(ops::GatedDeltaNet{}, {far, far, far, far, far}));
   REFUSED("must be", nn::lstm(x, {wrong}));
+  const nn::RecurrentWeights narrow{w, g.input("r", Shape({8, 2}, DType::F32)), {}, {}};
+  REFUSED("w must be [1, 8, 4] beside x [3, 2, 4] f32 of 4 features, got [1, 8, 3] f32", nn::lstm(x, {narrow}));
   REFUSED("got weights of 0 layers", nn::gru(x, {}));
   REFUSED("x is a number", nn::rnn(1.0, {wrong}));
   REFUSED("must be", nn::lstm_cell(w, w, w, wrong));

@@ -179,6 +179,29 @@ TEST_CASE("extremes: places that no i32 names, groups of nothing, and strides pa
   CHECK((picked.at(0) == 6 && picked.at(1) == 7));
 }
 
+TEST_CASE("extremes: strides past the end of an axis that is a symbol") {
+  for (const std::int64_t stride : {std::int64_t{9}, std::int64_t{1} << 32, kHigh}) {
+    CAPTURE(stride);
+    Graph g;
+    const Dim n = g.symbol("n", {.min = 0, .max = 5, .divisor = 1});
+    const Expr x = g.input("x", Shape({n}, DType::F32));
+    g.set_outputs({g.slice(x, {0}, {n}, {stride})});
+    const GradResult reverse = vjp(g, {"x"});
+    REQUIRE(reverse.added_inputs.size() == 1);
+    for (const std::int64_t extent : {0, 1, 4}) {
+      CAPTURE(extent);
+      const std::int64_t picked = std::min<std::int64_t>(extent, 1);
+      const Tensor values = counted(Shape({Dim(extent)}, DType::F32)),
+                   seen = Tensor::full(Shape({Dim(picked)}, DType::F32), 3);
+      CHECK(run_of(Graph(g), values)[0].dim(0) == picked);
+      CompiledGraph f = Session().compile(Graph(reverse.graph));
+      const Tensor back = f.run_typed({{"x", values}, {reverse.added_inputs[0], seen}}).back();
+      REQUIRE(back.dim(0) == extent);
+      for (std::int64_t i = 0; i < extent; ++i) CHECK(back.at(i) == (i == 0 ? 3 : 0));
+    }
+  }
+}
+
 TEST_CASE("extremes: the mean of a channel beside an infinity is that infinity") {
   for (const Dims& dims : {Dims{400, 3}, Dims{2, 3, 5000}}) {
     CAPTURE(dims.size());

@@ -402,6 +402,24 @@ TEST_CASE("factors: derivatives that do not exist say why") {
   CHECK_NOTHROW(vjp(g, {Wrt("x")}));
 }
 
+TEST_CASE("factors: forward mode of the singular values of a full decomposition, where nobody reads the vectors") {
+  const Tensor a = test::doubles({2, 4}, {1, 2, 0.5, -1, 3, -2, 0.25, 1}),
+               da = test::doubles({2, 4}, {0.5, 1, -1, 2, 0, 1, 1, -3});
+  const auto tangent_of = [&](bool full) {
+    Graph g;
+    g.set_outputs({g.svd(g.input("x", a.shape()), full)[1]});
+    const GradResult forward = jvp(g, {Wrt("x")});
+    return evaluate(forward.graph, {{"x", a}, {forward.added_inputs[0], da}})[1];
+  };
+  CHECK(test::distance(tangent_of(true), tangent_of(false)) < 1e-14);
+  for (const std::uint32_t vectors : {0U, 2U}) {
+    Graph g;
+    const ExprList svd = g.svd(g.input("x", a.shape()), true);
+    g.set_outputs({svd[1], g.sum(svd[vectors])});
+    CHECK(contains(test::error_text([&] { (void)jvp(g, {Wrt("x")}); }), "complete a basis"));
+  }
+}
+
 TEST_CASE("factors: derivatives of complex matrices without elements") {
   for (const OpBox& op : {OpBox(ops::Eigh{}), OpBox(ops::Svd{}), OpBox(ops::Qr{}), OpBox(ops::Lu{})}) {
     Graph g;

@@ -7,6 +7,7 @@
 
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/conv.h"
 #include "rlx/tensor/visit.h"
 #include "tests/support/values.h"
 
@@ -157,6 +158,38 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   const Tensor close = floats({1, kNanF, 1.0000001F, 0.5F});
   CHECK(gap_of(places, close, Tensor::of<std::int32_t>({3}, {1, 0, 2}), &undecided).size == 0);
   CHECK(undecided >= 2);
+  // Attention's weights below the normal numbers may be 0, and NaN beside them seen or not; a hidden key is not.
+  undecided = 0;
+  const auto biased = [](Graph& g, Expr x) {
+    const Expr q = g.constant(Tensor::zeros({{1, 1, 1}, DType::F32}));
+    const Expr k = g.constant(Tensor::zeros({{1, 2, 1}, DType::F32}));
+    ops::Attention one;
+    one.num_heads = one.kv_heads = one.head_dim = 1;
+    one.mask = MaskKind::Bias;
+    return g.attention(q, k, g.constant(floats({kNanF, 2}).reshaped({1, 2, 1})), one, {.mask = g.reshape(x, {1, 2})});
+  };
+  CHECK(gap_of(biased, floats({-90, 0}), floats({2}).reshaped({1, 1, 1}), &undecided).size == 0);
+  CHECK(undecided == 1);
+  CHECK(gap_of(biased, floats({-80, 0}), floats({2}).reshaped({1, 1, 1})).size == kApart);
+  CHECK(gap_of(biased, floats({-kInfF, 0}), floats({kNanF}).reshaped({1, 1, 1})).size == kApart);
+  // The angle of what lies beside the cut.
+  undecided = 0;
+  const auto turned = [](Graph& g, Expr x) { return g.atan2(x / 3.0 * 3.0 - 1.0, g.constant(floats({-1, -1}))); };
+  const float pi = 3.14159274F;
+  CHECK(gap_of(turned, floats({1, 2}), floats({-pi, 2.35619449F})).size <= 1);
+  CHECK(gap_of(turned, floats({1, 2}), floats({pi, 2.35619449F})).size <= 1);
+  CHECK(gap_of(turned, floats({1, 2}), floats({kNanF, 2.35619449F})).size == kApart);
+  CHECK(gap_of(turned, floats({1, 2}), floats({pi, -2.35619449F})).size > 1);
+  // A sum of zeros, where its sign shows; that of one product of numbers is known.
+  const auto one_over_sum = [](Graph& g, Expr x) { return 1.0 / g.sum(x, {0}, true); };
+  CHECK(gap_of(one_over_sum, floats({-0.0F, -0.0F}), floats({kInfF}), &undecided).size == 0);
+  CHECK(gap_of(one_over_sum, floats({-0.0F, -0.0F}), floats({-kInfF}), &undecided).size == 0);
+  CHECK(undecided == 2);
+  const auto one_over = [](Graph&, Expr x) { return 1.0 / (x * 2.0); };
+  CHECK(gap_of(one_over, floats({-0.0F}), floats({kInfF})).size == kApart);
+  CHECK(gap_of([](Graph& g, Expr x) { return g.cast(g.gt(g.sum(x, {0}, true), 0.0), DType::F32); }, floats({0, 0}),
+               floats({1}))
+            .size == kApart);
   // Beyond the largest number of the dtype the bound ends.
   undecided = 0;
   CHECK(gap_of([](Graph& g, Expr x) { return g.exp(x); }, floats({100}), floats({kInfF}), &undecided).size == 0);
@@ -189,6 +222,37 @@ TEST_CASE("rounding: products may be made in any order, so partial ones that lea
   CHECK(gap_of(product, floats({0, 3, 2}), scalar(kNanF), &undecided).size == kApart);
   CHECK(gap_of(product, floats({3, 2, 1}), scalar(6.00001), &undecided).size > 1);
   CHECK(undecided == 3);
+}
+
+TEST_CASE("rounding: beside an infinity of a product stands what may be 0 or not") {
+  const auto product = [](Graph& g, Expr x) {
+    return g.reduce_prod(g.concat({g.constant(floats({kInfF})), x / 3.0 * 3.0 - 1.0}, 0));
+  };
+  const auto scalar = [](double v) { return Tensor::scalar(DType::F32, v); };
+  std::int64_t undecided = 0;
+  CHECK(gap_of(product, floats({1}), scalar(kNanF), &undecided).size == 0);
+  CHECK(gap_of(product, floats({1}), scalar(-HUGE_VAL), &undecided).size == 0);
+  CHECK(undecided == 2);
+  CHECK(gap_of(product, floats({2}), scalar(kNanF)).size == kApart);
+}
+
+TEST_CASE("rounding: NaN reaches the line of what is resampled by a product, and its neighbours elsewhere") {
+  const auto area = [](std::int64_t size) {
+    return [size](Graph& g, Expr x) {
+      ops::Interpolate op;
+      op.fn = ResizeKind::Area, op.axes = {0}, op.sizes = {size};
+      return g.add(op, {x});
+    };
+  };
+  Tensor x = floats(std::vector<float>(32, 1));
+  x.set(31, kNan);
+  std::int64_t undecided = 0;
+  CHECK(gap_of(area(3), x, floats({kNanF, kNanF, kNanF}), &undecided).size == 0);
+  CHECK(gap_of(area(3), x, floats({1, 1, kNanF}), &undecided).size == 0);
+  CHECK(undecided == 6);
+  CHECK(gap_of(area(3), floats(std::vector<float>(32, 1)), floats({1, kNanF, 1})).size == kApart);
+  CHECK(gap_of(area(4), x, floats({1, 1, kNanF, kNanF})).size == kApart);  // windows beside each other
+  CHECK(gap_of(area(4), x, floats({1, 1, 1, kNanF})).size <= 1);
 }
 
 TEST_CASE("rounding: the remainder by a rounded divisor moves with the quotient, and over a multiple it is undecided") {

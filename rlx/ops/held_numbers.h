@@ -1,0 +1,25 @@
+// Numbers among the attributes that values are computed with: the dtype of the computation must hold them.
+#pragma once
+
+#include <cmath>
+#include <optional>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+
+/// Whether `v` is finite and neither infinite nor 0 where values of dtype `t` are computed: F64, or F32 of the others.
+inline bool held_beside(DType t, double v) {
+  if (t == DType::F64) return std::isfinite(v);
+  const auto rounded = static_cast<float>(v);
+  return std::isfinite(rounded) && (rounded != 0 || v == 0);
+}
+
+/// Error unless `eps` is finite, not negative, and held beside values of dtype `t`.
+inline std::optional<Diagnostic> check_held_eps(const InferContext& c, double eps, DType t) {
+  if (!(eps >= 0) || !std::isfinite(eps)) return c.attr_error("eps must be a finite number >= 0, got ", eps);
+  if (!held_beside(t, eps)) return c.attr_error("eps ", eps, " is infinite or 0 in the f32 that x is computed in");
+  return std::nullopt;
+}
+
+}  // namespace rlx
