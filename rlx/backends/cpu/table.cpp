@@ -18,6 +18,7 @@ const RowTable<Row>& row_table() {
                                                           dot_rows(),
                                                           byte_rows(),
                                                           conv_rows(),
+                                                          conv_column_rows(),
                                                           product_rows(),
                                                           relayout_rows(),
                                                           attention_rows(),

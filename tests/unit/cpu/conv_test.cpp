@@ -1,6 +1,9 @@
 // Convolutions on each instruction set: operands whose sums are exact, so that every cut and kernel gives the
 // reference's numbers; the kernel that a geometry is for; filters that are weights, packed once.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -85,6 +88,10 @@ TEST_CASE("conv kernels: windows over lines and edges of every length") {
   check_everywhere({1, 16, 48, 1, 7, 5, 3, 3, 1, 2, 2});
   check_everywhere({1, 12, 20, 1, 5, 6, 4, 4, 1, 2, 1, 2});
   check_everywhere({1, 3, 35, 1, 23, 21, 7, 7, 2, 3});
+  check_everywhere({2, 3, 20, 1, 9, 34, 3, 3, 2, 1});
+  check_everywhere({1, 1, 17, 1, 8, 19, 5, 5, 1, 2});
+  check_everywhere({1, 4, 33, 1, 7, 40, 3, 9, 1, 4});
+  check_everywhere({1, 3, 5, 1, 40, 3, 3, 3, 1, 2});  // lines down
   check_everywhere({1, 17, 5, 1, 3, 3, 5, 5, 1, 4});
   check_everywhere({1, 24, 40, 3, 6, 7, 3, 3, 1, 1});
 }
@@ -116,6 +123,77 @@ TEST_CASE("conv kernels: filters of weights and constants lie in panels, those o
     for (const bool last : {false, true})
       for (const Filters filters : {Filters::Param, Filters::Constant})
         for (const ConvCase& c : {plain, groups, large}) check_conv(c, last, filters, *t, 2);
+}
+
+// -- integers and complex numbers --
+
+namespace {
+
+Tensor numbers_as(const Tensor& t, DType to) { return evaluate_op(ops::Cast{to}, std::span(&t, 1)).at(0); }
+
+void check_columns(const ConvCase& c, bool last, DType x_type, DType w_type, DType out, const KernelTable& table,
+                   int threads, const char* kernel) {
+  INFO("depth ", c.depth, " multiple ", c.multiple, " groups ", c.groups, " of ", c.rows, "x", c.cols, " window ",
+       c.row_taps, "x", c.col_taps, " stride ", c.stride, " pad ", c.pad, " dilation ", c.rhs_dilation, "/",
+       c.lhs_dilation, last ? " features last " : " features first ", isa_name(table.isa), " threads ", threads, " ",
+       dtype_name(x_type), " ", dtype_name(w_type), " ", dtype_name(out));
+  ops::Conv op;
+  op.strides = {c.stride, c.stride};
+  op.low = {c.pad, c.pad};
+  op.high = {c.pad, c.pad - 1};
+  op.rhs_dilation = {c.rhs_dilation, c.rhs_dilation};
+  op.lhs_dilation = {c.lhs_dilation, c.lhs_dilation};
+  op.groups = c.groups;
+  if (out != x_type) op.out = out;
+  const std::int64_t in = c.groups * c.depth, made = c.groups * c.multiple;
+  Dims x_dims{c.batch, in, c.rows, c.cols}, w_dims{made, c.depth, c.row_taps, c.col_taps};
+  if (last) {
+    op.lhs_spec = op.out_spec = {0, 3, 1, 2}, op.rhs_spec = {3, 2, 0, 1};
+    x_dims = {c.batch, c.rows, c.cols, in}, w_dims = {c.row_taps, c.col_taps, c.depth, made};
+  }
+  // Whole numbers, whose sums are exact; those of bytes reach both ends, and wrap where the sums are bytes too.
+  const Tensor x = numbers_as(small_numbers(x_dims, is_complex(x_type) ? 4 : 127, 1), x_type),
+               w = numbers_as(small_numbers(w_dims, is_complex(w_type) ? 3 : 127, 2), w_type);
+  const Tensor operands[] = {x, w};
+  const Tensor want = evaluate_op(op, operands).at(0);
+  Graph g;
+  const Expr a = g.input("x", x.shape()), b = g.input("w", w.shape());
+  g.set_outputs({g.conv(a, b, op)});
+  CompiledGraph f = Session().with_isa(std::string(isa_name(table.isa))).with_threads(threads).compile(std::move(g));
+  const Tensor y = f.run_typed({{"x", x}, {"w", w}})[0];
+  REQUIRE(y.shape() == want.shape());
+  CHECK(std::memcmp(y.data(), want.data(), want.size_bytes()) == 0);
+  std::vector<std::vector<std::int64_t>> dims{x.dims(), w.dims()};
+  std::vector<TensorView> views{{x.data(), x_type, dims[0], x.size_bytes()},
+                                {w.data(), w_type, dims[1], w.size_bytes()}};
+  for (const NodeTime& t : f.profile(views)) CHECK(t.kernel.substr(0, t.kernel.find(' ')) == kernel);
+}
+
+}  // namespace
+
+TEST_CASE("conv kernels: integers and complex numbers are products, with the bits of the reference") {
+  const ConvCase cases[] = {{1, 24, 40, 1, 9, 23, 3, 3, 1, 1},   {2, 8, 19, 3, 6, 8, 3, 3, 2, 1},
+                            {2, 16, 48, 1, 7, 5, 3, 3, 1, 2, 2}, {1, 12, 20, 1, 5, 6, 4, 4, 1, 2, 1, 2},
+                            {3, 3, 35, 1, 13, 21, 7, 7, 2, 3},   {1, 1, 1, 21, 7, 17, 3, 3, 1, 1},
+                            {2, 5, 1, 1, 4, 4, 1, 1, 1, 1}};
+  const struct {
+    DType x, w, out;
+  } types[] = {{DType::U8, DType::I8, DType::I32},
+               {DType::I8, DType::I8, DType::I8},
+               {DType::I32, DType::I32, DType::I32},
+               {DType::U64, DType::U64, DType::U64},
+               {DType::C64, DType::C64, DType::C64}};
+  for (const KernelTable* t : tables())
+    for (const bool last : {false, true})
+      for (const ConvCase& c : cases)
+        for (const auto& type : types) check_columns(c, last, type.x, type.w, type.out, *t, 2, "conv_columns");
+  // Cut as finely as it can be is the conformance tests'; here in parts of the batch, and of a member.
+  check_columns({5, 64, 4, 1, 56, 56, 3, 3, 1, 1}, true, DType::I32, DType::I32, DType::I32, *tables().back(), 2,
+                "conv_columns");
+  check_columns({2, 64, 3, 1, 120, 130, 3, 3, 1, 1}, false, DType::I32, DType::I32, DType::I32, *tables().back(), 2,
+                "conv_columns");
+  check_columns({2, 64, 3, 1, 120, 130, 3, 3, 1, 1}, true, DType::U8, DType::U8, DType::I32, *tables().back(), 1,
+                "conv_columns");
 }
 
 }  // namespace rlx::cpu::test

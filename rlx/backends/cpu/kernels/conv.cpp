@@ -1,6 +1,7 @@
 // Kernels of convolutions, once per instruction set.
 #include "rlx/backends/cpu/kernels/conv.h"
 
+#include <new>
 #include <type_traits>
 #include <utility>
 

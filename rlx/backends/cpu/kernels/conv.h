@@ -27,6 +27,18 @@ struct ConvRowAxis {
 /// How the elements of x, w and y are stored. F64 is that of all three; else they are computed with as f32.
 enum class ConvType : std::uint8_t { F32, BF16, F16, F64 };
 
+/// What follows a convolution of f32, of each element y of the result in this order: alpha, a number for its feature,
+/// `residual`, the activation, bounds, `mul`; or `residual` at the end. Residual and mul lie like the result.
+struct ConvEpilogue {
+  bool used = false;
+  bool residual_after_act = false, has_low = false, has_high = false;
+  Act act = Act::None;
+  float alpha = 1.0F, low = 0, high = 0;
+  const float* bias = nullptr;
+  const float* residual = nullptr;
+  const float* mul = nullptr;
+};
+
 /// y = x * w. The batch is an axis of one tap; `line` is the axis along which rows lie in lines.
 struct ConvProduct {
   int num_axes = 0;  // batch and space
@@ -43,12 +55,14 @@ struct ConvProduct {
   const void* w = nullptr;       // read by conv_pack_w_f32 alone
   const void* panels = nullptr;  // floats, or doubles
   void* y = nullptr;
-  const float* zeros = nullptr;  // `depth` of them: what padding reads
+  const float* zeros = nullptr;  // what padding reads: `depth` of them for each tap of the longest axis
+  ConvEpilogue epilogue{};
 };
 
 /// How a convolution is cut; made by `plan`, good for any data of those extents.
 struct ConvPlan {
   bool in_place = false;         // rows of x are read where they lie, else packed in runs of k
+  bool staged = false;           // but for blocks at the edges of lines, which few features are copied for
   std::int64_t taps = 1, k = 1;  // of the window; taps * depth
   std::int64_t phases = 1;       // lines along an axis of x that is spread: one for each remainder
   std::int64_t lines = 1;        // of all axes and phases
@@ -85,6 +99,8 @@ struct DepthwiseF32 {
   const float* w = nullptr;
   const float* taps = nullptr;  // the filters as [taps, depth, features], where features come last
   float* y = nullptr;
+  const void* lanes = nullptr;  // what `depthwise_lanes` wrote
+  ConvEpilogue epilogue{};
 };
 /// Whether a vector of features of the result, which come last, can find its features of x in one vector.
 constexpr bool few_spread(std::int64_t depth, std::int64_t multiple) {
@@ -102,6 +118,7 @@ struct DepthwisePlan {
   std::int64_t cols_per_chunk = 1, col_chunks = 1;               // features last
   std::int64_t features_per_chunk = 1;                           // of the batch, features first
   std::int64_t chunks = 0;
+  std::size_t lane_bytes = 0;  // small planes: which lanes each tap meets, the same in all of them
 };
 
 struct ConvKernels {
@@ -112,6 +129,8 @@ struct ConvKernels {
   void (*pack_w)(const ConvProduct& conv, const ConvPlan& plan, void* panels, std::int64_t chunk);
   void (*run)(const ConvProduct& conv, const ConvPlan& plan, std::int64_t chunk, void* scratch);
   DepthwisePlan (*depthwise_plan)(const DepthwiseF32& conv, int threads);
+  /// Writes `lane_bytes`; reads extents alone.
+  void (*depthwise_lanes)(const DepthwiseF32& conv, void* lanes);
   /// Writes [taps, depth, features].
   void (*depthwise_pack)(const DepthwiseF32& conv, float* taps);
   void (*depthwise)(const DepthwiseF32& conv, const DepthwisePlan& plan, std::int64_t chunk);

@@ -5,6 +5,7 @@
 
 #include "rlx/backends/cpu/kernels/bytes.h"
 #include "rlx/backends/cpu/rows/dot_axes.h"
+#include "rlx/backends/cpu/rows/product_calls.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {
@@ -31,19 +32,34 @@ void run_bytes(const ByteProduct& p, std::int64_t chunk) { p.kernels->run(p.gemm
 void lower_bytes(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
-  auto& p = c.keep<ByteProduct>();
-  ByteGemm& g = p.gemm;
   DotAxes axes = dot_axes(c);
   const bool swapped = turn_vector(axes);
+  ByteGemm g;
   place_axes(axes, g);
-  g.k = 1;
-  for (const GemmAxis& axis : axes.contracted) g.k *= axis.extent;
-  for (const GemmAxis& axis : axes.outer) g.products *= axis.extent;
   const View &a = swapped ? w : x, &b = swapped ? x : w;
   g.a_signed = a.dtype == DType::I8, g.b_signed = b.dtype == DType::I8;
-  c.point(g.a, a);
-  c.point(g.b, b);
-  c.point(g.c, y);
+  add_byte_product(c, g, {&a}, {&b}, 0);
+}
+
+bool bytes_read_strided(const Graph&, NodeId, int operand) { return operand < 2; }
+
+constexpr Row kByteRows[] = {{OpKind::DotGeneral, "gemm_bytes_i32", bytes_refuse, lower_bytes, bytes_read_strided}};
+
+}  // namespace
+
+std::span<const Row> byte_rows() { return kByteRows; }
+
+void add_byte_product(LowerContext& c, const ByteGemm& product, const ProductSource& a, const ProductSource& b,
+                      std::int64_t at) {
+  auto& p = c.keep<ByteProduct>();
+  ByteGemm& g = p.gemm;
+  g = product;
+  g.k = g.products = 1;
+  for (int i = 0; i < g.num_contracted; ++i) g.k *= g.contracted[i].extent;
+  for (int i = 0; i < g.num_outer; ++i) g.products *= g.outer[i].extent;
+  point_source(c, g.a, a);
+  point_source(c, g.b, b);
+  c.point(g.c, c.out(), at);
   p.kernels = &byte_kernels(c.kernels().isa, c.kernels().strips->products);
   p.plan = p.kernels->plan(g, c.threads());
   g.codes = c.workspace(static_cast<std::size_t>(p.plan.code_bytes));
@@ -55,13 +71,5 @@ void lower_bytes(LowerContext& c) {
   c.step<run_bytes>(p, p.plan.chunks,
                     0.1 * panels + codes * static_cast<double>(g.n) / (2 * gemm_flops_per_ns(c.kernels().isa)));
 }
-
-bool bytes_read_strided(const Graph&, NodeId, int operand) { return operand < 2; }
-
-constexpr Row kByteRows[] = {{OpKind::DotGeneral, "gemm_bytes_i32", bytes_refuse, lower_bytes, bytes_read_strided}};
-
-}  // namespace
-
-std::span<const Row> byte_rows() { return kByteRows; }
 
 }  // namespace rlx::cpu

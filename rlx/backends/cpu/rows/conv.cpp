@@ -99,14 +99,17 @@ struct CopyRun {
 void run_copy(const CopyRun& r, std::int64_t chunk) { r.kernels->copy_x(r.copy, chunk); }
 
 // Makes `conv` read a copy of x with its padding, features last, where rows cannot be read where they lie but would be
-// read often; taps of a line that are short runs become one. False where that is not worth it.
+// read often. False where that is not worth it.
 bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
   constexpr std::int64_t kFew = 16;
-  ConvRowAxis& last = conv.axes[conv.num_axes - 1];
+  const ConvRowAxis& last = conv.axes[conv.num_axes - 1];
   std::int64_t taps = 1;
   for (int a = 0; a < conv.num_axes; ++a) taps *= conv.axes[a].taps;
   const bool few = conv.depth < kFew && last.taps > 1 && last.rhs_dilation == 1;
   const bool scattered = conv.x_feature != 1 || conv.x_type != ConvType::F32;
+  // The kernel joins taps along lines.
+  if (few && !scattered && last.x == conv.depth && last.lhs_dilation == 1 && line_of(conv) == conv.num_axes - 1)
+    return false;
   if (conv.x_type == ConvType::F64 || conv.groups != 1 || conv.depth < 1 || taps == 1 || taps > 512 ||
       !(few || (scattered && conv.depth >= kFew)))
     return false;
@@ -140,10 +143,6 @@ bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
   conv.x = p.to;
   conv.x_feature = 1;
   conv.x_type = ConvType::F32;
-  if (few) {
-    conv.depth *= last.taps;
-    last.taps = 1;
-  }
   return true;
 }
 
@@ -170,7 +169,9 @@ void lower_conv(LowerContext& c) {
   if (!copy_x(c, conv, x)) c.point(conv.x, x);
   conv.line = line_of(conv);
   r.plan = r.kernels->plan(conv, c.threads());
-  r.zeros.resize(static_cast<std::size_t>(conv.depth));
+  std::int64_t most_taps = 1;  // that the kernel may join
+  for (int a = 0; a < conv.num_axes; ++a) most_taps = std::max(most_taps, conv.axes[a].taps);
+  r.zeros.resize(static_cast<std::size_t>(conv.depth * most_taps));
   conv.zeros = r.zeros.data();
   r.scratch = c.scratch(r.plan.scratch_bytes);
   if (const Form& form = form_of(c.graph(), c.node().inputs[1]); !form.empty()) {
@@ -192,9 +193,8 @@ void lower_conv(LowerContext& c) {
 const char* depthwise_refuses(const Graph& g, NodeId id) {
   if (!form_of(g, g.node(id).inputs[1]).empty()) return "its filters are in panels";
   if (const char* why = refuse_unless_f32(g, id)) return why;
-  const auto& op = g.node(id).op.as<ops::Conv>();
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
-  const ConvGeometry geo = conv_geometry(op, x.rank());
+  const ConvGeometry geo = conv_geometry(g.node(id).op.as<ops::Conv>(), x.rank());
   const Dim &depth = w.dim(static_cast<int>(geo.w_in)), &features = w.dim(static_cast<int>(geo.w_out));
   if (geo.groups == 1 || geo.space.size() > 2 || !depth.is_static() || !features.is_static() ||
       !takes_few(depth.value(), features.value() / geo.groups, geo.x_feature + 1 == x.rank()))
@@ -237,6 +237,11 @@ void lower_depthwise(LowerContext& c) {
   c.point(conv.y, y);
   r.kernels = &conv_kernels(c.kernels().isa);
   r.plan = r.kernels->depthwise_plan(conv, c.threads());
+  if (r.plan.lane_bytes > 0) {
+    std::byte* const lanes = c.workspace(r.plan.lane_bytes);
+    r.kernels->depthwise_lanes(conv, lanes);
+    conv.lanes = lanes;
+  }
   const std::int64_t taps = conv.rows.taps * conv.cols.taps * conv.depth;
   if (r.plan.features_last) {
     const bool as_they_lie = conv.w_feature == 1 && (conv.depth == 1 || conv.w_in == conv.features) &&
@@ -253,7 +258,8 @@ void lower_depthwise(LowerContext& c) {
   c.step<run_depthwise>(r, r.plan.chunks, 0.1 * static_cast<double>(y.elements()) * static_cast<double>(taps + 4));
 }
 
-bool conv_reads_strided(const Graph&, NodeId, int) { return true; }
+// Operands of the epilogue lie row-major.
+bool conv_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
 // Filters of weights lie in panels as a matrix [taps * features of x, features of the result].
 std::optional<Form> conv_form(const KernelTable& kernels, const Graph&, NodeId, int operand, const ConstantMatrix& m) {

@@ -9,6 +9,8 @@ namespace rlx::cpu {
 
 /// Of tuned kernels.
 std::span<const Row> conv_rows();
+/// Of integers and complex numbers, as products.
+std::span<const Row> conv_column_rows();
 /// Of every dtype and any axes.
 std::span<const Row> generic_conv_rows();
 

@@ -6,6 +6,7 @@
 #include "rlx/backends/cpu/panels.h"
 #include "rlx/backends/cpu/rows/dot_axes.h"
 #include "rlx/backends/cpu/rows/epilogue.h"
+#include "rlx/backends/cpu/rows/product_calls.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {
@@ -252,5 +253,26 @@ constexpr Row kProductRows[] = {
 }  // namespace
 
 std::span<const Row> product_rows() { return kProductRows; }
+
+void add_number_product(LowerContext& c, const ProductOperands& product, const ProductSource& a, const ProductSource& b,
+                        std::int64_t at) {
+  auto& s = c.keep<ProductStep>();
+  ProductOperands& p = s.product;
+  p = product;
+  point_source(c, p.a, a);
+  point_source(c, p.b, b);
+  c.point(p.c, c.out(), at);
+  const DType sums = sums_of(p.c_type);
+  s.kernels = &product_kernels(c.kernels().isa, sums);
+  double work = 2 * static_cast<double>(p.m * p.n);
+  for (int i = 0; i < p.num_contracted; ++i) work *= static_cast<double>(p.contracted[i].extent);
+  for (int i = 0; i < p.num_outer; ++i) work *= static_cast<double>(p.outer[i].extent);
+  if (is_complex(p.c_type)) {
+    work *= 4;
+    turn_complex(p, sums);
+  }
+  const double f32 = gemm_flops_per_ns(c.kernels().isa);
+  add_product(c, s, work / (sums == DType::I64 ? f32 / 8 : sums == DType::F32 ? f32 : f32 / 2));
+}
 
 }  // namespace rlx::cpu
