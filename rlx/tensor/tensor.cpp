@@ -72,13 +72,15 @@ class SpareBuffers {
     bytes_ += bytes;
     return true;
   }
-  /// Frees all.
-  void clear() {
+  /// Frees all; false when there were none.
+  bool clear() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    while (lock && count_ > 0) {
+    if (!lock || count_ == 0) return false;
+    while (count_ > 0) {
       const std::size_t oldest = spare_[0].bytes;
       delete_bytes(remove(0), oldest);
     }
+    return true;
   }
 
  private:
@@ -110,7 +112,7 @@ std::shared_ptr<void> allocate_bytes(std::size_t bytes) {
     try {
       p = new_bytes(bytes);
     } catch (const std::bad_alloc&) {
-      spare_buffers().clear();
+      if (!spare_buffers().clear()) throw;
       p = new_bytes(bytes);
     }
   }

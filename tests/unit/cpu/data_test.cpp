@@ -1,5 +1,6 @@
 // Reductions, gather and strided copies of every instruction set, and the choice of instruction sets.
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "rlx/backends/cpu/kernels/wide_reduce.h"
@@ -15,8 +16,9 @@ TEST_CASE("reductions over any axis") {
   struct Shape {
     std::int64_t outer, r, inner;
   };
-  const Shape shapes[] = {{1, 1, 1},    {3, 7, 1},     {1, 100, 5},  {4, 33, 17}, {2, 5, 130}, {1, 300000, 1},
-                          {2, 9000, 3}, {100, 384, 1}, {3, 600, 64}, {5, 0, 4},   {7, 0, 1}};
+  const Shape shapes[] = {{1, 1, 1},      {3, 7, 1},    {1, 100, 5},   {4, 33, 17},    {2, 5, 130},
+                          {1, 300000, 1}, {2, 9000, 3}, {100, 384, 1}, {3, 600, 64},   {5, 0, 4},
+                          {7, 0, 1},      {1, 7, 1500}, {2, 514, 300}, {1, 1030, 1024}};
   for (const KernelTable* t : tables()) {
     for (const Shape& s : shapes) {
       for (const ReduceKind kind :
@@ -60,6 +62,27 @@ TEST_CASE("reductions over any axis") {
       }
     }
   }
+}
+
+TEST_CASE("reductions: a column has the same bits in pieces of rows of any width") {
+  constexpr std::int64_t kRows = 1031, kColumns = 1100;
+  Buffer x(kRows * kColumns);
+  randomize(x, 5, -1.0F, 1.0F);
+  for (const KernelTable* t : tables())
+    for (const ReduceKind kind : {ReduceKind::Sum, ReduceKind::Mean, ReduceKind::Max}) {
+      CAPTURE(isa_name(t->isa));
+      Buffer wide(kColumns, 9.0F), narrow(kColumns, 9.0F);
+      ReduceF32 r;
+      r.kind = kind, r.outer = 1, r.r = kRows, r.inner = kColumns, r.x = x.data();
+      ReducePlan plan = t->reduce_plan_f32(r);
+      CHECK(plan.inner_per_chunk > 256);
+      r.y = wide.data();
+      for (std::int64_t c = 0; c < plan.chunks; ++c) t->reduce_f32(r, plan, c, nullptr);
+      plan.inner_per_chunk = 7, plan.chunks = plan.inner_chunks = (kColumns + 6) / 7;
+      r.y = narrow.data();
+      for (std::int64_t c = 0; c < plan.chunks; ++c) t->reduce_f32(r, plan, c, nullptr);
+      CHECK(std::memcmp(wide.data(), narrow.data(), kColumns * sizeof(float)) == 0);
+    }
 }
 
 TEST_CASE("reductions: NaN in any place wins, long sums keep their accuracy") {

@@ -288,5 +288,48 @@ TEST_CASE("scatter on the cpu: more updates than are found together, short and l
         }
 }
 
+TEST_CASE("reductions on the cpu: axes in one, two and three groups, and extents of 0") {
+  const std::vector<std::int64_t> groups[] = {{0, 2},    {0, 3}, {1, 3},    {0, 2, 3},
+                                              {0, 1, 3}, {1, 4}, {0, 2, 4}, {0, 1, 2, 3, 4}};
+  constexpr rlx::ReduceKind kFns[] = {rlx::ReduceKind::Sum, rlx::ReduceKind::Mean, rlx::ReduceKind::Max,
+                                      rlx::ReduceKind::Min, rlx::ReduceKind::Prod};
+  for (const DType t : {DType::F32, DType::F64, DType::BF16, DType::I32, DType::U8, DType::Bool})
+    for (const auto& axes : groups)
+      for (const std::vector<std::int64_t>& dims : {std::vector<std::int64_t>{3, 5, 2, 70, 4},
+                                                    {2, 3, 1, 1, 600},
+                                                    {3, 2, 0, 2, 2},
+                                                    {0, 2, 3, 2, 2},
+                                                    {9, 1, 4, 33, 1}})
+        for (const rlx::ReduceKind fn : kFns) {
+          const bool orders = fn == rlx::ReduceKind::Max || fn == rlx::ReduceKind::Min, empty = dims[0] * dims[2] == 0;
+          if ((t == DType::Bool && !orders) || (is_int(t) && (fn == rlx::ReduceKind::Mean || (empty && orders))))
+            continue;
+          if (empty && fn == rlx::ReduceKind::Mean) continue;
+          CAPTURE(dtype_name(t));
+          CAPTURE(axes.size());
+          CAPTURE(axes.back());
+          CAPTURE(dims[0]);
+          CAPTURE(static_cast<int>(fn));
+          Tensor x = line_values(t, dims, 3, orders);
+          if (fn == rlx::ReduceKind::Prod)  // exact in every order
+            for (std::int64_t i = 0; i < x.num_elements(); ++i) x.set(i, i % 97 == 0 ? 2 : 1);
+          Graph g("reduce");
+          g.set_outputs({g.reduce(fn, g.input("x", x.shape()), axes)});
+          const Tensor expected = evaluate(g, {{"x", x}})[0];
+          const Tensor got = Session(Device::Cpu).compile(Graph(g)).run_typed({{"x", x}})[0];
+          if (fn != rlx::ReduceKind::Mean && t != DType::BF16) {
+            CHECK(same_values(got, expected));
+            continue;
+          }
+          std::int64_t wrong = 0;  // small whole numbers: what is not exact is a quotient
+          for (std::int64_t i = 0; i < expected.num_elements(); ++i) {
+            const double a = got.at(i), b = expected.at(i);
+            wrong += !(std::fabs(a - b) <= std::fabs(b) * (t == DType::BF16 ? 8e-3 : 1e-6) + 1e-7 ||
+                       (a != a && b != b) || a == b);
+          }
+          CHECK(wrong == 0);
+        }
+}
+
 }  // namespace
 }  // namespace rlx::cpu::test

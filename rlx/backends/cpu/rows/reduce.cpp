@@ -1,5 +1,7 @@
 // Reductions over neighbouring axes: of f32, and of other real dtypes (kernels/wide_reduce.h).
 #include <algorithm>
+#include <span>
+#include <vector>
 
 #include "rlx/backends/cpu/kernels/wide_reduce.h"
 #include "rlx/backends/cpu/rows.h"
@@ -8,12 +10,21 @@
 namespace rlx::cpu {
 namespace {
 
-// The axes must be neighbours, so that a row-major operand is [outer, r, inner].
+// A row-major operand is [outer, r, inner] around axes that are neighbours. Two groups of them are reduced one after
+// the other, the last ones first, where what lies between is not rounded to 16 bits.
+std::size_t last_group(const std::vector<std::int64_t>& axes) {
+  std::size_t first = axes.size();
+  while (first > 0 && (first == axes.size() || axes[first - 1] + 1 == axes[first])) --first;
+  return first;
+}
 const char* axes_refuse(const Graph& g, NodeId id) {
   const auto& axes = g.node(id).op.as<ops::Reduce>().axes;
-  for (std::size_t i = 1; i < axes.size(); ++i)
-    if (axes[i] != axes[i - 1] + 1) return "its axes are not neighbours";
-  return nullptr;
+  const std::size_t second = last_group(axes);
+  if (second == 0) return nullptr;
+  const DType t = in_dtype(g, id, 0);
+  if (t == DType::F16 || t == DType::BF16 || t == DType::Bool) return "its axes are not neighbours";
+  return refuse_unless(last_group({axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(second)}) == 0,
+                       "its axes are neighbours in more than two groups");
 }
 
 const char* refuses(const Graph& g, NodeId id) {
@@ -34,19 +45,33 @@ const char* wide_reduce_refuses(const Graph& g, NodeId id) {
   return axes_refuse(g, id);
 }
 
-// x as [outer, r, inner].
+// Extents [outer, r, inner] around neighbouring axes.
 template <class R>
-void set_reduced(R& reduce, const View& x, const std::vector<std::int64_t>& axes) {
-  check(x.dense(), "x of a reduction lies row-major");
+void set_reduced(R& reduce, std::span<const std::int64_t> dims, std::span<const std::int64_t> axes) {
   reduce.outer = reduce.r = reduce.inner = 1;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (axes.empty() || i < axes.front())
-      reduce.outer *= x.dim(i);
-    else if (i <= axes.back())
-      reduce.r *= x.dim(i);
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const auto axis = static_cast<std::int64_t>(i);
+    if (axes.empty() || axis < axes.front())
+      reduce.outer *= dims[i];
+    else if (axis <= axes.back())
+      reduce.r *= dims[i];
     else
-      reduce.inner *= x.dim(i);
+      reduce.inner *= dims[i];
   }
+}
+// Calls add(dims, axes, from, to) for each group of axes: x comes first, the result last; null is what lies between.
+template <class F>
+void each_group(LowerContext& c, F add) {
+  const View x = c.in(0), y = c.out();
+  check(x.dense(), "x of a reduction lies row-major");
+  const std::vector<std::int64_t>& axes = c.op<ops::Reduce>().axes;
+  const std::size_t second = last_group(axes);
+  const std::span<const std::int64_t> all(axes);
+  if (second == 0) return add(x.dims, all, &x, &y);
+  std::vector<std::int64_t> dims = x.dims;
+  add(dims, all.subspan(second), &x, nullptr);
+  dims.erase(dims.begin() + axes[second], dims.begin() + axes.back() + 1);
+  add(dims, all.first(second), nullptr, &y);
 }
 
 struct ReduceStep {
@@ -59,15 +84,7 @@ struct ReduceStep {
 void run_reduce(const ReduceStep& s, std::int64_t chunk) { s.run(s.reduce, s.plan, chunk, s.partials); }
 void run_finish(const ReduceStep& s, std::int64_t) { s.finish(s.reduce, s.plan, s.partials); }
 
-void lower(LowerContext& c) {
-  const auto& op = c.op<ops::Reduce>();
-  const View x = c.in(0), y = c.out();
-  if (y.elements() == 0) return;
-  auto& s = c.keep<ReduceStep>();
-  s.reduce.kind = kernel_kind(op.fn);
-  set_reduced(s.reduce, x, op.axes);
-  c.point(s.reduce.x, x);
-  c.point(s.reduce.y, y);
+void add_reduce(LowerContext& c, ReduceStep& s) {
   s.run = c.kernels().reduce_f32;
   s.finish = c.kernels().reduce_finish_f32;
   s.plan = c.kernels().reduce_plan_f32(s.reduce);
@@ -84,8 +101,32 @@ void lower(LowerContext& c) {
   }
   if (s.plan.partial_floats > 0)
     s.partials = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(s.plan.partial_floats) * sizeof(float)));
-  c.step<run_reduce>(s, s.plan.chunks, 0.1 * static_cast<double>(std::max(x.elements(), y.elements())));
+  c.step<run_reduce>(
+      s, s.plan.chunks,
+      0.1 * static_cast<double>(s.reduce.outer * s.reduce.inner * std::max<std::int64_t>(1, s.reduce.r)));
   if (s.plan.splits > 1) c.step<run_finish>(s, 1, 0.1 * static_cast<double>(s.plan.partial_floats));
+}
+void lower(LowerContext& c) {
+  if (c.out().elements() == 0) return;
+  float* between = nullptr;
+  each_group(
+      c, [&](std::span<const std::int64_t> dims, std::span<const std::int64_t> axes, const View* from, const View* to) {
+        auto& s = c.keep<ReduceStep>();
+        s.reduce.kind = kernel_kind(c.op<ops::Reduce>().fn);
+        set_reduced(s.reduce, dims, axes);
+        if (to == nullptr)
+          between = reinterpret_cast<float*>(
+              c.workspace(static_cast<std::size_t>(s.reduce.outer * s.reduce.inner) * sizeof(float)));
+        if (from != nullptr)
+          c.point(s.reduce.x, *from);
+        else
+          s.reduce.x = between;
+        if (to != nullptr)
+          c.point(s.reduce.y, *to);
+        else
+          s.reduce.y = between;
+        add_reduce(c, s);
+      });
 }
 
 struct WideReduceStep {
@@ -109,30 +150,42 @@ struct NoneStep {
 void run_none(const NoneStep& s, std::int64_t) { std::fill_n(s.y, s.n, s.value); }
 
 void lower_wide_reduce(LowerContext& c) {
-  const auto& op = c.op<ops::Reduce>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  auto& s = c.keep<WideReduceStep>();
-  s.reduce.kind = kernel_kind(op.fn);
-  s.reduce.dtype = dtype_reduced_as(c.graph(), c.id());
-  set_reduced(s.reduce, x, op.axes);
-  c.point(s.reduce.x, x);
-  c.point(s.reduce.y, y);
-  if (x.dtype == DType::Bool && s.reduce.r == 0) {
+  if (x.dtype == DType::Bool && x.elements() == 0) {
     auto& none = c.keep<NoneStep>();
     none.n = y.elements();
-    none.value = s.reduce.kind == ReduceKind::Min;
+    none.value = c.op<ops::Reduce>().fn == rlx::ReduceKind::Min;
     c.point(none.y, y);
     c.step<run_none>(none, 1, static_cast<double>(none.n));
     return;
   }
-  s.kernels = &wide_reduce_kernels(c.kernels().isa);
-  s.strips = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
-  s.units = s.reduce.outer * s.strips;
-  const std::int64_t elements = std::max<std::int64_t>(1, s.reduce.r * std::min(kReduceColumns, s.reduce.inner));
-  s.per_chunk = c.grain(std::max<std::int64_t>(1, 32768 / elements));
-  c.step<run_wide_reduce>(s, (s.units + s.per_chunk - 1) / s.per_chunk,
-                          0.2 * static_cast<double>(std::max(x.elements(), y.elements())));
+  std::byte* between = nullptr;
+  each_group(
+      c, [&](std::span<const std::int64_t> dims, std::span<const std::int64_t> axes, const View* from, const View* to) {
+        auto& s = c.keep<WideReduceStep>();
+        s.reduce.kind = kernel_kind(c.op<ops::Reduce>().fn);
+        s.reduce.dtype = dtype_reduced_as(c.graph(), c.id());
+        set_reduced(s.reduce, dims, axes);
+        const std::int64_t results = s.reduce.outer * s.reduce.inner;
+        if (to == nullptr)
+          between = c.workspace(static_cast<std::size_t>(results) * static_cast<std::size_t>(dtype_bits(x.dtype) / 8));
+        if (from != nullptr)
+          c.point(s.reduce.x, *from);
+        else
+          s.reduce.x = between;
+        if (to != nullptr)
+          c.point(s.reduce.y, *to);
+        else
+          s.reduce.y = between;
+        s.kernels = &wide_reduce_kernels(c.kernels().isa);
+        s.strips = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
+        s.units = s.reduce.outer * s.strips;
+        const std::int64_t r = std::max<std::int64_t>(1, s.reduce.r),
+                           in_unit = r * std::min(kReduceColumns, s.reduce.inner);
+        s.per_chunk = c.grain(std::max<std::int64_t>(1, 32768 / in_unit));
+        c.step<run_wide_reduce>(s, (s.units + s.per_chunk - 1) / s.per_chunk, 0.2 * static_cast<double>(results * r));
+      });
 }
 
 constexpr Row kReduceRows[] = {{OpKind::Reduce, "reduce_f32", refuses, lower},
