@@ -5,7 +5,9 @@
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <new>
+#include <utility>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -26,13 +28,77 @@ constexpr std::align_val_t kAlignment{64};
 constexpr std::size_t kHugeBytes = std::size_t{4} << 20;
 constexpr std::align_val_t kHugePage{std::size_t{2} << 20};
 
+#if defined(__linux__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RLX_KEEPS_NO_BLOCKS
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define RLX_KEEPS_NO_BLOCKS
+#endif
+#endif
+
+// The last two blocks of huge pages that were let go, up to a size: results of one call after the other find their
+// pages made. The system would make each again, and write zeros to it, which takes longer than a sum of two such
+// arrays.
+class SpareBlocks {
+ public:
+  static constexpr std::size_t kMost = std::size_t{16} << 20;
+
+  /// One of just these bytes; null: there is none.
+  void* take(std::size_t bytes) noexcept {
+    const std::unique_lock lock(mutex_, std::try_to_lock);  // a child of a fork may find it held for ever
+    if (!lock) return nullptr;
+    for (Block& b : blocks_)
+      if (b.data && b.bytes == bytes) return std::exchange(b.data, nullptr);
+    return nullptr;
+  }
+  /// Keeps it; returns what has to be let go for it, or itself.
+  void* keep(void* data, std::size_t bytes) noexcept {
+#if defined(RLX_KEEPS_NO_BLOCKS)
+    return data;  // whoever uses it still is found out
+#endif
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return data;
+    for (Block& b : blocks_)
+      if (!b.data) {
+        b = {data, bytes};
+        return nullptr;
+      }
+    next_ = 1 - next_;
+    return std::exchange(blocks_[next_], {data, bytes}).data;
+  }
+
+ private:
+  struct Block {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::mutex mutex_;
+  Block blocks_[2];
+  std::size_t next_ = 0;
+};
+// Never destroyed: tensors of other static objects may go later.
+SpareBlocks& spare_blocks() {
+  static SpareBlocks& blocks = *new SpareBlocks;
+  return blocks;
+}
+#endif
+
 std::shared_ptr<void> allocate_bytes(std::size_t bytes) {
 #if defined(__linux__)
   if (bytes >= kHugeBytes) {
-    void* p = ::operator new(bytes, kHugePage);
-    (void)::madvise(p, bytes / static_cast<std::size_t>(kHugePage) * static_cast<std::size_t>(kHugePage),
-                    MADV_HUGEPAGE);
-    return {p, [](void* q) { ::operator delete(q, kHugePage); }};
+    const bool kept = bytes <= SpareBlocks::kMost;
+    SpareBlocks* const spare = kept ? &spare_blocks() : nullptr;
+    void* p = kept ? spare->take(bytes) : nullptr;
+    if (!p) {
+      p = ::operator new(bytes, kHugePage);
+      (void)::madvise(p, bytes / static_cast<std::size_t>(kHugePage) * static_cast<std::size_t>(kHugePage),
+                      MADV_HUGEPAGE);
+    }
+    return {p, [spare, bytes](void* q) {
+              if (spare) q = spare->keep(q, bytes);
+              if (q) ::operator delete(q, kHugePage);
+            }};
   }
 #endif
   void* p = ::operator new(bytes == 0 ? 1 : bytes, kAlignment);
