@@ -9,6 +9,7 @@ namespace rlx::cpu {
 
 std::span<const Row> line_rows();
 std::span<const Row> recurrent_rows();
+std::span<const Row> wide_region_rows();
 
 const RowTable<Row>& row_table() {
   // Never destroyed: threads may compile while the process ends.
@@ -25,6 +26,7 @@ const RowTable<Row>& row_table() {
                                                           norm_rows(),
                                                           wide_norm_rows(),
                                                           tape_rows(),
+                                                          wide_region_rows(),
                                                           move_rows(),
                                                           index_rows(),
                                                           sort_rows(),

@@ -1,15 +1,21 @@
 // Elementwise ops in the dtype itself, norms and softmax of F64: compiled for the cpu against the reference rules, over
-// broadcasts and strides, lengths around blocks and vectors, and in cuts of every size.
+// broadcasts and strides, lengths around blocks and vectors, and in cuts of every size. Regions of them.
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <random>
+#include <string>
 
 #include <doctest/doctest.h>
 
+#include "rlx/backends/cpu/kernels/complex.h"
 #include "rlx/backends/cpu/kernels/typed.h"
 #include "rlx/backends/cpu/kernels/wide_rows.h"
+#include "rlx/functions/floats.h"
 #include "rlx/ir/evaluate.h"
+#include "rlx/ir/ops/elementwise.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/closeness.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -241,6 +247,158 @@ TEST_CASE("wide rows: norms of doubles against long doubles, lengths around vect
           }
           CHECK(worst.value() <= 1e-14);
         }
+  }
+}
+
+Tensor region_draw(DType t, std::vector<std::int64_t> dims, unsigned seed) {
+  Tensor x = Tensor::zeros(Shape(Dims(dims.begin(), dims.end()), t));
+  std::mt19937 rng(seed);
+  std::normal_distribution<double> normal(0, 2);
+  for (std::int64_t i = 0; i < x.num_elements(); ++i) {
+    if (t == DType::I64) {
+      x.set_i64(i, static_cast<std::int64_t>(rng() % 3 == 0 ? std::uint64_t{rng()} << 31 | rng() : rng() % 5) - 2);
+      continue;
+    }
+    const double special[] = {0.0, -0.0, HUGE_VAL, -HUGE_VAL, NAN, 5e-324, 3, -3};
+    x.set(i, t == DType::Bool ? static_cast<double>(rng() % 2) : rng() % 5 == 0 ? special[rng() % 8] : normal(rng));
+  }
+  return x;
+}
+
+using RegionMaker = std::vector<Expr> (*)(Graph&, const std::vector<Expr>&);
+
+/// Compiles the graph in many ways; `fused`: there is a region among its steps.
+void check_region(const std::vector<Tensor>& in, RegionMaker make, bool fused = true) {
+  const auto graph = [&] {
+    Graph g;
+    std::vector<Expr> x;
+    for (std::size_t i = 0; i < in.size(); ++i) x.push_back(g.input("x" + std::to_string(i), in[i].shape()));
+    g.set_outputs(make(g, x));
+    return g;
+  };
+  NamedTensors named;
+  for (std::size_t i = 0; i < in.size(); ++i) named.emplace("x" + std::to_string(i), in[i]);
+  const std::vector<Tensor> want = evaluate(graph(), named);
+  for (const KernelTable* t : tables())
+    for (const int threads : {1, 2}) {
+      const std::string isa(isa_name(t->isa));
+      CAPTURE(isa);
+      CAPTURE(threads);
+      CompiledGraph f = Session(Device::Cpu).with_isa(isa).with_threads(threads).compile(graph());
+      const LirModule& lir = f.compile_result().lir;
+      int found = 0;
+      for (const LirStep& s : lir.plan.schedule)
+        if (lir.graph.node(s.node).kind() == OpKind::ElementwiseRegion) ++found;
+      CHECK((found > 0) == fused);
+      const std::vector<Tensor> got = f.run_typed(named);
+      REQUIRE(got.size() == want.size());
+      for (std::size_t o = 0; o < got.size(); ++o) {
+        rlx::test::Worst worst;
+        for (std::int64_t i = 0; i < want[o].num_elements(); ++i) {
+          if (want[o].dtype() == DType::I64)
+            worst.add(got[o].at_i64(i) == want[o].at_i64(i) ? 0.0 : 1.0);
+          else if (want[o].dtype() == DType::Bool)
+            worst.add(got[o].at(i), want[o].at(i));
+          else
+            worst.add(rlx::test::ulps(DType::F64, got[o].at(i), want[o].at(i)));
+        }
+        CHECK(worst.value() <= (want[o].dtype() == DType::F64 ? 8 : 0));
+      }
+    }
+}
+
+std::vector<Expr> finite_ones(Graph& g, const std::vector<Expr>& x) {
+  return {g.lt(g.abs(x[0]), g.constant(Tensor::scalar(DType::F64, HUGE_VAL)))};
+}
+std::vector<Expr> chosen_sum(Graph& g, const std::vector<Expr>& x) {
+  const Expr both = x[0] * x[1] + x[2];
+  return {g.where(g.ge(both, x[1]), g.exp(g.min(both, x[1])), g.tanh(x[2]) * 0.5)};
+}
+std::vector<Expr> next_numbers(Graph&, const std::vector<Expr>& x) { return {floats::nextafter(x[0], x[1])}; }
+std::vector<Expr> counted_ones(Graph& g, const std::vector<Expr>& x) {
+  const Expr sum = g.bit_and(x[0] + g.cast(x[2], DType::I64), x[1] * 3);
+  return {g.where(g.eq(g.gt(sum, x[1]), x[2]), g.neg(sum), g.max(sum, x[0])), g.cast(sum, DType::F64) * 0.25};
+}
+std::vector<Expr> flags_and_numbers(Graph& g, const std::vector<Expr>& x) {
+  const Expr inside = g.bit_and(g.gt(x[0], x[1]), g.bit_xor(x[2], g.eq(x[0], x[0])));
+  const Expr counted = g.cast(g.logical_not(inside), DType::F64) + g.clamp(x[0], -1.0, 1.0);
+  return {counted * 2.0, inside};
+}
+
+TEST_CASE("wide regions: one pass over lengths around blocks and vectors") {
+  for (const std::int64_t n : {1, 7, 8, 31, 255, 256, 257, 1025, 70001}) {
+    CAPTURE(n);
+    check_region({region_draw(DType::F64, {n}, 1)}, finite_ones);
+    check_region({region_draw(DType::F64, {n}, 2), region_draw(DType::F64, {n}, 3), region_draw(DType::F64, {n}, 4)},
+                 chosen_sum);
+    check_region({region_draw(DType::F64, {n}, 5), region_draw(DType::F64, {n}, 6), region_draw(DType::Bool, {n}, 7)},
+                 flags_and_numbers);
+    check_region({region_draw(DType::F64, {n}, 8), region_draw(DType::F64, {n}, 9)}, next_numbers);
+    check_region(
+        {region_draw(DType::I64, {n}, 10), region_draw(DType::I64, {n}, 11), region_draw(DType::Bool, {n}, 12)},
+        counted_ones);
+  }
+}
+
+TEST_CASE("wide regions: operands that are broadcast along rows, columns and both") {
+  const std::vector<std::vector<std::int64_t>> shapes[] = {
+      {{5, 300}, {300}, {5, 300}}, {{3, 257}, {3, 1}, {1, 1}}, {{1, 9}, {33, 1}, {33, 9}}, {{2, 3, 40}, {3, 1}, {40}}};
+  for (const auto& dims : shapes) {
+    check_region(
+        {region_draw(DType::F64, dims[0], 1), region_draw(DType::F64, dims[1], 2), region_draw(DType::F64, dims[2], 3)},
+        chosen_sum);
+    check_region({region_draw(DType::F64, dims[0], 4), region_draw(DType::F64, dims[1], 5),
+                  region_draw(DType::Bool, dims[2], 6)},
+                 flags_and_numbers);
+  }
+}
+
+TEST_CASE("wide regions: what is read through strides, and nothing at all") {
+  check_region({region_draw(DType::F64, {70, 33}, 1), region_draw(DType::F64, {33, 70}, 2)},
+               [](Graph& g, const std::vector<Expr>& x) {
+                 const Expr turned = g.transpose(x[0], {1, 0});
+                 return std::vector<Expr>{g.where(g.lt(turned, x[1]), turned * x[1], g.abs(turned))};
+               });
+  check_region({region_draw(DType::F64, {0}, 1)}, finite_ones, false);
+}
+
+TEST_CASE(
+    "typed: functions of two flags, whatever bytes are true, and exponentials of c64 beside their special values") {
+  for (const std::int64_t n : {1, 63, 64, 65, 5000})
+    for (const BinaryKind fn : {BinaryKind::BitAnd, BinaryKind::BitOr, BinaryKind::BitXor})
+      check_typed({typed_draw(DType::Bool, {n}, 1), typed_draw(DType::Bool, {n}, 2)},
+                  [&](Graph& g, const std::vector<Expr>& x) {
+                    return g.add(ops::Binary{fn}, {x[0], x[1]});
+                  });
+  const std::uint8_t a[] = {0, 1, 2, 255, 2, 0}, b[] = {1, 2, 1, 4, 0, 0};
+  for (const KernelTable* t : tables()) {
+    const TypedKernels& k = typed_kernels(t->isa);
+    std::uint8_t y[3][6];
+    const BinaryKind fns[] = {BinaryKind::BitAnd, BinaryKind::BitOr, BinaryKind::BitXor};
+    for (int f = 0; f < 3; ++f) k.binary(fns[f], DType::Bool)(a, b, nullptr, y[f], 6);
+    for (int i = 0; i < 6; ++i) {
+      CHECK(y[0][i] == (a[i] != 0 && b[i] != 0 ? 1 : 0));
+      CHECK(y[1][i] == (a[i] != 0 || b[i] != 0 ? 1 : 0));
+      CHECK(y[2][i] == ((a[i] != 0) != (b[i] != 0) ? 1 : 0));
+    }
+  }
+  const float parts[] = {0, -0.0F, 1, -2.5F, 88, 89, -104, 720, -800, HUGE_VALF, -HUGE_VALF, NAN, 1e6F, 3e-39F};
+  std::vector<std::complex<float>> z;
+  for (const float re : parts)
+    for (const float im : parts) z.emplace_back(re, im);
+  for (const KernelTable* t : tables()) {
+    std::vector<std::complex<float>> y(z.size());
+    for (const std::size_t n : {std::size_t{1}, std::size_t{7}, std::size_t{130}, z.size()}) {
+      complex_kernels(t->isa).exp(reinterpret_cast<const float*>(z.data()), reinterpret_cast<float*>(y.data()),
+                                  static_cast<std::int64_t>(n));
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::complex<double> want = std::exp(std::complex<double>(z[i]));
+        CAPTURE(z[i].real());
+        CAPTURE(z[i].imag());
+        CHECK(rlx::test::ulps(DType::F32, static_cast<double>(y[i].real()), want.real()) <= 0.51);
+        CHECK(rlx::test::ulps(DType::F32, static_cast<double>(y[i].imag()), want.imag()) <= 0.51);
+      }
+    }
   }
 }
 

@@ -28,6 +28,10 @@ Real sigmoid_w(Real x) {
   return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 Real vanish_w(Real x) { return std::max(x, Real(-2000)); }
+Real mish_w(Real x) {
+  const Real e = std::exp(vanish_w(std::min(x, Real(60))));
+  return vanish_w(x) * (e * (e + 2) / (e * (e + 2) + 2));
+}
 // For x / sqrt(2) as the definition rounds it.
 Real gelu_w(Real x) {
   const auto z = static_cast<double>(static_cast<double>(-x) * 0.70710678118654752440);
@@ -46,7 +50,7 @@ const WideCase kWideCases[] = {
     {A::Log10, [](Real x) { return std::log10(x); }, 1},
     {A::Sin, [](Real x) { return std::sin(x); }, 0.9},
     {A::Cos, [](Real x) { return std::cos(x); }, 0.9},
-    {A::Tan, tan_w, 2},
+    {A::Tan, tan_w, 2.4},
     {A::Atan, [](Real x) { return std::atan(x); }, 1.5},
     {A::Asin, [](Real x) { return std::asin(x); }, 1.6},
     {A::Acos, [](Real x) { return std::acos(x); }, 1.5},
@@ -59,6 +63,7 @@ const WideCase kWideCases[] = {
     {A::Cbrt, [](Real x) { return std::cbrt(x); }, 0.8},
     {A::Sigmoid, sigmoid_w, 2.2},
     {A::Silu, [](Real x) { return vanish_w(x) * sigmoid_w(x); }, 2.8},
+    {A::Mish, mish_w, 4.4},
     {A::Softplus, softplus_w, 2},
     {A::LogSigmoid, [](Real x) { return -softplus_w(-x); }, 2},
     {A::Erf, [](Real x) { return std::erf(x); }, 1.2},

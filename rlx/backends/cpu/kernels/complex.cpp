@@ -1,6 +1,9 @@
 // Kernels of C64 arithmetic, for each instruction set.
 #include "rlx/backends/cpu/kernels/complex.h"
 
+#include <math.h>  // NOLINT: kernels call the global names
+
+#include <cmath>
 #include <complex>
 
 namespace rlx::cpu {
@@ -11,6 +14,14 @@ void exact_complex_result(bool divides, const float* a, const float* b, float* y
   const std::complex<double> p(static_cast<double>(a[0]), static_cast<double>(a[1])),
       q(static_cast<double>(b[0]), static_cast<double>(b[1]));
   const std::complex<double> v = divides ? p / q : p * q;
+  y[0] = static_cast<float>(v.real());
+  y[1] = static_cast<float>(v.imag());
+}
+
+// The same of exponentials that are too large, or of parts that are not finite; others stay.
+void exact_complex_exp(const float* x, float* y) {
+  if (x[0] < 700 && std::isfinite(x[1])) return;
+  const std::complex<double> v = std::exp(std::complex<double>(static_cast<double>(x[0]), static_cast<double>(x[1])));
   y[0] = static_cast<float>(v.real());
   y[1] = static_cast<float>(v.imag());
 }

@@ -15,6 +15,8 @@ struct ComplexKernels {
   /// those of C (Annex G), which knows infinite operands and division by 0.
   void (*run)(ComplexFn fn, const float* a, std::int64_t a_step, const float* b, std::int64_t b_step, float* y,
               std::int64_t n);
+  /// y[i] = e^x[i], made in double; y may be x.
+  void (*exp)(const float* x, float* y, std::int64_t n);
   /// y[i] = (re[i re_step], im[i im_step]), and y[i] = part `part` of x[i]; reals of 4 and 8 bytes.
   void (*join_32)(const float* re, std::int64_t re_step, const float* im, std::int64_t im_step, float* y,
                   std::int64_t n);

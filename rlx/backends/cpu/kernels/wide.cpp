@@ -53,6 +53,7 @@ double wide_cost(ActivationKind fn) {
     case A::Cos: return 1.2;
     case A::Gelu:
     case A::Tan:
+    case A::Mish:
     case A::Softplus:
     case A::LogSigmoid:
     case A::Erf:

@@ -170,9 +170,38 @@ void lower_arithmetic(LowerContext& c) {
                           0.7 * static_cast<double>(y.elements()));
 }
 
+// -- exponentials --
+
+struct ComplexExp {
+  const ComplexKernels* kernels = nullptr;
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t n = 0, per_chunk = 1;
+  static void run(const ComplexExp& s, std::int64_t chunk) {
+    const std::int64_t begin = chunk * s.per_chunk;
+    s.kernels->exp(s.x + 2 * begin, s.y + 2 * begin, std::min(s.per_chunk, s.n - begin));
+  }
+};
+const char* exp_refuses(const Graph& g, NodeId id) {
+  const bool is_exp = g.node(id).op.as<ops::Activation>().fn == ActivationKind::Exp;
+  return refuse_unless(is_exp && g.shape(id).dtype() == DType::C64, "it is no exponential of c64");
+}
+void lower_exp(LowerContext& c) {
+  const View y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<ComplexExp>();
+  s.kernels = &complex_kernels(c.kernels().isa);
+  s.n = y.elements();
+  s.per_chunk = c.grain(2048);
+  c.point(s.x, c.in(0));
+  c.point(s.y, y);
+  c.step<ComplexExp::run>(s, (s.n + s.per_chunk - 1) / s.per_chunk, 3.0 * static_cast<double>(s.n));
+}
+
 constexpr Row kComplexRows[] = {
     {OpKind::Binary, "complex_binary_c64", arithmetic_refuses, lower_arithmetic, any_operand_strides},
     {OpKind::Activation, "complex_activation_c64", arithmetic_refuses, lower_arithmetic, any_operand_strides},
+    {OpKind::Activation, "complex_exp_c64", exp_refuses, lower_exp},
     {OpKind::Complex, "complex", complex_refuses, lower_complex, any_operand_strides},
     {OpKind::ComplexPart, "complex_part", complex_refuses, lower_part, any_operand_strides},
 };
