@@ -93,8 +93,17 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   p.ldc = s.n;
   p.num_contracted = 1;
   p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
-  run_cut(product_kernels(isa, t == DType::F64 ? t : DType::F32), p, threads);
+  const ProductKernels& kernels = product_kernels(isa, t == DType::F64 ? t : DType::F32);
+  run_cut(kernels, p, threads);
   REQUIRE(c.intact());
+  if (s.n <= kTurnedRows) {
+    Elements turned(y, s.m * s.n);
+    ProductOperands q = p;
+    turn_product(q);
+    q.c = turned.bytes.data();
+    run_cut(kernels, q, threads);
+    CHECK(turned.bytes == c.bytes);
+  }
   Elements want(y, 1);
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < s.m; ++i)
@@ -133,7 +142,10 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
                                    {3, 600, 67, false, false},
                                    {4, 450, 130, true, false},
                                    {4, 79, 34, false, true},
-                                   {3, 130, 35, false, false}})
+                                   {3, 130, 35, false, false},
+                                   {130, 3, 67, false, true},
+                                   {450, 8, 70, true, false},
+                                   {33, 5, 300, false, false}})
         for (const int threads : {1, kFinestCut}) check_product(table->isa, t, y, s, threads, dice);
 }
 
@@ -365,8 +377,16 @@ struct PairCase {
   }
   Elements run(const ProductKernels& kernels, DType y, int threads) const {
     Elements c(y, m * n);
-    run_cut(kernels, operands(c), threads);
+    ProductOperands p = operands(c);
+    run_cut(kernels, p, threads);
     CHECK(c.intact());
+    if (n <= kTurnedRows) {
+      Elements turned(y, m * n);
+      p.c = turned.bytes.data();
+      turn_product(p);
+      run_cut(kernels, p, threads);
+      CHECK(turned.bytes == c.bytes);
+    }
     return c;
   }
 };
@@ -387,6 +407,8 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
                               {16, 129, 64, 64},
                               {8, 49, 515, 515},
                               {12, 97, 31, 31},
+                              {150, 3, 70, 70},
+                              {70, 8, 133, 133},
                               {9, 18, 0, 0}})
       for (const bool a_t : {false, true})
         for (const bool b_t : {false, true}) {

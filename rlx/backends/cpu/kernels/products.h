@@ -2,6 +2,8 @@
 // both are packed as they are read, whatever their strides.
 #pragma once
 
+#include <utility>
+
 #include "rlx/backends/cpu/kernels/kernels.h"
 #include "rlx/backends/cpu/kernels/strips.h"
 #include "rlx/tensor/dtype.h"
@@ -26,11 +28,26 @@ struct ProductOperands {
   std::int64_t ldc = 0;
   DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
   bool b_complex = false;
+  bool c_turned =
+      false;  // C lies transposed: its rows have adjacent elements, its columns are `ldc` apart; not complex
   bool b_strips = false;  // B lies as kernels/pairs.h has it, whole strips; for products by pairs alone
   int num_contracted = 0, num_outer = 0;
   GemmAxis contracted[kGemmMaxAxes];
   GemmAxis outer[kGemmMaxAxes];
 };
+
+/// Rows at most of a product whose C is turned.
+inline constexpr std::int64_t kTurnedRows = 8;
+/// A product of few columns as one of few rows, whose other operand passes once: C^T = B^T A^T.
+inline void turn_product(ProductOperands& p) {
+  std::swap(p.m, p.n);
+  std::swap(p.a, p.b);
+  std::swap(p.a_m_stride, p.b_n_stride);
+  std::swap(p.a_type, p.b_type);
+  for (int i = 0; i < p.num_contracted; ++i) std::swap(p.contracted[i].a, p.contracted[i].b);
+  for (int i = 0; i < p.num_outer; ++i) std::swap(p.outer[i].a, p.outer[i].b);
+  p.c_turned = true;
+}
 
 /// How one is cut: chunks are ranges of register tiles, and none of it changes a bit of a result.
 struct ProductPlan {

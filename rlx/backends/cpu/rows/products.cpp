@@ -87,9 +87,12 @@ void lower_product(LowerContext& c) {
   auto& s = c.keep<ProductStep>();
   ProductOperands& p = s.product;
   DotAxes axes = dot_axes(c);
-  const bool swapped = turn_vector(axes);
+  bool swapped = turn_vector(axes);
   place_axes(axes, p);
   p.a_type = p.b_type = x.dtype;
+  // So few columns leave most lanes empty; as rows they do not.
+  if (!swapped && p.n <= kTurnedRows && p.m >= 8 * p.n && !is_complex(x.dtype) && is_float(x.dtype))
+    turn_product(p), swapped = true;
   p.c_type = y.dtype;
   c.point(p.a, swapped ? w : x);
   c.point(p.b, swapped ? x : w);
