@@ -89,7 +89,7 @@ def test_the_gil_is_free_during_a_step(folder):
 
     thread = threading.Thread(target=count)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(3600)  # nobody is made to give the GIL away, so what another thread does, a call has let it do
+    sys.setswitchinterval(3600)  # nobody has to give the GIL away: what another thread does, a call has let it do
     try:
         thread.start()
         grew, until = False, time.monotonic() + 30
