@@ -98,10 +98,9 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   REQUIRE(c.intact());
   if (s.n <= kTurnedRows) {
     Elements turned(y, s.m * s.n);
-    ProductOperands q = p;
-    turn_product(q);
-    q.c = turned.bytes.data();
-    run_cut(kernels, q, threads);
+    turn_product(p), p.c = turned.bytes.data();
+    run_cut(kernels, p, threads);
+    turn_product(p), p.c_turned = false;
     CHECK(turned.bytes == c.bytes);
   }
   Elements want(y, 1);
@@ -142,7 +141,6 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
                                    {3, 600, 67, false, false},
                                    {4, 450, 130, true, false},
                                    {4, 79, 34, false, true},
-                                   {3, 130, 35, false, false},
                                    {130, 3, 67, false, true},
                                    {450, 8, 70, true, false},
                                    {33, 5, 300, false, false}})
@@ -382,8 +380,7 @@ struct PairCase {
     CHECK(c.intact());
     if (n <= kTurnedRows) {
       Elements turned(y, m * n);
-      p.c = turned.bytes.data();
-      turn_product(p);
+      turn_product(p), p.c = turned.bytes.data();
       run_cut(kernels, p, threads);
       CHECK(turned.bytes == c.bytes);
     }
