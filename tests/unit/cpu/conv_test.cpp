@@ -91,7 +91,8 @@ TEST_CASE("conv kernels: windows over lines and edges of every length") {
   check_everywhere({2, 3, 20, 1, 9, 34, 3, 3, 2, 1});
   check_everywhere({1, 1, 17, 1, 8, 19, 5, 5, 1, 2});
   check_everywhere({1, 4, 33, 1, 7, 40, 3, 9, 1, 4});
-  check_everywhere({1, 3, 5, 1, 40, 3, 3, 3, 1, 2});  // lines down
+  check_everywhere({1, 3, 5, 1, 40, 3, 3, 3, 1, 2});      // lines down
+  check_everywhere({2, 5, 21, 1, 33, 31, 30, 29, 1, 1});  // sums in several runs of k
   check_everywhere({1, 17, 5, 1, 3, 3, 5, 5, 1, 4});
   check_everywhere({1, 24, 40, 3, 6, 7, 3, 3, 1, 1});
 }
