@@ -1,6 +1,7 @@
 """Compiled functions: signatures, trees, static arguments, symbolic extents, saved programs, and what they refuse."""
 
 import collections
+import concurrent.futures
 import dataclasses
 import gc
 import weakref
@@ -437,3 +438,33 @@ def test_rules_may_call_their_function():
 
     assert float(rlx.jvp(power, (3.0,), (1.0,))[1]) == 6 and float(rlx.grad(power)(3.0)) == 6
     assert float(rlx.grad(rlx.grad(power))(3.0)) == 2
+
+
+def test_program_calls():
+    """A program runs what lies as it wants it, and says of all else what is wrong."""
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones(3, np.float32)
+    program = rlx.jit(lambda p, b: {"sum": p["x"] + b, "parts": (p["x"] * 2, b)}).lower({"x": x}, b=y).compile()
+    for make in (np.asarray, rlx.array):
+        got = program({"x": make(x)}, b=make(y))
+        np.testing.assert_array_equal(got["sum"], x + y)
+        np.testing.assert_array_equal(got["parts"][0], x * 2)
+        np.testing.assert_array_equal(got["parts"][1], y)
+    np.testing.assert_array_equal(program([np.asfortranarray(x)], (y,))["sum"], x + y)  # a copy, another tree
+    with pytest.raises(TypeError, match="compiled for 2 arrays, got 1"):
+        program({"x": x})
+    with pytest.raises(TypeError, match="got 3"):
+        program({"x": x}, y, y)
+    with pytest.raises(rlx.Error, match="f64"):
+        program({"x": x.astype(np.float64)}, b=y)
+    with pytest.raises(rlx.Error, match="\\[2, 3\\]"):
+        program({"x": x.T.copy()}, b=y)
+    scale = rlx.jit(lambda v: v * 2).lower(rlx.array(1.5)).compile()
+    assert float(scale(rlx.array(2.5))) == 5.0 and float(scale(2.5)) == 5.0
+    given = rlx.array(x)
+    rlx.jit(lambda v: v + 1, donate_argnums=0)(given)
+    with pytest.raises(rlx.Error, match="donated"):
+        program({"x": given}, b=y)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda k: np.asarray(program({"x": x + k}, b=y)["sum"]), range(64)))
+    for k, got in enumerate(results):
+        np.testing.assert_array_equal(got, x + k + y)
