@@ -11,6 +11,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/runtime/session.h"
+#include "rlx/tensor/visit.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {

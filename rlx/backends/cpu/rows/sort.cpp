@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "rlx/backends/cpu/kernels/generic.h"
+#include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/rows/sorted_lines.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/shape.h"
