@@ -11,6 +11,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/runtime/session.h"
+#include "rlx/tensor/visit.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -236,8 +237,9 @@ TEST_CASE("sort on the cpu: keys of 64 bits that differ in their lowest ones alo
 
 TEST_CASE("sort on the cpu: keys of one and two bytes, of which there may be more than there are numbers") {
   for (const DType t : {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::F16, DType::BF16})
-    for (const std::int64_t n : {255, 256, 1023, 1024, 16383, 16384, 70001})
+    for (const std::int64_t n : {255, 256, 1023, 1024, 70001, 530000})
       for (const bool descending : {false, true}) {
+        if (n > 70001 && t != DType::I16 && t != DType::U16) continue;
         CAPTURE(dtype_name(t));
         CAPTURE(n);
         CAPTURE(descending);

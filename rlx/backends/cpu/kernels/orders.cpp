@@ -85,6 +85,25 @@ void make_integer_keys(const W* x, std::int64_t n, bool descending, W* keys) {
   for (std::int64_t i = 0; i < n; ++i) keys[i] = x[i] ^ flip;
 }
 
+struct Range {
+  std::int32_t low = 0;
+  std::int64_t extent = 0;
+};
+Range range_of(const std::int32_t* keys, std::int64_t n) {
+  std::int32_t low = std::numeric_limits<std::int32_t>::max(), high = std::numeric_limits<std::int32_t>::min();
+  for (std::int64_t i = 0; i < n; ++i) low = std::min(low, keys[i]), high = std::max(high, keys[i]);
+  return {low, std::int64_t{high} - low};
+}
+// put(place in the order, i) for keys of at most 256 numbers from `low` on.
+template <class F>
+void count_places(const std::int32_t* keys, std::int64_t n, std::int32_t low, F put) {
+  std::int64_t at[kCountedByte] = {};
+  for (std::int64_t i = 0; i < n; ++i) ++at[keys[i] - low];
+  std::int64_t sum = 0;
+  for (std::int64_t& count : at) sum += std::exchange(count, sum);
+  for (std::int64_t i = 0; i < n; ++i) put(at[keys[i] - low]++, i);
+}
+
 }  // namespace
 
 template <class W>
@@ -125,15 +144,11 @@ void make_keys(const SortKernels&, const std::int64_t* x, std::int64_t n, bool d
 std::int64_t order_keys(const SortKernels& k, const std::int32_t* keys, std::int64_t n, std::int64_t* order,
                         std::int64_t* scratch) {
   // Keys of one byte or two are counted, a byte at a time from the lower one.
-  std::int32_t low = std::numeric_limits<std::int32_t>::max(), high = std::numeric_limits<std::int32_t>::min();
-  for (std::int64_t i = 0; i < n; ++i) low = std::min(low, keys[i]), high = std::max(high, keys[i]);
-  const std::int64_t range = std::int64_t{high} - low;
+  const Range keyed = range_of(keys, n);
+  const std::int32_t low = keyed.low;
+  const std::int64_t range = keyed.extent;
   if (n >= kCountedByte && range < kCountedByte) {
-    std::int64_t at[kCountedByte] = {};
-    for (std::int64_t i = 0; i < n; ++i) ++at[keys[i] - low];
-    std::int64_t sum = 0;
-    for (std::int64_t& count : at) sum += std::exchange(count, sum);
-    for (std::int64_t i = 0; i < n; ++i) order[at[keys[i] - low]++] = i;
+    count_places(keys, n, low, [order](std::int64_t at, std::int64_t i) { order[at] = i; });
     return 0xFFFFFFFF;
   }
   if (n >= 4 * kCountedByte && range < kCountedPair) {
@@ -187,6 +202,22 @@ std::int64_t order_keys(const SortKernels& k, const std::int64_t* keys, std::int
   return mask;
 }
 
+bool put_counted_places(const std::int32_t* keys, std::int64_t n, int bits, void* y, std::int64_t base,
+                        std::int64_t step) {
+  if (n < kCountedByte) return false;
+  const Range range = range_of(keys, n);
+  if (range.extent >= kCountedByte) return false;
+  if (bits == 32) {
+    auto* const to = static_cast<std::int32_t*>(y) + base;
+    count_places(keys, n, range.low,
+                 [to, step](std::int64_t at, std::int64_t i) { to[at * step] = static_cast<std::int32_t>(i); });
+  } else {
+    auto* const to = static_cast<std::int64_t*>(y) + base;
+    count_places(keys, n, range.low, [to, step](std::int64_t at, std::int64_t i) { to[at * step] = i; });
+  }
+  return true;
+}
+
 void move_ordered(const OrderedLine& line, int bits, const void* x, void* y) {
   switch (bits) {
     case 8: return move_by<std::uint8_t>(line, x, y);
@@ -208,7 +239,7 @@ void put_places(const OrderedLine& line, int bits, void* y) {
 
 std::int64_t counted_numbers(DType t, std::int64_t n) {
   if (!is_int(t) && t != DType::Bool) return 0;
-  if (dtype_bits(t) == 16) return n >= kCountedPair / 4 ? kCountedPair : 0;
+  if (dtype_bits(t) == 16) return n >= 8 * kCountedPair ? kCountedPair : 0;
   return dtype_bits(t) < 16 && n >= kCountedByte ? kCountedByte : 0;
 }
 // The counts are of those at even and of those at odd places, since equal neighbours would wait for each other.

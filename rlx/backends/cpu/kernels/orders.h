@@ -71,6 +71,10 @@ void move_ordered(const OrderedLine& line, int bits, const void* x, void* y);
 /// The places themselves, as integers of 32 or 64 bits.
 void put_places(const OrderedLine& line, int bits, void* y);
 
+/// What order_keys and put_places do, at once, where keys are of so few numbers that they are counted; else false.
+bool put_counted_places(const std::int32_t* keys, std::int64_t n, int bits, void* y, std::int64_t base,
+                        std::int64_t step);
+
 /// How many numbers keys of this dtype may be, where a line of n is counted rather than sorted; else 0.
 std::int64_t counted_numbers(DType t, std::int64_t n);
 /// x[0, n) ascending, n > 0; counts: room for twice as many as there are numbers.

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "rlx/backends/cpu/kernels/generic.h"
+#include "rlx/backends/cpu/kernels/generic_blocks.h"
 #include "rlx/backends/cpu/rows/sorted_lines.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/shape.h"
@@ -116,6 +117,7 @@ struct OrderStep : SortedLines {
   };
   KeyLine<W> line{};
   std::vector<Operand> operands;  // the keys first
+  std::size_t only_places = 0;    // the operand that counts along the axis where no other is read, else 0
 
   static void run(const OrderStep& s, std::int64_t chunk) {
     const std::int64_t n = s.view.extent, step = s.view.inner;
@@ -128,6 +130,11 @@ struct OrderStep : SortedLines {
       const std::int64_t base = s.base(l);
       s.line.load(s.operands[0].x, base, step, n, values);
       make_keys(*s.kernels, values, n, s.descending, keys);
+      if constexpr (sizeof(W) == 4)
+        if (s.only_places != 0) {
+          const Operand& o = s.operands[s.only_places];
+          if (put_counted_places(keys, n, o.bits, o.y, base, step)) continue;
+        }
       const OrderedLine line{base, step, n, order, order_keys(*s.kernels, keys, n, order, scratch)};
       for (const Operand& o : s.operands) {
         if (o.y == nullptr) continue;  // nobody reads it
@@ -198,6 +205,12 @@ void lower_sort(LowerContext& c) {
       o.places = counts_along(c.graph(), c.node().inputs[static_cast<std::size_t>(i)], op.axis);
       c.point(o.x, c.in(i));
       if (c.is_read(i)) c.point(o.y, c.out(i));
+    }
+    for (int i = 1; i < c.num_inputs() && !c.is_read(0); ++i) {
+      if (!c.is_read(i)) continue;
+      const bool alone = s.only_places == 0 && s.operands[static_cast<std::size_t>(i)].places;
+      s.only_places = alone ? static_cast<std::size_t>(i) : 0;
+      if (!alone) break;
     }
     s.scratch =
         c.scratch(2 * ScratchParts::bytes<std::int64_t>(s.view.extent) + 2 * ScratchParts::bytes<W>(s.view.extent));
