@@ -78,14 +78,14 @@ TEST_CASE("placement: what a loop on the cpu holds is fused as the cpu can, bran
   for (test::ProofOptions mode : test::proof_modes())
     for (const bool control : {false, true}) {
       if (control) mode.refuse = test::ProofOptions::control_flow();
-      for (const DType dtype : {DType::F64, DType::F32}) {
+      for (const DType dtype : {DType::BF16, DType::F32}) {
         INFO(test::mode_name(mode), ", loops refused: ", control, ", ", dtype_name(dtype));
         const ProofScope proof(mode);
         const Graph g = labelled_scan(dtype);
         const CompileOptions options = sent({{"c", Device::Cpu}});
         (void)test::check_on_proof(g, test::drawn(g), options);
         const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
-        // The cpu has no row for regions of F64, the proof device has.
+        // The cpu has no row for regions of BF16, the proof device has.
         const Graph& run = f.compile_result().lir.graph;
         CHECK((kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0) == (dtype == DType::F32));
         CHECK(kinds_in(run, OpKind::ElementwiseRegion) > 0);
@@ -115,11 +115,11 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
       INFO(test::mode_name(mode), ", the loop on ", device_text(holder));
       const ProofScope proof(mode);
       Graph g("otherwise");
-      const Expr x = g.input("x", Shape({4}, DType::F64)), fixed = g.input("fixed", Shape({4}, DType::F64));
+      const Expr x = g.input("x", Shape({4}, DType::BF16)), fixed = g.input("fixed", Shape({4}, DType::BF16));
       LoopResult r;
       {
         const auto label = g.scope("c");
-        r = g.scan(x, g.input("rows", Shape({3, 4}, DType::F64)),
+        r = g.scan(x, g.input("rows", Shape({3, 4}, DType::BF16)),
                    [&](Graph& b, const ExprList& c, const ExprList& row) {
                      const auto inner = b.scope("there");
                      // The last of them is the same in every trip, and so computed before the loop.
@@ -133,7 +133,7 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
       const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
       const LirModule& lir = f.compile_result().lir;
       CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
-      CHECK(kinds_in(lir.graph, OpKind::ElementwiseRegion) == 0);  // of F64 the cpu takes none
+      CHECK(kinds_in(lir.graph, OpKind::ElementwiseRegion) == 0);  // of BF16 the cpu takes none
       CHECK(kinds_in(lir.graph, OpKind::Sort) - kinds_in_bodies(lir.graph, OpKind::Sort) == 1);
       for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
         if (lir.graph.nodes()[i].kind() == OpKind::Sort) CHECK(lir.plan.node_device(NodeId{i}) == 2);

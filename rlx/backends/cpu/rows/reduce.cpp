@@ -68,6 +68,10 @@ void each_group(LowerContext& c, F add) {
   const std::size_t second = last_group(axes);
   const std::span<const std::int64_t> all(axes);
   if (second == 0) return add(x.dims, all, &x, &y);
+  if (x.elements() == 0) {  // between groups there may be more elements than memory holds
+    constexpr std::int64_t kLast[] = {1};
+    return add(std::vector<std::int64_t>{y.elements(), 0}, std::span<const std::int64_t>(kLast), &x, &y);
+  }
   std::vector<std::int64_t> dims = x.dims;
   add(dims, all.subspan(second), &x, nullptr);
   dims.erase(dims.begin() + axes[second], dims.begin() + axes.back() + 1);
