@@ -155,11 +155,12 @@ function(rlx_library name)
     endif()
     set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON
       COMPILE_OPTIONS "${kernel_options}")
-    # Their hot loops are written on vectors; -O3 makes three times the code of the others, and time to compile it.
-    set(factors ${kernels})
-    list(FILTER factors INCLUDE REGEX "/factors[^/]*$")
-    if(factors AND NOT RLX_SANITIZE)
-      set_source_files_properties(${factors} PROPERTIES COMPILE_OPTIONS "-O2;-ffp-contract=fast")
+    # Hot loops of factors are written on vectors, and the generic loops are what runs where no kernel does: -O3 makes
+    # two to three times the code of them, and time to compile it.
+    set(plain ${kernels})
+    list(FILTER plain INCLUDE REGEX "/(factors|generic_)[^/]*$")
+    if(plain AND NOT RLX_SANITIZE)
+      set_source_files_properties(${plain} PROPERTIES COMPILE_OPTIONS "-O2;-ffp-contract=fast")
     endif()
   endif()
   rlx_group_target(rlx_${name} ${sources})

@@ -161,6 +161,7 @@ done
 long_cases="math: e*,attention: *,*number of threads*,packed gemm: sizes*,strided gemm: any*,a row of*,reductions over*"
 long_cases+=",products by group*,products of f64*,sort kernels: every*,products of bytes*,conv kernels: w*,fft kernels*"
 long_cases+=",line kernels: running*,paged attention: pools*,panels: products of 16*,panels: from every*,scatter k*"
+long_cases+=",products of complex*,conv kernels: i*,sample on the cpu: large*"
 emulated() {
   local emulator=("$1" "${@:3}") tests=$2
   local run out cut=("--test-case-exclude=$long_cases")
