@@ -219,7 +219,9 @@ mapfile -t fuzzers < <(cd tests/fuzz && for file in *_fuzz.cpp; do
   if [ -f "$file" ]; then echo "fuzz_${file%_fuzz.cpp}"; fi
 done)
 build asan --target "${asan_targets[@]}" "${fuzzers[@]}"
-ctest --preset asan
+slow=(-LE slow)
+[ -z "$full" ] || slow=()
+ctest --preset asan "${slow[@]}"
 
 step "Python: the extension under address + undefined sanitizers$([ -n "$full" ] || echo ', a sample')"
 VIRTUAL_ENV=$python_env build python-asan
