@@ -57,6 +57,11 @@ bool undecidable(const OpBox& op, std::size_t operand, const Tensor& x, const Te
       case ActivationKind::Cos: return e > 0.5;
       case ActivationKind::Tan: return std::fabs(std::cos(size)) <= 2 * e;
       case ActivationKind::Sinc: return e > 0.15;
+      case ActivationKind::Asin:
+      case ActivationKind::Acos:
+      case ActivationKind::Atanh:
+      case ActivationKind::Erfinv:  // both corners may lie outside of [-1, 1], on either side
+        return std::fabs(reals(x)[i]) > 1 && std::fabs(reals(x)[i]) - e <= 1;
       case ActivationKind::Lgamma:
       case ActivationKind::Digamma:
       case ActivationKind::Polygamma: {  // poles, and waves between them

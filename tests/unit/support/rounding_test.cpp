@@ -255,6 +255,15 @@ TEST_CASE("rounding: NaN reaches the line of what is resampled by a product, and
   CHECK(gap_of(area(4), x, floats({1, 1, 1, kNanF})).size <= 1);
 }
 
+TEST_CASE("rounding: what may lie on either side of a function's domain, and so within, is undecided") {
+  const auto beyond = [](Graph& g, Expr x) { return g.atanh(x / 3.0 * 3.0 - 999999936.0); };  // 64, but for 80 or so
+  std::int64_t undecided = 0;
+  CHECK(gap_of(beyond, floats({1e9F}), floats({0}), &undecided).size == 0);
+  CHECK(undecided == 1);
+  const auto outside = [](Graph& g, Expr x) { return g.atanh(x / 3.0 * 3.0 + 1.0); };
+  CHECK(gap_of(outside, floats({1}), floats({0})).size == kApart);
+}
+
 TEST_CASE("rounding: the remainder by a rounded divisor moves with the quotient, and over a multiple it is undecided") {
   const auto rest = [](Graph& g, Expr x) { return g.mod(x, x / 3.0 * 0.001); };  // of about 3000 times the divisor
   std::int64_t undecided = 0;
