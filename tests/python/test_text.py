@@ -15,13 +15,6 @@ TEXT = "Then the other one said: thé end — 中文, the\n\nend 🙂"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tiny") / "model"
-    tiny_model.write(path)
-    return path
-
-
-@pytest.fixture(scope="module")
 def tokenizer(folder):
     return rlx.text.Tokenizer(folder)
 

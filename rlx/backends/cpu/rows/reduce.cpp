@@ -78,6 +78,19 @@ void each_group(LowerContext& c, F add) {
   add(dims, all.first(second), nullptr, &y);
 }
 
+// Where a group reads and writes; null: what lies between two.
+template <class R, class T>
+void point_ends(LowerContext& c, R& reduce, const View* from, const View* to, T* between) {
+  if (from != nullptr)
+    c.point(reduce.x, *from);
+  else
+    reduce.x = between;
+  if (to != nullptr)
+    c.point(reduce.y, *to);
+  else
+    reduce.y = between;
+}
+
 struct ReduceStep {
   ReduceF32 reduce;
   ReducePlan plan;
@@ -121,14 +134,7 @@ void lower(LowerContext& c) {
         if (to == nullptr)
           between = reinterpret_cast<float*>(
               c.workspace(static_cast<std::size_t>(s.reduce.outer * s.reduce.inner) * sizeof(float)));
-        if (from != nullptr)
-          c.point(s.reduce.x, *from);
-        else
-          s.reduce.x = between;
-        if (to != nullptr)
-          c.point(s.reduce.y, *to);
-        else
-          s.reduce.y = between;
+        point_ends(c, s.reduce, from, to, between);
         add_reduce(c, s);
       });
 }
@@ -174,14 +180,7 @@ void lower_wide_reduce(LowerContext& c) {
         const std::int64_t results = s.reduce.outer * s.reduce.inner;
         if (to == nullptr)
           between = c.workspace(static_cast<std::size_t>(results) * static_cast<std::size_t>(dtype_bits(x.dtype) / 8));
-        if (from != nullptr)
-          c.point(s.reduce.x, *from);
-        else
-          s.reduce.x = between;
-        if (to != nullptr)
-          c.point(s.reduce.y, *to);
-        else
-          s.reduce.y = between;
+        point_ends(c, s.reduce, from, to, between);
         s.kernels = &wide_reduce_kernels(c.kernels().isa);
         s.strips = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
         s.units = s.reduce.outer * s.strips;
