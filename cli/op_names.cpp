@@ -233,6 +233,7 @@ constexpr OtherNames kNames[] = {
     {"q_conv", "", "", "QLinearConv"},
     // what passes make, and blocks
     {"fused_dot", "", "lax.dot_general and what follows", "FusedMatMul"},
+    {"fused_conv", "", "lax.conv_general_dilated and what follows", "FusedConv"},
     {"fused_residual_ln", "", "", "SkipLayerNormalization"},
     {"fused_residual_rms_norm", "", "", "SkipSimplifiedLayerNormalization"},
     {"fused_swiglu", "", "", ""},
@@ -269,7 +270,7 @@ constexpr DocumentedName kByOthers[] = {
     {"ActivationBackward", "what `grad` writes for the function: its row's derivative times dy"},
     {"FusedTransformerLayer", "`encoder_block`: `fused_attention_block`, `fused_residual_ln` and `fused_dot`"},
     {"FusedMatMulBiasAct", "`fused_dot` whose epilogue is a bias and an activation"},
-    {"FusedConvBiasAct", "`conv`, then `add` and an activation: a region that passes make"},
+    {"FusedConvBiasAct", "`fused_conv` whose epilogue is a bias and an activation"},
     {"Conv2dBackwardInput", "`conv` of dy with the filters reversed and dilated, which `grad` writes"},
     {"Conv2dBackwardWeight", "`conv` of x with dy, which `grad` writes"},
     {"ConvTranspose2d, ConvTranspose3d", "`conv` with lhs_dilation and reversed filters"},

@@ -174,12 +174,13 @@ class Splitter {
   // The filters [space.., C, O] of a convolution, a matrix [K, O] as they lie, or [K, O / groups] of each group: where
   // weights give them and not x.
   std::optional<Formed> filters_of(const WeightScope& scope, NodeId id) const {
-    if (scope.parent || !g_.node(id).op.is<ops::Conv>()) return std::nullopt;
+    const ops::Conv* const conv = conv_of(g_.node(id).op);
+    if (scope.parent || conv == nullptr) return std::nullopt;
     const Node& n = g_.node(id);
     const Value v = n.inputs[1];
     const Shape& w = g_.shape(v);
     if (!pure_[v.node.index] || pure_[n.inputs[0].node.index] || !w.is_static()) return std::nullopt;
-    const ConvGeometry geo = conv_geometry(n.op.as<ops::Conv>(), w.rank());
+    const ConvGeometry geo = conv_geometry(*conv, w.rank());
     bool in_order = geo.w_out == w.rank() - 1 && geo.w_in == w.rank() - 2;
     for (std::size_t a = 0; a < geo.space.size(); ++a)
       in_order = in_order && geo.space[a].w == static_cast<std::int64_t>(a);

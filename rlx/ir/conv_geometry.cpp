@@ -22,4 +22,9 @@ ConvGeometry conv_geometry(const ops::Conv& op, int rank) {
   return g;
 }
 
+const ops::Conv* conv_of(const OpBox& op) {
+  if (const auto* fused = op.get_if<ops::FusedConv>()) return fused;
+  return op.get_if<ops::Conv>();
+}
+
 }  // namespace rlx

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "rlx/ir/attr.h"
 #include "rlx/ir/ops/conv.h"
 
 namespace rlx {
@@ -31,5 +32,8 @@ struct ConvGeometry {
 
 /// Of an op whose operands have `rank` axes, and which inference has taken.
 ConvGeometry conv_geometry(const ops::Conv& op, int rank);
+
+/// The convolution of a Conv or a FusedConv; null of other ops.
+const ops::Conv* conv_of(const OpBox& op);
 
 }  // namespace rlx

@@ -46,7 +46,8 @@ using Subgraph = std::shared_ptr<const Graph>;
   /* quantize.h */                                                                                                  \
   X(Quantize) X(Dequantize) X(DynamicQuantize) X(FakeQuantize) X(FakeQuantizeLsq) X(QMatMul) X(QConv)               \
   /* fused.h: by passes */                                                                                          \
-  X(FusedDot) X(FusedResidualLN) X(FusedResidualRmsNorm) X(FusedSwiGLU) X(FusedAttentionBlock) X(ElementwiseRegion) \
+  X(FusedDot) X(FusedConv) X(FusedResidualLN) X(FusedResidualRmsNorm) X(FusedSwiGLU) X(FusedAttentionBlock)          \
+  X(ElementwiseRegion)                                                                                              \
   /* blocks.h: HIR */                                                                                               \
   X(Linear) X(LinearFused) X(SharedLinearPair) X(SwiGLU) X(ResidualRmsNorm) X(ResidualLayerNorm) X(EncoderBlock)    \
   X(LlamaDecoderBlock)                                                                                              \

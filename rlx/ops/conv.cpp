@@ -3,6 +3,7 @@
 #include <complex>
 
 #include "rlx/ir/conv_geometry.h"
+#include "rlx/ops/conv_rules.h"
 #include "rlx/ops/dot_dims.h"
 #include "rlx/ops/rule_helpers.h"
 
@@ -258,46 +259,62 @@ void conv_reference(const RefArgs& args, const ConvGeometry& g) {
   }
 }
 
+}  // namespace
+
+Result<Shape> infer_conv(const InferContext& c, const ops::Conv& op) {
+  if (auto e = check_conv_attributes(c, op)) return *e;
+  const Shape &x = c.input(0), &w = c.input(1);
+  const ConvGeometry g = conv_geometry(op, x.rank());
+  const Dim &batch = x.dim(static_cast<int>(g.x_batch)), &depth = x.dim(static_cast<int>(g.x_feature)),
+            &out = w.dim(static_cast<int>(g.w_out)), &in = w.dim(static_cast<int>(g.w_in));
+  const std::optional<Dim> part = conv_part(depth, g.groups), members = conv_part(batch, g.batch_groups);
+  if (!part) return c.error("x ", x, " has ", depth, " features, which ", g.groups, " groups do not divide");
+  if (!(*part == in))
+    return c.error("x ", x, " has ", depth, " features in ", g.groups, " groups, filters w ", w, " read ", in);
+  if (!members)
+    return c.error("x ", x, " has a batch of ", batch, ", which ", g.batch_groups, " batch_groups do not divide");
+  if (!conv_part(out, g.groups * g.batch_groups))
+    return c.error("w ", w, " has ", out, " filters, which ", g.groups * g.batch_groups, " groups do not divide");
+  Dims dims(static_cast<std::size_t>(x.rank()));
+  dims[static_cast<std::size_t>(g.y_batch)] = *members;
+  dims[static_cast<std::size_t>(g.y_feature)] = out;
+  for (const ConvAxis& a : g.space) {
+    const Dim &extent = x.dim(static_cast<int>(a.x)), &window = w.dim(static_cast<int>(a.w));
+    if (window.is_static(0)) return c.error("filters w ", w, " have extent 0 along axis ", a.w, " of space");
+    for (const Dim* d : {&extent, &window})
+      if (d->is_static() && d->value() > kMaxConvAmount) return c.error("axis of extent ", *d, " is too long");
+    const Dim spread =
+        a.lhs_dilation == 1 ? extent : max(extent * Dim(a.lhs_dilation) - Dim(a.lhs_dilation - 1), Dim(0));
+    const Dim padded = spread + Dim(a.low) + Dim(a.high);
+    if (c.negative(padded))
+      return c.error("low ", a.low, " and high ", a.high, " cut off more than axis ", a.x, " of x ", x, " has");
+    const Dim steps = padded - ((window - Dim(1)) * Dim(a.rhs_dilation) + Dim(1));  // -1 or less: no window fits
+    Dim& places = dims[static_cast<std::size_t>(a.y)];
+    if (steps.is_static()) {
+      places = Dim(steps.value() < 0 ? 0 : steps.value() / a.stride + 1);
+    } else {
+      // Believed to hold a window, or to miss one by less than a stride.
+      (void)c.negative(steps + Dim(a.stride));
+      places = floordiv(steps, Dim(a.stride)) + Dim(1);
+    }
+  }
+  return Shape(std::move(dims), op.out.value_or(x.dtype()));
+}
+
+double conv_depth(const Shape& w, const ops::Conv& op) {
+  const ConvGeometry g = conv_geometry(op, w.rank());
+  double depth = static_cast<double>(w.dim(static_cast<int>(g.w_in)).value());
+  for (const ConvAxis& a : g.space) depth *= static_cast<double>(w.dim(static_cast<int>(a.w)).value());
+  return depth;
+}
+
+namespace {
+
 struct ConvRules {
   static Result<Shapes> infer(const InferContext& c) {
-    const auto& op = c.op<ops::Conv>();
-    if (auto e = check_conv_attributes(c, op)) return *e;
-    const Shape &x = c.input(0), &w = c.input(1);
-    const ConvGeometry g = conv_geometry(op, x.rank());
-    const Dim &batch = x.dim(static_cast<int>(g.x_batch)), &depth = x.dim(static_cast<int>(g.x_feature)),
-              &out = w.dim(static_cast<int>(g.w_out)), &in = w.dim(static_cast<int>(g.w_in));
-    const std::optional<Dim> part = conv_part(depth, g.groups), members = conv_part(batch, g.batch_groups);
-    if (!part) return c.error("x ", x, " has ", depth, " features, which ", g.groups, " groups do not divide");
-    if (!(*part == in))
-      return c.error("x ", x, " has ", depth, " features in ", g.groups, " groups, filters w ", w, " read ", in);
-    if (!members)
-      return c.error("x ", x, " has a batch of ", batch, ", which ", g.batch_groups, " batch_groups do not divide");
-    if (!conv_part(out, g.groups * g.batch_groups))
-      return c.error("w ", w, " has ", out, " filters, which ", g.groups * g.batch_groups, " groups do not divide");
-    Dims dims(static_cast<std::size_t>(x.rank()));
-    dims[static_cast<std::size_t>(g.y_batch)] = *members;
-    dims[static_cast<std::size_t>(g.y_feature)] = out;
-    for (const ConvAxis& a : g.space) {
-      const Dim &extent = x.dim(static_cast<int>(a.x)), &window = w.dim(static_cast<int>(a.w));
-      if (window.is_static(0)) return c.error("filters w ", w, " have extent 0 along axis ", a.w, " of space");
-      for (const Dim* d : {&extent, &window})
-        if (d->is_static() && d->value() > kMaxConvAmount) return c.error("axis of extent ", *d, " is too long");
-      const Dim spread =
-          a.lhs_dilation == 1 ? extent : max(extent * Dim(a.lhs_dilation) - Dim(a.lhs_dilation - 1), Dim(0));
-      const Dim padded = spread + Dim(a.low) + Dim(a.high);
-      if (c.negative(padded))
-        return c.error("low ", a.low, " and high ", a.high, " cut off more than axis ", a.x, " of x ", x, " has");
-      const Dim steps = padded - ((window - Dim(1)) * Dim(a.rhs_dilation) + Dim(1));  // -1 or less: no window fits
-      Dim& places = dims[static_cast<std::size_t>(a.y)];
-      if (steps.is_static()) {
-        places = Dim(steps.value() < 0 ? 0 : steps.value() / a.stride + 1);
-      } else {
-        // Believed to hold a window, or to miss one by less than a stride.
-        (void)c.negative(steps + Dim(a.stride));
-        places = floordiv(steps, Dim(a.stride)) + Dim(1);
-      }
-    }
-    return make_shapes(Shape(std::move(dims), op.out.value_or(x.dtype())));
+    auto result = infer_conv(c, c.op<ops::Conv>());
+    if (!result) return result.error();
+    return make_shapes(*result);
   }
   static void reference(const RefArgs& a) {
     const ConvGeometry g = conv_geometry(a.op<ops::Conv>(), a.in(0).rank());
@@ -352,10 +369,7 @@ struct ConvRules {
     c.set_result(unfold_members(g.conv(x, w, op), geo.y_feature, 1, members, features));
   }
   static Cost cost(const CostContext& c) {
-    const ConvGeometry g = conv_geometry(c.op<ops::Conv>(), c.inputs[0].rank());
-    double depth = static_cast<double>(c.inputs[1].dim(static_cast<int>(g.w_in)).value());
-    for (const ConvAxis& a : g.space) depth *= static_cast<double>(c.inputs[1].dim(static_cast<int>(a.w)).value());
-    return c.with_flops(2 * depth * c.elements());
+    return c.with_flops(2 * conv_depth(c.inputs[1], c.op<ops::Conv>()) * c.elements());
   }
   static void samples(SampleSet& s) {
     const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };

@@ -1,7 +1,8 @@
-// fuse-dot-epilogue: the elementwise chain behind a product moves into it, step by step, while the target takes the
-// form.
+// fuse-dot-epilogue and fuse-conv-epilogue: the elementwise chain behind a product or a convolution moves into it, step
+// by step, while the target takes the form.
 #include <memory>
 
+#include "rlx/ir/conv_geometry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
@@ -48,17 +49,28 @@ bool takes(BinaryKind fn, Other other, bool accumulator_first) {
   }
 }
 
-// [N], [], [1], or [1, .., N] for a result [.., N].
-bool is_vector(const Shape& s, const Dim& n) {
-  for (int i = 0; i + 1 < s.rank(); ++i)
-    if (!s.dim(i).is_static(1)) return false;
-  return s.rank() == 0 || s.dim(-1) == n || s.dim(-1).is_static(1);
+// What broadcasts along every axis of `acc` but, at most, `axis`: [N], [], [1] or [1, .., N] for the last axis.
+bool is_vector(const Shape& s, const Shape& acc, int axis) {
+  const int at = axis - acc.rank() + s.rank();  // where `axis` lies in s; negative: it is not there
+  for (int i = 0; i < s.rank(); ++i)
+    if (!s.dim(i).is_static(1) && !(i == at && s.dim(i) == acc.dim(axis))) return false;
+  return true;
+}
+// Whether that is one number where the axis has more.
+bool is_one(const Shape& s, const Shape& acc, int axis) {
+  const int at = axis - acc.rank() + s.rank();
+  return at < 0 || s.rank() == 0 || (s.dim(at).is_static(1) && !acc.dim(axis).is_static(1));
 }
 
 class Chain {
  public:
   Chain(GraphRewriter& r, const PassContext& context, std::vector<bool>& taken, NodeId root)
-      : r_(r), g_(r.source()), context_(context), taken_(taken), root_(root), tip_(root) {}
+      : r_(r), g_(r.source()), context_(context), taken_(taken), root_(root), tip_(root) {
+    const ops::Conv* const conv = conv_of(g_.node(root).op);
+    is_conv_ = conv != nullptr;
+    axis_ = g_.shape(root).rank() - 1;
+    if (is_conv_) axis_ = static_cast<int>(conv_geometry(*conv, axis_ + 1).y_feature);
+  }
 
   void run() {
     std::optional<Stop> stop;
@@ -91,13 +103,17 @@ class Chain {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const auto* b = steps_[i].op.get_if<ops::Binary>();
       const bool bias = b && b->fn == BinaryKind::Add && steps_[i].other == Other::Vector;
-      if (i == 0 ? !bias : i > 1 || steps_[i].other != Other::None) return "matmul_epilogue";
+      if (i == 0 ? !bias : i > 1 || steps_[i].other != Other::None)
+        return is_conv_ ? "conv_epilogue" : "matmul_epilogue";
     }
-    return "matmul_bias_act";
+    return is_conv_ ? "conv_bias_act" : "matmul_bias_act";
   }
-  static std::string hint(MissReason reason) {
+  const char* root_name() const { return is_conv_ ? "convolution" : "product"; }
+  std::string hint(MissReason reason) const {
     switch (reason) {
-      case MissReason::BiasRankTooHigh: return "give the added value the shape [N]";
+      case MissReason::BiasRankTooHigh:
+        return is_conv_ ? "give the added value one number for each feature, or the shape of the result"
+                        : "give the added value the shape [N]";
       case MissReason::IsOutput: return "return the last value of the chain only";
       default: return {};
     }
@@ -105,9 +121,9 @@ class Chain {
   Stop refused(const Step& s, const char* why) const {
     if (s.other == Other::None)
       return {MissReason::UnsupportedEpilogueActivation,
-              concat_text("the target has no product with ", op_text_name(s.op), " at its end: ", why)};
+              concat_text("the target has no ", root_name(), " with ", op_text_name(s.op), " at its end: ", why)};
     return {MissReason::NotClaimed,
-            concat_text("the target has no product that ends in ", node_text(g_, s.result.node), ": ", why)};
+            concat_text("the target has no ", root_name(), " that ends in ", node_text(g_, s.result.node), ": ", why)};
   }
 
   // The step of `user`, which reads the tip at `operand`; sets `stop` when it began to match.
@@ -123,22 +139,22 @@ class Chain {
     std::optional<double> constant = is_float(acc.dtype()) ? constant_scalar(g_, other) : std::nullopt;
     if (!(n.shape().dims() == acc.dims())) {
       stop = Stop{shape.rank() <= 1 ? MissReason::BiasLength : MissReason::ShapeMismatch,
-                  concat_text(other, " ", shape, " stretches the product ", acc, " to ", n.shape())};
+                  concat_text(other, " ", shape, " stretches the ", root_name(), " ", acc, " to ", n.shape())};
       return std::nullopt;
     }
     if (constant)
       s.other = Other::Scalar, s.constant = true, s.value = *constant;
     else if (shape == acc)
       s.other = Other::Full;
-    else if (is_vector(shape, acc.dim(-1)))
-      s.other = shape.rank() == 0 || (shape.dim(-1).is_static(1) && !acc.dim(-1).is_static(1)) ? Other::Scalar
-                                                                                               : Other::Vector;
+    else if (is_vector(shape, acc, axis_))
+      s.other = is_one(shape, acc, axis_) ? Other::Scalar : Other::Vector;
     else {
-      stop = Stop{MissReason::BiasRankTooHigh, concat_text(other, " is ", shape, ", no vector [", acc.dim(-1), "]")};
+      stop = Stop{MissReason::BiasRankTooHigh, concat_text(other, " is ", shape, ", no vector [", acc.dim(axis_), "]")};
       return std::nullopt;
     }
     if (!takes(b->fn, s.other, s.accumulator_first)) {
-      stop = Stop{MissReason::NonAddBiasConsumer, concat_text("the product goes on to ", node_text(g_, use.user))};
+      stop = Stop{MissReason::NonAddBiasConsumer,
+                  concat_text("the ", root_name(), " goes on to ", node_text(g_, use.user))};
       return std::nullopt;
     }
     return s;
@@ -170,50 +186,71 @@ class Chain {
   // The fused node on the stage.
   Expr build() const {
     const Node& root = g_.node(root_);
-    Graph& stage = r_.stage();
-    const auto* fused = root.op.get_if<ops::FusedDot>();
     auto body = std::make_shared<Graph>("epilogue");
     std::vector<Value> operands{r_.expr(root.inputs[0]), r_.expr(root.inputs[1])};
+    if (is_conv_) {
+      ops::FusedConv op;
+      static_cast<ops::Conv&>(op) = *conv_of(root.op);
+      const auto* fused = root.op.get_if<ops::FusedConv>();
+      fill(*body, fused ? fused->epilogue : nullptr, operands);
+      op.epilogue = std::move(body);
+      return r_.stage().add(std::move(op), std::move(operands));
+    }
     ops::FusedDot op;
-    Expr acc;
+    const auto* fused = root.op.get_if<ops::FusedDot>();
     if (fused) {
       op = *fused;
-      std::vector<Expr> inputs;
-      std::size_t k = 0;
-      for (const Node& n : fused->epilogue->nodes()) {
-        if (n.kind() != OpKind::Input) continue;
-        inputs.push_back(body->input(k == 0 ? "acc" : concat_text("op", k - 1), n.shape()));
-        if (k > 0) operands.push_back(r_.expr(root.inputs[k + 1]));
-        ++k;
-      }
-      acc = inline_body(*body, *fused->epilogue, inputs)[0];
     } else {
       const auto& dot = root.op.as<ops::DotGeneral>();
       op.lhs_contract = dot.lhs_contract, op.rhs_contract = dot.rhs_contract, op.lhs_batch = dot.lhs_batch,
       op.rhs_batch = dot.rhs_batch, op.out = dot.out;
-      acc = body->input("acc", root.shape());
+    }
+    fill(*body, fused ? fused->epilogue : nullptr, operands);
+    op.epilogue = std::move(body);
+    return r_.stage().add(std::move(op), std::move(operands));
+  }
+  // The epilogue that the root has, where it has one, and the steps; what they read goes to `operands`.
+  void fill(Graph& body, const Subgraph& had, std::vector<Value>& operands) const {
+    const Node& root = g_.node(root_);
+    Expr acc;
+    if (had) {
+      std::vector<Expr> inputs;
+      std::size_t k = 0;
+      for (const Node& n : had->nodes()) {
+        if (n.kind() != OpKind::Input) continue;
+        inputs.push_back(body.input(k == 0 ? "acc" : concat_text("op", k - 1), n.shape()));
+        if (k > 0) operands.push_back(r_.expr(root.inputs[k + 1]));
+        ++k;
+      }
+      acc = inline_body(body, *had, inputs)[0];
+    } else {
+      acc = body.input("acc", root.shape());
     }
     for (const Step& s : steps_) {
       if (s.other == Other::None) {
-        acc = body->add(s.op, {acc});
+        acc = body.add(s.op, {acc});
         continue;
       }
       Expr other;
       if (s.constant) {
-        other = body->scalar(s.value, acc.dtype());
+        other = body.scalar(s.value, acc.dtype());
       } else {
-        Expr operand = r_.expr(s.operand);
-        // A vector is handed over as [N], a scalar as []: both reshapes are views.
-        if (s.other == Other::Vector && operand.rank() > 1) operand = stage.reshape(operand, {operand.dim(-1)});
-        if (s.other == Other::Scalar && operand.rank() > 0) operand = stage.reshape(operand, {});
-        other = body->input(concat_text("op", operands.size() - 2), operand.shape());
+        const Expr operand = bare(s, r_.expr(s.operand));
+        other = body.input(concat_text("op", operands.size() - 2), operand.shape());
         operands.push_back(operand);
       }
-      acc = s.accumulator_first ? body->add(s.op, {acc, other}) : body->add(s.op, {other, acc});
+      acc = s.accumulator_first ? body.add(s.op, {acc, other}) : body.add(s.op, {other, acc});
     }
-    body->set_outputs({acc});
-    op.epilogue = std::move(body);
-    return stage.add(std::move(op), std::move(operands));
+    body.set_outputs({acc});
+  }
+  // A vector is handed over as [N], with a 1 for each axis behind its own, a scalar as []: both reshapes are views.
+  Expr bare(const Step& s, Expr operand) const {
+    if (s.other == Other::Scalar && operand.rank() > 0) return r_.stage().reshape(operand, {});
+    const int behind = g_.shape(root_).rank() - 1 - axis_;
+    if (s.other != Other::Vector || operand.rank() <= behind + 1) return operand;
+    Dims dims{operand.dim(operand.rank() - 1 - behind)};
+    dims.insert(dims.end(), static_cast<std::size_t>(behind), Dim(1));
+    return r_.stage().reshape(operand, dims);
   }
 
   GraphRewriter& r_;
@@ -221,20 +258,29 @@ class Chain {
   const PassContext& context_;
   std::vector<bool>& taken_;  // nodes that went into an epilogue
   NodeId root_;
-  Value tip_;  // the last value of the chain so far
+  bool is_conv_ = false;
+  int axis_ = 0;  // along which a vector lies: the columns, or the features
+  Value tip_;     // the last value of the chain so far
   std::vector<Step> steps_;
   Expr best_;
 };
 
-std::optional<Graph> run_fuse_dot_epilogue(const Graph& g, const PassContext& context) {
-  if (!context.claims->has(OpKind::FusedDot)) return std::nullopt;
+// Behind every op of kind `plain` or `fused`.
+std::optional<Graph> fuse_epilogues(const Graph& g, const PassContext& context, OpKind plain, OpKind fused,
+                                    std::string_view name) {
+  if (!context.claims->has(fused)) return std::nullopt;
   GraphRewriter r(g);
   std::vector<bool> taken(g.num_nodes(), false);
   for (NodeId id : r.nodes())
-    if (g.node(id).kind() == OpKind::DotGeneral || g.node(id).kind() == OpKind::FusedDot)
-      Chain(r, context, taken, id).run();
+    if (g.node(id).kind() == plain || g.node(id).kind() == fused) Chain(r, context, taken, id).run();
   if (!r.changed()) return std::nullopt;
-  return r.commit(fuse_dot_epilogue.name).graph;
+  return r.commit(name).graph;
+}
+std::optional<Graph> run_fuse_dot_epilogue(const Graph& g, const PassContext& context) {
+  return fuse_epilogues(g, context, OpKind::DotGeneral, OpKind::FusedDot, fuse_dot_epilogue.name);
+}
+std::optional<Graph> run_fuse_conv_epilogue(const Graph& g, const PassContext& context) {
+  return fuse_epilogues(g, context, OpKind::Conv, OpKind::FusedConv, fuse_conv_epilogue.name);
 }
 
 }  // namespace
@@ -247,5 +293,11 @@ const Pass fuse_dot_epilogue{
     "the product's dims, and "
     "the target claims the longer form. Residual adds before a norm are fuse-residual-norm's, which runs first.",
     run_fuse_dot_epilogue};
+
+const Pass fuse_conv_epilogue{
+    "fuse-conv-epilogue",
+    "Moves the elementwise chain behind a convolution into its epilogue: scalars, a number for each feature, values of "
+    "the result's shape, activations. Legal: as fuse-dot-epilogue.",
+    run_fuse_conv_epilogue};
 
 }  // namespace rlx

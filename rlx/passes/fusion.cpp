@@ -100,6 +100,7 @@ OpSet default_claims(FusionTarget target) {
     case FusionTarget::Wgpu:
       set.add(OpKind::FusedAttentionBlock);
       set.add(OpKind::FusedSwiGLU);
+      if (target == FusionTarget::Cpu) set.add(OpKind::FusedConv);
       break;
     case FusionTarget::Metal:
     case FusionTarget::Mlx: set.add(OpKind::FusedSwiGLU); break;

@@ -28,6 +28,7 @@ std::span<const Pass* const> all_passes() {
       &fuse_swiglu,
       &fuse_residual_norm,
       &fuse_dot_epilogue,
+      &fuse_conv_epilogue,
       &mark_elementwise_regions,
       &unfuse_elementwise_regions,
   };
@@ -57,6 +58,7 @@ std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const 
   if (claims.has(OpKind::FusedResidualLN) || claims.has(OpKind::FusedResidualRmsNorm))
     out.push_back(&fuse_residual_norm);
   if (claims.has(OpKind::FusedDot)) out.push_back(&fuse_dot_epilogue);
+  if (claims.has(OpKind::FusedConv)) out.push_back(&fuse_conv_epilogue);
   // Last: regions take what no other pattern wanted.
   const bool regions = claims.has(OpKind::ElementwiseRegion) && !options.unfuse_elementwise_regions;
   out.push_back(regions ? &mark_elementwise_regions : &unfuse_elementwise_regions);

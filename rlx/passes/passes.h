@@ -57,6 +57,7 @@ extern const Pass recognize_norms;
 extern const Pass recognize_attention;
 extern const Pass merge_shared_input_dots;
 extern const Pass fuse_dot_epilogue;
+extern const Pass fuse_conv_epilogue;
 extern const Pass fuse_residual_norm;
 extern const Pass fuse_swiglu;
 extern const Pass fuse_attention_block;

@@ -38,7 +38,8 @@ TEST_CASE("every op over a symbolic batch: runtime and bucket give the bits of s
     if (sample.inputs.empty() || def.level == Level::Lir || def.is_leaf()) return;
     // Its groups are a number, which a batch multiplies: refused for a symbol, with the way out (ops/grouped_dot.cpp).
     if (const auto* d = sample.op.get_if<ops::GroupedDot>(); d && d->fn == GroupedKind::Contract) return;
-    if (sample.op.is<ops::Conv>()) return;  // likewise (ops/conv.cpp): unit/ops/conv_test.cpp batches x alone
+    // Likewise (ops/conv.cpp): unit/ops/conv_test.cpp batches x alone.
+    if (sample.op.is<ops::Conv>() || sample.op.is<ops::FusedConv>()) return;
     Graph g = test::sample_graph(sample);
     InAxes in_axes;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "rlx/ir/ops/blocks.h"
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/leaves.h"
@@ -292,6 +293,18 @@ Arrays fused_dot(const Sample& s, const Arrays& in) {
   operands.insert(operands.end(), in.begin() + 2, in.end());
   return body_results(*op.epilogue, operands);
 }
+// The convolution is a primitive, whose own numbers tests/unit/ops/conv_test.cpp has.
+Arrays fused_conv(const Sample& s, const Arrays& in) {
+  const auto& op = s.op.as<ops::FusedConv>();
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < 2; ++i) {
+    parts.push_back(Tensor::zeros(Shape(Dims(in[i].dims.begin(), in[i].dims.end()), DType::F64)));
+    std::copy(in[i].v.begin(), in[i].v.end(), parts.back().mutable_values<double>().begin());
+  }
+  Arrays operands{from(evaluate_op(static_cast<const ops::Conv&>(op), parts)[0])};
+  operands.insert(operands.end(), in.begin() + 2, in.end());
+  return body_results(*op.epilogue, operands);
+}
 // Leading dims broadcast.
 Arrays batched_matmul(const Sample&, const Arrays& in) {
   const Array &a = in[0], &b = in[1];
@@ -433,6 +446,7 @@ const std::map<OpKind, Formula>& formulas() {
       {OpKind::MatMul, batched_matmul},
       {OpKind::LogSoftmax, log_softmax},
       {OpKind::FusedDot, fused_dot},
+      {OpKind::FusedConv, fused_conv},
       {OpKind::GroupedDot, grouped_dot},
       {OpKind::Sample, sample},
       {OpKind::ElementwiseRegion, region},

@@ -52,6 +52,12 @@ struct Conv {
   std::vector<std::int64_t> lhs_spec{}, rhs_spec{}, out_spec{};
   std::optional<DType> out{};
 };
+/// epilogue(conv(x, w), operands...), with the attributes of Conv. Inputs: x, w, operands...; the epilogue's inputs are
+/// the result of the convolution, then the operands in order; its one output is the result.
+struct FusedConv : Conv {
+  RLX_OP(FusedConv);
+  Subgraph epilogue{};
+};
 
 /// fn of the elements of every window of x, with XLA's geometry. Along each axis x is spread first (base_dilation - 1
 /// places between neighbours), `low` and `high` places are added (taken away where negative), and windows of `window`

@@ -1,6 +1,7 @@
 // The list of passes, the runner, claims and reports.
 #include <set>
 
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "tests/support/error_text.h"
 #include "tests/support/shapes.h"
@@ -33,7 +34,7 @@ TEST_CASE("every pass is found by its name, and says what it does") {
     CHECK(pass->what.size() > 20);
     CHECK(seen.insert(pass->name).second);
   }
-  CHECK(seen.size() == 21);
+  CHECK(seen.size() == 22);
   CHECK(find_pass("fuse-everything") == nullptr);
 }
 
@@ -46,7 +47,8 @@ TEST_CASE("claims choose the fusion passes") {
   // Blocks before their parts, residual norms before epilogues, regions last.
   CHECK(names(fusion_passes(FusionTarget::Cpu, {})) ==
         std::vector<std::string>{"merge-shared-input-dots", "fuse-attention-block", "fuse-swiglu", "fuse-residual-norm",
-                                 "fuse-dot-epilogue", "mark-elementwise-regions", "eliminate-dead-code"});
+                                 "fuse-dot-epilogue", "fuse-conv-epilogue", "mark-elementwise-regions",
+                                 "eliminate-dead-code"});
   FusionOptions options;
   options.unfuse_elementwise_regions = true;
   CHECK(names(fusion_passes(FusionTarget::Tpu, options)) ==
@@ -176,6 +178,34 @@ TEST_CASE("a report counts, sums up and explains") {
   CHECK(contains(text, "  fused_dot: 0 -> 1\n"));
   CHECK(contains(text, "\"head\": is_output: "));
   CHECK(contains(text, "(hint: return the last value of the chain only)"));
+}
+
+TEST_CASE("what follows a convolution is fused into it, along its features, or a report says why not") {
+  for (const bool last : {false, true}) {
+    ops::Conv op;
+    op.low = op.high = {1, 1};
+    if (last) op.lhs_spec = op.out_spec = {0, 3, 1, 2}, op.rhs_spec = {3, 2, 0, 1};
+    Graph g("conv");
+    const Expr x = g.input("x", last ? f32({1, 4, 5, 2}) : f32({1, 2, 4, 5})),
+               w = g.param("w", last ? f32({3, 3, 2, 3}) : f32({3, 2, 3, 3})),
+               b = g.param("b", last ? f32({3}) : f32({1, 3, 1, 1})),
+               row = g.param("row", last ? f32({4, 5, 1}) : f32({5})),
+               r = g.input("r", last ? f32({1, 4, 5, 3}) : f32({1, 3, 4, 5}));
+    const Expr one = g.relu(g.conv(x, w, op) + b), two = g.conv(x, w, op), three = g.conv(x, w, op) + row;
+    g.set_outputs({one, two, g.tanh(two), three, g.min(g.silu(g.conv(x, w, op) * 0.5 + r), 3.0)});
+    FusionReport report;
+    PassContext context;
+    context.report = &report;
+    const Graph after = run_all(g, context);
+    CHECK(count(after, OpKind::FusedConv) == 2);
+    CHECK(report.fused_count("conv_bias_act") == 1);
+    CHECK(report.fused_count("conv_epilogue") == 1);
+    REQUIRE(report.missed.size() == 2);
+    CHECK(report.missed[0].reason == MissReason::IsOutput);
+    CHECK(report.missed[1].reason == MissReason::BiasRankTooHigh);
+    CHECK(contains(report.missed[1].text(), "one number for each feature"));
+    check_same_results(g, after, 1e-5);
+  }
 }
 
 TEST_CASE("every miss reason has its own name") {

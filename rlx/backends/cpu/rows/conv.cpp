@@ -5,6 +5,7 @@
 
 #include "rlx/backends/cpu/kernels/conv.h"
 #include "rlx/backends/cpu/panels.h"
+#include "rlx/backends/cpu/rows/epilogue.h"
 #include "rlx/ir/conv_geometry.h"
 
 namespace rlx::cpu {
@@ -18,7 +19,32 @@ std::optional<ConvType> conv_type(DType t) {
   return std::nullopt;
 }
 
+// -- what follows, of a FusedConv --
+
+int features_axis(const Graph& g, NodeId id) {
+  return static_cast<int>(conv_geometry(*conv_of(g.node(id).op), g.shape(id).rank()).y_feature);
+}
+const char* conv_epilogue_refuses(const Graph& g, NodeId id) {
+  return refuse_unless(match_conv_epilogue(g, id, features_axis(g, id)).has_value(),
+                       "the kernel has no epilogue of this form");
+}
+void point_conv_epilogue(LowerContext& c, ConvEpilogue& e) {
+  if (c.node().kind() != OpKind::FusedConv) return;
+  check(c.out().dense(), "the result of a convolution with an epilogue lies row-major");
+  const EpilogueForm form = *match_conv_epilogue(c.graph(), c.id(), features_axis(c.graph(), c.id()));
+  e.used = true;
+  e.alpha = form.alpha;
+  e.act = form.act;
+  e.residual_after_act = form.residual_after_act;
+  e.has_low = form.low.has_value(), e.has_high = form.high.has_value();
+  e.low = form.low.value_or(0), e.high = form.high.value_or(0);
+  point_epilogue_operand(c, e.bias, form.bias);
+  point_epilogue_operand(c, e.residual, form.residual);
+  point_epilogue_operand(c, e.mul, form.mul);
+}
+
 const char* conv_refuses(const Graph& g, NodeId id) {
+  if (const char* why = conv_epilogue_refuses(g, id)) return why;
   const DType x = in_dtype(g, id, 0), w = in_dtype(g, id, 1), y = g.shape(id).dtype();
   const bool floats = conv_type(x) && conv_type(w) && conv_type(y);
   const bool all_or_none = (x == DType::F64) == (y == DType::F64) && (w == DType::F64) == (y == DType::F64);
@@ -149,7 +175,7 @@ bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
 void lower_conv(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
-  const ConvGeometry g = conv_geometry(c.op<ops::Conv>(), x.rank());
+  const ConvGeometry g = conv_geometry(*conv_of(c.node().op), x.rank());
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   auto& r = c.keep<ConvRun>();
   ConvProduct& conv = r.conv;
@@ -166,6 +192,7 @@ void lower_conv(LowerContext& c) {
   r.filters = conv;
   r.filters_plan = r.kernels->plan(conv, c.threads());
   c.point(conv.y, y);
+  point_conv_epilogue(c, conv.epilogue);
   if (!copy_x(c, conv, x)) c.point(conv.x, x);
   conv.line = line_of(conv);
   r.plan = r.kernels->plan(conv, c.threads());
@@ -193,8 +220,9 @@ void lower_conv(LowerContext& c) {
 const char* depthwise_refuses(const Graph& g, NodeId id) {
   if (!form_of(g, g.node(id).inputs[1]).empty()) return "its filters are in panels";
   if (const char* why = refuse_unless_f32(g, id)) return why;
+  if (const char* why = conv_epilogue_refuses(g, id)) return why;
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
-  const ConvGeometry geo = conv_geometry(g.node(id).op.as<ops::Conv>(), x.rank());
+  const ConvGeometry geo = conv_geometry(*conv_of(g.node(id).op), x.rank());
   const Dim &depth = w.dim(static_cast<int>(geo.w_in)), &features = w.dim(static_cast<int>(geo.w_out));
   if (geo.groups == 1 || geo.space.size() > 2 || !depth.is_static() || !features.is_static() ||
       !takes_few(depth.value(), features.value() / geo.groups, geo.x_feature + 1 == x.rank()))
@@ -219,7 +247,7 @@ void run_depthwise(const DepthwiseRun& r, std::int64_t chunk) { r.kernels->depth
 void lower_depthwise(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
-  const ConvGeometry g = conv_geometry(c.op<ops::Conv>(), x.rank());
+  const ConvGeometry g = conv_geometry(*conv_of(c.node().op), x.rank());
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   auto& r = c.keep<DepthwiseRun>();
   DepthwiseF32& conv = r.conv;
@@ -235,6 +263,7 @@ void lower_depthwise(LowerContext& c) {
   c.point(conv.x, x);
   c.point(conv.w, w);
   c.point(conv.y, y);
+  point_conv_epilogue(c, conv.epilogue);
   r.kernels = &conv_kernels(c.kernels().isa);
   r.plan = r.kernels->depthwise_plan(conv, c.threads());
   if (r.plan.lane_bytes > 0) {
@@ -273,6 +302,9 @@ bool conv_reads_form(const Graph&, NodeId, int operand, const Form& form) {
 
 constexpr Row kConvRows[] = {
     {OpKind::Conv, "depthwise_f32", depthwise_refuses, lower_depthwise, conv_reads_strided},
+    {OpKind::FusedConv, "depthwise_f32", depthwise_refuses, lower_depthwise, conv_reads_strided},
+    {OpKind::FusedConv, "conv_product", conv_refuses, lower_conv, conv_reads_strided, nullptr, false, conv_form,
+     conv_reads_form},
     {OpKind::Conv, "conv_product", conv_refuses, lower_conv, conv_reads_strided, nullptr, false, conv_form,
      conv_reads_form},
 };

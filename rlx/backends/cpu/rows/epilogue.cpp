@@ -1,9 +1,10 @@
-// Reading the body of a FusedDot as the epilogue that the product kernels have.
+// Reading the body of a FusedDot or a FusedConv as the epilogue that the kernels have.
 #include "rlx/backends/cpu/rows/epilogue.h"
 
 #include <cmath>
 
 #include "rlx/ir/functions.h"
+#include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/leaves.h"
@@ -23,16 +24,19 @@ std::optional<Act> epilogue_act(ActivationKind fn) {
   }
 }
 
-/// The chain of the body from the accumulator to its output, read as scale, bias, residual, activation, multiply (or
-/// residual last); none when it is anything else.
+/// The chain of the body from the accumulator to its output, read as scale, bias, residual, activation, bounds (where
+/// the kernel `clips`), multiply (or residual last); none when it is anything else. Vectors lie along axis `axis`, -1
+/// being the last one.
 class EpilogueMatcher {
  public:
-  explicit EpilogueMatcher(const Graph& body) : body_(body), inputs_(body.leaves(OpKind::Input)) {}
+  explicit EpilogueMatcher(const Graph& body, int axis = -1, bool clips = false)
+      : body_(body), inputs_(body.leaves(OpKind::Input)), axis_(axis), clips_(clips) {}
 
   std::optional<EpilogueForm> match() {
     if (body_.outputs().size() != 1 || inputs_.empty()) return std::nullopt;
     if (body_.shape(inputs_[0]).dtype() != DType::F32 || body_.shape(inputs_[0]).rank() < 1) return std::nullopt;
     accumulator_ = body_.shape(inputs_[0]);
+    if (axis_ < 0) axis_ += accumulator_.rank();
     UseIndex uses(body_);
     Value cur(inputs_[0]);
     while (!(cur == body_.outputs()[0])) {
@@ -43,7 +47,7 @@ class EpilogueMatcher {
       const int at = static_cast<int>(uses.uses(cur)[0].operand);
       if (const auto* act = n.op.get_if<ops::Activation>()) {
         const auto fn = has_own_params(*act) ? epilogue_act(act->fn) : std::nullopt;
-        if (!fn || form_.act != Act::None || form_.mul.used()) return std::nullopt;
+        if (!fn || form_.act != Act::None || form_.mul.used() || form_.low || form_.high) return std::nullopt;
         form_.act = *fn;
         after_act_ = true;
       } else if (const auto* binary = n.op.get_if<ops::Binary>()) {
@@ -66,6 +70,7 @@ class EpilogueMatcher {
       after_act_ = true;
       return form_.mul.used();
     }
+    if (fn == BinaryKind::Max || fn == BinaryKind::Min) return clip(fn, scalar(other));
     if (fn != BinaryKind::Add) return false;
     // A vector first, if it can be one: at one row a residual looks like a bias, and is as good as one. The kernel adds
     // the bias before the residual, so one behind it is not taken.
@@ -95,13 +100,22 @@ class EpilogueMatcher {
     return true;
   }
 
+  // In either order the same, where the lower bound is the lower one.
+  bool clip(BinaryKind fn, std::optional<float> bound) {
+    std::optional<float>& own = fn == BinaryKind::Max ? form_.low : form_.high;
+    if (!clips_ || !bound || std::isnan(*bound) || own || form_.mul.used() || late_residual_) return false;
+    own = bound;
+    after_act_ = true;
+    return !form_.low || !form_.high || *form_.low <= *form_.high;
+  }
+
   bool any_after_scale() const { return form_.bias.used() || form_.residual.used() || after_act_; }
 
   bool is_bias(const Shape& s) const {
-    if (s.dtype() != DType::F32 || s.rank() < 1 || s.rank() > accumulator_.rank()) return false;
-    if (!(s.dim(-1) == accumulator_.dim(-1))) return false;
-    for (int i = 0; i + 1 < s.rank(); ++i)
-      if (!s.dim(i).is_static(1)) return false;
+    const int at = axis_ - accumulator_.rank() + s.rank();
+    if (s.dtype() != DType::F32 || at < 0 || s.rank() > accumulator_.rank()) return false;
+    for (int i = 0; i < s.rank(); ++i)
+      if (i == at ? !(s.dim(i) == accumulator_.dim(axis_)) : !s.dim(i).is_static(1)) return false;
     return true;
   }
 
@@ -122,6 +136,8 @@ class EpilogueMatcher {
 
   const Graph& body_;
   std::vector<NodeId> inputs_;
+  int axis_;
+  bool clips_;
   Shape accumulator_;
   EpilogueForm form_;
   bool after_act_ = false, late_residual_ = false;
@@ -132,6 +148,11 @@ class EpilogueMatcher {
 std::optional<EpilogueForm> match_epilogue(const Graph& g, NodeId id) {
   const auto* fused = g.node(id).op.get_if<ops::FusedDot>();
   return fused && fused->epilogue ? EpilogueMatcher(*fused->epilogue).match() : EpilogueForm{};
+}
+
+std::optional<EpilogueForm> match_conv_epilogue(const Graph& g, NodeId id, int features) {
+  const auto* fused = g.node(id).op.get_if<ops::FusedConv>();
+  return fused && fused->epilogue ? EpilogueMatcher(*fused->epilogue, features, true).match() : EpilogueForm{};
 }
 
 const char* epilogue_refuses(const Graph& g, NodeId id) {
@@ -153,22 +174,23 @@ bool lies_over_epilogue(const Graph& g, NodeId id, int operand, int) {
          read_before_written(g, id, operand - 2);
 }
 
+void point_epilogue_operand(LowerContext& c, const float*& field, const EpilogueOperand& operand) {
+  if (operand.constant) {
+    field = operand.constant;
+  } else if (operand.operand >= 0) {
+    const View v = c.in(2 + operand.operand);
+    check(v.dense(), "operands of an epilogue lie row-major");
+    c.point(field, v);
+  }
+}
+
 void point_epilogue(LowerContext& c, const EpilogueForm& form, std::int64_t n, GemmEpilogue& e) {
   e.alpha = form.alpha;
   e.act = form.act;
   e.residual_after_act = form.residual_after_act;
-  const auto point = [&](const float*& field, const EpilogueOperand& operand) {
-    if (operand.constant)
-      field = operand.constant;
-    else if (operand.operand >= 0) {
-      const View v = c.in(2 + operand.operand);
-      check(v.dense(), "operands of an epilogue lie row-major");
-      c.point(field, v);
-    }
-  };
-  point(e.bias, form.bias);
-  point(e.residual, form.residual);
-  point(e.mul, form.mul);
+  point_epilogue_operand(c, e.bias, form.bias);
+  point_epilogue_operand(c, e.residual, form.residual);
+  point_epilogue_operand(c, e.mul, form.mul);
   e.ld_residual = e.ld_mul = n;
 }
 
