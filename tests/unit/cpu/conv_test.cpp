@@ -250,8 +250,9 @@ void check_followed(const ConvCase& c, bool last, Follows follows, const KernelT
   const auto run = [&](bool fuse) {
     CompileOptions options;
     options.fusion.skip_fusion = !fuse;
+    Session session;
     CompiledGraph f =
-        Session().with_isa(std::string(isa_name(table.isa))).with_threads(threads).compile(built(true), options);
+        session.with_isa(std::string(isa_name(table.isa))).with_threads(threads).compile_with(built(true), options);
     f.set_param("w", w);
     f.set_param("bias", bias);
     if (fuse) {

@@ -187,12 +187,15 @@ TEST_CASE("what follows a convolution is fused into it, along its features, or a
     if (last) op.lhs_spec = op.out_spec = {0, 3, 1, 2}, op.rhs_spec = {3, 2, 0, 1};
     Graph g("conv");
     const Expr x = g.input("x", last ? f32({1, 4, 5, 2}) : f32({1, 2, 4, 5})),
-               w = g.param("w", last ? f32({3, 3, 2, 3}) : f32({3, 2, 3, 3})),
                b = g.param("b", last ? f32({3}) : f32({1, 3, 1, 1})),
                row = g.param("row", last ? f32({4, 5, 1}) : f32({5})),
                r = g.input("r", last ? f32({1, 4, 5, 3}) : f32({1, 3, 4, 5}));
-    const Expr one = g.relu(g.conv(x, w, op) + b), two = g.conv(x, w, op), three = g.conv(x, w, op) + row;
-    g.set_outputs({one, two, g.tanh(two), three, g.min(g.silu(g.conv(x, w, op) * 0.5 + r), 3.0)});
+    // Filters of their own: equal convolutions would be one.
+    const auto conv = [&](const char* w) {
+      return g.conv(x, g.param(w, last ? f32({3, 3, 2, 3}) : f32({3, 2, 3, 3})), op);
+    };
+    const Expr one = g.relu(conv("w1") + b), two = conv("w2"), three = conv("w3") + row;
+    g.set_outputs({one, two, g.tanh(two), three, g.min(g.silu(conv("w4") * 0.5 + r), 3.0)});
     FusionReport report;
     PassContext context;
     context.report = &report;
