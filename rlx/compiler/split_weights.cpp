@@ -174,8 +174,9 @@ class Splitter {
   // The filters [space.., C, O] of a convolution, a matrix [K, O] as they lie, or [K, O / groups] of each group: where
   // weights give them and not x.
   std::optional<Formed> filters_of(const WeightScope& scope, NodeId id) const {
+    if (scope.parent) return std::nullopt;  // `id` is of a body's graph
     const ops::Conv* const conv = conv_of(g_.node(id).op);
-    if (scope.parent || conv == nullptr) return std::nullopt;
+    if (conv == nullptr) return std::nullopt;
     const Node& n = g_.node(id);
     const Value v = n.inputs[1];
     const Shape& w = g_.shape(v);
