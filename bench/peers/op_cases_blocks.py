@@ -4,6 +4,8 @@ import math
 
 from op_case import BYTES, GOAL, Arg, Case, label, loose
 
+FOLLOWED = ("resnet 7x7/2", "resnet 3x3 64 of 56", "mobilenet depthwise 3x3 96 of 56", "resnet 3x3 512 of 7")
+
 
 def windows():
     for name, x, w, stride, pad, groups in (
@@ -40,6 +42,19 @@ def windows():
             goal=1.0,
             tolerance=1e-2,
         )
+        if name in FOLLOWED:  # by what it is followed by in networks
+            yield Case(
+                "fused_conv",
+                f"{name}, bias, relu",
+                [*args, Arg((w[3],))],
+                f"np.maximum({expr} + c, 0)",
+                f"F.relu(F.conv2d(a.permute(0, 3, 1, 2), w0(b), c, {options})).permute(0, 2, 3, 1)",
+                out * out * w[3] * 4,
+                flops=2 * out * out * math.prod(w),
+                peak="f4",
+                goal=1.0,
+                tolerance=1e-2,
+            )
     for dtype in ("f8", "bf16", "f2"):
         args = [Arg((1, 28, 28, 128), dtype), Arg((3, 3, 128, 128), dtype)]
         yield Case(
