@@ -60,7 +60,7 @@ NOT_DRAWN = {
     "dequantize": "codes of integers; f8 ones in C++",
     "q_conv": "codes of int8 and uint8",
     "q_matmul": "codes of int8 and uint8",
-    "fused_dot": "of f32 or f64, as its epilogue",
+    **dict.fromkeys(("fused_dot", "fused_conv"), "of f32 or f64, as its epilogue"),
 }
 
 

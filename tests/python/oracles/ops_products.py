@@ -162,3 +162,51 @@ add(
     weight=6,
     places=8,
 )
+
+
+def _make_fused_conv(b):
+    d = b.dice
+    x = b.pick(("float32", "float64"), 4, 4)
+    last = d.chance(50)
+    depth, out = b.shape(x)[3 if last else 1], b.extent()
+    taps = [d.between(1, 3), d.between(1, 3)]
+    w = b.like(x, "unit", [*taps, depth, out] if last else [out, depth, *taps])
+    args = [x, w]
+    if d.chance(60):
+        args.append(b.like(x, shape=(out,) if last else (out, 1, 1)))
+    pads = [d.below(3) for _ in range(4)]
+    attrs = {"last": last, "strides": [d.between(1, 2), d.between(1, 2)], "low": pads[:2], "high": pads[2:]}
+    return args, {}, attrs | {"kind": d.pick(("tanh", "gelu", "relu"))}
+
+
+def _conv_axes(last):
+    return {"lhs_spec": [0, 3, 1, 2], "rhs_spec": [3, 2, 0, 1], "out_spec": [0, 3, 1, 2]} if last else {}
+
+
+def _fused_conv_rlx(args, named, attrs):
+    import rlx
+
+    x, w, *rest = args
+    conv = {k: attrs[k] for k in ("strides", "low", "high")} | _conv_axes(attrs["last"])
+    acc = _graph_of(lambda a, b: rlx.ops.conv(a, b, **conv), [(v.shape, v.dtype) for v in (x, w)])
+    shapes = [(acc.outputs[0].shape, x.dtype), *[(r.shape, r.dtype) for r in rest]]
+    act = getattr(rlx.ops, attrs["kind"])
+    body = _graph_of(lambda acc, *bias: act(rlx.ops.add(acc, bias[0]) if bias else acc), shapes)
+    return rlx.ops.fused_conv(*args, **conv, epilogue=body)
+
+
+def _fused_conv(a, n, t):  # tap by tap: a product of what the tap meets
+    x, w = (a[0], a[1]) if t["last"] else (a[0].transpose(0, 2, 3, 1), a[1].transpose(2, 3, 1, 0))
+    x = jnp.pad(x, ((0, 0), (t["low"][0], t["high"][0]), (t["low"][1], t["high"][1]), (0, 0)))
+    (rows, cols), (down, right) = w.shape[:2], t["strides"]
+    tall = max((x.shape[1] - rows) // down + 1, 0)
+    wide = max((x.shape[2] - cols) // right + 1, 0)
+    z = jnp.zeros((x.shape[0], tall, wide, w.shape[3]), x.dtype)
+    for i in range(rows):
+        for k in range(cols):
+            z = z + x[:, i : i + tall * down : down, k : k + wide * right : right][:, :tall, :wide] @ w[i, k]
+    z = z if t["last"] else z.transpose(0, 3, 1, 2)
+    return _act(t["kind"])(z + a[2] if len(a) > 2 else z)
+
+
+add("fused_conv", "fused_conv", _make_fused_conv, _fused_conv, rlx=_fused_conv_rlx, weight=6, places=8)
