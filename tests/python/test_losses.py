@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from oracle import normal, rng, same, uniform
+from sampling import some
 
 import rlx
 from rlx import nn
@@ -136,7 +137,7 @@ def test_is_the_formula_of_optax(name):
     same(ours, jax.grad(lambda x, t: jnp.sum(formula(x, t)))(*map(jnp.asarray, args)), ("rel", 2e-5), f"{name}, slope")
 
 
-@pytest.mark.parametrize("shape", [(5,), (1, 1), (3, 7), (2, 3, 33), (4, 1000), (2, 50257)], ids=str)
+@pytest.mark.parametrize("shape", some([(5,), (1, 1), (2, 3, 33), (3, 7), (2, 50257), (4, 1000)], 2), ids=str)
 def test_integer_labels(shape):
     x, y = normal(*shape, scale=3), rng(1).integers(0, shape[-1], shape[:-1]).astype(np.int32)
     f = nn.softmax_cross_entropy_with_integer_labels

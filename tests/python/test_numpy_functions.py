@@ -1,18 +1,17 @@
 """Every function of rlx.numpy against NumPy and JAX: at once, under rlx.jit, its derivative, batched."""
 
-import os
-
 import cases_products
 import cases_reductions
 import cases_shapes
 import cases_ufuncs
 import pytest
+from sampling import EVERYTHING
 
 CASES = list(cases_ufuncs.CASES)
 for table in (cases_shapes, cases_reductions, cases_products):
     named = set()
-    for number, case in enumerate(table.CASES):  # a sample has the first case of each function and every fifth one
-        if os.environ.get("RLX_ALL_CASES") or case.name not in named or number % 5 == 0:
+    for number, case in enumerate(table.CASES):  # a sample has the first case of each function and every eighth one
+        if EVERYTHING or case.name not in named or number % 8 == 0:
             CASES.append(case)
         named.add(case.name)
 

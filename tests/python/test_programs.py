@@ -14,7 +14,7 @@ from run_programs import FOLDER, mode_of, program_of
 
 catalogue.load()
 REGRESSIONS = sorted(glob.glob(os.path.join(FOLDER, "*.txt")))
-SAMPLE, BLOCK = 300, 20
+SAMPLE, BLOCK = 160, 20
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=[os.path.basename(p)[:-4] for p in REGRESSIONS])
