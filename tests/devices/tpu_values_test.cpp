@@ -155,21 +155,6 @@ void expect_op(const OpBox& op, const std::vector<Tensor>& operands) {
   expect_either(f.run_typed(values)[0], exact, of_zeros);
 }
 
-// About one in `n` of the pairs of a function and a dtype, where a share is asked for: steps of n - 1, n and n + 1 in
-// turn, with which no dtype falls into step.
-class Share {
- public:
-  explicit Share(std::size_t n) : n_(test::one_in(n)) {}
-  bool next() {
-    if (--left_ > 0) return false;
-    left_ = n_ == 1 ? 1 : n_ - 1 + taken_++ % 3;
-    return true;
-  }
-
- private:
-  std::size_t n_, left_ = 1, taken_ = 0;
-};
-
 // Each of `v` with each: [n, 1] and [n].
 std::vector<Tensor> pairs(const Tensor& v) { return {v.reshaped({v.num_elements(), 1}), v}; }
 
@@ -179,26 +164,26 @@ TEST_SUITE_BEGIN("conformance");
 
 TEST_CASE("tpu: functions of one operand over their whole range") {
   if (!tpu_here()) return;
-  Share share(4);
+  test::Share share(4);  // of pairs of a function and a dtype
   for (int i = 0; i < kNumActivationKinds; ++i) {
     const FunctionRow& row = function_row(static_cast<ActivationKind>(i));
     for (DType t : kAllFloats)
       if (row.real && share.next()) expect_op(ops::Activation{row.fn}, {column(float_values(t, 400), t)});
     for (DType t : kInts)
-      if ((is_signed_int(t) ? row.signed_int : row.unsigned_int) != nullptr && share.next())
+      if ((is_signed_int(t) ? row.signed_int != nullptr : row.unsigned_int != nullptr) && share.next())
         expect_op(ops::Activation{row.fn}, {int_values(t)});
   }
 }
 
 TEST_CASE("tpu: functions of two operands, each value with each") {
   if (!tpu_here()) return;
-  Share share(4);
+  test::Share share(4);  // of pairs of a function and a dtype
   for (int i = 0; i < kNumBinaryKinds; ++i) {
     const BinaryRow& row = binary_row(static_cast<BinaryKind>(i));
     for (DType t : kAllFloats)
       if (row.real && share.next()) expect_op(ops::Binary{row.fn}, pairs(column(float_values(t, 12), t)));
     for (DType t : kInts)
-      if ((is_signed_int(t) ? row.signed_int : row.unsigned_int) != nullptr && share.next())
+      if ((is_signed_int(t) ? row.signed_int != nullptr : row.unsigned_int != nullptr) && share.next())
         expect_op(ops::Binary{row.fn}, pairs(int_values(t)));
   }
 }
@@ -255,7 +240,7 @@ TEST_CASE("tpu: conversions between all dtypes") {
     for (double d : {0.0, 0x1p-40, -0x1p-40}) near.push_back((i - 300) * (1 + 0x1p-9) * (1 + d) + d);
   std::vector<double> all = values;
   all.insert(all.end(), near.begin(), near.end());
-  Share share(4);
+  test::Share share(4);  // of pairs of a function and a dtype
   for (int from = 0; from < kNumDTypes; ++from)
     for (int to = 0; to < kNumDTypes; ++to) {
       if (!share.next()) continue;

@@ -1,4 +1,4 @@
-"""Which cases of a long list run: all in full runs (RLX_ALL_CASES, which scripts/test.sh --full sets), else a sample."""
+"""Which cases of a long list run: a sample, or all where RLX_ALL_CASES is set (scripts/test.sh --full does)."""
 
 import os
 

@@ -38,6 +38,21 @@ constexpr Int repetitions(Int full) {
 /// sanitizers one in 2 n, else all; and all where RLX_ALL_CASES is set, as scripts/test.sh --full does.
 std::size_t one_in(std::size_t n);
 
+/// Picks from cases that are told one after the other: all, or about one in one_in(n) where a share is asked for, by
+/// steps of n - 1, n and n + 1 in turn, so that no loop around them falls into step.
+class Share {
+ public:
+  explicit Share(std::size_t n) : n_(one_in(n)) {}
+  bool next() {
+    if (--left_ > 0) return false;
+    left_ = n_ == 1 ? 1 : n_ - 1 + taken_++ % 3;
+    return true;
+  }
+
+ private:
+  std::size_t n_, left_ = 1, taken_ = 0;
+};
+
 /// What ctest takes for "skipped" (SKIP_RETURN_CODE in tests/CMakeLists.txt).
 inline constexpr int kSkippedStatus = 77;
 

@@ -1,6 +1,7 @@
 // Attention of every instruction set against a double loop.
 #include <algorithm>
 
+#include "tests/support/needs.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -176,11 +177,13 @@ TEST_CASE("attention: lengths, head sizes and masks") {
 }
 
 TEST_CASE("attention: lengths as data, sinks and log-sum-exp") {
+  rlx::test::Share share(3);
   for (const KernelTable* t : tables()) {
     for (const std::int64_t sq : {1, 2, 17, 65, 130}) {
       for (const std::int64_t sk : {1, 7, 65, 130}) {
         for (const AttentionMask mask : {AttentionMask::None, AttentionMask::Causal, AttentionMask::SlidingWindow}) {
           for (int bits = 1; bits < 8; ++bits) {
+            if (!share.next()) continue;
             Options o;
             o.sq = sq, o.sk = sk, o.mask = mask, o.window = 9, o.h = 2, o.hkv = 1, o.threads = sq % 3 == 1 ? 8 : 1;
             o.lengths = (bits & 1) != 0, o.sinks = (bits & 2) != 0, o.lse = (bits & 4) != 0;
@@ -208,10 +211,12 @@ TEST_CASE("attention: custom masks, bias and softcap, together with causal") {
 }
 
 TEST_CASE("attention: a mask of near pairs, whose far blocks are skipped") {
+  rlx::test::Share share(2);
   for (const KernelTable* t : tables())
     for (const int custom : {3, 4})
       for (const std::int64_t length : {1, 20, 64, 150, 230})
         for (int bits = 0; bits < 4; ++bits) {
+          if (!share.next()) continue;
           Options o;
           o.custom = custom, o.sq = o.sk = length, o.h = 2, o.hkv = 1;
           o.lengths = (bits & 1) != 0, o.lse = (bits & 2) != 0;
@@ -324,6 +329,7 @@ using Hide = AttentionCase::Hide;
 // Every mask on a few lengths and layouts.
 template <class Visit>
 void visit_masks(Visit visit) {
+  rlx::test::Share share(2);
   for (const KernelTable* t : tables()) {
     CAPTURE(isa_name(t->isa));
     for (const auto& lengths : {std::pair{1, 70}, {17, 17}, {63, 255}, {100, 65}, {128, 130}}) {
@@ -331,7 +337,7 @@ void visit_masks(Visit visit) {
       for (const AttentionMask mask : {AttentionMask::None, AttentionMask::Causal, AttentionMask::SlidingWindow}) {
         for (const Hide hide : {Hide::Nothing, Hide::Keys, Hide::Pairs, Hide::Bias}) {
           for (const std::int64_t window : {0, 1, 16, 63, 100}) {
-            if (mask != AttentionMask::SlidingWindow && window != 0) continue;
+            if ((mask != AttentionMask::SlidingWindow && window != 0) || !share.next()) continue;
             AttentionCase c(sq, sk);
             c.mask = mask, c.window = window, c.layout = static_cast<int>((window + sq) % 3);
             if (hide != Hide::Nothing) c.hide_some(hide, 5);

@@ -13,6 +13,7 @@
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/needs.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -81,6 +82,7 @@ TEST_CASE("line kernels: running reductions, both ways, with and without the ele
   constexpr ReduceKind kKinds[] = {ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min};
   constexpr CumulativeKind kOps[] = {CumulativeKind::Sum, CumulativeKind::Prod, CumulativeKind::Max,
                                      CumulativeKind::Min};
+  rlx::test::Share share(3);
   for (const KernelTable* table : tables()) {
     const LineKernels& k = line_kernels(table->isa);
     for (const DType t : kLineTypes)
@@ -88,6 +90,7 @@ TEST_CASE("line kernels: running reductions, both ways, with and without the ele
         if (t == DType::Bool && kind < 2) continue;
         for (const std::int64_t n : kLineSizes)
           for (int form = 0; form < 4; ++form) {
+            if (!share.next()) continue;
             CAPTURE(isa_name(table->isa));
             CAPTURE(dtype_name(t));
             CAPTURE(kind);

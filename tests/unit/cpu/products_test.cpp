@@ -9,6 +9,7 @@
 #include "rlx/backends/cpu/kernels/pairs.h"
 
 #include "rlx/tensor/half.h"
+#include "tests/support/needs.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -124,11 +125,13 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
                                             {DType::F16, DType::F32},
                                             {DType::BF16, DType::F32}};
   std::mt19937 dice(7);
+  rlx::test::Share share(2);
   for (const KernelTable* table : tables())
     for (const auto& [t, y] : dtypes)
       for (const std::int64_t m : {1, 7, 9, 70})
         for (const std::int64_t n : {1, 24, 53})
           for (const std::int64_t k : {0, 1, 33, 515}) {
+            if (!share.next()) continue;
             const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
             constexpr int kCuts[] = {1, 3, kFinestCut};
             check_product(table->isa, t, y, s, kCuts[dice() % 3], dice);
@@ -295,12 +298,14 @@ void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, 
 
 TEST_CASE("products of complex numbers: every layout and size, cut in every way") {
   std::mt19937 dice(10);
+  rlx::test::Share share(2);
   constexpr int kCuts[] = {1, 3, kFinestCut};
   for (const KernelTable* table : tables())
     for (const std::int64_t m : {1, 7, 70})
       for (const std::int64_t n : {1, 12, 53})
         for (const std::int64_t k : {0, 1, 33, 270})
           for (const bool turned : {false, true}) {
+            if (!share.next()) continue;
             const ProductCase s{m, n, k, dice() % 2 == 0, turned};
             check_complex<float>(table->isa, s, k % 3 == 0, kCuts[dice() % 3], dice);
             check_complex<double>(table->isa, s, k % 3 == 0, kCuts[dice() % 3], dice);
@@ -390,6 +395,7 @@ struct PairCase {
 
 TEST_CASE("products of bf16 by pairs: every layout and size within the bound of sums, the same in every cut") {
   std::mt19937 dice(11);
+  rlx::test::Share share(2);
   for (const ProductKernels* kernels : pair_product_sets())
     for (const auto& sizes : {std::array<std::int64_t, 4>{1, 1, 1, 1},
                               {1, 40, 64, 64},
@@ -409,6 +415,7 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
                               {9, 18, 0, 0}})
       for (const bool a_t : {false, true})
         for (const bool b_t : {false, true}) {
+          if (!share.next()) continue;
           const std::int64_t m = sizes[0], n = sizes[1], k = sizes[2], inner = sizes[3];
           INFO(m, "x", n, "x", k, " ", a_t, b_t);
           PairCase s(m, n, k, inner, a_t, b_t);
