@@ -53,6 +53,13 @@ std::optional<std::string> special_quotient(KernelBuilder& k, const std::string&
   return std::nullopt;
 }
 
+// A product with a literal zero, which compilers fold to it: in sign and in what makes NaN it is x / inf.
+std::optional<std::string> zero_product(KernelBuilder& k, const std::string& a, const std::string& b) {
+  if (b == float_text(0)) return helper_call(k, "div_by_inf_f32", a, "0u");
+  if (b == concat_text("f32_of(", 0x80000000U, "u)")) return helper_call(k, "div_by_inf_f32", a, "0x80000000u");
+  return std::nullopt;
+}
+
 // As float_text writes them.
 bool is_float_literal(std::string_view text) {
   if (text.starts_with("(-")) text.remove_prefix(2);
@@ -112,7 +119,10 @@ std::string float_binary(KernelBuilder& k, BinaryKind fn, const std::string& a, 
   switch (fn) {
     case Fn2::Add: return infix(" + ");
     case Fn2::Sub: return a == b ? helper_call(k, "self_sub_f32", a) : infix(" - ");
-    case Fn2::Mul: return infix(" * ");
+    case Fn2::Mul:
+      if (const auto zero = zero_product(k, a, b)) return *zero;
+      if (const auto zero = zero_product(k, b, a)) return *zero;
+      return infix(" * ");
     case Fn2::Div:
       if (a == b) return helper_call(k, "self_div_f32", a);
       if (const auto special = special_quotient(k, a, b)) return *special;

@@ -191,7 +191,7 @@ constexpr Helper kNumberHelpers[] = {
   return x / bitcast<f32>(bits + ((bitcast<u32>(x) >> 31u) >> 1u));
 }
 )"},
-    // x / 0 and x / inf, which compilers fold to 0; `sign` is the divisor's.
+    // x / 0 and x / inf, the latter for x * 0 too, which compilers fold to 0; `sign` is the divisor's.
     {"div_by_zero_f32", "f32_of", R"(fn div_by_zero_f32(x: f32, sign: u32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   let infinite = bitcast<f32>(((bitcast<u32>(x) ^ sign) & 0x80000000u) | 0x7f800000u);

@@ -146,7 +146,12 @@ struct AttentionData {
     double sum = row.sink;
     for (double& s : row.p)
       if (s != kHidden) sum += s = std::exp(s - highest);
-    for (double& s : row.p) s = s == kHidden ? 0 : s / sum;  // 0 also where the sum is NaN
+    // 0 of a hidden key where the sum is NaN too; a score of -inf that is seen has its part in that NaN.
+    for (std::int64_t j = 0; j < keys; ++j) {
+      double& s = row.p[static_cast<std::size_t>(j)];
+      const bool seen = j < keys_of(b) && visible(b, h, i, j);
+      s = seen ? (s == kHidden ? 0 : s) / sum : 0;
+    }
     row.sink /= sum;
     row.lse = highest + std::log(sum);
   }

@@ -155,6 +155,18 @@ TEST_CASE("device: x - x and x / x of one value are no constants") {
   test::expect_within_bound(f.run_typed({{"x", values}}), test::evaluate_bounded(g, {{"x", values}}));
 }
 
+TEST_CASE("device: what NaN a graph holds reaches the results of functions of it") {
+  if (!device_here()) return;
+  Graph g("nan");
+  const Expr x = g.input("x", f32({35})), y = x + kNaN;
+  std::vector<Value> outputs;
+  for (ActivationKind fn : {ActivationKind::Tanh, ActivationKind::Exp, ActivationKind::Erf, ActivationKind::Sigmoid})
+    outputs.push_back(g.reduce_min(g.activation(fn, y), {0}));
+  g.set_outputs(outputs);
+  CompiledGraph f = session().compile(Graph(g));
+  for (const Tensor& t : f.run_typed({{"x", Tensor::full(Shape({35}, DType::F32), 0.5)}})) CHECK(std::isnan(t.at(0)));
+}
+
 TEST_CASE("device: views that fall together at some extents") {
   if (!device_here()) return;
   Graph g("views");

@@ -274,15 +274,16 @@ TEST_CASE("device: counts of bits are those of the evaluator") {
     }
 }
 
-TEST_CASE("device: quotients by constants at every edge are those of the evaluator") {
+TEST_CASE("device: quotients and products by constants at every edge are those of the evaluator") {
   if (!test::generated_kernels_here()) return;
   for (DType t : kFloats)
     for (double by : edges()) {
       if (by != 0 && std::fabs(by) < 0x1p-126) continue;  // subnormal: may be 0
       Graph g("quotients");
       const Expr x = g.input("x", {{static_cast<std::int64_t>(edges().size())}, t});
-      g.set_outputs({x / g.constant(Tensor::full(Shape({}, t), by))});
-      expect_same(concat_text("x / ", by, " ", dtype_name(t)), g, {{"x", tensor_of(edges(), t)}}, places_of(t));
+      const Expr c = g.constant(Tensor::full(Shape({}, t), by));
+      g.set_outputs({x / c, x * c, c * x});
+      expect_same(concat_text("x / ", by, ", x * it ", dtype_name(t)), g, {{"x", tensor_of(edges(), t)}}, places_of(t));
     }
 }
 

@@ -222,7 +222,7 @@ class Walk {
 
   // Both ends of the interval through the conversion itself, which is monotone; but a Bool is false at 0 alone, which
   // an interval may hold inside.
-  static Bounded cast(const Node& n, const Bounded& x) {
+  Bounded cast(const Node& n, const Bounded& x) const {
     const DType to = n.op.as<ops::Cast>().to;
     const auto through = [&](const Tensor& t) { return widened(t.cast(to)); };
     Bounded out{through(x.value), like(x.value, 0)};
@@ -238,6 +238,10 @@ class Walk {
       } else {
         e[i] = reals(x.slack)[i];
       }
+      // A number of F64 may be subnormal in F32.
+      if (subnormals_ == Subnormals::MayBeZero && is_inexact(to))
+        if (const double size = value_at(out.value, i); size < smallest_normal(to) && size + e[i] > 0)
+          e[i] = std::max(e[i], smallest_normal(to));
     }
     return out;
   }
@@ -289,6 +293,7 @@ class Walk {
         return;
       case OpKind::Activation:
         elementwise(n, in, values, out);
+        reflected(n, values, out[0]);
         sign_of_sum(n, in, values, out);
         return;
       case OpKind::Binary: {

@@ -142,6 +142,20 @@ void log_sum(DType t, const std::vector<Tensor>& values, Bounded& out) {
   }
 }
 
+void reflected(const Node& n, const std::vector<Tensor>& values, Bounded& out) {
+  const ActivationKind fn = n.op.as<ops::Activation>().fn;
+  if (fn != ActivationKind::Lgamma && fn != ActivationKind::Digamma) return;
+  constexpr double kPi = 3.14159265358979323846;
+  for (std::size_t i = 0; i < count(out.value); ++i) {
+    const double x = reals(values[0])[i], turn = kPi * (x - std::nearbyint(x));
+    if (!(x < 0) || !std::isfinite(x) || !std::isfinite(reals(out.value)[i])) continue;
+    const double terms = fn == ActivationKind::Digamma
+                             ? std::fabs(kPi / std::tan(turn))
+                             : std::fabs(std::lgamma(1 - x)) + std::fabs(std::log(kPi / std::fabs(std::sin(turn))));
+    reals(out.slack)[i] += 3e-15 * terms;  // docs/numerics.md
+  }
+}
+
 void choose_zero(const std::vector<Tensor>& values, Bounded& out) {
   if (!stores_floats(out.value.dtype())) return;
   const ops::Binary times{BinaryKind::Mul};  // a sum with 0 would lose the sign

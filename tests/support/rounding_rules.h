@@ -55,6 +55,8 @@ void elementwise(const Node& n, const Operands& in, const std::vector<Tensor>& v
 void vanishing_times_infinity(const std::vector<Tensor>& values, Bounded& out);
 /// What is lost where the larger operand and the logarithm behind it cancel.
 void log_sum(DType t, const std::vector<Tensor>& values, Bounded& out);
+/// What is lost below 0 where the terms of a reflection cancel.
+void reflected(const Node& n, const std::vector<Tensor>& values, Bounded& out);
 /// The larger of 0 and -0.
 void choose_zero(const std::vector<Tensor>& values, Bounded& out);
 void compare(const Operands& in, Bounded& out);

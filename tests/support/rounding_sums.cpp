@@ -242,10 +242,11 @@ void dot(const Node& n, const std::vector<const Bounded*>& in, Bounded& out) {
   const Tensor second = run1(n.op, {infinite(*in[0]), around_zero(*in[1])});
   for (std::size_t i = 0; i < count(out.value); ++i)
     if (value_at(first, i) + value_at(second, i) > 0) reals(out.slack)[i] = kApart;
-  // A filter that is not finite may meet zeros of the padding, or be left out there.
+  // A filter that is not finite, or may be so, may meet zeros of the padding, or be left out there.
   if (n.kind() != OpKind::Conv) return;
   for (std::size_t i = 0; i < count(in[1]->value); ++i)
-    if (!std::isfinite(value_at(in[1]->value, i))) out.slack = like(out.value, kApart);
+    if (!std::isfinite(value_at(in[1]->value, i)) || !(reals(in[1]->slack)[i] < kApart))
+      out.slack = like(out.value, kApart);
 }
 
 void scatter(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,

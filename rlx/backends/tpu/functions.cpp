@@ -163,7 +163,8 @@ Term tanh(const Term& x) {
   const Term z = x * x;
   const Term near = polynomial(z, kNear) * z * a + a;
   const Term far = 1.0 - 2.0 / (exp(a + a) + 1.0);
-  return copysign(select(a < 0.625, near, far), x);
+  // NaN goes by the polynomial: XLA's exp of a NaN that the text holds may be a number.
+  return copysign(select(a >= 0.625, far, near), x);
 }
 
 // F32 1.5, F64 1
@@ -181,7 +182,7 @@ Term erf(const Term& x) {
   const Term a = abs(x), z = x * x;
   const Term near = polynomial(z, kNear) * a + a;
   const Term far = 1.0 - exp(-polynomial(min(a, 4.0), kFar));
-  return copysign(select(a < 1.0, near, far), x);
+  return copysign(select(a >= 1.0, far, near), x);
 }
 
 // In F64, by ir/erfinv_fit.h.

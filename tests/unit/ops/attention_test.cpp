@@ -183,6 +183,25 @@ TEST_CASE("what lies at a hidden key reaches no result and no gradient, by the r
   }
 }
 
+TEST_CASE("a key of score -inf that is seen has its part in the NaN of its row, a hidden one has none") {
+  auto op = heads_first(1, 1, MaskKind::Custom);
+  const Tensor q = doubles({1, 1, 1, 2}, {1, 1}), v = doubles({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6});
+  Tensor mask = Tensor::full(Shape({1, 3}, DType::Bool), 1);
+  mask.set_i64(2, 0);
+  for (const double beside : {std::numeric_limits<double>::quiet_NaN(), 0.5}) {
+    const Tensor k = doubles({1, 1, 3, 2}, {-kInf, 0, beside, 0, -kInf, 0});
+    Graph g;
+    std::vector<Expr> in;
+    for (const Tensor& t : {q, k, v, q, mask}) in.push_back(g.input("in" + std::to_string(in.size()), t.shape()));
+    g.set_outputs(decompose_into(g, OpBox(backward_of(op)), in, FusionPolicy::Fusable));
+    const Tensor by_rule = run_op(backward_of(op), {q, k, v, q, mask})[2],
+                 by_parts = evaluate(g, {{"in0", q}, {"in1", k}, {"in2", v}, {"in3", q}, {"in4", mask}})[2];
+    for (const Tensor& dv : {by_rule, by_parts})
+      for (std::int64_t i = 0; i < 6; ++i)
+        CHECK((i < 4 && std::isnan(beside) ? std::isnan(dv.at(i)) : dv.at(i) == (i / 2 == 1 ? 1 : 0)));
+  }
+}
+
 TEST_CASE("where it may branch, the decomposition of many keys tells NaN apart only in runs whose values hold some") {
   const auto op = heads_first(2, 2, MaskKind::Causal);
   for (const std::int64_t n : {3, 128}) {

@@ -264,6 +264,44 @@ TEST_CASE("rounding: what may lie on either side of a function's domain, and so 
   CHECK(gap_of(outside, floats({1}), floats({0})).size == kApart);
 }
 
+TEST_CASE("rounding: numbers of F64 that are subnormal in F32, where these may be 0") {
+  Graph g;
+  g.set_outputs({g.cast(g.input("x", {{1}, DType::F64}), DType::F32)});
+  const NamedTensors tiny{{"x", Tensor::full(Shape({1}, DType::F64), -3e-39)}};
+  CHECK(gap_to(floats({-0.0F}), evaluate_bounded(g, tiny, Subnormals::MayBeZero).outputs[0]).size <= 1);
+  CHECK(gap_to(floats({-0.0F}), evaluate_bounded(g, tiny).outputs[0]).size > 1);
+  const NamedTensors normal{{"x", Tensor::full(Shape({1}, DType::F64), -3e-38)}};
+  CHECK(gap_to(floats({-0.0F}), evaluate_bounded(g, normal, Subnormals::MayBeZero).outputs[0]).size > 1);
+}
+
+TEST_CASE("rounding: a filter that may have overflowed meets zeros of the padding") {
+  const auto padded = [](Graph& g, Expr x) {  // of exp(x) [1, 1, 1] over 2 elements and one of padding
+    ops::Conv op;
+    op.strides = {1}, op.low = {1}, op.high = {0};
+    return g.conv(g.constant(floats({1, 1}).reshaped({1, 1, 2})), g.reshape(g.exp(x), {1, 1, 1}), op);
+  };
+  const auto got = [](float first, float y) { return floats({first, y, y}).reshaped({1, 1, 3}); };
+  std::int64_t undecided = 0;
+  CHECK(gap_of(padded, floats({100}), got(kNanF, kInfF), &undecided).size == 0);  // beyond the largest of F32
+  CHECK(undecided == 3);
+  CHECK(gap_of(padded, floats({0}), got(kNanF, 1)).size == kApart);
+  CHECK(gap_of(padded, floats({0}), got(0, 1)).size <= 1);
+}
+
+TEST_CASE("rounding: below 0 the terms of digamma and lgamma may cancel") {
+  const auto at = [](ActivationKind fn, double x, double got) {
+    Graph g;
+    g.set_outputs({g.activation(fn, g.input("x", {{1}, DType::F64}))});
+    const NamedTensors values{{"x", Tensor::full(Shape({1}, DType::F64), x)}};
+    return gap_to(Tensor::full(Shape({1}, DType::F64), got), evaluate_bounded(g, values).outputs[0]).size;
+  };
+  const double near_root = -1.5753968509668308;
+  CHECK(at(ActivationKind::Digamma, near_root, -0.018901141849939518) <= 1);
+  CHECK(at(ActivationKind::Digamma, near_root, -0.01890114184992) > 1);
+  CHECK(at(ActivationKind::Lgamma, -2.5, std::lgamma(-2.5) + 1e-15) <= 1);
+  CHECK(at(ActivationKind::Lgamma, -2.5, std::lgamma(-2.5) + 1e-13) > 1);
+}
+
 TEST_CASE("rounding: the remainder by a rounded divisor moves with the quotient, and over a multiple it is undecided") {
   const auto rest = [](Graph& g, Expr x) { return g.mod(x, x / 3.0 * 0.001); };  // of about 3000 times the divisor
   std::int64_t undecided = 0;
