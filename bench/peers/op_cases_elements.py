@@ -100,6 +100,28 @@ def elementwise():
                 args = [Arg((n,), dtype, fill), Arg((n,), dtype, "positive" if fill == "positive" else "count")]
                 out = n if op in ("lt", "le", "gt", "ge", "eq", "ne") else args[0].bytes()
                 yield Case(op, label((n,), dtype), args, expr, torch, out, tolerance=loose(dtype))
+    for dtype in ("bf16", "f2", "f4"):
+        x = [Arg((1 << 20,), dtype) for _ in range(3)]
+        for name, expr, torch in (
+            ("a * b + c", "a * b + c", "a * b + c"),
+            ("silu(a + b) * c", "nn.silu(a + b) * c", "F.silu(a + b) * c"),
+            ("gelu(a * b + c) + a", "nn.gelu(a * b + c) + a", "F.gelu(a * b + c, approximate='tanh') + a"),
+        ):
+            yield Case(
+                "chain", f"{name}, {label(x[0].shape, dtype)}", x, expr, torch, x[0].bytes(), tolerance=loose(dtype)
+            )
+    for dtype in ("f4", "f8"):
+        x = [Arg((1 << 20,), dtype)] * 2
+        yield Case(
+            "nextafter",
+            label(x[0].shape, dtype),
+            x,
+            "np.nextafter(a, b)",
+            "torch.nextafter(a, b)",
+            x[0].bytes(),
+        )
+        x = [Arg((1 << 16,), dtype, "positive") for _ in range(3)]
+        yield Case("betainc", label(x[0].shape, dtype), x, "lax.betainc(a, b, c * 0.5)", None, x[0].bytes())
     big = (1024, 1024)
     row, col = Arg((1, 1024)), Arg((1024, 1))
     yield Case("add", "1024x1024 + 1x1024 f4", [Arg(big), row], "a + b", "a + b", 4 << 20)

@@ -405,6 +405,11 @@ std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id) {
 }
 
 bool runs_per_element(OpKind kind) { return op_def(kind).elementwise == ElementwiseKind::InBodies; }
+bool runs_per_element(const Graph& g, NodeId id) {
+  const Node& n = g.node(id);
+  if (n.kind() == OpKind::Bitcast) return g.shape(n.inputs[0]).dims() == n.shape().dims();
+  return runs_per_element(n.kind());
+}
 
 std::optional<MatMulBiasAct> as_matmul_bias_act(const Graph& g, NodeId id) {
   const Node& n = g.node(id);

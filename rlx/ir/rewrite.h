@@ -112,6 +112,8 @@ std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id);
 
 /// True for the ops that the body of an elementwise region may hold, besides inputs and constants.
 bool runs_per_element(OpKind kind);
+/// The same of one node: a Bitcast to a dtype of the same width is among them.
+bool runs_per_element(const Graph& g, NodeId id);
 
 /// A FusedDot that is FusedMatMulBiasAct: act(x w + bias) with a vector along the last axis.
 struct MatMulBiasAct {

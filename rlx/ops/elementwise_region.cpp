@@ -16,7 +16,7 @@ struct RegionRules {
     if (c.num_inputs() == 0) return c.error("needs an operand");
     for (std::uint32_t i = 0; i < body->num_nodes(); ++i)
       if (const OpKind kind = body->node(NodeId{i}).kind();
-          kind != OpKind::Input && kind != OpKind::Constant && !runs_per_element(kind))
+          kind != OpKind::Input && kind != OpKind::Constant && !runs_per_element(*body, NodeId{i}))
         return c.attr_error("its body may hold only elementwise ops, not ", node_text(*body, NodeId{i}));
     std::vector<Shape> operands;
     for (int i = 0; i < c.num_inputs(); ++i) operands.push_back(c.input(i));

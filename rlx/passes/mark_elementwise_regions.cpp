@@ -57,8 +57,9 @@ class RegionMarker {
   // An op a region may hold: elementwise, not the business of weight preparation, and taken by the target.
   bool eligible(NodeId id) {
     const Node& n = g_.node(id);
-    if (!runs_per_element(n.kind()) || param_only_[id.index]) return false;
-    if (context_.claims->by_kind()) return true;
+    if (!runs_per_element(g_, id) || param_only_[id.index]) return false;
+    // Who goes by kinds has not said what its regions make of bits.
+    if (context_.claims->by_kind()) return n.kind() != OpKind::Bitcast;
     // The target is asked once for all nodes that would be the same region.
     std::uint64_t hash = static_cast<std::uint64_t>(n.kind());
     for (Value v : n.inputs) {

@@ -300,6 +300,10 @@ TEST_CASE("elementwise regions: the body is checked") {
   CHECK(contains(infer_error(good, {f, f}), "1 inputs"));
   auto with_reduction = region([&](Graph& g) { g.set_outputs({g.sum(g.input("x", f), {0}, true)}); });
   CHECK(contains(infer_error(with_reduction, {f}), "only elementwise ops"));
+  auto with_other_width = region([&](Graph& g) { g.set_outputs({g.bitcast(g.input("x", f), DType::U8)}); });
+  CHECK(infer_error(with_other_width, {f}).find("only elementwise ops") != std::string::npos);
+  auto with_bits = region([&](Graph& g) { g.set_outputs({g.bitcast(g.input("x", f), DType::I32)}); });
+  CHECK(infer_error(with_bits, {f}) == "");
   auto with_param = region([&](Graph& g) { g.set_outputs({g.input("x", f) + g.param("w", f)}); });
   CHECK(contains(infer_error(with_param, {f}), "only elementwise ops"));
   auto no_outputs = region([&](Graph& g) { g.input("x", f); });

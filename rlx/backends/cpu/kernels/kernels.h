@@ -354,10 +354,13 @@ enum class TapeOp : std::uint8_t {
   F32ToI32,
   I32ToF32,
   BoolToI32,
+  // F32 to the nearest number of a half float, as a store and a load would leave it
+  RoundBF16,
+  RoundF16,
 };
 
 /// Number of entries of TapeOp.
-inline constexpr int kNumTapeOps = static_cast<int>(TapeOp::BoolToI32) + 1;
+inline constexpr int kNumTapeOps = static_cast<int>(TapeOp::RoundF16) + 1;
 
 /// Stable name of a tape operation, such as "add" or "f32_to_i32".
 std::string_view tape_op_name(TapeOp op);
@@ -374,8 +377,8 @@ inline constexpr int kTapeMaxRegisters = 64;
 inline constexpr std::uint8_t kTapeImm = 255;  // operand is the instruction's imm
 
 /// What a tape instruction does with its result x and a further register c, rounded on its own: a register less is
-/// written and read again. `From` and `Into` have c on the left.
-enum class TapeThen : std::uint8_t { None, Add, Sub, SubFrom, Mul, Div, DivInto };
+/// written and read again. `From` and `Into` have c on the left; those that round x to a half float read no c.
+enum class TapeThen : std::uint8_t { None, Add, Sub, SubFrom, Mul, Div, DivInto, RoundBF16, RoundF16 };
 
 /// One tape instruction: reg[dst] = op(reg[a], reg[b], reg[c]). At most one operand may be kTapeImm, then it is `imm`
 /// (for I32 ops: imm_i). Registers 0..num_inputs-1 are the inputs and are read only. Add, Sub, Mul and Div may be

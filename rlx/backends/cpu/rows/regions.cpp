@@ -1,4 +1,4 @@
-// Elementwise ops and regions through the tape: F32, I32, Bool, and half floats where they round once.
+// Elementwise ops and regions through the tape: F32, I32, Bool, and half floats, which each op of a region rounds to.
 #include <algorithm>
 #include <array>
 #include <numbers>
@@ -254,13 +254,20 @@ class TapeWriter {
                    c->value.dtype()};
   }
 
-  /// One elementwise node over `in`; `single`: it is the whole program, so half floats round once, at the store.
-  Operand node(const Node& n, const Operands& in, bool single) {
+  /// One elementwise node over `in`; a half float is left unrounded, as a store rounds it.
+  Operand node(const Node& n, const Operands& in) {
     const DType out = n.shape().dtype();
     if (const auto* cast = n.op.get_if<ops::Cast>()) return convert(in[0], cast->to);
     for (const Operand& o : in)
-      if (register_of(o.dtype) == Register::None || (has_half_bits(o.dtype) && !single)) return fail();
+      if (register_of(o.dtype) == Register::None) return fail();
     const Register r = register_of(in[0].dtype);
+    if (n.kind() == OpKind::Bitcast) {  // registers hold bits
+      const bool words = dtype_bits(in[0].dtype) == 32 && dtype_bits(out) == 32 && register_of(out) != Register::None;
+      if (!words) return fail();
+      Operand bits = in[0].is_constant ? emit(TapeOp::Copy, in[0].dtype, {in[0]}) : in[0];
+      bits.dtype = out;
+      return bits;
+    }
     if (const auto* op = n.op.get_if<ops::Activation>()) {
       if (r == Register::F) {
         if (op->fn == ActivationKind::LeakyRelu) return leaky_relu(in[0], function_params(*op).alpha, out);
@@ -294,6 +301,11 @@ class TapeWriter {
       return ok_ ? emit(integer ? TapeOp::MinI : TapeOp::Min, out, {low, in[2]}) : fail();
     }
     return fail();
+  }
+
+  /// The half float that a store of `v` and a load would leave.
+  Operand rounded(const Operand& v) {
+    return emit(v.dtype == DType::BF16 ? TapeOp::RoundBF16 : TapeOp::RoundF16, v.dtype, {v});
   }
 
   // Of slopes up to 1 the larger of x and slope x; the others are left to the generic loop.
@@ -410,6 +422,8 @@ class TapeWriter {
       // By one number, or by an input that may be one: better alone (divide_by).
       case TapeOp::Div:
         return place == 1 ? TapeThen::DivInto : s.values[1] < num_inputs() ? TapeThen::None : TapeThen::Div;
+      case TapeOp::RoundBF16: return TapeThen::RoundBF16;
+      case TapeOp::RoundF16: return TapeThen::RoundF16;
       default: return TapeThen::None;
     }
   }
@@ -436,7 +450,7 @@ class TapeWriter {
       if (v >= num_inputs()) uses[static_cast<std::size_t>(v) - first] = 2;
     std::vector<bool> gone(n, false);
     for (Ssa& s : ssa_) {
-      for (int place = s.count; s.count == 2 && place-- > 0;) {
+      for (int place = s.count; s.count <= 2 && place-- > 0;) {
         const int v = s.values[place];
         if (v < num_inputs()) continue;
         const std::size_t k = static_cast<std::size_t>(v) - first;
@@ -446,7 +460,7 @@ class TapeWriter {
         Ssa both = before;
         both.instr.then = then;
         both.instr.imm_then = s.instr.imm;
-        both.values[both.count++] = s.values[1 - place];
+        both.values[both.count++] = s.count == 1 ? -1 : s.values[1 - place];
         s = both;
         gone[k] = true;
       }
@@ -538,16 +552,34 @@ Written write_single(const Graph& g, NodeId id) {
     w.operands.push_back(static_cast<int>(i));
   }
   if (!w.tape.ok()) return w;
-  auto result = w.tape.node(n, in, true);
+  auto result = w.tape.node(n, in);
   if (w.tape.ok()) w.tape.output(result, n.shape().dtype());
   w.tape.finish();
   return w;
+}
+
+/// True when the results of `n`, a node of half floats, are such numbers before they are rounded.
+bool keeps_halves(const Graph& g, const Node& n) {
+  if (const auto* op = n.op.get_if<ops::Activation>()) {
+    using A = ActivationKind;
+    constexpr A kExact[] = {A::Neg, A::Abs, A::Relu, A::Sign, A::Floor, A::Ceil, A::Round, A::Trunc};
+    return std::find(std::begin(kExact), std::end(kExact), op->fn) != std::end(kExact);
+  }
+  if (const auto* op = n.op.get_if<ops::Binary>()) return op->fn == BinaryKind::Max || op->fn == BinaryKind::Min;
+  if (n.kind() == OpKind::Cast) {
+    const DType from = g.shape(n.inputs[0]).dtype();
+    return from == n.shape().dtype() || dtype_bits(from) <= 8;
+  }
+  return n.kind() == OpKind::Where || n.kind() == OpKind::Clamp;
 }
 
 Written write_region(const Graph& g, NodeId id) {
   Written w;
   const Graph& body = *g.node(id).op.as<ops::ElementwiseRegion>().body;
   std::vector<TapeWriter::Operand> values(body.num_nodes());
+  std::vector<bool> read(body.num_nodes(), false);
+  for (std::uint32_t i = 0; i < body.num_nodes(); ++i)
+    for (Value v : body.node(NodeId{i}).inputs) read[v.node.index] = true;
   for (std::uint32_t i = 0; i < body.num_nodes(); ++i) {
     const Node& n = body.node(NodeId{i});
     if (n.kind() == OpKind::Input) {
@@ -555,18 +587,16 @@ Written write_region(const Graph& g, NodeId id) {
       values[i] = w.tape.input(n.shape().dtype());
     } else if (n.kind() == OpKind::Constant) {
       auto c = w.tape.constant(body, Value(NodeId{i}));
-      if (!c || has_half_bits(c->dtype)) return w.tape.output({}, DType::C128), w;
+      if (!c) return w.tape.output({}, DType::C128), w;
       values[i] = *c;
     } else {
       if (n.inputs.size() > 3) return w.tape.output({}, DType::C128), w;
       TapeWriter::Operands in;
-      for (Value v : n.inputs) {
-        in.add(values[v.node.index]);
-        // A value rounded to half precision must be rounded where it is read again: only stores round.
-        const Node& made_by = body.node(v.node);
-        if (!made_by.inputs.empty() && has_half_bits(made_by.shape().dtype())) return w.tape.output({}, DType::C128), w;
-      }
-      values[i] = w.tape.node(n, in, false);
+      for (Value v : n.inputs) in.add(values[v.node.index]);
+      values[i] = w.tape.node(n, in);
+      // Stores round by themselves.
+      if (w.tape.ok() && read[i] && has_half_bits(n.shape().dtype()) && !keeps_halves(body, n))
+        values[i] = w.tape.rounded(values[i]);
     }
     if (!w.tape.ok()) return w;
   }

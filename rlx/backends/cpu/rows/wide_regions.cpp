@@ -96,6 +96,8 @@ class RegionWriter {
 
  private:
   int constant_bits(DType t, std::uint64_t bits) {
+    for (const RegionCode::Number& c : code_.constants)  // registers are few
+      if (c.bits == bits && code_.types[static_cast<std::size_t>(c.value)] == t) return c.value;
     const int value = code_.add(t);
     code_.constants.push_back({value, bits});
     return value;
@@ -150,6 +152,12 @@ class RegionWriter {
     if (n.kind() == OpKind::Where) return typed(typed_.choose(out == DType::Bool ? 1 : 8), out, in);
     if (n.kind() == OpKind::Clamp && t == DType::F64)
       return code_.ok ? binary(BinaryKind::Min, {binary(BinaryKind::Max, {in[0], in[1], -1}), in[2], -1}) : fail();
+    if (n.kind() == OpKind::Bitcast) {  // a value of its own only where it is a result
+      if (dtype_bits(t) != 64 || dtype_bits(out) != 64) return fail();
+      const bool result =
+          std::any_of(body.outputs().begin(), body.outputs().end(), [&](Value v) { return &body.node(v.node) == &n; });
+      return result ? typed(typed_.cast(DType::I64, DType::U64), out, in) : in[0];
+    }
     if (n.kind() != OpKind::Cast) return fail();
     if (t == out) return in[0];
     if (t == DType::Bool) return typed(typed_.cast(DType::U8, out), out, {is_zero(is_zero(in[0])), -1, -1});
