@@ -289,7 +289,7 @@ def others():
         "lstm",
         f"{t}x{b}x{i} to {h}",
         [Arg((t, b, i)), Arg((4 * h, i)), Arg((4 * h, h)), Arg((4 * h,))],
-        "nn.lstm(a, b, c, d)",
+        "nn.lstm(a, (b, c, d, d))[0]",
         "lstm(a, b, c, d)",
         t * b * h * 4,
         flops=2 * t * b * 4 * h * (i + h),

@@ -125,7 +125,7 @@ class Jax:
 
         def step(state, row):
             h, c = state
-            i, f, g, o = jnp.split(row @ wi.T + h @ wh.T + bias, 4, axis=-1)
+            i, f, g, o = jnp.split(row @ wi.T + h @ wh.T + (bias + bias), 4, axis=-1)
             c = nn.sigmoid(f) * c + nn.sigmoid(i) * jnp.tanh(g)
             h = nn.sigmoid(o) * jnp.tanh(c)
             return (h, c), h
