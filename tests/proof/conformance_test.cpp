@@ -23,11 +23,11 @@ TEST_CASE("proof: every op sample agrees with the exact result") {
   for (const test::ProofOptions& mode : test::proof_modes()) {
     CAPTURE(test::mode_name(mode));
     ProofScope proof(mode);
-    std::size_t number = 0;
+    test::Share share(3);
     test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
       expect_exact(sample);
       for (const Sample& other : test::dtype_samples(sample))
-        if (number++ % test::one_in(3) == 0) expect_exact(other);
+        if (share.next()) expect_exact(other);
     });
   }
 }
@@ -36,10 +36,10 @@ TEST_CASE("proof: large and odd variants of op samples") {
   for (const test::ProofOptions& mode : test::proof_modes()) {
     CAPTURE(test::mode_name(mode));
     ProofScope proof(mode);
-    std::size_t number = 0;
+    test::Share share(6);
     test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
       for (const Sample& large : test::large_samples(sample, 3000))
-        if (number++ % test::one_in(6) == 0) expect_exact(large);
+        if (share.next()) expect_exact(large);
     });
   }
 }

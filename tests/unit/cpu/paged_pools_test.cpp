@@ -97,11 +97,11 @@ bool same_bits(const Buffer& a, const Buffer& b, std::int64_t n) {
 TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
   const PagedCase cases[] = {
       {4, 2, 64, 32, 64, 1}, {6, 2, 96, 96, 70, 2}, {70, 1, 32, 32, 5, 1}, {3, 3, 160, 64, 130, 4}};
-  std::size_t number = 0;
+  rlx::test::Share share(3);
   for (const KernelTable* t : tables())
     for (const PagedCase& c : cases)
       for (const ByteProducts products : byte_products(t->isa)) {
-        if (number++ % rlx::test::one_in(3) != 0) continue;
+        if (!share.next()) continue;
         INFO(isa_name(t->isa), " products ", static_cast<int>(products), " heads ", c.heads, " of ", c.kv_heads);
         const std::int64_t rows = kPages * c.page * c.kv_heads, n = kTokens * c.heads * c.dv;
         Buffer k(rows * c.d), v(rows * c.dv), q(kTokens * c.heads * c.d);
@@ -141,11 +141,11 @@ TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
 TEST_CASE("paged attention: pools of every type, and heads that share keys") {
   const PagedCase cases[] = {
       {4, 2, 64, 32, 64, 1}, {6, 2, 32, 96, 70, 2}, {70, 1, 32, 32, 5, 1}, {3, 3, 32, 64, 130, 4}};
-  std::size_t number = 0;
+  rlx::test::Share share(3);
   for (const KernelTable* t : tables())
     for (const PagedCase& base : cases)
       for (const PoolType type : {PoolType::F32, PoolType::F16, PoolType::BF16, PoolType::Q8_0, PoolType::Q4_0}) {
-        if (number++ % rlx::test::one_in(3) != 0) continue;
+        if (!share.next()) continue;
         PagedCase c = base;
         if (type == PoolType::F16 || type == PoolType::BF16) c.d -= 11, c.dv -= 5;  // no whole vectors
         INFO(isa_name(t->isa), " ", static_cast<int>(type), " heads ", c.heads, " of ", c.kv_heads, " page ", c.page);

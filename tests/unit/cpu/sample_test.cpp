@@ -91,10 +91,10 @@ TEST_CASE("sample on the cpu: every combination of settings, over logits of ever
   const auto one_of = [](std::int64_t at, std::int64_t i, double special, double other) {
     return i == at || i == at + 5 ? special : other;
   };
-  std::size_t number = 0;
+  test::Share share(3);
   for (bool with_min_p : {false, true}) {
     const auto check = [&](const char* name, auto logits) {
-      if (number++ % test::one_in(3) != 0) return;
+      if (!share.next()) return;
       expect_same(name, combinations(kTokens, with_min_p, DType::F32, logits));
     };
     check("drawn", [&](auto r, auto i) { return 2 * drawn(r, i); });
@@ -150,10 +150,10 @@ TEST_CASE("sample on the cpu: large vocabularies, with few and many tokens left"
 TEST_CASE("sample on the cpu: masks, and settings in other dtypes than the logits") {
   constexpr std::int64_t kTokens = 70;
   const Tensor noise = test::draw(Shape({500, kTokens}, DType::F32), Fill::Normal, 1, 9);
-  std::size_t number = 0;
+  test::Share share(3);
   for (DType t : {DType::F32, DType::F16, DType::BF16, DType::F64}) {
     for (bool with_min_p : {false, true}) {
-      if (number++ % test::one_in(3) != 0) continue;
+      if (!share.next()) continue;
       Draw d =
           combinations(kTokens, with_min_p, t, [&](auto r, auto i) { return 2 * noise.at(r % 500 * kTokens + i); });
       expect_same("no mask", d, DType::F64);
