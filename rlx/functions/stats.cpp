@@ -2,7 +2,6 @@
 #include "rlx/functions/stats.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -117,15 +116,17 @@ Expr searchsorted(Operand a, Operand v, bool right) {
     return either(compared(CompareKind::Lt, x, y),
                   both(compared(CompareKind::Ne, y, y), compared(CompareKind::Eq, x, x)));
   };
-  // How many elements go in front, by their bits from the highest: the place grows by `step` where the element that
-  // ends so long a front does. Elements are read from behind the first step - 1, so places themselves are the indices.
+  // Of `left` places that may be the one, the half behind the element in the middle is left when that goes in front,
+  // else the rest. Then at most `left` - 1 elements lie behind `place`, so every middle lies inside.
   Term place = wanted.at(g.expand(wanted.at(g.scalar(0, DType::I32, sorted.loc())), wanted.shape().dims()));
-  for (auto step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n))); step > 0; step /= 2) {
-    const Term ends = sorted.at(g.narrow(sorted, 0, Dim(step - 1), Dim(n - step + 1)));
-    const Term at = sorted.at(g.gather(ends, place, 0));
+  for (std::int64_t left = n + 1; left > 1;) {
+    const std::int64_t half = left / 2;
+    // Read from behind the first half - 1, so places themselves are the indices.
+    const Term middles = sorted.at(g.narrow(sorted, 0, Dim(half - 1), Dim(n - half + 1)));
+    const Term at = sorted.at(g.gather(middles, place, 0));
     const Term goes = right ? at.at(g.logical_not(less(wanted, at))) : less(at, wanted);
-    const Term fits = compared(CompareKind::Le, place, place.number(static_cast<double>(n - step)));
-    place = chosen(both(goes, fits), place + static_cast<double>(step), place);
+    place = chosen(goes, place + static_cast<double>(half), place);
+    left -= half;
   }
   return place;
 }

@@ -68,6 +68,17 @@ TEST_CASE("counts and places are NumPy's") {
   };
   close_to(at(false), {0, 0, 1, 3, 4, 4});
   close_to(at(true), {0, 1, 3, 3, 4, 4});
+  for (const bool right : {false, true})
+    for (int n = 0; n <= 9; ++n) {  // every place, between and at elements
+      CAPTURE(n);
+      std::vector<double> sorted, wanted, places;
+      for (int i = 0; i < n; ++i) sorted.push_back(2 * i + 1);
+      for (int i = 0; i <= 2 * n; ++i) wanted.push_back(i), places.push_back(right ? (i + 1) / 2 : i / 2);
+      close_to(made_by([&](Graph& g) {
+                 return stats::searchsorted(numbers(g, {n}, sorted), numbers(g, {2 * n + 1}, wanted), right);
+               }),
+               places);
+    }
   close_to(made_by([](Graph& g) {
              return stats::one_hot(numbers(g, {3}, {1, -1, 5}, DType::I32), 2, 0);
            }),
