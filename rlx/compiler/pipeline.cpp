@@ -6,6 +6,7 @@
 #include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/hand_over.h"
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/norm_variances.h"
 #include "rlx/compiler/placement.h"
 #include "rlx/compiler/split_weights.h"
 #include "rlx/driver/registry.h"
@@ -170,7 +171,11 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   Graph g = run_passes(std::move(m.graph), canonical, c, observe, this);
 
   // 2. Fusion, most specific first: what a block pattern takes, later passes cannot.
-  g = run_passes(std::move(g), fusion_passes_for_supported(c.claims->kinds(), options_.fusion), c, observe, this);
+  std::vector<const Pass*> fusion = fusion_passes_for_supported(c.claims->kinds(), options_.fusion);
+  // What is no norm as a whole may still be the variance of one; regions would take its squares.
+  if (const auto norms = std::find(fusion.begin(), fusion.end(), &recognize_norms); norms != fusion.end())
+    fusion.insert(norms + 1, &norm_variances);
+  g = run_passes(std::move(g), fusion, c, observe, this);
   if (options_.dce) g = drop_dead(std::move(g));
 
   place_misses();

@@ -1,4 +1,7 @@
 // Norms, softmax, pooling and rotary embedding of every instruction set against double loops.
+#include "rlx/functions/stats.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/values.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
@@ -75,6 +78,71 @@ TEST_CASE("layer norm: mean far above the deviation; in place") {
     t->layer_norm_f32(n, 0, 1);
     for (int i = 0; i < 400; ++i) CHECK(x[i] == doctest::Approx(i % 2 == 0 ? -1.0 : 1.0).epsilon(5e-3));
   }
+}
+
+// Rows that are constant, almost, infinite in one place, and such with a mean far above the deviation.
+double variance_sample(std::int64_t row, std::int64_t i) {
+  switch (row) {
+    case 0: return 3;
+    case 1: return i % 2 == 0 ? 0 : 1e-21;
+    case 2: return i == 1 ? HUGE_VAL : 1;
+    default: return 1000 + static_cast<double>((i * i + 7 * row) % 31);
+  }
+}
+TEST_CASE("variances of rows are those of norms whose results nobody reads") {
+  for (const KernelTable* t : tables())
+    for (const DType dtype : {DType::F32, DType::F64})
+      for (const std::int64_t cols : {1, 2, 7, 16, 33, 100, 1000}) {
+        CAPTURE(isa_name(t->isa));
+        CAPTURE(cols);
+        constexpr std::int64_t kRows = 5;
+        std::vector<double> x;
+        for (std::int64_t i = 0; i < kRows * cols; ++i) x.push_back(variance_sample(i / cols, i % cols));
+        Graph g;
+        const Expr in = g.input("x", Shape({kRows, cols}, dtype)), cube = g.reshape(in, {kRows, 1, cols});
+        g.set_outputs({stats::var(in, {-1}), stats::var(cube, {1, 2}, 0, true), stats::std(in, {1})});
+        CompiledGraph f = Session().with_isa(std::string(isa_name(t->isa))).compile(std::move(g));
+        CHECK(f.compile_result().fusion.fused_count("variance") >= 2);
+        const Tensor given = rlx::test::doubles({kRows, cols}, x).cast(dtype);
+        NamedTensors leaves;
+        leaves.emplace("x", given);
+        const std::vector<Tensor> got = f.run_typed(leaves);
+        for (std::int64_t r = 0; r < kRows; ++r) {
+          CAPTURE(r);
+          double mean = 0, variance = 0;
+          for (std::int64_t i = 0; i < cols; ++i) mean += given.at(r * cols + i);
+          mean /= static_cast<double>(cols);
+          for (std::int64_t i = 0; i < cols; ++i) {
+            const double d = given.at(r * cols + i) - mean;
+            variance += d * d / static_cast<double>(cols);
+          }
+          if (std::isnan(variance)) {
+            for (const Tensor& y : got) CHECK(std::isnan(y.at(r)));
+            continue;
+          }
+          CHECK(got[1].at(r) == got[0].at(r));
+          if (r == 0) CHECK(got[0].at(r) == 0);
+          const double rounding = dtype == DType::F32 ? 4e-6 : 1e-13, smallest = dtype == DType::F32 ? 1e-44 : 0;
+          CHECK(std::abs(got[0].at(r) - variance) <= rounding * variance + smallest);
+          CHECK(std::abs(got[2].at(r) - std::sqrt(variance)) <= 10 * rounding * std::sqrt(variance) + 1e-22);
+        }
+      }
+}
+TEST_CASE("variances of which more is read, of long groups and along other axes stay reductions") {
+  const auto fused = [](auto build) {
+    Graph g;
+    const Expr x = g.input("x", Shape({2, 20000}, DType::F32));
+    g.set_outputs(build(g, x));
+    return Session().compile(std::move(g)).compile_result().fusion.fused_count("variance");
+  };
+  CHECK(fused([](Graph& g, const Expr& x) { return std::vector<Expr>{stats::var(g.narrow(x, 1, 0, 9000), {1})}; }) ==
+        1);
+  CHECK(fused([](Graph&, const Expr& x) { return std::vector<Expr>{stats::var(x, {1})}; }) == 0);
+  CHECK(fused([](Graph&, const Expr& x) { return std::vector<Expr>{stats::var(x, {0})}; }) == 0);
+  CHECK(fused([](Graph& g, const Expr& x) {
+          const Expr near = g.narrow(x, 1, 0, 9), distance = near - g.mean(near, {1}, true);
+          return std::vector<Expr>{g.sum(g.square(distance), {1}), distance};
+        }) == 0);
 }
 
 TEST_CASE("softmax and log softmax") {

@@ -50,7 +50,7 @@ void run_norm_of_runs(const NormStep& s, std::int64_t chunk) {
     const std::int64_t row = begin + from / cols;
     NormF32 n = s.norm;
     n.x += at;
-    n.y += row * n.ld_y;
+    if (n.y) n.y += row * n.ld_y;
     if (n.mean_out) n.mean_out += row;
     if (n.rstd_out) n.rstd_out += row;
     s.run(n, 0, count / cols);
@@ -92,10 +92,11 @@ void add_norm(LowerContext& c, const NormForm& form) {
   }
   const auto read = [&](int r) { return r >= 0 && c.is_read(r); };
   if (s.rows == 0 || (n.cols == 0 && !read(form.mean) && !read(form.rstd))) return;
+  const bool skips_y = !form.residual && !c.is_read(0);
   n.ld_y = n.ld_sum = n.cols;
   n.eps = static_cast<float>(form.eps);
   c.point(n.x, x);
-  c.point(n.y, y);
+  if (!skips_y) c.point(n.y, y);
   const int residual = form.residual ? operand("residual") : -1;
   if (form.residual) {
     const View r = c.in(residual);
@@ -251,14 +252,14 @@ constexpr Row kNormRows[] = {
      .lower = lower_layer_norm,
      .reads_strided = norm_reads_strided<ops::LayerNorm>,
      .in_place = x_in_place,
-     .skips_unread = 0b110},
+     .skips_unread = 0b111},
     {.kind = OpKind::RmsNorm,
      .kernel = "rms_norm_f32",
      .refuses = last_axes_refuses<ops::RmsNorm>,
      .lower = lower_rms_norm,
      .reads_strided = norm_reads_strided<ops::RmsNorm>,
      .in_place = x_in_place,
-     .skips_unread = 0b10},
+     .skips_unread = 0b11},
     {.kind = OpKind::FusedResidualLN,
      .kernel = "residual_layer_norm_f32",
      .refuses = fused_norm_refuses,

@@ -49,7 +49,7 @@ void add_wide_norm(LowerContext& c, double eps, std::size_t axes, int mean, int 
   if (s.rows == 0 || (s.norm.cols == 0 && !read(mean) && !read(rstd))) return;
   s.norm.eps = eps;
   c.point(s.norm.x, x);
-  c.point(s.norm.y, c.out(0));
+  if (c.is_read(0)) c.point(s.norm.y, c.out(0));
   const auto operand = [&](std::string_view name, const double*& field) {
     if (const auto i = find_operand(c.node().op, c.num_inputs(), name)) c.point(field, c.in(*i));
   };
@@ -142,13 +142,13 @@ constexpr Row kWideNormRows[] = {
      .refuses = wide_norm_refuses<ops::LayerNorm>,
      .lower = lower_wide_layer_norm,
      .in_place = first_in_place,
-     .skips_unread = 0b110},
+     .skips_unread = 0b111},
     {.kind = OpKind::RmsNorm,
      .kernel = "rms_norm_f64",
      .refuses = wide_norm_refuses<ops::RmsNorm>,
      .lower = lower_wide_rms_norm,
      .in_place = first_in_place,
-     .skips_unread = 0b10},
+     .skips_unread = 0b11},
     {.kind = OpKind::Softmax,
      .kernel = "softmax_columns",
      .refuses = wide_softmax_refuses,
