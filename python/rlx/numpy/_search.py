@@ -117,15 +117,16 @@ def searchsorted(a, v, side="left", sorter=None):
     if sorter is not None:
         a = a[value(sorter)]
     n = a.shape[0]
-    low, high = filled(v.shape, 0, "int32"), filled(v.shape, n, "int32")
-    for _ in range(n.bit_length()):
-        middle = node("shr", node("add", low, high), 1)
-        at = node("gather", a, middle, axes=[0], mode="clamp")
-        go_on = _less(at, v) if side == "left" else node("not", _less(v, at))
-        go_on = node("bit_and", go_on, node("lt", middle, high))
-        low = node("where", go_on, node("add", middle, 1), low)
-        high = node("where", go_on, high, middle)
-    return low
+    # Of `left` places that may be the one, the half behind the middle element is left when that goes in front, else the
+    # rest: every middle lies inside. It is read from behind the first half - 1, so places are the indices.
+    place, left = filled(v.shape, 0, "int32"), n + 1
+    while left > 1:
+        half = left // 2
+        at = node("gather", a[half - 1 :], place, axes=[0], mode="clamp")
+        goes = _less(at, v) if side == "left" else node("not", _less(v, at))
+        place = node("where", goes, node("add", place, half), place)
+        left -= half
+    return place
 
 
 @op("x", "bins")

@@ -92,7 +92,7 @@ void check_lines(const FftTable<T>& table, const FftCase& c) {
 
 TEST_CASE("fft kernels: many lines, by every instruction set") {
   std::vector<FftCase> cases;
-  for (const std::int64_t n : {256, 260, 500})
+  for (const std::int64_t n : {16, 256, 260, 500})
     for (const std::int64_t inner : {1, 3, 19})
       for (const bool inverse : {false, true}) cases.push_back({FftForm::Complex, n, inner, inverse});
   for (const std::int64_t n : {30, 512, 528})
@@ -109,6 +109,44 @@ TEST_CASE("fft kernels: many lines, by every instruction set") {
     for (const FftCase& c : cases) {
       if (share.next()) check_lines(fft_kernels(isa).f32, c);
       if (share.next()) check_lines(fft_kernels(isa).f64, c);
+    }
+  }
+}
+
+// Lines of any number, each as it is alone wherever it lies, over themselves too.
+template <class T>
+void check_sixteen(const FftTable<T>& table, bool inverse) {
+  constexpr std::int64_t kMost = 21;
+  std::vector<T> x(32 * kMost), alone(x.size());
+  std::vector<T> scratch(static_cast<std::size_t>(fft_lane_scratch(16, table.lanes) + 64));
+  T* aligned = scratch.data();
+  while (reinterpret_cast<std::uintptr_t>(aligned) % 64 != 0) ++aligned;
+  std::mt19937 rng(16);
+  std::uniform_real_distribution<T> draw(-1, 1);
+  for (T& v : x) v = draw(rng);
+  x[32 * 2 + 5] = std::numeric_limits<T>::infinity();  // stays in its line
+  FftManyLines<T> job;
+  job.plan = fft_lanes<T>(16);
+  job.n = job.x_points = job.y_points = 16, job.inverse = inverse;
+  job.lines = 1;
+  for (std::int64_t l = 0; l < kMost; ++l) table.many(job, x.data() + 32 * l, alone.data() + 32 * l, 0, aligned);
+  for (job.lines = 1; job.lines <= kMost; ++job.lines) {
+    CAPTURE(job.lines);
+    std::vector<T> y = x;
+    for (std::int64_t g = 0; g < fft_groups(job, table.lanes); ++g) table.many(job, y.data(), y.data(), g, aligned);
+    const auto done = static_cast<std::size_t>(32 * job.lines);
+    CHECK(std::memcmp(y.data(), alone.data(), done * sizeof(T)) == 0);
+    CHECK(std::equal(y.begin() + static_cast<std::ptrdiff_t>(done), y.end(),
+                     x.begin() + static_cast<std::ptrdiff_t>(done)));
+  }
+}
+TEST_CASE("fft kernels: short lines give the same wherever they lie") {
+  for (const Isa isa : {Isa::Generic, Isa::Sse4, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
+    if (!isa_supported(isa)) continue;
+    CAPTURE(isa_name(isa));
+    for (const bool inverse : {false, true}) {
+      check_sixteen(fft_kernels(isa).f32, inverse);
+      check_sixteen(fft_kernels(isa).f64, inverse);
     }
   }
 }
