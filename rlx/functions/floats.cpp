@@ -89,15 +89,14 @@ Expr copysign(const Expr& x, const Expr& y) {
 Expr nextafter(const Expr& x, const Expr& y) {
   const FloatLayout f = layout_of(x, "nextafter");
   Graph& g = x.graph();
-  // Bits with the sign in front: a step away from 0 adds one.
-  const Expr bits = g.bitcast(x, f.bits),
-             sign = g.bit_and(g.bitcast(y, f.bits),
-                              g.shl(g.scalar(-1, f.bits), f.fraction == 52 ? 63 : dtype_bits(f.bits) - 1));
-  const Expr away = g.eq(g.gt(y, x), g.gt(x, 0.0));
-  const Expr step = bits + g.where(away, 1, g.scalar(-1, f.bits));
-  const Expr next = g.bitcast(g.where(g.eq(x, 0.0), g.bit_or(sign, 1), step), x.dtype());
-  const Expr stays = g.stop_gradient(x), target = g.stop_gradient(y);
-  return g.where(g.bit_or(g.ne(x, x), g.ne(y, y)), stays + target, g.where(g.eq(x, y), target, next));
+  const Expr stays = g.stop_gradient(x), target = g.stop_gradient(y), back = stays - target;
+  const Expr last = g.scalar(dtype_bits(f.bits) - 1, f.bits);
+  // Bits with the sign in front: a step away from 0 adds one, as where the signs of x and x - y differ. 0 has y's sign.
+  const Expr bits =
+      g.where(g.eq(x, 0.0), g.bit_and(g.bitcast(y, f.bits), g.shl(g.scalar(-1, f.bits), last)), g.bitcast(x, f.bits));
+  const Expr away = g.shr(g.bit_xor(bits, g.bitcast(back, f.bits)), last);  // -1 or 0
+  const Expr next = g.bitcast(bits - g.bit_or(away, 1), x.dtype());
+  return g.where(g.eq(x, y), target, g.where(g.ne(back, back), back, next));
 }
 
 Expr ldexp(const Expr& x, const Expr& n) {
