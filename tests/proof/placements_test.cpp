@@ -33,10 +33,15 @@ CompileOptions sent(std::vector<Placement> placement) {
 // Elementwise steps that fuse, with a number that keeps them apart from others.
 Expr fusing(Graph& g, Expr x, double number) { return g.tanh(x * number + 0.25) - 0.5; }
 
-// Under the label "c" a scan of a carry of that dtype over rows; its body holds a branch.
-Graph labelled_scan(DType dtype) {
+// Of more axes than the cpu's regions take; the proof device's take any number.
+const Dims kManyAxes{3, 1, 1, 1, 1, 1, 1, 1, 4};
+
+// Under the label "c" a scan of a carry of those extents and that dtype over rows; its body holds a branch.
+Graph labelled_scan(const Dims& dims, DType dtype = DType::F32) {
   Graph g("labelled");
-  const Expr x = g.input("x", Shape({3, 4}, dtype)), rows = g.input("rows", Shape({5, 3, 4}, dtype));
+  Dims many = dims;
+  many.insert(many.begin(), Dim(5));
+  const Expr x = g.input("x", Shape(dims, dtype)), rows = g.input("rows", Shape(many, dtype));
   LoopResult r;
   {
     const auto label = g.scope("c");
@@ -78,16 +83,15 @@ TEST_CASE("placement: what a loop on the cpu holds is fused as the cpu can, bran
   for (test::ProofOptions mode : test::proof_modes())
     for (const bool control : {false, true}) {
       if (control) mode.refuse = test::ProofOptions::control_flow();
-      for (const DType dtype : {DType::BF16, DType::F32}) {
-        INFO(test::mode_name(mode), ", loops refused: ", control, ", ", dtype_name(dtype));
+      for (const Dims& dims : {kManyAxes, Dims{3, 4}}) {
+        INFO(test::mode_name(mode), ", loops refused: ", control, ", ", dims.size(), " axes");
         const ProofScope proof(mode);
-        const Graph g = labelled_scan(dtype);
+        const Graph g = labelled_scan(dims);
         const CompileOptions options = sent({{"c", Device::Cpu}});
         (void)test::check_on_proof(g, test::drawn(g), options);
         const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
-        // The cpu has no row for regions of BF16, the proof device has.
         const Graph& run = f.compile_result().lir.graph;
-        CHECK((kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0) == (dtype == DType::F32));
+        CHECK((kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0) == (dims != kManyAxes));
         CHECK(kinds_in(run, OpKind::ElementwiseRegion) > 0);
       }
     }
@@ -97,7 +101,7 @@ TEST_CASE("placement: what a loop on the cpu holds is fused although the first d
   for (test::ProofOptions mode : test::proof_modes({.refuse = {OpKind::ElementwiseRegion}})) {
     CAPTURE(test::mode_name(mode));
     const ProofScope proof(mode);
-    const Graph g = labelled_scan(DType::F32);
+    const Graph g = labelled_scan({3, 4});
     const CompileOptions options = sent({{"c", Device::Cpu}});
     (void)test::check_on_proof(g, test::drawn(g), options);
     const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
@@ -115,16 +119,17 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
       INFO(test::mode_name(mode), ", the loop on ", device_text(holder));
       const ProofScope proof(mode);
       Graph g("otherwise");
-      const Expr x = g.input("x", Shape({4}, DType::BF16)), fixed = g.input("fixed", Shape({4}, DType::BF16));
+      Dims rows{3};
+      rows.insert(rows.end(), kManyAxes.begin(), kManyAxes.end());
+      const Expr x = g.input("x", Shape(kManyAxes, DType::F32)), fixed = g.input("fixed", Shape(kManyAxes, DType::F32));
       LoopResult r;
       {
         const auto label = g.scope("c");
-        r = g.scan(x, g.input("rows", Shape({3, 4}, DType::BF16)),
-                   [&](Graph& b, const ExprList& c, const ExprList& row) {
-                     const auto inner = b.scope("there");
-                     // The last of them is the same in every trip, and so computed before the loop.
-                     return LoopStep{b.sort(fusing(b, c[0], 0.5) + row[0], 0) + b.sort(fixed * x, 0)};
-                   });
+        r = g.scan(x, g.input("rows", Shape(rows, DType::F32)), [&](Graph& b, const ExprList& c, const ExprList& row) {
+          const auto inner = b.scope("there");
+          // The last of them is the same in every trip, and so computed before the loop.
+          return LoopStep{b.sort(fusing(b, c[0], 0.5) + row[0], 0) + b.sort(fixed * x, 0)};
+        });
       }
       g.set_outputs({r.carries[0]});
       const bool on_cpu = holder.kind == Device::Cpu;
@@ -133,7 +138,7 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
       const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
       const LirModule& lir = f.compile_result().lir;
       CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
-      CHECK(kinds_in(lir.graph, OpKind::ElementwiseRegion) == 0);  // of BF16 the cpu takes none
+      CHECK(kinds_in(lir.graph, OpKind::ElementwiseRegion) == 0);  // of so many axes the cpu takes none
       CHECK(kinds_in(lir.graph, OpKind::Sort) - kinds_in_bodies(lir.graph, OpKind::Sort) == 1);
       for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
         if (lir.graph.nodes()[i].kind() == OpKind::Sort) CHECK(lir.plan.node_device(NodeId{i}) == 2);
@@ -163,7 +168,7 @@ TEST_CASE("placement: one body that two nodes hold goes with each of them") {
   for (const test::ProofOptions& mode : test::proof_modes()) {
     CAPTURE(test::mode_name(mode));
     const ProofScope proof(mode);
-    Graph g = labelled_scan(DType::F64);
+    Graph g = labelled_scan({3, 4}, DType::F64);
     NodeId scan;
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
       if (g.nodes()[i].kind() == OpKind::Scan) scan = NodeId{i};
