@@ -1,6 +1,8 @@
 // Tests and parts of floating numbers, by their bits.
 #include "rlx/functions/floats.h"
 
+#include <cmath>
+
 #include <limits>
 
 #include "rlx/ir/graph.h"
@@ -91,10 +93,12 @@ Expr nextafter(const Expr& x, const Expr& y) {
   Graph& g = x.graph();
   const Expr stays = g.stop_gradient(x), target = g.stop_gradient(y), back = stays - target;
   const Expr last = g.scalar(dtype_bits(f.bits) - 1, f.bits);
-  // Bits with the sign in front: a step away from 0 adds one, as where the signs of x and x - y differ. 0 has y's sign.
+  // Bits with the sign in front: a step away from 0 adds one, up for numbers above 0 and down for those below. 0 has
+  // y's sign. Whether it is up is compared, since devices that flush subnormal numbers lose the sign of a small x - y.
   const Expr bits =
       g.where(g.eq(x, 0.0), g.bit_and(g.bitcast(y, f.bits), g.shl(g.scalar(-1, f.bits), last)), g.bitcast(x, f.bits));
-  const Expr away = g.shr(g.bit_xor(bits, g.bitcast(back, f.bits)), last);  // -1 or 0
+  const Expr up = g.where(g.lt(stays, target), g.scalar(-1, f.bits), g.scalar(0, f.bits));
+  const Expr away = g.bit_xor(g.shr(bits, last), up);  // -1 or 0
   const Expr next = g.bitcast(bits - g.bit_or(away, 1), x.dtype());
   return g.where(g.eq(x, y), target, g.where(g.ne(back, back), back, next));
 }
