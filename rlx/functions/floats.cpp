@@ -2,7 +2,6 @@
 #include "rlx/functions/floats.h"
 
 #include <cmath>
-
 #include <limits>
 
 #include "rlx/ir/graph.h"
