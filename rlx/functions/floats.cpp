@@ -96,9 +96,8 @@ Expr nextafter(const Expr& x, const Expr& y) {
   // y's sign. Whether it is up is compared, since devices that flush subnormal numbers lose the sign of a small x - y.
   const Expr bits =
       g.where(g.eq(x, 0.0), g.bit_and(g.bitcast(y, f.bits), g.shl(g.scalar(-1, f.bits), last)), g.bitcast(x, f.bits));
-  const Expr up = g.where(g.lt(stays, target), g.scalar(-1, f.bits), g.scalar(0, f.bits));
-  const Expr away = g.bit_xor(g.shr(bits, last), up);  // -1 or 0
-  const Expr next = g.bitcast(bits - g.bit_or(away, 1), x.dtype());
+  const Expr down = g.bit_or(g.shr(bits, last), 1);  // what a step down takes away: 1 above 0, -1 below
+  const Expr next = g.bitcast(bits - g.where(g.lt(stays, target), -down, down), x.dtype());
   return g.where(g.eq(x, y), target, g.where(g.ne(back, back), back, next));
 }
 
