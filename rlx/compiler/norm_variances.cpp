@@ -1,7 +1,5 @@
 #include "rlx/compiler/norm_variances.h"
 
-#include <algorithm>
-
 #include "rlx/driver/target.h"
 #include "rlx/ir/ops/norm.h"
 #include "rlx/ir/ops/reduce.h"

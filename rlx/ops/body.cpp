@@ -48,4 +48,24 @@ Result<Shapes> infer_body(const InferContext& c, const Graph& body, std::span<co
   return results;
 }
 
+Result<Shapes> infer_epilogue(const InferContext& c, const Subgraph& epilogue, const Shape& acc,
+                              std::string_view what) {
+  if (!epilogue) return c.attr_error("needs an epilogue");
+  std::vector<Shape> operands{acc};
+  for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
+  auto results = infer_body(c, *epilogue, operands, "the epilogue");
+  if (!results) return results.error();
+  if (results->size() != 1) return c.attr_error("the epilogue must have one output, it has ", results->size());
+  const Shape& result = results->front();
+  if (result.dims() != acc.dims())
+    return c.error("the epilogue turns ", what, " ", acc, " into ", result, "; it must keep its dims");
+  return make_shapes(result);
+}
+
+void decompose_epilogue(DecomposeContext& c, const Graph& epilogue, Expr acc) {
+  std::vector<Expr> operands{acc};
+  for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
+  c.set_result(inline_body(c.graph(), epilogue, operands)[0]);
+}
+
 }  // namespace rlx

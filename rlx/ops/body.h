@@ -1,4 +1,4 @@
-// What ops that hold a body of other ops (regions, products with an epilogue) share: its check.
+// What ops that hold a body of other ops (regions, products and convolutions with an epilogue) share.
 #pragma once
 
 #include <span>
@@ -14,5 +14,22 @@ namespace rlx {
 /// broadcast.
 Result<Shapes> infer_body(const InferContext& c, const Graph& body, std::span<const Shape> operands,
                           std::string_view what);
+
+// -- an op whose first result, of operands 0 and 1, runs through an elementwise epilogue with the rest of them --
+
+/// The result of such an op, whose first result is `acc`, called `what` in errors ("the product").
+Result<Shapes> infer_epilogue(const InferContext& c, const Subgraph& epilogue, const Shape& acc, std::string_view what);
+/// Sets the result to the epilogue of `acc`, written out.
+void decompose_epilogue(DecomposeContext& c, const Graph& epilogue, Expr acc);
+
+/// For samples: the epilogue build(graph, inputs), whose inputs are the first result and the operands.
+template <class Build>
+Subgraph sample_epilogue(const Shape& acc, std::span<const Shape> operands, Build&& build) {
+  auto g = std::make_shared<Graph>("epilogue");
+  std::vector<Expr> in{g->input("acc", acc)};
+  for (std::size_t i = 0; i < operands.size(); ++i) in.push_back(g->input(concat_text("op", i), operands[i]));
+  g->set_outputs({build(*g, in)});
+  return g;
+}
 
 }  // namespace rlx

@@ -26,22 +26,11 @@ struct FusedConvRules {
     const auto& op = c.op<ops::FusedConv>();
     auto conv = infer_conv(c, op);
     if (!conv) return conv.error();
-    if (!op.epilogue) return c.attr_error("needs an epilogue");
-    std::vector<Shape> operands{*conv};
-    for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
-    auto results = infer_body(c, *op.epilogue, operands, "the epilogue");
-    if (!results) return results.error();
-    if (results->size() != 1) return c.attr_error("the epilogue must have one output, it has ", results->size());
-    const Shape& result = results->front();
-    if (result.dims() != conv->dims())
-      return c.error("the epilogue turns the convolution ", *conv, " into ", result, "; it must keep its dims");
-    return make_shapes(result);
+    return infer_epilogue(c, op.epilogue, *conv, "the convolution");
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::FusedConv>();
-    std::vector<Expr> operands{c.graph().conv(c.input(0), c.input(1), static_cast<const ops::Conv&>(op))};
-    for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
-    c.set_result(inline_body(c.graph(), *op.epilogue, operands)[0]);
+    decompose_epilogue(c, *op.epilogue, c.graph().conv(c.input(0), c.input(1), static_cast<const ops::Conv&>(op)));
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
@@ -56,11 +45,7 @@ struct FusedConvRules {
     const auto fused = [](ops::Conv conv, const Shape& acc, const std::vector<Shape>& operands, auto&& build) {
       ops::FusedConv op;
       static_cast<ops::Conv&>(op) = std::move(conv);
-      auto g = std::make_shared<Graph>("epilogue");
-      std::vector<Expr> in{g->input("acc", acc)};
-      for (std::size_t i = 0; i < operands.size(); ++i) in.push_back(g->input(concat_text("op", i), operands[i]));
-      g->set_outputs({build(*g, in)});
-      op.epilogue = std::move(g);
+      op.epilogue = sample_epilogue(acc, operands, build);
       return op;
     };
     ops::Conv same, last;

@@ -12,24 +12,13 @@ struct FusedDotRules {
     const auto& op = c.op<ops::FusedDot>();
     auto dot = infer_dot(c, dot_axes(op));
     if (!dot) return dot.error();
-    if (!op.epilogue) return c.attr_error("needs an epilogue");
-    std::vector<Shape> operands{*dot};
-    for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
-    auto results = infer_body(c, *op.epilogue, operands, "the epilogue");
-    if (!results) return results.error();
-    if (results->size() != 1) return c.attr_error("the epilogue must have one output, it has ", results->size());
-    const Shape& result = results->front();
-    if (result.dims() != dot->dims())
-      return c.error("the epilogue turns the product ", *dot, " into ", result, "; it must keep its dims");
-    return make_shapes(result);
+    return infer_epilogue(c, op.epilogue, *dot, "the product");
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::FusedDot>();
-    std::vector<Expr> operands;
-    operands.push_back(c.graph().dot_general(
-        c.input(0), c.input(1), ops::DotGeneral{op.lhs_contract, op.rhs_contract, op.lhs_batch, op.rhs_batch, op.out}));
-    for (int i = 2; i < c.num_inputs(); ++i) operands.push_back(c.input(i));
-    c.set_result(inline_body(c.graph(), *op.epilogue, operands)[0]);
+    const Expr product = c.graph().dot_general(
+        c.input(0), c.input(1), ops::DotGeneral{op.lhs_contract, op.rhs_contract, op.lhs_batch, op.rhs_batch, op.out});
+    decompose_epilogue(c, *op.epilogue, product);
   }
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
@@ -40,12 +29,8 @@ struct FusedDotRules {
     return c.with_flops(dot_flops(c.inputs[0], c.outputs[0], dot_axes(op)) + per_element * c.elements());
   }
   static void samples(SampleSet& s) {
-    auto body = [](const Shape& acc, std::vector<Shape> operands, auto&& build) {
-      auto g = std::make_shared<Graph>("epilogue");
-      std::vector<Expr> in{g->input("acc", acc)};
-      for (std::size_t i = 0; i < operands.size(); ++i) in.push_back(g->input(concat_text("op", i), operands[i]));
-      g->set_outputs({build(*g, in)});
-      return Subgraph(g);
+    const auto body = [](const Shape& acc, const std::vector<Shape>& operands, auto&& build) {
+      return sample_epilogue(acc, operands, build);
     };
     const Shape x({3, 4}, DType::F32), w({4, 2}, DType::F32), out({3, 2}, DType::F32), bias({2}, DType::F32),
         one({}, DType::F32);

@@ -29,24 +29,36 @@ Tensor small_numbers(Dims dims, int most, unsigned seed) {
   return t;
 }
 
-void check_conv(const ConvCase& c, bool last, Filters filters, const KernelTable& table, int threads) {
-  INFO("batch ", c.batch, " depth ", c.depth, " multiple ", c.multiple, " groups ", c.groups, " of ", c.rows, "x",
-       c.cols, " window ", c.row_taps, "x", c.col_taps, " stride ", c.stride, " pad ", c.pad, " dilation ",
-       c.rhs_dilation, "/", c.lhs_dilation, last ? " features last " : " features first ", isa_name(table.isa),
-       " threads ", threads, " filters ", static_cast<int>(filters));
+// The op of a case, and the extents of x and of the filters.
+struct ConvOperands {
   ops::Conv op;
+  Dims x, w;
+};
+ConvOperands operands_of(const ConvCase& c, bool last) {
+  ConvOperands at;
+  ops::Conv& op = at.op;
   op.strides = {c.stride, c.stride};
   op.low = op.high = {c.pad, c.pad};
   op.rhs_dilation = {c.rhs_dilation, c.rhs_dilation};
   op.lhs_dilation = {c.lhs_dilation, c.lhs_dilation};
   op.groups = c.groups;
   const std::int64_t in = c.groups * c.depth, out = c.groups * c.multiple;
-  Dims x_dims{c.batch, in, c.rows, c.cols}, w_dims{out, c.depth, c.row_taps, c.col_taps};
+  at.x = {c.batch, in, c.rows, c.cols}, at.w = {out, c.depth, c.row_taps, c.col_taps};
   if (last) {
     op.lhs_spec = op.out_spec = {0, 3, 1, 2}, op.rhs_spec = {3, 2, 0, 1};
-    x_dims = {c.batch, c.rows, c.cols, in}, w_dims = {c.row_taps, c.col_taps, c.depth, out};
+    at.x = {c.batch, c.rows, c.cols, in}, at.w = {c.row_taps, c.col_taps, c.depth, out};
   }
-  const Tensor x = small_numbers(x_dims, 4, 1), w = small_numbers(w_dims, 3, 2);
+  return at;
+}
+
+void check_conv(const ConvCase& c, bool last, Filters filters, const KernelTable& table, int threads) {
+  INFO("batch ", c.batch, " depth ", c.depth, " multiple ", c.multiple, " groups ", c.groups, " of ", c.rows, "x",
+       c.cols, " window ", c.row_taps, "x", c.col_taps, " stride ", c.stride, " pad ", c.pad, " dilation ",
+       c.rhs_dilation, "/", c.lhs_dilation, last ? " features last " : " features first ", isa_name(table.isa),
+       " threads ", threads, " filters ", static_cast<int>(filters));
+  const ConvOperands at = operands_of(c, last);
+  const ops::Conv& op = at.op;
+  const Tensor x = small_numbers(at.x, 4, 1), w = small_numbers(at.w, 3, 2);
   const Tensor operands[] = {x, w};
   const Tensor want = evaluate_op(op, operands).at(0);
 
@@ -138,23 +150,13 @@ void check_columns(const ConvCase& c, bool last, DType x_type, DType w_type, DTy
        c.row_taps, "x", c.col_taps, " stride ", c.stride, " pad ", c.pad, " dilation ", c.rhs_dilation, "/",
        c.lhs_dilation, last ? " features last " : " features first ", isa_name(table.isa), " threads ", threads, " ",
        dtype_name(x_type), " ", dtype_name(w_type), " ", dtype_name(out));
-  ops::Conv op;
-  op.strides = {c.stride, c.stride};
-  op.low = {c.pad, c.pad};
+  const ConvOperands at = operands_of(c, last);
+  ops::Conv op = at.op;
   op.high = {c.pad, c.pad - 1};
-  op.rhs_dilation = {c.rhs_dilation, c.rhs_dilation};
-  op.lhs_dilation = {c.lhs_dilation, c.lhs_dilation};
-  op.groups = c.groups;
   if (out != x_type) op.out = out;
-  const std::int64_t in = c.groups * c.depth, made = c.groups * c.multiple;
-  Dims x_dims{c.batch, in, c.rows, c.cols}, w_dims{made, c.depth, c.row_taps, c.col_taps};
-  if (last) {
-    op.lhs_spec = op.out_spec = {0, 3, 1, 2}, op.rhs_spec = {3, 2, 0, 1};
-    x_dims = {c.batch, c.rows, c.cols, in}, w_dims = {c.row_taps, c.col_taps, c.depth, made};
-  }
   // Whole numbers, whose sums are exact; those of bytes reach both ends, and wrap where the sums are bytes too.
-  const Tensor x = numbers_as(small_numbers(x_dims, is_complex(x_type) ? 4 : 127, 1), x_type),
-               w = numbers_as(small_numbers(w_dims, is_complex(w_type) ? 3 : 127, 2), w_type);
+  const Tensor x = numbers_as(small_numbers(at.x, is_complex(x_type) ? 4 : 127, 1), x_type),
+               w = numbers_as(small_numbers(at.w, is_complex(w_type) ? 3 : 127, 2), w_type);
   const Tensor operands[] = {x, w};
   const Tensor want = evaluate_op(op, operands).at(0);
   Graph g;
@@ -220,20 +222,12 @@ void check_followed(const ConvCase& c, bool last, Follows follows, const KernelT
   INFO("depth ", c.depth, " multiple ", c.multiple, " groups ", c.groups, " of ", c.rows, "x", c.cols, " window ",
        c.row_taps, "x", c.col_taps, " stride ", c.stride, last ? " features last " : " features first ",
        isa_name(table.isa), " threads ", threads, " follows ", static_cast<int>(follows));
-  ops::Conv op;
-  op.strides = {c.stride, c.stride};
-  op.low = op.high = {c.pad, c.pad};
-  op.rhs_dilation = {c.rhs_dilation, c.rhs_dilation};
-  op.lhs_dilation = {c.lhs_dilation, c.lhs_dilation};
-  op.groups = c.groups;
-  const std::int64_t in = c.groups * c.depth, out = c.groups * c.multiple;
-  Dims x_dims{c.batch, in, c.rows, c.cols}, w_dims{out, c.depth, c.row_taps, c.col_taps}, bias_dims{out, 1, 1};
-  if (last) {
-    op.lhs_spec = op.out_spec = {0, 3, 1, 2}, op.rhs_spec = {3, 2, 0, 1};
-    x_dims = {c.batch, c.rows, c.cols, in}, w_dims = {c.row_taps, c.col_taps, c.depth, out}, bias_dims = {out};
-  }
-  Tensor x = small_numbers(x_dims, 4, 1);
-  const Tensor w = small_numbers(w_dims, 3, 2), bias = small_numbers(bias_dims, 9, 3);
+  const ConvOperands at = operands_of(c, last);
+  const ops::Conv& op = at.op;
+  const std::int64_t out = c.groups * c.multiple;
+  const Dims bias_dims = last ? Dims{out} : Dims{out, 1, 1};
+  Tensor x = small_numbers(at.x, 4, 1);
+  const Tensor w = small_numbers(at.w, 3, 2), bias = small_numbers(bias_dims, 9, 3);
   // Some element is NaN, and stays so but for a maximum of the compared kinds.
   x.mutable_values<float>()[x.num_elements() / 2] = std::numeric_limits<float>::quiet_NaN();
   const auto built = [&](bool whole) {
