@@ -151,4 +151,56 @@ TEST_CASE("fft kernels: short lines give the same wherever they lie") {
   }
 }
 
+// A line whole, at any address and over itself, beside the sum for some elements; scratch as steps have it.
+template <class T>
+void check_line(const FftTable<T>& table, std::int64_t n, bool inverse) {
+  CAPTURE(n);
+  CAPTURE(inverse);
+  const FftTwoSteps<T> plan = fft_two_steps<T>(n, table.lanes, 0.25);
+  const std::int64_t between = fft_between(plan, table.lanes), guard = 64,
+                     reals = between + fft_lane_scratch(std::max(plan.n1, plan.n2), table.lanes);
+  const T untouched = 12345.5;
+  std::vector<T> scratch(static_cast<std::size_t>(reals + 2 * guard), untouched);
+  T* aligned = scratch.data();
+  while (reinterpret_cast<std::uintptr_t>(aligned) % 64 != 0) ++aligned;
+  std::vector<T> x(static_cast<std::size_t>(2 * n)), y(x.size() + 2, untouched);
+  std::mt19937 rng(static_cast<unsigned>(n));
+  std::uniform_real_distribution<T> draw(-1, 1);
+  for (T& v : x) v = draw(rng);
+  table.line(plan, x.data(), y.data() + 1, inverse, aligned, aligned + between);
+  CHECK(y.front() == untouched);
+  CHECK(y.back() == untouched);
+  for (std::int64_t i = 0; i < guard; ++i) CHECK(aligned[reals + i] == untouched);
+  std::vector<WideComplex> all, roots;
+  for (std::int64_t j = 0; j < n; ++j) {
+    all.emplace_back(x[static_cast<std::size_t>(2 * j)], x[static_cast<std::size_t>(2 * j + 1)]);
+    roots.push_back(root_of_unity(j, n));
+  }
+  long double error = 0, size = 0;
+  for (std::int64_t k = 0; k < n; k += n <= 512 ? 1 : 37) {
+    const auto i = static_cast<std::size_t>(2 * k + 1);
+    const WideComplex want = transformed(all, roots, k, inverse) * 0.25L;
+    error += std::norm(WideComplex(y[i], y[i + 1]) - want), size += std::norm(want);
+  }
+  const long double eps = std::numeric_limits<T>::epsilon();
+  CHECK(std::sqrt(error) <= 0.8L * eps * std::sqrt(1 + std::log2(static_cast<long double>(n))) * std::sqrt(size));
+  table.line(plan, x.data(), x.data(), inverse, aligned, aligned + between);
+  CHECK(std::memcmp(x.data(), y.data() + 1, x.size() * sizeof(T)) == 0);
+}
+TEST_CASE("fft kernels: a line whole, by every instruction set") {
+  std::int64_t lengths = 0;
+  for (std::int64_t n = 2; n <= 1 << 14; n *= 2) lengths += fft_is_short_line(n) ? 1 : 0;
+  CHECK(lengths == 5);
+  rlx::test::Share share(3);
+  for (const Isa isa : {Isa::Generic, Isa::Sse4, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
+    if (!isa_supported(isa)) continue;
+    CAPTURE(isa_name(isa));
+    for (const std::int64_t n : {256, 512, 1024, 2048, 4096})
+      for (const bool inverse : {false, true}) {
+        if (share.next()) check_line(fft_kernels(isa).f32, n, inverse);
+        if (share.next()) check_line(fft_kernels(isa).f64, n, inverse);
+      }
+  }
+}
+
 }  // namespace rlx::cpu::test

@@ -22,12 +22,18 @@ struct FftLanes {
 };
 /// n = n1 n2 points of one line as n2 columns of n1 and n1 rows of n2 points (Bailey's four steps). Between them
 /// element (k1, j2) is turned by exp(-2 pi i k1 j2 / n): by a root for its lane and one for its block of lanes.
+/// Numbers where vectors of any instruction set may lie.
+template <class T>
+struct alignas(64) FftBlock {
+  T at[64 / sizeof(T)];
+};
 template <class T>
 struct FftTwoSteps {
   std::int64_t n = 1, n1 = 1, n2 = 1;
   FftLanes<T> columns, rows;
-  std::vector<T> lane_roots;   // [n1][2][lanes]
-  std::vector<T> block_roots;  // [blocks of columns][n1][2], scaled
+  std::vector<T> lane_roots;       // [n1][2][lanes]
+  std::vector<T> block_roots;      // [blocks of columns][n1][2], scaled
+  std::vector<FftBlock<T>> turns;  // of fft_is_short_line: their products, [blocks of columns][n1][2][lanes]
 };
 /// Reals between the steps: [blocks of columns][n1, padded to lanes][2][lanes].
 template <class T>
@@ -95,6 +101,8 @@ struct FftTable {
   /// Rows [block * lanes, ..).
   void (*rows)(const FftTwoSteps<T>& plan, const FftTarget<T>& to, bool inverse, std::int64_t block, const T* between,
                T* scratch);
+  /// Both steps of a line of fft_is_short_line; y may be x. Memory as above.
+  void (*line)(const FftTwoSteps<T>& plan, const T* x, T* y, bool inverse, T* between, T* scratch);
   /// The half spectrum y [h + 1] of 2 h reals from the spectrum z [h] of their pairs: places k and h - k for k in
   /// [begin, end), of 0 to h / 2.
   void (*unfold)(const T* z, const T* turns, std::int64_t h, std::int64_t begin, std::int64_t end, T* y);
@@ -122,6 +130,8 @@ double fft_lane_work(std::int64_t n);
 double fft_reach(std::int64_t n, std::int64_t lanes);
 template <class T>
 FftLanes<T> fft_lanes(std::int64_t n);
+/// True when both steps of n points have 16, 32 or 64 points and one function does them in the first cache.
+constexpr bool fft_is_short_line(std::int64_t n) { return n == 256 || n == 512 || n == 1024 || n == 2048 || n == 4096; }
 /// The split of n into columns and rows that is the least work; its results are multiplied with `scale`.
 template <class T>
 FftTwoSteps<T> fft_two_steps(std::int64_t n, std::int64_t lanes, double scale);

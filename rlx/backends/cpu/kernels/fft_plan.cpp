@@ -72,6 +72,11 @@ struct Split {
 };
 Split best_split(std::int64_t n, std::int64_t lanes) {
   Split best;
+  if (fft_is_short_line(n)) {
+    best.n1 = n >= 4096 ? 64 : n >= 1024 ? 32 : 16, best.n2 = n / best.n1;
+    best.work = static_cast<double>(n / lanes) * (fft_lane_work(best.n1) + fft_lane_work(best.n2) + 10);
+    return best;
+  }
   for (std::int64_t n1 = 1; n1 <= n; ++n1) {
     if (n1 * n1 > 4 * n && best.work > 0) break;  // longer columns than that are never better
     if (n % n1 != 0) continue;
@@ -140,6 +145,17 @@ FftTwoSteps<T> fft_two_steps(std::int64_t n, std::int64_t lanes, double scale) {
       }
   for (std::int64_t j = 0; j < out.n2; j += lanes)
     for (std::int64_t k = 0; k < out.n1; ++k) append(out.block_roots, roots(k * j) * static_cast<long double>(scale));
+  if (fft_is_short_line(n)) {
+    out.turns.resize(static_cast<std::size_t>(2 * n) * sizeof(T) / sizeof(FftBlock<T>));
+    T* turn = out.turns.data()->at;
+    for (std::int64_t j = 0; j < out.n2; j += lanes)
+      for (std::int64_t k = 0; k < out.n1; ++k)
+        for (const bool imag : {false, true})
+          for (std::int64_t l = 0; l < lanes; ++l) {
+            const Exact w = roots(k * (j + l)) * static_cast<long double>(scale);
+            *turn++ = static_cast<T>(imag ? w.imag() : w.real());
+          }
+  }
   return out;
 }
 

@@ -91,7 +91,18 @@ void add_many(LowerContext& c, const FftTable<T>& table, const FftPass& p, FftRe
 
 // -- line by line --
 
-enum class FftPhase : std::uint8_t { Gather, Fold, Mirror, Columns, Rows, ColumnsBack, RowsBack, Unfold, Scatter };
+enum class FftPhase : std::uint8_t {
+  Gather,
+  Fold,
+  Mirror,
+  Line,
+  Columns,
+  Rows,
+  ColumnsBack,
+  RowsBack,
+  Unfold,
+  Scatter
+};
 
 // The phases of a line, each over units of which any may be done by anybody; the memory between them is `input`, where
 // a line is gathered or prepared, `between`, which the steps have to themselves, and `output`.
@@ -113,6 +124,7 @@ struct FftLineJob {
       case FftPhase::Fold:
       case FftPhase::Unfold: return pass.half() / 2 + 1;
       case FftPhase::Mirror: return pass.half() + 1;
+      case FftPhase::Line: return 1;
       case FftPhase::Columns:
       case FftPhase::ColumnsBack: return (plan.n2 + lanes - 1) / lanes;
       case FftPhase::Rows:
@@ -135,6 +147,11 @@ struct FftLineJob {
         return copy(p.form == FftForm::RealEven ? output : input, 1, y_line, p.inner, p.y_parts(), begin, end);
       case FftPhase::Fold: return table->fold(strided ? input : x_line, turns.data(), p.half(), begin, end, input);
       case FftPhase::Mirror: return mirror(strided ? input : x_line, begin, end, input);
+      case FftPhase::Line:
+        if (begin < end)
+          table->line(plan, strided || p.to_real() ? input : x_line, result(input, y_line, strided).y, p.inverse,
+                      between, scratch);
+        return;
       case FftPhase::Columns: {
         FftSource<T> from{strided || p.to_real() ? input : x_line, p.points(), p.form == FftForm::RealOdd};
         if (by_convolution) from.times = chirp.data();
@@ -239,7 +256,10 @@ void plan_line(const FftTable<T>& table, const FftKernels& kernels, const FftPas
   if (strided) job.phases.push_back(FftPhase::Gather);
   if (p.form == FftForm::ToRealEven) job.phases.push_back(FftPhase::Fold);
   if (p.form == FftForm::ToRealOdd) job.phases.push_back(FftPhase::Mirror);
-  job.phases.insert(job.phases.end(), {FftPhase::Columns, FftPhase::Rows});
+  if (!by_convolution && fft_is_short_line(job.plan.n))
+    job.phases.push_back(FftPhase::Line);
+  else
+    job.phases.insert(job.phases.end(), {FftPhase::Columns, FftPhase::Rows});
   if (by_convolution) job.phases.insert(job.phases.end(), {FftPhase::ColumnsBack, FftPhase::RowsBack});
   if (p.form == FftForm::RealEven) job.phases.push_back(FftPhase::Unfold);
   if (strided) job.phases.push_back(FftPhase::Scatter);
@@ -285,6 +305,7 @@ void add_lines(LowerContext& c, const FftPass& p, FftLinesStep<T>& s, std::size_
 bool goes_in_lanes(const FftPass& p, std::int64_t lanes) {
   const std::int64_t m = p.points();
   if (!fft_has_small_factors(m)) return false;
+  if (p.inner == 1 && fft_is_short_line(m)) return false;
   constexpr std::int64_t kMostPoints = 1 << 15;  // the buffers of a thread
   if (m > kMostPoints) return false;
   const double points = static_cast<double>(m), width = static_cast<double>(lanes);
