@@ -155,12 +155,16 @@ function(rlx_library name)
     endif()
     set_source_files_properties(${kernels} PROPERTIES SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON
       COMPILE_OPTIONS "${kernel_options}")
-    # Hot loops of factors are written on vectors, and the generic loops are what runs where no kernel does: -O3 makes
-    # two to three times the code of them, and time to compile it.
+    # Hot loops of factors are written on vectors: -O3 makes two to three times the code of them, and time to compile it.
+    # The generic loops are what runs where no kernel does; GCC's -O2 leaves them scalar unless told (reverse, casts 3x).
     set(plain ${kernels})
     list(FILTER plain INCLUDE REGEX "/(factors|generic_)[^/]*$")
     if(plain AND NOT RLX_SANITIZE)
-      set_source_files_properties(${plain} PROPERTIES COMPILE_OPTIONS "-O2;-ffp-contract=fast")
+      set(vectors "")
+      if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        set(vectors "-ftree-vectorize;-fvect-cost-model=dynamic;")
+      endif()
+      set_source_files_properties(${plain} PROPERTIES COMPILE_OPTIONS "-O2;${vectors}-ffp-contract=fast")
     endif()
   endif()
   rlx_group_target(rlx_${name} ${sources})

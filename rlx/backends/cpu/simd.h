@@ -326,19 +326,120 @@ RLX_INLINE VF zip_high(VF a, VF b) {
 #endif
 }
 
-/// Transposes kLanes rows in registers: zipping row i with row i + kLanes/2 once per bit of the index.
-RLX_INLINE void transpose(VF (&v)[RLX_LANES]) {
-  VF t[RLX_LANES];
+/// The lanes from the last to the first.
+RLX_INLINE VF reversed(VF v) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(v, v, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
+#else
+  return __builtin_shufflevector(v, v, 3, 2, 1, 0);
+#endif
+}
+RLX_INLINE VD reversed(VD v) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(v, v, 7, 6, 5, 4, 3, 2, 1, 0);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(v, v, 3, 2, 1, 0);
+#else
+  return __builtin_shufflevector(v, v, 1, 0);
+#endif
+}
+
+RLX_INLINE VD zip_low(VD a, VD b) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+#else
+  return __builtin_shufflevector(a, b, 0, 2);
+#endif
+}
+RLX_INLINE VD zip_high(VD a, VD b) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+#else
+  return __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
+#if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
+// Within each quarter of 16 bytes, elements (pairs of F32) of the low or high halves of a and b in turn; and quarters
+// of both. One instruction each, where shuffles across a whole vector take two, or three steps in waiting.
+#if RLX_ISA_ID == 3
+#define RLX_SHUFFLE(name, V, of, op) \
+  RLX_INLINE V name(V a, V b) { return reinterpret_cast<V>(op(reinterpret_cast<of>(a), reinterpret_cast<of>(b))); }
+RLX_SHUFFLE(unpack_low, VF, __m512, _mm512_unpacklo_ps)
+RLX_SHUFFLE(unpack_high, VF, __m512, _mm512_unpackhi_ps)
+RLX_SHUFFLE(unpack_low, VD, __m512d, _mm512_unpacklo_pd)
+RLX_SHUFFLE(unpack_high, VD, __m512d, _mm512_unpackhi_pd)
+template <int kWhich, class V>
+RLX_INLINE V shuffle_quarters(V a, V b) {
+  return reinterpret_cast<V>(_mm512_shuffle_f32x4(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), kWhich));
+}
+#else
+#define RLX_SHUFFLE(name, V, of, op) \
+  RLX_INLINE V name(V a, V b) { return reinterpret_cast<V>(op(reinterpret_cast<of>(a), reinterpret_cast<of>(b))); }
+RLX_SHUFFLE(unpack_low, VF, __m256, _mm256_unpacklo_ps)
+RLX_SHUFFLE(unpack_high, VF, __m256, _mm256_unpackhi_ps)
+RLX_SHUFFLE(unpack_low, VD, __m256d, _mm256_unpacklo_pd)
+RLX_SHUFFLE(unpack_high, VD, __m256d, _mm256_unpackhi_pd)
+template <int kWhich, class V>
+RLX_INLINE V shuffle_quarters(V a, V b) {
+  return reinterpret_cast<V>(_mm256_permute2f128_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), kWhich));
+}
+#endif
+#undef RLX_SHUFFLE
+#endif
+
+/// Rows of as many vectors as one has lanes become columns, in registers.
+template <class V, int N>
+RLX_INLINE void transpose(V (&v)[N]) {
+#if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
+  // The rows of a quarter's height within quarters, then the quarters.
+  constexpr int kQuarters = sizeof(V) / 16, kRows = N / kQuarters;
+  RLX_UNROLL(8)
+  for (int i = 0; i < N; i += 2) {
+    const V a = v[i], b = v[i + 1];
+    v[i] = unpack_low(a, b), v[i + 1] = unpack_high(a, b);
+  }
+  if constexpr (kRows == 4) {
+    RLX_UNROLL(4)
+    for (int i = 0; i < N; i += 4) {
+      const VD a = reinterpret_cast<VD>(v[i]), b = reinterpret_cast<VD>(v[i + 2]), c = reinterpret_cast<VD>(v[i + 1]),
+               d = reinterpret_cast<VD>(v[i + 3]);
+      v[i] = reinterpret_cast<V>(unpack_low(a, b)), v[i + 1] = reinterpret_cast<V>(unpack_high(a, b));
+      v[i + 2] = reinterpret_cast<V>(unpack_low(c, d)), v[i + 3] = reinterpret_cast<V>(unpack_high(c, d));
+    }
+  }
   RLX_UNROLL(4)
-  for (int width = RLX_LANES; width > 1; width /= 2) {
+  for (int j = 0; j < kRows; ++j) {
+#if RLX_ISA_ID == 3
+    const V a = v[j], b = v[kRows + j], c = v[2 * kRows + j], d = v[3 * kRows + j];
+    const V even = shuffle_quarters<0x88>(a, b), odd = shuffle_quarters<0xdd>(a, b),
+            even_low = shuffle_quarters<0x88>(c, d), odd_low = shuffle_quarters<0xdd>(c, d);
+    v[j] = shuffle_quarters<0x88>(even, even_low), v[kRows + j] = shuffle_quarters<0x88>(odd, odd_low);
+    v[2 * kRows + j] = shuffle_quarters<0xdd>(even, even_low), v[3 * kRows + j] = shuffle_quarters<0xdd>(odd, odd_low);
+#else
+    const V a = v[j], b = v[kRows + j];
+    v[j] = shuffle_quarters<0x20>(a, b), v[kRows + j] = shuffle_quarters<0x31>(a, b);
+#endif
+  }
+#else
+  V t[N];
+  RLX_UNROLL(4)
+  for (int width = N; width > 1; width /= 2) {
     RLX_UNROLL(16)
-    for (int i = 0; i < RLX_LANES / 2; ++i) {
-      t[2 * i] = zip_low(v[i], v[i + RLX_LANES / 2]);
-      t[2 * i + 1] = zip_high(v[i], v[i + RLX_LANES / 2]);
+    for (int i = 0; i < N / 2; ++i) {
+      t[2 * i] = zip_low(v[i], v[i + N / 2]);
+      t[2 * i + 1] = zip_high(v[i], v[i + N / 2]);
     }
     RLX_UNROLL(16)
-    for (int i = 0; i < RLX_LANES; ++i) v[i] = t[i];
+    for (int i = 0; i < N; ++i) v[i] = t[i];
   }
+#endif
 }
 
 /// Lane i of the result is lane i ^ kBlock: neighbouring blocks of kBlock lanes change places.

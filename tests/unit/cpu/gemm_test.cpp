@@ -237,12 +237,13 @@ TEST_CASE("a row of a product has the same bits whatever rows stand beside it, p
     for (const std::int64_t n : {7, 16, 33, 100}) {
       for (const std::int64_t k : {1, 6, 77, 384}) {
         const std::int64_t most = 41;
-        Buffer a(most * k), b(k * n), bias(n), residual(most * n), all(most * n), c(most * n),
+        Buffer a(most * k), b(k * n), turned(n * k), bias(n), residual(most * n), all(most * n), c(most * n),
             packed(t->packed_size_f32(k, n));
         randomize(a, 1);
         randomize(b, 2);
         randomize(bias, 3);
         randomize(residual, 4);
+        for (std::int64_t i = 0; i < k * n; ++i) turned[i % n * k + i / n] = b[i];
         t->pack_b_f32(b.data(), n, 1, k, n, 0, n, packed.data());
         const auto run_packed = [&](std::int64_t m, const float* rows, bool fused, float* out) {
           GemmF32 g;
@@ -268,6 +269,9 @@ TEST_CASE("a row of a product has the same bits whatever rows stand beside it, p
           g.m = m, g.n = n, g.a = a.data(), g.b = b.data(), g.c = c.data(), g.ldc = n, g.a_m_stride = k;
           g.num_contracted = 1;
           g.contracted[0] = {k, 1, n, 0};
+          run_strided(*t, g, 2);
+          CHECK(same(c, m));
+          g.b = turned.data(), g.b_n_stride = k, g.contracted[0] = {k, 1, 1, 0};
           run_strided(*t, g, 2);
           CHECK(same(c, m));
         }

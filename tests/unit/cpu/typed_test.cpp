@@ -121,6 +121,22 @@ TEST_CASE("typed: casts between integers, to floats, and between F32 and F64") {
                 [](Graph& g, const std::vector<Expr>& v) { return g.cast(v[0], DType::F64); });
   }
 }
+TEST_CASE("typed: floats to integers are cut, and the nearest limit beyond the range; NaN is 0") {
+  std::vector<double> values = {NAN, 0.0, -0.0, 0.9, -0.9, 1e-310, 1e30, -1e30, INFINITY, -INFINITY};
+  for (const double limit :
+       {127.0, 128.0, 255.0, 256.0, 32767.0, 32768.0, 65535.0, 65536.0, 2147483647.0, 2147483648.0})
+    for (const double beside : {-1.0, -0.5, 0.0, 0.5, 1.0})
+      for (const double sign : {1.0, -1.0}) values.push_back(sign * (limit + beside));
+  const auto n = static_cast<std::int64_t>(values.size());
+  const Tensor singles = Tensor::of({n}, std::vector<float>(values.begin(), values.end()));
+  for (const Tensor& x : {singles, Tensor::of({n}, values)}) {
+    for (const DType to : {DType::I8, DType::U8, DType::I16, DType::U16, DType::I32}) {
+      CAPTURE(dtype_name(x.dtype()));
+      CAPTURE(dtype_name(to));
+      check_typed({x}, [to](Graph& g, const std::vector<Expr>& v) { return g.cast(v[0], to); });
+    }
+  }
+}
 
 /// Softmax of the columns of [r, inner] by every instruction set, against long doubles.
 template <class T, class Run>

@@ -146,6 +146,11 @@ TEST_CASE("functions: special functions") {
                 1e-13);
   expect_values(of({{1e-3, 0.25, 0.9, 1, 2}}, [](const auto& v) { return special::ndtri(v[0]); }),
                 {-3.0902323061678136, -0.6744897501960817, 1.2815515655446006, kInfinite, NAN}, 1e-13);
+  expect_values(
+      of({{0, 1e-300, 1e-17, 1e-15, 1e-6, 0.0749, 0.0751, 0.95}}, [](const auto& v) { return special::ndtri(v[0]); }),
+      {-kInfinite, -37.0470962993612, -8.493793224109599, -7.941345326170998, -4.753424308822899, -1.4402382675279635,
+       -1.4388253927525403, 1.6448536269514722},
+      1e-13);
   expect_values(of({{-kInfinite, 0, 1}}, [](const auto& v) { return special::ndtr(v[0]); }),
                 {0, 0.5, 0.8413447460685429}, 1e-14);
   expect_values(

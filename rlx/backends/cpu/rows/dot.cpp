@@ -122,9 +122,11 @@ void lower_strided(LowerContext& c) {
   auto& p = c.keep<StridedGemm>();
   GemmStridedF32& gemm = p.gemm;
   const EpilogueForm form = *match_epilogue(c.graph(), c.id());
-  place_axes(dot_axes(c, form.bias.used()), gemm);
-  c.point(gemm.a, x);
-  c.point(gemm.b, w);
+  DotAxes axes = dot_axes(c, form.bias.used());
+  const bool turned = !form.bias.used() && turn_vector(axes);
+  place_axes(axes, gemm);
+  c.point(gemm.a, turned ? w : x);
+  c.point(gemm.b, turned ? x : w);
   c.point(gemm.c, y);
   point_epilogue(c, form, gemm.n, gemm.epilogue);
   p.kernels = &c.kernels();

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/rows/typed.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
@@ -675,7 +676,11 @@ void lower_written(LowerContext& c, const Written& w) {
   for (int i : w.operands) views.push_back(c.in(i));
   add_tape(c, w.tape, views, std::vector<std::int64_t>(views.size(), 0));
 }
-void lower_single(LowerContext& c) { lower_written(c, write_single(c.graph(), c.id())); }
+void lower_single(LowerContext& c) {
+  // Signs of half floats are bits.
+  if (c.node().kind() == OpKind::Activation && dtype_bits(c.in(0).dtype) == 16 && lower_typed(c)) return;
+  lower_written(c, write_single(c.graph(), c.id()));
+}
 void lower_region(LowerContext& c) { lower_written(c, write_region(c.graph(), c.id())); }
 
 // up * silu(gate) of the halves of the last axis: two inputs that are views of one operand.
