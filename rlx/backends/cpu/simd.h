@@ -133,6 +133,16 @@ RLX_INLINE VF copysign(VF a, VF b) {
 }
 RLX_INLINE VI is_nan(VF v) { return v != v; }
 
+/// x rounded to BF16, ties to even, as F32; NaN stays one.
+RLX_INLINE VF round_bf16(VF x) {
+  const VU bits = reinterpret_cast<VU>(x), nearest = bits + 0x7fffU + ((bits >> 16) & 1U), quiet = bits | 0x400000U;
+  const VI kept = select_i(is_nan(x), reinterpret_cast<VI>(quiet), reinterpret_cast<VI>(nearest));
+  return as_f(kept & static_cast<std::int32_t>(0xffff0000));
+}
+RLX_INLINE void store_bf16(std::uint16_t* p, VF x) {
+  *reinterpret_cast<VHUnaligned*>(p) = __builtin_convertvector(reinterpret_cast<VU>(round_bf16(x)) >> 16, VHUnaligned);
+}
+
 /// First n (0..kLanes) values at p, the rest 0; reads nothing beyond.
 RLX_INLINE VF load_n(const float* p, i64 n) {
 #if RLX_ISA_ID == 3

@@ -75,7 +75,9 @@ void check_lines(const FftTable<T>& table, const FftCase& c) {
       if (to_real && j > 0) all[static_cast<std::size_t>(c.n - j)] = std::conj(v);
     }
     long double error = 0, size = 0;
-    for (std::int64_t k = 0; k < job.y_points; ++k) {
+    // Of long lines elements of every vector and lane, and the last.
+    const std::int64_t step = job.y_points <= 64 ? 1 : 7;
+    for (std::int64_t k = (job.y_points - 1) % step; k < job.y_points; k += step) {
       const WideComplex want = transformed(all, roots, k, c.inverse) * 0.5L;
       const std::size_t i = at(k, job.y_points);
       const WideComplex got = to_real ? WideComplex(y[i]) : WideComplex(y[2 * i], y[2 * i + 1]);

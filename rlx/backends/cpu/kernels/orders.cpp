@@ -104,6 +104,36 @@ void count_places(const std::int32_t* keys, std::int64_t n, std::int32_t low, F 
   for (std::int64_t i = 0; i < n; ++i) put(at[keys[i] - low]++, i);
 }
 
+// Many keys of four bytes: by digits of 11 bits from the lowest, whose 2048 places to write the caches hold. Beside the
+// place an entry has what is left of its key. Three passes over pairs of 8 bytes take a third of a quicksort of them.
+constexpr std::int64_t kFewestDigits = 8192;
+void order_by_digits(const std::int32_t* keys, std::int64_t n, std::int32_t low, std::int64_t range,
+                     std::int64_t* order, std::int64_t* scratch) {
+  constexpr int kBits = 11, kDigits = 1 << kBits;
+  std::uint32_t at[3][kDigits] = {};
+  const auto key = [keys, low](std::int64_t i) {
+    return static_cast<std::uint32_t>(keys[i]) - static_cast<std::uint32_t>(low);
+  };
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t k = key(i);
+    ++at[0][k & (kDigits - 1)];
+    ++at[1][k >> kBits & (kDigits - 1)];
+    ++at[2][k >> 2 * kBits];
+  }
+  for (auto& digit : at) {
+    std::uint32_t sum = 0;
+    for (std::uint32_t& count : digit) sum += std::exchange(count, sum);
+  }
+  const bool twice = range >> 2 * kBits == 0;
+  std::int64_t *first = twice ? scratch : order, *second = twice ? order : scratch;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t k = key(i);
+    first[at[0][k & (kDigits - 1)]++] = std::int64_t{k >> kBits} << 32 | i;
+  }
+  for (std::int64_t i = 0; i < n; ++i) second[at[1][first[i] >> 32 & (kDigits - 1)]++] = first[i];
+  for (std::int64_t i = 0; i < n && !twice; ++i) order[at[2][second[i] >> (32 + kBits)]++] = second[i];
+}
+
 }  // namespace
 
 template <class W>
@@ -167,6 +197,10 @@ std::int64_t order_keys(const SortKernels& k, const std::int32_t* keys, std::int
       scratch[lower[key & 255]++] = std::int64_t{key >> 8} << 32 | i;
     }
     for (std::int64_t i = 0; i < n; ++i) order[upper[scratch[i] >> 32]++] = scratch[i];
+    return 0xFFFFFFFF;
+  }
+  if (n >= kFewestDigits) {
+    order_by_digits(keys, n, low, range, order, scratch);
     return 0xFFFFFFFF;
   }
   k.pack_i32(keys, n, order);

@@ -677,8 +677,11 @@ void lower_written(LowerContext& c, const Written& w) {
   add_tape(c, w.tape, views, std::vector<std::int64_t>(views.size(), 0));
 }
 void lower_single(LowerContext& c) {
-  // Signs of half floats are bits.
-  if (c.node().kind() == OpKind::Activation && dtype_bits(c.in(0).dtype) == 16 && lower_typed(c)) return;
+  // What is done in one pass without registers: signs of half floats, which are bits, comparisons, casts of halves.
+  const OpKind kind = c.node().kind();
+  const bool half = dtype_bits(c.in(0).dtype) == 16 || dtype_bits(c.out().dtype) == 16;
+  if ((kind == OpKind::Compare || (half && (kind == OpKind::Activation || kind == OpKind::Cast))) && lower_typed(c))
+    return;
   lower_written(c, write_single(c.graph(), c.id()));
 }
 void lower_region(LowerContext& c) { lower_written(c, write_region(c.graph(), c.id())); }
