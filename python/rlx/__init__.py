@@ -84,9 +84,27 @@ _graph.install()
 __version__ = _rlx.version
 
 
+# What JAX has under a name that is not here, and what there is instead; docs/python_for_jax_users.md says more.
+_INSTEAD = {
+    "closure_convert": "rlx.vjp and rlx.custom_vjp take functions that close over arrays",
+    "debug": "rlx.io_callback(print_it, None, x) inside a program; f.lower(x).as_text() shows the program",
+    "device_get": "numpy.asarray(x)",
+    "device_put": "x.to(device)",
+    "disable_jit": "rlx.io_callback(print_it, None, x) inside a program; f.lower(x).as_text() shows the program",
+    "linear_transpose": "rlx.vjp",
+    "make_jaxpr": "rlx.jit(f).lower(x).as_text() is the program as text, rlx.trace(f, x) its graph",
+    "pmap": "one program runs on one device and its host; rlx.vmap makes batches",
+    "shard_map": "one program runs on one device and its host; rlx.vmap makes batches",
+    "sharding": "one program runs on one device and its host; rlx.vmap makes batches",
+    "tree_map": "rlx.tree.map",
+    "tree_util": "rlx.tree; rlx.tree.register(cls, flatten, unflatten) makes a class a tree",
+}
+
+
 def __getattr__(name):
     if name in ("flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "signal", "text"):
         import importlib
 
         return importlib.import_module("rlx." + name)
-    raise AttributeError(f"module 'rlx' has no attribute {name!r}")
+    advice = _INSTEAD.get(name)
+    raise AttributeError(f"module 'rlx' has no attribute {name!r}" + (f": {advice}" if advice else ""))

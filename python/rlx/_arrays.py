@@ -1,6 +1,7 @@
 """Arrays from what Python and other libraries have."""
 
 from . import _rlx
+from ._op import array_of_list
 
 
 def _joined(x, dtype):
@@ -16,6 +17,8 @@ def _joined(x, dtype):
 def _made(x, dtype, copy):
     try:
         joined = _joined(x, dtype)
+        if joined is None and isinstance(x, (list, tuple)):
+            return array_of_list(x, dtype, copy)
         return _rlx.array_from(x, dtype, copy) if joined is None else joined
     except RecursionError:
         raise ValueError("array: lists nested too deep for an array; does a list hold itself?") from None

@@ -5,6 +5,7 @@ import threading
 
 from . import _rlx, tree
 from ._jit import cached_jit, jit
+from ._op import extent_value, refuse_traced
 from ._transforms import _as_dtype, _is_inexact, _name
 
 
@@ -160,6 +161,8 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
     if not callable(f):
         raise TypeError("scan(f, init, xs): f is a function of (carry, x)")
     reverse, checkpoint = bool(reverse), bool(checkpoint)
+    if isinstance(length, _rlx.Value):
+        refuse_traced(length, "scan: length")
     if length is not None and not isinstance(length, (int, _rlx.Dim)):
         raise TypeError(f"scan: length is an integer, got {length!r}")
     if not _rlx.tracing():
@@ -239,7 +242,7 @@ def fori_loop(lower, upper, body_fun, init):
     """
     if not callable(body_fun):
         raise TypeError("fori_loop(lower, upper, body_fun, init): body_fun is a function of (i, carry)")
-    lower, upper = _known(lower), _known(upper)
+    lower, upper = (extent_value(b) if isinstance(b, _rlx.Dim) else _known(b) for b in (lower, upper))
     if isinstance(lower, int) and isinstance(upper, int):
         from . import numpy as rnp
 

@@ -1,7 +1,7 @@
 """x[index] and x.at[index]: NumPy's indexing as slices, gathers and scatters."""
 
 from . import _rlx
-from ._op import _as_array, _check_numbers
+from ._op import _as_array, _check_numbers, as_index, index_round, node, refuse_traced
 
 
 def _is_array(i):
@@ -35,6 +35,11 @@ def _normal(x, index):
                 raise TypeError(
                     f"an index is an integer, a slice, ..., None or an array of integers, got {type(i).__name__} {i!r}"
                 ) from None
+        elif isinstance(i, slice):
+            for bound in (i.start, i.stop, i.step):
+                if isinstance(bound, _rlx.Value):
+                    way = "; of a slice whose length is known, rlx.lax.dynamic_slice takes a traced start"
+                    refuse_traced(bound, "the bound of a slice", way)
         elif _is_array(i) and _rlx.dtype(i.dtype).kind not in "iu":
             raise TypeError(f"an index array has dtype {_rlx.dtype(i.dtype).name}; indices are integers: cast it")
         out.append(i)
@@ -68,7 +73,7 @@ def _eager(function, x, entries, extra=(), static=()):
 
     keys = tuple(_key(i) for i in entries)
     if any(_is_array(b) for k in keys if k[0] == "slice" for b in k[1:]):
-        raise TypeError("the bounds of a slice are Python integers; rlx.numpy.dynamic_slice starts at a value")
+        raise TypeError("the bounds of a slice are Python integers; rlx.lax.dynamic_slice starts at a value")
     arrays = [i for i in entries if _is_array(i)]
 
     def make():
@@ -304,16 +309,11 @@ def _counted_from_end(i, extent, mode):
     if not isinstance(i, _rlx.Value) and not _rlx.tracing():
         i = _rlx.value(i)
     i = _rlx.value(i)
-    if i.dtype.name == "uint64":  # what int64 cannot hold lies past every end
-        i = _rlx.add_node("min", (i, 2**63 - 1), {})
-    if i.dtype.name not in ("int32", "int64"):
-        i = _rlx.add_node("cast", (i,), {"to": "int64" if i.dtype.itemsize >= 4 else "int32"})
-    if not isinstance(extent, int):
-        raise IndexError(f"an index array over the symbolic extent {extent}: rlx.numpy.take takes a mode")
     if mode == "wrap":
-        return _rlx.add_node("mod", (i, extent), {})
+        return index_round(i, extent)
+    i = as_index(i)
     below = _rlx.add_node("lt", (i, 0), {})
-    return _rlx.add_node("where", (below, _rlx.add_node("add", (i, extent), {}), i), {})
+    return _rlx.add_node("where", (below, node("add", i, extent), i), {})
 
 
 def _broadcast(arrays):

@@ -5,13 +5,24 @@ import functools
 from . import _rlx
 
 
-def _frozen(x):
+def refuse_traced(x, what, way=""):
+    """Raises what is said of a traced value where something of Python belongs."""
+    where = x.made_at
+    raise TypeError(
+        f"{what} is a traced value ({x.dtype.name}{list(x.shape)}, made at {where[0]}:{where[1]}): it must be known "
+        f"while the function is traced: name the argument in static_argnames{way}"
+    )
+
+
+def _frozen(x, fun="", name="an argument"):
     """Lists and arrays in the static arguments of a call, as tuples."""
     if isinstance(x, (list, tuple)):
-        return tuple(_frozen(i) for i in x)
+        return tuple(_frozen(i, fun, name) for i in x)
+    if isinstance(x, _rlx.Value):
+        refuse_traced(x, f"{getattr(fun, '__name__', fun)}: {name}")
     if isinstance(x, _rlx.Array) or (hasattr(x, "tolist") and hasattr(x, "shape") and not isinstance(x, type)):
         plain = x.tolist()
-        return x if type(plain) is type(x) else _frozen(plain)  # longdouble has no Python number
+        return x if type(plain) is type(x) else _frozen(plain, fun, name)  # longdouble has no Python number
     return x
 
 
@@ -26,6 +37,24 @@ def _has_value(x, kinds=_rlx.Value):
     return isinstance(x, (list, tuple)) and any(_has_value(i, kinds) for i in x)
 
 
+def _large(x):
+    """A Python integer that no integer dtype holds, of nested lists; None: there is none."""
+    if isinstance(x, (list, tuple)):
+        return next((n for n in map(_large, x) if n is not None), None)
+    return x if type(x) is int and not -(2**63) <= x < 2**64 else None
+
+
+def array_of_list(x, dtype=None, copy=False):
+    """An array of nested lists of numbers."""
+    try:
+        return _rlx.array_from(x, dtype, copy)
+    except _rlx.DTypeMismatch:
+        large = _large(x)
+        if large is None:
+            raise
+    raise _rlx.DTypeMismatch(f"the integer {large} fits no integer dtype\n  hint: write it as a float")
+
+
 def _as_array(x):
     """An array of a nested list of numbers, arrays and traced values."""
     if not isinstance(x, (list, tuple)):
@@ -34,7 +63,7 @@ def _as_array(x):
         from .numpy import stack
 
         return stack([_as_array(i) for i in x])
-    return _rlx.array_from(x)._with_weak(False)
+    return array_of_list(x)._with_weak(False)
 
 
 # Arguments whose integers do not become elements of the arrays beside them.
@@ -104,9 +133,15 @@ def op(*arrays):
                 elif k not in names and not takes_any:
                     raise TypeError(f"{fun.__name__} has no argument {k!r}; it has {', '.join(names)}")
             if len(args) > 1 or kwargs:
-                args = [_frozen(a) if i in static_places else a for i, a in enumerate(args)]
-                kwargs = {k: _frozen(v) if k in statics else v for k, v in kwargs.items()}
+                args = [_frozen(a, fun, names[i]) if i in static_places else a for i, a in enumerate(args)]
+                kwargs = {k: _frozen(v, fun, k) if k in statics else v for k, v in kwargs.items()}
             if _rlx.tracing():
+                for i, a in enumerate(args):
+                    if type(a) is _rlx.Dim and i not in static_places:
+                        args = [*args[:i], extent_value(a), *args[i + 1 :]]
+                for k, a in kwargs.items():
+                    if type(a) is _rlx.Dim and k not in statics:
+                        kwargs[k] = extent_value(a)
                 return fun(*args, **kwargs)
             stated = dtype_place is not None and dtype_place < len(args)
             dtype = args[dtype_place] if stated else kwargs.get("dtype")
@@ -132,10 +167,14 @@ def op(*arrays):
 
 def creator(fun):
     """The same for functions without array arguments: an array outside of a trace, a value inside."""
+    names = fun.__code__.co_varnames[: fun.__code__.co_argcount]
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
         if _rlx.tracing():
+            for name, a in (*zip(names, args), *kwargs.items()):
+                if name != "k" and _has_value(a):  # which diagonal no shape depends on
+                    _frozen(a, fun, name)
             return fun(*args, **kwargs)
         from ._jit import cached_jit
 
@@ -147,8 +186,19 @@ def creator(fun):
     return call
 
 
+def extent_value(extent):
+    """An extent as a value, weak as Python's integers are: a symbolic one is what it is in this run."""
+    if not isinstance(extent, _rlx.Dim):
+        return _rlx.value(extent)
+    has_it = _rlx.add_node("iota", (), {"dims": (extent,), "dtype": "int32", "axis": 0})
+    return _rlx.dim_size([has_it], 0)._with_weak(True)
+
+
 def node(name, *operands, **attrs):
     """The node `name` of the op table over the operands."""
+    for i, x in enumerate(operands):
+        if type(x) is _rlx.Dim:
+            operands = (*operands[:i], extent_value(x), *operands[i + 1 :])
     return _rlx.add_node(name, operands, attrs)
 
 
@@ -157,6 +207,24 @@ def cast(x, dtype):
     x = _rlx.value(x)
     dtype = _rlx.dtype(dtype)
     return x._with_weak(False) if x.dtype == dtype else _rlx.add_node("cast", (x,), {"to": dtype})
+
+
+def as_index(x):
+    """Integers as indices: int32, or int64 where 32 bits may not do; a uint64 beyond int64, past every end, is its
+    largest number.
+    """
+    x = _rlx.value(x)
+    if x.dtype.name == "uint64":
+        x = node("min", x, 2**63 - 1)
+    return x if x.dtype.name in ("int32", "int64") else cast(x, "int64" if x.dtype.itemsize >= 4 else "int32")
+
+
+def index_round(x, n):
+    """Integers as indices taken round an axis of n entries."""
+    x = _rlx.value(x)
+    if x.dtype.name == "uint64":  # before it is cut to int64
+        return cast(node("mod", x, n), "int64")
+    return node("mod", as_index(x), n)
 
 
 def inexact(x):

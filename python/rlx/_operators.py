@@ -4,6 +4,7 @@ import functools
 
 from . import _indexing, _rlx
 from . import numpy as rnp
+from ._op import extent_value, refuse_traced
 
 
 def _binary(f, swapped=False):
@@ -20,7 +21,7 @@ def _binary(f, swapped=False):
 
 
 def _joins(x):
-    return _rlx.is_array_leaf(x) and not isinstance(x, (str, bytes))
+    return isinstance(x, _rlx.Dim) or (_rlx.is_array_leaf(x) and not isinstance(x, (str, bytes)))
 
 
 def _refuse_write(self, index, value=None):
@@ -57,13 +58,22 @@ def _refuse_hash(self):
     )
 
 
+def _refuse_integer(self):
+    refuse_traced(
+        self,
+        "an integer or an index in Python",
+        "; rlx.lax.fori_loop counts to such a value, rlx.lax.dynamic_slice starts at it, rlx.array(list)[i] takes it",
+    )
+
+
 def _refuse_number(kind):
     def op(self, *args, **kwargs):
         where = self.made_at
         raise TypeError(
             f"{kind} of a traced value ({self.dtype.name}{list(self.shape)}, made at "
             f"{where[0]}:{where[1]}): its numbers exist "
-            "only when the compiled function runs. Keep to rlx.numpy inside it; rlx.numpy.astype casts"
+            "only when the compiled function runs. Keep to rlx.numpy inside it; rlx.numpy.astype casts. What must be "
+            "known while the function is traced: name the argument in static_argnames"
         )
 
     return op
@@ -339,10 +349,43 @@ def _value_repr(self):
     return f"Value({self._text()})"
 
 
+def _extent_operator(name, f):
+    """An operator of symbolic extents: with integers and extents an extent again, if it has one, else a value."""
+    plain = {swapped: getattr(_rlx.Dim, f"__{'r' * swapped}{name}__", None) for swapped in (False, True)}
+
+    def make(swapped):
+        def op(self, other):
+            if isinstance(other, (int, _rlx.Dim)) and plain[swapped] is not None:
+                return plain[swapped](self, other)
+            if not _joins(other):
+                return NotImplemented
+            mine, other = extent_value(self), extent_value(other) if isinstance(other, _rlx.Dim) else other
+            return f(other, mine) if swapped else f(mine, other)
+
+        return op
+
+    setattr(_rlx.Dim, f"__{name}__", make(False))
+    setattr(_rlx.Dim, f"__r{name}__", make(True))
+
+
+def _extent_comparison(name, f):
+    """A comparison of a symbolic extent: with arrays element by element, with integers refused or by its text."""
+    plain = getattr(_rlx.Dim, f"__{name}__")
+
+    def op(self, other):
+        return f(extent_value(self), other) if isinstance(other, (_rlx.Array, _rlx.Value)) else plain(self, other)
+
+    setattr(_rlx.Dim, f"__{name}__", op)
+
+
 def install():
     """Gives both classes their operators."""
     for cls in (_rlx.Array, _rlx.Value):
         _common(cls)
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+        _extent_operator(name, _BINARY[name])
+    for name, f in _COMPARE.items():
+        _extent_comparison(name, f)
     value, array = _rlx.Value, _rlx.Array
     value.__bool__ = _refuse_choice
     value.__hash__ = _refuse_hash
@@ -350,13 +393,13 @@ def install():
         ("__float__", "float()"),
         ("__int__", "int()"),
         ("__complex__", "complex()"),
-        ("__index__", "an index"),
         ("item", "item()"),
         ("tolist", "tolist()"),
         ("__array__", "numpy.asarray()"),
         ("__dlpack__", "DLPack"),
     ):
         setattr(value, name, _refuse_number(kind))
+    value.__index__ = _refuse_integer
     value.__len__ = _length
     value.__array_ufunc__ = _numpy_function
     value.__repr__ = value.__str__ = _value_repr

@@ -4,7 +4,7 @@ import operator
 
 from . import _rlx
 from . import numpy as rnp
-from ._op import op
+from ._op import as_index, op
 
 
 def _joined(what, how, first, data, segment_ids, num_segments):
@@ -20,7 +20,8 @@ def _joined(what, how, first, data, segment_ids, num_segments):
         raise ValueError(f"{what}: num_segments = {count} is negative")
     start = rnp.full((count, *data.shape[ids.ndim :]), first(data.dtype), data.dtype)
     # Negative numbers are no segments either, where an index would count from the end.
-    ids = rnp.where(rnp.less(ids, 0), count, ids) if ids.dtype.kind == "i" else ids
+    ids = as_index(ids)
+    ids = rnp.where(rnp.less(ids, 0), count, ids)
     return getattr(start.at[ids], how)(data)
 
 

@@ -55,13 +55,17 @@ def _make(name, record):
         graph = attrs.pop("graph", None)
         if graph is not None:
             return _rlx.add_node(name, operands, attrs, graph)
+        from ._op import _frozen, _has_value
+
         if _rlx.tracing() or any(isinstance(x, _rlx.Value) for x in operands):
+            for k, v in attrs.items():
+                if k not in positional and _has_value(v):
+                    _frozen(v, name, k)
             return _rlx.add_node(name, operands, attrs)
         from ._jit import cached_jit
-        from ._op import _frozen
 
         named = {k: v for k, v in attrs.items() if k in positional}
-        static = {k: _frozen(v) for k, v in attrs.items() if k not in positional}
+        static = {k: _frozen(v, name, k) for k, v in attrs.items() if k not in positional}
         key = (name, tuple(sorted(static.items())))
         run = cached_jit(key, lambda: lambda xs, named: _rlx.add_node(name, tuple(xs), {**static, **named}))
         return run(list(operands), named)

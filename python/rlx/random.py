@@ -11,10 +11,13 @@ import operator as _operator
 from . import _rlx
 from . import numpy as _rnp
 from ._op import axes_of as _axes_of
+from ._op import _has_value
 from ._op import cast as _cast
 from ._op import creator as _creator
 from ._op import inexact as _inexact
 from ._op import op as _op
+from ._op import refuse_traced as _refuse_traced
+from .numpy._base import int_static as _int_static
 
 
 def _dims(shape):
@@ -78,7 +81,9 @@ PRNGKey = key
 @_op("key")
 def split(key, num=2):
     """Keys made of one: uint32 [num, 2], or [*num, 2] where num is a shape."""
-    shape = _dims(num)
+    shape = tuple(_int_static(n, "split: num") for n in _dims(num))
+    if any(n < 0 for n in shape):
+        raise ValueError(f"split: {num} keys")
     return _rnp.reshape(_rlx.rng_split([_single(key, "split")], _math.prod(shape)), (*shape, 2))
 
 
@@ -162,6 +167,8 @@ def _permuted(key, x, axis, independent):
 def _range_or_array(x, what):
     """range(x) of an integer; an array with axes as it is."""
     if not isinstance(x, (list, tuple)) and not getattr(x, "shape", ()):
+        if isinstance(x, _rlx.Value):
+            _refuse_traced(x, f"{what}: the integer")
         try:
             count = _operator.index(x)
         except TypeError:
@@ -431,13 +438,24 @@ def binomial(key, n, p, shape=None, dtype="float32"):
     return _drawn("binomial", "binomial", key, (n, p), shape, dtype)
 
 
-@_op("key", "n", "p")
 def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
     """How often each of K outcomes comes in n trials of probabilities p [.., K], as floating numbers [.., K].
 
     shape: that of the result, K its last; what n and the leading axes of p broadcast to unless given. The
-    probabilities are taken over their sum; unroll is a hint that nothing follows.
+    probabilities are taken over their sum; unroll is a hint that nothing follows. A NaN among them is refused where
+    they are known; of traced ones the counts mean nothing then.
     """
+    if not _has_value(p):
+        import numpy
+
+        known = numpy.asarray(p)
+        if (known != known).any():
+            raise ValueError("multinomial: a probability is NaN")
+    return _multinomial(key, n, p, shape=shape, dtype=dtype)
+
+
+@_op("key", "n", "p")
+def _multinomial(key, n, p, *, shape=None, dtype=None):
     from ._control import scan
 
     p = _inexact(p)

@@ -20,6 +20,13 @@ void check_floats(const char* function, std::initializer_list<const Expr*> opera
     if (!is_float(t) || e->dtype() != t)
       throw Error(ErrorCode::DTypeMismatch, concat_text(function, " needs floats of one dtype, got ", e->shape()),
                   "cast the operands first: g.cast(x, DType::F32)");
+  // Here and not by the first op that meets them, which the caller has not written.
+  const Expr& first = **operands.begin();
+  for (const Expr* e : operands)
+    if (!broadcast_dims(first.shape().dims(), e->shape().dims()))
+      throw Error(ErrorCode::ShapeMismatch,
+                  concat_text(function, ": operands ", first.shape(), " and ", e->shape(), " do not broadcast"),
+                  "extents from the last on are equal, or one of them is 1");
 }
 
 /// x f(y) where x is not 0; there 0, and NaN beside a NaN.

@@ -362,7 +362,9 @@ add(
     id="edges",
 )
 POSITIVE = tuple(v.ravel() for v in np.meshgrid(*[np.array([0, 1, 2, 6, 9, -4, -12, 35, 2**30], np.int32)] * 2))
+LEAST = tuple(v.ravel() for v in np.meshgrid(*[np.array([-128, -127, -96, 0, 3, 127], np.int8)] * 2))
 for name in ("gcd", "lcm"):
+    add(name, lambda m, x, y, name=name: getattr(m, name)(x, y), *LEAST, oracle="np32", tol=None, id="least")
     add(name, lambda m, x, y, name=name: getattr(m, name)(x, y), *POSITIVE, oracle="np32", tol=None)
     add(
         name,

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import rlx
+import rlx.numpy as rnp
 
 NUMPY_DTYPES = [d.name for d in rlx.dtypes if not d.name.startswith(("bfloat", "float8", "float4", "int4", "uint4"))]
 ML_DTYPES = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4", "float4_e2m1fn"]
@@ -176,3 +177,25 @@ def test_extents_of_zero():
         assert a.shape == shape and np.asarray(a).shape == shape
         assert rlx.jit(lambda v: v + 1)(x).shape == shape
         assert np.from_dlpack(a).shape == shape
+
+
+def test_files_of_dtypes_that_numpy_lacks(tmp_path):
+    """A bfloat16 is two bytes without a meaning in NumPy's files and comes back; others are refused when saved."""
+    x = rlx.array([1.5, -2.0], "bfloat16")
+    rnp.save(tmp_path / "x.npy", x)
+    assert rnp.load(tmp_path / "x.npy").dtype == "bfloat16" and rnp.load(tmp_path / "x.npy").tolist() == [1.5, -2.0]
+    rnp.savez(tmp_path / "x.npz", x, y=x[0], z=[1, 2])
+    back = rnp.load(tmp_path / "x.npz")
+    assert {k: (v.dtype.name, v.tolist()) for k, v in back.items()} == {
+        "arr_0": ("bfloat16", [1.5, -2.0]),
+        "y": ("bfloat16", 1.5),
+        "z": ("int64", [1, 2]),
+    }
+    for name in ("float8_e4m3fn", "float8_e5m2"):
+        with pytest.raises(TypeError, match=f"an array of {name} .* rlx.save_safetensors"):
+            rnp.save(tmp_path / "y.npy", x.astype(name))
+        with pytest.raises(TypeError, match="rlx.save_safetensors"):
+            rnp.savez(tmp_path / "y.npz", y=x.astype(name))
+    np.save(tmp_path / "v.npy", np.zeros(2, "V1"))
+    with pytest.raises(TypeError, match="elements of 1 bytes without a dtype"):
+        rnp.load(tmp_path / "v.npy")

@@ -281,6 +281,43 @@ def test_scipy_stft():
     np.testing.assert_allclose(np.asarray(t)[:3], [0, 0.25, 0.5])
 
 
+@pytest.mark.parametrize("kind", [np.asarray, rlx.array, list])
+def test_arrays_as_windows(kind):
+    """A window that is an array says how long a segment is; it may be traced."""
+    x = reals(100)
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(16) / 16)
+    odd = np.linspace(0.5, 1.5, 15)
+    for w in (hann, odd):
+        n, half = len(w), len(w) // 2
+        calls = [lambda f, x, n=n, w=kind(w): f(x, 4.0, window=w)]
+        if kind is not list:
+            calls.append(lambda f, x, w=kind(w): rlx.jit(lambda x, w: f(x, 4.0, window=w))(x, w))
+        for call in calls:
+            freqs, power = call(signal.welch, x)
+            near(power, welch_formula(x, 4.0, w, n - half, n, "density", "mean"), times=16)
+            np.testing.assert_allclose(np.asarray(freqs), np.fft.rfftfreq(n, 0.25))
+            padded = np.pad(x, (half, half))
+            padded = np.pad(padded, (0, -(len(padded) - n) % (n - half)))
+            freqs, times, z = call(signal.stft, x)
+            near(z, np.fft.rfft(frames(padded, n, n - half) * w).T / w.sum(), times=4)
+            np.testing.assert_allclose(np.asarray(times), np.arange(z.shape[1]) * (n - half) / 4.0)
+            near(np.asarray(call(signal.istft, z)[1])[:100], x, times=32)
+    assert signal.welch(x, window=kind([1, 2, 1]), nperseg=3)[1].shape == (2,)
+    refused = [
+        (lambda: signal.welch(x, window=kind(hann), nperseg=32), "welch: nperseg is 32 and the window has 16"),
+        (lambda: signal.stft(x, window=kind([[1.0]])), r"stft: a window of shape \(1, 1\)"),
+        (lambda: signal.stft(x, window=kind([])), r"stft: a window of shape \(0,\)"),
+        (lambda: signal.stft(x, window=kind([1j])), "stft: a window of complex"),
+        (lambda: signal.welch(x[:8], window=kind(hann)), "shorter than a frame of 16"),
+        (lambda: signal.istft(rnp.zeros((5, 3)), window=kind(hann)), "nperseg 16, noverlap 8, nfft 8"),
+        (lambda: signal.welch(x, window=None), "welch: a window is a name"),
+        (lambda: signal.welch(x, window=("kaiser", 1.0, 2.0)), "one parameter at most"),
+    ]
+    for call, words in refused:
+        with pytest.raises((ValueError, TypeError), match=words):
+            call()
+
+
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_fftconvolve(mode):
     a, b = reals(20), reals(7)

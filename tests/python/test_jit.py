@@ -160,6 +160,56 @@ def test_symbols_are_no_python_numbers():
         rlx.jit(lambda x: x, dims={"y": ("n",)})(np.zeros(4, np.float32))
 
 
+# Functions of x [n, 3] that give for a symbolic n what they give for the number.
+OVER_SYMBOLS = {
+    "std": lambda x: x.std(0),
+    "var": lambda x: (rnp.var(x, 0, ddof=1), rnp.var(x), rnp.var(x * (1 + 2j), 0), rnp.std(rnp.bfloat16(x), 0)),
+    "divided": lambda x: (x.sum(0) / x.shape[0], x.sum() / x.size, rnp.divide(x, x.shape[0])),
+    "from the left": lambda x: (x.sum(0) * (1 / x.shape[0]), x.shape[0] * x, x.shape[0] - x, x / x.shape[0] ** 0.5),
+    "compared": lambda x: (x < x.shape[0], x.shape[0] > x, rnp.arange(x.shape[0]) == x.shape[0] - 1),
+    "arange": lambda x: (rnp.arange(x.shape[0]), rnp.arange(1, x.shape[0] + 1)),
+    "arange of floats": lambda x: rnp.arange(x.shape[0], dtype="float32"),
+    "arange with steps": lambda x: (rnp.arange(0, x.shape[0], 2), rnp.arange(x.shape[0] - 1, -1, -2)),
+    "linspace": lambda x: (rnp.linspace(0, 1, x.shape[0]), rnp.linspace(x[0], 1, x.shape[0], retstep=True)),
+    "linspace without its end": lambda x: rnp.linspace(0, 1, x.shape[0], endpoint=False, retstep=True),
+    "roll": lambda x: (rnp.roll(x, 1, 0), rnp.roll(x, -1), rnp.roll(x, x.shape[0] - 1, 0)),
+    "median": lambda x: (rnp.median(x, 0), rnp.median(x), rnp.nanmedian(x, 0), rnp.quantile(x, 0.3, 0)),
+    "taken": lambda x: (rnp.take(x, rnp.array([0, -1]), 0), x[rnp.array([0, -1])], x[rnp.arange(x.shape[0]), 0]),
+    "cov": lambda x: rnp.cov(x[:-1].T, bias=True),
+    "fori_loop": lambda x: rlx.fori_loop(0, x.shape[0], lambda i, c: c + x[i], x[0] * 0),
+    "grad": lambda x: rlx.grad(lambda x: (x.std(0) * x.sum(0) / x.shape[0]).sum())(x),
+}
+
+
+@pytest.mark.parametrize("mode", ["specialise", "runtime"])
+@pytest.mark.parametrize("name", OVER_SYMBOLS)
+def test_functions_of_symbolic_extents(name, mode):
+    f = OVER_SYMBOLS[name]
+    g = rlx.jit(f, dims={"x": ("n", 3)}, bounds={"n": (2, 64)}, symbol_modes={"n": mode})
+    for n in (5, 2, 8):
+        x = np.random.default_rng(n).normal(size=(n, 3)).astype(np.float32)
+        got, want = rlx.tree.leaves(g(x)), rlx.tree.leaves(rlx.jit(f)(x))
+        for a, b in zip(got, want):
+            assert a.dtype == b.dtype and a.shape == b.shape
+            np.testing.assert_allclose(np.asarray(a, b.dtype), np.asarray(b), rtol=1e-5, atol=1e-6)
+        assert len(got) == len(want)
+
+
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (lambda x: rnp.arange(0, x.shape[0], 0.5), r"arange\(0, n, 0.5\) over a symbolic extent"),
+        (lambda x: x.at[0].set(1), "with the symbolic extent n"),
+        (lambda x: x[::2], "step 2 over the symbolic extent n"),
+        (lambda x: x.sum() / float(x.shape[0]), "rlx.numpy.size_of"),
+        (lambda x: x.sum() / len(x), "len.. of an axis of symbolic extent n"),
+    ],
+)
+def test_what_takes_no_symbolic_extent(f, words):
+    with pytest.raises((TypeError, ValueError, IndexError), match=words):
+        rlx.jit(f, dims={"x": ("n", 3)}, bounds={"n": (1, 64)})(np.ones((4, 3), np.float32))
+
+
 # -- programs --
 
 

@@ -256,8 +256,12 @@ def test_least_squares():
         near(x, want[0], 1e-12)
         assert int(rank) == want[2]
         near(s, want[3], 1e-13)
+        assert residuals.shape == want[1].shape
         if m > n:
             near(residuals, want[1], 1e-12)
+        one, of_one = rnp.linalg.lstsq(a, b[:, 0])[1], np.linalg.lstsq(a, b[:, 0], rcond=None)[1]
+        assert one.shape == of_one.shape == ((1,) if m > n else (0,))
+        near(one, of_one, 1e-12)
     low = np.outer(np.arange(1.0, 5), np.arange(1.0, 4))  # rank 1
     x, _, rank, _ = rnp.linalg.lstsq(low, np.ones(4))
     assert int(rank) == 1

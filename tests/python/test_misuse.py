@@ -4,7 +4,9 @@ import asyncio
 import collections
 import copy
 import gc
+import importlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +21,9 @@ import rlx.numpy as rnp
 
 I3, F3, U1 = rlx.array([1, 2, 3]), rlx.array([1.0, 2.0, 3.0]), rlx.array([1], "uint8")
 W4 = np.zeros((2, 3, 3, 3), np.float32)
+ROW = np.ones((1, 1, 5), np.float32)
+FAR = np.array([2**63, 2**64 - 1], np.uint64)
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
 
 def graph():
@@ -149,6 +154,20 @@ CASES = {
     "complex ones in reals": (TypeError, "take their .real", lambda: F3.at[0].set(1j)),
     "an unknown argument": (TypeError, "matmul has no argument 'fast'", lambda: rnp.matmul(F3, F3, fast=True)),
     "put": (TypeError, "as put would", lambda: np.put(F3, 0, 1)),
+    "half a key": (TypeError, "split: num is a Python integer", lambda: rlx.random.split(rlx.random.key(0), 2.5)),
+    "no keys": (ValueError, "split: -1 keys", lambda: rlx.random.split(rlx.random.key(0), -1)),
+    "a list of large integers": (TypeError, "integer 18446744073709551616 fits no", lambda: rlx.array([1, 2**64])),
+    "lists of large integers": (TypeError, "integer -9223372036854775809 fits", lambda: rnp.abs([[1], [-(2**63) - 1]])),
+    "a pivoted qr": (
+        NotImplementedError,
+        "rlx.scipy.linalg.qr",
+        lambda: importlib.import_module("rlx.lax.linalg").qr(np.eye(2, dtype=np.float32), pivoting=True),
+    ),
+    "half a place": (
+        TypeError,
+        "max_unpool: space is a Python integer",
+        lambda: rlx.nn.max_unpool(rnp.ones((1, 1, 2)), rnp.zeros((1, 1, 2), "int32"), 4.5),
+    ),
     # -- control flow --
     "branches of a switch": (
         TypeError,
@@ -185,6 +204,66 @@ CASES = {
     "three parts": (TypeError, "not \\(children, static part\\)", lambda: registered(lambda m: (1, 2, 3))),
     "a class of a tree": (TypeError, "takes a class", lambda: rlx.tree.register(np.ones(1), id, id)),
     "a dict that changes": (ValueError, "changed while", lambda: rlx.jit(lambda d: 1.0)(changing_dict())),
+    # -- arguments out of what there is --
+    "a bias of other features": (
+        rlx.ShapeMismatch,
+        r"conv1d: bias \(3,\) must be \[O\].*O = 2",
+        lambda: rlx.nn.conv1d(ROW, np.ones((2, 1, 3), np.float32), bias=np.ones(3, np.float32)),
+    ),
+    "a bias for one filter": (
+        rlx.ShapeMismatch,
+        r"conv2d: bias \(1,\)",
+        lambda: rlx.nn.conv2d(np.zeros((1, 3, 4, 4), np.float32), W4, bias=np.ones(1, np.float32)),
+    ),
+    "a bias of a transpose": (
+        rlx.ShapeMismatch,
+        r"conv_transpose2d: bias \(2,\).*O = 3",
+        lambda: rlx.nn.conv_transpose2d(np.zeros((1, 2, 4, 4), np.float32), W4, bias=np.ones(2, np.float32)),
+    ),
+    "no padding": (ValueError, "conv1d: padding 'foo'.*an amount", lambda: rlx.nn.conv1d(ROW, ROW, padding="foo")),
+    "pairs as padding": (ValueError, "conv1d: padding", lambda: rlx.nn.conv1d(ROW, ROW, padding=((1, 1),))),
+    "starts of no integers": (TypeError, "starts at integers", lambda: rlx.lax.dynamic_slice(F3, (1.5,), (2,))),
+    "coordinates of no integers": (
+        TypeError,
+        "ravel_multi_index: places",
+        lambda: rnp.ravel_multi_index(([1.0], [1]), (2, 2), mode="wrap"),
+    ),
+    "half a decimal": (TypeError, "decimals", lambda: rnp.around(F3, 1.5)),
+    "many parts": (ValueError, "array_split: 9223372036854775808 parts", lambda: rnp.array_split(I3, 2**63)),
+    "many parts of nothing": (ValueError, "split: .* parts", lambda: rnp.split(I3[:0], 2**63)),
+    "a large dimension": (ValueError, "multigammaln", lambda: rlx.scipy.special.multigammaln(F3, 2**63)),
+    "a range that falls": (ValueError, r"range \(5, 1\)", lambda: rnp.histogram(F3, bins=3, range=(5, 1))),
+    "a range of NaN": (ValueError, "finite", lambda: rnp.histogram(F3, bins=3, range=(np.nan, 1))),
+    "no bins": (ValueError, "0 bins", lambda: rnp.histogram(F3, bins=0)),
+    "fewer than no bins": (ValueError, "-1 bins", lambda: rnp.histogram2d(F3, F3, bins=-1)),
+    "no edges": (ValueError, "no edges", lambda: rnp.histogram(F3, bins=[])),
+    "edges that fall": (ValueError, "edge 1 is 3", lambda: rnp.histogram(F3, bins=[1, 3, 2])),
+    "half a pixel": (TypeError, "resize: an extent", lambda: rlx.image.resize(np.ones((2, 2)), (2, 2.5), "linear")),
+    "NaN as a chance": (
+        ValueError,
+        "a probability is NaN",
+        lambda: rlx.random.multinomial(rlx.random.key(0), 10, [np.nan, 0.5, 0.5]),
+    ),
+    "half a point": (TypeError, "number of points", lambda: rnp.hanning(5.0)),
+    "half a point of Kaiser's": (TypeError, "number of points", lambda: rnp.kaiser(5.0, 2.0)),
+    "a size of no integer": (TypeError, "nonzero: size", lambda: rnp.flatnonzero(F3, size=2.0)),
+    "a size of a set": (TypeError, "unique: size", lambda: rnp.unique(F3, size=2.0)),
+    "a length of no integer": (TypeError, "bincount: length", lambda: rnp.bincount(I3, length=2.5)),
+    "no heads": (
+        ValueError,
+        "K divides N and is not 0",
+        lambda: rlx.nn.dot_product_attention(*[np.ones((1, 2, 0, 4), np.float32)] * 3),
+    ),
+    "fewer than no numbers": (ValueError, "num = -1", lambda: rnp.linspace(0, 1, -1)),
+    "no blocks": (ValueError, "block: an empty list", lambda: rnp.block([])),
+    "no nonlinearity": (
+        TypeError,
+        "rnn: nonlinearity None",
+        lambda: rlx.nn.rnn(ROW, [(np.ones((2, 5)), np.ones((2, 2)))], nonlinearity=None),
+    ),
+    "half a power": (TypeError, "matrix_power: n", lambda: rnp.linalg.matrix_power(np.eye(2), 1.5)),
+    "no end": (ValueError, "trim 'x'", lambda: rnp.trim_zeros(F3, "x")),
+    "zeros in a trace": (TypeError, "trim_zeros: how many", lambda: rlx.jit(lambda x: rnp.trim_zeros(x))(F3)),
     # -- programs --
     "states of its own": (ValueError, "has its states already", lambda: (lambda p: p.share_state_from(p))(program())),
 }
@@ -196,6 +275,44 @@ def _ruled(**options):
     return g
 
 
+# What must be known while a function is traced, of a matrix m, a key k and the traced integer n.
+STATIC = {
+    "sum: axis": lambda m, k, n: m.sum(n),
+    "argmax: axis": lambda m, k, n: m.argmax(axis=n),
+    "reshape: shape": lambda m, k, n: m.reshape(n, -1),
+    "top_k: k": lambda m, k, n: rlx.lax.top_k(m, n),
+    "one_hot: num_classes": lambda m, k, n: rlx.nn.one_hot(I3, n),
+    "normal: shape": lambda m, k, n: rlx.random.normal(k, (n, 2)),
+    "split: num": lambda m, k, n: rlx.random.split(k, n),
+    "choice: the integer": lambda m, k, n: rlx.random.choice(k, n),
+    "tile: reps": lambda m, k, n: rnp.tile(m, (n, 1)),
+    "repeat: repeats": lambda m, k, n: rnp.repeat(m, n),
+    "pad: pad_width": lambda m, k, n: rnp.pad(m, ((0, n), (0, 0))),
+    "linspace: num": lambda m, k, n: rnp.linspace(0, 1, n),
+    "arange: start": lambda m, k, n: rnp.arange(n),
+    "arange: stop": lambda m, k, n: rnp.arange(0, n, 2),
+    "zeros: shape": lambda m, k, n: rnp.zeros((n, 2)),
+    "eye: n": lambda m, k, n: rnp.eye(n),
+    "bincount: length": lambda m, k, n: rnp.bincount(I3, length=n),
+    "scan: length": lambda m, k, n: rlx.scan(lambda c, _: (c, c), 0, None, length=n),
+    "softmax: axis": lambda m, k, n: rlx.ops.softmax(m, axis=n),
+    "the bound of a slice .* rlx.lax.dynamic_slice": lambda m, k, n: m[n : n + 2],
+    "the bound of a slice .* rlx.lax.dynamic_slice ": lambda m, k, n: m.at[:n].set(1),
+    "an integer .* rlx.lax.fori_loop": lambda m, k, n: [i for i in range(n)],
+    "an integer .*": lambda m, k, n: [1, 2, 3][n],
+}
+
+
+@pytest.mark.parametrize("words", STATIC)
+def test_a_traced_value_where_a_static_one_belongs(words):
+    what, _, ways = words.partition(" .*")
+    with pytest.raises(TypeError, match=what) as caught:
+        rlx.jit(STATIC[words])(rnp.ones((4, 6)), rlx.random.key(0), 2)
+    text = str(caught.value)
+    assert "is a traced value (int32[], made at " in text and ways.strip() in text
+    assert "): it must be known while the function is traced: name the argument in static_argnames" in text
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_is_refused(name):
     error, words, run = CASES[name]
@@ -205,7 +322,53 @@ def test_is_refused(name):
     assert "bad_cast" not in str(caught.value)
 
 
+# Names of JAX and PyTorch that are not here, and what the error says of them.
+ELSEWHERE = {
+    "rlx": {
+        "device_put": "x.to",
+        "pmap": "rlx.vmap",
+        "disable_jit": "rlx.io_callback",
+        "debug": "rlx.io_callback",
+        "tree_util": "rlx.tree.register",
+        "make_jaxpr": "as_text",
+    },
+    "rlx.scipy": {"stats": "rlx.scipy.special", "fft": "rlx.numpy.fft", "ndimage": "linalg, signal and special"},
+    "rlx.nn": {
+        "linear": "weight.T",
+        "dropout": "rlx.random.bernoulli",
+        "embedding": "weight.ids.",
+        "scaled_dot_product_attention": "rlx.nn.dot_product_attention",
+        "interpolate": "rlx.image.resize",
+        "hardtanh": "rlx.nn.hard_tanh",
+        "logsigmoid": "rlx.nn.log_sigmoid",
+    },
+}
+
+
+@pytest.mark.parametrize(("module", "name"), [(m, n) for m, names in ELSEWHERE.items() for n in names])
+def test_names_of_others_say_what_is_there_instead(module, name):
+    module_, words = importlib.import_module(module), ELSEWHERE[module][name]
+    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute '{name}': .*{words}"):
+        getattr(module_, name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing_of_that_name'"):
+        module_.nothing_of_that_name
+
+
+def test_what_is_named_instead_is_there():
+    """Every name with dots in the advice."""
+    for module in ("rlx", "rlx.scipy", "rlx.nn"):
+        for text in importlib.import_module(module)._INSTEAD.values():
+            for path in re.findall(r"\brlx(?:\.\w+)+", text):
+                found = rlx
+                for part in path.split(".")[1:]:
+                    found = getattr(found, part)
+
+
 WORKS = {
+    "one extent of space": lambda: rlx.nn.max_unpool(
+        rnp.ones((1, 1, 1, 1)), rnp.full((1, 1, 1, 1), 3, "int32"), 2
+    ).tolist()
+    == [[[[0, 0], [0, 1]]]],
     "a list by x.at": lambda: I3.at[0:2].set([7, 8]).tolist() == [7, 8, 3],
     "np.sum": lambda: np.sum(F3) == 6 and rlx.jit(np.sum)(F3) == 6 and np.mean(F3, axis=0) == 2 and bool(np.any(F3)),
     "np.std": lambda: abs(float(rlx.jit(np.std)(F3)) - np.std([1, 2, 3])) < 1e-6,
@@ -214,6 +377,64 @@ WORKS = {
     "names of NumPy": lambda: rnp.zeros(2, "f4").dtype == "float32" and rnp.zeros(2, "<i8").dtype == "int64",
     "no dtype stated": lambda: rnp.eye(2, dtype=None).dtype == rnp.zeros(2, None).dtype == "float32",
     "an index past int64": lambda: I3[np.array([2**63], "uint64")].tolist() == [3],
+    "taken past int64": lambda: rnp.take(F3, FAR, mode="clip").tolist() == [3, 3] and all(np.isnan(rnp.take(F3, FAR))),
+    "taken round past int64": lambda: rnp.take(I3, FAR, mode="wrap").tolist() == [2**63 % 3 + 1, (2**64 - 1) % 3 + 1],
+    "counted past int64": lambda: rnp.bincount(FAR, length=2).tolist() == [0, 0],
+    "more classes than the indices count": lambda: rlx.nn.one_hot(U1, 300).sum() == 1,
+    "outside of the classes": lambda: all(
+        not np.any(rlx.nn.one_hot(np.array([-1, 3, 127]).astype(dtype), 3)) for dtype in INTEGERS
+    )
+    and not np.any(rlx.nn.one_hot(FAR, 3)),
+    "places past few bits": lambda: all(
+        rnp.ravel_multi_index((np.array([2], t), np.array([100], t)), (3, 200), mode=m).tolist() == [500]
+        for t in INTEGERS
+        for m in ("wrap", "clip")
+    ),
+    "places round past int64": lambda: rnp.ravel_multi_index((FAR[:1], U1), (5, 3), mode="wrap").tolist() == [10],
+    "places of large shapes": lambda: rnp.ravel_multi_index((U1, U1), (2**40, 2**20), mode="clip") == 2**20 + 1,
+    "coordinates of few bits": lambda: list(map(int, rnp.unravel_index(rlx.array(200, "uint8"), (99, 150)))) == [1, 50],
+    "more segments than ids count": lambda: all(
+        getattr(rlx.ops, "segment_" + how)(F3, np.array([0, 100, -1], "int8"), 300)[100] == 2
+        for how in ("sum", "prod", "max", "min")
+    ),
+    "starts of any dtype": lambda: all(
+        rlx.lax.dynamic_slice(F3, (t(1),), (2,)).tolist() == [2, 3]
+        and rlx.lax.dynamic_slice(np.eye(3), (t(1), 0), (1, 3)).tolist() == [[0, 1, 0]]
+        and rlx.lax.dynamic_update_slice(F3, U1, (t(1),)).tolist() == [1, 1, 3]
+        for t in map(np.dtype, INTEGERS)
+        for t in [t.type]
+    ),
+    "a start past int64": lambda: rlx.lax.dynamic_slice(F3, (FAR[0],), (2,)).tolist() == [2, 3],
+    "diagonals far away": lambda: all(
+        np.array_equal(rnp.eye(3, k=k), np.zeros((3, 3)))
+        and np.array_equal(rnp.tri(3, k=k), np.full((3, 3), float(k > 0)))
+        and np.array_equal(rnp.tril(np.ones((2, 3)), k), np.full((2, 3), float(k > 0)))
+        and np.array_equal(rnp.triu(np.ones((2, 3)), k), np.full((2, 3), float(k < 0)))
+        and rnp.diagonal(np.eye(3), k).shape == (0,)
+        for k in (2**31 - 1, 2**40, 2**70, -(2**31), -(2**40), -(2**70))
+    ),
+    "many decimals": lambda: all(rnp.around(F3, d).tolist() == [1, 2, 3] for d in (40, 400, 2**63))
+    and rnp.around(np.array([2.5, np.inf], np.float32), -400).tolist() == [0, np.inf]
+    and rnp.around(I3, -(2**63)).tolist() == [0, 0, 0],
+    "zeros at the ends": lambda: all(
+        np.array_equal(rnp.trim_zeros(np.array(x), ends), np.trim_zeros(np.array(x), ends), equal_nan=True)
+        for x in ([0, 1, 0, 2, 0], [0.0, 0.0], [3], [np.nan, 0])
+        for ends in ("f", "b", "fb")
+    ),
+    "covariances of nothing": lambda: np.isnan(rnp.cov(np.zeros(0))) and np.all(np.isnan(rnp.cov(np.zeros((2, 0))))),
+    "entropies of few bits": lambda: all(
+        getattr(rlx.scipy.special, name)(np.ones(2, t), np.ones(2, t)).dtype == t
+        for name in ("rel_entr", "kl_div")
+        for t in ("float16", "float32", "float64")
+    ),
+    "times of odd segments": lambda: all(
+        np.allclose(
+            rlx.scipy.signal.stft(np.ones(40), nperseg=n, noverlap=3, boundary=b)[1][:2],
+            [0 if b else n / 2, n - 3 + (0 if b else n / 2)],
+        )
+        for n in (7, 8)
+        for b in ("zeros", None)
+    ),
     "children of any kind": lambda: registered(lambda m: ((v for v in [m.a]), None)).tolist() == [2, 3, 4],
     "a list of children": lambda: registered(lambda m: ([m.a], None)).tolist() == [2, 3, 4],
     "arguments by name": lambda: float(_ruled()(x=1.0)) == 2,

@@ -2,6 +2,7 @@
 
 from .. import _rlx
 from .._op import inexact, op
+from ..numpy._base import int_static
 
 __all__ = ["resize"]
 
@@ -34,7 +35,7 @@ def resize(image, shape, method, antialias=True):
     if len(shape) != x.ndim:
         raise ValueError(f"resize: shape {tuple(shape)} of an array with {x.ndim} axes")
     axes = [a for a, (n, m) in enumerate(zip(x.shape, shape)) if n != m]
-    sizes = [int(shape[a]) for a in axes]
+    sizes = [int_static(shape[a], "resize: an extent") for a in axes]
     antialias = bool(antialias) and kind != "nearest"
     pytorch = kind == "cubic-pytorch" and not antialias
     kind = "cubic" if kind == "cubic-pytorch" else kind

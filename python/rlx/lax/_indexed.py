@@ -10,7 +10,7 @@ import typing
 from .. import _rlx
 from .. import numpy as rnp
 from .._indexing import filler
-from .._op import cast, node, op
+from .._op import as_index, cast, node, op
 
 
 class GatherDimensionNumbers(typing.NamedTuple):
@@ -96,8 +96,8 @@ class _Windows:
 
     def __init__(self, what, x, indices, sizes, window, collapsed, index_map, batching, index_batching, mode):
         _check(what, x, indices, sizes, window, collapsed, index_map, batching, index_batching)
-        counts = "int64" if indices.dtype.itemsize > 4 or indices.dtype.name == "uint32" else "int32"
-        indices = cast(indices, counts)
+        indices = as_index(indices)
+        counts = indices.dtype.name
         self.batch = tuple(indices.shape[:-1])
         shown = [a for a in range(x.ndim) if a not in collapsed and a not in batching]
         named = {*index_map, *batching, *collapsed}

@@ -5,7 +5,7 @@ import math
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import axis_of, cast, creator, node, op
+from .._op import as_index, axis_of, cast, creator, node, op
 
 
 @creator
@@ -166,11 +166,19 @@ def index_in_dim(operand, index, axis=0, keepdims=True):
     return rnp.expand_dims(row, axis) if keepdims else row
 
 
-def _starts(x, starts, from_end):
-    """Starts of a window, one for each axis, int32 [ndim]; negative ones count from the end."""
-    if isinstance(starts, (list, tuple)):
-        starts = rnp.stack([cast(s, "int32") for s in starts]) if starts else rnp.zeros((0,), "int32")
+def _whole(starts):
     starts = _rlx.value(starts)
+    if starts.dtype.kind not in "iu":
+        raise TypeError(f"a window starts at integers, not at {starts.dtype.name}")
+    return as_index(starts)._with_weak(False)
+
+
+def _starts(x, starts, from_end):
+    """Starts of a window, one for each axis, int32 or int64 [ndim]; negative ones count from the end."""
+    if isinstance(starts, (list, tuple)):
+        each = [_whole(s) for s in starts]
+        starts = rnp.concatenate([rnp.reshape(s, (1,)) for s in each]) if each else rnp.zeros((0,), "int32")
+    starts = _whole(starts)
     if starts.shape != (x.ndim,):
         raise ValueError(f"a window of an array of shape {x.shape} has {x.ndim} starts, got shape {starts.shape}")
     if not x.ndim:
@@ -180,14 +188,14 @@ def _starts(x, starts, from_end):
     return rnp.where(rnp.less(starts, 0), starts + sizes, starts)
 
 
-@op("operand", "start_indices")
+@op("operand", "*start_indices")
 def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
     """A window of fixed sizes from places given at run time, moved so that it fits."""
     x = _rlx.value(operand)
     return node("dynamic_slice", x, _starts(x, start_indices, allow_negative_indices), sizes=slice_sizes)
 
 
-@op("operand", "update", "start_indices")
+@op("operand", "update", "*start_indices")
 def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
     """The operand with a window at places given at run time replaced; it is moved so that it fits."""
     x = _rlx.value(operand)

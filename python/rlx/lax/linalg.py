@@ -102,7 +102,7 @@ def _chosen(p, mask):
 def qr(x, *, pivoting=False, full_matrices=True):
     """(q, r): orthonormal columns, and an upper triangle."""
     if pivoting:
-        raise NotImplementedError("qr: pivoting is not there")
+        raise NotImplementedError("qr: pivoting is not there; rlx.scipy.linalg.qr(x, pivoting=True) has it")
     return tuple(node("qr", inexact(x), full=bool(full_matrices)))
 
 

@@ -113,3 +113,33 @@ from ._sequence import (  # noqa: F401
     rnn_cell,
     selective_scan,
 )
+
+# PyTorch's names of what is here by others, or in a line.
+_INSTEAD = {
+    "adaptive_avg_pool2d": "rlx.nn.adaptive_avg_pool(x, sizes, channels_last=False)",
+    "adaptive_max_pool2d": "rlx.nn.adaptive_max_pool(x, sizes, channels_last=False)",
+    "avg_pool2d": "rlx.nn.avg_pool(x, window, strides, channels_last=False)",
+    "dropout": "rlx.numpy.where(rlx.random.bernoulli(key, 1 - p, x.shape), x / (1 - p), 0), with a key for each step",
+    "embedding": "weight[ids], the rows of a table",
+    "hardshrink": "rlx.nn.shrink",
+    "hardsigmoid": "rlx.nn.hard_sigmoid",
+    "hardswish": "rlx.nn.hard_swish",
+    "hardtanh": "rlx.nn.hard_tanh, or rlx.numpy.clip between other bounds",
+    "interpolate": "rlx.image.resize, which takes the shape of the result",
+    "linear": "x @ weight.T + bias",
+    "logsigmoid": "rlx.nn.log_sigmoid",
+    "max_pool2d": "rlx.nn.max_pool(x, window, strides, channels_last=False)",
+    "normalize": "x / rlx.numpy.linalg.norm(x, axis=-1, keepdims=True)",
+    "pad": "rlx.numpy.pad",
+    "scaled_dot_product_attention": "rlx.nn.dot_product_attention, of [batch, time, heads, features]",
+    "softmin": "rlx.nn.softmax(-x)",
+    "softshrink": "rlx.nn.shrink",
+    "softsign": "rlx.nn.soft_sign",
+    "tanhshrink": "rlx.nn.tanh_shrink",
+    "upsample": "rlx.image.resize, which takes the shape of the result",
+}
+
+
+def __getattr__(name):
+    advice = _INSTEAD.get(name)
+    raise AttributeError(f"module 'rlx.nn' has no attribute {name!r}" + (f": {advice}" if advice else ""))

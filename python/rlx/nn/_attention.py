@@ -63,10 +63,10 @@ def dot_product_attention(
     single = _rlx.value(query).ndim == 3
     q, k, v = (_four(inexact(x), what) for x, what in ((query, "query"), (key, "key"), (value, "value")))
     (_, t, heads, size), (_, s, kv_heads, key_size) = q.shape, k.shape
-    if key_size != size or v.shape[:3] != k.shape[:3] or q.shape[0] != k.shape[0] or heads % kv_heads:
+    if key_size != size or v.shape[:3] != k.shape[:3] or q.shape[0] != k.shape[0] or not kv_heads or heads % kv_heads:
         raise ValueError(
             f"dot_product_attention: query {q.shape}, key {k.shape}, value {v.shape}; they are [B, T, N, H], "
-            "[B, S, K, H] and [B, S, K, H], where K divides N"
+            "[B, S, K, H] and [B, S, K, H], where K divides N and is not 0"
         )
     more = {}
     if mask is not None:

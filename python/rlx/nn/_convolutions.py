@@ -1,5 +1,6 @@
 """Convolutions with PyTorch's arguments: x [N, C, *space], filters [O, C / groups, *window]."""
 
+from .. import _rlx
 from .. import numpy as rnp
 
 
@@ -16,8 +17,13 @@ def _general(*args, **kwargs):
     return conv_general_dilated(*args, **kwargs)
 
 
-def _with_bias(y, bias, space):
-    return y if bias is None else rnp.add(y, rnp.reshape(bias, (-1, *(1,) * space)))
+def _with_bias(y, bias, space, what):
+    if bias is None:
+        return y
+    shape, features = tuple(rnp.shape(bias)), y.shape[1]
+    if shape != (features,):
+        raise _rlx.ShapeMismatch(f"{what}: bias {shape} must be [O], and the filters w make O = {features} features")
+    return rnp.add(y, rnp.reshape(bias, (-1, *(1,) * space)))
 
 
 def _checked(what, space, x, w):
@@ -29,6 +35,10 @@ def _checked(what, space, x, w):
     raise ValueError(f"{what}: x {tuple(rnp.shape(x))} must be [N, C, {axes}] and w {tuple(rnp.shape(w))} [{filters}]")
 
 
+def _amounts(space):
+    return "an amount for both ends" + (f", or {space} of them, one for each axis" if space > 1 else " of the axis")
+
+
 def _conv(space, x, w, bias, stride, padding, dilation, groups):
     _checked(f"conv{space}d", space, x, w)
     stride, dilation = _each(stride, space, "stride"), _each(dilation, space, "dilation")
@@ -36,10 +46,15 @@ def _conv(space, x, w, bias, stride, padding, dilation, groups):
         if padding == "same" and any(s != 1 for s in stride):
             raise ValueError("padding 'same' is of stride 1 alone; state the amounts")
         padding = padding.upper()
+        if padding not in ("SAME", "SAME_LOWER", "VALID"):
+            raise ValueError(f"conv{space}d: padding {padding.lower()!r}; it is 'same', 'valid', or {_amounts(space)}")
     else:
-        padding = tuple((p, p) for p in _each(padding, space, "padding"))
+        padding = _each(padding, space, "padding")
+        if not all(hasattr(p, "__index__") for p in padding):
+            raise ValueError(f"conv{space}d: padding {padding}; it is 'same', 'valid', or {_amounts(space)}")
+        padding = tuple((p, p) for p in padding)
     y = _general(x, w, stride, padding, None, dilation, None, groups)
-    return _with_bias(y, bias, space)
+    return _with_bias(y, bias, space, f"conv{space}d")
 
 
 def conv1d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
@@ -76,7 +91,7 @@ def _conv_transpose(space, x, w, bias, stride, padding, output_padding, groups, 
     y = _general(
         x, w, (1,) * space, pads, stride, dilation, (axes, (1, 0, *axes[2:]), axes), feature_group_count=groups
     )
-    return _with_bias(y, bias, space)
+    return _with_bias(y, bias, space, f"conv_transpose{space}d")
 
 
 def conv_transpose1d(x, w, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):

@@ -4,7 +4,7 @@ them, with a reduction "mean", "sum" or "none".
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import axis_of, cast, inexact, node, op
+from .._op import as_index, axis_of, cast, inexact, node, op
 
 
 def _loss(name, operands, numbers=(), reduction="none"):
@@ -45,7 +45,7 @@ def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1):
     logits, labels = inexact(logits), _rlx.value(labels)
     if labels.dtype.kind not in "iu":
         raise TypeError(f"softmax_cross_entropy_with_integer_labels: the labels are {labels.dtype.name}")
-    labels = cast(labels, "int64" if labels.dtype.bits > 32 or labels.dtype.name == "uint32" else "int32")
+    labels = as_index(labels)
     return node("softmax_cross_entropy", _last(logits, axis, "softmax_cross_entropy"), labels)[0]
 
 
@@ -146,7 +146,7 @@ def ctc_loss(logits, logit_paddings, labels, label_paddings, blank_id=0):
 def _entropy(logits, labels, weight, ignore_index, label_smoothing, axis, reduction, of_log_probs):
     logits, labels = inexact(logits), _rlx.value(labels)
     if labels.dtype.kind in "iu":
-        labels = cast(labels, "int64" if labels.dtype.bits > 32 or labels.dtype.name == "uint32" else "int32")
+        labels = as_index(labels)
     operands = [logits, labels] if weight is None else [logits, labels, cast(weight, logits.dtype)]
     return _rlx.cross_entropy(operands, ignore_index, float(label_smoothing), axis, reduction, of_log_probs)
 

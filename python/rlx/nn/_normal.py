@@ -2,7 +2,7 @@
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import axes_of, axis_of, inexact, node, op
+from .._op import as_index, axes_of, axis_of, cast, inexact, node, op
 
 
 def _over(x, axis, where, what):
@@ -88,6 +88,11 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
 def one_hot(x, num_classes, *, dtype="float32", axis=-1):
     """Zeros with a one at x along a new axis for each integer of x; outside of the classes there is no one."""
     x = _rlx.value(x)
+    # Classes are counted in the dtype of the indices: it has to hold all of them.
+    if x.dtype.kind in "biu":
+        x = as_index(x)
+    elif x.dtype.name in ("float16", "bfloat16"):
+        x = cast(x, "float32")
     axis = axis_of(axis, x.ndim + 1, "one_hot")
     classes = rnp.reshape(rnp.arange(num_classes, dtype=x.dtype), (num_classes,) + (1,) * (x.ndim - axis))
     return rnp.astype(rnp.equal(rnp.expand_dims(x, axis), classes), dtype)

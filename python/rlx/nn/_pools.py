@@ -2,6 +2,7 @@
 
 from .. import _rlx
 from .._op import op
+from ..numpy._base import int_static
 
 
 def _list(value):
@@ -96,7 +97,11 @@ def max_pool_with_indices(
 
 @op("inputs", "indices")
 def max_unpool(inputs, indices, space):
-    """Zeros [.., space] with inputs [.., h, w] at those indices of each plane; the channels are not last."""
+    """Zeros [.., space] with inputs [.., h, w] at those indices of each plane; the channels are not last. A number is
+    the extent of each axis of space, those behind the first two.
+    """
+    if not isinstance(space, (tuple, list)):
+        space = (int_static(space, "max_unpool: space"),) * max(len(inputs.shape) - 2, 1)
     return _rlx.max_unpool([inputs, indices], tuple(space))
 
 

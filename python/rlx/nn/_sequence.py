@@ -11,7 +11,13 @@ def _layers(weights, what):
     return weights if weights and isinstance(weights[0], (list, tuple)) else [weights]
 
 
+def _check_name(nonlinearity, what):
+    if not isinstance(nonlinearity, str):
+        raise TypeError(f"{what}: nonlinearity {nonlinearity!r}; it is a name, 'tanh' or 'relu', say")
+
+
 def _recurrent(kind, x, weights, h0, c0, lengths, bidirectional, batch_first, fn="tanh"):
+    _check_name(fn, kind)
     operands = {"x": inexact(x), "h0": h0, "c0": c0, "lengths": lengths}
     return tuple(_rlx.recurrent(kind, operands, _layers(weights, kind), bidirectional, batch_first, fn))
 
@@ -41,6 +47,7 @@ def rnn(x, weights, h0=None, *, lengths=None, bidirectional=False, batch_first=F
 
 def _cell(kind, x, states, weights, fn="tanh"):
     rows = [_rlx.reshape([v], (1, *v.shape)) for v in (inexact(x), *map(inexact, states))]
+    _check_name(fn, kind + "_cell")
     operands = {"x": rows[0], "h0": rows[1], "c0": rows[2] if len(rows) > 2 else None}
     out = _rlx.recurrent(kind, operands, _layers(weights, kind + "_cell"), False, False, fn)[1:]
     return tuple(_rlx.reshape([v], tuple(v.shape[1:])) for v in out)

@@ -4,10 +4,12 @@ import math
 
 from .. import _rlx
 from .._arrays import array, asarray
-from .._op import _as_array, axes_of, axis_of, cast, creator, inexact, node, op
+from .._op import _as_array, axes_of, axis_of, cast, creator, extent_value, index_round, inexact, node, op
+from .._op import as_index, refuse_traced
 
 __all__ = [
     "array",
+    "as_index",
     "asarray",
     "axes_of",
     "axis_of",
@@ -16,12 +18,15 @@ __all__ = [
     "common",
     "constant",
     "creator",
+    "extent_value",
     "dims_of",
     "dtype_of",
     "float_of",
+    "index_round",
     "inexact",
     "int_static",
     "named",
+    "near_diagonal",
     "node",
     "op",
     "typed",
@@ -30,6 +35,7 @@ __all__ = [
     "FLOATS",
     "largest",
     "refuse_shape",
+    "refuse_traced",
 ]
 
 value = _rlx.value
@@ -97,10 +103,20 @@ def dims_of(shape):
 
 def int_static(x, what):
     """x as a Python integer."""
+    if isinstance(x, _rlx.Value):
+        refuse_traced(x, what)
     try:
         return x.__index__()
     except (AttributeError, TypeError):
         raise TypeError(f"{what} is a Python integer, got {type(x).__name__}") from None
+
+
+def near_diagonal(k, n, m):
+    """The number of a diagonal of an [n, m] array; of one far outside the first beside it, which int32 can count to."""
+    if isinstance(k, (_rlx.Array, _rlx.Value)) or not hasattr(k, "__index__"):
+        return k
+    low, high = (d if isinstance(d, int) else 2**30 for d in (n, m))
+    return max(-low, min(k.__index__(), high))
 
 
 def dtype_of(x):

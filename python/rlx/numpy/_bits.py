@@ -69,26 +69,52 @@ fromstring = _numpy("fromstring", "An array of the numbers in a text.")
 fromfile = _numpy("fromfile", "An array of a file's bytes or numbers.")
 
 
-def save(file, arr):
-    """Writes an array to a file in NumPy's format .npy."""
+def _storable(x):
+    """x as NumPy's array, if a file of NumPy's says enough of its dtype to read it again."""
     import numpy as np
 
-    np.save(file, np.asarray(arr))
+    out = np.asarray(x)
+    # NumPy writes dtypes of ml_dtypes as bytes without a meaning; of those with two bytes only bfloat16 is there.
+    if out.dtype.isbuiltin == 2 and out.dtype.name != "bfloat16":
+        way = "rlx.save_safetensors keeps it, or cast" if "float8" in out.dtype.name else "cast"
+        raise TypeError(f"an array of {out.dtype.name} in NumPy's file format, which lacks it: {way} the array")
+    return out
+
+
+def _stored(x):
+    """The array that was stored as x: two bytes without a meaning are a bfloat16, as in jax.numpy.load."""
+    if x.dtype.kind == "V" and x.dtype.names is None:
+        if x.dtype.itemsize != 2:
+            raise TypeError(
+                f"load: elements of {x.dtype.itemsize} bytes without a dtype; rlx.array(numpy.load(file).view(dtype)) "
+                "says what they are"
+            )
+        import ml_dtypes
+
+        x = x.view(ml_dtypes.bfloat16)
+    return array(x)
+
+
+def save(file, arr):
+    """Writes an array to a file in NumPy's format .npy; bfloat16 as two bytes without a meaning, which load reads."""
+    import numpy as np
+
+    np.save(file, _storable(arr))
 
 
 def savez(file, *arrays, **named):
     """Writes arrays to a file in NumPy's format .npz."""
     import numpy as np
 
-    np.savez(file, *map(np.asarray, arrays), **{k: np.asarray(v) for k, v in named.items()})
+    np.savez(file, *map(_storable, arrays), **{k: _storable(v) for k, v in named.items()})
 
 
 def load(file):
-    """The array of a .npy file, or a dict of those of an .npz file."""
+    """The array of a .npy file, or a dict of those of an .npz file; two bytes without a dtype are a bfloat16."""
     import numpy as np
 
     found = np.load(file)
     if isinstance(found, np.ndarray):
-        return array(found)
+        return _stored(found)
     with found:
-        return {k: array(found[k]) for k in found.files}
+        return {k: _stored(found[k]) for k in found.files}

@@ -4,7 +4,8 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axis_of, cast, constant, creator, dims_of, int_static, node, op, value
+from ._base import array, axis_of, cast, constant, creator, dims_of, int_static, near_diagonal, node, op, value
+from ._base import extent_value, float_of
 
 
 @creator
@@ -75,6 +76,8 @@ def arange(start, stop=None, step=1, dtype=None):
     """start, start + step, ... below stop: int32 (int64 where they need it), float32 where one of them is a float."""
     if stop is None:
         start, stop = 0, start
+    if _b.any(isinstance(v, _rlx.Dim) for v in (start, stop, step)):
+        return _symbolic_range(start, stop, step, dtype)
     whole_numbers = _b.all(_whole(v) for v in (start, stop, step))
     if step == 0:
         raise ValueError("arange: step 0")
@@ -92,11 +95,31 @@ def arange(start, stop=None, step=1, dtype=None):
     return cast(x, dtype)
 
 
+def _symbolic_range(start, stop, step, dtype):
+    """arange with a symbolic extent in start or stop: int32 unless a dtype is stated, for no number is known."""
+    if not isinstance(step, int) or step == 0 or not _b.all(_whole(v) for v in (start, stop)):
+        raise TypeError(
+            f"arange({start}, {stop}, {step}) over a symbolic extent: start and stop are integers or extents, and step "
+            "is an integer of Python; others are made of rlx.numpy.arange(n) by arithmetic"
+        )
+    far = stop - start if step > 0 else start - stop
+    count = far if _b.abs(step) == 1 else (far + (_b.abs(step) - 1)) // _b.abs(step)
+    dtype = _rlx.dtype("int32" if dtype is None else dtype)
+    wide = dtype if dtype.kind in "iu" else _rlx.dtype("int64")
+    x = node("iota", dims=(count,), dtype=wide, axis=0)
+    if step != 1:
+        x = node("mul", x, constant(step, wide))
+    if isinstance(start, _rlx.Dim) or start != 0:
+        x = node("add", x, cast(extent_value(start), wide))
+    return cast(x, dtype)
+
+
 def _steps(start, stop, num, endpoint, axis):
     """start + (stop - start) * k / steps along a new axis, in the dtype of start and stop; the ends are exact."""
-    num = int_static(num, "num")
-    if num < 0:
-        raise ValueError(f"{num} numbers")
+    symbolic = isinstance(num, _rlx.Dim)
+    num = num if symbolic else int_static(num, "num")
+    if not symbolic and num < 0:
+        raise ValueError(f"num = {num} is negative; it says how many numbers there are")
     start, stop = value(start), value(stop)
     from .._indexing import _broadcast_shape
 
@@ -109,14 +132,19 @@ def _steps(start, stop, num, endpoint, axis):
     start, stop = (_rlx.reshape([_rlx.expand([v], shape)], tuple(inner)) for v in (start, stop))
     steps = num - 1 if endpoint else num
     k = node("iota", dims=tuple(spread), dtype="int64", axis=axis)
-    part = node("div", cast(k, start.dtype), float(_b.max(steps, 1)))
+    apart = node("max", extent_value(steps), 1) if symbolic else float(_b.max(steps, 1))
+    part = node("div", cast(k, start.dtype), cast(apart, float_of(start.dtype)) if symbolic else apart)
     # Weights of both ends: without overflow, and of equal ends the same number everywhere.
     x = node("add", node("mul", start, node("sub", 1, part)), node("mul", stop, part))
     full_shape = tuple(num if d == axis else e for d, e in enumerate(inner))
-    x = node("where", node("eq", k, 0), start, x)
-    if endpoint and num > 1:
+    if endpoint and (symbolic or num > 1):
         x = node("where", node("eq", k, num - 1), stop, x)
-    step = node("div", node("sub", stop, start), float(steps)) if steps > 0 else node("mul", stop, _math.nan)
+    x = node("where", node("eq", k, 0), start, x)
+    if symbolic:
+        step = node("div", node("sub", stop, start), cast(apart, float_of(start.dtype)))
+        step = node("where", node("gt", extent_value(steps), 0), step, _math.nan)
+    else:
+        step = node("div", node("sub", stop, start), float(steps)) if steps > 0 else node("mul", stop, _math.nan)
     return _rlx.expand([x], full_shape), _rlx.reshape([step], shape)
 
 
@@ -182,6 +210,7 @@ def _wide(x, axis, rank):
 def eye(n, m=None, k=0, dtype="float32"):
     """Ones on the k-th diagonal of an [n, m] array of zeros."""
     m = n if m is None else m
+    k = near_diagonal(k, n, m)
     return cast(node("eq", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype or "float32")
 
 
@@ -199,6 +228,7 @@ def identity(n, dtype="float32"):
 def tri(n, m=None, k=0, dtype="float32"):
     """Ones at and below the k-th diagonal of an [n, m] array of zeros."""
     m = n if m is None else m
+    k = near_diagonal(k, n, m)
     return cast(node("ge", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype or "float32")
 
 
@@ -243,7 +273,7 @@ def vander(x, N=None, increasing=False):
 
 
 def _points(M):
-    M = M.__index__()
+    M = int_static(M, "a window's number of points")
     if M > 1 << 24:
         raise ValueError(f"a window of {M} points; there are {1 << 24} at most")
     return M

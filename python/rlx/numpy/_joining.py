@@ -91,10 +91,10 @@ def block(arrays):
     """Nested lists of arrays joined: the innermost lists along the last axis, those around along the one before."""
 
     def depth(x):
-        return 1 + _b.max(depth(i) for i in x) if isinstance(x, (list, tuple)) else 0
+        return 1 + _b.max((depth(i) for i in x), default=0) if isinstance(x, (list, tuple)) else 0
 
     def rank(x):
-        return _b.max(rank(i) for i in x) if isinstance(x, (list, tuple)) else value(x).ndim
+        return _b.max((rank(i) for i in x), default=0) if isinstance(x, (list, tuple)) else value(x).ndim
 
     levels = depth(arrays)
     if levels == 0:
@@ -116,6 +116,13 @@ def block(arrays):
     return join(arrays, 0)
 
 
+def _parts(count, what):
+    count = int_static(count, f"{what}: the number of parts")
+    if count > 1 << 16:  # each is an array
+        raise ValueError(f"{what}: {count} parts; there are {1 << 16} at most")
+    return count
+
+
 @op("x")
 def split(x, indices_or_sections, axis=0):
     """x cut along an axis, into so many equal parts or at the given places."""
@@ -124,7 +131,7 @@ def split(x, indices_or_sections, axis=0):
     n = x.shape[axis]
     if isinstance(indices_or_sections, (tuple, list)):
         return _cut(x, [0, *indices_or_sections, n], axis)
-    parts = int_static(indices_or_sections, "split: the number of parts")
+    parts = _parts(indices_or_sections, "split")
     if parts <= 0 or n % parts:
         raise ValueError(f"split: {n} entries in {parts} equal parts; array_split takes unequal ones")
     return _cut(x, [i * (n // parts) for i in range(parts + 1)], axis)
@@ -138,7 +145,7 @@ def array_split(x, indices_or_sections, axis=0):
     n = x.shape[axis]
     if isinstance(indices_or_sections, (tuple, list)):
         return _cut(x, [0, *indices_or_sections, n], axis)
-    parts = int_static(indices_or_sections, "array_split: the number of parts")
+    parts = _parts(indices_or_sections, "array_split")
     if parts <= 0:
         raise ValueError(f"array_split: {parts} parts")
     each, more = n // parts, n % parts

@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import axes_of, axis_of, cast, constant, inexact, named, node, op, truth, value
+from ._base import axes_of, axis_of, cast, constant, extent_value, float_of, inexact, named, node, op, truth, value
 from ._creation import filled
 from ._ufuncs import isnan, logical_not, sqrt
 
@@ -59,7 +59,8 @@ def prod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
 def _count(x, axis, keepdims, where):
     """How many elements a reduction takes, as a number or a value of x's dtype."""
     if where is None:
-        return float(_math.prod(x.shape[a] for a in axes_of(axis, x.ndim, "mean")))
+        count = _math.prod(x.shape[a] for a in axes_of(axis, x.ndim, "mean"))
+        return cast(extent_value(count), float_of(x.dtype)) if isinstance(count, _rlx.Dim) else float(count)
     return cast(sum(_rlx.expand([truth(where)], x.shape), axis, keepdims=keepdims), x.dtype)
 
 

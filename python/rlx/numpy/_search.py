@@ -5,7 +5,9 @@ import math as _math
 
 from .. import _rlx
 from .._indexing import filler
-from ._base import array, axis_of, cast, constant, node, op, refuse_shape, truth, typed, value
+from .._op import _as_array
+from ._base import array, as_index, axis_of, cast, constant, index_round, int_static, node, op, refuse_shape
+from ._base import truth, typed, value
 from ._creation import filled
 from ._joining import concatenate
 from ._reductions import _extreme, sum
@@ -183,7 +185,7 @@ def choose(a, choices, mode="raise"):
         )
     a, choices = value(a), [value(c) for c in choices]
     n = len(choices)
-    a = node("mod", a, n) if mode == "wrap" else node("max", node("min", a, n - 1), 0)
+    a = index_round(a, n) if mode == "wrap" else node("max", node("min", as_index(a), n - 1), 0)
     dtype, _ = _rlx.result_type(*choices)
     out = cast(choices[0], dtype)
     for k, c in enumerate(choices[1:], 1):
@@ -215,10 +217,9 @@ def take(x, indices, axis=None, mode=None, fill_value=None):
         raise ValueError(f"take: a fill_value with mode {mode!r}")
     if n == 0 and indices.size:
         raise IndexError("take from an axis without entries")
-    if indices.dtype.name not in ("int32", "int64"):
-        indices = cast(indices, "int64" if indices.dtype.itemsize >= 4 else "int32")
     if mode == "wrap":
-        return node("gather", x, node("mod", indices, n), axes=[axis], mode="clamp")
+        return node("gather", x, index_round(indices, n), axes=[axis], mode="clamp")
+    indices = as_index(indices)
     if mode == "clip":
         return node("gather", x, indices, axes=[axis], mode="clamp")
     places = node("where", node("lt", indices, 0), node("add", indices, n), indices)
@@ -244,8 +245,7 @@ def take_along_axis(x, indices, axis=-1):
     axis = axis_of(axis, x.ndim, "take_along_axis")
     if indices.dtype.kind not in "iu":
         raise TypeError(f"take_along_axis: indices of dtype {indices.dtype.name}; they are integers")
-    if indices.dtype.name not in ("int32", "int64"):
-        indices = cast(indices, "int64" if indices.dtype.itemsize >= 4 else "int32")
+    indices = as_index(indices)
     rest = broadcast_shapes(*[tuple(1 if a == axis else d for a, d in enumerate(v.shape)) for v in (x, indices)])
     x = broadcast_to(x, tuple(x.shape[a] if a == axis else d for a, d in enumerate(rest)))
     indices = broadcast_to(indices, tuple(indices.shape[a] if a == axis else d for a, d in enumerate(rest)))
@@ -283,8 +283,9 @@ def put(x, indices, values, mode="clip", inplace=False):
     if indices.shape[0] == 0 or n == 0:
         return x
     if mode == "wrap":
-        indices = node("mod", indices, n)
+        indices = index_round(indices, n)
     elif mode == "clip":
+        indices = as_index(indices)
         below = node("lt", indices, 0)
         indices = node("max", node("min", node("where", below, node("add", indices, n), indices), n - 1), 0)
     else:
@@ -363,7 +364,7 @@ def nonzero(x, *, size=None, fill_value=None):
         size = int(_how_many(x))
     if (x.ndim if hasattr(x, "ndim") else array(x).ndim) == 0:
         raise ValueError("nonzero of a scalar: atleast_1d makes it a vector")
-    return _nonzero(x, size.__index__(), fill_value)
+    return _nonzero(x, int_static(size, "nonzero: size"), fill_value)
 
 
 def flatnonzero(x, *, size=None, fill_value=None):
@@ -378,7 +379,9 @@ def argwhere(x, *, size=None, fill_value=None):
     if (x.ndim if hasattr(x, "ndim") else array(x).ndim) == 0:
         from ._creation import zeros
 
-        count = size if size is not None else int(bool(x)) if _outside(x) else refuse_shape("argwhere", "size=")
+        if size is None and not _outside(x):
+            refuse_shape("argwhere", "size=")
+        count = int(bool(x)) if size is None else int_static(size, "argwhere: size")
         return zeros((count, 0), "int32")
     return stack(nonzero(x, size=size, fill_value=fill_value), 1)
 
@@ -391,7 +394,7 @@ def compress(condition, x, axis=None, *, size=None, fill_value=0):
         if not _outside(condition):
             refuse_shape("compress", "size=, the number of entries")
         size = int(_how_many(condition))
-    return _compress(condition, x, fill_value, axis, size)
+    return _compress(condition, x, fill_value, axis, int_static(size, "compress: size"))
 
 
 @op("condition", "x", "fill_value")
@@ -464,7 +467,7 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, *, 
         if not _outside(x):
             refuse_shape("unique", "size=, the number of values")
         size = int(_distinct(x))
-    out = _unique(x, fill_value, size.__index__())
+    out = _unique(x, fill_value, int_static(size, "unique: size"))
     chosen = [o for o, wanted in zip(out[1:], (return_index, return_inverse, return_counts)) if wanted]
     return (out[0], *chosen) if chosen else out[0]
 
@@ -555,12 +558,26 @@ setxor1d = _set_operation(
 # -- places as numbers --
 
 
+def _coordinates(x, what):
+    x = value(_as_array(x))
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"{what}: places of dtype {x.dtype.name}; they are integers")
+    return x
+
+
+def _wide_for(total, x):
+    """Integers as indices in a dtype that holds the places of an array of `total` elements."""
+    x = as_index(x)
+    return cast(x, "int64") if isinstance(total, int) and total >= 2**31 else x
+
+
 @op("indices")
 def unravel_index(indices, shape):
     """The coordinates of flat places in a shape; places out of range are clamped."""
-    indices = value(indices)
+    indices = _coordinates(indices, "unravel_index")
     shape = shape if isinstance(shape, tuple) else (shape,)
     total = _math.prod(shape)
+    indices = _wide_for(total, indices)
     indices = node("where", node("lt", indices, 0), node("add", indices, total), indices)
     indices = node("max", node("min", indices, total - 1), 0)
     out = []
@@ -578,13 +595,16 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
             "ravel_multi_index: whether coordinates are out of range is known only when it runs: say "
             'mode="clip" or "wrap"'
         )
-    places = [value(i) for i in multi_index]
-    if len(places) != len(dims):
-        raise ValueError(f"ravel_multi_index: {len(places)} coordinates for {len(dims)} axes")
-    places = [
-        node("mod", i, d) if mode == "wrap" else node("max", node("min", i, d - 1), 0) for i, d in zip(places, dims)
-    ]
-    pairs = list(zip(places, dims))
+    given = [_coordinates(i, "ravel_multi_index") for i in multi_index]
+    if len(given) != len(dims):
+        raise ValueError(f"ravel_multi_index: {len(given)} coordinates for {len(dims)} axes")
+    total = _math.prod(dims)
+    if mode == "wrap":  # a uint64 goes round before it is cut to int64
+        given = [i if i.dtype.name == "uint64" else _wide_for(total, i) for i in given]
+        inside = [index_round(i, d) for i, d in zip(given, dims)]
+    else:
+        inside = [node("max", node("min", _wide_for(total, i), d - 1), 0) for i, d in zip(given, dims)]
+    pairs = list(zip(inside, dims))
     out = None
     for i, d in pairs if order == "C" else reversed(pairs):
         out = i if out is None else node("add", node("mul", out, d), i)

@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axes_of, axis_of, cast, constant, dims_of, node, op, value
+from ._base import array, axes_of, axis_of, cast, constant, dims_of, near_diagonal, node, op, value
 
 
 @op("x")
@@ -313,12 +313,26 @@ def size(x, axis=None):
     return _math.prod(s if axis is None else [s[a] for a in axes_of(axis, len(s), "size")])
 
 
-@op("x")
 def trim_zeros(x, trim="fb"):
-    """Refused in compiled functions: how many zeros there are depends on the values."""
+    """x without the zeros in front ("f"), behind ("b") or at both ends ("fb") of its axes; not in compiled functions,
+    as how many zeros there are depends on the values.
+    """
     from ._base import refuse_shape
+    from ._search import nonzero
 
-    refuse_shape("trim_zeros", "a slice, x[2:-2]")
+    if not isinstance(trim, str) or trim.lower() not in ("f", "b", "fb", "bf"):
+        raise ValueError(f"trim_zeros: trim {trim!r}; it is 'f', 'b' or 'fb'")
+    if _rlx.tracing() or isinstance(x, _rlx.Value):
+        refuse_shape("trim_zeros", "a slice, x[2:-2]")
+    x = array(x)
+    if x.ndim == 0:
+        raise ValueError("trim_zeros of a scalar: atleast_1d makes it a vector")
+    places = [p.tolist() for p in nonzero(x)]
+    if not places[0]:
+        return x[(slice(0, 0),) * x.ndim]
+    trim = trim.lower()
+    ends = [(_b.min(p) if "f" in trim else None, _b.max(p) + 1 if "b" in trim else None) for p in places]
+    return x[tuple(slice(*e) for e in ends)]
 
 
 # -- triangles and diagonals --
@@ -333,7 +347,7 @@ def tril(x, k=0):
 @op("x")
 def triu(x, k=0):
     """x with zeros below the k-th diagonal."""
-    return _triangle(x, k - 1, "lt")
+    return _triangle(x, k, "lt")
 
 
 def _triangle(x, k, keep):
@@ -342,7 +356,9 @@ def _triangle(x, k, keep):
         raise ValueError(f"a triangle of an array with {x.ndim} axes")
     rows = node("iota", dims=x.shape[-2:], dtype="int32", axis=0)
     columns = node("iota", dims=x.shape[-2:], dtype="int32", axis=1)
-    return node("where", node(keep, node("add", rows, k), columns), x, constant(0, x.dtype))
+    k = near_diagonal(k, *x.shape[-2:])
+    rows = node("add", rows, k if keep == "ge" else k - 1)
+    return node("where", node(keep, rows, columns), x, constant(0, x.dtype))
 
 
 @op("x")
@@ -356,6 +372,7 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
         raise ValueError("diagonal: the two axes are one")
     x = transpose(x, [a for a in range(x.ndim) if a not in (axis1, axis2)] + [axis1, axis2])
     n, m = x.shape[-2:]
+    offset = near_diagonal(offset, n, m)
     row, column = _b.max(-offset, 0), _b.max(offset, 0)
     count = _b.max(0, _b.min(n - row, m - column))
     i = node("iota", dims=(count,), dtype="int32", axis=0)

@@ -4,7 +4,10 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axes_of, axis_of, cast, common, constant, inexact, node, op, refuse_shape, value
+from .._op import _has_value
+from ._base import array, as_index, axes_of, axis_of, cast, common, constant, inexact, int_static, node, op
+from ._base import refuse_shape, value
+from ._base import extent_value, float_of
 from ._complex import conj, real
 from ._creation import filled, linspace
 from ._reductions import max, mean, min, sum
@@ -40,13 +43,13 @@ def _quantiles(x, q, axis, keepdims, method, skip_nan):
     if n == 0:
         raise ValueError("quantile of no elements")
     x = sort(x, -1)
-    bad = isnan(x[..., n - 1])
+    bad = isnan(x[..., -1])
     if skip_nan:
         last = node("sub", sum(node("eq", x, x), -1, "int32"), 1)
         bad = node("lt", last, 0)
         last = node("max", last, 0)
     else:
-        last = constant(n - 1, "int32")
+        last = cast(extent_value(n - 1), "int32")
     shape_q = tuple(q.shape)
     q = reshape(q, shape_q + (1,) * (x.ndim - 1))
     place = node("mul", q, cast(last, q.dtype))
@@ -167,7 +170,10 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
             w = cast(w, x.dtype)
             weights = w if weights is None else node("mul", weights, w)
     if weights is None:
-        centre, divisor = mean(x, 1, keepdims=True), float(n - ddof)
+        centre = mean(x, 1, keepdims=True)
+        divisor = cast(extent_value(n - ddof), float_of(x.dtype)) if isinstance(n, _rlx.Dim) else float(n - ddof)
+        # Over 0 where there are too few observations, as NumPy has it.
+        divisor = _b.max(divisor, 0.0) if isinstance(divisor, float) else node("max", divisor, 0)
         d = node("sub", x, centre)
         weighted = d
     else:
@@ -182,6 +188,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         else:
             spread = sum(node("mul", weights, cast(aweights, x.dtype)))
             divisor = node("sub", total, node("div", node("mul", spread, ddof), total))
+        divisor = node("max", divisor, 0) if divisor.dtype.kind == "f" else divisor
     out = node("dot_general", weighted, conj(d), lhs_contract=[1], rhs_contract=[1], lhs_batch=[], rhs_batch=[])
     out = node("div", out, divisor)
     return reshape(out, ()) if out.shape == (1, 1) else out
@@ -206,10 +213,9 @@ def _bincount(x, weights, length):
     x = value(x)
     if x.ndim != 1 or x.dtype.kind not in "iub":
         raise ValueError(f"bincount: {x.dtype.name} of shape {x.shape}; a vector of integers that are not negative")
-    x = cast(x, "int64" if x.dtype.itemsize == 8 else "int32")
+    x = as_index(x)
     weights = filled(x.shape, 1, "int32") if weights is None else broadcast_to(value(weights), x.shape)
-    places = node("max", x, 0)
-    return node("scatter_add", filled((length,), 0, weights.dtype), places, weights, axes=[0], mode="drop")
+    return node("scatter_add", filled((length,), 0, weights.dtype), node("max", x, 0), weights, axes=[0], mode="drop")
 
 
 def bincount(x, weights=None, minlength=0, *, length=None):
@@ -220,8 +226,8 @@ def bincount(x, weights=None, minlength=0, *, length=None):
         if _rlx.tracing() or isinstance(x, _rlx.Value):
             refuse_shape("bincount", "length=, the number of entries")
         x = array(x)
-        length = _b.max(int(minlength), int(max(x)) + 1 if x.size else 0)
-    return _bincount(x, weights, int(length))
+        length = _b.max(int_static(minlength, "bincount: minlength"), int(max(x)) + 1 if x.size else 0)
+    return _bincount(x, weights, int_static(length, "bincount: length"))
 
 
 @op("x", "range")
@@ -241,8 +247,42 @@ def histogram_bin_edges(x, bins=10, range=None, weights=None):
     if isinstance(bins, str):
         raise TypeError("histogram: bins by a rule depend on values: give their number or their edges")
     if isinstance(bins, int) or (hasattr(bins, "__index__") and getattr(bins, "ndim", 0) == 0):
+        if int(bins) < 1:
+            raise ValueError(f"histogram: {int(bins)} bins; there are one or more")
+        _check_range(range)
         return _edges(x, int(bins), range)
+    _check_edges(bins)
     return _given_edges(bins, x)
+
+
+def _known(x):
+    """x as a NumPy array; None of what is traced."""
+    import numpy
+
+    return None if _has_value(x) else numpy.asarray(x)
+
+
+def _check_range(range):
+    known = None if range is None else _known(range)
+    if known is None:
+        return
+    if known.shape != (2,):
+        raise ValueError(f"histogram: range {range!r}; it is (low, high)")
+    low, high = known
+    if not (_math.isfinite(low) and _math.isfinite(high) and low <= high):
+        raise ValueError(f"histogram: range ({low}, {high}); both are finite, and the second is not below the first")
+
+
+def _check_edges(bins):
+    known = _known(bins)
+    if known is None or known.ndim != 1:
+        return
+    if not known.size:
+        raise ValueError("histogram: no edges; one bin has two")
+    falls = known[:-1] > known[1:]
+    if falls.any():
+        k = int(falls.argmax())
+        raise ValueError(f"histogram: edges ascend; edge {k} is {known[k]}, and the one behind it {known[k + 1]}")
 
 
 @op("bins", "x")

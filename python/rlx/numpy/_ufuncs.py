@@ -4,7 +4,7 @@ import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import both_inexact, cast, inexact, named, node, op, truth, typed, value
+from ._base import both_inexact, cast, inexact, int_static, largest, named, node, op, truth, typed, value
 
 inf = _math.inf
 
@@ -155,15 +155,21 @@ fix = trunc
 @op("x")
 def round(x, decimals=0):
     """x to so many decimals, ties to even; negative ones round to tens, hundreds, ..."""
-    x = value(x)
+    x, decimals = value(x), int_static(decimals, "round: the number of decimals")
     if x.dtype.kind in "biu":
-        return x if decimals >= 0 or x.dtype.kind == "b" else _round_integers(x, 10**-decimals)
+        # No integer is more than 64 bits long, 20 decimals.
+        return x if decimals >= 0 or x.dtype.kind == "b" else _round_integers(x, 10 ** _b.min(-decimals, 20))
     if x.dtype.kind == "c":
         from ._complex import by_parts
 
         return by_parts(lambda part: round(part, decimals), x)
     if decimals == 0:
         return node("round", x)
+    if _b.abs(decimals) > 308 or 10.0 ** _b.abs(decimals) > largest(x.dtype):
+        if x.dtype.name in ("float16", "bfloat16"):
+            return cast(round(cast(x, "float32"), decimals), x.dtype)
+        # Finer than the numbers are, or coarser than all of them.
+        return x if decimals > 0 else node("where", isfinite(x), node("mul", x, 0), x)
     scale = 10.0 ** _b.abs(decimals)
     if decimals > 0:
         return node("div", node("round", node("mul", x, scale)), scale)
@@ -582,8 +588,12 @@ def _gcd(x, y):
     from .. import _control
     from .._indexing import _broadcast_shape
 
+    # Of signed integers minus the size, which the least one has too.
+    signed = x.dtype.kind == "i"
+    if signed:
+        x, y = (node("where", node("gt", v, 0), -v, v) for v in (x, y))
     shape = _broadcast_shape([x.shape, y.shape])
-    start = (_rlx.expand([abs(x)], shape), _rlx.expand([abs(y)], shape))
+    start = (_rlx.expand([x], shape), _rlx.expand([y], shape))
 
     def step(pair):
         a, b = pair
@@ -601,7 +611,8 @@ def _gcd(x, y):
 
     if 0 in shape:
         return start[0]
-    return _control.while_loop(unfinished, step, start)[0]
+    divisor = _control.while_loop(unfinished, step, start)[0]
+    return -divisor if signed else divisor
 
 
 @op("x", "y")

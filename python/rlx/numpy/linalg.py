@@ -10,7 +10,7 @@ from collections import namedtuple as _namedtuple
 
 from .. import _rlx
 from .._arrays import asarray
-from ._base import axes_of, axis_of, cast, float_of, inexact, node, op, typed, value
+from ._base import axes_of, axis_of, cast, float_of, inexact, int_static, node, op, typed, value
 from ._creation import eye
 from ._products import cross as _cross
 from ._products import matmul, outer as _outer, tensordot, vecdot
@@ -208,12 +208,19 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
 def lstsq(a, b, rcond=None, *, numpy_resid=False):
     """(x, residuals, rank, s): the shortest x of those with the least |a x - b|.
 
-    Singular values up to rcond times the largest count as 0, by default eps max(M, N). numpy_resid, which makes the
-    shape of the residuals depend on the rank, is refused.
+    Singular values up to rcond times the largest count as 0, by default eps max(M, N). The residuals of one right-hand
+    side have shape (1,), those of a matrix without more rows than columns (0,), as in NumPy. numpy_resid, which makes
+    their shape depend on the rank too, is refused.
     """
     if numpy_resid:
         raise NotImplementedError("lstsq: numpy_resid makes a shape depend on the rank, a value")
-    return tuple(_linalg("lstsq", inexact(a), inexact(b), number=None if rcond is None else float(rcond)))
+    a, b = inexact(a), inexact(b)
+    x, residuals, rank, s = _linalg("lstsq", a, b, number=None if rcond is None else float(rcond))
+    if a.ndim == 2 and all(isinstance(d, int) for d in a.shape) and a.shape[0] <= a.shape[1]:
+        residuals = reshape(residuals, (-1,))[:0]
+    elif a.ndim == 2 and b.ndim == 1:
+        residuals = reshape(residuals, (1,))
+    return x, residuals, rank, s
 
 
 @op("M")
@@ -364,6 +371,7 @@ def matrix_power(x, n):
     x = value(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power of shape {x.shape}: the last two axes are equal")
+    n = int_static(n, "matrix_power: n")
     if n < 0:
         x, n = inv(x), -n
     if n == 0:

@@ -5,7 +5,7 @@ import math
 from .. import _rlx
 from .. import numpy as rnp
 from .._op import axis_of, node, op
-from ..numpy._base import cast
+from ..numpy._base import cast, int_static
 from ..signal import _window
 
 __all__ = ["fftconvolve", "istft", "stft", "welch"]
@@ -16,16 +16,40 @@ def _to_last(x, axis, what):
     return x if axis == len(x.shape) - 1 else rnp.moveaxis(x, axis, -1)
 
 
-def _chosen(window, n):
-    """A window by SciPy's name, periodic, or the given one."""
-    if isinstance(window, tuple):
-        name, beta = window
-        return _rlx.value(_window(name, n, False, "float64", beta))
-    if isinstance(window, str):
-        if window in ("boxcar", "ones", "rect", "rectangular"):
-            return _rlx.value(rnp.ones(n, "float64"))
-        return _rlx.value(_window({"hanning": "hann"}.get(window, window), n, False, "float64"))
-    return _rlx.value(window)
+def _split_window(window, nperseg, what, default=256):
+    """(name, numbers, nperseg) of a window, which is either a name or an array; an array says how long a segment is."""
+    if nperseg is not None:
+        nperseg = int_static(nperseg, f"{what}: nperseg")
+    if isinstance(window, str) or (isinstance(window, tuple) and window and isinstance(window[0], str)):
+        return window, None, default if nperseg is None else nperseg
+    if not _rlx.is_array_leaf(window) and not isinstance(window, (list, tuple)):
+        raise TypeError(f"{what}: a window is a name, a name with its parameter, or an array, got {window!r}")
+    numbers = rnp.asarray(window)
+    if numbers.ndim != 1 or numbers.shape[0] == 0:
+        raise ValueError(f"{what}: a window of shape {numbers.shape}, it has one axis and at least one element")
+    if numbers.dtype.kind == "c":
+        raise TypeError(f"{what}: a window of {numbers.dtype.name}, it takes real numbers")
+    if nperseg not in (None, numbers.shape[0]):
+        raise ValueError(
+            f"{what}: nperseg is {nperseg} and the window has {numbers.shape[0]} elements: leave nperseg out, a "
+            "segment is as long as the window"
+        )
+    if isinstance(window, (list, tuple)):  # all digits of Python's numbers, as the names' have them
+        numbers = rnp.asarray(window, "float64")
+    return None, numbers, numbers.shape[0]
+
+
+def _chosen(name, numbers, n):
+    """The numbers of a window, or those that SciPy's name stands for, periodic."""
+    if numbers is not None:
+        x = _rlx.value(numbers)
+        return x if x.dtype.kind == "f" else cast(x, "float64")
+    name, *parameters = (name,) if isinstance(name, str) else name
+    if len(parameters) > 1:
+        raise ValueError(f"a window {(name, *parameters)}: a name and one parameter at most")
+    if name in ("boxcar", "ones", "rect", "rectangular"):
+        return _rlx.value(rnp.ones(n, "float64"))
+    return _rlx.value(_window({"hanning": "hann"}.get(name, name), n, False, "float64", *parameters))
 
 
 def _real_of(dtype):
@@ -84,12 +108,11 @@ def _welch_options(fs, nperseg, noverlap, nfft, detrend, scaling, average):
     }
 
 
-@op("x")
 def welch(
     x,
     fs=1.0,
     window="hann",
-    nperseg=256,
+    nperseg=None,
     noverlap=None,
     nfft=None,
     detrend="constant",
@@ -98,12 +121,20 @@ def welch(
     axis=-1,
     average="mean",
 ):
-    """(frequencies, power) of real x, one-sided, by averaged windowed segments. Segments longer than x are an error."""
+    """(frequencies, power) of real x, one-sided, by averaged windowed segments. The window is a name or an array;
+    nperseg is then its length, else 256. Segments longer than x are an error.
+    """
     if not return_onesided:
         raise ValueError("welch: two-sided spectra are not there; real signals have one side")
+    name, numbers, nperseg = _split_window(window, nperseg, "welch")
+    return _welch(x, numbers, name, fs, nperseg, noverlap, nfft, detrend, scaling, axis, average)
+
+
+@op("x", "numbers")
+def _welch(x, numbers, name, fs, nperseg, noverlap, nfft, detrend, scaling, axis, average):
     x = _rlx.value(x)
     options = _welch_options(fs, nperseg, noverlap, nfft, detrend, scaling, average)
-    power = _rlx.welch([_to_last(x, axis, "welch"), _chosen(window, nperseg)], options)
+    power = _rlx.welch([_to_last(x, axis, "welch"), _chosen(name, numbers, nperseg)], options)
     if axis_of(axis, len(x.shape), "welch") != len(x.shape) - 1:
         power = rnp.moveaxis(power, -1, axis)
     n = nfft or nperseg
@@ -140,8 +171,8 @@ def _steps(nperseg, noverlap, nfft):
     return nfft, overlap, nperseg - overlap
 
 
-def _long_window(window, nperseg, nfft, dtype):
-    w = cast(_chosen(window, nperseg), _real_of(dtype))
+def _long_window(name, numbers, nperseg, nfft, dtype):
+    w = cast(_chosen(name, numbers, nperseg), _real_of(dtype))
     return w, _padded(w, 0, nfft - nperseg, "zeros")
 
 
@@ -153,12 +184,11 @@ def _scale(w, scaling, fs):
     raise ValueError(f"scaling {scaling!r} is neither 'spectrum' nor 'psd'")
 
 
-@op("x")
 def stft(
     x,
     fs=1.0,
     window="hann",
-    nperseg=256,
+    nperseg=None,
     noverlap=None,
     nfft=None,
     detrend=False,
@@ -168,9 +198,17 @@ def stft(
     axis=-1,
     scaling="spectrum",
 ):
-    """(frequencies, times, transforms [.., frequencies, segments]) of x along its axis, which is put last."""
+    """(frequencies, times, transforms [.., frequencies, segments]) of x along its axis, which is put last. The window
+    is a name or an array; nperseg is then its length, else 256.
+    """
     if detrend:
         raise ValueError("stft: detrend is not there; take the mean off the signal")
+    name, numbers, nperseg = _split_window(window, nperseg, "stft")
+    return _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling)
+
+
+@op("x", "numbers")
+def _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling):
     x = _to_last(_rlx.value(x), axis, "stft")
     nfft, overlap, step = _steps(nperseg, noverlap, nfft)
     half = nperseg // 2 if boundary else 0
@@ -180,16 +218,15 @@ def stft(
     if y.shape[-1] < nperseg:
         raise ValueError(f"stft: a segment of {nperseg} is longer than the signal of {y.shape[-1]}")
     count = (y.shape[-1] - nperseg) // step + 1
-    w, long = _long_window(window, nperseg, nfft, x.dtype)
+    w, long = _long_window(name, numbers, nperseg, nfft, x.dtype)
     onesided = bool(return_onesided) and x.dtype.kind != "c"
     z = _rlx.stft([_padded(y, 0, nfft - nperseg, "zeros"), long], _stft_options(nfft, step, onesided))
     dtype = _real_of(x.dtype)
     freqs = (rnp.fft.rfftfreq if onesided else rnp.fft.fftfreq)(nfft, 1 / fs, dtype)
-    times = (rnp.arange(count, dtype=dtype) * step + (nperseg / 2 - half)) / fs
+    times = (rnp.arange(count, dtype=dtype) * step + (0 if boundary else nperseg / 2)) / fs
     return _rlx.value(freqs), _rlx.value(times), node("div", z, _scale(w, scaling, fs))
 
 
-@op("Zxx")
 def istft(
     Zxx,
     fs=1.0,
@@ -203,7 +240,15 @@ def istft(
     freq_axis=-2,
     scaling="spectrum",
 ):
-    """(times, signal) of what stft gave."""
+    """(times, signal) of what stft gave, with the same window."""
+    name, numbers, nperseg = _split_window(window, nperseg, "istft", None)
+    return _istft(
+        Zxx, numbers, name, fs, nperseg, noverlap, nfft, input_onesided, boundary, time_axis, freq_axis, scaling
+    )
+
+
+@op("Zxx", "numbers")
+def _istft(Zxx, numbers, name, fs, nperseg, noverlap, nfft, input_onesided, boundary, time_axis, freq_axis, scaling):
     z = _rlx.value(Zxx)
     rank = len(z.shape)
     freq, time = axis_of(freq_axis, rank, "istft"), axis_of(time_axis, rank, "istft")
@@ -214,7 +259,7 @@ def istft(
     nperseg = nperseg or points
     nfft = nfft or (points + 1 if input_onesided and nperseg == points + 1 else points)
     nfft, overlap, step = _steps(nperseg, noverlap, nfft)
-    w, long = _long_window(window, nperseg, nfft, z.dtype)
+    w, long = _long_window(name, numbers, nperseg, nfft, z.dtype)
     z = node("mul", z, _scale(w, scaling, fs))
     y = _rlx.istft([z, long], _stft_options(nfft, step, bool(input_onesided)), None)
     half = nperseg // 2 if boundary else 0

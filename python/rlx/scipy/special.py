@@ -5,6 +5,7 @@ import math as _math
 from .. import _rlx
 from .. import lax as _lax
 from .. import nn as _nn
+from .._op import cast as _cast
 from .._op import inexact as _inexact
 from .._op import node as _node
 from .._op import op as _op
@@ -34,7 +35,9 @@ def _one(name, text):
 def _two(name, text):
     @_op("x", "y")
     def function(x, y):
-        return _rlx.special(name, *_typed(*_both_inexact(x, y)))
+        x, y = _typed(*_both_inexact(x, y))
+        out = _rlx.special(name, x, y)
+        return out if out.dtype == x.dtype else _cast(out, x.dtype)
 
     return _named(function, name, text)
 
@@ -77,6 +80,8 @@ def multigammaln(a, d):
     """The logarithm of the multivariate gamma function of dimension d, a Python integer."""
     if not isinstance(d, int) or d < 1:
         raise ValueError(f"multigammaln: the dimension {d!r} is no positive Python integer")
+    if d > 1 << 14:  # each is a term of the program
+        raise ValueError(f"multigammaln: the dimension {d}; it is {1 << 14} at most")
     a = _inexact(a)
     out = _node("add", _node("mul", a, 0), d * (d - 1) / 4 * _math.log(_math.pi))
     for j in range(d):
