@@ -12,6 +12,7 @@ def _binary(f, swapped=False):
 
         def op(self, other):
             return f(other, self) if _joins(other) else NotImplemented
+
     else:
 
         def op(self, other):

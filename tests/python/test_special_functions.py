@@ -34,7 +34,8 @@ for name in ["erfinv", "logit", "entr", "ndtri", "gammaln", "digamma", "gamma", 
 TABLE.add("sinc", lambda m, np_: m.sinc(X) if m is rlx.scipy.special else jnp.sinc(X), tol=("rel", 2e-5))
 for name in ["logit", "entr"]:
     TABLE.add(name, on(name, ENDS), tol=("rel", 1e-5))
-TABLE.add("ndtri", on("ndtri", np.array([0, 1, 2e-38, 1e-10, 1e-6, 0.07, 0.08, 0.999999], np.float32)), tol=("rel", 1e-5))
+TAILS = np.array([0, 1, 2e-38, 1e-10, 1e-6, 0.07, 0.08, 0.999999], np.float32)
+TABLE.add("ndtri", on("ndtri", TAILS), tol=("rel", 1e-5))
 TABLE.add("gammaln", on("gammaln", np.array([0, -1, np.nan, np.inf, -0.5, 1e30], np.float32)), tol=("rel", 1e-5))
 TABLE.add("gamma", on("gamma", X * 4), on("gamma", np.arange(1, 6)), tol=("rel", 3e-5))
 TABLE.add(
