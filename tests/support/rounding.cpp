@@ -216,7 +216,10 @@ class Walk {
   // Of the numbers as they are stored; what moves may become anything.
   Bounded bitcast(const Node& n, const Bounded& x) const {
     Bounded out{widened(run1(n.op, {x.value.cast(g_.shape(n.inputs[0]).dtype())})), {}};
-    out.slack = like(out.value, any(x.slack) ? kApart : 0);
+    // The sign and the payload of a NaN are nobody's promise.
+    const bool nan = is_inexact(x.value.dtype()) && std::any_of(reals(x.value), reals(x.value) + count(x.value),
+                                                                [](double v) { return std::isnan(v); });
+    out.slack = like(out.value, nan || any(x.slack) ? kApart : 0);
     return out;
   }
 
@@ -294,6 +297,7 @@ class Walk {
       case OpKind::Activation:
         elementwise(n, in, values, out);
         reflected(n, values, out[0]);
+        vanishing_factor(n, values, out[0]);
         sign_of_sum(n, in, values, out);
         return;
       case OpKind::Binary: {

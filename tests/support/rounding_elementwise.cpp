@@ -156,6 +156,16 @@ void reflected(const Node& n, const std::vector<Tensor>& values, Bounded& out) {
   }
 }
 
+void vanishing_factor(const Node& n, const std::vector<Tensor>& values, Bounded& out) {
+  const ActivationKind fn = n.op.as<ops::Activation>().fn;
+  if (fn != ActivationKind::Silu && fn != ActivationKind::Mish && fn != ActivationKind::Gelu) return;
+  const double least = n.shape().dtype() == DType::F64 ? 0x1p-1074 : 0x1p-149;
+  for (std::size_t i = 0; i < count(out.value); ++i) {
+    const double x = reals(values[0])[i];
+    if (x < 0 && std::isfinite(x)) reals(out.slack)[i] += -x * least;
+  }
+}
+
 void choose_zero(const std::vector<Tensor>& values, Bounded& out) {
   if (!stores_floats(out.value.dtype())) return;
   const ops::Binary times{BinaryKind::Mul};  // a sum with 0 would lose the sign

@@ -57,6 +57,8 @@ void vanishing_times_infinity(const std::vector<Tensor>& values, Bounded& out);
 void log_sum(DType t, const std::vector<Tensor>& values, Bounded& out);
 /// What is lost below 0 where the terms of a reflection cancel.
 void reflected(const Node& n, const std::vector<Tensor>& values, Bounded& out);
+/// What x loses times a factor below the least number, which may be rounded to 0 before or behind the product.
+void vanishing_factor(const Node& n, const std::vector<Tensor>& values, Bounded& out);
 /// The larger of 0 and -0.
 void choose_zero(const std::vector<Tensor>& values, Bounded& out);
 void compare(const Operands& in, Bounded& out);

@@ -302,6 +302,23 @@ TEST_CASE("rounding: below 0 the terms of digamma and lgamma may cancel") {
   CHECK(at(ActivationKind::Lgamma, -2.5, std::lgamma(-2.5) + 1e-13) > 1);
 }
 
+TEST_CASE("rounding: x times a factor below the least number, which may be rounded first or last") {
+  const auto silu = [](Graph& g, Expr x) { return g.silu(x); };
+  const auto of = [](double v) { return Tensor::full(Shape({1}, DType::F64), v); };
+  CHECK(gap_of(silu, of(-746.6), of(-7.4e-322)).size <= 1);
+  CHECK(gap_of(silu, of(-746.6), of(-0.0)).size <= 1);
+  CHECK(gap_of(silu, of(-746.6), of(-7.4e-320)).size > 1);
+}
+
+TEST_CASE("rounding: the bits of a NaN are undecided, those of numbers are not") {
+  const auto bits = [](Graph& g, Expr x) { return g.bitcast(x, DType::I32); };
+  const auto one = [](std::int32_t v) { return Tensor::of<std::int32_t>({1}, std::vector{v}); };
+  std::int64_t undecided = 0;
+  CHECK(gap_of(bits, floats({-kNanF}), one(0x7fc00000), &undecided).size == 0);
+  CHECK(undecided == 1);
+  CHECK(gap_of(bits, floats({1}), one(0x3f800001)).size > 1);
+}
+
 TEST_CASE("rounding: the remainder by a rounded divisor moves with the quotient, and over a multiple it is undecided") {
   const auto rest = [](Graph& g, Expr x) { return g.mod(x, x / 3.0 * 0.001); };  // of about 3000 times the divisor
   std::int64_t undecided = 0;
