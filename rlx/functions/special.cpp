@@ -66,7 +66,8 @@ Expr rel_entr(const Expr& p, const Expr& q) {
   Graph& g = p.graph();
   const Expr zero = g.bit_and(g.eq(p, 0.0), g.ge(q, 0.0)), both = g.bit_and(g.gt(p, 0.0), g.gt(q, 0.0));
   const Expr y = g.where(both, p, 1.0);
-  const Expr value = g.where(both, y * g.log(y / g.where(both, q, 1.0)), g.where(zero, 0.0, kInfinity));
+  const Expr value =
+      g.where(both, y * g.log(y / g.where(both, q, 1.0)), g.where(zero, g.scalar(0.0, p.dtype()), kInfinity));
   return g.where(g.bit_or(g.ne(p, p), g.ne(q, q)), kNoNumber, value);
 }
 

@@ -5,7 +5,6 @@ import math as _math
 from .. import _rlx
 from .. import lax as _lax
 from .. import nn as _nn
-from .._op import cast as _cast
 from .._op import inexact as _inexact
 from .._op import node as _node
 from .._op import op as _op
@@ -35,9 +34,7 @@ def _one(name, text):
 def _two(name, text):
     @_op("x", "y")
     def function(x, y):
-        x, y = _typed(*_both_inexact(x, y))
-        out = _rlx.special(name, x, y)
-        return out if out.dtype == x.dtype else _cast(out, x.dtype)
+        return _rlx.special(name, *_typed(*_both_inexact(x, y)))
 
     return _named(function, name, text)
 

@@ -140,6 +140,10 @@ TEST_CASE("functions: special functions") {
                 {0, -std::log(2.0), kInfinite, kInfinite}, 1e-14);
   expect_values(of({{0, 1, 1}, {0.5, 2, 0}}, [](const auto& v) { return special::kl_div(v[0], v[1]); }),
                 {0.5, 1 - std::log(2.0), kInfinite}, 1e-14);
+  Graph halves;
+  const Expr half = halves.input("x", {{2}, DType::F16});
+  CHECK(special::rel_entr(half, half).dtype() == DType::F16);
+  CHECK(special::kl_div(half, half).dtype() == DType::F16);
   expect_values(of({{-40, -10, -6, -4.5, -1, 0.5, 3}}, [](const auto& v) { return special::log_ndtr(v[0]); }),
                 {-804.6084420137538, -53.23128515051247, -20.736768949974707, -12.59241973571308, -1.8410216450092636,
                  -0.3689464152886564, -0.0013508099647481938},
