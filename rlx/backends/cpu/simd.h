@@ -336,6 +336,25 @@ RLX_INLINE VF zip_high(VF a, VF b) {
 #endif
 }
 
+RLX_INLINE VD zip_low(VD a, VD b) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+#else
+  return __builtin_shufflevector(a, b, 0, 2);
+#endif
+}
+RLX_INLINE VD zip_high(VD a, VD b) {
+#if RLX_LANES == 16
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif RLX_LANES == 8
+  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+#else
+  return __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
 /// The lanes from the last to the first.
 RLX_INLINE VF reversed(VF v) {
 #if RLX_LANES == 16
@@ -356,31 +375,12 @@ RLX_INLINE VD reversed(VD v) {
 #endif
 }
 
-RLX_INLINE VD zip_low(VD a, VD b) {
-#if RLX_LANES == 16
-  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-#elif RLX_LANES == 8
-  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
-#else
-  return __builtin_shufflevector(a, b, 0, 2);
-#endif
-}
-RLX_INLINE VD zip_high(VD a, VD b) {
-#if RLX_LANES == 16
-  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-#elif RLX_LANES == 8
-  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
-#else
-  return __builtin_shufflevector(a, b, 1, 3);
-#endif
-}
-
 #if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
 // Within each quarter of 16 bytes, elements (pairs of F32) of the low or high halves of a and b in turn; and quarters
 // of both. One instruction each, where shuffles across a whole vector take two, or three steps in waiting.
-#if RLX_ISA_ID == 3
 #define RLX_SHUFFLE(name, V, of, op) \
   RLX_INLINE V name(V a, V b) { return reinterpret_cast<V>(op(reinterpret_cast<of>(a), reinterpret_cast<of>(b))); }
+#if RLX_ISA_ID == 3
 RLX_SHUFFLE(unpack_low, VF, __m512, _mm512_unpacklo_ps)
 RLX_SHUFFLE(unpack_high, VF, __m512, _mm512_unpackhi_ps)
 RLX_SHUFFLE(unpack_low, VD, __m512d, _mm512_unpacklo_pd)
@@ -390,8 +390,6 @@ RLX_INLINE V shuffle_quarters(V a, V b) {
   return reinterpret_cast<V>(_mm512_shuffle_f32x4(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), kWhich));
 }
 #else
-#define RLX_SHUFFLE(name, V, of, op) \
-  RLX_INLINE V name(V a, V b) { return reinterpret_cast<V>(op(reinterpret_cast<of>(a), reinterpret_cast<of>(b))); }
 RLX_SHUFFLE(unpack_low, VF, __m256, _mm256_unpacklo_ps)
 RLX_SHUFFLE(unpack_high, VF, __m256, _mm256_unpackhi_ps)
 RLX_SHUFFLE(unpack_low, VD, __m256d, _mm256_unpacklo_pd)
