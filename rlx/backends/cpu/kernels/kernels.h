@@ -295,6 +295,7 @@ enum class TapeOp : std::uint8_t {
   Acos,
   Cbrt,
   Trunc,
+  Lgamma,
   Round /* ties to even */,
   Floor,
   Ceil,

@@ -80,6 +80,7 @@ std::optional<TapeOp> float_op(const ops::Activation& op) {
     case A::Square: return TapeOp::Square;
     case A::Erfc: return TapeOp::Erfc;
     case A::Erfinv: return TapeOp::Erfinv;
+    case A::Lgamma: return TapeOp::Lgamma;
     case A::Exp2: return TapeOp::Exp2;
     case A::Log2: return TapeOp::Log2;
     case A::Log10: return TapeOp::Log10;
@@ -195,6 +196,7 @@ double op_cost(TapeOp op) {
     case TapeOp::DivI:
     case TapeOp::ModI:
     case TapeOp::RemI: return 1.5;
+    case TapeOp::Lgamma: return 3;
     default: return 0.04;
   }
 }
