@@ -16,8 +16,9 @@ using TypedFn = void (*)(const void* a, const void* b, const void* c, void* y, s
 struct TypedKernels {
   TypedFn (*unary)(ActivationKind fn, DType t);
   TypedFn (*binary)(BinaryKind fn, DType t);
-  TypedFn (*compare)(CompareKind fn, DType t);  // Eq, Ne, Lt, Le: results are bytes, 0 or 1
-  TypedFn (*choose)(int bytes);                 // a is bytes, b and c elements of so many
+  TypedFn (*compare)(CompareKind fn, DType t);    // Eq, Ne, Lt, Le: results are bytes, 0 or 1
+  TypedFn (*magnitude)(CompareKind fn, DType t);  // |a| beside infinity, of floats: Lt and Eq
+  TypedFn (*choose)(int bytes);                   // a is bytes, b and c elements of so many
   TypedFn (*cast)(DType from, DType to);
 };
 const TypedKernels& typed_kernels(Isa isa);

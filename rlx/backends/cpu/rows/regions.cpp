@@ -668,8 +668,9 @@ void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& vie
   tape_prepare(t);
   s.run = c.kernels().tape_run;
   constexpr double kChunkNs = 8000;
-  const auto blocks = static_cast<std::int64_t>(kChunkNs / (w.cost() * 256));
-  s.per_chunk = c.grain(256 * std::max<std::int64_t>(4, blocks));
+  constexpr std::int64_t kBlock = 1024;  // the kernel's largest
+  const auto blocks = static_cast<std::int64_t>(kChunkNs / (w.cost() * kBlock));
+  s.per_chunk = c.grain(kBlock * std::max<std::int64_t>(1, blocks));
   c.step<run_tape>(s, (t.num_elements + s.per_chunk - 1) / s.per_chunk, w.cost() * static_cast<double>(t.num_elements));
 }
 
@@ -679,14 +680,19 @@ void lower_written(LowerContext& c, const Written& w) {
   add_tape(c, w.tape, views, std::vector<std::int64_t>(views.size(), 0));
 }
 void lower_single(LowerContext& c) {
-  // What is done in one pass without registers: signs of half floats, which are bits, comparisons, casts of halves.
+  // What is done in one pass without registers: signs of half floats, which are bits, their arithmetic, comparisons,
+  // casts of halves.
   const OpKind kind = c.node().kind();
   const bool half = dtype_bits(c.in(0).dtype) == 16 || dtype_bits(c.out().dtype) == 16;
-  if ((kind == OpKind::Compare || (half && (kind == OpKind::Activation || kind == OpKind::Cast))) && lower_typed(c))
+  if ((kind == OpKind::Compare ||
+       (half && (kind == OpKind::Activation || kind == OpKind::Binary || kind == OpKind::Cast))) &&
+      lower_typed(c))
     return;
   lower_written(c, write_single(c.graph(), c.id()));
 }
-void lower_region(LowerContext& c) { lower_written(c, write_region(c.graph(), c.id())); }
+void lower_region(LowerContext& c) {
+  if (!lower_typed(c)) lower_written(c, write_region(c.graph(), c.id()));
+}
 
 // up * silu(gate) of the halves of the last axis: two inputs that are views of one operand.
 const char* swiglu_refuses(const Graph& g, NodeId id) {

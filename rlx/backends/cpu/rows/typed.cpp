@@ -2,10 +2,13 @@
 #include "rlx/backends/cpu/rows/typed.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rlx/backends/cpu/kernels/generic.h"
 #include "rlx/backends/cpu/kernels/typed.h"
 #include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/leaves.h"
 
 namespace rlx::cpu {
 namespace {
@@ -66,9 +69,24 @@ void run_typed(const TypedStep& s, std::int64_t chunk) {
   }
 }
 
+/// The loop of a region that compares |x| with infinity, as is_finite and is_inf do.
+TypedFn region_fn(const TypedKernels& k, const Graph& body) {
+  if (body.num_nodes() != 4 || body.outputs().size() != 1) return nullptr;
+  const Node& last = body.node(body.outputs()[0].node);
+  const auto* compare = last.op.get_if<ops::Compare>();
+  if (!compare) return nullptr;
+  const Node &size = body.node(last.inputs[0].node), &limit = body.node(last.inputs[1].node);
+  const auto* abs = size.op.get_if<ops::Activation>();
+  const auto* infinity = limit.op.get_if<ops::Constant>();
+  if (!abs || abs->fn != ActivationKind::Abs || body.node(size.inputs[0].node).kind() != OpKind::Input) return nullptr;
+  if (!infinity || infinity->value.num_elements() != 1 || infinity->value.at(0) != HUGE_VAL) return nullptr;
+  return k.magnitude(compare->fn, limit.shape().dtype());
+}
+
 /// The loop of a node; `swaps` when it wants its operands the other way round.
 TypedFn typed_fn(const TypedKernels& k, const Graph& g, NodeId id, bool& swaps) {
   const Node& n = g.node(id);
+  if (const auto* op = n.op.get_if<ops::ElementwiseRegion>()) return region_fn(k, *op->body);
   const DType t = in_dtype(g, id, 0);
   if (const auto* op = n.op.get_if<ops::Activation>()) return k.unary(op->fn, t);
   if (const auto* op = n.op.get_if<ops::Binary>()) return k.binary(op->fn, t);

@@ -5,7 +5,7 @@
 
 namespace rlx::cpu {
 
-/// Adds the step of an elementwise op whose function has a loop in its dtype; false where it has none.
+/// Adds the step of an elementwise op or region whose function has a loop in its dtype; false where it has none.
 bool lower_typed(LowerContext& c);
 
 }  // namespace rlx::cpu

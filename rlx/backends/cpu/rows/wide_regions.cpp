@@ -11,6 +11,7 @@
 #include "rlx/backends/cpu/kernels/typed.h"
 #include "rlx/backends/cpu/kernels/wide.h"
 #include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/rows/typed.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
@@ -320,6 +321,7 @@ const char* wide_region_refuses(const Graph& g, NodeId id) {
 }
 
 void lower_wide_region(LowerContext& c) {
+  if (lower_typed(c)) return;
   const View y = c.out();
   if (y.elements() == 0) return;
   auto& s = c.keep<WideRegionStep>();
