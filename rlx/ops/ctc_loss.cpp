@@ -2,29 +2,28 @@
 #include <cmath>
 
 #include "rlx/ir/ops/loss.h"
+#include "rlx/ir/special_functions.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/wide.h"
 
 namespace rlx {
 namespace {
 
-// log(exp(a) + exp(b) + ..), -infinity where all are, and with derivatives 0 there.
+// What exponents are taken less: the largest of them, 0 where it is infinite, for inf - inf would be NaN.
+Expr finite_part(Graph& g, const Expr& top) { return g.where(g.eq(g.abs(top), HUGE_VAL), 0.0, top); }
+
+// log(exp(a) + exp(b) + ..), infinite where the largest is, and with derivatives 0 where all are -infinity.
 Expr log_of_sum(Graph& g, const std::vector<Expr>& terms) {
   Expr top = terms[0];
   for (std::size_t i = 1; i < terms.size(); ++i) top = g.max(top, terms[i]);
   top = g.stop_gradient(top);
-  const Expr nothing = g.eq(top, -HUGE_VAL), from = g.where(nothing, 0.0, top);
+  const Expr nothing = g.eq(top, -HUGE_VAL), from = finite_part(g, top);
   Expr total;
   for (const Expr& t : terms) {
     const Expr e = g.exp(t - from);
     total = total.valid() ? total + e : e;
   }
   return g.where(nothing, -HUGE_VAL, g.log(g.where(nothing, 1.0, total)) + from);
-}
-
-double log_of_two(double a, double b) {
-  const double top = a > b ? a : b;
-  return top == -HUGE_VAL ? top : top + std::log(std::exp(a - top) + std::exp(b - top));
 }
 
 struct CtcLossRules {
@@ -95,7 +94,7 @@ struct CtcLossRules {
     const Expr ends = g.bit_or(g.eq(place, last), g.eq(place, last - number(1)));
     const Expr ended = g.where(ends, walked.carries[0], g.scalar(-HUGE_VAL, x.dtype()));
     const Expr top = g.stop_gradient(g.reduce_max(ended, {1}, true));
-    const Expr nothing = g.eq(top, -HUGE_VAL), from = g.where(nothing, 0.0, top);
+    const Expr nothing = g.eq(top, -HUGE_VAL), from = finite_part(g, top);
     const Expr total = g.sum(g.exp(ended - from), {1}, true);
     const Expr log_prob = g.where(nothing, -HUGE_VAL, g.log(g.where(nothing, 1.0, total)) + from);
     c.set_result(round_to(g.where(fine, -g.squeeze(log_prob, 1), std::nan("")), c.result_shape().dtype()));
@@ -127,12 +126,12 @@ struct CtcLossRules {
         before = alpha;
         for (std::size_t s = 0; s < labels.size(); ++s) {
           double v = before[s];
-          if (s > 0) v = log_of_two(v, before[s - 1]);
-          if (s > 1 && labels[s] != op.blank && labels[s] != labels[s - 2]) v = log_of_two(v, before[s - 2]);
+          if (s > 0) v = logaddexp(v, before[s - 1]);
+          if (s > 1 && labels[s] != op.blank && labels[s] != labels[s - 2]) v = logaddexp(v, before[s - 2]);
           alpha[s] = v + x[static_cast<std::size_t>((t * n + e) * classes + labels[s])];
         }
       }
-      loss = -(labels.size() > 1 ? log_of_two(alpha.back(), alpha[labels.size() - 2]) : alpha.back());
+      loss = -(labels.size() > 1 ? logaddexp(alpha.back(), alpha[labels.size() - 2]) : alpha.back());
     }
     store_all(a.out(), losses);
   }

@@ -244,3 +244,20 @@ TEST_CASE("ctc loss is PyTorch's, and its derivative is minus the posterior") {
     CHECK(std::abs(total - (t < 5 ? -1 : 0)) < 1e-12);
   }
 }
+
+TEST_CASE("ctc loss of infinite log-probabilities is that of logaddexp, in the rule and in its parts") {
+  // Of class 0, the blank, and class 1 in two steps; of an empty target only the blank counts.
+  const auto loss = [](const std::vector<double>& of_blank, const std::vector<double>& of_one, std::int64_t spelled) {
+    const Tensor x = f64_of({2, 1, 2}, {of_blank[0], of_one[0], of_blank[1], of_one[1]});
+    return run_op(ops::CtcLoss{0}, {x, rows_of({{1}}), classes_of({2}), classes_of({spelled})})[0].at(0);
+  };
+  constexpr double kInf = HUGE_VAL;
+  CHECK(loss({-1, kInf}, {-1, -1}, 0) == -kInf);
+  CHECK(loss({-1, -1}, {kInf, -1}, 1) == -kInf);
+  CHECK(loss({-1, -kInf}, {-1, kInf}, 1) == -kInf);
+  CHECK(loss({-1, kInf}, {-1, kInf}, 1) == -kInf);
+  CHECK(loss({-kInf, -kInf}, {-kInf, -1}, 1) == kInf);
+  CHECK(std::isnan(loss({-1, -kInf}, {kInf, -kInf}, 1)));
+  // A NaN stays one beside a state of probability 0.
+  CHECK(std::isnan(loss({-kInf, -1}, {std::nan(""), -1}, 1)));
+}
