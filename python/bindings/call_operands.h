@@ -15,7 +15,7 @@ namespace rlx::python {
 /// operand.
 class CallOperands {
  public:
-  explicit CallOperands(nb::sequence operands) : loc_(user_line()) {
+  explicit CallOperands(nb::sequence operands) {
     const std::size_t n = nb::len(operands);
     Graph* g = traced_graph();
     for (std::size_t i = 0; i < n && !g; ++i) {
@@ -27,7 +27,8 @@ class CallOperands {
             "call it on a graph's values, or in a function under rlx.jit");
     for (std::size_t i = 0; i < n; ++i) {
       const nb::object o = operands[i];
-      values_.push_back(o.is_none() ? std::nullopt : std::optional(Operand(operand_from(*g, o, loc_), loc_)));
+      values_.push_back(o.is_none() ? std::nullopt
+                                    : std::optional(Operand(operand_from(*g, o, call_.loc()), call_.loc())));
     }
   }
   Operand at(std::size_t i) const {
@@ -35,11 +36,11 @@ class CallOperands {
     return *values_[i];
   }
   std::optional<Operand> maybe(std::size_t i) const { return i < values_.size() ? values_[i] : std::nullopt; }
-  nb::object one(Expr e) const { return value_object(std::move(e), loc_); }
+  nb::object one(Expr e) const { return value_object(std::move(e), call_.loc()); }
   nb::tuple two(Expr a, Expr b) const { return nb::make_tuple(one(std::move(a)), one(std::move(b))); }
 
  private:
-  SourceLoc loc_;
+  UserCall call_;
   std::vector<std::optional<Operand>> values_;
 };
 

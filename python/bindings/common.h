@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "rlx/ir/graph.h"
+#include "rlx/ir/line_of_call.h"
 #include "rlx/tensor/tensor.h"
 
 namespace rlx::python {
@@ -78,6 +79,16 @@ struct PyValue {
 // -- the user's line --
 /// The first frame that is not of this package; its file's name lives as long as the process.
 SourceLoc user_line();
+/// The user's line of a call that builds without asking Python: while it lives, nodes and errors of whatever functions
+/// of ops it calls stand there, not at lines of the library.
+class UserCall {
+ public:
+  SourceLoc loc() const { return loc_; }
+
+ private:
+  SourceLoc loc_ = user_line();
+  LineOfCall line_{loc_};
+};
 /// Files below this folder are this package's own.
 void set_package_folder(const std::string& folder);
 /// A file's name that lives as long as the process.

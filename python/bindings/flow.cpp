@@ -31,8 +31,13 @@ struct PyFlow {
     (void)graph.get();
     return flow;
   }
+  /// What f makes of the flow, at the user's line.
+  template <class F>
+  nb::object built(F&& f) {
+    const UserCall line;
+    return value_object(f(get()), line.loc());
+  }
   Expr operand(nb::handle x) { return operand_from(graph.get(), x, user_line()); }
-  nb::object value(const Expr& e) { return value_object(e, user_line()); }
 };
 
 NormKind norm_from(const std::string& kind) {
@@ -64,22 +69,20 @@ void bind_flow(nb::module_& m) {
       .def(
           "weight",
           [](PyFlow& f, const std::string& name, const std::vector<std::int64_t>& shape) {
-            return f.value(f.get().weight(name, shape));
+            return f.built([&](Flow& flow) { return flow.weight(name, shape); });
           },
           nb::arg("name"), nb::arg("shape"), "The weight of this name and shape, float32.")
       .def(
           "embed",
           [](PyFlow& f, const std::string& name, nb::handle ids, std::int64_t rows, std::int64_t width) {
-            Flow& flow = f.get();
-            return f.value(flow.embed(name, f.operand(ids), rows, width));
+            return f.built([&](Flow& flow) { return flow.embed(name, f.operand(ids), rows, width); });
           },
           nb::arg("name"), nb::arg("ids"), nb::arg("rows"), nb::arg("width"),
           "Rows ids of the table [rows, width]: [.., width].")
       .def(
           "linear",
           [](PyFlow& f, nb::handle x, const std::string& name, std::int64_t out, bool bias, bool in_out) {
-            Flow& flow = f.get();
-            return f.value(flow.linear(f.operand(x), name, out, bias, in_out));
+            return f.built([&](Flow& flow) { return flow.linear(f.operand(x), name, out, bias, in_out); });
           },
           nb::arg("x"), nb::arg("name"), nb::arg("out"), nb::kw_only(), nb::arg("bias") = false,
           nb::arg("in_out") = false,
@@ -88,8 +91,8 @@ void bind_flow(nb::module_& m) {
           "norm",
           [](PyFlow& f, nb::handle x, const std::string& name, const std::string& kind, double eps, bool bias,
              double offset) {
-            Flow& flow = f.get();
-            return f.value(flow.norm(f.operand(x), name, norm_from(kind), eps, bias, offset));
+            return f.built(
+                [&](Flow& flow) { return flow.norm(f.operand(x), name, norm_from(kind), eps, bias, offset); });
           },
           nb::arg("x"), nb::arg("name"), nb::kw_only(), nb::arg("kind") = "rms", nb::arg("eps") = 1e-6,
           nb::arg("bias") = false, nb::arg("offset") = 0.0,
@@ -97,7 +100,7 @@ void bind_flow(nb::module_& m) {
       .def(
           "experts",
           [](PyFlow& f, const std::vector<std::string>& names, std::int64_t k, std::int64_t n) {
-            return f.value(f.get().experts(names, k, n));
+            return f.built([&](Flow& flow) { return flow.experts(names, k, n); });
           },
           nb::arg("names"), nb::arg("k"), nb::arg("n"), "The matrices of these names, [n, k] each, as one [E, k, n].")
       .def(

@@ -25,7 +25,8 @@ Graph& graph_of_call(nb::sequence operands) {
 
 // Operands of a call at the user's line.
 struct CallOperands {
-  SourceLoc loc = user_line();
+  UserCall call;
+  SourceLoc loc = call.loc();
   Graph& graph;
   std::vector<Operand> values;
   explicit CallOperands(nb::sequence given) : graph(graph_of_call(given)) {

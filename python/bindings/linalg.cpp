@@ -76,7 +76,8 @@ void bind_linalg(nb::module_& m) {
         if (nb::len(operands) != found->second.operands)
           raise(ErrorCode::InvalidArgument,
                 concat_text(name, " takes ", found->second.operands, " operands, got ", nb::len(operands)));
-        const SourceLoc loc = user_line();
+        const UserCall line;
+        const SourceLoc loc = line.loc();
         Graph* traced = traced_graph();
         const nb::object first = operands[0];
         Graph& g = traced ? *traced : graph_of(nb::cast<const PyValue&>(first));

@@ -453,7 +453,8 @@ ExprList values_of(Graph& g, nb::handle list, SourceLoc loc) {
 // Builder functions that are more than one node: nb::object f(Graph&, operands, SourceLoc).
 template <class F>
 nb::object built(nb::sequence operands, F&& f) {
-  const SourceLoc loc = user_line();
+  const UserCall line;
+  const SourceLoc loc = line.loc();
   Graph& g = graph_for(nb::none(), operands);
   std::vector<Operand> own;
   for (std::size_t i = 0; i < nb::len(operands); ++i) own.emplace_back(operand_from(g, operands[i], loc), loc);

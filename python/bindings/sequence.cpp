@@ -9,16 +9,16 @@ namespace {
 /// Values by name, in the graph of the trace or of the first of them.
 class NamedValues {
  public:
-  explicit NamedValues(nb::dict values) : values_(std::move(values)), loc_(user_line()) {
+  explicit NamedValues(nb::dict values) : values_(std::move(values)) {
     graph_ = traced_graph();
     for (auto [key, value] : values_)
       if (!graph_ && nb::isinstance<PyValue>(value)) graph_ = &graph_of(nb::cast<const PyValue&>(value));
     if (!graph_)
       raise(ErrorCode::InvalidArgument, "none of the operands is a value of a graph", "call it in a traced function");
   }
-  SourceLoc loc() const { return loc_; }
+  SourceLoc loc() const { return call_.loc(); }
   Graph& graph() const { return *graph_; }
-  Expr own(nb::handle value) const { return operand_from(*graph_, value, loc_); }
+  Expr own(nb::handle value) const { return operand_from(*graph_, value, loc()); }
   std::optional<Expr> maybe(const char* name) const {
     if (!values_.contains(name)) return std::nullopt;
     const nb::object value = values_[name];
@@ -27,12 +27,12 @@ class NamedValues {
   Operand operator[](const char* name) const {
     const auto e = maybe(name);
     if (!e) raise(ErrorCode::InvalidArgument, concat_text("operand '", name, "' is missing"));
-    return Operand(*e, loc_);
+    return Operand(*e, loc());
   }
 
  private:
   nb::dict values_;
-  SourceLoc loc_;
+  UserCall call_;
   Graph* graph_ = nullptr;
 };
 

@@ -57,7 +57,8 @@ nb::object call(const std::string& name, nb::args operands) {
   const SpecialFunction& f = found->second;
   if (nb::len(operands) != f.operands())
     raise(ErrorCode::InvalidArgument, concat_text(name, " takes ", f.operands(), " operands, got ", nb::len(operands)));
-  const SourceLoc loc = user_line();
+  const UserCall line;
+  const SourceLoc loc = line.loc();
   const std::vector<Expr> x = operands_of(operands, loc);
   return value_object(f.one ? f.one(x[0]) : f.two ? f.two(x[0], x[1]) : f.three(x[0], x[1], x[2]), loc);
 }
@@ -67,14 +68,17 @@ nb::object call(const std::string& name, nb::args operands) {
 void bind_special(nb::module_& m) {
   m.def("special", &call, nb::arg("name"), nb::arg("operands"));
   m.def("frexp", [](const PyValue& x) {
-    const SourceLoc loc = user_line();
+    const UserCall line;
     const floats::Frexp r = floats::frexp(x.expr);
-    return nb::make_tuple(value_object(r.mantissa, loc), value_object(r.exponent, loc));
+    return nb::make_tuple(value_object(r.mantissa, line.loc()), value_object(r.exponent, line.loc()));
   });
-  m.def("thresholded_relu",
-        [](const PyValue& x, double alpha) { return value_object(nn::thresholded_relu(x.expr, alpha), user_line()); });
+  m.def("thresholded_relu", [](const PyValue& x, double alpha) {
+    const UserCall line;
+    return value_object(nn::thresholded_relu(x.expr, alpha), line.loc());
+  });
   m.def("shrink", [](const PyValue& x, double lambda, double bias) {
-    return value_object(nn::shrink(x.expr, lambda, bias), user_line());
+    const UserCall line;
+    return value_object(nn::shrink(x.expr, lambda, bias), line.loc());
   });
 }
 
