@@ -48,7 +48,7 @@ from ._rlx import (  # noqa: E402
 for _d in dtypes:
     globals()["bool_" if _d.name == "bool" else _d.name] = _d
 
-from . import _graph, _operators, numpy, ops, tree  # noqa: E402
+from . import _graph, _names, _operators, numpy, ops, tree  # noqa: E402
 from ._arrays import array, asarray, from_dlpack  # noqa: E402
 from ._custom import custom_op, io_callback, pure_callback  # noqa: E402
 from ._control import checkpoint, cond, custom_jvp, custom_vjp, fori_loop, map, scan, switch, while_loop  # noqa: E402
@@ -100,11 +100,8 @@ _INSTEAD = {
     "tree_util": "rlx.tree; rlx.tree.register(cls, flatten, unflatten) makes a class a tree",
 }
 
-
-def __getattr__(name):
-    if name in ("flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "signal", "text"):
-        import importlib
-
-        return importlib.import_module("rlx." + name)
-    advice = _INSTEAD.get(name)
-    raise AttributeError(f"module 'rlx' has no attribute {name!r}" + (f": {advice}" if advice else ""))
+__getattr__ = _names.getattr_of(
+    "rlx",
+    _INSTEAD,
+    ("flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "signal", "text"),
+)

@@ -332,6 +332,7 @@ ELSEWHERE = {
         "tree_util": "rlx.tree.register",
         "make_jaxpr": "as_text",
     },
+    "rlx.numpy.linalg": {"eig": "see eigh", "lu": "it has .*slogdet"},
     "rlx.scipy": {"stats": "rlx.scipy.special", "fft": "rlx.numpy.fft", "ndimage": "linalg, signal and special"},
     "rlx.nn": {
         "linear": "weight.T",
@@ -356,7 +357,7 @@ def test_names_of_others_say_what_is_there_instead(module, name):
 
 def test_what_is_named_instead_is_there():
     """Every name with dots in the advice."""
-    for module in ("rlx", "rlx.scipy", "rlx.nn"):
+    for module in ELSEWHERE:
         for text in importlib.import_module(module)._INSTEAD.values():
             for path in re.findall(r"\brlx(?:\.\w+)+", text):
                 found = rlx

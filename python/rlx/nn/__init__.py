@@ -2,6 +2,7 @@
 recurrences and losses as PyTorch has them; and initializers."""
 
 from . import initializers  # noqa: F401
+from .._names import getattr_of as _getattr_of
 from ._activations import (  # noqa: F401
     celu,
     elu,
@@ -139,7 +140,4 @@ _INSTEAD = {
     "upsample": "rlx.image.resize, which takes the shape of the result",
 }
 
-
-def __getattr__(name):
-    advice = _INSTEAD.get(name)
-    raise AttributeError(f"module 'rlx.nn' has no attribute {name!r}" + (f": {advice}" if advice else ""))
+__getattr__ = _getattr_of("rlx.nn", _INSTEAD)

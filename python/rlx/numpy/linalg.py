@@ -10,6 +10,7 @@ from collections import namedtuple as _namedtuple
 
 from .. import _rlx
 from .._arrays import asarray
+from .._names import getattr_of as _getattr_of
 from ._base import axes_of, axis_of, cast, float_of, inexact, int_static, node, op, typed, value
 from ._creation import eye
 from ._products import cross as _cross
@@ -60,12 +61,10 @@ SVDResult = _namedtuple("SVDResult", ("U", "S", "Vh"))
 SlogdetResult = _namedtuple("SlogdetResult", ("sign", "logabsdet"))
 
 
-def __getattr__(name):
-    if name in ("eig", "eigvals"):
-        raise AttributeError(
-            f"rlx.numpy.linalg has no {name!r}: eigenvalues of matrices that are not Hermitian are not there; see eigh"
-        )
-    raise AttributeError(f"rlx.numpy.linalg has no {name!r}: it has {', '.join(__all__)}")
+_NOT_HERMITIAN = "eigenvalues of matrices that are not Hermitian are not there; see eigh"
+_INSTEAD = {"eig": _NOT_HERMITIAN, "eigvals": _NOT_HERMITIAN}
+
+__getattr__ = _getattr_of("rlx.numpy.linalg", _INSTEAD, otherwise=f"it has {', '.join(__all__)}")
 
 
 def _linalg(name, *operands, number=None):

@@ -1,15 +1,10 @@
 """SciPy's names for what rlx has, as jax.scipy has them."""
 
+from .._names import getattr_of as _getattr_of
+
 _INSTEAD = {
     "fft": "rlx.numpy.fft",
     "stats": "ndtr, betainc, gammainc and the like are in rlx.scipy.special, random numbers in rlx.random",
 }
 
-
-def __getattr__(name):
-    if name in ("linalg", "signal", "special"):
-        import importlib
-
-        return importlib.import_module("rlx.scipy." + name)
-    advice = _INSTEAD.get(name, "it has linalg, signal and special")
-    raise AttributeError(f"module 'rlx.scipy' has no attribute {name!r}: {advice}")
+__getattr__ = _getattr_of("rlx.scipy", _INSTEAD, ("linalg", "signal", "special"), "it has linalg, signal and special")
