@@ -1,5 +1,8 @@
-// The regularised incomplete beta function: a loop over its continued fraction, with derivatives of its own.
+// The regularised incomplete beta function: a loop over its continued fraction, of large parameters an expansion around
+// the normal distribution, with derivatives of its own.
+#include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "rlx/functions/special.h"
 #include "rlx/ir/graph.h"
@@ -7,7 +10,8 @@
 namespace rlx::special {
 namespace {
 
-constexpr std::int64_t kPairs = 4000;  // of terms at most; some 5 sqrt(max(a, b)) are enough
+constexpr double kLarge = 1e6;         // where both a and b are above, the expansion is exact and the fraction slow
+constexpr std::int64_t kTerms = 4000;  // of the fraction at most; some 0.6 sqrt(min(a, b)) are enough
 constexpr double kNotInside = std::numeric_limits<double>::quiet_NaN();
 
 /// A value alone.
@@ -18,59 +22,72 @@ struct Plain {
   friend Plain operator/(const Plain& x, const Plain& y) { return {x.v / y.v}; }
   friend Plain operator+(const Plain& x, const Expr& c) { return {x.v + c}; }
   friend Plain operator*(const Plain& x, const Expr& c) { return {x.v * c}; }
+  friend Plain operator+(const Plain& x, double c) { return {x.v + c}; }
+  friend Plain operator*(const Plain& x, double c) { return {x.v * c}; }
   Plain like(double c) const { return {v * 0.0 + c}; }
+  Plain mapped(const Expr& value, const Expr&) const { return {value}; }
+  static Plain chosen(const Expr& which, const Plain& x, const Plain& y) {
+    return {which.graph().where(which, x.v, y.v)};
+  }
   void put(ExprList& list) const { list.push_back(v); }
   static Plain take(const ExprList& list, std::size_t& at) { return {list[at++]}; }
   Expr distance(Graph& g) const { return g.abs(v - 1.0); }
 };
-/// A value and its derivatives by a and b.
+/// A value and its derivatives by p and q.
 struct Slopes {
-  Expr v, a, b;
-  friend Slopes operator+(const Slopes& x, const Slopes& y) { return {x.v + y.v, x.a + y.a, x.b + y.b}; }
+  Expr v, p, q;
+  friend Slopes operator+(const Slopes& x, const Slopes& y) { return {x.v + y.v, x.p + y.p, x.q + y.q}; }
   friend Slopes operator*(const Slopes& x, const Slopes& y) {
-    return {x.v * y.v, x.a * y.v + x.v * y.a, x.b * y.v + x.v * y.b};
+    return {x.v * y.v, x.p * y.v + x.v * y.p, x.q * y.v + x.v * y.q};
   }
   friend Slopes operator/(const Slopes& x, const Slopes& y) {
-    const Expr q = x.v / y.v;
-    return {q, (x.a - q * y.a) / y.v, (x.b - q * y.b) / y.v};
+    const Expr r = x.v / y.v;
+    return {r, (x.p - r * y.p) / y.v, (x.q - r * y.q) / y.v};
   }
-  friend Slopes operator+(const Slopes& x, const Expr& c) { return {x.v + c, x.a, x.b}; }
-  friend Slopes operator*(const Slopes& x, const Expr& c) { return {x.v * c, x.a * c, x.b * c}; }
+  friend Slopes operator+(const Slopes& x, const Expr& c) { return {x.v + c, x.p, x.q}; }
+  friend Slopes operator*(const Slopes& x, const Expr& c) { return {x.v * c, x.p * c, x.q * c}; }
+  friend Slopes operator+(const Slopes& x, double c) { return {x.v + c, x.p, x.q}; }
+  friend Slopes operator*(const Slopes& x, double c) { return {x.v * c, x.p * c, x.q * c}; }
   Slopes like(double c) const { return {v * 0.0 + c, v * 0.0, v * 0.0}; }
-  void put(ExprList& list) const { list.insert(list.end(), {v, a, b}); }
+  /// A function of it, by its value and derivative.
+  Slopes mapped(const Expr& value, const Expr& slope) const { return {value, p * slope, q * slope}; }
+  static Slopes chosen(const Expr& which, const Slopes& x, const Slopes& y) {
+    Graph& g = which.graph();
+    return {g.where(which, x.v, y.v), g.where(which, x.p, y.p), g.where(which, x.q, y.q)};
+  }
+  void put(ExprList& list) const { list.insert(list.end(), {v, p, q}); }
   static Slopes take(const ExprList& list, std::size_t& at) {
     at += 3;
     return {list[at - 3], list[at - 2], list[at - 1]};
   }
-  Expr distance(Graph& g) const { return g.max(g.abs(v - 1.0), g.max(g.abs(a), g.abs(b))); }
+  Expr distance(Graph& g) const { return g.max(g.abs(v - 1.0), g.max(g.abs(p), g.abs(q))); }
 };
 
-/// The continued fraction of x below its mean, where p is its a and q its b: after Lentz, two terms a trip.
+/// The even part of the continued fraction (DLMF 8.17.22) of z below its mean, after Lentz; y is 1 - z. The tail is its
+/// front over this. What is 1 - z (p + q) / p in it comes from p y - q z, which keeps digits where z or y is small.
 template <class T>
-T fraction(const T& p, const T& q, const Expr& x) {
-  Graph& g = x.graph();
-  const T one = p.like(1);
-  const T start = one / (one + (p + q) / (p + g.scalar(1.0, DType::F64)) * -x);
+T fraction(const T& p, const T& q, const Expr& z, const Expr& y) {
+  Graph& g = z.graph();
+  const T above = p * y + q * -z + 1.0;
+  const T start = p / (p + 1.0) * above;
   ExprList init{g.scalar(1.0, DType::F64)};
-  one.put(init);
   start.put(init);
+  p.like(std::numeric_limits<double>::infinity()).put(init);
   start.put(init);
-  init.push_back(one.v);
-  const auto more = [](Graph& body, const ExprList& k) { return body.gt(body.reduce_max(k.back()), 2.3e-16); };
+  init.push_back(p.v * 0.0 + 1.0);
+  // Asked of each element, so that no NaN ends the others' loop.
+  const auto more = [](Graph& body, const ExprList& k) { return body.reduce_max(body.gt(k.back(), 2.3e-16)); };
   const auto step = [&](Graph& body, const ExprList& k) -> LoopStep {
     const Expr m = k[0];
     std::size_t at = 1;
     T c = T::take(k, at), d = T::take(k, at), h = T::take(k, at);
-    const T unit = c.like(1), twice = p + m * 2.0;
-    const auto turn = [&](const T& term) {
-      d = unit / (unit + term * d);
-      c = unit + term / c;
-      const T by = c * d;
-      h = h * by;
-      return by;
-    };
-    turn((q + -m) * m * x / ((p + (m * 2.0 - 1.0)) * twice));
-    const T by = turn((p + m) * (p + q + m) * -x / (twice * (p + (m * 2.0 + 1.0))));
+    const T lower = p + (m * 2.0 - 1.0), upper = p + (m * 2.0 + 1.0), turn = (q + -m) * (m * z);
+    const T term = (p + (m - 1.0)) / lower * ((p + q + (m - 1.0)) * z / lower) * turn;
+    const T rest = turn / lower + (p + m) / upper * (above + (y + 1.0) * m) + m;
+    c = rest + term / c;
+    d = rest + term / d;
+    const T by = c / d;
+    h = h * by;
     ExprList next{m + 1.0};
     c.put(next);
     d.put(next);
@@ -78,50 +95,108 @@ T fraction(const T& p, const T& q, const Expr& x) {
     next.push_back(by.distance(body));
     return next;
   };
-  const LoopResult r = g.while_loop(init, more, step, {.max_trips = kPairs, .name = "betainc"});
+  const LoopResult r = g.while_loop(init, more, step, {.max_trips = kTerms, .name = "betainc"});
   std::size_t at = 1 + 2 * (init.size() - 2) / 3;
   return T::take(r.carries, at);
 }
 
-/// The operands, safe where they are outside of the function's domain.
+/// The tail of large p and q. With s^2 / 2 the exponent of the integrand below its top in the variable log(z / y), that
+/// variable's slope by s is a series in w = s e, e^2 = 1 / p + 1 / q, whose coefficients are polynomials in the
+/// skewness (q - p) / (p + q); integrated term by term it is the normal distribution of s less its density times a
+/// series.
+template <class T>
+T tail_of_large(const T& p, const T& q, const Expr& z, const Expr& y) {
+  Graph& g = z.graph();
+  const auto root = [&](const T& t) {
+    const Expr r = g.sqrt(t.v);
+    return t.mapped(r, 0.5 / r);
+  };
+  const T one = p.like(1), ee = one / p + one / q, e = root(ee);
+  T above = p * y + q * -z;
+  constexpr double kFar = 45;  // standard deviations: the tail is 0
+  const Expr far = above.v * e.v;
+  above = above * g.where(g.gt(far, kFar), kFar / far, 1.0);
+  const auto rest = [&](const T& t) {  // (t - log(1 + t)) / t^2 of |t| below 0.05
+    T sum = t.like(1.0 / 13);
+    for (int k = 12; k >= 2; --k) sum = sum * t * -1.0 + 1.0 / k;
+    return sum;
+  };
+  const T s = above * root((rest(above / p * -1.0) / p + rest(above / q) / q) * 2.0) * -1.0;
+  const T w = s * e, d = (q + p * -1.0) / (p + q), dd = d * d, nine = d * (dd + -9.0);
+  const T f1 = d * (-1.0 / 3), f2 = (dd + 3.0) * (1.0 / 48), f3 = nine * (1.0 / 540), f4 = f2 * f2 * (1.0 / 6),
+          f5 = nine * (dd + 3.0) * (-1.0 / 90720);
+  const T series = f1 + w * (f2 + w * (f3 + w * (f4 + w * f5))) + ee * (f3 * 2.0 + f4 * w * 3.0);
+  const Expr bell = g.exp(-0.5 * s.v * s.v) * (1 / std::sqrt(2 * std::numbers::pi));
+  const T normal = s.mapped(0.5 * g.erfc(s.v * (-1 / std::numbers::sqrt2)), bell);
+  const T scale = (one / (p + q) + ee * -1.0) * (1.0 / 12) + 1.0;  // Stirling's series of the beta function
+  return normal + s.mapped(bell, -s.v * bell) * e * scale * series * -1.0;
+}
+
+/// Sqrt(2 pi) t^t e^-t / Gamma(t): about sqrt(t) of large t and t of small ones, by Stirling's series above 10.
+Expr stirling(const Expr& t) {
+  Graph& g = t.graph();
+  const Expr r = 1.0 / t, rr = r * r;
+  Expr sum = rr * 0.0 - 1.0 / 156;
+  for (const double c : {691.0 / 360360, -1.0 / 1188, 1.0 / 1680, -1.0 / 1260, 1.0 / 360, -1.0 / 12})
+    sum = sum * rr + c;
+  const Expr few = t * g.exp(t * g.log(t) - t + 0.91893853320467274 - g.lgamma(t + 1.0));
+  return g.where(g.ge(t, 10.0), g.sqrt(t) * g.exp(sum * r), few);
+}
+
+/// The operands, safe where they are outside of the function's domain, and turned so that z is below its mean: then p
+/// is a and q is b, or with swap the other way round, for I_x(a, b) = 1 - I_(1 - x)(b, a).
 struct Domain {
-  Expr inside, a, b, x, swap, size, ends;
-  Domain(const ExprList& in) : a(in[0]), b(in[1]), x(in[2]) {
+  Expr inside, ends, swap, p, q, z, y, log_p, log_q, size;
+  explicit Domain(const ExprList& in) {
+    Expr a = in[0], b = in[1], x = in[2];
     Graph& g = x.graph();
-    const Expr shape = g.bit_and(g.gt(a, 0.0), g.gt(b, 0.0));
+    const Expr shape = g.bit_and(g.bit_and(g.gt(a, 0.0), g.gt(b, 0.0)), g.lt(a + b, HUGE_VAL));
     ends = g.where(shape, g.where(g.eq(x, 0.0), 0.0, g.where(g.eq(x, 1.0), g.scalar(1.0, DType::F64), kNotInside)),
                    kNotInside);
-    // Beyond, its three lgamma cancel to nothing.
-    constexpr double kMost = 1e9;
-    inside = g.bit_and(g.bit_and(shape, g.le(a + b, kMost)), g.bit_and(g.gt(x, 0.0), g.lt(x, 1.0)));
+    inside = g.bit_and(shape, g.bit_and(g.gt(x, 0.0), g.lt(x, 1.0)));
     a = g.where(inside, a, 1.0), b = g.where(inside, b, 1.0), x = g.where(inside, x, 0.5);
-    swap = g.gt(x, (a + 1.0) / (a + b + 2.0));  // I_x(a, b) = 1 - I_(1 - x)(b, a)
-    size = g.exp(a * g.log(x) + b * g.log1p(-x) + g.lgamma(a + b) - g.lgamma(a) - g.lgamma(b));
+    swap = g.gt(x, (a + 1.0) / (a + b + 2.0));
+    p = g.where(swap, b, a), q = g.where(swap, a, b);
+    z = g.where(swap, 1.0 - x, x), y = g.where(swap, x, 1.0 - x);
+    // z^p y^q / B(p, q) by the distance from the mean, so that no large logarithms cancel.
+    const Expr sum = p + q, above = p * y - q * z;
+    const auto part = [&](const Expr& n, const Expr& at, const Expr& moved, Expr& logarithm) {
+      const Expr t = moved / n, near = g.lt(g.abs(t), 0.5), close = g.log1p(t);  // t: at over its mean, less 1
+      logarithm = g.where(near, close, g.log(at) - g.log(n / sum));
+      return g.where(near, n * (close - t), n * logarithm - moved);
+    };
+    const Expr of_p = part(p, z, -above, log_p), of_q = part(q, y, above, log_q);
+    size = stirling(p) / stirling(sum) * stirling(q) * (1 / std::sqrt(2 * std::numbers::pi)) * g.exp(of_p + of_q);
   }
-  Expr z() const { return x.graph().where(swap, 1.0 - x, x); }
-  Expr swapped(const Expr& p, const Expr& q) const { return x.graph().where(swap, q, p); }
+  template <class T>
+  T tail(const T& of_p, const T& of_q, const T& front) const {
+    Graph& g = z.graph();
+    const Expr large = g.ge(g.min(p, q), kLarge);
+    const T one = of_p.like(1);
+    const T by_fraction = front / fraction(T::chosen(large, one, of_p), T::chosen(large, one, of_q),
+                                           g.where(large, 0.25, z), g.where(large, 0.75, y));
+    return T::chosen(large, tail_of_large(of_p, of_q, z, y), by_fraction);
+  }
 };
 
 Expr value_of(const ExprList& in) {
   const Domain f(in);
-  Graph& g = f.x.graph();
-  const Plain p{f.swapped(f.a, f.b)}, q{f.swapped(f.b, f.a)};
-  const Expr tail = f.size * fraction(p, q, f.z()).v / p.v;
+  Graph& g = f.p.graph();
+  const Expr tail = g.min(f.tail(Plain{f.p}, Plain{f.q}, Plain{f.size}).v, 1.0);
   return g.where(f.inside, g.where(f.swap, 1.0 - tail, tail), f.ends);
 }
 /// dI/da, dI/db and dI/dx, 0 at the ends of the domain.
 ExprList slopes_of(const ExprList& in) {
   const Domain f(in);
-  Graph& g = f.x.graph();
-  const Expr zero = f.x * 0.0, one = zero + 1.0;
-  const Slopes p{f.swapped(f.a, f.b), f.swapped(one, zero), f.swapped(zero, one)};
-  const Slopes q{f.swapped(f.b, f.a), f.swapped(zero, one), f.swapped(one, zero)};
-  const Expr both = g.digamma(f.a + f.b);
-  const Slopes front{f.size, f.size * (g.log(f.x) + both - g.digamma(f.a)),
-                     f.size * (g.log1p(-f.x) + both - g.digamma(f.b))};
-  const Slopes tail = front * fraction(p, q, f.z()) / p;
-  const auto turned = [&](const Expr& v) { return g.where(f.inside, g.where(f.swap, -v, v), 0.0); };
-  return {turned(tail.a), turned(tail.b), g.where(f.inside, f.size / (f.x * (1.0 - f.x)), 0.0)};
+  Graph& g = f.p.graph();
+  const Expr zero = f.p * 0.0, one = zero + 1.0;
+  const auto rest = [&](const Expr& t) { return g.digamma(t) - g.log(t); };
+  const Expr both = rest(f.p + f.q);
+  const Slopes front{f.size, f.size * (f.log_p + both - rest(f.p)), f.size * (f.log_q + both - rest(f.q))};
+  const Slopes tail = f.tail(Slopes{f.p, one, zero}, Slopes{f.q, zero, one}, front);
+  const auto inside = [&](const Expr& v) { return g.where(f.inside, v, 0.0); };
+  return {inside(g.where(f.swap, -tail.q, tail.p)), inside(g.where(f.swap, -tail.p, tail.q)),
+          inside(f.size / (f.z * f.y))};
 }
 
 }  // namespace

@@ -195,5 +195,41 @@ TEST_CASE("functions: the incomplete beta function and its derivatives") {
   for (std::size_t i = 0; i < 3; ++i) expect_values(got[got.size() - 3 + i], want[i], 1e-11);
 }
 
+TEST_CASE("functions: the incomplete beta function of large and of tiny parameters, against integrals by mpmath") {
+  const std::vector<std::vector<double>> in = {
+      {4, 5e5, 2e6, 3, 1e9, 1e9, 6e9, 1e12, 1e30, 1e-310},
+      {1e6, 5e5, 1e6, 1e9, 3, 1e9, 2e9, 4e11, 1e30, 2},
+      {1e-6, 0.5005, 0.6664, 2.5e-9, 1 - 2.5e-9, 0.5, 0.750002, 0.71428535, 0.5, 1e-5}};
+  const std::vector<double> want = {0.0189882795028998877,
+                                    0.841344746068546546,
+                                    0.163592089578251045,
+                                    0.456186885559570863,
+                                    0.543813118337844762,
+                                    0.5,
+                                    0.66023869349240072,
+                                    0.170010779203140873,
+                                    0.5,
+                                    1};
+  const auto betainc = [](const auto& v) { return special::betainc(v[0], v[1], v[2]); };
+  expect_values(values_of(in, DType::F64, betainc), want, 1e-10);  // 3e-17 sqrt(min(a, b)): x is rounded
+  expect_values(values_of({{1e6, 1e300, 1e300, 5, 1e-310, 1e-310, HUGE_VAL, 2},
+                           {1e6, 1e300, 5, 1e300, 0.1, 1e-310, 1, 1},
+                           {0.6, 0.4, 0.5, 0.5, 0.2, 0.25, 0.5, 0.5}},
+                          DType::F64, betainc),
+                {1, 0, 0, 1, 1, 0.5, NAN, 0.25}, 1e-13);
+  Graph g("loss");
+  std::vector<Expr> x;
+  NamedTensors given{{"d_output", Tensor::scalar(DType::F64, 1)}};
+  for (const double v : {3e6, 1.5e6, 0.6668}) {
+    const std::string name = "x" + std::to_string(x.size());
+    x.push_back(g.input(name, {{}, DType::F64}));
+    given.emplace(name, Tensor::scalar(DType::F64, v));
+  }
+  g.set_outputs({special::betainc(x[0], x[1], x[2])});
+  const std::vector<Tensor> got = evaluate(grad(g, {"x0", "x1", "x2"}).graph, given);
+  const double slopes[] = {-0.0001110611021253718, 0.0002221888688065959, 1499.77468672055};
+  for (std::size_t i = 0; i < 3; ++i) expect_values(got[got.size() - 3 + i], {slopes[i]}, 1e-11);
+}
+
 }  // namespace
 }  // namespace rlx::test
