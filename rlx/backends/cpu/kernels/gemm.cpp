@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "rlx/backends/cpu/kernels/families.h"
+#include "rlx/tensor/half.h"
 
 #define RLX_KERNEL_FILE "rlx/backends/cpu/kernels/gemm.inc"
 #include "rlx/backends/cpu/foreach_isa.h"
