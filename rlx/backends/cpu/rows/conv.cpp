@@ -174,7 +174,7 @@ bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
 
 void lower_conv(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
-  if (y.elements() == 0) return;
+  if (y.elements() == 0 || lower_conv_of_pairs(c)) return;
   const ConvGeometry g = conv_geometry(*conv_of(c.node().op), x.rank());
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   auto& r = c.keep<ConvRun>();

@@ -11,6 +11,9 @@ namespace rlx::cpu {
 std::span<const Row> conv_rows();
 /// Of integers and complex numbers, as products.
 std::span<const Row> conv_column_rows();
+/// Steps of a convolution of bf16 as a product of pairs; false where the machine has no instructions for them, or where
+/// its products are too small.
+bool lower_conv_of_pairs(LowerContext& c);
 /// Of every dtype and any axes.
 std::span<const Row> generic_conv_rows();
 

@@ -1,4 +1,5 @@
-// Convolutions of integers and of complex numbers: what each place reads is put side by side, the rest is a product.
+// Convolutions of integers, of complex numbers, and of bf16 where products of it are fast: what each place reads is put
+// side by side, the rest is a product.
 #include <algorithm>
 
 #include "rlx/backends/cpu/rows/conv.h"
@@ -252,6 +253,25 @@ void lower_columns(LowerContext& c) {
     }
   }
 }
+
+}  // namespace
+
+bool lower_conv_of_pairs(LowerContext& c) {
+  const View x = c.in(0), w = c.in(1), y = c.out();
+  const auto* op = c.node().op.get_if<ops::Conv>();
+  const bool halves =
+      x.dtype == DType::BF16 && w.dtype == DType::BF16 && (y.dtype == DType::BF16 || y.dtype == DType::F32);
+  if (op == nullptr || !halves || c.kernels().pairs == nullptr || x.rank() + 2 >= kGemmMaxAxes) return false;
+  const ConvGeometry g = conv_geometry(*op, x.rank());
+  if (g.batch_groups != 1 || !places_are_one_axis(g)) return false;
+  // Pairs take 32 steps of k at once, and columns are written and read once for all features of a group.
+  const i64 features = y.dim(static_cast<int>(g.y_feature)) / g.groups, depth = w.dim(static_cast<int>(g.w_in));
+  if (features < 32 || depth < 32) return false;
+  lower_columns(c);
+  return true;
+}
+
+namespace {
 
 bool columns_read_strided(const Graph&, NodeId, int) { return true; }
 

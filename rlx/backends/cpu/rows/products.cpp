@@ -266,7 +266,9 @@ void add_number_product(LowerContext& c, const ProductOperands& product, const P
   point_source(c, p.b, b);
   c.point(p.c, c.out(), at);
   const DType sums = sums_of(p.c_type);
-  s.kernels = &product_kernels(c.kernels().isa, sums);
+  const PairKernels* const pairs = p.a_type == DType::BF16 ? c.kernels().pairs : nullptr;
+  s.kernels = pairs != nullptr ? &pair_product_kernels(c.kernels().isa, pairs->products)
+                               : &product_kernels(c.kernels().isa, sums);
   double work = 2 * static_cast<double>(p.m * p.n);
   for (int i = 0; i < p.num_contracted; ++i) work *= static_cast<double>(p.contracted[i].extent);
   for (int i = 0; i < p.num_outer; ++i) work *= static_cast<double>(p.outer[i].extent);
@@ -275,7 +277,11 @@ void add_number_product(LowerContext& c, const ProductOperands& product, const P
     turn_complex(p, sums);
   }
   const double f32 = gemm_flops_per_ns(c.kernels().isa);
-  add_product(c, s, work / (sums == DType::I64 ? f32 / 8 : sums == DType::F32 ? f32 : f32 / 2));
+  const double speed = pairs != nullptr     ? pair_flops_per_ns(*pairs)
+                       : sums == DType::I64 ? f32 / 8
+                       : sums == DType::F32 ? f32
+                                            : f32 / 2;
+  add_product(c, s, work / speed);
 }
 
 }  // namespace rlx::cpu

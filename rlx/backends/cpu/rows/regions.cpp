@@ -210,6 +210,7 @@ class TapeWriter {
     bool is_constant = false;
     double number = 0;
     DType dtype = DType::F32;
+    bool only_stored = false;  // an integer of 8 bits that a store makes of a float; nothing else may read it
   };
 
   /// The operands of one op, three at most.
@@ -260,6 +261,8 @@ class TapeWriter {
   /// One elementwise node over `in`; a half float is left unrounded, as a store rounds it.
   Operand node(const Node& n, const Operands& in) {
     const DType out = n.shape().dtype();
+    for (const Operand& o : in)
+      if (o.only_stored) return fail();
     if (const auto* cast = n.op.get_if<ops::Cast>()) return convert(in[0], cast->to);
     for (const Operand& o : in)
       if (register_of(o.dtype) == Register::None) return fail();
@@ -353,6 +356,7 @@ class TapeWriter {
       ok_ = false;
       return;
     }
+    if (v.only_stored) v = unbounded(v, t == DType::I8 ? -128 : 0, t == DType::I8 ? 127 : 255);
     if (v.is_constant || v.value < num_inputs()) v = append(TapeOp::Copy, t, {v});
     outputs_.push_back({*type, 0});
     output_values_.push_back(v.value);
@@ -416,6 +420,19 @@ class TapeWriter {
     return {};
   }
 
+  /// `v` without bounds that a store to numbers from `low` to `high` sets anyhow.
+  Operand unbounded(Operand v, float low, float high) const {
+    while (v.value >= num_inputs()) {
+      const Ssa& s = ssa_[static_cast<std::size_t>(v.value - num_inputs())];
+      const bool number = s.count == 2 && s.values[0] >= 0 && s.values[1] < 0;
+      const bool low_bound = s.instr.op == TapeOp::Max && s.instr.imm <= low;
+      const bool high_bound = s.instr.op == TapeOp::Min && s.instr.imm >= high;
+      if (!number || !(low_bound || high_bound)) return v;
+      v.value = s.values[0];
+    }
+    return v;
+  }
+
   /// The second step that `s` would be behind the instruction that makes its operand at `place`.
   TapeThen as_then(const Ssa& s, int place) const {
     switch (s.instr.op) {
@@ -468,6 +485,15 @@ class TapeWriter {
         gone[k] = true;
       }
     }
+    // What is read no more: bounds that a store sets.
+    std::vector<bool> read(n, false);
+    for (const int v : output_values_)
+      if (v >= num_inputs()) read[static_cast<std::size_t>(v) - first] = true;
+    for (std::size_t k = n; k-- > 0;) {
+      gone[k] = gone[k] || !read[k];
+      for (const int v : ssa_[k].operands())
+        if (v >= num_inputs() && !gone[k]) read[static_cast<std::size_t>(v) - first] = true;
+    }
     std::vector<Ssa> left;
     for (std::size_t k = 0; k < n; ++k) {
       if (gone[k]) continue;
@@ -505,6 +531,11 @@ class TapeWriter {
   Operand convert(Operand x, DType to) {
     const Register target = register_of(to);
     Register from = register_of(x.dtype);
+    if ((to == DType::I8 || to == DType::U8) && from == Register::F) {
+      x.dtype = to;
+      x.only_stored = true;
+      return x;
+    }
     if (target == Register::None) return fail();
     if (to == DType::BF16 && x.dtype == DType::I32) return fail();  // by way of f32 it would round twice
     if (x.is_constant) x = emit(TapeOp::Copy, x.dtype, {x});
@@ -681,11 +712,11 @@ void lower_written(LowerContext& c, const Written& w) {
 }
 void lower_single(LowerContext& c) {
   // What is done in one pass without registers: signs of half floats, which are bits, their arithmetic, comparisons,
-  // casts of halves.
+  // casts.
   const OpKind kind = c.node().kind();
   const bool half = dtype_bits(c.in(0).dtype) == 16 || dtype_bits(c.out().dtype) == 16;
-  if ((kind == OpKind::Compare ||
-       (half && (kind == OpKind::Activation || kind == OpKind::Binary || kind == OpKind::Cast))) &&
+  if ((kind == OpKind::Compare || kind == OpKind::Cast ||
+       (half && (kind == OpKind::Activation || kind == OpKind::Binary))) &&
       lower_typed(c))
     return;
   lower_written(c, write_single(c.graph(), c.id()));
