@@ -77,7 +77,8 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     x = inexact(x)
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"standardize: algorithm {algorithm!r}; it is 'fast' or 'stable'")
-    if mean is None and variance is None and where is None and isinstance(epsilon, (int, float)) and epsilon > 0:
+    plain = mean is None and variance is None and where is None and x.dtype.kind != "c"
+    if plain and isinstance(epsilon, (int, float)) and 1e-30 <= epsilon <= 1e30:
         axes = axes_of(axis, x.ndim, "standardize")
         if axes and axes == list(range(x.ndim - len(axes), x.ndim)):
             return layer_norm(x, axis=axes, eps=epsilon)

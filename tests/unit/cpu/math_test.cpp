@@ -268,7 +268,7 @@ TEST_CASE("math: hypot and logaddexp over every exponent, far apart and close") 
       const double e = ulp_error(y[i], hypot.real(static_cast<double>(a[i]), static_cast<double>(b[i])));
       if (!(e <= worst)) worst = e;
     }
-    CHECK(worst <= 1.1);
+    CHECK(worst <= 1.2);
     run_op(*t, TapeOp::LogAddExp, {&a, &b}, y);
     worst = -1;
     for (std::int64_t i = 0; i < n; ++i) {

@@ -267,6 +267,13 @@ bool lower_conv_of_pairs(LowerContext& c) {
   // Pairs take 32 steps of k at once, and columns are written and read once for all features of a group.
   const i64 features = y.dim(static_cast<int>(g.y_feature)) / g.groups, depth = w.dim(static_cast<int>(g.w_in));
   if (features < 32 || depth < 32) return false;
+  for (const ConvAxis& a : g.space)
+    if (a.lhs_dilation != 1) return false;  // most of the columns would be zeros
+  // Where features lie apart, each step of k is copied line by line, which takes as long as products of short lines.
+  constexpr i64 kShortLine = 14;
+  if (x.stride(static_cast<int>(g.x_feature)) != 1 &&
+      (g.space.empty() || y.dim(static_cast<int>(g.space.back().y)) < kShortLine))
+    return false;
   lower_columns(c);
   return true;
 }
