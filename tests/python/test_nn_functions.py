@@ -278,3 +278,10 @@ def test_convolutions_pad_by_name():
 def test_convolutions_refuse(call):
     with pytest.raises(ValueError):
         call()
+
+
+def test_standardize_takes_any_epsilon():
+    x = np.arange(6, dtype="f4").reshape(2, 3)
+    want = (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)
+    for epsilon in (1e-50, 1e-12):  # the first is 0 in f32, which a layer norm refuses
+        np.testing.assert_allclose(np.asarray(rlx.nn.standardize(x, epsilon=epsilon)), want, rtol=1e-5)
