@@ -32,7 +32,7 @@ Expr betaln(const Expr& a, const Expr& b);
 Expr logaddexp2(const Expr& a, const Expr& b);
 /// I_x(a, b), the regularised incomplete beta function of a, b > 0 and x in [0, 1], NaN elsewhere: in F64, whatever the
 /// dtype, by its continued fraction (DLMF 8.17.22), and around the normal distribution where a and b are above a
-/// million. Relative 1e-13 for a and b up to some thousands; of larger ones the error is that of x rounded, 1e-16
+/// million. Relative 5e-12 for a and b up to some thousands; of larger ones the error is that of x rounded, 1e-16
 /// sqrt(min(a, b)) of a distribution's range. Derivatives by all three.
 Expr betainc(const Expr& a, const Expr& b, const Expr& x);
 

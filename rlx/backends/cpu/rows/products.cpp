@@ -81,6 +81,18 @@ void add_product(LowerContext& c, ProductStep& s, double run_ns) {
 
 double pair_flops_per_ns(const PairKernels& pairs) { return pairs.products == PairProducts::Tiles ? 1000 : 300; }
 
+/// Sets the kernels of a product of operands of `t` with these sums, of pairs where the machine has them; gives their
+/// speed in operations per ns.
+double choose_kernels(LowerContext& c, ProductStep& s, DType t, DType sums) {
+  if (const PairKernels* const pairs = t == DType::BF16 ? c.kernels().pairs : nullptr) {
+    s.kernels = &pair_product_kernels(c.kernels().isa, pairs->products);
+    return pair_flops_per_ns(*pairs);
+  }
+  s.kernels = &product_kernels(c.kernels().isa, sums);
+  const double f32 = gemm_flops_per_ns(c.kernels().isa);
+  return sums == DType::I64 ? f32 / 8 : sums == DType::F32 ? f32 : f32 / 2;
+}
+
 void lower_product(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
@@ -99,17 +111,11 @@ void lower_product(LowerContext& c) {
   c.point(p.c, y);
   double depth = 1;
   for (const GemmAxis& axis : axes.contracted) depth *= static_cast<double>(axis.extent);
-  const PairKernels* const pairs = x.dtype == DType::BF16 && depth > 0 ? c.kernels().pairs : nullptr;
   const DType sums = sums_of(y.dtype);
-  s.kernels = pairs != nullptr ? &pair_product_kernels(c.kernels().isa, pairs->products)
-                               : &product_kernels(c.kernels().isa, sums);
+  // Pairs want something to add.
+  const double speed = choose_kernels(c, s, depth > 0 ? x.dtype : DType::F32, sums);
   if (is_complex(y.dtype)) turn_complex(p, sums);
   const double products = static_cast<double>(y.elements());
-  const double f32 = gemm_flops_per_ns(c.kernels().isa);
-  const double speed = pairs != nullptr     ? pair_flops_per_ns(*pairs)
-                       : sums == DType::I64 ? f32 / 8
-                       : sums == DType::F32 ? f32
-                                            : f32 / 2;
   if (p.b_complex) depth *= 4;
   add_product(c, s, std::max(2 * products * depth / speed, 0.3 * static_cast<double>(w.elements())));
 }
@@ -266,9 +272,7 @@ void add_number_product(LowerContext& c, const ProductOperands& product, const P
   point_source(c, p.b, b);
   c.point(p.c, c.out(), at);
   const DType sums = sums_of(p.c_type);
-  const PairKernels* const pairs = p.a_type == DType::BF16 ? c.kernels().pairs : nullptr;
-  s.kernels = pairs != nullptr ? &pair_product_kernels(c.kernels().isa, pairs->products)
-                               : &product_kernels(c.kernels().isa, sums);
+  const double speed = choose_kernels(c, s, p.a_type, sums);
   double work = 2 * static_cast<double>(p.m * p.n);
   for (int i = 0; i < p.num_contracted; ++i) work *= static_cast<double>(p.contracted[i].extent);
   for (int i = 0; i < p.num_outer; ++i) work *= static_cast<double>(p.outer[i].extent);
@@ -276,11 +280,6 @@ void add_number_product(LowerContext& c, const ProductOperands& product, const P
     work *= 4;
     turn_complex(p, sums);
   }
-  const double f32 = gemm_flops_per_ns(c.kernels().isa);
-  const double speed = pairs != nullptr     ? pair_flops_per_ns(*pairs)
-                       : sums == DType::I64 ? f32 / 8
-                       : sums == DType::F32 ? f32
-                                            : f32 / 2;
   add_product(c, s, work / speed);
 }
 
