@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "bench/compile_shapes.h"
-#include "rlx/ir/fingerprint.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
 

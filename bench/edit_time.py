@@ -7,7 +7,7 @@ Aims: an op's attributes (a header of rlx/ir/ops/) 40 s, an op's rules (a source
 stand aside.
 
     bench/edit_time.py rlx/ir/ops/rope.h '*rope*'
-    bench/edit_time.py rlx/ops/rope.cpp '*rope*'
+    bench/edit_time.py rlx/ops/attention/rope.cpp '*rope*'
 """
 import argparse
 import os

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "bench/peers/gemm_loop.h"
-#include "rlx/backends/cpu/kernels/kernels.h"
-#include "rlx/driver/thread_pool.h"
+#include "rlx/backends/cpu/kernels.h"
 #include "rlx/error.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace {
 

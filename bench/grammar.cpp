@@ -13,13 +13,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
-#include "rlx/generation/answer_grammar.h"
 #include "rlx/generation/grammar.h"
+#include "rlx/generation/grammar/answer_grammar.h"
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/sampling.h"
-#include "rlx/ir/utf8.h"
 
 namespace {
 

@@ -14,9 +14,9 @@
 #include <sys/mman.h>
 #endif
 
-#include "rlx/backends/cpu/kernels/kernels.h"
-#include "rlx/driver/thread_pool.h"
+#include "rlx/backends/cpu/kernels.h"
 #include "rlx/error.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace {
 

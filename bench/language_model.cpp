@@ -16,12 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "rlx/base/trace.h"
 #include "rlx/formats/form_files.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/generation/language_model.h"
-#include "rlx/ir/trace.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/rlx.h"
 #include "rlx/text/tokenizer.h"

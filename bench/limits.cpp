@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/backends/cpu/kernels.h"
 #include "rlx/backends/cpu/limits.h"
 #include "rlx/error.h"
 #include "rlx/tensor/tensor.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/models/bert.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
 

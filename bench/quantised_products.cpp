@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "rlx/backends/cpu/kernels/strips.h"
 #include "rlx/backends/cpu/limits.h"
-#include "rlx/driver/thread_pool.h"
+#include "rlx/backends/cpu/quant/interleaved_kernels.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/rlx.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rlx/backends/tpu/program.h"
-#include "rlx/models/bert.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
 

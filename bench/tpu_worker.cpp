@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "rlx/formats/json.h"
-#include "rlx/models/bert.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
 

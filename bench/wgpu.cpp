@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "rlx/backends/wgpu/device.h"
-#include "rlx/driver/device.h"
-#include "rlx/driver/registry.h"
-#include "rlx/models/bert.h"
+#include "rlx/device/device.h"
+#include "rlx/device/registry.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
 

@@ -23,12 +23,12 @@
 #include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
-#include "rlx/models/bert.h"
 #include "rlx/models/config.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
+#include "rlx/threads/thread_pool.h"
 
 #ifndef RLX_VERSION  // set by our build
 #define RLX_VERSION "of an unknown version"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/device_ext.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx::cli {

@@ -8,11 +8,11 @@
 #include "cli/commands.h"
 #include "cli/device_page.h"
 #include "cli/terminal.h"
-#include "rlx/driver/registry.h"
-#include "rlx/driver/thread_pool.h"
+#include "rlx/device/registry.h"
 #include "rlx/formats/json.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {

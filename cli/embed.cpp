@@ -13,11 +13,11 @@
 #include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/driver/thread_pool.h"
+#include "rlx/base/utf8.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
-#include "rlx/ir/utf8.h"
 #include "rlx/models/sentence_encoder.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {

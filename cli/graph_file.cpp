@@ -7,9 +7,9 @@
 
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/formats/mapped_file.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/runtime/device_ext.h"

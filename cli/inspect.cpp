@@ -14,8 +14,8 @@
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/text.h"
 #include "rlx/models/sentence_encoder.h"
-#include "rlx/page/page.h"
 #include "rlx/passes/passes.h"
+#include "rlx/report/report.h"
 #include "rlx/runtime/reports.h"
 
 namespace rlx::cli {

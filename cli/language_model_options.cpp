@@ -12,11 +12,11 @@
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/driver/thread_pool.h"
+#include "rlx/base/utf8.h"
 #include "rlx/formats/form_files.h"
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/stop_strings.h"
-#include "rlx/ir/utf8.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {

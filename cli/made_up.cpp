@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 
 namespace rlx::cli {
 

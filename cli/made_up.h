@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 #include "rlx/tensor/tensor.h"
 
 namespace rlx::cli {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <string>
 
-#include "rlx/driver/device.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/device.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
 
 namespace rlx::cli {

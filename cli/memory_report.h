@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "rlx/driver/open_device.h"
+#include "rlx/device/open_device.h"
 
 namespace rlx::cli {
 

@@ -6,7 +6,7 @@
 
 #include "cli/device_page.h"
 #include "rlx/compiler/legalize.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/tensor/visit.h"

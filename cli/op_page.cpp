@@ -9,7 +9,7 @@
 #include "cli/op_coverage.h"
 #include "cli/op_names.h"
 #include "cli/op_texts.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/functions.h"
 
 namespace rlx::cli {
@@ -191,7 +191,7 @@ std::string functions_section() {
   std::string out = R"(## Functions of one operand
 
 The names that `activation` takes. The formula is the reference in C, computed in f64 and rounded once; helpers such
-as `sigmoid` and `vanishing` (x, but at least -1000) are in `rlx/ir/function_table.h`. Integers, Bool and complex
+as `sigmoid` and `vanishing` (x, but at least -1000) are in `rlx/ir/math/function_table.h`. Integers, Bool and complex
 values have expressions of their own there.
 
 )";

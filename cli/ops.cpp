@@ -11,7 +11,7 @@
 #include "cli/op_page.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/text.h"
 

@@ -10,7 +10,7 @@
 #include "rlx/compiler/pipeline.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/ir/inspect.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/passes/passes.h"
 

@@ -11,8 +11,8 @@
 #include "cli/searchable.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/driver/thread_pool.h"
 #include "rlx/models/reranker.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {

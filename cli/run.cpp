@@ -12,9 +12,9 @@
 #include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/driver/thread_pool.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/npy.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include "cli/memory_report.h"
 #include "cli/searchable.h"
 #include "cli/terminal.h"
-#include "rlx/driver/thread_pool.h"
 #include "rlx/models/passages.h"
 #include "rlx/models/sentence_encoder.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
-#include "rlx/ir/utf8.h"
 
 namespace rlx::cli {
 namespace {

@@ -1,6 +1,6 @@
 # Modules (folders of rlx/), what each may include, and the two libraries they are gathered into.
 
-# rlx_module(NAME [INTERNAL] [SMALL] [LIBRARY core|models] [DEPENDS a b ...] [INTERNAL_HEADERS x.h ...])
+# rlx_module(NAME [INTERNAL] [SMALL] [LIBRARY core|models] [DEPENDS a b ...] [INTERNAL_HEADERS x.h folder ...])
 # Adds rlx/NAME/*.cpp to a library and declares which modules it may include; a folder without sources is allowed.
 # SMALL: much code, each piece of which runs once a graph or a file; release builds optimise it for size.
 # "a DEPENDS b" permits b and whatever b may include. The headers are installed unless INTERNAL is given, but for those
@@ -33,15 +33,25 @@ function(rlx_module name)
     set(sources "${root}/error.cpp")
     file(GLOB headers CONFIGURE_DEPENDS "${root}/*.h")
   else()
-    file(GLOB sources CONFIGURE_DEPENDS "${root}/${name}/*.cpp")
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${root}/${name}/*.cpp")
     file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${root}/${name}/*.h")
-    file(GLOB families CONFIGURE_DEPENDS "${root}/${name}/*/*.cpp")
+    # Loops over elements: `*kernels.cpp`, and the plain ones of a folder `generic`. They have options of their own.
+    set(kernels ${sources})
     if(NOT name MATCHES "^backends/")
-      list(APPEND sources ${families})
+      set(kernels "")
     endif()
+    list(FILTER kernels INCLUDE REGEX "(/|_)kernels\\.cpp$|/generic/[^/]*$")
+    if(kernels)
+      list(REMOVE_ITEM sources ${kernels})
+    endif()
+    set_property(GLOBAL APPEND PROPERTY rlx_kernels_${arg_LIBRARY} ${kernels})
   endif()
   rlx_add_sources(${arg_LIBRARY} "${arg_SMALL}" ${sources})
   foreach(header IN LISTS arg_INTERNAL_HEADERS)
+    if(IS_DIRECTORY "${root}/${name}/${header}")
+      list(FILTER headers EXCLUDE REGEX "/${name}/${header}/")
+      continue()
+    endif()
     if(NOT "${root}/${name}/${header}" IN_LIST headers)
       message(FATAL_ERROR "rlx_module(${name}): there is no header ${header}")
     endif()
@@ -60,14 +70,14 @@ function(rlx_add_sources library small)
   endif()
 endfunction()
 
-# rlx_group_by_folder(sources...): some files of a folder are compiled as one.
-function(rlx_group_by_folder)
+# rlx_group_by_module(sources...): some files of a module, neighbours by path, are compiled as one.
+function(rlx_group_by_module)
   foreach(source IN LISTS ARGN)
-    cmake_path(GET source PARENT_PATH folder)
+    string(REGEX REPLACE "^${PROJECT_SOURCE_DIR}/rlx/((backends/)?[^/]*).*" "\\1" folder "${source}")
     string(MAKE_C_IDENTIFIER "${folder}" group)
     math(EXPR count_${group} "0${count_${group}} + 1")
     set(size "${RLX_UNITY_LIBRARY}")
-    if(folder STREQUAL "${PROJECT_SOURCE_DIR}/rlx/ops")
+    if(folder STREQUAL "ops")
       set(size "${RLX_UNITY_OPS}")
     endif()
     if(size GREATER 0)
@@ -86,7 +96,7 @@ function(rlx_group_target target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # a class of a file counts as a header's there
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
-  rlx_group_by_folder(${ARGN})
+  rlx_group_by_module(${ARGN})
 endfunction()
 
 # rlx_small_objects(core|models): objects of the library's SMALL modules, under options of their own: those of a source
@@ -158,7 +168,7 @@ function(rlx_library name)
     # Hot loops of factors are written on vectors: -O3 makes two to three times the code of them, and time to compile it.
     # The generic loops are what runs where no kernel does; GCC's -O2 leaves them scalar unless told (reverse, casts 3x).
     set(plain ${kernels})
-    list(FILTER plain INCLUDE REGEX "/(factors|generic_)[^/]*$")
+    list(FILTER plain INCLUDE REGEX "/(linalg|generic)/[^/]*$")
     if(plain AND NOT RLX_SANITIZE)
       set(vectors "")
       if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -182,18 +192,18 @@ function(rlx_library name)
   endif()
 endfunction()
 
-# rlx_embed_page(): the files of rlx/page/assets as texts of the core library; the scripts in the order of their names.
-function(rlx_embed_page)
-  set(assets "${PROJECT_SOURCE_DIR}/rlx/page/assets")
-  set(output "${PROJECT_BINARY_DIR}/generated/page_assets.cpp")
+# rlx_embed_report(): the files of rlx/report/assets as texts of the core library; the scripts in the order of their names.
+function(rlx_embed_report)
+  set(assets "${PROJECT_SOURCE_DIR}/rlx/report/assets")
+  set(output "${PROJECT_BINARY_DIR}/generated/report_assets.cpp")
   file(GLOB scripts RELATIVE "${assets}" CONFIGURE_DEPENDS "${assets}/*.js")
   list(SORT scripts)
   list(TRANSFORM scripts PREPEND "${assets}/" OUTPUT_VARIABLE files)
   add_custom_command(OUTPUT "${output}"
     COMMAND "${CMAKE_COMMAND}" -D "OUTPUT=${output}" -D "ASSETS=${assets}" -D "SCRIPTS=${scripts}"
-      -P "${PROJECT_SOURCE_DIR}/cmake/embed_page.cmake"
-    DEPENDS ${files} "${assets}/page.css" "${assets}/page.html" "${PROJECT_SOURCE_DIR}/cmake/embed_page.cmake"
-    COMMENT "rlx/page/assets" VERBATIM)
+      -P "${PROJECT_SOURCE_DIR}/cmake/embed_report.cmake"
+    DEPENDS ${files} "${assets}/report.css" "${assets}/report.html" "${PROJECT_SOURCE_DIR}/cmake/embed_report.cmake"
+    COMMENT "rlx/report/assets" VERBATIM)
   set_property(GLOBAL APPEND PROPERTY rlx_sources_core "${output}")
 endfunction()
 

@@ -24,7 +24,7 @@ enum class ErrorCode : std::uint8_t {
   DeviceUnavailable,  // no such device in this build or on this machine
   DeviceLost,         // the device failed or went away: it has to be opened anew
   OutOfMemory,
-  Interrupted,  // whoever started it asked it to stop (driver/stop_request.h)
+  Interrupted,  // whoever started it asked it to stop (base/stop_request.h)
   Internal,     // our bug
 };
 

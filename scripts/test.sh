@@ -185,7 +185,7 @@ with_numpy=$(numpy_python) || fail "no Python with NumPy: apt-get install python
 run_programs() {
   "$with_numpy" tests/parity/run_numpy.py --rlx build/dev/rlx --device cpu --device reference
   "$with_numpy" tests/parity/minilm_numpy.py --rlx build/dev/rlx --model "$model_dir"
-  python3 tests/pages/trace_test.py --rlx build/dev/rlx --model "$model_dir"
+  python3 tests/reports/trace_test.py --rlx build/dev/rlx --model "$model_dir"
 }
 end_beside python-environment
 beside run-programs run_programs
@@ -205,7 +205,7 @@ for device in tpu vulkan; do  # whole programs of many ops: each takes seconds t
 done
 
 step "pages of rlx inspect in a headless Chromium"  # nothing beside it: it looks at how long they take
-python3 tests/pages/page_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
+python3 tests/reports/report_test.py --rlx build/dev/rlx --model "$model_dir" --screenshots build/pages
 
 # The libraries of devices are not built with sanitizers and keep memory of their own to the end: here stand-ins run our
 # side of them.

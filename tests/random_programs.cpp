@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "rlx/driver/plugin_backend.h"
-#include "rlx/ir/bodies.h"
+#include "rlx/device/plugin_backend.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/text.h"
 #include "tests/support/random_checks.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "python/bindings/calls.h"
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/dlpack.h"
 

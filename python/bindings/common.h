@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "rlx/ir/build/line_of_call.h"
 #include "rlx/ir/graph.h"
-#include "rlx/ir/line_of_call.h"
 #include "rlx/tensor/tensor.h"
 
 namespace rlx::python {

@@ -2,10 +2,10 @@
 #include "python/bindings/tracing.h"
 #include "rlx/ir/builder.h"
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 

@@ -5,16 +5,16 @@
 #include <csignal>
 #include <thread>
 
+#include "rlx/base/stop_request.h"
+#include "rlx/base/trace.h"
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/plugin_backend.h"
-#include "rlx/driver/registry.h"
-#include "rlx/driver/stop_request.h"
-#include "rlx/ir/bodies.h"
+#include "rlx/device/plugin_backend.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/custom.h"
-#include "rlx/ir/trace.h"
-#include "rlx/page/page.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/report/report.h"
 #include "rlx/runtime/env.h"
 
 namespace rlx::python {
@@ -592,7 +592,7 @@ void bind_runtime(nb::module_& m) {
       },
       nb::arg("path"),
       "Loads a backend's plug-in, which serves its devices from now on: (its name, the devices). What a plug-in is: "
-      "rlx/driver/plugin.h.");
+      "rlx/device/plugin.h.");
   m.def("env_variables", [] {
     nb::list out;
     for (const EnvVariable& v : env_variables())

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "python/bindings/common.h"
-#include "rlx/ir/trace.h"
+#include "rlx/base/trace.h"
 #include "rlx/runtime/session.h"
 
 namespace rlx::python {

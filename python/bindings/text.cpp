@@ -3,9 +3,9 @@
 
 #include <limits>
 
+#include "rlx/base/utf8.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/mapped_file.h"
-#include "rlx/ir/utf8.h"
 #include "rlx/text/stream_decoder.h"
 
 namespace rlx::python {

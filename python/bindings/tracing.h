@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "python/bindings/common.h"
-#include "rlx/ir/body_scope.h"
+#include "rlx/ir/build/body_scope.h"
 
 namespace rlx::python {
 

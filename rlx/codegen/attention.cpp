@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "rlx/codegen/elements.h"
+#include "rlx/codegen/entry.h"
 #include "rlx/codegen/functions_wgsl.h"
 #include "rlx/codegen/reductions.h"
-#include "rlx/codegen/row.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"
 

@@ -1,11 +1,11 @@
-// WGSL of elementwise ops. What each op means is said by ir/function_table.h and ir/binary_table.h.
+// WGSL of elementwise ops. What each op means is said by ir/math/function_table.h and ir/math/binary_table.h.
 #include "rlx/codegen/functions_wgsl.h"
 
 #include <bit>
 #include <cmath>
 #include <cstdio>
 
-#include "rlx/codegen/row.h"
+#include "rlx/codegen/entry.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/leaves.h"

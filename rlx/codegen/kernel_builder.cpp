@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "rlx/codegen/helpers.h"
+#include "rlx/codegen/helpers/helpers.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx::codegen {

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/compiler/symbol_cuts.h"
-#include "rlx/driver/access_history.h"
+#include "rlx/compiler/sync_points.h"
+#include "rlx/exec/access_history.h"
 #include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx {
 namespace {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <tuple>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/rebuild.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/rebuild.h"
 
 namespace rlx {
 namespace {

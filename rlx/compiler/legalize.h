@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_set.h"
 

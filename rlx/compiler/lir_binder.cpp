@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/ir/bodies.h"
+#include "rlx/compiler/partition.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite/bodies.h"
 
 namespace rlx {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "rlx/compiler/symbol_cuts.h"
-#include "rlx/ir/graph_binder.h"
+#include "rlx/compiler/sync_points.h"
 #include "rlx/ir/module.h"
+#include "rlx/ir/rewrite/graph_binder.h"
 
 namespace rlx {
 

@@ -7,15 +7,15 @@
 #include <set>
 
 #include "rlx/compiler/arena.h"
-#include "rlx/compiler/cut_parts.h"
+#include "rlx/compiler/partition.h"
 #include "rlx/compiler/plan_bodies.h"
-#include "rlx/compiler/symbol_cuts.h"
+#include "rlx/compiler/sync_points.h"
 #include "rlx/compiler/views.h"
-#include "rlx/driver/access_history.h"
-#include "rlx/ir/bodies.h"
+#include "rlx/exec/access_history.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/lir.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 #include "rlx/ir/module.h"
 
 namespace rlx {

@@ -1,6 +1,6 @@
 // A plan at other extents.
-#include "rlx/compiler/cut_parts.h"
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/partition.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/views.h"
 #include "rlx/ir/form.h"

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/collectives.h"
+#include "rlx/ir/rewrite/bodies.h"
 
 namespace rlx {
 namespace {

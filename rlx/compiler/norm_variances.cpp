@@ -1,6 +1,6 @@
 #include "rlx/compiler/norm_variances.h"
 
-#include "rlx/driver/target.h"
+#include "rlx/device/target.h"
 #include "rlx/ir/ops/norm.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/rewrite.h"

@@ -3,19 +3,19 @@
 
 #include <algorithm>
 
-#include "rlx/compiler/cut_parts.h"
-#include "rlx/compiler/hand_over.h"
+#include "rlx/base/stop_request.h"
+#include "rlx/base/trace.h"
+#include "rlx/compiler/legalize_partition.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/norm_variances.h"
+#include "rlx/compiler/partition.h"
 #include "rlx/compiler/placement.h"
 #include "rlx/compiler/split_weights.h"
-#include "rlx/driver/registry.h"
-#include "rlx/driver/stop_request.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/symbol_order.h"
-#include "rlx/ir/trace.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {

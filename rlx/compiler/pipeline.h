@@ -11,7 +11,7 @@
 #include "rlx/compiler/mesh.h"
 #include "rlx/compiler/precision.h"
 #include "rlx/compiler/symbol_mode.h"
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 #include "rlx/ir/module.h"
 #include "rlx/passes/passes.h"
 #include "rlx/tensor/form_cache.h"
@@ -67,7 +67,7 @@ struct CompileOptions {
   std::optional<std::size_t> arena_alignment;  // bytes, a power of two up to 2^30, from the target's own on
   bool finest_grain = false;                   // BackendOptions::finest_grain
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
-  std::shared_ptr<Trace> trace{};              // records compile and runs (ir/trace.h); none: the session's, RLX_TRACE
+  std::shared_ptr<Trace> trace{};              // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
   bool verbose = false;                        // a session prints both reports of each compile to the standard error
 };
 

@@ -8,12 +8,12 @@
 
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/registry.h"
-#include "rlx/ir/bodies.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/lir.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/driver/target.h"
+#include "rlx/device/target.h"
 #include "rlx/ir/graph.h"
 #include "rlx/tensor/buffer.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite/bodies.h"
 
 namespace rlx {
 std::optional<std::uint32_t> updated_operand(const OpBox& op, std::uint32_t r, const LirBodies* bodies) {

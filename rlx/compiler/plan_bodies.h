@@ -1,7 +1,7 @@
 // Plans of the bodies of control-flow nodes.
 #pragma once
 
-#include "rlx/driver/target.h"
+#include "rlx/device/target.h"
 #include "rlx/ir/module.h"
 
 namespace rlx {

@@ -5,14 +5,14 @@
 #include <map>
 #include <memory>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/shape.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx {
 

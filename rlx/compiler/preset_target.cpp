@@ -7,7 +7,7 @@
 #include <string>
 
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "rlx/driver/target.h"
+#include "rlx/device/target.h"
 
 namespace rlx {
 

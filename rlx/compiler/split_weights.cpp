@@ -9,9 +9,7 @@
 #include <utility>
 
 #include "rlx/compiler/weight_regions.h"
-#include "rlx/ir/bodies.h"
-#include "rlx/ir/conv_geometry.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/math/conv_geometry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/conv.h"
@@ -22,8 +20,10 @@
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/rewrite.h"
-#include "rlx/ir/roots.h"
-#include "rlx/ir/symbol_order.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/roots.h"
+#include "rlx/ir/rewrite/symbol_order.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/value_map.h"
 
 namespace rlx {

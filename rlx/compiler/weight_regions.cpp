@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/ops/shape.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx {
 namespace {

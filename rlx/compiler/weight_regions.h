@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "rlx/driver/target.h"
+#include "rlx/device/target.h"
 #include "rlx/ir/graph.h"
 
 namespace rlx {

@@ -10,7 +10,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/safetensors.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/tensor/block_search.h"
 #include "rlx/tensor/half.h"
 

@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/output_file.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/formats/sigbus_guard.h"
+#include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx {
 namespace {

@@ -7,7 +7,7 @@
 #include "rlx/error.h"
 #include "rlx/formats/gguf_reader.h"
 #include "rlx/formats/missing_tensor.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {

@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
-#include "rlx/ir/utf8.h"
 
 namespace rlx {
 namespace {

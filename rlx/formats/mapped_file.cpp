@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "rlx/error.h"
-#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/output_file.h"
+#include "rlx/formats/sigbus_guard.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "rlx/ir/building.h"
+#include "rlx/ir/build/building.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/rope.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "rlx/ir/building.h"
-#include "rlx/ir/building_conv.h"
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/building.h"
+#include "rlx/ir/build/building_conv.h"
+#include "rlx/ir/build/counting.h"
 #include "rlx/ir/ops/indexing.h"
 
 namespace rlx::nn {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "rlx/functions/term.h"
-#include "rlx/ir/building.h"
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/building.h"
+#include "rlx/ir/build/counting.h"
 
 namespace rlx::random::draws {
 

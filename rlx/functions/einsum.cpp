@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "rlx/ir/building.h"
+#include "rlx/ir/build/building.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx {

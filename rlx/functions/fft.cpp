@@ -6,7 +6,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "rlx/ir/building.h"
+#include "rlx/ir/build/building.h"
 
 namespace rlx::fft {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "rlx/ir/building.h"
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/building.h"
+#include "rlx/ir/build/counting.h"
 
 namespace rlx::nn {
 namespace {

@@ -1,8 +1,8 @@
 // Systems of equations and determinants.
 #include "rlx/functions/linalg.h"
 
-#include "rlx/functions/linalg_operands.h"
-#include "rlx/ir/line_of_call.h"
+#include "rlx/functions/linalg/linalg_operands.h"
+#include "rlx/ir/build/line_of_call.h"
 
 namespace rlx::linalg {
 

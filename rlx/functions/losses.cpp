@@ -5,8 +5,8 @@
 #include <numbers>
 
 #include "rlx/functions/term.h"
-#include "rlx/ir/building.h"
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/building.h"
+#include "rlx/ir/build/counting.h"
 #include "rlx/ir/ops/loss.h"
 
 namespace rlx::nn {

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "rlx/ir/building.h"
+#include "rlx/ir/build/building.h"
+#include "rlx/ir/math/windows.h"
 #include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/norm.h"
-#include "rlx/ir/windows.h"
 
 namespace rlx::nn {
 namespace {

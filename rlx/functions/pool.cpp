@@ -6,11 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "rlx/ir/building.h"
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/building.h"
+#include "rlx/ir/build/counting.h"
+#include "rlx/ir/math/windows.h"
 #include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/indexing.h"
-#include "rlx/ir/windows.h"
 
 namespace rlx::nn {
 namespace {

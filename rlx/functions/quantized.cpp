@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "rlx/functions/term.h"
-#include "rlx/ir/building.h"
+#include "rlx/ir/build/building.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 

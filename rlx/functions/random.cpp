@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "rlx/functions/draws.h"
-#include "rlx/ir/building.h"
+#include "rlx/ir/build/building.h"
 #include "rlx/ir/ops/random.h"
 
 namespace rlx::random {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "rlx/ir/building.h"
+#include "rlx/ir/build/building.h"
 #include "rlx/ir/ops/sequence.h"
 
 namespace rlx::nn {

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "rlx/functions/term.h"
-#include "rlx/ir/building.h"
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/building.h"
+#include "rlx/ir/build/counting.h"
 
 namespace rlx::stats {
 namespace {

@@ -1,9 +1,9 @@
 // Frames of a signal, their transforms, and the signal of frames again.
 #include "rlx/functions/stft.h"
 
-#include "rlx/functions/framing.h"
-#include "rlx/ir/building.h"
-#include "rlx/ir/counting.h"
+#include "rlx/functions/signal/framing.h"
+#include "rlx/ir/build/building.h"
+#include "rlx/ir/build/counting.h"
 #include "rlx/ir/ops/indexing.h"
 
 namespace rlx::fft {

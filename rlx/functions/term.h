@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "rlx/ir/body_scope.h"
+#include "rlx/ir/build/body_scope.h"
 #include "rlx/ir/graph.h"
 
 namespace rlx::functions {

@@ -11,7 +11,7 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/output_file.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {

@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "rlx/error.h"
-#include "rlx/generation/answer_grammar.h"
-#include "rlx/generation/batch.h"
-#include "rlx/generation/drafter.h"
+#include "rlx/generation/engine/batch.h"
+#include "rlx/generation/engine/drafter.h"
+#include "rlx/generation/grammar/answer_grammar.h"
 #include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/stop_strings.h"
 #include "rlx/tensor/out_of_memory.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "rlx/error.h"
-#include "rlx/generation/automaton.h"
-#include "rlx/generation/gbnf.h"
-#include "rlx/generation/grammar_masks.h"
+#include "rlx/generation/grammar/automaton.h"
+#include "rlx/generation/grammar/gbnf.h"
+#include "rlx/generation/grammar/grammar_masks.h"
 
 namespace rlx {
 namespace {

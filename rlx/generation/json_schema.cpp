@@ -8,12 +8,12 @@
 #include <set>
 #include <unordered_set>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
-#include "rlx/generation/json_expressions.h"
-#include "rlx/generation/schema_cases.h"
-#include "rlx/generation/schema_formats.h"
-#include "rlx/generation/schema_pattern.h"
-#include "rlx/ir/utf8.h"
+#include "rlx/generation/json_schema/json_expressions.h"
+#include "rlx/generation/json_schema/schema_cases.h"
+#include "rlx/generation/json_schema/schema_formats.h"
+#include "rlx/generation/json_schema/schema_pattern.h"
 
 namespace rlx {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "rlx/driver/stop_request.h"
+#include "rlx/base/stop_request.h"
 #include "rlx/error.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"

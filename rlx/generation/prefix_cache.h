@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "rlx/models/decoder/kv_cache.h"
 #include "rlx/models/decoder_model.h"
-#include "rlx/models/kv_cache.h"
 #include "rlx/text/vocabulary.h"
 
 namespace rlx {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "rlx/error.h"
-#include "rlx/ir/gumbel.h"
-#include "rlx/ir/threefry.h"
+#include "rlx/ir/math/gumbel.h"
+#include "rlx/ir/math/threefry.h"
 
 namespace rlx {
 namespace {

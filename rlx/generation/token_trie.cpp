@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "rlx/error.h"
-#include "rlx/generation/token_tree.h"
+#include "rlx/generation/grammar/token_tree.h"
 
 namespace rlx {
 namespace {

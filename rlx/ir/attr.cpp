@@ -3,8 +3,8 @@
 
 #include <bit>
 
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx {
 namespace {

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <span>
 
-#include "rlx/ir/body_scope.h"
-#include "rlx/ir/building.h"
+#include "rlx/ir/build/body_scope.h"
+#include "rlx/ir/build/building.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"

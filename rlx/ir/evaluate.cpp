@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "rlx/ir/cotangent_name.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/roots.h"
-#include "rlx/ir/symbol_order.h"
+#include "rlx/ir/rewrite/cotangent_name.h"
+#include "rlx/ir/rewrite/roots.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 
 namespace rlx {
 namespace {

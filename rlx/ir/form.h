@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rlx/ir/attr.h"
-#include "rlx/ir/on_demand.h"
+#include "rlx/ir/lazy_field.h"
 
 namespace rlx {
 

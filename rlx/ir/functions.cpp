@@ -1,7 +1,7 @@
 // The rows of the function tables, by kind.
 #include "rlx/ir/functions.h"
 
-#include "rlx/ir/binary_table.h"
+#include "rlx/ir/math/binary_table.h"
 #include "rlx/ir/ops/elementwise.h"
 
 namespace rlx {

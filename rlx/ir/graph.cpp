@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include "rlx/ir/body_scope.h"
-#include "rlx/ir/line_of_call.h"
+#include "rlx/ir/build/body_scope.h"
+#include "rlx/ir/build/line_of_call.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "rlx/ir/attr.h"
 #include "rlx/ir/builder.h"
-#include "rlx/ir/on_demand.h"
+#include "rlx/ir/lazy_field.h"
 #include "rlx/ir/value.h"
 
 namespace rlx {

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <map>
 
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/text.h"
 
 namespace rlx {

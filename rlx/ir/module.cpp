@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/op_set.h"
-#include "rlx/ir/rebuild.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/rebuild.h"
 
 namespace rlx {
 

@@ -152,7 +152,7 @@ struct LirBodies {
     std::string refused{};
   };
   std::vector<Shared> shared{};
-  /// True when no kernel runs the node: the program decides, and submits the bodies (driver/program.h).
+  /// True when no kernel runs the node: the program decides, and submits the bodies (exec/program.h).
   bool driven = false;
   /// Of a loop that is driven, for each of its xs and then of its ys: the range that a row passes through, where rows
   /// do not lie where the device can bind them.

@@ -40,7 +40,7 @@ enum class BodyKind : std::uint8_t {
 enum class OpTrait : std::uint8_t {
   Pure,     // may be merged with its equals, folded, moved, computed again and dropped
   Ordered,  // others see it run: collectives, callbacks. Stays, once, in its order among its like; an op whose body
-            // holds one is ordered too (ir/roots.h)
+            // holds one is ordered too (ir/rewrite/roots.h)
 };
 
 /// Whether result 0 is operand 0 but for some elements, which alone need be written where both lie in the same bytes.

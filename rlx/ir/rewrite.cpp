@@ -12,8 +12,8 @@
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/linalg.h"
-#include "rlx/ir/roots.h"
-#include "rlx/ir/symbol_order.h"
+#include "rlx/ir/rewrite/roots.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 
 namespace rlx {
 

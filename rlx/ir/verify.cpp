@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/form.h"
-#include "rlx/ir/symbol_order.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 
 namespace rlx {
 namespace {

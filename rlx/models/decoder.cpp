@@ -8,8 +8,8 @@
 #include "rlx/error.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/rope.h"
-#include "rlx/models/adapter_set.h"
-#include "rlx/models/decoder_blocks.h"
+#include "rlx/models/adapter/adapter_set.h"
+#include "rlx/models/decoder/decoder_blocks.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {

@@ -6,18 +6,18 @@
 #include <numeric>
 #include <vector>
 
-#include "rlx/driver/stop_request.h"
+#include "rlx/base/stop_request.h"
 #include "rlx/error.h"
 #include "rlx/formats/convert_source.h"
 #include "rlx/formats/form_files.h"
 #include "rlx/formats/gguf_architectures.h"
-#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors_folder.h"
-#include "rlx/models/adapter_set.h"
+#include "rlx/formats/sigbus_guard.h"
+#include "rlx/models/adapter/adapter_set.h"
 #include "rlx/models/decoder.h"
-#include "rlx/models/decoder_fingerprint.h"
-#include "rlx/models/gguf_decoder.h"
+#include "rlx/models/decoder/decoder_fingerprint.h"
+#include "rlx/models/decoder/gguf_decoder.h"
 #include "rlx/models/memory_check.h"
 #include "rlx/tensor/out_of_memory.h"
 

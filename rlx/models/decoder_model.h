@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/form.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/models/adapter.h"
+#include "rlx/models/decoder/kv_cache.h"
 #include "rlx/models/decoder_config.h"
-#include "rlx/models/kv_cache.h"
 #include "rlx/runtime/session.h"
 #include "rlx/tensor/block_schemes.h"
 #include "rlx/tensor/tensor.h"

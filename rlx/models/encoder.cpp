@@ -12,8 +12,8 @@
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/ops/rope.h"
 #include "rlx/models/config.h"
-#include "rlx/models/decoder_blocks.h"
-#include "rlx/models/encoder_blocks.h"
+#include "rlx/models/decoder/decoder_blocks.h"
+#include "rlx/models/encoder/encoder_blocks.h"
 #include "rlx/models/rope_frequencies.h"
 #include "rlx/tensor/out_of_memory.h"
 

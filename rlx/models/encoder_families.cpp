@@ -4,7 +4,7 @@
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
 #include "rlx/models/config_keys.h"
-#include "rlx/models/encoder_blocks.h"
+#include "rlx/models/encoder/encoder_blocks.h"
 #include "rlx/models/encoder_config.h"
 #include "rlx/models/rope_config.h"
 #include "rlx/tensor/out_of_memory.h"

@@ -6,7 +6,7 @@
 #include "rlx/error.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors_folder.h"
-#include "rlx/models/gguf_decoder.h"
+#include "rlx/models/decoder/gguf_decoder.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/tensor/out_of_memory.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "rlx/driver/open_device.h"
+#include "rlx/device/open_device.h"
 #include "rlx/ir/module.h"
 #include "rlx/models/decoder.h"
 #include "rlx/models/decoder_model.h"

@@ -9,7 +9,7 @@
 #include "rlx/formats/mapped_file.h"
 #include "rlx/models/config.h"
 #include "rlx/models/encoder.h"
-#include "rlx/models/encoder_runner.h"
+#include "rlx/models/encoder/encoder_runner.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/driver/open_device.h"
+#include "rlx/device/open_device.h"
 #include "rlx/models/encoder_config.h"
 #include "rlx/models/passages.h"
 #include "rlx/tensor/tensor.h"

@@ -9,9 +9,9 @@
 #include <optional>
 #include <set>
 
+#include "rlx/base/utf8.h"
 #include "rlx/formats/safetensors.h"
-#include "rlx/ir/utf8.h"
-#include "rlx/models/encoder_runner.h"
+#include "rlx/models/encoder/encoder_runner.h"
 #include "rlx/runtime/session.h"
 #include "rlx/tensor/out_of_memory.h"
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/driver/open_device.h"
-#include "rlx/models/bert.h"
+#include "rlx/device/open_device.h"
 #include "rlx/models/config.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/tensor/tensor.h"
 #include "rlx/tensor/weight_loader.h"
 #include "rlx/text/tokenizer.h"

@@ -9,9 +9,9 @@
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/rope.h"
-#include "rlx/ops/attention_core.h"
-#include "rlx/ops/block_parts.h"
-#include "rlx/ops/elementwise.h"
+#include "rlx/ops/attention/attention_core.h"
+#include "rlx/ops/elementwise/elementwise.h"
+#include "rlx/ops/quant/block_parts.h"
 
 namespace rlx {
 namespace {

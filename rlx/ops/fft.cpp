@@ -1,8 +1,8 @@
 // Fft: discrete Fourier transforms of complex and real values along some axes.
 #include "rlx/ir/ops/fft.h"
 
+#include "rlx/ir/math/roots_of_unity.h"
 #include "rlx/ir/ops/reduce.h"
-#include "rlx/ir/roots_of_unity.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

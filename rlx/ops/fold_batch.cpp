@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/ir/body_transforms.h"
+#include "rlx/ir/rewrite/body_transforms.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {

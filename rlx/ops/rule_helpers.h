@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/counting.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/tensor/visit.h"
 

@@ -4,8 +4,8 @@
 
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/shape.h"
-#include "rlx/ir/rebuild.h"
 #include "rlx/ir/rewrite.h"
+#include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

@@ -1,11 +1,11 @@
 // canonicalize-convs: convolutions of one tap become products, filters of weights lie as their kernels read them.
 #include <algorithm>
 
-#include "rlx/ir/conv_geometry.h"
+#include "rlx/ir/math/conv_geometry.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/shape.h"
-#include "rlx/ir/rebuild.h"
 #include "rlx/ir/rewrite.h"
+#include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

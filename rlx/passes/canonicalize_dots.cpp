@@ -4,8 +4,8 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/shape.h"
-#include "rlx/ir/rebuild.h"
 #include "rlx/ir/rewrite.h"
+#include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

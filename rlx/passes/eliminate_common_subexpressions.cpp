@@ -6,8 +6,8 @@
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

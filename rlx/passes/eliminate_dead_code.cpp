@@ -1,5 +1,5 @@
 // dead-code-elimination: drops what no root of the graph needs.
-#include "rlx/ir/rebuild.h"
+#include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

@@ -6,9 +6,9 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/shape.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
-#include "rlx/ir/symbol_order.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

@@ -2,7 +2,7 @@
 // by step, while the target takes the form.
 #include <memory>
 
-#include "rlx/ir/conv_geometry.h"
+#include "rlx/ir/math/conv_geometry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"

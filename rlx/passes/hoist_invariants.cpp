@@ -1,12 +1,12 @@
 // hoist-invariants: what a loop would compute in every trip again is computed once, outside.
 #include <algorithm>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/elementwise.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

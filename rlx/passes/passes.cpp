@@ -1,8 +1,8 @@
 // The list of passes and the runner.
 #include "rlx/passes/passes.h"
 
-#include "rlx/ir/bodies.h"
-#include "rlx/ir/trace.h"
+#include "rlx/base/trace.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/counting.h"
 #include "rlx/ir/ops/reduce.h"
-#include "rlx/ir/rebuild.h"
+#include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

@@ -1,12 +1,12 @@
 // simplify-control-flow: calls are written out, decided branches chosen, and what nobody reads of a loop is dropped.
 #include <algorithm>
 
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

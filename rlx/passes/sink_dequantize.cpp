@@ -7,7 +7,7 @@
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/ir/ops/shape.h"
-#include "rlx/ir/rebuild.h"
+#include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

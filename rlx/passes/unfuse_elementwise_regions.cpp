@@ -1,7 +1,7 @@
 // unfuse-elementwise-regions: regions are written back as the ops they hold.
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/fused.h"
-#include "rlx/ir/rebuild.h"
+#include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {

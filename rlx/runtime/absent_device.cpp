@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "rlx/compiler/preset_target.h"
-#include "rlx/driver/host_device.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/host_device.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/device_ext.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"

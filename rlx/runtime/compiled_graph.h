@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/tensor/tensor.h"
 #include "rlx/tensor/weight_loader.h"

@@ -4,8 +4,8 @@
 #include <limits>
 #include <set>
 
-#include "rlx/ir/cotangent_name.h"
 #include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/rewrite/cotangent_name.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"
 

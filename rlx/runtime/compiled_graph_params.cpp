@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <new>
 
-#include "rlx/ir/trace.h"
+#include "rlx/base/trace.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {

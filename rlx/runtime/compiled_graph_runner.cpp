@@ -7,9 +7,9 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "rlx/ir/json_text.h"
+#include "rlx/base/json_text.h"
+#include "rlx/base/trace.h"
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/trace.h"
 
 namespace rlx {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "rlx/driver/fetching.h"
-#include "rlx/driver/host_device.h"
+#include "rlx/device/host_device.h"
+#include "rlx/exec/fetching.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 #include "rlx/tensor/out_of_memory.h"

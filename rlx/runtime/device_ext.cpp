@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "rlx/compiler/preset_target.h"
-#include "rlx/driver/plugin_backend.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/plugin_backend.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/absent_device.h"
 #include "rlx/runtime/env.h"

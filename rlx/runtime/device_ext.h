@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "rlx/ir/graph.h"
 
 namespace rlx {

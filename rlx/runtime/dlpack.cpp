@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/error.h"
 
 namespace rlx {

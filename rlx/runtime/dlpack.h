@@ -1,7 +1,7 @@
 // Tensors of other libraries as ours, and ours as theirs, without a copy (DLPack).
 #pragma once
 
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "rlx/tensor/dlpack.h"
 #include "rlx/tensor/tensor.h"
 

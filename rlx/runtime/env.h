@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "rlx/driver/environment.h"
+#include "rlx/base/environment.h"
 
 namespace rlx {
 

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "rlx/base/trace.h"
 #include "rlx/compiler/pipeline.h"
-#include "rlx/ir/trace.h"
 
 namespace rlx {
 

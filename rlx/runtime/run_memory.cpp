@@ -8,7 +8,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "rlx/driver/host_device.h"
+#include "rlx/device/host_device.h"
 #include "rlx/error.h"
 #include "rlx/runtime/shared_programs.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "rlx/driver/backend.h"
-#include "rlx/driver/fetching.h"
+#include "rlx/device/backend.h"
+#include "rlx/exec/fetching.h"
 
 namespace rlx {
 

@@ -5,8 +5,7 @@
 #include <mutex>
 #include <set>
 
-#include "rlx/driver/registry.h"
-#include "rlx/driver/thread_pool.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/runtime/absent_device.h"
 #include "rlx/runtime/compiled_graph_impl.h"
@@ -14,6 +13,7 @@
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/reports.h"
 #include "rlx/tensor/out_of_memory.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace rlx {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "rlx/runtime/compiled_graph.h"
 
 namespace rlx {

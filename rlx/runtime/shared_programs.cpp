@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "rlx/base/trace.h"
 #include "rlx/compiler/arena.h"
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/driver/registry.h"
-#include "rlx/ir/symbol_order.h"
-#include "rlx/ir/trace.h"
+#include "rlx/device/registry.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 #include "rlx/runtime/symbol_values.h"
 
 namespace rlx {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "rlx/compiler/lir_binder.h"
-#include "rlx/compiler/symbol_cuts.h"
-#include "rlx/driver/program.h"
+#include "rlx/compiler/sync_points.h"
+#include "rlx/exec/program.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/weight_store.h"
 

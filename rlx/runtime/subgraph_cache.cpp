@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "rlx/driver/stop_request.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/base/stop_request.h"
+#include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "rlx/base/trace.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/roots.h"
-#include "rlx/ir/symbol_order.h"
-#include "rlx/ir/trace.h"
+#include "rlx/ir/rewrite/roots.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 
 namespace rlx {

@@ -6,18 +6,18 @@
 #include <optional>
 #include <set>
 
+#include "rlx/base/stop_request.h"
+#include "rlx/base/trace.h"
 #include "rlx/compiler/legalize.h"
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/driver/program.h"
-#include "rlx/driver/registry.h"
-#include "rlx/driver/stop_request.h"
+#include "rlx/device/registry.h"
+#include "rlx/exec/program.h"
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/lir.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/trace.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx {
 

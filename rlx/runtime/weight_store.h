@@ -12,7 +12,7 @@
 
 #include "rlx/compiler/precision.h"
 #include "rlx/compiler/split_weights.h"
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/runtime/run_memory.h"

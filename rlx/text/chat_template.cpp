@@ -5,13 +5,13 @@
 #include <ctime>
 #include <filesystem>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/mapped_file.h"
-#include "rlx/ir/utf8.h"
 #include "rlx/tensor/out_of_memory.h"
-#include "rlx/text/jinja_json.h"
-#include "rlx/text/jinja_render.h"
+#include "rlx/text/jinja/json.h"
+#include "rlx/text/jinja/render.h"
 
 namespace rlx {
 

@@ -10,8 +10,8 @@
 #include <limits>
 #include <new>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
-#include "rlx/ir/utf8.h"
 #include "rlx/text/unicode.h"
 
 namespace rlx {

@@ -3,8 +3,8 @@
 
 #include "rlx/error.h"
 #include "rlx/tensor/out_of_memory.h"
-#include "rlx/text/decoder.h"
 #include "rlx/text/tokenizer.h"
+#include "rlx/text/tokenizer/decoder.h"
 
 namespace rlx {
 

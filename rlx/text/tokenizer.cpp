@@ -7,7 +7,7 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/tensor/out_of_memory.h"
-#include "rlx/text/decoder.h"
+#include "rlx/text/tokenizer/decoder.h"
 #include "rlx/text/wordpiece.h"
 
 namespace rlx {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
-#include "rlx/ir/utf8.h"
 
 namespace rlx {
 namespace {

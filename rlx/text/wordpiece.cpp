@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
-#include "rlx/ir/utf8.h"
 #include "rlx/tensor/out_of_memory.h"
-#include "rlx/text/json_parts.h"
-#include "rlx/text/pipeline.h"
-#include "rlx/text/wordpiece_model.h"
+#include "rlx/text/tokenizer/json_parts.h"
+#include "rlx/text/tokenizer/pipeline.h"
+#include "rlx/text/tokenizer/wordpiece_model.h"
 
 namespace rlx {
 namespace {

@@ -1,11 +1,11 @@
 // Transforms of closed bodies: by the walkers of whole graphs, and reverse mode cut where the cotangents come in.
-#include "rlx/ir/body_transforms.h"
+#include "rlx/ir/rewrite/body_transforms.h"
 
 #include <algorithm>
 
 #include "rlx/ir/ops/elementwise.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse_walk.h"
 #include "rlx/transforms/vmap.h"

@@ -1,9 +1,9 @@
 // Hessian-vector products by forward over reverse; Jacobians by batching one of the two modes over unit vectors.
 #include "rlx/transforms/hvp.h"
 
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/counting.h"
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/roots.h"
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "rlx/ir/rewrite.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/roots.h"
 #include "rlx/transforms/walk.h"
 
 namespace rlx {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/roots.h"
 #include "rlx/transforms/reverse_walk.h"
 
 namespace rlx {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/roots.h"
 #include "rlx/transforms/walk.h"
 
 namespace rlx {

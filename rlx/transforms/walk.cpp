@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx::walk {
 

@@ -7,17 +7,17 @@
 #include <optional>
 #include <span>
 
-#include "rlx/driver/thread_pool.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/generation/engine.h"
 #include "rlx/generation/language_model.h"
 #include "rlx/ir/verify.h"
-#include "rlx/models/bert.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/models/reranker.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
+#include "rlx/threads/thread_pool.h"
 #include "tests/allocation/failing_new.h"
 #include "tests/support/encoder_reference.h"
 #include "tests/support/needs.h"

@@ -5,10 +5,10 @@
 
 #include <optional>
 
-#include "rlx/driver/plugin_backend.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/plugin_backend.h"
+#include "rlx/device/registry.h"
+#include "tests/adversarial/adversarial_plugin.h"
 #include "tests/allocation/failing_new.h"
-#include "tests/proof/proof_plugin.h"
 #include "tests/support/state_programs.h"
 
 namespace rlx {

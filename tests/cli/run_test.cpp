@@ -3,12 +3,12 @@
 
 #include <filesystem>
 
+#include "rlx/base/utf8.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/safetensors.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
-#include "rlx/ir/utf8.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sanitized.h"

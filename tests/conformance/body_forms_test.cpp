@@ -2,9 +2,9 @@
 // through branches in loops, with what is left reading the raw values.
 #include <doctest/doctest.h>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/form.h"
 #include "rlx/ir/ops/lir.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/needs.h"
 #include "tests/support/run_check.h"

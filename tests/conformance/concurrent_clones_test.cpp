@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "rlx/backends/cpu/executable.h"
-#include "rlx/driver/host_device.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/host_device.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/runtime/session.h"
 

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/backends/cpu/kernels.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/exported_graphs.h"

@@ -2,8 +2,8 @@
 // set of this machine and at one and two threads; and what the kernel table promises.
 #include <doctest/doctest.h>
 
-#include "rlx/backends/cpu/kernels/kernels.h"
-#include "rlx/driver/registry.h"
+#include "rlx/backends/cpu/kernels.h"
+#include "rlx/device/registry.h"
 #include "tests/support/guarded_program.h"
 #include "tests/support/needs.h"
 #include "tests/support/run_check.h"

@@ -5,9 +5,9 @@
 
 #include <optional>
 
-#include "rlx/driver/chunk_audit.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/text.h"
+#include "rlx/threads/chunk_audit.h"
 #include "tests/support/guarded_program.h"
 #include "tests/support/needs.h"
 #include "tests/support/random_program.h"

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/linalg.h"

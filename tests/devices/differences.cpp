@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "tests/devices/test_device.h"
 
 namespace rlx::test {

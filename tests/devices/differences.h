@@ -1,7 +1,7 @@
-// What the device under test makes of numbers otherwise than the rules (driver/difference.h), for tests of values.
+// What the device under test makes of numbers otherwise than the rules (device/difference.h), for tests of values.
 #pragma once
 
-#include "rlx/driver/difference.h"
+#include "rlx/device/difference.h"
 #include "rlx/ir/evaluate.h"
 #include "tests/support/rounding.h"
 

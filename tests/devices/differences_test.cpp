@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op.h"
 #include "rlx/ir/op_def.h"
 #include "tests/devices/differences.h"

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "tests/devices/known_gaps.h"
 #include "tests/devices/test_device.h"
 #include "tests/support/samples.h"

@@ -364,7 +364,7 @@ TEST_CASE("device: every op over a batch that a run knows") {
   test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
     if (sample.inputs.empty() || !test::in_share(number++)) return;
     if (const auto* d = sample.op.get_if<ops::GroupedDot>(); d && d->fn == GroupedKind::Contract) return;
-    // Likewise (ops/conv.cpp): unit/ops/conv_test.cpp batches x alone.
+    // Likewise (ops/conv/conv.cpp): unit/ops/conv/conv_test.cpp batches x alone.
     if (sample.op.is<ops::Conv>() || sample.op.is<ops::FusedConv>()) return;
     Graph g = test::sample_graph(sample);
     InAxes axes;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/dlpack.h"
 #include "tests/devices/test_device.h"

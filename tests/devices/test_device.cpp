@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "rlx/driver/device.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/device.h"
+#include "rlx/device/registry.h"
 #include "rlx/runtime/device_ext.h"
 #include "tests/support/needs.h"
 

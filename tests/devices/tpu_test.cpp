@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/custom_op.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/ops/attention.h"

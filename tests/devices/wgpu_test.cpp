@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "rlx/backends/wgpu/device.h"
-#include "rlx/driver/device.h"
-#include "rlx/driver/registry.h"
-#include "rlx/models/bert.h"
+#include "rlx/device/device.h"
+#include "rlx/device/registry.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/dlpack.h"
 #include "rlx/runtime/run_memory.h"

@@ -3,7 +3,7 @@
 #include <bit>
 #include <limits>
 
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "tests/fuzz/dice_entry.h"
 #include "tests/fuzz/graph_samples.h"

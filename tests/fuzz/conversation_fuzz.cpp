@@ -11,7 +11,7 @@
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/generation/conversation_file.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "tests/fuzz/fuzz_folder.h"
 
 namespace {

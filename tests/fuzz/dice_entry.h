@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "tests/support/random_program.h"
 
 namespace rlx::fuzz {

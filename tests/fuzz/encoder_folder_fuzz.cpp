@@ -6,7 +6,7 @@
 #include <map>
 
 #include "rlx/formats/safetensors.h"
-#include "rlx/models/bert.h"
+#include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "tests/fuzz/fuzz_folder.h"
 #include "tests/fuzz/graph_samples.h"

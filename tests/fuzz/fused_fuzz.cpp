@@ -1,6 +1,6 @@
 // Fuzz target: fused ops, regions and blocks with the shapes of their operands changed at random. What inference takes
 // survives the text and binary form and runs on the cpu, at one and two threads, within the bound of its exact result.
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/session.h"
 #include "tests/fuzz/dice_entry.h"

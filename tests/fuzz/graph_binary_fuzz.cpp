@@ -1,6 +1,6 @@
 // Fuzz target: any bytes, and damaged encodings of every op sample, as a binary graph: as they are and, since the
 // checksum stops those, under a header that fits them. What is accepted is sound and is written back to the same graph.
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "tests/fuzz/graph_samples.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx::fuzz {

@@ -2,7 +2,7 @@
 // parses back to the same graph in both forms.
 #include <string_view>
 
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "tests/fuzz/graph_samples.h"
 

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/text.h"
 #include "tests/support/random_checks.h"
 

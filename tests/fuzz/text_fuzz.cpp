@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
-#include "rlx/ir/utf8.h"
 #include "rlx/text/wordpiece.h"
 
 namespace {

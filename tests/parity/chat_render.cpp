@@ -9,8 +9,8 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
-#include "rlx/text/jinja_json.h"
-#include "rlx/text/jinja_render.h"
+#include "rlx/text/jinja/json.h"
+#include "rlx/text/jinja/render.h"
 
 namespace {
 

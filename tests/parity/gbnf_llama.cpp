@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "llama-grammar.h"
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/generation/grammar.h"
-#include "rlx/ir/utf8.h"
 
 namespace {
 

@@ -1,10 +1,10 @@
 // A whole backend of another project: values are tensors, a run is done when it returns. Read it beside
-// rlx/driver/plugin.h to start one.
-#include <rlx/driver/plugin.h>
+// rlx/device/plugin.h to start one.
+#include <rlx/device/plugin.h>
 #include <rlx/ir/evaluate.h>
 #include <rlx/ir/op_def.h>
 #include <rlx/ir/ops/leaves.h>
-#include <rlx/ir/serialize.h>
+#include <rlx/ir/serial/serialize.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 /* Plug-ins in C, each with one fault: a table of another version, one with a null member, one whose calls all fail, and
  * a library without the entry function. */
-#include <rlx/driver/plugin.h>
+#include <rlx/device/plugin.h>
 #include <string.h>
 
 static rlx_code fail(rlx_error* e) {

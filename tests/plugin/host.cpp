@@ -2,7 +2,7 @@
 // with its reason, and the program lives. Arguments: the good library, then those with a fault in the order below.
 #include <rlx/rlx.h>
 
-#include <rlx/driver/plugin_backend.h>
+#include <rlx/device/plugin_backend.h>
 #include <rlx/ir/op_def.h>
 
 #include <cmath>

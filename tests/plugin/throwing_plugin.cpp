@@ -1,5 +1,5 @@
 // A library whose entry function lets an exception out.
-#include <rlx/driver/plugin.h>
+#include <rlx/device/plugin.h>
 
 #include <cstdint>
 #include <stdexcept>

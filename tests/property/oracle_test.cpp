@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "rlx/ir/math/threefry.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
@@ -12,7 +13,6 @@
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/norm.h"
 #include "rlx/ir/ops/reduce.h"
-#include "rlx/ir/threefry.h"
 #include "tests/support/closeness.h"
 #include "tests/support/samples.h"
 
@@ -293,7 +293,7 @@ Arrays fused_dot(const Sample& s, const Arrays& in) {
   operands.insert(operands.end(), in.begin() + 2, in.end());
   return body_results(*op.epilogue, operands);
 }
-// The convolution is a primitive, whose own numbers tests/unit/ops/conv_test.cpp has.
+// The convolution is a primitive, whose own numbers tests/unit/ops/conv/conv_test.cpp has.
 Arrays fused_conv(const Sample& s, const Arrays& in) {
   const auto& op = s.op.as<ops::FusedConv>();
   std::vector<Tensor> parts;

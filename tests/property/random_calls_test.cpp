@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/text.h"
 #include "tests/support/needs.h"
 #include "tests/support/random_checks.h"

@@ -1,6 +1,6 @@
 // Graphs made by the transforms are as good as any: they verify, and survive the text and the binary form.
-#include "rlx/ir/fingerprint.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/transforms/jvp.h"

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include "rlx/ir/fingerprint.h"
-#include "rlx/ir/serialize.h"
-#include "rlx/ir/symbol_order.h"
+#include "rlx/ir/rewrite/symbol_order.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/runtime/session.h"

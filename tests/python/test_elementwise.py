@@ -15,7 +15,7 @@ OPS = catalogue.load()
 OF_BITS = ("not_", "popcount", "clz")
 ACTIVATIONS = sorted(n for n, op in OPS.items() if op.table == "activation" and n not in OF_BITS)
 BINARIES = ("add", "sub", "mul", "div", "max", "min", "pow", "mod", "atan2", "rem", "hypot", "logaddexp")
-GAMMA = ("lgamma", "digamma", "polygamma")  # special values: tests/unit/ops/special_functions_test.cpp
+GAMMA = ("lgamma", "digamma", "polygamma")  # special values: tests/unit/ops/elementwise/special_functions_test.cpp
 
 # docs/numerics.md, "Accuracy of f32 functions"; what is not named there has OTHERS.
 F32 = {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/codegen/row.h"
+#include "rlx/codegen/entry.h"
 #include "rlx/compiler/pipeline.h"
 
 namespace rlx::test {

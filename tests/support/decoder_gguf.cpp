@@ -10,8 +10,8 @@
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/safetensors.h"
+#include "rlx/models/decoder/gguf_decoder.h"
 #include "rlx/models/decoder_config.h"
-#include "rlx/models/gguf_decoder.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/paths.h"
 

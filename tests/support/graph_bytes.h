@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 
 namespace rlx::test {
 

@@ -8,10 +8,10 @@
 #include <malloc.h>
 #endif
 
-#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/backends/cpu/kernels.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/host_device.h"
+#include "rlx/device/host_device.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/lir.h"

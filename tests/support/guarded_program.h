@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 #include "rlx/ir/evaluate.h"
 
 namespace rlx::test {

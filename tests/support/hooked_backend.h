@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 
 namespace rlx::test {
 

@@ -7,10 +7,10 @@
 #include <functional>
 #include <optional>
 
-#include "rlx/backends/cpu/kernels/kernels.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/backends/cpu/kernels.h"
 #include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/tensor/visit.h"

@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include "rlx/ir/math/windows.h"
 #include "rlx/ir/ops/conv.h"
-#include "rlx/ir/windows.h"
 #include "tests/support/random_generator.h"
 
 namespace rlx::test {

@@ -1,9 +1,9 @@
 // Random reductions, scans and products.
+#include "rlx/ir/math/windows.h"
 #include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/fft.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
-#include "rlx/ir/windows.h"
 #include "tests/support/random_generator.h"
 
 namespace rlx::test {

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rlx/ir/math/resize.h"
 #include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/reduce.h"
-#include "rlx/ir/resize.h"
 #include "rlx/tensor/visit.h"
 #include "tests/support/rounding_rules.h"
 

@@ -6,7 +6,7 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/runtime/session.h"
-#include "tests/proof/proof_device.h"
+#include "tests/adversarial/adversarial_device.h"
 
 namespace rlx::test {
 

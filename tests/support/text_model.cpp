@@ -3,7 +3,7 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
-#include "rlx/text/byte_level.h"
+#include "rlx/text/tokenizer/byte_level.h"
 #include "tests/support/decoder_reference.h"
 
 namespace rlx::test {

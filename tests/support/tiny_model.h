@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "rlx/formats/safetensors.h"
-#include "rlx/models/bert.h"
 #include "rlx/models/config.h"
+#include "rlx/models/encoder/bert.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/values.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "rlx/driver/target.h"
+#include "rlx/device/target.h"
 
 namespace rlx::test {
 

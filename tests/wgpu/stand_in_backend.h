@@ -10,7 +10,7 @@
 
 #include "rlx/backends/wgpu/device.h"
 #include "rlx/backends/wgpu/library.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "tests/support/paths.h"
 #include "tests/wgpu/stand_in.h"
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "rlx/backends/cpu/rows.h"
-#include "rlx/driver/access_history.h"
-#include "rlx/driver/thread_pool.h"
+#include "rlx/backends/cpu/entries.h"
+#include "rlx/exec/access_history.h"
+#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cpu {
 

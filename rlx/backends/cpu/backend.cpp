@@ -5,8 +5,8 @@
 
 #include "rlx/backends/cpu/executable.h"
 #include "rlx/backends/cpu/limits.h"
-#include "rlx/driver/host_device.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/host_device.h"
+#include "rlx/device/registry.h"
 
 namespace rlx {
 namespace {

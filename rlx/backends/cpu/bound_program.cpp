@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "rlx/backends/cpu/aligned_bytes.h"
-#include "rlx/backends/cpu/audited_pieces.h"
+#include "rlx/backends/cpu/audited_tasks.h"
 #include "rlx/backends/cpu/final_copies.h"
-#include "rlx/backends/cpu/followed_pointers.h"
-#include "rlx/backends/cpu/piece_schedules.h"
-#include "rlx/ir/json_text.h"
-#include "rlx/ir/trace.h"
+#include "rlx/backends/cpu/pointer_relocation.h"
+#include "rlx/backends/cpu/task_schedules.h"
+#include "rlx/base/json_text.h"
+#include "rlx/base/trace.h"
 
 namespace rlx::cpu {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/bound_program.h"
-#include "rlx/driver/chunk_audit.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/lir.h"
+#include "rlx/threads/chunk_audit.h"
 
 namespace rlx::cpu {
 

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rlx/backends/cpu/panels.h"
-#include "rlx/backends/cpu/rows.h"
-#include "rlx/backends/cpu/strips.h"
+#include "rlx/backends/cpu/entries.h"
+#include "rlx/backends/cpu/matmul/packed_b.h"
+#include "rlx/backends/cpu/quant/interleaved_layout.h"
 
 namespace rlx::cpu {
 

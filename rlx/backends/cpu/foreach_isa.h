@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "rlx/backends/cpu/kernels/kernels.h"
-#include "rlx/ir/erfinv_fit.h"
+#include "rlx/backends/cpu/kernels.h"
+#include "rlx/ir/math/erfinv_fit.h"
 
 #if defined(__x86_64__)
 // The header's own "undefined" vectors draw a false warning from GCC 12 where they are inlined.

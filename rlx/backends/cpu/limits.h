@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstddef>
 
-#include "rlx/backends/cpu/kernels/kernels.h"
-#include "rlx/driver/backend.h"
+#include "rlx/backends/cpu/kernels.h"
+#include "rlx/device/backend.h"
 
 namespace rlx::cpu {
 

@@ -3,7 +3,7 @@
 
 #include "rlx/backends/cpu/aligned_bytes.h"
 #include "rlx/backends/cpu/bound_program.h"
-#include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/entries.h"
 #include "rlx/ir/ops/leaves.h"
 
 namespace rlx::cpu {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/entries.h"
 
 namespace rlx::cpu {
 

@@ -1,9 +1,9 @@
 // The table of rows, and what rows have in common.
-#include "rlx/backends/cpu/kernels/generic.h"
-#include "rlx/backends/cpu/rows.h"
-#include "rlx/backends/cpu/rows/bytes.h"
-#include "rlx/backends/cpu/rows/conv.h"
-#include "rlx/backends/cpu/rows/windows.h"
+#include "rlx/backends/cpu/conv/conv.h"
+#include "rlx/backends/cpu/entries.h"
+#include "rlx/backends/cpu/generic/generic.h"
+#include "rlx/backends/cpu/quant/int8.h"
+#include "rlx/backends/cpu/window/windows.h"
 
 namespace rlx::cpu {
 

@@ -4,13 +4,13 @@
 #include <cstring>
 #include <optional>
 
-#include "rlx/driver/host_device.h"
-#include "rlx/driver/planned_value.h"
-#include "rlx/driver/registry.h"
+#include "rlx/base/trace.h"
+#include "rlx/device/host_device.h"
+#include "rlx/device/registry.h"
+#include "rlx/exec/planned_value.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/trace.h"
 
 namespace rlx {
 namespace {

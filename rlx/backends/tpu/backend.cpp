@@ -2,7 +2,7 @@
 #include "rlx/backends/tpu/differences.h"
 #include "rlx/backends/tpu/executable.h"
 #include "rlx/backends/tpu/stablehlo.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx {

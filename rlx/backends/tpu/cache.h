@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "rlx/backends/tpu/client.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx::tpu {
 

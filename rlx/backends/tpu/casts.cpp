@@ -2,8 +2,8 @@
 // narrow integers wrap; F8 and F4 saturate; every conversion rounds once.
 #include <cmath>
 
+#include "rlx/backends/tpu/entries.h"
 #include "rlx/backends/tpu/expression.h"
-#include "rlx/backends/tpu/rows.h"
 
 namespace rlx::tpu {
 namespace {

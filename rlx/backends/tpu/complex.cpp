@@ -4,8 +4,8 @@
 #include <numbers>
 #include <utility>
 
+#include "rlx/backends/tpu/entries.h"
 #include "rlx/backends/tpu/expression.h"
-#include "rlx/backends/tpu/rows.h"
 
 namespace rlx::tpu {
 namespace {

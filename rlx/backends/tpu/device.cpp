@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "rlx/driver/device.h"
-#include "rlx/driver/fetching.h"
+#include "rlx/device/device.h"
+#include "rlx/exec/fetching.h"
 
 namespace rlx::tpu {
 

@@ -1,8 +1,8 @@
-// Where XLA's numbers are not those of the rules (driver/difference.h), as far as programs are its own: what it is
+// Where XLA's numbers are not those of the rules (device/difference.h), as far as programs are its own: what it is
 // coarser at is written out in functions.cpp.
 #pragma once
 
-#include "rlx/driver/difference.h"
+#include "rlx/device/difference.h"
 
 namespace rlx::tpu {
 

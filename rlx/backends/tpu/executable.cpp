@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rlx/backends/tpu/stablehlo.h"
-#include "rlx/driver/fetching.h"
+#include "rlx/exec/fetching.h"
 #include "rlx/ir/ops/leaves.h"
 
 namespace rlx::tpu {

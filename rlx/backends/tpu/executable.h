@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "rlx/backends/tpu/program.h"
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 
 namespace rlx::tpu {
 

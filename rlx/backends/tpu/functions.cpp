@@ -9,7 +9,7 @@
 #include <numbers>
 
 #include "rlx/backends/tpu/expression.h"
-#include "rlx/ir/erfinv_fit.h"
+#include "rlx/ir/math/erfinv_fit.h"
 
 namespace rlx::tpu {
 namespace {
@@ -185,7 +185,7 @@ Term erf(const Term& x) {
   return copysign(select(a >= 1.0, far, near), x);
 }
 
-// In F64, by ir/erfinv_fit.h.
+// In F64, by ir/math/erfinv_fit.h.
 Term erfinv(const Term& given) {
   const Term x = given.to(DType::F64), a = abs(x);
   const Term w = -log((1.0 - a) * (a + 1.0)), u = sqrt(w);

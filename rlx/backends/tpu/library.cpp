@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "rlx/driver/environment.h"
+#include "rlx/base/environment.h"
 
 namespace rlx::tpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "rlx/backends/tpu/abi.h"
-#include "rlx/driver/forks.h"
-#include "rlx/driver/open_device.h"
+#include "rlx/base/forks.h"
+#include "rlx/device/open_device.h"
 #include "rlx/error.h"
 
 namespace rlx::tpu {

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "rlx/backends/tpu/cache.h"
-#include "rlx/driver/device.h"
-#include "rlx/ir/trace.h"
+#include "rlx/base/trace.h"
+#include "rlx/device/device.h"
 
 namespace rlx::tpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "rlx/backends/tpu/device.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx::tpu {
 

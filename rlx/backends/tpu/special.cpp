@@ -42,7 +42,7 @@ Term lgamma(const Term& given) {
   return select((x >= 0.5) & (x <= 2.5), near, x.apply("chlo.lgamma")).to(given.dtype());
 }
 
-// As the row of the table (ir/special_functions.h), all of whose paths are taken; CHLO's digits around the root are
+// As the row of the table (ir/math/special_functions.h), all of whose paths are taken; CHLO's digits around the root are
 // those of 1.
 Term digamma(const Term& given) {
   static constexpr double kSeries[] = {
@@ -75,7 +75,7 @@ Term digamma(const Term& given) {
   return select(pole, kNan, select(x == 0.0, -1.0 / x, y)).to(given.dtype());
 }
 
-// As the row of the table (ir/special_functions.h): below 0 by the sum over all integers, which repeats.
+// As the row of the table (ir/math/special_functions.h): below 0 by the sum over all integers, which repeats.
 Term polygamma(const Term& given, double order) {
   if (order == 0) return digamma(given);
   const Term x = given.to(DType::F64);

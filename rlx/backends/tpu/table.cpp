@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "rlx/backends/tpu/rows.h"
+#include "rlx/backends/tpu/entries.h"
 #include "rlx/backends/tpu/stablehlo.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"

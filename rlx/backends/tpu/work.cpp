@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rlx/backends/tpu/device.h"
-#include "rlx/driver/fetching.h"
+#include "rlx/exec/fetching.h"
 
 namespace rlx::tpu {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rlx/backends/tpu/client.h"
-#include "rlx/driver/block_pool.h"
+#include "rlx/exec/block_pool.h"
 
 namespace rlx::tpu {
 

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "rlx/backends/wgpu/library.h"
-#include "rlx/driver/environment.h"
-#include "rlx/driver/forks.h"
+#include "rlx/base/environment.h"
+#include "rlx/base/forks.h"
 
 namespace rlx::wgpu {
 namespace {

@@ -9,8 +9,8 @@
 #include "rlx/backends/wgpu/driver_cache.h"
 #include "rlx/backends/wgpu/executable.h"
 #include "rlx/backends/wgpu/target.h"
-#include "rlx/driver/device.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/device.h"
+#include "rlx/device/registry.h"
 
 namespace rlx {
 namespace {

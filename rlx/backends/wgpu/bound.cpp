@@ -5,8 +5,8 @@
 #include <chrono>
 #include <map>
 
+#include "rlx/codegen/entry.h"
 #include "rlx/codegen/kernel.h"
-#include "rlx/codegen/row.h"
 #include "rlx/ir/op_def.h"
 
 namespace rlx::wgpu {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "rlx/driver/device.h"
-#include "rlx/driver/fetching.h"
+#include "rlx/device/device.h"
+#include "rlx/exec/fetching.h"
 
 namespace rlx::wgpu {
 namespace {

@@ -12,8 +12,8 @@
 #include "rlx/backends/wgpu/gpu.h"
 #include "rlx/backends/wgpu/pipelines.h"
 #include "rlx/backends/wgpu/point.h"
-#include "rlx/driver/block_pool.h"
-#include "rlx/driver/open_device.h"
+#include "rlx/device/open_device.h"
+#include "rlx/exec/block_pool.h"
 
 namespace rlx::wgpu {
 

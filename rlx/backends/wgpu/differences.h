@@ -1,8 +1,8 @@
-// Where numbers of WGSL are not those of the rules (driver/difference.h). What the language leaves open otherwise (NaN,
+// Where numbers of WGSL are not those of the rules (device/difference.h). What the language leaves open otherwise (NaN,
 // conversions, remainders, functions) the kernels do by bits.
 #pragma once
 
-#include "rlx/driver/difference.h"
+#include "rlx/device/difference.h"
 
 namespace rlx::wgpu {
 

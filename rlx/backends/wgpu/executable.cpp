@@ -6,7 +6,7 @@
 #include <set>
 
 #include "rlx/backends/wgpu/bound.h"
-#include "rlx/codegen/row.h"
+#include "rlx/codegen/entry.h"
 #include "rlx/ir/ops/leaves.h"
 
 namespace rlx::wgpu {

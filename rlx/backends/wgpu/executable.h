@@ -8,7 +8,7 @@
 
 #include "rlx/backends/wgpu/device.h"
 #include "rlx/codegen/kernel.h"
-#include "rlx/driver/backend.h"
+#include "rlx/device/backend.h"
 
 namespace rlx::wgpu {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "rlx/backends/wgpu/adapters.h"
-#include "rlx/driver/forks.h"
+#include "rlx/base/forks.h"
 #include "rlx/error.h"
 
 namespace rlx::wgpu {

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <vector>
 
-#include "rlx/driver/environment.h"
-#include "rlx/driver/forks.h"
+#include "rlx/base/environment.h"
+#include "rlx/base/forks.h"
 
 namespace rlx::wgpu {
 namespace {

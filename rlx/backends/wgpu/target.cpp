@@ -6,8 +6,8 @@
 #include <string>
 
 #include "rlx/backends/wgpu/adapters.h"
-#include "rlx/codegen/row.h"
-#include "rlx/driver/device.h"
+#include "rlx/codegen/entry.h"
+#include "rlx/device/device.h"
 
 namespace rlx::wgpu {
 namespace {

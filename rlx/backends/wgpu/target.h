@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "rlx/codegen/kernel.h"
-#include "rlx/driver/target.h"
+#include "rlx/device/target.h"
 
 namespace rlx::wgpu {
 

@@ -1,6 +1,6 @@
 // Misuse of what brings devices and memory of others in: plug-ins, options, DLPack, targets that are not there.
 #include "rlx/compiler/preset_target.h"
-#include "rlx/driver/plugin_backend.h"
+#include "rlx/device/plugin_backend.h"
 #include "rlx/runtime/dlpack.h"
 #include "rlx/runtime/session.h"
 #include "tests/unit/api/misuse.h"

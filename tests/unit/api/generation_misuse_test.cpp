@@ -4,13 +4,13 @@
 #include <cmath>
 #include <limits>
 
-#include "rlx/generation/batch.h"
+#include "rlx/generation/engine/batch.h"
 #include "rlx/generation/grammar.h"
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/prefix_cache.h"
 #include "rlx/generation/sampling.h"
 #include "rlx/generation/stop_strings.h"
-#include "rlx/models/page_pool.h"
+#include "rlx/models/decoder/page_pool.h"
 #include "tests/support/error_text.h"
 
 namespace rlx {

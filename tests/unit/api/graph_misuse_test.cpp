@@ -3,10 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "rlx/ir/calibration.h"
 #include "rlx/ir/chain.h"
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/form.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/inspect.h"
@@ -19,9 +17,11 @@
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/ops/reduce.h"
-#include "rlx/ir/quant_map.h"
+#include "rlx/ir/quant/calibration.h"
+#include "rlx/ir/quant/quant_map.h"
 #include "rlx/ir/rewrite.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "tests/unit/api/misuse.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "rlx/functions/linalg.h"
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "tests/unit/api/misuse.h"
 
 using namespace rlx;

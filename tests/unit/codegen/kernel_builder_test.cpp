@@ -5,8 +5,8 @@
 
 #include "rlx/codegen/elements.h"
 #include "rlx/codegen/functions_wgsl.h"
-#include "rlx/codegen/helper_table.h"
-#include "rlx/codegen/helpers.h"
+#include "rlx/codegen/helpers/helper_table.h"
+#include "rlx/codegen/helpers/helpers.h"
 #include "rlx/codegen/moves.h"
 #include "rlx/ir/functions.h"
 #include "tests/support/codegen_target.h"

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/driver/access_history.h"
+#include "rlx/exec/access_history.h"
 #include "rlx/ir/graph.h"
 #include "tests/support/needs.h"
 #include "tests/support/toy_target.h"

@@ -6,9 +6,9 @@
 #include <map>
 
 #include "rlx/compiler/legalize.h"
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/custom_ops.h"

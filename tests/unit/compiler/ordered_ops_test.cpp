@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "rlx/compiler/memory_plan.h"
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/collectives.h"
-#include "rlx/ir/rebuild.h"
-#include "rlx/ir/roots.h"
+#include "rlx/ir/rewrite/bodies.h"
+#include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/roots.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/hvp.h"
 #include "rlx/transforms/jvp.h"

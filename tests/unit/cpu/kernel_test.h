@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "rlx/backends/cpu/kernels/kernels.h"
+#include "rlx/backends/cpu/kernels.h"
 #include "tests/support/closeness.h"
 
 namespace rlx::cpu::test {

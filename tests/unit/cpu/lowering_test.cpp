@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "rlx/backends/cpu/rows.h"
+#include "rlx/backends/cpu/entries.h"
 #include "rlx/compiler/pipeline.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/ops/indexing.h"

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "rlx/formats/lost_pages.h"
 #include "rlx/formats/output_file.h"
+#include "rlx/formats/sigbus_guard.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 

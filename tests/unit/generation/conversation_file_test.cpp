@@ -10,7 +10,7 @@
 #include "rlx/generation/conversation.h"
 #include "rlx/generation/conversation_file.h"
 #include "rlx/generation/engine.h"
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
 #include "tests/support/random_tokens.h"

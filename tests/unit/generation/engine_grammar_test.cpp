@@ -5,8 +5,8 @@
 #include <random>
 
 #include "rlx/formats/json.h"
-#include "rlx/generation/answer_grammar.h"
 #include "rlx/generation/engine.h"
+#include "rlx/generation/grammar/answer_grammar.h"
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/language_model.h"
 #include "tests/support/error_text.h"

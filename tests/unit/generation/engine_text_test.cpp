@@ -6,9 +6,9 @@
 #include <memory>
 #include <random>
 
+#include "rlx/base/utf8.h"
 #include "rlx/generation/engine.h"
 #include "rlx/generation/language_model.h"
-#include "rlx/ir/utf8.h"
 #include "tests/support/error_text.h"
 #include "tests/support/text_model.h"
 

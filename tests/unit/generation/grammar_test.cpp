@@ -11,8 +11,8 @@
 #include <set>
 #include <thread>
 
-#include "rlx/generation/code_points.h"
-#include "rlx/ir/utf8.h"
+#include "rlx/base/utf8.h"
+#include "rlx/generation/grammar/code_points.h"
 #include "tests/support/error_text.h"
 #include "tests/support/sanitized.h"
 #include "tests/unit/generation/grammar_oracle.h"

@@ -11,8 +11,8 @@
 #include <random>
 
 #include "rlx/formats/json.h"
-#include "rlx/generation/number_ranges.h"
-#include "rlx/generation/schema_formats.h"
+#include "rlx/generation/json_schema/number_ranges.h"
+#include "rlx/generation/json_schema/schema_formats.h"
 #include "tests/support/error_text.h"
 #include "tests/support/sanitized.h"
 

@@ -6,8 +6,8 @@
 #include <random>
 #include <set>
 
-#include "rlx/generation/batch.h"
-#include "rlx/models/page_pool.h"
+#include "rlx/generation/engine/batch.h"
+#include "rlx/models/decoder/page_pool.h"
 #include "rlx/generation/prefix_cache.h"
 
 namespace rlx {

@@ -9,8 +9,8 @@
 #include <random>
 
 #include "rlx/formats/json.h"
-#include "rlx/generation/drafter.h"
 #include "rlx/generation/engine.h"
+#include "rlx/generation/engine/drafter.h"
 #include "rlx/generation/json_schema.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"

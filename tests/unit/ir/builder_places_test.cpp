@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-#include "rlx/ir/bodies.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/quantize.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/transforms/vmap.h"
 #include "tests/support/error_text.h"
 #include "tests/support/shapes.h"

@@ -1,5 +1,5 @@
 // Records of calibration: the values they speak of, what they refuse, their text.
-#include "rlx/ir/calibration.h"
+#include "rlx/ir/quant/calibration.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // What rules count with: 32 bits where those surely do.
-#include "rlx/ir/counting.h"
+#include "rlx/ir/build/counting.h"
 
 #include <doctest/doctest.h>
 

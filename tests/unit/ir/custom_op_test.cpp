@@ -9,9 +9,9 @@
 
 #include "rlx/backends/cpu/custom_kernel.h"
 #include "rlx/compiler/split_weights.h"
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/ops/reduce.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/runtime/session.h"

@@ -1,5 +1,5 @@
 // Fingerprints: stable, and different for every difference that matters.
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 
 #include <doctest/doctest.h>
 

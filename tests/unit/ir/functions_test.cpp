@@ -10,11 +10,11 @@
 
 #include "rlx/compiler/precision.h"
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/reverse.h"

@@ -1,11 +1,11 @@
 // Bytes in messages: nothing raw reaches a terminal, and the width is kept.
-#include "rlx/ir/printable.h"
+#include "rlx/base/printable.h"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
-#include "rlx/ir/utf8.h"
+#include "rlx/base/utf8.h"
 
 using namespace rlx;
 

@@ -1,12 +1,12 @@
 // The view of quantised values: what it reads from a graph, and what rewrites leave of it.
-#include "rlx/ir/quant_map.h"
+#include "rlx/ir/quant/quant_map.h"
 
 #include <vector>
 
 #include <doctest/doctest.h>
 
-#include "rlx/ir/calibration.h"
 #include "rlx/ir/ops/quantize.h"
+#include "rlx/ir/quant/calibration.h"
 #include "rlx/passes/passes.h"
 #include "tests/support/error_text.h"
 #include "tests/support/values.h"

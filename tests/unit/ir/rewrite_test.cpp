@@ -3,11 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 

@@ -1,12 +1,12 @@
 // The binary form: equality after reading back, and one clear error for every kind of damage.
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/serial/serialize.h"
 
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <functional>
 
-#include "rlx/ir/fingerprint.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "tests/support/graph_bytes.h"

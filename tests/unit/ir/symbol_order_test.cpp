@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
-#include "rlx/ir/symbol_order.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 #include "tests/support/error_text.h"
 
 namespace rlx::test {

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <limits>
 
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/norm.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/verify.h"
 #include "tests/unit/ir/sample_graph.h"
 

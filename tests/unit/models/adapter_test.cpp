@@ -9,8 +9,8 @@
 #include <limits>
 #include <set>
 
+#include "rlx/models/adapter/peft_adapter.h"
 #include "rlx/models/decoder_model.h"
-#include "rlx/models/peft_adapter.h"
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"

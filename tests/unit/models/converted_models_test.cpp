@@ -9,8 +9,8 @@
 #include <set>
 
 #include "rlx/formats/model_convert.h"
+#include "rlx/models/decoder/gguf_decoder.h"
 #include "rlx/models/decoder_model.h"
-#include "rlx/models/gguf_decoder.h"
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "rlx/driver/stop_request.h"
+#include "rlx/base/stop_request.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/encoder_reference.h"
 #include "tests/support/error_text.h"

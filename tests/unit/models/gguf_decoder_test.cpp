@@ -1,5 +1,5 @@
 // Decoders from GGUF files: the same logits as from the folders they were converted from, in f32 and in blocks.
-#include "rlx/models/gguf_decoder.h"
+#include "rlx/models/decoder/gguf_decoder.h"
 
 #include <doctest/doctest.h>
 

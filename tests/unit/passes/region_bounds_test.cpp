@@ -1,6 +1,6 @@
 // Regions that a target refuses for their size: the bounds it gives save work and change nothing.
 #include "bench/compile_shapes.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/ops/fused.h"
 #include "tests/support/needs.h"
 #include "tests/support/random_program.h"

@@ -6,9 +6,9 @@
 
 #include <doctest/doctest.h>
 
-#include "rlx/compiler/symbol_cuts.h"
+#include "rlx/compiler/sync_points.h"
 #include "rlx/ir/graph.h"
-#include "rlx/ir/symbol_order.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/error_text.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "rlx/compiler/preset_target.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/paths.h"

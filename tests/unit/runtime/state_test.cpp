@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/hooked_backend.h"

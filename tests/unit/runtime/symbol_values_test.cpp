@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/fingerprint.h"
 #include "rlx/ir/graph.h"
-#include "rlx/ir/roots.h"
-#include "rlx/ir/serialize.h"
+#include "rlx/ir/rewrite/roots.h"
+#include "rlx/ir/serial/fingerprint.h"
+#include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/runtime/session.h"

@@ -5,10 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include "rlx/driver/chunk_audit.h"
-#include "rlx/driver/thread_pool.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/session.h"
+#include "rlx/threads/chunk_audit.h"
+#include "rlx/threads/thread_pool.h"
 #include "tests/support/values.h"
 
 namespace rlx {

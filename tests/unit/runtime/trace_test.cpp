@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "rlx/base/trace.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/ir/text.h"
-#include "rlx/ir/trace.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/reports.h"
 #include "rlx/runtime/session.h"

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "rlx/formats/json.h"
-#include "rlx/text/jinja_json.h"
-#include "rlx/text/jinja_render.h"
+#include "rlx/text/jinja/json.h"
+#include "rlx/text/jinja/render.h"
 #include "tests/support/paths.h"
 
 using namespace rlx;

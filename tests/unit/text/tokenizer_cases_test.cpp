@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "rlx/base/utf8.h"
 #include "rlx/formats/json.h"
-#include "rlx/ir/utf8.h"
 #include "rlx/text/stream_decoder.h"
 #include "rlx/text/tokenizer.h"
 #include "tests/support/paths.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "rlx/base/utf8.h"
 #include "rlx/formats/json.h"
-#include "rlx/ir/utf8.h"
 #include "tests/support/error_text.h"
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "rlx/backends/tpu/abi.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/registry.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"

@@ -3,11 +3,11 @@
 
 #include <set>
 
-#include "rlx/backends/tpu/rows.h"
+#include "rlx/backends/tpu/entries.h"
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/registry.h"
-#include "rlx/ir/bodies.h"
+#include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "tests/support/samples.h"
 
 namespace rlx {

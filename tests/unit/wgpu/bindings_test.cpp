@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/adam_step.h"

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "rlx/compiler/pipeline.h"
-#include "rlx/driver/device.h"
-#include "rlx/driver/registry.h"
+#include "rlx/device/device.h"
+#include "rlx/device/registry.h"
 #include "tests/support/error_text.h"
 #include "tests/support/shapes.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "rlx/driver/device.h"
+#include "rlx/device/device.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
 #include "tests/wgpu/stand_in_backend.h"

@@ -1,0 +1,243 @@
+// Branches and loops as steps of a program: their bodies are programs bound in a range of the parent's arena. The
+// thread that runs the program takes the decisions and hands each body's steps to all threads of the run.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "rlx/backends/cpu/entries.h"
+#include "rlx/base/stop_request.h"
+#include "rlx/device/host_device.h"
+#include "rlx/ir/form.h"
+#include "rlx/ir/ops/control.h"
+#include "rlx/ir/rewrite/bodies.h"
+
+namespace rlx::cpu {
+namespace {
+
+/// A body, bound once, and the places of its next run.
+struct BodyRun {
+  std::unique_ptr<BoundGraph> bound;
+  std::vector<RunSlot> inputs, outputs;
+  std::shared_ptr<Stream> stream;
+
+  void bind(LowerContext& c, std::size_t body, const std::shared_ptr<Stream>& s) {
+    bound = c.bind_body(body);
+    const Graph& g = c.bodies().modules[body].graph;
+    for (NodeId id : g.leaves(OpKind::Input)) inputs.push_back({BufferView(nullptr, stored_bytes(g, Value(id)))});
+    for (Value v : g.outputs()) outputs.push_back({BufferView(nullptr, g.shape(v).size_bytes())});
+    stream = s;
+  }
+  void read(std::size_t i, const std::byte* from) { inputs[i].view.host = const_cast<std::byte*>(from); }  // only read
+  void write(std::size_t o, std::byte* to) { outputs[o].view.host = to; }
+  void run() {
+    RunArguments a;
+    a.inputs = inputs, a.outputs = outputs;
+    (void)bound->submit(a, *stream);
+  }
+};
+
+/// Operands and results of the node; some follow callers' buffers.
+struct Places {
+  std::vector<std::byte*> operands, results;
+  std::vector<std::size_t> operand_bytes, result_bytes;
+
+  explicit Places(LowerContext& c) : operands(c.node().inputs.size()), results(c.node().num_results()) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const View v = c.in(static_cast<int>(i));
+      check(v.dense(), "operands of a body lie row-major");
+      c.point(operands[i], v);
+      operand_bytes.push_back(size_bytes(v.dtype, v.elements()));
+    }
+    for (std::size_t r = 0; r < results.size(); ++r) {
+      const View v = c.out(static_cast<int>(r));
+      c.point(results[r], v);
+      result_bytes.push_back(size_bytes(v.dtype, v.elements()));
+    }
+  }
+};
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes != 0 && to != from) std::memmove(to, from, bytes);
+}
+
+// -- branches --
+
+struct IfStep {
+  IfStep(LowerContext& c, const std::shared_ptr<Stream>& stream) : places(c) {
+    for (std::size_t b = 0; b < 2; ++b) branches[b].bind(c, b, stream);
+  }
+  Places places;
+  BodyRun branches[2];
+};
+void run_if(IfStep& s, std::int64_t) {
+  const bool taken = *reinterpret_cast<const std::uint8_t*>(s.places.operands[0]) != 0;
+  BodyRun& b = s.branches[taken ? 0 : 1];
+  for (std::size_t i = 1; i < s.places.operands.size(); ++i) b.read(i - 1, s.places.operands[i]);
+  for (std::size_t r = 0; r < s.places.results.size(); ++r) b.write(r, s.places.results[r]);
+  b.run();
+}
+
+// -- loops --
+
+/// The carries of a loop. One that its body can update in place stays in its result; another goes to and fro between
+/// the result and a second buffer.
+struct Carries {
+  Carries(LowerContext& c, const Places& places, const LoopParts& parts)
+      : first_operand(parts.first_carry()), now(parts.carries) {
+    for (std::size_t i = 0; i < parts.carries; ++i) {
+      const std::optional<std::uint32_t>& second = c.bodies().second[i];
+      other.push_back(second ? c.body_range(*second).host : nullptr);
+      bytes.push_back(places.result_bytes[i]);
+    }
+  }
+  /// `trips`, where it is known, says where to begin so that the last trip ends in the result.
+  void begin(const Places& p, std::int64_t trips) {
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      now[i] = other[i] && trips % 2 != 0 ? other[i] : p.results[i];
+      copy_bytes(now[i], p.operands[first_operand + i], bytes[i]);
+    }
+  }
+  void point(const Places& p, BodyRun& body) {
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      body.read(first_operand + i, now[i]);
+      body.write(i, next(p, i));
+    }
+  }
+  void turn(const Places& p) {
+    for (std::size_t i = 0; i < now.size(); ++i) now[i] = next(p, i);
+  }
+  void end(const Places& p) {
+    for (std::size_t i = 0; i < now.size(); ++i) copy_bytes(p.results[i], now[i], bytes[i]);
+  }
+
+  std::size_t first_operand;
+  std::vector<std::byte*> now, other;
+  std::vector<std::size_t> bytes;
+
+ private:
+  std::byte* next(const Places& p, std::size_t i) const {
+    return !other[i] ? now[i] : now[i] == other[i] ? p.results[i] : other[i];
+  }
+};
+
+struct ScanStep {
+  ScanStep(LowerContext& c, const std::shared_ptr<Stream>& stream)
+      : places(c), parts(*loop_parts(c.node().op)), carries(c, places, parts), reverse(c.op<ops::Scan>().reverse) {
+    body.bind(c, 0, stream);
+    length = c.op<ops::Scan>().length[0].value();
+  }
+  Places places;
+  LoopParts parts;
+  Carries carries;
+  BodyRun body;
+  std::int64_t length = 0;
+  bool reverse;
+};
+void run_scan(ScanStep& s, std::int64_t) {
+  const Places& p = s.places;
+  s.carries.begin(p, s.length);
+  for (std::size_t i = 0; i < s.parts.invariants; ++i) s.body.read(i, p.operands[i]);
+  for (std::int64_t n = 0; n < s.length; ++n) {
+    StopRequest::check();
+    const auto t = static_cast<std::size_t>(s.reverse ? s.length - 1 - n : n);
+    for (std::size_t i = s.parts.first_x(); i < p.operands.size(); ++i)
+      s.body.read(i, p.operands[i] + t * s.body.inputs[i].view.bytes);
+    for (std::size_t r = s.parts.carries; r < p.results.size(); ++r)
+      s.body.write(r, p.results[r] + t * s.body.outputs[r].view.bytes);
+    s.carries.point(p, s.body);
+    s.body.run();
+    s.carries.turn(p);
+  }
+  s.carries.end(p);
+}
+
+struct WhileStep {
+  WhileStep(LowerContext& c, const std::shared_ptr<Stream>& stream)
+      : places(c),
+        parts(*loop_parts(c.node().op)),
+        carries(c, places, parts),
+        most(c.op<ops::While>().max_trips.value_or(std::numeric_limits<std::int64_t>::max())) {
+    cond.bind(c, 0, stream);
+    body.bind(c, 1, stream);
+  }
+  Places places;
+  LoopParts parts;
+  Carries carries;
+  BodyRun cond, body;
+  std::int64_t most;
+  std::uint8_t again = 0;
+};
+void run_while(WhileStep& s, std::int64_t) {
+  const Places& p = s.places;
+  const std::size_t trips_result = s.parts.outputs();
+  s.carries.begin(p, 0);
+  for (std::size_t i = 0; i < s.parts.invariants; ++i) s.body.read(i, p.operands[i]), s.cond.read(i, p.operands[i]);
+  s.cond.write(0, reinterpret_cast<std::byte*>(&s.again));
+  std::int64_t trips = 0;
+  for (; trips < s.most; ++trips) {
+    StopRequest::check();
+    for (std::size_t i = 0; i < s.parts.carries; ++i) s.cond.read(s.parts.first_carry() + i, s.carries.now[i]);
+    s.cond.run();
+    if (s.again == 0) break;
+    for (std::size_t r = s.parts.carries; r < trips_result; ++r)
+      s.body.write(r, p.results[r] + static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes);
+    s.carries.point(p, s.body);
+    s.body.run();
+    s.carries.turn(p);
+  }
+  s.carries.end(p);
+  for (std::size_t r = s.parts.carries; r < trips_result; ++r) {  // rows of trips that did not happen
+    const std::size_t done = static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes;
+    if (done < p.result_bytes[r]) std::memset(p.results[r] + done, 0, p.result_bytes[r] - done);
+  }
+  std::memcpy(p.results[trips_result], &trips, sizeof trips);
+}
+
+// -- rows --
+
+template <class Step, auto Run>
+void lower_control(LowerContext& c) {
+  constexpr double kTripNs = 1000;  // the host decides between schedules: never shared out, never joined with others
+  auto& s = c.keep<Step>(c, open_host_device(Device::Cpu)->stream());
+  c.step_alone<Run>(s, kTripNs);
+}
+
+bool whole_bytes(const Shape& s) { return dtype_bits(s.dtype()) >= 8; }
+
+const char* control_refuses(const Graph& g, NodeId id) {
+  const Node& n = g.node(id);
+  for (Value v : n.inputs)
+    if (!whole_bytes(g.shape(v))) return "an operand's elements are less than a byte";
+  for (const Shape& s : n.shapes)
+    if (!whole_bytes(s)) return "a result's elements are less than a byte";
+  for (const Subgraph& body : body_graphs(n.op))
+    for (std::uint32_t i = 0; i < body->num_nodes(); ++i)
+      if (row_table().refuses(*body, NodeId{i}) && !runs_on_host(*body, NodeId{i}))
+        return "its body holds an op that the cpu cannot run";
+  return nullptr;
+}
+
+// The result may lie over the operand of its carry.
+bool carry_in_place(const Graph& g, NodeId id, int operand, int result) {
+  const LoopParts p = *loop_parts(g.node(id).op);
+  const auto r = static_cast<std::size_t>(result);
+  if (r >= p.carries || static_cast<std::size_t>(operand) != p.first_carry() + r) return false;
+  return is_sole_operand(g, id, operand);  // the first trip would spoil it for the others
+}
+
+template <class Step, auto Run>
+constexpr Row control_row(OpKind kind, const char* kernel) {
+  Row row{kind, kernel, control_refuses, lower_control<Step, Run>};
+  if (kind != OpKind::If) row.in_place = carry_in_place;
+  row.plans_bodies = true;
+  return row;
+}
+constexpr Row kControlRows[] = {control_row<IfStep, run_if>(OpKind::If, "if"),
+                                control_row<WhileStep, run_while>(OpKind::While, "while"),
+                                control_row<ScanStep, run_scan>(OpKind::Scan, "scan")};
+
+}  // namespace
+
+std::span<const Row> control_rows() { return kControlRows; }
+
+}  // namespace rlx::cpu

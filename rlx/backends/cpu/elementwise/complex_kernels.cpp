@@ -1,0 +1,49 @@
+// Kernels of C64 arithmetic, for each instruction set.
+#include "rlx/backends/cpu/elementwise/complex_kernels.h"
+
+#include <math.h>  // NOLINT: kernels call the global names
+
+#include <cmath>
+#include <complex>
+
+namespace rlx::cpu {
+namespace {
+
+// Of infinite and NaN parts, and by 0.
+void exact_complex_result(bool divides, const float* a, const float* b, float* y) {
+  const std::complex<double> p(static_cast<double>(a[0]), static_cast<double>(a[1])),
+      q(static_cast<double>(b[0]), static_cast<double>(b[1]));
+  const std::complex<double> v = divides ? p / q : p * q;
+  y[0] = static_cast<float>(v.real());
+  y[1] = static_cast<float>(v.imag());
+}
+
+// The same of exponentials that are too large, or of parts that are not finite; others stay.
+void exact_complex_exp(const float* x, float* y) {
+  if (x[0] < 700 && std::isfinite(x[1])) return;
+  const std::complex<double> v = std::exp(std::complex<double>(static_cast<double>(x[0]), static_cast<double>(x[1])));
+  y[0] = static_cast<float>(v.real());
+  y[1] = static_cast<float>(v.imag());
+}
+
+}  // namespace
+}  // namespace rlx::cpu
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/elementwise/complex.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+
+const ComplexKernels& complex_kernels([[maybe_unused]] Isa isa) {
+#if defined(__x86_64__)
+  return isa == Isa::Avx512 ? avx512::complex_table()
+         : isa == Isa::Avx2 ? avx2::complex_table()
+                            : sse4::complex_table();
+#elif defined(__aarch64__)
+  return neon::complex_table();
+#else
+  return generic::complex_table();
+#endif
+}
+
+}  // namespace rlx::cpu

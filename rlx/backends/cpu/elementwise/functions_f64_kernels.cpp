@@ -1,0 +1,94 @@
+// Elementwise functions of doubles, once per instruction set.
+#include "rlx/backends/cpu/elementwise/functions_f64_kernels.h"
+
+#include <math.h>  // NOLINT: kernels call the global names
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/elementwise/functions_f64.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+
+const WideKernels& wide_kernels([[maybe_unused]] Isa isa) {
+#if defined(__x86_64__)
+  return isa == Isa::Avx512 ? avx512::wide_table() : isa == Isa::Avx2 ? avx2::wide_table() : sse4::wide_table();
+#elif defined(__aarch64__)
+  return neon::wide_table();
+#else
+  return generic::wide_table();
+#endif
+}
+
+double wide_cost(ActivationKind fn) {
+  using A = ActivationKind;
+  switch (fn) {
+    case A::Relu:
+    case A::Neg:
+    case A::Abs:
+    case A::Round:
+    case A::Floor:
+    case A::Ceil:
+    case A::Trunc:
+    case A::Sign:
+    case A::LeakyRelu:
+    case A::HardSigmoid:
+    case A::HardSwish:
+    case A::Softsign:
+    case A::Square: return 0.3;
+    case A::Sqrt:
+    case A::Rsqrt:
+    case A::Recip: return 0.8;
+    case A::Exp:
+    case A::Log:
+    case A::Exp2:
+    case A::Expm1:
+    case A::Sigmoid:
+    case A::Silu:
+    case A::GeluApprox:
+    case A::Elu:
+    case A::Tanh:
+    case A::Asin:
+    case A::Acos:
+    case A::Atan:
+    case A::Sin:
+    case A::Cos: return 1.2;
+    case A::Gelu:
+    case A::Tan:
+    case A::Mish:
+    case A::Softplus:
+    case A::LogSigmoid:
+    case A::Erf:
+    case A::Erfc:
+    case A::Erfinv:
+    case A::Log1p:
+    case A::Sinh:
+    case A::Cosh:
+    case A::Asinh:
+    case A::Acosh:
+    case A::Atanh:
+    case A::Log2:
+    case A::Log10:
+    case A::Cbrt:
+    case A::Sinc: return 2.5;
+    default: return 0;
+  }
+}
+double wide_cost(BinaryKind fn) {
+  using B = BinaryKind;
+  switch (fn) {
+    case B::Add:
+    case B::Sub:
+    case B::Mul:
+    case B::Div:
+    case B::Max:
+    case B::Min: return 0.4;
+    case B::Pow:
+    case B::Atan2:
+    case B::Hypot:
+    case B::LogAddExp: return 3;
+    default: return 0;
+  }
+}
+bool wide_has(ActivationKind fn) { return wide_cost(fn) > 0; }
+bool wide_has(BinaryKind fn) { return wide_cost(fn) > 0; }
+
+}  // namespace rlx::cpu

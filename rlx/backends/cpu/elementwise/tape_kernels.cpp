@@ -1,0 +1,11 @@
+// The elementwise tape, once per instruction set.
+#include <utility>
+
+#include "rlx/backends/cpu/kernel_families.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/elementwise/tape.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+void fill_tape_kernels(Isa isa, KernelTable& table) { RLX_FILL_FOR_ISA(isa, fill_tape, table); }
+}  // namespace rlx::cpu

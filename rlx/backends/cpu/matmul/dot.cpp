@@ -1,0 +1,166 @@
+// Matrix products: with packed weights and epilogues, and of two run-time operands by strides.
+#include <algorithm>
+
+#include "rlx/backends/cpu/matmul/dot_axes.h"
+#include "rlx/backends/cpu/matmul/epilogue.h"
+#include "rlx/backends/cpu/matmul/packed_b.h"
+#include "rlx/backends/cpu/quant/interleaved_layout.h"
+#include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/linalg.h"
+
+namespace rlx::cpu {
+namespace {
+
+// -- packed weight --
+
+constexpr const char* kNotF32 = "its operands and result are not f32";
+
+const char* packed_refuses(const Graph& g, NodeId id) {
+  const std::optional<Panels> panels = panels_of(form_of(g, g.node(id).inputs[1]));
+  if (!panels) return "its second operand is not in panels";
+  if (panels->type == PanelType::BF16Pairs) return "its panels are for products of bf16";
+  if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32) return kNotF32;
+  return epilogue_refuses(g, id);
+}
+
+struct PackedGemm {
+  GemmF32 gemm;
+  GemmPlan plan;
+  void (*run)(const GemmF32&, const GemmPlan&, std::int64_t) = nullptr;
+};
+void run_packed(const PackedGemm& p, std::int64_t chunk) { p.run(p.gemm, p.plan, chunk); }
+
+double gemm_cost_ns(const LowerContext& c, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes = 4) {
+  const double mnk = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double weight_bytes = static_cast<double>(bytes) * static_cast<double>(n) * static_cast<double>(k);
+  return std::max(2 * mnk / gemm_flops_per_ns(c.kernels().isa), weight_bytes / 50.0);
+}
+
+void lower_packed(LowerContext& c) {
+  const Value weight = c.node().inputs[1];
+  const Form& form = form_of(c.graph(), weight);
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  const std::int64_t n = y.dim(-1), k = x.dim(-1);
+  check(reads_panels(c.kernels(), form, k, n), "a weight in panels of another instruction set");
+  auto& p = c.keep<PackedGemm>();
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a packed product folds to rows");
+  p.run = c.kernels().gemm_f32;
+  p.gemm.m = rows->rows;
+  p.gemm.n = n;
+  p.gemm.k = k;
+  p.gemm.b_type = panels_of(form)->type;
+  p.gemm.lda = rows->ld;
+  p.gemm.ldc = n;
+  c.point(p.gemm.a, x);
+  c.point(p.gemm.b_packed, c.in(1));
+  c.point(p.gemm.c, y);
+  const EpilogueForm epilogue = *match_epilogue(c.graph(), c.id());
+  point_epilogue(c, epilogue, n, p.gemm.epilogue);
+  p.plan = c.kernels().gemm_plan_f32(p.gemm.m, n, k, c.threads());
+  // The last panels of a product fetch the first of the next one; the last product of a run those of the next run.
+  Program& program = c.program();
+  if (program.next_weight)
+    c.point(*program.next_weight, c.in(1));
+  else
+    program.first_weight = c.in(1).where;
+  program.next_weight = &p.gemm.prefetch_next;
+  c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, n, k, panel_element_bytes(p.gemm.b_type)));
+  const auto operand = [](const EpilogueOperand& o) { return o.operand < 0 ? -1 : o.operand + 2; };
+  c.walks_rows(p.gemm.m, p.plan.rows_per_chunk, p.plan.panel_chunks,
+               {0, operand(epilogue.residual), operand(epilogue.mul)});
+}
+
+// -- two run-time operands --
+
+// Whatever the strides, the axes fit the kernel: m and n take one each of the result's, the others are outer ones.
+const char* strided_dot_refuses(const Graph& g, NodeId id) {
+  if (const char* why = refuse_unless_f32(g, id)) return why;
+  return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
+                       "it has more axes than the kernel");
+}
+
+// A bias runs along the columns, so the last axis of the result must be one of rhs.
+const char* strided_fused_refuses(const Graph& g, NodeId id) {
+  if (const char* why = strided_dot_refuses(g, id)) return why;
+  if (const char* why = epilogue_refuses(g, id)) return why;
+  const auto form = match_epilogue(g, id);
+  return refuse_unless(!form->bias.used() || has_rhs_free_axis(g, id),
+                       "a bias needs a last axis that comes from the second operand");
+}
+
+std::optional<Form> dot_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                             const ConstantMatrix& m) {
+  if (operand != 1 || m.dtype != DType::F32 || in_dtype(g, id, 0) != DType::F32 || m.k < 1 || m.n < 1)
+    return std::nullopt;
+  if (is_block_scheme(m.scheme)) return strip_form(kernels, m);
+  if (const auto pairs = pair_form(kernels, m)) return pairs;
+  return panel_form(kernels, m);
+}
+bool dot_reads_form(const Graph&, NodeId, int operand, const Form& form) {
+  return operand == 1 && (panels_of(form) || strips_of(form));
+}
+
+struct StridedGemm {
+  GemmStridedF32 gemm;
+  GemmStridedPlan plan;
+  float* packed_a = nullptr;
+  const Scratch* scratch = nullptr;
+  const KernelTable* kernels = nullptr;
+};
+void run_pack_a(const StridedGemm& p, std::int64_t chunk) {
+  p.kernels->gemm_pack_a_f32(p.gemm, p.plan, chunk, p.packed_a);
+}
+void run_strided(const StridedGemm& p, std::int64_t chunk) {
+  p.kernels->gemm_strided_f32(p.gemm, p.plan, chunk, p.packed_a, p.scratch->mine());
+}
+
+void lower_strided(LowerContext& c) {
+  const View x = c.in(0), w = c.in(1), y = c.out();
+  if (y.elements() == 0) return;
+  auto& p = c.keep<StridedGemm>();
+  GemmStridedF32& gemm = p.gemm;
+  const EpilogueForm form = *match_epilogue(c.graph(), c.id());
+  DotAxes axes = dot_axes(c, form.bias.used());
+  const bool turned = !form.bias.used() && turn_vector(axes);
+  place_axes(axes, gemm);
+  c.point(gemm.a, turned ? w : x);
+  c.point(gemm.b, turned ? x : w);
+  c.point(gemm.c, y);
+  point_epilogue(c, form, gemm.n, gemm.epilogue);
+  p.kernels = &c.kernels();
+  p.plan = p.kernels->gemm_strided_plan_f32(gemm, c.threads());
+  p.scratch = c.scratch(p.plan.scratch_bytes);
+  if (p.plan.pack_a_floats > 0) {
+    p.packed_a = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(p.plan.pack_a_floats) * sizeof(float)));
+    c.step<run_pack_a>(p, p.plan.pack_a_chunks, 0.3 * static_cast<double>(p.plan.pack_a_floats));
+  }
+  const double products = static_cast<double>(y.elements()) / static_cast<double>(gemm.m * gemm.n);
+  c.step<run_strided>(p, p.plan.chunks, 1.3 * products * gemm_cost_ns(c, gemm.m, gemm.n, p.plan.k));
+}
+
+bool strided_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
+
+// As lies_over_epilogue; neither x nor w may be what is written over.
+bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
+  const auto& inputs = g.node(id).inputs;
+  const Value& candidate = inputs[static_cast<std::size_t>(operand)];
+  return operand >= 2 && !(candidate == inputs[0]) && !(candidate == inputs[1]) &&
+         read_before_written(g, id, operand - 2);
+}
+
+constexpr Row kDotRows[] = {
+    {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows, lies_over_epilogue},
+    {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_strided, strided_reads_strided, nullptr, false,
+     dot_form, dot_reads_form},
+    {OpKind::FusedDot, "gemm_strided_f32", strided_fused_refuses, lower_strided, strided_reads_strided,
+     strided_in_place, false, dot_form, dot_reads_form},
+};
+
+}  // namespace
+
+std::span<const Row> dot_rows() { return kDotRows; }
+
+}  // namespace rlx::cpu

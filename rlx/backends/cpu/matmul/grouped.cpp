@@ -1,0 +1,314 @@
+// Products by group: rows are brought together by group, and each group is a product of its own, so that the work is
+// that of the rows, however many groups there are.
+#include <algorithm>
+
+#include "rlx/backends/cpu/generic/generic_blocks.h"
+#include "rlx/backends/cpu/matmul/grouping.h"
+#include "rlx/backends/cpu/matmul/packed_b.h"
+#include "rlx/backends/cpu/quant/interleaved_layout.h"
+#include "rlx/ir/ops/linalg.h"
+
+namespace rlx::cpu {
+namespace {
+
+// -- f32 --
+
+void multiply(const KernelTable& kernels, const GemmStridedF32& gemm, void* scratch) {
+  const GemmStridedPlan plan = kernels.gemm_strided_plan_f32(gemm, 1);
+  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk)
+    kernels.gemm_strided_f32(gemm, plan, chunk, nullptr, scratch);
+}
+
+struct GroupProducts {
+  const Grouping* grouping = nullptr;
+  const KernelTable* kernels = nullptr;
+  const Scratch* scratch = nullptr;
+  std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
+  const float* a = nullptr;                                   // sorted rows: [M, K]; of sums [K, M]
+  const float* b = nullptr;                                   // w; of sums the sorted y [M, N]
+  std::int64_t b_group = 0, b_k = 0, b_n = 1;
+  float* c = nullptr;  // [M, N] in the order of groups; of sums the result [E, K, N]
+};
+GemmStridedF32 column_part(const GroupProducts& s, std::int64_t part) {
+  GemmStridedF32 gemm;
+  gemm.n = std::min(s.columns, s.n - part * s.columns);
+  gemm.ldc = s.n;
+  gemm.num_contracted = 1;
+  return gemm;
+}
+void run_grouped_rows(const GroupProducts& s, std::int64_t chunk) {
+  const std::int64_t tile = chunk / s.column_chunks, part = chunk % s.column_chunks;
+  if (tile >= *s.grouping->num_tiles) return;
+  const std::int64_t e = s.grouping->tiles[2 * tile], first = s.grouping->tiles[2 * tile + 1];
+  GemmStridedF32 gemm = column_part(s, part);
+  gemm.m = std::min(kGroupTileRows, s.grouping->starts[e + 1] - first);
+  gemm.a = s.a + first * s.k;
+  gemm.a_m_stride = s.k;
+  gemm.b = s.b + e * s.b_group + part * s.columns * s.b_n;
+  gemm.b_n_stride = s.b_n;
+  gemm.c = s.c + first * s.n + part * s.columns;
+  gemm.contracted[0] = {s.k, 1, s.b_k, 0};
+  multiply(*s.kernels, gemm, s.scratch->mine());
+}
+void run_sums(const GroupProducts& s, std::int64_t chunk) {
+  const std::int64_t e = chunk / s.column_chunks, part = chunk % s.column_chunks;
+  const std::int64_t first = s.grouping->starts[e], count = s.grouping->starts[e + 1] - first;
+  GemmStridedF32 gemm = column_part(s, part);
+  gemm.m = s.k;
+  gemm.a = s.a + first;
+  gemm.a_m_stride = s.grouping->rows;
+  gemm.b = s.b + first * s.n + part * s.columns;
+  gemm.b_n_stride = 1;
+  gemm.c = s.c + e * s.k * s.n + part * s.columns;
+  gemm.contracted[0] = {count, 1, s.n, 0};
+  if (count > 0) return multiply(*s.kernels, gemm, s.scratch->mine());
+  for (std::int64_t r = 0; r < s.k; ++r) std::fill_n(gemm.c + r * s.n, gemm.n, 0.0F);
+}
+
+void lower_f32(LowerContext& c) {
+  const View x = c.in(0), other = c.in(1), y = c.out();
+  if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
+  const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
+  const std::int64_t groups = rows ? other.dim(0) : y.dim(0);
+  const Grouping& g = add_grouping(c, groups);
+  auto& s = c.keep<GroupProducts>();
+  s.grouping = &g;
+  s.kernels = &c.kernels();
+  s.k = x.dim(1);
+  s.n = y.dim(-1);
+  s.a = add_group_rows(c, g, x, !rows);
+  // Columns of a chunk: about a million operations a tile.
+  const std::int64_t depth = std::max<std::int64_t>(1, rows ? s.k : g.rows / std::max<std::int64_t>(1, groups));
+  s.columns = std::min(s.n, c.finest() ? 32 : std::max<std::int64_t>(64, (8192 / depth + 63) / 64 * 64));
+  s.column_chunks = (s.n + s.columns - 1) / s.columns;
+  GemmStridedF32 largest = column_part(s, 0);
+  largest.m = 1;
+  largest.contracted[0] = {std::max<std::int64_t>(1, rows ? s.k : g.rows), 1, 1, 0};
+  s.scratch = c.scratch(c.kernels().gemm_strided_plan_f32(largest, 1).scratch_bytes);
+  const double ns =
+      2.6 * static_cast<double>(x.elements()) * static_cast<double>(s.n) / gemm_flops_per_ns(c.kernels().isa);
+  if (!rows) {
+    s.b = add_group_rows(c, g, other, false);
+    c.point(s.c, y);
+    c.step<run_sums>(s, groups * s.column_chunks, ns + 0.2 * static_cast<double>(y.elements()));
+    return;
+  }
+  s.b_group = other.stride(0);
+  s.b_k = other.stride(1);
+  s.b_n = other.stride(2);
+  c.point(s.b, other);
+  s.c = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(y.elements()) * sizeof(float)));
+  c.step<run_grouped_rows>(s, g.most_tiles() * s.column_chunks, ns);
+  add_ungroup_rows(c, g, s.c, s.n);
+}
+
+// -- matrices in forms --
+
+struct FormedGroups {
+  const Grouping* grouping = nullptr;
+  const KernelTable* kernels = nullptr;
+  const Scratch* scratch = nullptr;
+  std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
+  std::optional<Strips> strips{};                             // else panels
+  Panels panels{};
+  std::int64_t matrix_bytes = 0, piece_bytes = 0, piece = 1;  // of columns that lie together
+  const float* a = nullptr;                                   // sorted rows [M, K]
+  const std::byte* b = nullptr;
+  float* c = nullptr;  // [M, N] in the order of groups
+};
+void run_formed(const FormedGroups& s, std::int64_t chunk) {
+  const std::int64_t tile = chunk / s.column_chunks, first_column = chunk % s.column_chunks * s.columns;
+  if (tile >= *s.grouping->num_tiles) return;
+  const std::int64_t e = s.grouping->tiles[2 * tile], first = s.grouping->tiles[2 * tile + 1];
+  const std::int64_t m = std::min(kGroupTileRows, s.grouping->starts[e + 1] - first);
+  const std::int64_t n = std::min(s.columns, s.n - first_column);
+  const float* const a = s.a + first * s.k;
+  const std::byte* const b = s.b + e * s.matrix_bytes + first_column / s.piece * s.piece_bytes;
+  float* const out = s.c + first * s.n + first_column;
+  if (s.strips && s.strips->int8) {
+    StripGemm gemm{m,   n,   s.k, s.strips->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()),
+                   out, s.n, {}};
+    const StripKernels& kernels = *s.kernels->strips;
+    const StripPlan plan = kernels.plan(gemm, 1);
+    for (std::int64_t i = 0; i < plan.quantize_chunks; ++i) kernels.quantize(gemm, plan, i);
+    for (std::int64_t i = 0; i < plan.chunks; ++i) kernels.run(gemm, plan, i);
+    return;
+  }
+  GemmF32 gemm;
+  gemm.m = m, gemm.k = s.k, gemm.a = a, gemm.lda = s.k, gemm.ldc = s.n;
+  const auto run = [&](std::int64_t columns, const void* packed, float* to) {
+    gemm.n = columns, gemm.b_packed = packed, gemm.c = to;
+    const GemmPlan plan = s.kernels->gemm_plan_f32(m, columns, s.k, 1);
+    for (std::int64_t i = 0; i < plan.chunks; ++i) s.kernels->gemm_f32(gemm, plan, i);
+  };
+  if (!s.strips) {
+    gemm.b_type = s.panels.type;
+    return run(n, b, out);
+  }
+  const std::int64_t width = s.kernels->packed_nr_f32(s.n), lanes = s.strips->lanes;
+  for (std::int64_t at = 0; at < n; at += width) {
+    const std::int64_t columns = std::min(width, n - at);
+    auto* panel = reinterpret_cast<float*>(s.scratch->mine());
+    s.kernels->strips->decode(s.strips->kind, s.k, b + at / lanes * s.piece_bytes, (columns + lanes - 1) / lanes,
+                              panel);
+    run(columns, panel, out + at);
+  }
+}
+void lower_formed(LowerContext& c) {
+  const Form& form = form_of(c.graph(), c.node().inputs[1]);
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
+  const Grouping& g = add_grouping(c, c.in(1).dim(0));
+  auto& s = c.keep<FormedGroups>();
+  s.grouping = &g;
+  s.kernels = &c.kernels();
+  s.k = x.dim(1), s.n = y.dim(1);
+  s.strips = strips_of(form);
+  s.matrix_bytes = matrix_form(form).bytes;
+  const std::int64_t width = c.kernels().packed_nr_f32(s.n);
+  std::int64_t scratch = 0;
+  if (s.strips) {
+    check(reads_strips(c.kernels(), form, s.k, s.n), "weights in strips of another instruction set");
+    s.piece = s.strips->lanes;
+    s.piece_bytes = strip_traits(s.strips->kind).strip_bytes(s.k / kStripGroup, s.strips->lanes);
+    StripGemm most;
+    most.m = kGroupTileRows, most.n = s.n, most.k = s.k, most.kind = s.strips->kind;
+    scratch = s.strips->int8 ? c.kernels().strips->plan(most, 1).code_bytes
+                             : s.k * width * static_cast<std::int64_t>(sizeof(float));
+  } else {
+    check(reads_panels(c.kernels(), form, s.k, s.n), "weights in panels of another instruction set");
+    s.panels = *panels_of(form);
+    s.piece = s.panels.width;
+    s.piece_bytes = s.k * s.panels.width * panel_element_bytes(s.panels.type);
+  }
+  s.scratch = c.scratch(static_cast<std::size_t>(std::max<std::int64_t>(scratch, 64)));
+  // Columns of a chunk: whole panels, some 64 K elements of the matrix.
+  const std::int64_t unit = s.strips ? std::max(width, s.piece) : s.piece;
+  s.columns = c.finest() ? unit : std::max<std::int64_t>(1, (65536 / s.k + unit - 1) / unit) * unit;
+  s.column_chunks = (s.n + s.columns - 1) / s.columns;
+  s.a = add_group_rows(c, g, x, false);
+  c.point(s.b, c.in(1));
+  s.c = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(y.elements()) * sizeof(float)));
+  const double ns =
+      2.0 * static_cast<double>(x.elements()) * static_cast<double>(s.n) / gemm_flops_per_ns(c.kernels().isa);
+  c.step<run_formed>(s, g.most_tiles() * s.column_chunks, ns);
+  add_ungroup_rows(c, g, s.c, s.n);
+}
+
+// -- other dtypes --
+
+template <class A>
+struct GenericGroups {
+  const Grouping* grouping = nullptr;
+  bool rows = true;
+  std::int64_t k = 0, width = 0, blocks = 1, units = 0, per_chunk = 1;
+  const void *x = nullptr, *other = nullptr;
+  void* y = nullptr;
+  std::int64_t w_strides[3] = {};
+  LoadBlock<A> load = nullptr;
+  StoreBlock<A> store = nullptr;
+
+  static void run(const GenericGroups& s, std::int64_t chunk) {
+    const std::int64_t end = std::min(s.units, (chunk + 1) * s.per_chunk);
+    for (std::int64_t u = chunk * s.per_chunk; u < end; ++u) {
+      const std::int64_t line = u / s.blocks, first = u % s.blocks * kGenericBlock;
+      const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, s.width - first));
+      A sum[kGenericBlock] = {};
+      s.rows ? s.row_of(line, first, n, sum) : s.sum_of(line, first, n, sum);
+      s.store(s.y, line * s.width + first, 1, n, sum);
+    }
+  }
+  void add(std::int64_t x_at, std::int64_t other_at, std::int64_t step, int n, A* sum) const {
+    A scale, values[kGenericBlock];
+    load(x, x_at, 0, 1, &scale);
+    load(other, other_at, step, n, values);
+    for (int i = 0; i < n; ++i) sum[i] = wide_add(sum[i], wide_mul(scale, values[i]));
+  }
+  void row_of(std::int64_t row, std::int64_t first, int n, A* sum) const {
+    const std::int64_t e = grouping->group_of(row);
+    for (std::int64_t i = 0; e < grouping->groups && i < k; ++i)
+      add(row * k + i, e * w_strides[0] + i * w_strides[1] + first * w_strides[2], w_strides[2], n, sum);
+  }
+  void sum_of(std::int64_t line, std::int64_t first, int n, A* sum) const {  // line = group and row of K
+    const std::int64_t e = line / k, i = line % k;
+    for (std::int64_t at = grouping->starts[e]; at < grouping->starts[e + 1]; ++at) {
+      const std::int64_t row = grouping->order[at];
+      add(row * k + i, row * width + first, 1, n, sum);
+    }
+  }
+};
+void lower_generic(LowerContext& c) {
+  const View x = c.in(0), other = c.in(1), y = c.out();
+  if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
+  const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
+  const Grouping& g = add_grouping(c, rows ? other.dim(0) : y.dim(0));
+  visit_wide(x.dtype, [&]<class A>(A) {
+    auto& s = c.keep<GenericGroups<A>>();
+    s.grouping = &g;
+    s.rows = rows;
+    s.k = x.dim(1);
+    s.width = y.dim(-1);
+    s.blocks = (s.width + kGenericBlock - 1) / kGenericBlock;
+    s.units = y.elements() / s.width * s.blocks;
+    s.per_chunk = c.grain(std::max<std::int64_t>(
+        1, 16384 / std::max<std::int64_t>(1, s.k * std::min<std::int64_t>(s.width, kGenericBlock))));
+    for (int a = 0; rows && a < 3; ++a) s.w_strides[a] = other.stride(a);
+    s.load = load_block<A>(x.dtype);
+    s.store = store_block<A>(y.dtype);
+    c.point(s.x, x);
+    c.point(s.other, other);
+    c.point(s.y, y);
+    c.step<GenericGroups<A>::run>(
+        s, (s.units + s.per_chunk - 1) / s.per_chunk,
+        1.5 * static_cast<double>(x.elements()) * static_cast<double>(s.width) + static_cast<double>(y.elements()));
+  });
+}
+
+bool in_form(const Graph& g, NodeId id) { return !form_of(g, g.node(id).inputs[1]).empty(); }
+const char* formed_refuses(const Graph& g, NodeId id, bool strips) {
+  const Form& form = form_of(g, g.node(id).inputs[1]);
+  if (strips ? !strips_of(form) : !panels_of(form)) return strips ? "its matrices are not in strips" : "nor in panels";
+  return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
+}
+const char* strips_refuse_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, true); }
+const char* panels_refuse_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, false); }
+const char* generic_refuses_groups(const Graph& g, NodeId id) {
+  return refuse_unless(!in_form(g, id), "its matrices are in a form");
+}
+std::optional<Form> groups_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                const ConstantMatrix& m) {
+  if (operand != 1 || m.dtype != DType::F32 || in_dtype(g, id, 0) != DType::F32 || m.k < 1 || m.n < 1)
+    return std::nullopt;
+  return is_block_scheme(m.scheme) ? strip_form(kernels, m) : std::optional(panel_form(kernels, m));
+}
+bool groups_read_form(const Graph& g, NodeId id, int operand, const Form& form) {
+  return operand == 1 && g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows &&
+         (panels_of(form) || strips_of(form));
+}
+
+const char* f32_refuses(const Graph& g, NodeId id) {
+  if (in_form(g, id)) return "its matrices are in a form";
+  return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
+}
+bool reads_strided_weights(const Graph& g, NodeId id, int operand) {
+  return operand == 1 && g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows;
+}
+
+constexpr Row kGroupedRows[] = {
+    {OpKind::GroupedDot, "grouped_strips", strips_refuse_groups, lower_formed},
+    {OpKind::GroupedDot, "grouped_panels", panels_refuse_groups, lower_formed},
+    {.kind = OpKind::GroupedDot,
+     .kernel = "grouped_gemm_f32",
+     .refuses = f32_refuses,
+     .lower = lower_f32,
+     .reads_strided = reads_strided_weights,
+     .form = groups_form,
+     .reads_form = groups_read_form},
+    {OpKind::GroupedDot, "generic_groups", generic_refuses_groups, lower_generic, reads_strided_weights},
+};
+
+}  // namespace
+
+std::span<const Row> grouped_rows() { return kGroupedRows; }
+
+}  // namespace rlx::cpu

@@ -1,0 +1,286 @@
+// Matrix products of F64, of F16 and BF16 with sums in F32, of complex numbers and of integers.
+#include <algorithm>
+
+#include "rlx/backends/cpu/matmul/bf16_kernels.h"
+#include "rlx/backends/cpu/matmul/dot_axes.h"
+#include "rlx/backends/cpu/matmul/epilogue.h"
+#include "rlx/backends/cpu/matmul/matmul_calls.h"
+#include "rlx/backends/cpu/matmul/matmul_kernels.h"
+#include "rlx/backends/cpu/matmul/packed_b.h"
+#include "rlx/ir/ops/linalg.h"
+
+namespace rlx::cpu {
+namespace {
+
+bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
+/// Integers of one byte and more.
+bool is_number_of_bytes(DType t) {
+  return t == DType::I8 || t == DType::I16 || t == DType::I32 || t == DType::I64 || t == DType::U8 || t == DType::U16 ||
+         t == DType::U32 || t == DType::U64;
+}
+
+const char* products_refuse(const Graph& g, NodeId id) {
+  const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
+  const bool halves = is_half(t) && (y == t || y == DType::F32);
+  const bool same = y == t && (t == DType::F64 || is_complex(t) || is_number_of_bytes(t));
+  if (const char* why = refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
+                                      "its operands are not f64, f16, bf16, complex or integers with sums as wide"))
+    return why;
+  // The parts of complex numbers are one more axis.
+  const int most = is_complex(t) ? kGemmMaxAxes - 1 : kGemmMaxAxes;
+  return refuse_unless(g.shape(id).rank() <= most && in_shape(g, id, 0).rank() <= most,
+                       "it has more axes than the kernel");
+}
+
+/// What the sums of a product with results of `y` are kept in.
+DType sums_of(DType y) {
+  switch (y) {
+    case DType::F64:
+    case DType::C128: return DType::F64;
+    case DType::I64:
+    case DType::U64: return DType::I64;
+    default: return is_number_of_bytes(y) ? DType::I32 : DType::F32;
+  }
+}
+
+/// A product of complex numbers as one of their parts.
+void turn_complex(ProductOperands& p, DType part) {
+  p.b_complex = true;
+  p.a_type = p.b_type = p.c_type = part;
+  p.n *= 2, p.ldc *= 2, p.a_m_stride *= 2;
+  for (int i = 0; i < p.num_contracted; ++i) p.contracted[i].a *= 2;
+  for (int i = 0; i < p.num_outer; ++i) p.outer[i].a *= 2, p.outer[i].c *= 2;
+  p.contracted[p.num_contracted++] = {2, 1, 0, 0};
+}
+
+struct ProductStep {
+  ProductOperands product;
+  ProductPlan plan;
+  const ProductKernels* kernels = nullptr;
+  const Common* packed = nullptr;
+  const Scratch* scratch = nullptr;
+
+  static void pack(const ProductStep& s, std::int64_t chunk) {
+    s.kernels->pack(s.product, s.plan, chunk, s.packed->base);
+  }
+  static void run(const ProductStep& s, std::int64_t chunk) {
+    s.kernels->run(s.product, s.plan, chunk, s.packed ? s.packed->base : nullptr, s.scratch->mine());
+  }
+};
+
+/// The steps of a product whose operands and kernels are known; `run_ns` for all chunks of it.
+void add_product(LowerContext& c, ProductStep& s, double run_ns) {
+  s.plan = s.kernels->plan(s.product, c.threads());
+  s.scratch = c.scratch(s.plan.scratch_bytes);
+  if (s.plan.pack_bytes > 0) {
+    s.packed = c.common(static_cast<std::size_t>(s.plan.pack_bytes));
+    c.step<&ProductStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
+  }
+  c.step<&ProductStep::run>(s, s.plan.chunks, run_ns);
+}
+
+double pair_flops_per_ns(const PairKernels& pairs) { return pairs.products == PairProducts::Tiles ? 1000 : 300; }
+
+/// Sets the kernels of a product of operands of `t` with these sums, of pairs where the machine has them; gives their
+/// speed in operations per ns.
+double choose_kernels(LowerContext& c, ProductStep& s, DType t, DType sums) {
+  if (const PairKernels* const pairs = t == DType::BF16 ? c.kernels().pairs : nullptr) {
+    s.kernels = &pair_product_kernels(c.kernels().isa, pairs->products);
+    return pair_flops_per_ns(*pairs);
+  }
+  s.kernels = &product_kernels(c.kernels().isa, sums);
+  const double f32 = gemm_flops_per_ns(c.kernels().isa);
+  return sums == DType::I64 ? f32 / 8 : sums == DType::F32 ? f32 : f32 / 2;
+}
+
+void lower_product(LowerContext& c) {
+  const View x = c.in(0), w = c.in(1), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<ProductStep>();
+  ProductOperands& p = s.product;
+  DotAxes axes = dot_axes(c);
+  bool swapped = turn_vector(axes);
+  place_axes(axes, p);
+  p.a_type = p.b_type = x.dtype;
+  // So few columns leave most lanes empty; as rows they do not.
+  if (!swapped && p.n <= kTurnedRows && p.m >= 8 * p.n && !is_complex(x.dtype) && is_float(x.dtype))
+    turn_product(p), swapped = true;
+  p.c_type = y.dtype;
+  c.point(p.a, swapped ? w : x);
+  c.point(p.b, swapped ? x : w);
+  c.point(p.c, y);
+  double depth = 1;
+  for (const GemmAxis& axis : axes.contracted) depth *= static_cast<double>(axis.extent);
+  const DType sums = sums_of(y.dtype);
+  // Pairs want something to add.
+  const double speed = choose_kernels(c, s, depth > 0 ? x.dtype : DType::F32, sums);
+  if (is_complex(y.dtype)) turn_complex(p, sums);
+  const double products = static_cast<double>(y.elements());
+  if (p.b_complex) depth *= 4;
+  add_product(c, s, std::max(2 * products * depth / speed, 0.3 * static_cast<double>(w.elements())));
+}
+
+bool product_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
+
+// -- halves with a weight in panels: rows of x are widened, the product is that of F32, and so are results rounded --
+
+const char* panels_of_halves_refuse(const Graph& g, NodeId id) {
+  const std::optional<Panels> panels = panels_of(form_of(g, g.node(id).inputs[1]));
+  if (!panels || panels->type == PanelType::BF16Pairs) return "its second operand is not in panels";
+  const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
+  return refuse_unless(is_half(t) && (y == t || y == DType::F32), "its operands are not f16 or bf16");
+}
+
+std::optional<Form> halves_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                const ConstantMatrix& m) {
+  if (operand != 1 || !is_half(m.dtype) || in_dtype(g, id, 0) != m.dtype || m.k < 1 || m.n < 1) return std::nullopt;
+  if (is_block_scheme(m.scheme)) return std::nullopt;
+  ConstantMatrix exact = m;
+  // Instructions for pairs lose nothing of products of bf16 (matmul/bf16_kernels.h).
+  if (kernels.pairs != nullptr && m.stored == DType::BF16 && m.dtype == DType::BF16) {
+    exact.leave = Products::BF16;
+    return pair_form(kernels, exact);
+  }
+  exact.leave = Products::Exact;
+  if (exact.stored != m.dtype) return std::nullopt;
+  return panel_form(kernels, exact);
+}
+bool reads_halves_form(const Graph& g, NodeId id, int operand, const Form& form) {
+  const std::optional<Panels> p = panels_of(form);
+  if (operand != 1 || !p || !is_half(in_dtype(g, id, 0))) return false;
+  if (p->type == PanelType::BF16Pairs) return form.lossless && in_dtype(g, id, 0) == DType::BF16;
+  return p->type == PanelType::F16 || p->type == PanelType::BF16;
+}
+
+// -- bf16 with a weight in pairs --
+
+const char* pairs_of_halves_refuse(const Graph& g, NodeId id) {
+  const Form& form = form_of(g, g.node(id).inputs[1]);
+  const std::optional<Panels> panels = panels_of(form);
+  if (!panels || panels->type != PanelType::BF16Pairs || !form.lossless)
+    return "its second operand is not in panels of pairs of what it is";
+  const DType y = g.shape(id).dtype();
+  return refuse_unless(in_dtype(g, id, 0) == DType::BF16 && (y == DType::BF16 || y == DType::F32),
+                       "its operands are not bf16");
+}
+
+void lower_pairs_of_halves(LowerContext& c) {
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<ProductStep>();
+  ProductOperands& p = s.product;
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  p.m = rows->rows, p.n = y.dim(-1), p.a_m_stride = rows->ld, p.ldc = p.n;
+  p.num_contracted = 1;
+  p.contracted[0] = {x.dim(-1), 1, 1, 0};
+  p.a_type = p.b_type = DType::BF16, p.c_type = y.dtype;
+  check(reads_panels(c.kernels(), form_of(c.graph(), c.node().inputs[1]), x.dim(-1), p.n),
+        "a weight in pairs of another machine");
+  c.point(p.a, x);
+  p.b_strips = true;
+  c.point(p.b, c.in(1));
+  c.point(p.c, y);
+  s.kernels = &pair_product_kernels(c.kernels().isa, c.kernels().pairs->products);
+  const double weights = static_cast<double>(p.n) * static_cast<double>(x.dim(-1));
+  add_product(c, s,
+              std::max(2 * static_cast<double>(p.m) * weights / pair_flops_per_ns(*c.kernels().pairs), weights / 30));
+}
+
+struct HalvesStep {
+  GemmF32 gemm;
+  GemmPlan plan;
+  const KernelTable* kernels = nullptr;
+  const ProductKernels* convert = nullptr;
+  DType x_type = DType::F16, y_type = DType::F16;
+  const void* x = nullptr;
+  void* y = nullptr;
+  std::int64_t ld_x = 0, rows_per_chunk = 1, y_at = 0;  // of the common memory, in floats
+  const Common* wide = nullptr;
+
+  float* wide_x() const { return reinterpret_cast<float*>(wide->base); }
+  static void widen(const HalvesStep& s, std::int64_t chunk) {
+    const std::int64_t end = std::min(s.gemm.m, (chunk + 1) * s.rows_per_chunk);
+    for (std::int64_t r = chunk * s.rows_per_chunk; r < end; ++r)
+      s.convert->widen(s.x_type, static_cast<const std::uint16_t*>(s.x) + r * s.ld_x, s.wide_x() + r * s.gemm.k,
+                       s.gemm.k);
+  }
+  static void run(const HalvesStep& s, std::int64_t chunk) {
+    GemmF32 g = s.gemm;
+    g.a = s.wide_x();
+    if (is_half(s.y_type)) g.c = s.wide_x() + s.y_at;
+    s.kernels->gemm_f32(g, s.plan, chunk);
+  }
+  static void narrow(const HalvesStep& s, std::int64_t chunk) {
+    const std::int64_t first = chunk * s.rows_per_chunk * s.gemm.n;
+    const std::int64_t count = std::min(s.gemm.m * s.gemm.n - first, s.rows_per_chunk * s.gemm.n);
+    s.convert->narrow(s.y_type, s.wide_x() + s.y_at + first, static_cast<std::uint16_t*>(s.y) + first, count);
+  }
+};
+
+void lower_halves(LowerContext& c) {
+  const View x = c.in(0), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<HalvesStep>();
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  GemmF32& g = s.gemm;
+  g.m = rows->rows, g.n = y.dim(-1), g.k = x.dim(-1);
+  const Form& form = form_of(c.graph(), c.node().inputs[1]);
+  check(reads_panels(c.kernels(), form, g.k, g.n), "a weight in panels of another instruction set");
+  g.b_type = panels_of(form)->type;
+  g.lda = g.k, g.ldc = g.n;
+  c.point(g.b_packed, c.in(1));
+  c.point(s.x, x);
+  if (is_half(y.dtype))
+    c.point(s.y, y);
+  else
+    c.point(g.c, y);
+  s.kernels = &c.kernels();
+  s.convert = &product_kernels(c.kernels().isa, DType::F32);
+  s.x_type = x.dtype, s.y_type = y.dtype;
+  s.ld_x = rows->ld;
+  s.rows_per_chunk = c.grain(std::max<std::int64_t>(1, 16384 / std::max(g.k, g.n)));
+  s.y_at = (g.m * g.k + 15) / 16 * 16;
+  s.wide = c.common(static_cast<std::size_t>(s.y_at + (is_half(y.dtype) ? g.m * g.n : 0)) * sizeof(float));
+  s.plan = s.kernels->gemm_plan_f32(g.m, g.n, g.k, c.threads());
+  const std::int64_t chunks = (g.m + s.rows_per_chunk - 1) / s.rows_per_chunk;
+  c.step<&HalvesStep::widen>(s, chunks, 0.1 * static_cast<double>(g.m * g.k));
+  const double mnk = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  c.step<&HalvesStep::run>(
+      s, s.plan.chunks, std::max(2 * mnk / gemm_flops_per_ns(c.kernels().isa), static_cast<double>(g.n * g.k) / 25.0));
+  if (is_half(y.dtype)) c.step<&HalvesStep::narrow>(s, chunks, 0.1 * static_cast<double>(g.m * g.n));
+}
+
+constexpr Row kProductRows[] = {
+    {OpKind::DotGeneral, "gemm_pairs_halves", pairs_of_halves_refuse, lower_pairs_of_halves, reads_strided_rows},
+    {OpKind::DotGeneral, "gemm_panels_halves", panels_of_halves_refuse, lower_halves, reads_strided_rows},
+    {OpKind::DotGeneral, "gemm_product", products_refuse, lower_product, product_reads_strided, nullptr, false,
+     halves_form, reads_halves_form},
+};
+
+}  // namespace
+
+std::span<const Row> product_rows() { return kProductRows; }
+
+void add_number_product(LowerContext& c, const ProductOperands& product, const ProductSource& a, const ProductSource& b,
+                        std::int64_t at) {
+  auto& s = c.keep<ProductStep>();
+  ProductOperands& p = s.product;
+  p = product;
+  point_source(c, p.a, a);
+  point_source(c, p.b, b);
+  c.point(p.c, c.out(), at);
+  const DType sums = sums_of(p.c_type);
+  const double speed = choose_kernels(c, s, p.a_type, sums);
+  double work = 2 * static_cast<double>(p.m * p.n);
+  for (int i = 0; i < p.num_contracted; ++i) work *= static_cast<double>(p.contracted[i].extent);
+  for (int i = 0; i < p.num_outer; ++i) work *= static_cast<double>(p.outer[i].extent);
+  if (is_complex(p.c_type)) {
+    work *= 4;
+    turn_complex(p, sums);
+  }
+  add_product(c, s, work / speed);
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,40 @@
+// Kernels of products of run-time operands, once per instruction set.
+#include "rlx/backends/cpu/matmul/matmul_kernels.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "rlx/backends/cpu/kernel_families.h"
+#include "rlx/tensor/half.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/matmul/matmul.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+namespace {
+
+struct FoundProducts {
+  const ProductKernels* f64 = nullptr;
+  const ProductKernels* f32 = nullptr;
+  const ProductKernels* i32 = nullptr;
+  const ProductKernels* i64 = nullptr;
+};
+FoundProducts found_products(Isa isa) {
+  FoundProducts found;
+  RLX_FILL_FOR_ISA(isa, find_products, found);
+  return found;
+}
+
+}  // namespace
+
+const ProductKernels& product_kernels(Isa isa, DType sums) {
+  const FoundProducts found = found_products(isa);
+  switch (sums) {
+    case DType::F64: return *found.f64;
+    case DType::I32: return *found.i32;
+    case DType::I64: return *found.i64;
+    default: return *found.f32;
+  }
+}
+
+}  // namespace rlx::cpu

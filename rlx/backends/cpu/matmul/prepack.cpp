@@ -1,0 +1,69 @@
+// Matrices that a run computes, or is given, put in the panels of the products that read them in every step of a loop.
+#include <algorithm>
+
+#include "rlx/backends/cpu/entries.h"
+#include "rlx/backends/cpu/matmul/packed_b.h"
+
+namespace rlx::cpu {
+namespace {
+
+const char* relayout_refuses(const Graph& g, NodeId id) {
+  const auto& op = g.node(id).op.as<ops::Relayout>();
+  for (int i = 0; i < static_cast<int>(g.node(id).inputs.size()); ++i)
+    if (const DType from = in_dtype(g, id, i); from != DType::F32 && from != DType::BF16 && from != DType::F16)
+      return "a source is not f32, bf16 or f16";
+  return refuse_unless(panels_of(op.form).has_value() && op.form.count == 1,
+                       "its form is not that of one matrix in panels");
+}
+
+struct RelayoutStep {
+  const KernelTable* kernels = nullptr;
+  ops::Relayout op{};
+  ops::FormSource source{};
+  std::int64_t first = 0;  // column of the matrix that the source begins with
+  DType from = DType::F32;
+  const std::byte* values = nullptr;
+  std::byte* panels = nullptr;
+  std::int64_t columns = 0;      // of a chunk, from the matrix's first on
+  std::int64_t first_chunk = 0;  // that the source lies in
+};
+void run_relayout(const RelayoutStep& s, std::int64_t chunk) {
+  const std::int64_t at = (s.first_chunk + chunk) * s.columns - s.first;
+  const std::int64_t begin = std::max<std::int64_t>(0, at), end = std::min(s.source.columns, at + s.columns);
+  encode_panels(*s.kernels, {s.op, s.source, s.first, begin, end}, s.from, s.values, s.panels);
+}
+
+void lower_relayout(LowerContext& c) {
+  const auto& op = c.op<ops::Relayout>();
+  check(reads_panels(c.kernels(), op.form, op.k, op.n), "a matrix in panels of another instruction set");
+  const Panels panels = *panels_of(op.form);
+  const std::int64_t columns = c.finest() ? panels.width : panel_chunk(panels, op.k);
+  std::int64_t first = 0;
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const ops::FormSource source = op.source(static_cast<std::size_t>(i));
+    if (source.columns == 0) continue;
+    const View x = c.in(i);
+    check(x.dense(), "a source of panels lies row-major");
+    auto& s = c.keep<RelayoutStep>();
+    s.kernels = &c.kernels();
+    s.op = op;
+    s.source = source;
+    s.first = first;
+    s.from = x.dtype;
+    s.columns = columns;
+    s.first_chunk = first / columns;
+    c.point(s.values, x);
+    c.point(s.panels, c.out());
+    first += source.columns;
+    c.step<run_relayout>(s, (first + columns - 1) / columns - s.first_chunk,
+                       0.4 * static_cast<double>(source.columns * op.k));
+  }
+}
+
+constexpr Row kRelayoutRows[] = {{OpKind::Relayout, "pack_panels", relayout_refuses, lower_relayout}};
+
+}  // namespace
+
+std::span<const Row> relayout_rows() { return kRelayoutRows; }
+
+}  // namespace rlx::cpu

@@ -1,0 +1,60 @@
+// Products of rows x that are rounded first, in memory that such products use by turns: of weights in blocks and in
+// bf16.
+#pragma once
+
+#include <algorithm>
+
+#include "rlx/backends/cpu/matmul/epilogue.h"
+#include "rlx/backends/cpu/quant/interleaved_kernels.h"
+
+namespace rlx::cpu {
+
+/// StripGemm and StripKernels, or PairGemm and PairKernels.
+template <class Gemm, class Kernels>
+struct RoundedProduct {
+  Gemm gemm;
+  StripPlan plan;
+  const Kernels* kernels = nullptr;
+  const Common* common = nullptr;
+
+  Gemm placed() const {
+    Gemm g = gemm;
+    g.codes = reinterpret_cast<std::int32_t*>(common->base);
+    return g;
+  }
+  static void quantize(const RoundedProduct& p, std::int64_t chunk) { p.kernels->quantize(p.placed(), p.plan, chunk); }
+  static void run(const RoundedProduct& p, std::int64_t chunk) { p.kernels->run(p.placed(), p.plan, chunk); }
+};
+
+/// Time of a product [m, k] times [k, n] at this many operations a nanosecond, with a matrix that memory may have to
+/// give.
+inline double product_ns(std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
+  const double nk = static_cast<double>(n) * static_cast<double>(k);
+  return std::max(2 * static_cast<double>(m) * nk / flops_per_ns, nk / 60.0);
+}
+
+/// Extents, operands and epilogue of the node; the kernels are known.
+template <class Gemm, class Kernels>
+void point_rounded(LowerContext& c, RoundedProduct<Gemm, Kernels>& p) {
+  const View x = c.in(0), y = c.out();
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  p.gemm.m = rows->rows, p.gemm.n = y.dim(-1), p.gemm.k = x.dim(-1);
+  p.gemm.lda = rows->ld, p.gemm.ldc = p.gemm.n;
+  c.point(p.gemm.a, x);
+  c.point(p.gemm.strips, c.in(1));
+  c.point(p.gemm.c, y);
+  point_epilogue(c, *match_epilogue(c.graph(), c.id()), p.gemm.n, p.gemm.epilogue);
+}
+
+/// The steps: rounding, `round_ns` an element of x, and the product.
+template <class Gemm, class Kernels>
+void add_rounded(LowerContext& c, RoundedProduct<Gemm, Kernels>& p, double round_ns, double flops_per_ns) {
+  using Product = RoundedProduct<Gemm, Kernels>;
+  p.plan = p.kernels->plan(p.gemm, c.threads());
+  p.common = c.common(static_cast<std::size_t>(p.plan.code_bytes));
+  c.step<&Product::quantize>(p, p.plan.quantize_chunks, round_ns * static_cast<double>(p.gemm.m * p.gemm.k));
+  c.step<&Product::run>(p, p.plan.chunks, product_ns(p.gemm.m, p.gemm.n, p.gemm.k, flops_per_ns));
+}
+
+}  // namespace rlx::cpu

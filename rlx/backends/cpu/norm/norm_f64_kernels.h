@@ -1,0 +1,37 @@
+// Row kernels of F64, and softmax along other axes than the last.
+#pragma once
+
+#include <cstdint>
+
+#include "rlx/backends/cpu/kernels.h"
+
+namespace rlx::cpu {
+
+/// NormF32 of doubles, without what is added first.
+struct NormF64 {
+  std::int64_t cols = 0;
+  const double* x = nullptr;
+  const double* gamma = nullptr;
+  const double* beta = nullptr;
+  double eps = 1e-5;
+  double* y = nullptr;
+  double* mean_out = nullptr;
+  double* rstd_out = nullptr;
+};
+
+struct WideRowKernels {
+  void (*layer_norm_f64)(const NormF64& norm, std::int64_t row_begin, std::int64_t row_end);
+  void (*rms_norm_f64)(const NormF64& norm, std::int64_t row_begin, std::int64_t row_end);
+  /// As those of f32 (kernels.h), rows of `cols` one after the other; `log`: the logarithm.
+  void (*softmax_f64)(bool log, const double* x, double* y, std::int64_t cols, std::int64_t row_begin,
+                      std::int64_t row_end);
+  /// The same of columns [col, col + cols) of x [r, inner], along r. y may be x. What a column gives depends on it
+  /// alone.
+  void (*softmax_columns_f32)(bool log, const float* x, float* y, std::int64_t r, std::int64_t inner, std::int64_t col,
+                              std::int64_t cols);
+  void (*softmax_columns_f64)(bool log, const double* x, double* y, std::int64_t r, std::int64_t inner,
+                              std::int64_t col, std::int64_t cols);
+};
+const WideRowKernels& wide_row_kernels(Isa isa);
+
+}  // namespace rlx::cpu

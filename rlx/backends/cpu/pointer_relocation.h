@@ -1,0 +1,39 @@
+// Pointers of a bound program that follow the memory of each run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "rlx/backends/cpu/entries.h"
+
+namespace rlx::cpu {
+
+/// The pointers of a program into callers' buffers, weights and states.
+class FollowedPointers {
+ public:
+  FollowedPointers() = default;
+  /// Those of a program whose fields stay where they are.
+  explicit FollowedPointers(std::vector<Patch> patches);
+  /// Rewrites the pointers into buffers that are not those of the last run.
+  void follow(const RunArguments& a);
+
+ private:
+  /// All patches of one buffer.
+  struct Followed {
+    Place place;
+    std::uint32_t index;
+    std::size_t begin, end;
+    const std::byte* last;
+  };
+
+  void follow(Followed& f, std::span<const RunSlot> slots);
+  void point(Followed& f, const std::byte* base);
+  std::vector<Patch> patches_;
+  std::vector<Followed> callers_, tables_;
+  static constexpr std::uint64_t kNoTables = ~std::uint64_t{0};
+  std::uint64_t seen_tables_ = kNoTables;
+};
+
+}  // namespace rlx::cpu

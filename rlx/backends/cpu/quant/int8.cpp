@@ -1,0 +1,75 @@
+// Products of I8 and U8 with sums in I32.
+#include "rlx/backends/cpu/quant/int8.h"
+
+#include <algorithm>
+
+#include "rlx/backends/cpu/matmul/dot_axes.h"
+#include "rlx/backends/cpu/matmul/matmul_calls.h"
+#include "rlx/backends/cpu/quant/int8_kernels.h"
+#include "rlx/ir/ops/linalg.h"
+
+namespace rlx::cpu {
+namespace {
+
+bool is_byte(DType t) { return t == DType::I8 || t == DType::U8; }
+
+const char* bytes_refuse(const Graph& g, NodeId id) {
+  if (!is_byte(in_dtype(g, id, 0)) || !is_byte(in_dtype(g, id, 1)) || g.shape(id).dtype() != DType::I32)
+    return "it is no product of bytes in i32";
+  return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
+                       "it has more axes than the kernel");
+}
+
+struct ByteProduct {
+  ByteGemm gemm;
+  ByteGemmPlan plan;
+  const ByteKernels* kernels = nullptr;
+  const Scratch* scratch = nullptr;
+};
+void run_byte_pack(const ByteProduct& p, std::int64_t chunk) { p.kernels->pack(p.gemm, p.plan, chunk); }
+void run_bytes(const ByteProduct& p, std::int64_t chunk) { p.kernels->run(p.gemm, p.plan, chunk, p.scratch->mine()); }
+
+void lower_bytes(LowerContext& c) {
+  const View x = c.in(0), w = c.in(1), y = c.out();
+  if (y.elements() == 0) return;
+  DotAxes axes = dot_axes(c);
+  const bool swapped = turn_vector(axes);
+  ByteGemm g;
+  place_axes(axes, g);
+  const View &a = swapped ? w : x, &b = swapped ? x : w;
+  g.a_signed = a.dtype == DType::I8, g.b_signed = b.dtype == DType::I8;
+  add_byte_product(c, g, {&a}, {&b}, 0);
+}
+
+bool bytes_read_strided(const Graph&, NodeId, int operand) { return operand < 2; }
+
+constexpr Row kByteRows[] = {{OpKind::DotGeneral, "gemm_bytes_i32", bytes_refuse, lower_bytes, bytes_read_strided}};
+
+}  // namespace
+
+std::span<const Row> byte_rows() { return kByteRows; }
+
+void add_byte_product(LowerContext& c, const ByteGemm& product, const ProductSource& a, const ProductSource& b,
+                      std::int64_t at) {
+  auto& p = c.keep<ByteProduct>();
+  ByteGemm& g = p.gemm;
+  g = product;
+  g.k = g.products = 1;
+  for (int i = 0; i < g.num_contracted; ++i) g.k *= g.contracted[i].extent;
+  for (int i = 0; i < g.num_outer; ++i) g.products *= g.outer[i].extent;
+  point_source(c, g.a, a);
+  point_source(c, g.b, b);
+  c.point(g.c, c.out(), at);
+  p.kernels = &byte_kernels(c.kernels().isa, c.kernels().strips->products);
+  p.plan = p.kernels->plan(g, c.threads());
+  g.codes = c.workspace(static_cast<std::size_t>(p.plan.code_bytes));
+  p.scratch = c.scratch(static_cast<std::size_t>(p.plan.panel_bytes));
+  const double codes = static_cast<double>(g.products * g.m) * static_cast<double>(p.plan.padded_k);
+  c.step<run_byte_pack>(p, p.plan.pack_chunks, 0.05 * codes);
+  const double panels =
+      static_cast<double>(g.products * p.plan.row_chunks * g.n) * static_cast<double>(p.plan.padded_k);
+  c.step<run_bytes>(p, p.plan.chunks,
+                    0.1 * panels + codes * static_cast<double>(g.n) / (2 * gemm_flops_per_ns(c.kernels().isa)));
+}
+
+}  // namespace rlx::cpu

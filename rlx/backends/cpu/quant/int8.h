@@ -1,0 +1,12 @@
+// Rows of products of bytes with sums in 32 bits.
+#pragma once
+
+#include <span>
+
+#include "rlx/backends/cpu/entries.h"
+
+namespace rlx::cpu {
+
+std::span<const Row> byte_rows();
+
+}  // namespace rlx::cpu

@@ -1,0 +1,37 @@
+// Kernels of products of bytes, once per instruction set, with sums of bytes as one instruction and by tiles too.
+#include "rlx/backends/cpu/quant/int8_kernels.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "rlx/backends/cpu/kernel_families.h"
+#include "rlx/error.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/quant/int8.inc"
+#define RLX_WITH_BYTE_DOT
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+
+const ByteKernels& byte_kernels(Isa isa, ByteProducts products) {
+  if (products > byte_products(isa).back())
+    throw Error(ErrorCode::Unsupported,
+                concat_text("this machine has no such products of bytes beside ", isa_name(isa)));
+#if defined(__x86_64__)
+  switch (isa) {
+    case Isa::Avx512:
+      return products == ByteProducts::Tiles ? avx512vnni::byte_tile_table()
+             : products == ByteProducts::Dot ? avx512vnni::byte_table()
+                                             : avx512::byte_table();
+    case Isa::Avx2: return avx2::byte_table();
+    default: return sse4::byte_table();
+  }
+#elif defined(__aarch64__)
+  return neon::byte_table();
+#else
+  return generic::byte_table();
+#endif
+}
+
+}  // namespace rlx::cpu

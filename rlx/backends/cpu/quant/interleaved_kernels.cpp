@@ -1,0 +1,77 @@
+// Kernels of products of block-quantised weights, once per instruction set, with sums of bytes as one instruction too.
+#include "rlx/backends/cpu/quant/interleaved_kernels.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "rlx/backends/cpu/kernel_families.h"
+#include "rlx/error.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/quant/interleaved.inc"
+#define RLX_WITH_BYTE_DOT
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+
+void cut_strips(const StripCut& cut, int threads, StripPlan& plan) {
+  const auto parts_of = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const bool finest = threads == kFinestCut;
+  const std::int64_t one = 1, workers = std::max(1, threads), rows_bytes = cut.block_rows * cut.row_bytes;
+  plan.strips = cut.strips, plan.blocks = cut.blocks;
+  // Rows whose codes stay in half of L2 while the strips pass.
+  plan.blocks_per_chunk = finest ? 1 : std::max(one, std::min(cut.most_blocks, cut.cached / std::max(one, rows_bytes)));
+  const std::int64_t row_chunks = parts_of(plan.blocks, plan.blocks_per_chunk);
+  plan.blocks_per_chunk = parts_of(plan.blocks, row_chunks);
+  // Some 3 us a chunk; enough chunks for threads of unequal speed, as many for each.
+  const double rows = static_cast<double>(std::min(cut.m, plan.blocks_per_chunk * cut.block_rows));
+  const double ops = 2.0 * static_cast<double>(cut.k * cut.lanes) * rows;
+  const double strip_ns = 1 + std::max(static_cast<double>(cut.strip_bytes) / 40, ops / cut.ops_per_ns);
+  const std::int64_t least = finest ? 1 : std::min(cut.strips, static_cast<std::int64_t>(3000 / strip_ns) + 1);
+  std::int64_t wanted = finest         ? cut.strips
+                        : workers == 1 ? 1
+                                       : std::min(8 * workers, std::max(one, cut.strips / least));
+  if (wanted > workers) wanted = wanted / workers * workers;
+  plan.strips_per_chunk = parts_of(cut.strips, wanted);
+  if (!finest && plan.strips_per_chunk > 1)
+    plan.strips_per_chunk = parts_of(plan.strips_per_chunk, cut.strips_together) * cut.strips_together;
+  plan.strip_chunks = parts_of(cut.strips, plan.strips_per_chunk);
+  plan.chunks = row_chunks * plan.strip_chunks;
+  plan.blocks_per_quantize = finest ? 1 : std::max(one, 16384 / (cut.block_rows * std::max(one, cut.k)));
+  plan.quantize_chunks = parts_of(plan.blocks, plan.blocks_per_quantize);
+}
+
+std::span<const ByteProducts> byte_products(Isa isa) {
+  static constexpr ByteProducts kAll[] = {ByteProducts::Pairs, ByteProducts::Dot, ByteProducts::Tiles};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (isa == Isa::Avx512 && isa_supported(isa) && __builtin_cpu_supports("avx512vnni") != 0)
+    return std::span(kAll).first(has_tiles(TileProducts::Bytes) ? 3 : 2);
+#else
+  (void)isa;
+#endif
+  return std::span(kAll).first(1);
+}
+
+const StripKernels& strip_kernels(Isa isa, ByteProducts products) {
+  if (products > byte_products(isa).back())
+    throw Error(ErrorCode::Unsupported,
+                concat_text("this machine has no ", products == ByteProducts::Dot ? "dot products" : "tiles",
+                            " of bytes beside ", isa_name(isa)));
+#if defined(__x86_64__)
+  switch (isa) {
+    case Isa::Avx512:
+      return products == ByteProducts::Tiles ? avx512vnni::tile_table()
+             : products == ByteProducts::Dot ? avx512vnni::strip_table()
+                                             : avx512::strip_table();
+    case Isa::Avx2: return avx2::strip_table();
+    default: return sse4::strip_table();
+  }
+#elif defined(__aarch64__)
+  return neon::strip_table();
+#else
+  return generic::strip_table();
+#endif
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,334 @@
+// Making strips of blocks, and blocks of strips.
+#include "rlx/backends/cpu/quant/interleaved_layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace rlx::cpu {
+namespace {
+
+constexpr const char* kStripsId = "strips";
+// Counted up when the same parameters begin to mean other bytes: forms that were saved are then made again.
+constexpr std::int64_t kStripsVersion = 1;
+
+constexpr QuantScheme kStripSchemes[kNumStripKinds] = {QuantScheme::Q4_0, QuantScheme::Q4_1, QuantScheme::Q5_0,
+                                                       QuantScheme::Q5_1, QuantScheme::Q8_0, QuantScheme::Q4_K,
+                                                       QuantScheme::Q5_K, QuantScheme::Q6_K};
+
+std::optional<StripKind> kind_of(QuantScheme scheme) {
+  for (int i = 0; i < kNumStripKinds; ++i)
+    if (kStripSchemes[i] == scheme) return static_cast<StripKind>(i);
+  return std::nullopt;
+}
+
+// One column of a strip.
+class StripColumn {
+ public:
+  StripColumn(const Strips& s, std::int64_t k, std::int64_t column, std::byte* strips)
+      : kind_(s.kind), traits_(strip_traits(s.kind)), lanes_(s.lanes), lane_(column % s.lanes) {
+    at_ = strips + column / lanes_ * traits_.strip_bytes(k / kStripGroup, lanes_);
+  }
+
+  // Block `b`, which is group b, or the unit b of eight.
+  void put(std::int64_t b, const BlockNumbers& n) {
+    const std::int64_t groups = traits_.unit_groups() == 2 ? 1 : 8, first = b * groups;
+    put_scales(first, n);
+    for (std::int64_t g = 0; g < groups; ++g) put_codes(first + g, n.codes.data() + g * kStripGroup);
+  }
+  // All numbers of a block but its codes, into the unit of group `first`.
+  void put_scales(std::int64_t first, const BlockNumbers& n) {
+    std::byte* unit = at_ + traits_.unit_at(first, lanes_);
+    put_half(unit + d_at(first), n.d);
+    if (traits_.mins()) put_half(unit + m_at(first), n.m);
+    if (traits_.scales == StripScales::Pairs)
+      for (std::int64_t g = 0; g < 8; ++g) {
+        put_byte(unit + small_at(g), n.scale[index(g)]);
+        put_byte(unit + small_at(g) + lanes_, n.min[index(g)]);
+      }
+    if (traits_.scales == StripScales::Signed) {
+      for (std::int64_t g = 0; g < 8; ++g)
+        for (std::int64_t p = 0; p < 2; ++p) put_byte(unit + small_at(g) + p * lanes_, n.scale[index(2 * g + p)]);
+      put_half(unit + traits_.header_bytes(lanes_) - 2 * lanes_ + 2 * lane_, 0);  // behind the scales
+    }
+  }
+  // The 32 codes of group `g`, none above 15 where they are nibbles: eight at a time.
+  void put_codes(std::int64_t g, const std::uint8_t* codes) {
+    std::uint64_t eight[4];
+    std::memcpy(eight, codes, sizeof eight);
+    if (traits_.nibbles) eight[0] |= eight[2] << 4, eight[1] |= eight[3] << 4;
+    std::uint8_t bytes[kStripGroup];
+    std::memcpy(bytes, eight, sizeof bytes);
+    std::byte* to = word(g, 0);
+    for (std::int64_t j = 0; j < words(); ++j) std::memcpy(to + j * lanes_ * 4, bytes + 4 * j, 4);
+  }
+  BlockNumbers get(std::int64_t b) const {
+    BlockNumbers n;
+    const std::int64_t groups = traits_.unit_groups() == 2 ? 1 : 8, first = b * groups;
+    const std::byte* unit = at_ + traits_.unit_at(first, lanes_);
+    n.d = half(unit + d_at(first));
+    if (traits_.mins()) n.m = half(unit + m_at(first));
+    if (traits_.scales == StripScales::Pairs)
+      for (std::int64_t g = 0; g < 8; ++g) {
+        n.scale[index(g)] = byte(unit + small_at(g));
+        n.min[index(g)] = byte(unit + small_at(g) + lanes_);
+      }
+    if (traits_.scales == StripScales::Signed)
+      for (std::int64_t g = 0; g < 8; ++g)
+        for (std::int64_t p = 0; p < 2; ++p) n.scale[index(2 * g + p)] = byte(unit + small_at(g) + p * lanes_);
+    for (std::int64_t g = 0; g < groups; ++g)
+      for (std::int64_t j = 0; j < words(); ++j) {
+        std::uint8_t bytes[4];
+        std::memcpy(bytes, word(first + g, j), 4);
+        for (std::int64_t i = 0; i < 4; ++i) {
+          std::uint8_t* code = n.codes.data() + g * kStripGroup + 4 * j + i;
+          code[0] = traits_.nibbles ? bytes[i] & 15 : bytes[i];
+          if (traits_.nibbles) code[16] = static_cast<std::uint8_t>(bytes[i] >> 4);
+        }
+      }
+    return n;
+  }
+
+  // Blocks of 32 whose code bytes lie as they do here: words are moved. Behind d, and m, as they come.
+  void move_block(std::int64_t b, const std::byte* block) {
+    std::byte* unit = at_ + traits_.unit_at(b, lanes_);
+    std::memcpy(unit + d_at(b), block, 2);
+    if (traits_.mins()) std::memcpy(unit + m_at(b), block + 2, 2);
+    const std::byte* codes = block + (traits_.mins() ? 4 : 2);
+    const std::uint32_t flip = kind_ == StripKind::Q8_0 ? 0x80808080U : 0;
+    std::byte* to = word(b, 0);
+    for (std::int64_t j = 0; j < words(); ++j, to += lanes_ * 4) {
+      std::uint32_t four;
+      std::memcpy(&four, codes + 4 * j, 4);
+      four ^= flip;
+      std::memcpy(to, &four, 4);
+    }
+  }
+
+  // A column that is none.
+  void clear(std::int64_t groups) {
+    const std::int64_t each = traits_.unit_groups() == 2 ? 1 : 8;
+    for (std::int64_t b = 0; b < groups / each; ++b) put(b, BlockNumbers{});
+    clear_tail(groups);
+  }
+  // The numbers of a group that the last unit does not have.
+  void clear_tail(std::int64_t groups) {
+    if (groups % traits_.unit_groups() == 0) return;
+    std::byte* unit = at_ + traits_.unit_at(groups, lanes_);
+    put_half(unit + d_at(groups), 0);
+    if (traits_.mins()) put_half(unit + m_at(groups), 0);
+  }
+
+ private:
+  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+  std::int64_t words() const { return traits_.nibbles ? 4 : 8; }
+  std::int64_t pair(std::int64_t g) const { return traits_.unit_groups() == 2 ? g % 2 : 0; }
+  std::int64_t d_at(std::int64_t g) const { return (pair(g) * lanes_ + lane_) * 2; }
+  std::int64_t m_at(std::int64_t g) const {
+    return ((traits_.unit_groups() == 2 ? 2 : 1) * lanes_ + pair(g) * lanes_ + lane_) * 2;
+  }
+  std::int64_t small_at(std::int64_t g) const {
+    return (traits_.scales == StripScales::Pairs ? 4 : 2) * lanes_ + 2 * g * lanes_ + lane_;
+  }
+  std::byte* word(std::int64_t g, std::int64_t j) const {
+    return at_ + traits_.codes_at(g, lanes_) + (j * lanes_ + lane_) * 4;
+  }
+  static void put_half(std::byte* to, std::uint16_t bits) { std::memcpy(to, &bits, 2); }
+  static void put_byte(std::byte* to, std::int8_t v) { std::memcpy(to, &v, 1); }
+  static std::uint16_t half(const std::byte* from) {
+    std::uint16_t bits;
+    std::memcpy(&bits, from, 2);
+    return bits;
+  }
+  static std::int8_t byte(const std::byte* from) { return static_cast<std::int8_t>(*from); }
+
+  StripKind kind_;
+  StripTraits traits_;
+  std::int64_t lanes_, lane_;
+  std::byte* at_;
+};
+
+using FourWords = std::uint32_t __attribute__((vector_size(16)));
+using FourInts = std::int32_t __attribute__((vector_size(16)));
+
+// Rows and columns change places.
+void transpose_words(FourWords (&v)[4]) {
+  const auto mix = [](FourWords a, FourWords b, FourInts order) {
+#if defined(__clang__)
+    FourWords out;
+    for (int i = 0; i < 4; ++i) out[i] = order[i] < 4 ? a[order[i]] : b[order[i] - 4];
+    return out;
+#else
+    return __builtin_shuffle(a, b, order);
+#endif
+  };
+  const FourInts first{0, 4, 1, 5}, last{2, 6, 3, 7}, low{0, 1, 4, 5}, high{2, 3, 6, 7};
+  const FourWords a = mix(v[0], v[1], first), b = mix(v[2], v[3], first), c = mix(v[0], v[1], last),
+                  d = mix(v[2], v[3], last);
+  v[0] = mix(a, b, low), v[1] = mix(a, b, high), v[2] = mix(c, d, low), v[3] = mix(c, d, high);
+}
+
+// A whole strip of such blocks as `move_block` moves one at a time: `columns` are the first blocks of its columns.
+void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte* const> columns, std::int64_t each,
+                std::byte* strip) {
+  const StripTraits t = strip_traits(s.kind);
+  const std::int64_t lanes = s.lanes, words = t.nibbles ? 4 : 8, header = t.mins() ? 4 : 2;
+  const std::uint32_t flip = s.kind == StripKind::Q8_0 ? 0x80808080U : 0;
+  for (std::int64_t b = 0; b < each; ++b) {
+    std::byte* const numbers = strip + t.unit_at(b, lanes) + b % 2 * lanes * 2;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::byte* const block = columns[static_cast<std::size_t>(lane)] + b * l.bytes;
+      std::memcpy(numbers + 2 * lane, block, 2);
+      if (t.mins()) std::memcpy(numbers + 2 * (2 * lanes + lane), block + 2, 2);
+    }
+    std::byte* const codes = strip + t.codes_at(b, lanes);
+    for (std::int64_t lane = 0; lane < lanes; lane += 4)
+      for (std::int64_t word = 0; word < words; word += 4) {
+        FourWords four[4];
+        for (std::int64_t i = 0; i < 4; ++i)
+          std::memcpy(&four[i], columns[static_cast<std::size_t>(lane + i)] + b * l.bytes + header + 4 * word, 16);
+        transpose_words(four);
+        for (std::int64_t i = 0; i < 4; ++i) {
+          four[i] ^= flip;
+          std::memcpy(codes + ((word + i) * lanes + lane) * 4, &four[i], 16);
+        }
+      }
+  }
+}
+
+// A block of 256 whose codes lie in runs of whole groups, as `BlockBits` says: those of a group have one shift.
+void put_runs(StripColumn& column, std::int64_t b, const BlockLayout& l, const std::uint8_t* block) {
+  const auto group_bits = [&](const BlockBits& bits, int g) {
+    const int shifts = 8 / bits.width, first = g * static_cast<int>(kStripGroup);
+    return std::pair{block + bits.at + first / (bits.run * shifts) * bits.run + first % bits.run,
+                     first / bits.run % shifts * bits.width};
+  };
+  BlockNumbers n;
+  std::memcpy(&n.d, block + l.d_at, 2);
+  if (l.m_at >= 0) std::memcpy(&n.m, block + l.m_at, 2);
+  const std::uint8_t* p = block + l.scales_at;
+  for (std::size_t g = 0; g < 4 && l.scales == GroupScales::SixBitPairs; ++g) {
+    n.scale[g] = static_cast<std::int8_t>(p[g] & 63), n.min[g] = static_cast<std::int8_t>(p[4 + g] & 63);
+    n.scale[g + 4] = static_cast<std::int8_t>((p[8 + g] & 15) | (p[g] >> 2 & 48));
+    n.min[g + 4] = static_cast<std::int8_t>(p[8 + g] >> 4 | (p[4 + g] >> 2 & 48));
+  }
+  if (l.scales == GroupScales::SignedBytes) std::memcpy(n.scale.data(), p, n.scale.size());
+  column.put_scales(8 * b, n);
+  constexpr std::uint64_t kOnes = 0x0101010101010101U;
+  for (int g = 0; g < 8; ++g) {
+    std::uint8_t codes[kStripGroup];
+    const auto [low, low_shift] = group_bits(l.low, g);
+    const auto [high, high_shift] = l.high.bytes > 0 ? group_bits(l.high, g) : std::pair{low, 0};
+    const std::uint64_t high_mask = l.high.bytes > 0 ? kOnes * ((1U << l.high.width) - 1U) : 0;
+    for (int i = 0; i < kStripGroup; i += 8) {
+      std::uint64_t eight, above;  // what a shift brings in from the next byte the mask takes away
+      std::memcpy(&eight, low + i, 8);
+      std::memcpy(&above, high + i, 8);
+      eight = (eight >> low_shift & kOnes * 15U) | (above >> high_shift & high_mask) << 4;
+      std::memcpy(codes + i, &eight, 8);
+    }
+    column.put_codes(8 * b + g, codes);
+  }
+}
+
+// Calls f(column of the matrix, first block of the source's column).
+template <class F>
+void for_source_columns(const PanelSource& s, F&& f) {
+  const BlockLayout& l = block_layout(s.op.scheme);
+  for (std::int64_t j = s.begin; j < s.end; ++j) f(s.first + j, (s.source.offset + j * s.source.n_stride) / l.elements);
+}
+
+}  // namespace
+
+std::optional<Form> strip_form(const KernelTable& kernels, const ConstantMatrix& m) {
+  const std::optional<StripKind> kind = kind_of(m.scheme);
+  if (!kind || m.dtype != DType::F32 || m.k < 1 || m.n < 1 || m.k % block_layout(m.scheme).elements != 0)
+    return std::nullopt;
+  const std::int64_t lanes = kernels.lanes_f32, strips = (m.n + lanes - 1) / lanes;
+  const std::int64_t bytes = strips * strip_traits(*kind).strip_bytes(m.k / kStripGroup, lanes);
+  return Form{
+      kStripsId, {static_cast<std::int64_t>(*kind), lanes, m.leave == Products::Int8 ? 1 : 0, kStripsVersion}, bytes};
+}
+
+std::optional<Strips> strips_of(const Form& form) {
+  if (form.id != kStripsId || form.params.size() != 4 || form.params[3] != kStripsVersion) return std::nullopt;
+  if (form.params[0] < 0 || form.params[0] >= kNumStripKinds || form.params[1] < 1) return std::nullopt;
+  if (form.params[2] < 0 || form.params[2] > 1) return std::nullopt;
+  return Strips{static_cast<StripKind>(form.params[0]), form.params[1], form.params[2] == 1};
+}
+
+QuantScheme strip_scheme(const Form& form) {
+  const std::optional<Strips> s = strips_of(form);
+  return s ? kStripSchemes[static_cast<int>(s->kind)] : QuantScheme::Affine;
+}
+
+bool reads_strips(const KernelTable& kernels, const Form& form, std::int64_t k, std::int64_t n) {
+  const std::optional<Strips> s = strips_of(form);
+  if (!s) return false;
+  ConstantMatrix m{k, n, DType::F32, DType::U8, s->int8 ? Products::Int8 : Products::Exact};
+  m.scheme = strip_scheme(form);
+  return matrix_form(form) == strip_form(kernels, m);
+}
+
+std::int64_t strip_chunk(const Form& form, std::int64_t k) {
+  const Strips s = *strips_of(form);
+  const std::int64_t bytes = strip_traits(s.kind).strip_bytes(k / kStripGroup, s.lanes);
+  return s.lanes * std::max<std::int64_t>(1, (std::int64_t{1} << 18) / std::max<std::int64_t>(1, bytes));
+}
+
+void encode_strips(const PanelSource& s, const std::byte* blocks, std::byte* to) {
+  const Strips strips = *strips_of(s.op.form);
+  const BlockLayout& l = block_layout(s.op.scheme);
+  const std::int64_t each = s.op.k / l.elements, groups = s.op.k / kStripGroup;
+  const bool moved = l.elements == kStripGroup && (l.low.width == 8 || l.high.bytes == 0);
+  const bool in_runs = l.low.run % kStripGroup == 0 && l.high.run % kStripGroup == 0;
+  std::vector<StripColumn> columns;
+  std::vector<const std::byte*> whole;
+  // Blocks of the columns of a strip by turns: what is written is one stream.
+  for (std::int64_t j = s.begin; j < s.end;) {
+    const std::int64_t stop = std::min(s.end, (s.first + j) / strips.lanes * strips.lanes + strips.lanes - s.first);
+    const auto first_block = [&](std::int64_t c) {
+      return blocks + (s.source.offset + c * s.source.n_stride) / l.elements * l.bytes;
+    };
+    if (moved && stop - j == strips.lanes) {
+      whole.clear();
+      for (std::int64_t c = j; c < stop; ++c) whole.push_back(first_block(c));
+      move_strip(strips, l, whole, each,
+                 to + (s.first + j) / strips.lanes * strip_traits(strips.kind).strip_bytes(groups, strips.lanes));
+      if (groups % 2 != 0)
+        for (std::int64_t c = j; c < stop; ++c) StripColumn(strips, s.op.k, s.first + c, to).clear_tail(groups);
+      j = stop;
+      continue;
+    }
+    columns.clear();
+    for (std::int64_t c = j; c < stop; ++c) columns.emplace_back(strips, s.op.k, s.first + c, to);
+    for (std::int64_t b = 0; b < each; ++b)
+      for (std::int64_t c = j; c < stop; ++c) {
+        StripColumn& column = columns[static_cast<std::size_t>(c - j)];
+        const std::byte* block = first_block(c) + b * l.bytes;
+        if (moved)
+          column.move_block(b, block);
+        else if (in_runs)
+          put_runs(column, b, l, reinterpret_cast<const std::uint8_t*>(block));
+        else
+          column.put(b, unpack_block(s.op.scheme, {block, static_cast<std::size_t>(l.bytes)}));
+      }
+    for (StripColumn& column : columns) column.clear_tail(groups);
+    j = stop;
+  }
+  if (s.first + s.end == s.op.n)
+    for (std::int64_t j = s.op.n; j % strips.lanes != 0; ++j) StripColumn(strips, s.op.k, j, to).clear(groups);
+}
+
+void decode_strips(const PanelSource& s, const std::byte* strips, std::byte* blocks) {
+  const Strips form = *strips_of(s.op.form);
+  const BlockLayout& l = block_layout(s.op.scheme);
+  for_source_columns(s, [&](std::int64_t column, std::int64_t first) {
+    const StripColumn c(form, s.op.k, column, const_cast<std::byte*>(strips));  // only read
+    for (std::int64_t b = 0; b < s.op.k / l.elements; ++b)
+      pack_block(s.op.scheme, c.get(b), {blocks + (first + b) * l.bytes, static_cast<std::size_t>(l.bytes)});
+  });
+}
+
+}  // namespace rlx::cpu

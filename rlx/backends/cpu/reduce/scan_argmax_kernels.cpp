@@ -1,0 +1,32 @@
+// Kernels of lines, once per instruction set.
+#include "rlx/backends/cpu/reduce/scan_argmax_kernels.h"
+
+#include <type_traits>
+
+#include "rlx/backends/cpu/kernel_families.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/reduce/scan_argmax.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+
+bool has_line_kernels(DType t) { return !is_complex(t) && !is_storage_only(t); }
+
+const LineKernels& line_kernels(Isa isa) {
+  const Isa checked = kernels_for(isa).isa;
+#if defined(__x86_64__)
+  switch (checked) {
+    case Isa::Avx512: return avx512::line_table();
+    case Isa::Avx2: return avx2::line_table();
+    default: return sse4::line_table();
+  }
+#elif defined(__aarch64__)
+  static_cast<void>(checked);
+  return neon::line_table();
+#else
+  static_cast<void>(checked);
+  return generic::line_table();
+#endif
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,32 @@
+// Kernels of reductions in other dtypes than f32, once per instruction set.
+#include "rlx/backends/cpu/reduce/typed_reduce_kernels.h"
+
+#include <type_traits>
+
+#include "rlx/backends/cpu/kernel_families.h"
+
+#define RLX_KERNEL_FILE "rlx/backends/cpu/reduce/typed_reduce.inc"
+#include "rlx/backends/cpu/foreach_isa.h"
+
+namespace rlx::cpu {
+
+bool has_wide_reduce(DType t) { return is_int(t) || t == DType::F64 || t == DType::F16 || t == DType::BF16; }
+
+const WideReduceKernels& wide_reduce_kernels(Isa isa) {
+  const Isa checked = kernels_for(isa).isa;
+#if defined(__x86_64__)
+  switch (checked) {
+    case Isa::Avx512: return avx512::wide_reduce_table();
+    case Isa::Avx2: return avx2::wide_reduce_table();
+    default: return sse4::wide_reduce_table();
+  }
+#elif defined(__aarch64__)
+  static_cast<void>(checked);
+  return neon::wide_reduce_table();
+#else
+  static_cast<void>(checked);
+  return generic::wide_reduce_table();
+#endif
+}
+
+}  // namespace rlx::cpu

@@ -1,0 +1,36 @@
+// Reductions of every real dtype but f32 (kernels.h has those): f64 in double, F16 and BF16 in float, integers in their
+// own width, which wraps as the definition does.
+#pragma once
+
+#include <cstdint>
+
+#include "rlx/backends/cpu/kernels.h"
+#include "rlx/tensor/dtype.h"
+
+namespace rlx::cpu {
+
+/// y[o, j] = the reduction of x[o, :, j]; x is [outer, r, inner], both row-major.
+struct WideReduce {
+  ReduceKind kind = ReduceKind::Sum;
+  DType dtype = DType::F64;
+  std::int64_t outer = 1, r = 1, inner = 1;
+  const void* x = nullptr;
+  void* y = nullptr;
+};
+/// Columns that a chunk has at most where inner is not 1.
+inline constexpr std::int64_t kReduceColumns = 256;
+
+struct WideReduceKernels {
+  /// Columns [col, col + cols) of outer index o; cols <= kReduceColumns. With inner 1 the result o.
+  void (*run)(const WideReduce& reduce, std::int64_t o, std::int64_t col, std::int64_t cols);
+  /// out[i] = the element at base[at + i * step], of F32, F16, BF16 or an integer of at most 16 bits.
+  void (*load)(DType t, const void* base, std::int64_t at, std::int64_t step, std::int64_t n, float* out);
+  /// base[at + i * step] = in[i], rounded to F32, F16 or BF16.
+  void (*store)(DType t, const float* in, std::int64_t n, void* base, std::int64_t at, std::int64_t step);
+};
+
+/// True for the dtypes that there are kernels for.
+bool has_wide_reduce(DType t);
+const WideReduceKernels& wide_reduce_kernels(Isa isa);
+
+}  // namespace rlx::cpu

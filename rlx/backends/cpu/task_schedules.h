@@ -1,0 +1,72 @@
+// Schedules for all threads, made of the pieces of a program.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rlx/backends/cpu/lowered_program.h"
+#include "rlx/base/trace.h"
+#include "rlx/threads/thread_pool.h"
+
+namespace rlx::cpu {
+
+/// Runs pieces one after the other, on the calling thread.
+void run_in_order(std::span<const Piece> pieces);
+
+/// Steps for all threads, or one that the thread which runs the program runs itself.
+struct Segment {
+  StepSchedule schedule;
+  const Piece* alone = nullptr;
+  std::vector<std::uint32_t> pieces{};  // by schedule step, the piece that it is; kGroup: several
+};
+inline constexpr std::uint32_t kGroup = ~std::uint32_t{0};
+
+/// Names of the pieces of a program in a trace.
+struct PieceNames {
+  Trace* trace = nullptr;
+  std::uint64_t serial = 0;           // of the trace
+  std::vector<std::uint32_t> pieces;  // by piece
+};
+
+/// The schedules of a program's ranges.
+class PieceSchedules {
+ public:
+  /// Makes those of the ranges that runs will name; a run of another one makes its own when it comes.
+  explicit PieceSchedules(LoweredProgram& program);
+  /// True when all pieces are run one after the other, by the thread that runs the program.
+  bool runs_alone() const { return runs_alone_; }
+  std::vector<Segment>& of(const StepRange& range);
+  /// Runs a segment on all threads, and records its steps under these names, if any.
+  void run(Segment& segment, const PieceNames* names);
+
+ private:
+  struct Stretch {
+    StepRange range;
+    std::vector<Segment> segments;
+  };
+  class WaitLists;
+  bool joins_others(const Piece& p) const;
+  std::vector<Segment> make_segments(const StepRange& range);
+  // What small steps run, one piece after the other.
+  struct Group {
+    const PieceSchedules& owner;
+    std::span<const Piece> pieces;
+  };
+  static void run_group(void* group, std::int64_t);
+  Segment make_segment(std::size_t from, std::size_t to);
+  void take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of, WaitLists& waits);
+  void let_halves_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
+                            const std::vector<ScheduleStep>& steps, WaitLists& waits);
+
+  LoweredProgram& program_;
+  bool runs_alone_ = false;
+  std::vector<std::unique_ptr<Group>> groups_;
+  const PieceNames* names_ = nullptr;      // of the run that is traced
+  std::vector<std::uint32_t> step_names_;  // of the segment that runs
+  std::vector<std::unique_ptr<Stretch>> stretches_;
+};
+
+}  // namespace rlx::cpu

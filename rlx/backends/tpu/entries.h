@@ -1,0 +1,110 @@
+// The rows of the emitter: for each kind of op which nodes the text can say, and how.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "rlx/backends/tpu/writer.h"
+#include "rlx/device/entry_table.h"
+#include "rlx/ir/graph.h"
+
+namespace rlx::tpu {
+
+/// One node while its text is written: operands there, results to be set.
+class RowContext {
+ public:
+  RowContext(Writer& writer, const Graph& g, NodeId id, std::span<const Hlo> inputs)
+      : w(writer), g_(g), id_(id), inputs_(inputs), results_(node().num_results()) {}
+
+  const Graph& graph() const { return g_; }
+  const Node& node() const { return g_.node(id_); }
+  template <class Op>
+  const Op& op() const {
+    return node().op.as<Op>();
+  }
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
+  std::span<const Hlo> inputs() const { return inputs_; }
+  const Hlo& in(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
+  /// Operand i broadcast to the dims of result 0.
+  Hlo spread(int i) { return w.broadcast(in(i), dims()); }
+  /// The dtype that the graph says, which is wider in the text for 4-bit values (kept_as).
+  DType in_dtype(int i) const { return g_.shape(node().inputs[static_cast<std::size_t>(i)]).dtype(); }
+  DType dtype(std::uint32_t r = 0) const { return node().shape(r).dtype(); }
+  Extents dims(std::uint32_t r = 0) const { return node().shape(r).static_dims(); }
+  HloType type(std::uint32_t r = 0) const { return {kept_as(dtype(r)), dims(r)}; }
+
+  void set(std::uint32_t r, Hlo v);
+  void set(Hlo v) { set(0, std::move(v)); }
+  const Hlos& results() const { return results_; }
+
+  Writer& w;
+
+ private:
+  const Graph& g_;
+  NodeId id_;
+  std::span<const Hlo> inputs_;
+  Hlos results_;
+};
+
+/// How nodes of a kind are written (device/entry_table.h); a kind has one row.
+struct Row {
+  OpKind kind;
+  const char* (*refuses)(const Graph&, NodeId);  // asked of symbolic shapes too
+  void (*emit)(RowContext&);
+};
+
+std::span<const Row> elementwise_rows();
+std::span<const Row> move_rows();
+std::span<const Row> index_rows();
+std::span<const Row> order_rows();
+std::span<const Row> reduce_rows();
+std::span<const Row> dot_rows();
+std::span<const Row> factor_rows();
+std::span<const Row> grouped_rows();
+std::span<const Row> random_rows();
+std::span<const Row> control_rows();
+std::span<const Row> collective_rows();
+std::span<const Row> fft_rows();
+
+/// All of them.
+const RowTable<Row>& row_table();
+/// Writes every node of a graph and gives its outputs; `inputs` are its Inputs in node order.
+Hlos emit_body(Writer& w, const Graph& g, std::span<const Hlo> inputs);
+/// Null when every node of a graph has a row that takes it.
+const char* body_refuses(const Graph& g);
+
+// -- what rows share --
+
+/// `x` of dtype `from` as values of `to`, by the rules of Tensor::cast.
+Hlo cast(Writer& w, const Hlo& x, DType from, DType to);
+/// Half-precision floats as F32, others as they are; and back.
+inline Hlo widen(Writer& w, const Hlo& x) { return w.convert(x, computed_in(x.dtype)); }
+
+/// Axes of a product, as ops::DotGeneral has them.
+struct DotAxes {
+  std::span<const std::int64_t> lhs_contract, rhs_contract, lhs_batch{}, rhs_batch{};
+};
+/// The product of values of one dtype, summed up in `result`.
+Hlo dot_general(Writer& w, const Hlo& lhs, const Hlo& rhs, const DotAxes& axes, DType result);
+/// The dtypes that operands of `lhs` and `rhs` enter a product whose result has dtype `out` in, and that it is made in.
+struct DotTypes {
+  DType operands, result;
+};
+DotTypes dot_types(DType lhs, DType rhs, DType out);
+
+/// What all elements up to each one along `axis` fold to, by an op of two values and what nothing folds to.
+Hlo running(Writer& w, std::string_view op_name, const Hlo& x, const Hlo& nothing, std::int64_t axis, bool reverse);
+
+/// Rows of `table` [R, ..] that a vector of indices names, clamped.
+Hlo rows_at(Writer& w, const Hlo& table, const Hlo& indices);
+/// `into` [R, ..] with rows set to those of `updates`, by a vector of indices that differ; those outside are dropped.
+Hlo set_rows(Writer& w, const Hlo& into, const Hlo& indices, const Hlo& updates);
+/// Operands in the order of the first along `axis`, stable.
+Hlos sorted(Writer& w, std::span<const Hlo> operands, std::int64_t axis, bool descending);
+
+/// op(x) of a float, integer, complex or Bool value.
+Hlo activation(Writer& w, const Hlo& x, const ops::Activation& op);
+/// fn(a, b) of values of one type.
+Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn);
+
+}  // namespace rlx::tpu

@@ -1,0 +1,328 @@
+// Traces: events in lists of the threads that recorded them, written when asked and at the end.
+#include "rlx/base/trace.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "rlx/base/json_text.h"
+#include "rlx/error.h"
+
+namespace rlx {
+namespace {
+
+struct TraceEvent {
+  std::int64_t begin;
+  std::atomic<std::int64_t> end;
+  std::uint32_t name, track;
+};
+
+constexpr std::uint32_t kChunk = 2048;
+constexpr std::size_t kMostEvents = std::size_t{4} << 20;  // of a thread
+
+// The thread that owns it writes `events` and then `count`; whoever writes the file reads `count` first.
+struct TraceChunk {
+  std::atomic<std::uint32_t> count{0};
+  std::atomic<TraceChunk*> next{nullptr};
+  std::array<TraceEvent, kChunk> events;
+};
+
+struct ThreadLog {
+  int number = 0;
+  std::string name;
+  TraceChunk first;
+  TraceChunk* last = &first;  // the thread's own
+  std::size_t recorded = 0;   // likewise
+  std::atomic<std::size_t> lost{0};
+  ~ThreadLog() {
+    for (TraceChunk* c = first.next; c;) delete std::exchange(c, c->next.load());
+  }
+};
+
+// Guards what is not of one thread, of all traces: names, lists of logs, which traces there are. Never destroyed, since
+// exit() writes traces after that. A fork holds it, so that the child finds all of it whole.
+struct Shared {
+  std::mutex mutex;
+  std::set<Trace*> written_at_exit;
+  std::atomic<std::uint32_t> forks{0};
+  std::uint64_t next_serial = 1;
+};
+void write_at_exit();
+Shared& shared() {
+  static Shared* const s = [] {
+    static Shared* made = new Shared;
+    pthread_atfork([] { made->mutex.lock(); }, [] { made->mutex.unlock(); },
+                   [] {
+                     made->forks.fetch_add(1, std::memory_order_relaxed);
+                     made->mutex.unlock();
+                   });
+    std::atexit(write_at_exit);
+    return made;
+  }();
+  return *s;
+}
+
+// The logs of the traces that a thread recorded into last.
+struct KnownLog {
+  std::uint64_t serial = 0;
+  std::uint32_t forks = 0;
+  ThreadLog* log = nullptr;
+};
+thread_local std::array<KnownLog, 4> t_logs;
+thread_local unsigned t_next_log = 0;
+thread_local Trace* t_current = nullptr;
+
+// The reason of a failure, empty when all of it was written.
+std::string write_file(const std::string& path, const std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  if (!file) return std::strerror(errno);
+  int reason = std::fwrite(text.data(), 1, text.size(), file) == text.size() ? 0 : errno;
+  if (std::fclose(file) != 0 && reason == 0) reason = errno;
+  return reason == 0 ? std::string() : std::strerror(reason);
+}
+
+}  // namespace
+
+struct Trace::Impl {
+  std::string path;
+  std::uint64_t serial = 0;
+  std::int64_t start = now_ns();
+  pid_t process = getpid();
+  std::optional<std::size_t> written{};                   // how many events the file holds
+  std::uint32_t forks = 0;                                // Shared::forks when `logs` were begun
+  std::vector<std::unique_ptr<ThreadLog>> logs, parents;  // those of the process that this one was forked from
+  std::unordered_map<std::string, std::uint32_t> numbers;
+  std::vector<std::string> names{""};  // as members of an event
+  std::vector<std::string> tracks{""};
+
+  // In a child of the process that made it: what its parent recorded is the parent's to write.
+  void begin_after_fork() {
+    if (forks == shared().forks.load(std::memory_order_relaxed)) return;
+    forks = shared().forks.load(std::memory_order_relaxed);
+    for (auto& log : logs) parents.push_back(std::move(log));
+    logs.clear();
+  }
+
+  ThreadLog* new_log() {
+    std::lock_guard lock(shared().mutex);
+    begin_after_fork();
+    logs.push_back(std::make_unique<ThreadLog>());
+    logs.back()->number = static_cast<int>(logs.size());
+    return logs.back().get();
+  }
+
+  ThreadLog& log() {
+    const std::uint32_t now = shared().forks.load(std::memory_order_relaxed);
+    for (const KnownLog& known : t_logs)
+      if (known.serial == serial && known.forks == now) return *known.log;
+    KnownLog& place = t_logs[t_next_log++ % t_logs.size()];
+    place = {serial, now, new_log()};
+    return *place.log;
+  }
+
+  // Events of this process.
+  std::size_t size() const {
+    std::lock_guard lock(shared().mutex);
+    std::size_t n = 0;
+    if (forks != shared().forks.load(std::memory_order_relaxed)) return n;  // all are its parent's
+    for (const auto& log : logs)
+      for (const TraceChunk* c = &log->first; c; c = c->next.load(std::memory_order_acquire)) n += c->count;
+    return n;
+  }
+  std::string file() const { return getpid() == process ? path : concat_text(path, ".", getpid()); }
+  std::string json() const;
+};
+
+Trace::Trace() : impl_(std::make_unique<Impl>()) {
+  std::lock_guard lock(shared().mutex);
+  impl_->serial = shared().next_serial++;
+  impl_->forks = shared().forks;
+}
+
+Trace::Trace(std::string path) : Trace() {
+  std::FILE* const file = std::fopen(path.c_str(), "a");  // what it holds stays until there is something to write
+  if (!file)
+    throw Error(ErrorCode::BadFile, concat_text("a trace cannot be written to '", path, "': ", std::strerror(errno)),
+                "name a file in a folder that exists and may be written to");
+  std::fclose(file);
+  impl_->path = std::move(path);
+  std::lock_guard lock(shared().mutex);
+  shared().written_at_exit.insert(this);
+}
+
+namespace {
+// Of those that still live; that nobody destroys one meanwhile is what exit() asks of all objects.
+void write_at_exit() {
+  std::set<Trace*> traces;
+  {
+    std::lock_guard lock(shared().mutex);
+    traces.swap(shared().written_at_exit);
+  }
+  for (Trace* trace : traces) trace->flush_rest();
+}
+}  // namespace
+
+Trace::~Trace() {
+  if (impl_->path.empty()) return;
+  {
+    std::lock_guard lock(shared().mutex);
+    if (shared().written_at_exit.erase(this) == 0) return;  // exit() has written it
+  }
+  flush_rest();
+}
+
+void Trace::flush() {
+  const std::size_t size = impl_->size();
+  if (impl_->path.empty() || (getpid() != impl_->process && size == 0)) return;
+  const std::string reason = write_file(impl_->file(), impl_->json());
+  if (!reason.empty())
+    throw Error(ErrorCode::BadFile, concat_text("the trace '", impl_->file(), "' cannot be written: ", reason),
+                "name a place with room");
+  impl_->written = size;
+}
+
+void Trace::flush_rest() noexcept try {
+  if (impl_->written != impl_->size()) flush();
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "rlx: warning: %s\n", e.what());
+}
+
+std::string Trace::json() const { return impl_->json(); }
+std::uint64_t Trace::serial() const { return impl_->serial; }
+
+std::uint32_t Trace::name(std::string_view category, std::string_view text, std::string_view args) {
+  std::string members = "\"name\":";
+  append_json_string(members, text);
+  members += ",\"cat\":";
+  append_json_string(members, category);
+  if (!args.empty()) members += concat_text(",\"args\":{", args, "}");
+  std::lock_guard lock(shared().mutex);
+  const auto [at, is_new] = impl_->numbers.try_emplace(members, static_cast<std::uint32_t>(impl_->names.size()));
+  if (is_new) impl_->names.push_back(std::move(members));
+  return at->second;
+}
+
+std::uint32_t Trace::track(std::string_view device) {
+  std::lock_guard lock(shared().mutex);
+  const auto at = std::find(impl_->tracks.begin() + 1, impl_->tracks.end(), device);
+  const auto number = static_cast<std::uint32_t>(at - impl_->tracks.begin());
+  if (at == impl_->tracks.end()) impl_->tracks.emplace_back(device);
+  return number;
+}
+
+std::atomic<std::int64_t>* Trace::record(std::uint32_t name, std::int64_t begin, std::int64_t end,
+                                         std::uint32_t track) noexcept try {
+  ThreadLog& log = impl_->log();
+  if (log.recorded >= kMostEvents) {
+    log.lost.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  std::uint32_t count = log.last->count.load(std::memory_order_relaxed);
+  if (count == kChunk) {
+    auto* const more = new TraceChunk;
+    log.last->next.store(more, std::memory_order_release);
+    log.last = more;
+    count = 0;
+  }
+  TraceEvent& event = log.last->events[count];
+  event.begin = begin, event.name = name, event.track = track;
+  event.end.store(end, std::memory_order_relaxed);
+  log.last->count.store(count + 1, std::memory_order_release);
+  ++log.recorded;
+  return &event.end;
+} catch (const std::bad_alloc&) {  // a run goes on without its event
+  return nullptr;
+}
+
+void Trace::name_thread(std::string_view text) {
+  ThreadLog& log = impl_->log();
+  std::lock_guard lock(shared().mutex);
+  if (log.name.empty()) log.name = text;
+}
+
+std::int64_t Trace::now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Trace* Trace::current() noexcept { return t_current; }
+
+Trace* TraceScope::exchange(Trace* trace) noexcept { return std::exchange(t_current, trace); }
+
+void TraceSpan::begin(std::string_view category, std::string_view text, std::string_view detail) noexcept try {
+  std::string args;
+  if (!detail.empty()) {
+    args = "\"of\":";
+    append_json_string(args, detail);
+  }
+  name_ = trace_->name(category, text, args);
+  begin_ = Trace::now_ns();
+} catch (const std::bad_alloc&) {
+  trace_ = nullptr;
+}
+
+std::string Trace::Impl::json() const {
+  std::lock_guard lock(shared().mutex);
+  const int process_id = getpid();
+  // Devices that are not of the calling threads are processes of their own.
+  const auto pid = [&](std::uint32_t track) {
+    return track == 0 ? process_id : process_id * 64 + static_cast<int>(track);
+  };
+  std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  bool first = true;
+  const auto event = [&](const auto&... parts) {
+    out += first ? "\n" : ",\n";
+    first = false;
+    (out.append(parts), ...);
+  };
+  const auto metadata = [&](const char* what, int of, int thread, const std::string& name) {
+    std::string text;
+    append_json_string(text, name);
+    event(concat_text("{\"ph\":\"M\",\"name\":\"", what, "\",\"pid\":", of, ",\"tid\":", thread,
+                      ",\"args\":{\"name\":", text, "}}"));
+  };
+  metadata("process_name", process_id, 0, "rlx");
+  for (std::uint32_t t = 1; t < tracks.size(); ++t)
+    metadata("process_name", pid(t), 0, concat_text("device ", tracks[t]));
+  if (forks != shared().forks.load(std::memory_order_relaxed)) return out + "\n]}\n";  // all of it is the parent's
+  for (const auto& log : logs) {
+    std::string name = log->name.empty() ? concat_text("thread ", log->number) : log->name;
+    if (const std::size_t lost = log->lost) name += concat_text(" (", lost, " events lost)");
+    metadata("thread_name", process_id, log->number, name);
+    std::vector<bool> named(tracks.size(), false);
+    for (const TraceChunk* c = &log->first; c; c = c->next.load(std::memory_order_acquire)) {
+      const std::uint32_t count = c->count.load(std::memory_order_acquire);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const TraceEvent& e = c->events[i];
+        if (e.track != 0 && !named[e.track]) {
+          named[e.track] = true;
+          metadata("thread_name", pid(e.track), log->number, name);
+        }
+        char times[96];
+        std::snprintf(times, sizeof times, "{\"ph\":\"X\",\"ts\":%.3f,\"dur\":%.3f,\"pid\":%d,\"tid\":%d,",
+                      static_cast<double>(e.begin - start) * 1e-3,
+                      static_cast<double>(e.end.load(std::memory_order_relaxed) - e.begin) * 1e-3, pid(e.track),
+                      log->number);
+        event(times, names[e.name], "}");
+      }
+    }
+  }
+  return out + "\n]}\n";
+}
+
+}  // namespace rlx

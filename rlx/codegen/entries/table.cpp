@@ -1,0 +1,39 @@
+// The table of rows, and what rows have in common.
+#include "rlx/codegen/entries/conv.h"
+#include "rlx/codegen/entry.h"
+
+namespace rlx::codegen {
+
+const RowTable<Row>& row_table() {
+  // Never destroyed: threads may compile while the process ends.
+  static const RowTable<Row>& table =
+      *new RowTable<Row>({dot_rows(), conv_rows(), grouped_rows(), attention_rows(), norm_rows(), elementwise_rows(),
+                          move_rows(), reduce_rows(), index_rows(), sort_rows(), random_rows(), collective_rows()});
+  return table;
+}
+
+NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect) {
+  const Row* row = row_table().find(lir.graph, id);
+  check(row != nullptr, concat_text("no row for a planned step: ", op_text_name(lir.graph.node(id).op)));
+  NodeKernels node(lir, id, dialect);
+  row->write(node);
+  NodeLaunches made = node.take();
+  if (row->steps) made.steps = row->steps(lir.graph, id, dialect);
+  return made;
+}
+
+ScratchBytes widened_bytes(const Graph& g, NodeId id) {
+  const Shape& y = g.shape(id);
+  if (!y.is_static() || size_bytes(y.dtype()) >= 4) return {};
+  const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(y.num_elements());
+  return {bytes, bytes};
+}
+
+const char* refuse_node_dtypes(const Graph& g, const Node& n) {
+  bool ok = true;
+  for (Value v : n.inputs) ok = ok && computes(g.shape(v).dtype());
+  for (const Shape& s : n.shapes) ok = ok && computes(s.dtype());
+  return refuse_unless(ok, "WGSL has no type for the dtype of an operand or result");
+}
+
+}  // namespace rlx::codegen

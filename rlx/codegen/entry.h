@@ -1,0 +1,65 @@
+// Rows of generated kernels: which kernels run which node.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "rlx/codegen/kernel_builder.h"
+#include "rlx/device/entry_table.h"
+
+namespace rlx::codegen {
+
+/// How one kind of node is run (device/entry_table.h).
+struct Row {
+  OpKind kind;
+  const char* kernel;  // for reports: "softmax"
+  /// Null when kernels can run this node (dtypes, attributes, extents, which may be symbolic), else why not.
+  const char* (*refuses)(const Graph&, NodeId);
+  /// Adds the node's kernels.
+  void (*write)(NodeKernels&);
+  /// See Target; null = never.
+  bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
+  bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
+  bool (*reads_encoded)(const Graph&, NodeId, int operand) = nullptr;
+  std::uint32_t skips_unread = 0;  // bit r: result r needs no place when nobody reads it (NodeKernels::is_read)
+  /// At most what the node's kernels pass between them, where that may be larger than the node's own values and extents
+  /// are known, else nothing; null = never.
+  ScratchBytes (*scratch_bytes)(const Graph&, NodeId) = nullptr;
+  /// At most so many steps of loops in one thread of the kernels, where they grow with extents; null = few. Symbols
+  /// that the graph still has when kernels are written decide which are: so it is asked with the same graph.
+  Dim (*steps)(const Graph&, NodeId, const Dialect&) = nullptr;
+};
+
+/// The families of rows, special ones before general ones.
+std::span<const Row> dot_rows();
+std::span<const Row> grouped_rows();
+std::span<const Row> attention_rows();
+std::span<const Row> norm_rows();
+std::span<const Row> elementwise_rows();
+std::span<const Row> move_rows();
+std::span<const Row> reduce_rows();
+std::span<const Row> index_rows();
+std::span<const Row> sort_rows();
+std::span<const Row> random_rows();
+std::span<const Row> collective_rows();
+
+/// All of them.
+const RowTable<Row>& row_table();
+/// The kernels of a step of a planned program.
+NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect);
+
+// -- helpers of rows --
+
+/// Refuses a kernel with so many bindings, if that is more than devices give one.
+inline const char* refuse_many(std::size_t bindings) {
+  return refuse_unless(bindings <= static_cast<std::size_t>(Dialect{}.max_bindings),
+                       "it has more operands than a kernel is given");
+}
+/// Refuses operands and results of dtypes that kernels do not compute with.
+const char* refuse_node_dtypes(const Graph& g, const Node& n);
+inline const char* refuse_dtypes(const Graph& g, NodeId id) { return refuse_node_dtypes(g, g.node(id)); }
+/// An answer of `scratch_bytes`: a result narrower than a word, in words.
+ScratchBytes widened_bytes(const Graph& g, NodeId id);
+
+}  // namespace rlx::codegen

@@ -1,0 +1,56 @@
+// Stops from the turns of the graph's symbols.
+#include "rlx/compiler/sync_points.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "rlx/error.h"
+#include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite/symbol_order.h"
+
+namespace rlx {
+
+std::vector<SymbolCut> symbol_cuts(const Graph& g, const std::vector<LirStep>& schedule) {
+  std::vector<SymbolCut> out;
+  if (g.symbol_sources().empty()) return out;
+  const std::optional<SymbolOrder> order = symbol_order(g);
+  check(order.has_value(), "the symbols of a planned program can be known one after the other");
+  std::uint32_t nodes = 0;
+  std::size_t step = 0;
+  for (std::uint32_t t = 0; t < order->turns.size(); ++t) {
+    while (nodes < g.num_nodes() && (order->turn[nodes] <= t || op_def(g.nodes()[nodes].kind()).is_leaf())) ++nodes;
+    while (step < schedule.size() && schedule[step].node.index < nodes) ++step;
+    SymbolCut cut{step, nodes, order->turns[t], {}};
+    for (const std::string& name : cut.symbols) {
+      cut.sources.push_back(g.symbol_sources().at(name));
+      check(cut.sources.back().node.index < nodes, "the nodes of a planned program are in the order of its symbols");
+    }
+    out.push_back(std::move(cut));
+  }
+  return out;
+}
+
+std::size_t last_cut(const std::vector<SymbolCut>& cuts) { return cuts.empty() ? 0 : cuts.back().step; }
+
+LirBufferPlan plan_until(const LirBufferPlan& plan, const SymbolCut& cut) {
+  LirBufferPlan out;
+  if (plan.opaque) {
+    out.opaque = true;
+    out.alignment = plan.alignment;
+    out.node_devices = plan.node_devices;
+    for (const LirPart& part : plan.parts)
+      if (std::all_of(part.nodes.begin(), part.nodes.end(), [&](NodeId id) { return id.index < cut.nodes; }))
+        out.parts.push_back(part);
+    if (!out.node_devices.empty()) out.node_devices.resize(cut.nodes);
+    return out;
+  }
+  out = plan;
+  out.values.resize(cut.nodes);
+  out.schedule.resize(cut.step);
+  out.output_copies.clear(), out.state_copies.clear(), out.far_state_copies.clear(), out.update_copies.clear(),
+      out.aliases.clear();
+  std::erase_if(out.bodies, [&](const LirBodies& b) { return b.node.index >= cut.nodes; });
+  return out;
+}
+
+}  // namespace rlx

@@ -1,0 +1,26 @@
+// What backends have in common: forms that nobody asked for, and the floor that measured limits put under a kernel.
+#include "rlx/device/backend.h"
+
+#include <algorithm>
+
+#include "rlx/ir/op_def.h"
+
+namespace rlx {
+
+void ExecutableGraph::encode(NodeId, std::size_t, const FormColumns&, DType, const std::byte*, std::byte*) const {
+  check(false, "a backend whose target asks for no forms makes none");
+}
+
+void ExecutableGraph::decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const {
+  check(false, "a backend whose target asks for no forms reads none back");
+}
+
+double MachineLimits::floor_ns(const Cost& cost) const {
+  const double bytes = cost.read_bytes + cost.write_bytes;
+  double rate = bandwidth.empty() ? 0 : bandwidth.front().gb_per_s;
+  for (const Bandwidth& b : bandwidth)
+    if (static_cast<double>(b.bytes) <= bytes) rate = b.gb_per_s;  // a smaller buffer is never slower
+  return std::max(gflops > 0 ? cost.flops / gflops : 0, rate > 0 ? bytes / rate : 0);
+}
+
+}  // namespace rlx

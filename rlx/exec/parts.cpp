@@ -1,0 +1,402 @@
+// The parts of a program over whole values: code for each, and runs that bring every value to where it is read.
+#include "rlx/exec/parts.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "rlx/exec/fetching.h"
+#include "rlx/exec/host_control_values.h"
+#include "rlx/exec/run_streams.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/rewrite/roots.h"
+#include "rlx/tensor/sole_owner.h"
+
+namespace rlx {
+namespace {
+
+/// Immutable; shared by clones.
+class PartsExecutable final : public ExecutableGraph {
+ public:
+  PartsExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
+      : lir_(std::move(lir)), devices_(devices.begin(), devices.end()), home_(home) {
+    for (const LirPart& part : lir_.plan.parts) {
+      auto& made = code_.emplace_back();
+      for (const LirModule& m : part.modules) made.push_back(compile_parts(m, devices, part.device));
+      for (std::uint32_t i = 0; i < part.nodes.size(); ++i)
+        if (part.driven || part.modules[0].graph.nodes()[i].kind() != OpKind::Input)
+          places_.try_emplace(part.nodes[i], code_.size() - 1, i);
+    }
+  }
+
+  const LirModule& lir() const override { return lir_; }
+  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
+                                   std::span<const BufferView> arenas) const override;
+  std::string kernel_name(NodeId node) const override {
+    const auto place = places_.find(node);
+    if (place != places_.end()) {
+      const auto [p, i] = place->second;
+      const LirPart& part = lir_.plan.parts[p];
+      if (part.driven) return "driven by the host";
+      const std::string name = code_[p][0]->kernel_name(NodeId{i});
+      if (!part.modules[0].plan.opaque) return name;
+      return concat_text(name, ", with all of its part: ", part.modules[0].graph.num_nodes(), " nodes");
+    }
+    return "none";
+  }
+  std::string code() const override {
+    std::string all;
+    for (const auto& part : code_)
+      for (const auto& code : part) all += code->code();
+    return all;
+  }
+
+ private:
+  friend class PartsBound;
+  LirModule lir_;
+  std::vector<ProgramDevice> devices_;
+  std::uint32_t home_;
+  std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> code_;  // [part][module]
+  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;         // of nodes: part and node there
+};
+
+class PartsBound final : public BoundGraph {
+ public:
+  PartsBound(const PartsExecutable& exe, OpenDevice& device, const LirModule& program)
+      : lir_(program), home_(exe.home_), sides_(exe.devices_.size()), streams_(exe.devices_, exe.home_, device) {
+    number_ends();
+    for (std::size_t p = 0; p < lir_.plan.parts.size(); ++p) {
+      parts_.push_back(bind_part(lir_.plan.parts[p], exe.code_[p]));
+      for (std::uint32_t v : parts_[p].inputs) values_[v].last_part = p;
+    }
+    for (const Root& r : roots(lir_.graph)) values_[number(r.value)].last_part = kBehindAll;
+    for (std::uint32_t v : inputs_)
+      if (!is_given(values_[v].last_part, v)) values_[v].kept_on = home_;
+    for (const NewState& s : new_states_)
+      if (!is_given(values_[s.old].last_part, s.old)) values_[s.old].kept_on = state_devices_[s.state];
+  }
+
+  Event submit(const RunArguments& a, Stream& stream) override {
+    run_ = &a;
+    RunStreams::Run run(streams_, stream);
+    if (a.times) a.times->clear();
+    for (std::uint32_t d : state_devices_) streams_.order(home_, d);  // who wrote them last is known to the caller's
+    if (a.tables != tables_) forget_weights();
+    const Holding holding(*this);
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      run_part(p);
+      for (std::uint32_t v : parts_[p].inputs)
+        if (values_[v].last_part == p) let_go(v);
+    }
+    // All are there before the first is replaced: states may change places, and what fails replaces none.
+    std::vector<HeldValue> outputs, states;
+    for (std::size_t o = 0; o < a.outputs.size(); ++o) outputs.push_back(brought(outputs_[o], home_));
+    for (const NewState& s : new_states_) states.push_back(brought(s.value, state_devices_[s.state]));
+    const Event end = run.end();
+    for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].holder = std::move(outputs[o]);
+    for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].holder = std::move(states[s]);
+    return end;
+  }
+
+ private:
+  static constexpr std::size_t kBehindAll = ~std::size_t{0};
+  using Clock = std::chrono::steady_clock;
+
+  struct Side {
+    std::map<std::uint32_t, HeldValue> weights;  // by number of the value: kept until the tables change
+    std::map<std::uint32_t, HeldValue> constants;
+  };
+  /// A value that a part reads or makes, or that is there before or behind all.
+  struct Crossing {
+    Value value;
+    Shape shape;
+    std::optional<std::uint32_t> param;  // of these, its number
+    const Tensor* constant = nullptr;
+    std::size_t last_part = 0;
+    std::optional<std::uint32_t> kept_on;  // of what a run is given and no part: there to go back if it fails
+    std::vector<HeldValue> held;           // by device, of this run
+  };
+  struct Part {
+    std::unique_ptr<BoundGraph> bound;  // else driven
+    std::unique_ptr<DrivenValues> driven;
+    std::vector<BufferView> arenas;
+    std::vector<HeldValue> memory;                       // of them
+    std::vector<std::uint32_t> inputs, outputs, params;  // numbers of values
+    std::vector<bool> gives;                             // inputs in whose memory an output may be made
+    bool ordered = false;                                // holds an op that others see run
+    std::vector<RunSlot> in, out;
+    std::vector<HeldValue> taken, made;
+    std::vector<BufferView> weights;
+  };
+  struct NewState {
+    std::size_t state = 0;
+    std::uint32_t value = 0, old = 0;
+  };
+
+  /// What was there before the run, for its duration; of a run that fails, what it was given and no part was goes back.
+  class Holding {
+   public:
+    explicit Holding(PartsBound& b) : b_(b) {
+      for (std::size_t i = 0; i < b.inputs_.size(); ++i) take(b.inputs_[i], b.run_->inputs[i]);
+      for (std::size_t s = 0; s < b.states_.size(); ++s)
+        b.values_[b.states_[s]].held[b.state_devices_[s]] = *b.run_->states[s].holder;
+      for (const NewState& s : b.new_states_)
+        if (b.run_->states[s.state].given) b.run_->states[s.state].holder->reset();
+    }
+    Holding(const Holding&) = delete;
+    Holding& operator=(const Holding&) = delete;
+    ~Holding() {
+      if (!b_.streams_.ended()) {
+        for (std::size_t i = 0; i < b_.inputs_.size(); ++i)
+          give_back(*b_.run_->inputs[i].holder, b_.inputs_[i], b_.home_);
+        for (const NewState& s : b_.new_states_)
+          give_back(*b_.run_->states[s.state].holder, s.old, b_.state_devices_[s.state]);
+      }
+      for (Crossing& c : b_.values_) std::fill(c.held.begin(), c.held.end(), nullptr);
+      for (Part& p : b_.parts_) p.taken.clear(), p.made.clear();
+    }
+
+   private:
+    void take(std::uint32_t value, const RunSlot& slot) {
+      b_.values_[value].held[b_.home_] = *slot.holder;
+      if (slot.given) slot.holder->reset();
+    }
+    void give_back(HeldValue& holder, std::uint32_t value, std::uint32_t device) {
+      if (!holder) holder = b_.values_[value].held[device];
+    }
+    PartsBound& b_;
+  };
+
+  std::uint32_t number(Value v) {
+    const auto [it, added] = numbers_.try_emplace(v, static_cast<std::uint32_t>(values_.size()));
+    if (!added) return it->second;
+    Crossing c;
+    c.value = v;
+    c.shape = lir_.graph.shape(v);
+    if (const auto* constant = lir_.graph.node(v.node).op.get_if<ops::Constant>()) c.constant = &constant->value;
+    c.held.resize(sides_.size());
+    values_.push_back(std::move(c));
+    return it->second;
+  }
+
+  void number_ends() {
+    const Graph& g = lir_.graph;
+    for (NodeId id : g.leaves(OpKind::Input)) inputs_.push_back(number(id));
+    const std::vector<NodeId> states = g.leaves(OpKind::State), params = g.leaves(OpKind::Param);
+    for (NodeId id : states) {
+      states_.push_back(number(id));
+      state_devices_.push_back(lir_.plan.node_device(id));
+    }
+    for (std::uint32_t p = 0; p < params.size(); ++p) {
+      params_.push_back(number(params[p]));
+      values_[params_.back()].param = p;
+    }
+    for (Value v : g.outputs()) outputs_.push_back(number(v));
+    std::map<NodeId, std::size_t> index;
+    for (std::size_t s = 0; s < states.size(); ++s) index.emplace(states[s], s);
+    for (const Graph::StateUpdate& u : g.state_updates()) {
+      const std::size_t s = index.at(g.find_leaf(OpKind::State, u.name));
+      new_states_.push_back({s, number(u.value), states_[s]});
+    }
+  }
+
+  Part bind_part(const LirPart& plan, const std::vector<std::unique_ptr<const ExecutableGraph>>& code) {
+    Part part;
+    OpenDevice& device = streams_.device(plan.device);
+    streams_.open(plan.device);
+    for (Value v : plan.inputs) part.inputs.push_back(number(v));
+    for (Value v : plan.outputs) part.outputs.push_back(number(v));
+    for (std::uint32_t p : plan.params) part.params.push_back(params_[p]);
+    for (NodeId id : plan.nodes) part.ordered = part.ordered || is_ordered(lir_.graph.node(id).op);
+    part.gives.resize(plan.inputs.size());
+    if (plan.driven) {
+      std::vector<std::unique_ptr<BoundGraph>> bodies;
+      for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(device, plan.modules[b], {}));
+      part.driven = std::make_unique<DrivenValues>(lir_.graph, plan, std::move(bodies));
+      return part;
+    }
+    const LirModule& m = plan.modules[0];
+    for (const LirAlias& a : m.plan.aliases)
+      if (a.refused.empty()) part.gives[a.input] = true;
+    for (std::size_t bytes : m.plan.arenas) {
+      part.memory.push_back(device.allocate(std::max<std::size_t>(64, bytes), BufferUse::Arena));
+      part.arenas.emplace_back(*part.memory.back(), 0, bytes);
+    }
+    part.bound = code[0]->bind(device, m, part.arenas);
+    return part;
+  }
+
+  HeldValue room_on_host(std::uint32_t device, const Shape& shape) {
+    return streams_.device(device).allocate(std::max<std::size_t>(64, shape.size_bytes()), BufferUse::Slots);
+  }
+  void let_go(std::uint32_t v) {
+    Crossing& c = values_[v];
+    for (std::uint32_t d = 0; d < c.held.size(); ++d)
+      if (d != c.kept_on) c.held[d].reset();
+  }
+  // True when part `p`, the last that reads the value, may write over it.
+  bool is_given(std::size_t p, std::uint32_t v) const {
+    if (p >= parts_.size()) return false;
+    const Part& part = parts_[p];
+    for (std::size_t i = 0; i < part.inputs.size(); ++i)
+      if (part.inputs[i] == v && (part.driven ? part.driven->gives(i) : part.gives[i])) return true;
+    return false;
+  }
+  void forget_weights() {
+    for (Side& s : sides_) s.weights.clear();
+    tables_ = run_->tables;
+  }
+
+  // The value on a device, brought there when it is on another one.
+  HeldValue brought(std::uint32_t v, std::uint32_t device) {
+    Crossing& c = values_[v];
+    HeldValue& there = c.param ? sides_[device].weights[v] : c.constant ? sides_[device].constants[v] : c.held[device];
+    if (there) return there;
+    if (c.param && device == home_) return there = run_->weights[*c.param].buffer->shared_from_this();
+    if (c.constant) return there = put(c.shape, c.constant->data(), device);
+    if (c.param) return there = copied(*brought(v, home_), home_, c.shape, device);
+    for (std::uint32_t d = 0; d < c.held.size(); ++d)
+      if (c.held[d]) return there = copied(*c.held[d], d, c.shape, device);
+    check(false, concat_text("no part has made ", c.value));
+    return nullptr;
+  }
+
+  HeldValue put(const Shape& shape, const std::byte* data, std::uint32_t device) {
+    if (streams_.on_host(device)) {
+      HeldValue to = room_on_host(device, shape);
+      streams_.of(device).upload({data, shape.size_bytes()}, BufferView(*to, 0, shape.size_bytes()));
+      return to;
+    }
+    const std::vector<std::int64_t> dims = shape.static_dims();
+    return streams_.device(device).put(view_of(shape, dims, data), nullptr, BufferUse::Values, streams_.of(device));
+  }
+
+  // By way of the host, whichever the devices are.
+  HeldValue copied(Buffer& from, std::uint32_t source, const Shape& shape, std::uint32_t target) {
+    if (streams_.on_host(source)) return put(shape, from.host(), target);
+    HeldValue to = streams_.on_host(target) ? room_on_host(target, shape) : nullptr;
+    const std::size_t bytes = shape.size_bytes();
+    if (!to) staging_.resize(std::max(staging_.size(), bytes));
+    std::byte* const on_way = to ? to->host() : staging_.data();
+    if (bytes != 0) {
+      Fetching fetching(streams_.of(source));
+      const std::vector<std::int64_t> dims = shape.static_dims();
+      streams_.device(source).get(from, {on_way, shape.dtype(), dims, bytes}, streams_.of(source));
+      fetching.finish(streams_.of(source).record());
+    }
+    return to ? to : put(shape, on_way, target);
+  }
+
+  void run_part(std::size_t p) {
+    Part& part = parts_[p];
+    const LirPart& plan = lir_.plan.parts[p];
+    if (part.ordered) streams_.keep_order(plan.device);
+    try {
+      if (part.driven)
+        drive(p);
+      else
+        run_straight(p);
+    } catch (...) {  // what the part has not taken is there as before
+      for (std::size_t i = 0; i < part.taken.size(); ++i)
+        if (part.taken[i]) values_[part.inputs[i]].held[plan.device] = std::move(part.taken[i]);
+      throw;
+    }
+    for (std::size_t o = 0; o < part.outputs.size(); ++o)
+      values_[part.outputs[o]].held[plan.device] = std::move(part.made[o]);
+  }
+
+  // Operands of a part on its device. One that nobody reads behind it is the part's alone.
+  void take_operands(std::size_t p) {
+    Part& part = parts_[p];
+    const std::uint32_t device = lir_.plan.parts[p].device;
+    part.taken.clear();
+    for (std::uint32_t v : part.inputs) part.taken.push_back(brought(v, device));
+    for (std::uint32_t v : part.inputs)
+      if (values_[v].last_part == p) let_go(v);
+    part.made.assign(part.outputs.size(), nullptr);
+  }
+
+  void run_straight(std::size_t p) {
+    Part& part = parts_[p];
+    const LirPart& plan = lir_.plan.parts[p];
+    const bool host = streams_.on_host(plan.device);
+    take_operands(p);
+    part.in.clear(), part.out.clear(), part.weights.clear();
+    const auto view = [&](Buffer& b, std::uint32_t v) { return BufferView(b, 0, values_[v].shape.size_bytes()); };
+    for (std::size_t i = 0; i < part.inputs.size(); ++i) {
+      if (host)
+        part.in.push_back({view(*part.taken[i], part.inputs[i])});
+      else
+        part.in.push_back({{}, &part.taken[i], part.gives[i] && sole_owner(part.taken[i])});
+    }
+    for (std::size_t o = 0; o < part.outputs.size(); ++o) {
+      if (host) part.made[o] = room_on_host(plan.device, values_[part.outputs[o]].shape);
+      part.out.push_back(host ? RunSlot{view(*part.made[o], part.outputs[o])} : RunSlot{{}, &part.made[o]});
+    }
+    for (std::uint32_t v : part.params) part.weights.push_back(view(*brought(v, plan.device), v));
+    RunArguments a;
+    a.inputs = part.in, a.outputs = part.out, a.weights = part.weights, a.tables = run_->tables;
+    const DeviceSpan span(streams_, plan.device, "part ", p);
+    if (!run_->times) {
+      (void)part.bound->submit(a, streams_.of(plan.device));
+    } else {
+      std::vector<StepTime> times;
+      a.times = &times;
+      Fetching fetching(streams_.of(plan.device));  // the device writes the times
+      fetching.finish(part.bound->submit(a, streams_.of(plan.device)));
+      for (const StepTime& t : times)
+        run_->times->push_back({t.node.valid() ? plan.nodes[t.node.index] : plan.nodes.back(), t.ns});
+    }
+    part.taken.clear();
+  }
+
+  void drive(std::size_t p) {
+    Part& part = parts_[p];
+    const LirPart& plan = lir_.plan.parts[p];
+    const NodeId id = plan.nodes[0];
+    const auto start = Clock::now();
+    try {
+      take_operands(p);
+      part.made = part.driven->run(part.taken, streams_.device(plan.device), streams_.of(plan.device));
+      part.taken.clear();
+      if (!run_->times) return;
+      streams_.of(plan.device).record().wait();
+    } catch (const Error& e) {
+      Diagnostic d = e.diagnostic();
+      d.where = concat_text(d.where, d.where.empty() ? "" : "\n  ", "in ", node_where(lir_.graph, id));
+      throw Error(std::move(d));
+    }
+    run_->times->push_back({id, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
+  }
+
+  const LirModule& lir_;
+  std::uint32_t home_;
+  std::vector<Side> sides_;  // by device
+  RunStreams streams_;
+  std::vector<Crossing> values_;
+  std::map<Value, std::uint32_t> numbers_;
+  std::vector<std::uint32_t> inputs_, states_, params_, outputs_;  // numbers of values
+  std::vector<std::uint32_t> state_devices_;
+  std::vector<NewState> new_states_;
+  std::vector<Part> parts_;
+  std::vector<std::byte> staging_;
+  std::uint64_t tables_ = ~std::uint64_t{0};
+  const RunArguments* run_ = nullptr;  // of this run
+};
+
+std::unique_ptr<BoundGraph> PartsExecutable::bind(OpenDevice& device, const LirModule& program,
+                                                  std::span<const BufferView>) const {
+  return std::make_unique<PartsBound>(*this, device, program);
+}
+
+}  // namespace
+
+std::unique_ptr<const ExecutableGraph> compile_parts(LirModule lir, std::span<const ProgramDevice> devices,
+                                                     std::uint32_t home) {
+  if (lir.plan.parts.empty()) return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
+  return std::make_unique<const PartsExecutable>(std::move(lir), devices, home);
+}
+
+}  // namespace rlx

@@ -1,0 +1,440 @@
+// The parts of a program: what each device is given to compile, and who is submitted when.
+#include "rlx/exec/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "rlx/exec/fetching.h"
+#include "rlx/exec/host_control.h"
+#include "rlx/exec/parts.h"
+#include "rlx/exec/run_streams.h"
+#include "rlx/ir/inspect.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/rewrite/roots.h"
+
+namespace rlx {
+namespace {
+
+/// Steps that one device runs without the host, or one that the host takes care of.
+struct Segment {
+  enum class Kind : std::uint8_t { Straight, Copy, Driven };
+  Kind kind = Kind::Straight;
+  StepRange steps;
+  std::uint32_t device = 0;
+  bool ordered = false;  // holds an op that others see run
+};
+
+std::vector<Segment> segments_of(const LirModule& lir) {
+  std::vector<Segment> out;
+  const auto& schedule = lir.plan.schedule;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    const NodeId id = schedule[i].node;
+    const LirBodies* bodies = lir.plan.bodies_of(id);
+    const auto kind = bodies && bodies->driven                        ? Segment::Kind::Driven
+                      : lir.graph.node(id).kind() == OpKind::Transfer ? Segment::Kind::Copy
+                                                                      : Segment::Kind::Straight;
+    const std::uint32_t device = lir.plan.node_device(id);
+    if (kind == Segment::Kind::Straight && !out.empty() && out.back().kind == kind && out.back().device == device)
+      out.back().steps.end = i + 1;
+    else
+      out.push_back({kind, {i, i + 1}, device});
+    out.back().ordered = out.back().ordered || is_ordered(lir.graph.node(id).op);
+  }
+  return out;
+}
+
+// The copies behind the steps are of the first device, wherever the last step is.
+void drop_final_copies(LirBufferPlan& plan) { plan.output_copies.clear(), plan.state_copies.clear(); }
+
+/// Immutable; shared by clones. `home` is the device of its inputs: of a body that of the node which holds it.
+class ProgramExecutable final : public ExecutableGraph {
+ public:
+  ProgramExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
+      : devices_(devices.begin(), devices.end()), home_(home), segments_(segments_of(lir)) {
+    for (const LirBodies& b : lir.plan.bodies) {
+      auto& made = bodies_.emplace_back();
+      if (!b.driven) continue;
+      for (const LirModule& m : b.modules) made.push_back(compile(m, devices, lir.plan.node_device(b.node)));
+    }
+    code_.resize(devices.size());
+    for (std::uint32_t d = 0; d < devices.size(); ++d) {
+      std::vector<StepRange> ranges;
+      for (const Segment& s : segments_)
+        if (s.kind == Segment::Kind::Straight && s.device == d) ranges.push_back(s.steps);
+      const std::size_t steps = lir.plan.schedule.size();
+      if (d == home && (ranges.empty() || ranges.back().end != steps)) ranges.push_back({steps, steps});
+      if (ranges.empty()) continue;
+      LirModule part;
+      part.graph = lir.graph;
+      part.plan = lir.plan;
+      if (d == home)
+        part.prepare = lir.prepare;
+      else
+        drop_final_copies(part.plan);
+      part.others = lir.others;
+      part.ranges = std::move(ranges);
+      code_[d] = devices[d].backend->compile_lir(std::move(part), devices[d].options);
+    }
+    granule_ = devices[home].backend->target(devices[home].options)->limits().copy_granule;
+  }
+
+  /// The backend's own code where device `home` runs all of it.
+  static std::unique_ptr<const ExecutableGraph> compile(LirModule lir, std::span<const ProgramDevice> devices,
+                                                        std::uint32_t home) {
+    if (lir.plan.opaque) return compile_parts(std::move(lir), devices, home);
+    const std::vector<Segment> segments = segments_of(lir);
+    if (std::all_of(segments.begin(), segments.end(),
+                    [&](const Segment& s) { return s.kind == Segment::Kind::Straight && s.device == home; }))
+      return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
+    return std::make_unique<const ProgramExecutable>(std::move(lir), devices, home);
+  }
+
+  const LirModule& lir() const override { return code_[home_]->lir(); }
+  void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
+              std::byte* form) const override {
+    code_[home_]->encode(node, source, columns, dtype, values, form);
+  }
+  void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const override {
+    code_[home_]->decode(node, source, form, dtype, values);
+  }
+  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
+                                   std::span<const BufferView> arenas) const override;
+  std::string kernel_name(NodeId node) const override {
+    const LirBufferPlan& plan = lir().plan;
+    if (const LirBodies* b = plan.bodies_of(node); b && b->driven) return "driven by the host";
+    if (lir().graph.node(node).kind() == OpKind::Transfer) return "copy between devices";
+    const auto& code = code_[plan.node_device(node)];
+    return code ? code->kernel_name(node) : "none";
+  }
+  std::string code() const override {
+    std::string all;
+    for (const auto& code : code_)
+      if (code) all += code->code();
+    for (const auto& bodies : bodies_)
+      for (const auto& body : bodies) all += body->code();
+    return all;
+  }
+
+ private:
+  friend class ProgramBound;
+  std::vector<ProgramDevice> devices_;
+  std::uint32_t home_;
+  std::size_t granule_ = 1;
+  std::vector<Segment> segments_;
+  std::vector<std::unique_ptr<const ExecutableGraph>> code_;                 // by device; null: it has no steps
+  std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> bodies_;  // as the plan has them
+};
+
+class ProgramBound final : public BoundGraph {
+ public:
+  ProgramBound(const ProgramExecutable& exe, OpenDevice& device, const LirModule& program,
+               std::span<const BufferView> arenas)
+      : exe_(exe),
+        lir_(program),
+        arenas_(arenas.begin(), arenas.end()),
+        sides_(exe.devices_.size()),
+        streams_(exe.devices_, exe.home_, device) {
+    for (std::uint32_t d = 0; d < sides_.size(); ++d)
+      if (uses(d)) streams_.open(d);
+    for (std::uint32_t d = 0; d < sides_.size(); ++d) {
+      if (!exe.code_[d]) continue;
+      std::vector<BufferView> own;
+      for (std::size_t a = 0; a < arenas_.size(); ++a)
+        own.push_back(lir_.plan.arena_device(a) == d ? arenas_[a] : BufferView());
+      if (d != exe.home_ && !beside_ && !(lir_.plan.output_copies.empty() && lir_.plan.state_copies.empty())) {
+        beside_.emplace(lir_);
+        drop_final_copies(beside_->plan);
+      }
+      sides_[d].bound = exe.code_[d]->bind(streams_.device(d), d != exe.home_ && beside_ ? *beside_ : lir_, own);
+    }
+    for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) driven_.push_back(bind_driven(k));
+    for (const LirStep& step : lir_.plan.schedule)
+      each_read(lir_.graph, step, [&](Value v) {  // a view of one is read where the view is, also by a copy from there
+        note_weight(v, lir_.plan.node_device(lir_.plan.at(v).is_view ? v.node : step.node));
+      });
+    for (NodeId id : lir_.graph.leaves(OpKind::State)) state_devices_.push_back(lir_.plan.node_device(id));
+    for (const LirStateCopy& c : lir_.plan.far_state_copies) note_weight(c.value, state_devices_[c.state]);
+  }
+
+  Event submit(const RunArguments& a, Stream& stream) override {
+    run_ = &a;
+    RunStreams::Run run(streams_, stream);  // work of ours is also between that of the parts
+    if (a.times) a.times->clear();
+    // Whoever wrote their states or used their arenas last is known to the caller's stream.
+    each_open([&](std::uint32_t d) { streams_.order(exe_.home_, d); });
+    if (a.tables != tables_) {
+      divide_states();
+      bring_weights();
+    }
+    const std::size_t steps = lir_.plan.schedule.size();
+    const StepRange range = a.range.of(steps);
+    bool copied = false;
+    for (const Segment& s : exe_.segments_) {
+      const StepRange part{std::max(s.steps.begin, range.begin), std::min(s.steps.end, range.end)};
+      if (part.begin >= part.end) continue;
+      if (s.ordered) streams_.keep_order(s.device);
+      switch (s.kind) {
+        case Segment::Kind::Straight: run_straight(s.device, part); break;
+        case Segment::Kind::Copy: timed(part.begin, [&](NodeId id) { transfer(id); }); break;
+        case Segment::Kind::Driven: timed(part.begin, [&](NodeId id) { drive(id); }); break;
+      }
+      copied = s.kind == Segment::Kind::Straight && s.device == exe_.home_ && part.end == steps;
+    }
+    if (range.end == steps && !copied) run_straight(exe_.home_, {steps, steps});
+    if (range.end == steps) copy_far_states();
+    return run.end();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// What the program has of one device.
+  struct Side {
+    std::unique_ptr<BoundGraph> bound;
+    std::vector<RunSlot> states;           // those of other devices are empty
+    std::set<std::uint32_t> read_weights;  // not of the first
+    std::vector<BufferView> weights;       // likewise: copies
+    std::map<std::uint32_t, std::shared_ptr<Buffer>> weight_buffers;
+    std::map<std::uint32_t, BufferView> constants;  // that copies and bodies read, by node
+    BufferView nothing;                             // for values without bytes
+  };
+
+  void note_weight(Value v, std::uint32_t device) {
+    if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared && device != exe_.home_)
+      sides_[device].read_weights.insert(lv.index);
+  }
+  void divide_states() {
+    for (Side& s : sides_) s.states.assign(run_->states.size(), {});
+    for (std::size_t i = 0; i < run_->states.size(); ++i) sides_[state_devices_[i]].states[i] = run_->states[i];
+  }
+
+  // New values of states on other devices that are not made in place. What lies in a state itself is set aside first:
+  // states may change places.
+  void copy_far_states() {
+    std::vector<BufferView> values;
+    for (std::size_t k = 0; k < lir_.plan.far_state_copies.size(); ++k) {
+      const LirStateCopy& c = lir_.plan.far_state_copies[k];
+      const std::uint32_t device = state_devices_[c.state];
+      values.push_back(place(c.value, device));
+      if (lir_.plan.at(c.value).place != Place::State || values.back().bytes == 0) continue;
+      BufferView& aside = aside_[k];
+      if (!aside.buffer) aside = take(device, values.back().bytes, BufferUse::Arena);
+      streams_.of(device).copy(values.back(), aside);
+      values.back() = aside;
+    }
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const LirStateCopy& c = lir_.plan.far_state_copies[k];
+      if (values[k].bytes == 0) continue;
+      Stream& stream = streams_.of(state_devices_[c.state]);
+      const BufferView to = part_of(run_->states[c.state].view, 0, values[k].bytes);
+      if (values[k].buffer)
+        stream.copy(values[k], to);
+      else  // a constant or an unchanged weight of the host
+        stream.upload({values[k].host, values[k].bytes}, to);
+    }
+  }
+
+  bool uses(std::uint32_t device) const {
+    const auto& devices = lir_.plan.node_devices;
+    return std::find(devices.begin(), devices.end(), device) != devices.end();
+  }
+  template <class F>
+  void each_open(const F& f) {
+    for (std::uint32_t d = 0; d < sides_.size(); ++d)
+      if (streams_.is_open(d)) f(d);
+  }
+  BufferView take(std::uint32_t device, std::size_t bytes, BufferUse use) {
+    buffers_.push_back(streams_.device(device).allocate(std::max<std::size_t>(64, bytes), use));
+    return {*buffers_.back(), 0, bytes};
+  }
+
+  std::unique_ptr<DrivenNode> bind_driven(std::size_t k) {
+    const LirBodies& plan = lir_.plan.bodies[k];
+    if (!plan.driven) return nullptr;
+    const std::uint32_t d = lir_.plan.node_device(plan.node);
+    std::vector<BufferView> ranges;
+    for (const LirRange& r : plan.ranges) ranges.push_back(part_of(arenas_[r.arena], r.offset, r.bytes));
+    std::vector<std::unique_ptr<BoundGraph>> bodies;
+    for (std::size_t b = 0; b < plan.modules.size(); ++b) {
+      std::vector<BufferView> arenas;
+      for (std::uint32_t range : plan.arenas[b]) arenas.push_back(ranges[range]);
+      bodies.push_back(exe_.bodies_[k][b]->bind(streams_.device(d), plan.modules[b], arenas));
+    }
+    return std::make_unique<DrivenNode>(lir_.graph, plan, std::move(bodies), std::move(ranges), exe_.granule_);
+  }
+
+  // Where a value lies that device `device` reads.
+  BufferView place(Value v, std::uint32_t device) {
+    const LirValue& lv = lir_.plan.at(v);
+    if (lv.bytes == 0) return nothing(device);
+    if (lv.is_view) device = lir_.plan.node_device(v.node);
+    BufferView base;
+    switch (lv.place) {
+      case Place::Arena: base = arenas_[lv.index]; break;
+      case Place::Input: base = run_->inputs[lv.index].view; break;
+      case Place::Output: base = run_->outputs[lv.index].view; break;
+      case Place::State: base = run_->states[lv.index].view; break;
+      case Place::Prepared:
+        base = device == exe_.home_ ? run_->weights[lv.index] : sides_[device].weights[lv.index];
+        break;
+      case Place::Constant: base = constant(lv.index, device); break;
+      case Place::None: check(false, "a value that is read from its codes has no place");
+    }
+    return part_of(base, lv.offset, lv.bytes);
+  }
+
+  // A place on a device for values without bytes.
+  BufferView nothing(std::uint32_t device) {
+    BufferView& at = sides_[device].nothing;
+    if (!at.buffer) at = take(device, 0, BufferUse::Arena);
+    return at;
+  }
+
+  // A constant where streams and bodies find it.
+  BufferView constant(std::uint32_t node, std::uint32_t device) {
+    auto& known = sides_[device].constants;
+    if (const auto it = known.find(node); it != known.end()) return it->second;
+    const Tensor& value = lir_.graph.node(NodeId{node}).op.as<ops::Constant>().value;
+    BufferView at(value.data(), value.size_bytes());
+    if (!streams_.on_host(device)) {
+      at = take(device, value.size_bytes(), BufferUse::Weights);
+      streams_.of(device).upload({value.data(), value.size_bytes()}, at);
+    }
+    return known.emplace(node, at).first->second;
+  }
+
+  // Copies of the weights for the devices that read them, made when the tables have changed.
+  void bring_weights() {
+    for (std::uint32_t d = 0; d < sides_.size(); ++d) {
+      Side& s = sides_[d];
+      if (s.read_weights.empty()) continue;
+      s.weights.assign(run_->weights.size(), BufferView());
+      for (std::uint32_t i : s.read_weights) {
+        const BufferView& from = run_->weights[i];
+        const bool reached = from.host && streams_.on_host(d);
+        if (reached || from.bytes == 0) {
+          s.weights[i] = reached ? from : nothing(d);
+          continue;
+        }
+        std::shared_ptr<Buffer>& buffer = s.weight_buffers[i];
+        if (!buffer || buffer->bytes() < from.bytes)
+          buffer = streams_.device(d).allocate(std::max<std::size_t>(64, from.bytes), BufferUse::Weights);
+        s.weights[i] = BufferView(*buffer, 0, from.bytes);
+        copy_between(from, exe_.home_, s.weights[i], d);
+      }
+    }
+    tables_ = run_->tables;
+  }
+
+  // From device to device by the second one's stream where it reaches the first one's memory; else by way of the host,
+  // without a second copy where one of them is the host.
+  void copy_between(const BufferView& from, std::uint32_t source, const BufferView& to, std::uint32_t target) {
+    if (to.bytes == 0) return;
+    Stream &give = streams_.of(source), &get = streams_.of(target);
+    if (streams_.device(target).copies_from(streams_.device(source))) {
+      RunStreams::order(give, get);
+      get.copy(part_of(from, 0, to.bytes), to);
+      RunStreams::order(get, give);  // what comes next may write where it was read
+      return;
+    }
+    if (streams_.on_host(source)) return get.upload({from.host, to.bytes}, to);
+    Fetching fetching(give);
+    std::span<std::byte> bytes(to.host, to.bytes);
+    if (!streams_.on_host(target)) {
+      staging_.resize(std::max(staging_.size(), to.bytes));
+      bytes = std::span(staging_).first(to.bytes);
+    }
+    give.download(from, bytes);
+    fetching.finish(give.record());
+    if (!streams_.on_host(target)) get.upload(bytes, to);
+  }
+
+  void run_straight(std::uint32_t device, const StepRange& range) {
+    const Side& s = sides_[device];
+    if (!s.bound) return;  // the first device, when there is nothing to copy
+    RunArguments part;
+    if (device == exe_.home_)
+      part = *run_;
+    else
+      part.weights = s.weights, part.tables = run_->tables;
+    part.states = s.states;
+    part.range = range;
+    std::vector<StepTime> times;
+    part.times = run_->times ? &times : nullptr;
+    const DeviceSpan span(streams_, device, "from step ", range.begin);
+    if (!run_->times) return (void)s.bound->submit(part, streams_.of(device));
+    Fetching fetching(streams_.of(device));  // the device writes the times
+    fetching.finish(s.bound->submit(part, streams_.of(device)));
+    run_->times->insert(run_->times->end(), times.begin(), times.end());
+  }
+
+  // A step of the host's: what fails in it says where. In a profile it is waited for.
+  template <class F>
+  void timed(std::size_t step, F&& f) {
+    const NodeId id = lir_.plan.schedule[step].node;
+    std::optional<TraceSpan> span;
+    if (Trace::current()) span.emplace("step", op_text_name(lir_.graph.node(id).op), node_label(lir_.graph, id));
+    const auto start = Clock::now();
+    try {
+      f(id);
+      if (!run_->times) return;
+      streams_.of(lir_.plan.node_device(id)).record().wait();
+    } catch (const Error& e) {
+      Diagnostic d = e.diagnostic();
+      d.where = concat_text(d.where, d.where.empty() ? "" : "\n  ", "in ", node_where(lir_.graph, id));
+      throw Error(std::move(d));
+    }
+    run_->times->push_back({id, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
+  }
+
+  void transfer(NodeId id) {
+    const Value from = lir_.graph.node(id).inputs[0];
+    const std::uint32_t source = lir_.plan.node_device(from.node), target = lir_.plan.node_device(id);
+    copy_between(place(from, source), source, place(Value(id), target), target);
+  }
+
+  void drive(NodeId id) {
+    const Node& n = lir_.graph.node(id);
+    const std::uint32_t d = lir_.plan.node_device(id);
+    operands_.clear(), results_.clear();
+    for (Value v : n.inputs) operands_.push_back(place(v, d));
+    for (std::uint32_t r = 0; r < n.num_results(); ++r) results_.push_back(place(Value(id, r), d));
+    const auto k = static_cast<std::size_t>(lir_.plan.bodies_of(id) - lir_.plan.bodies.data());
+    // Its bodies use ranges of all devices, by streams of their own.
+    each_open([&](std::uint32_t other) { streams_.order(other, d); });
+    driven_[k]->run(operands_, results_, streams_.of(d));
+    each_open([&](std::uint32_t other) { streams_.order(d, other); });
+  }
+
+  const ProgramExecutable& exe_;
+  const LirModule& lir_;
+  std::optional<LirModule> beside_;  // for the other devices, where it differs
+  std::vector<BufferView> arenas_;
+  std::vector<Side> sides_;  // by device
+  RunStreams streams_;
+  std::vector<std::unique_ptr<DrivenNode>> driven_;  // as the plan has them; null: a kernel's
+  std::vector<std::shared_ptr<Buffer>> buffers_;
+  std::vector<std::uint32_t> state_devices_;
+  std::map<std::size_t, BufferView> aside_;  // of far state copies
+  std::vector<std::byte> staging_;
+  std::vector<BufferView> operands_, results_;
+  std::uint64_t tables_ = ~std::uint64_t{0};
+  const RunArguments* run_ = nullptr;  // of this run
+};
+
+std::unique_ptr<BoundGraph> ProgramExecutable::bind(OpenDevice& device, const LirModule& program,
+                                                    std::span<const BufferView> arenas) const {
+  return std::make_unique<ProgramBound>(*this, device, program, arenas);
+}
+
+}  // namespace
+
+std::unique_ptr<const ExecutableGraph> compile_program(LirModule lir, std::span<const ProgramDevice> devices) {
+  check(devices.size() == lir.others.size() + 1, "a program is compiled for its devices");
+  return ProgramExecutable::compile(std::move(lir), devices, 0);
+}
+
+}  // namespace rlx

@@ -1,0 +1,159 @@
+// A table of mappings that the handler of a signal can read, and the handler.
+#include "rlx/formats/sigbus_guard.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "rlx/formats/mapped_file.h"
+#include "rlx/formats/output_file.h"
+
+namespace rlx {
+namespace {
+
+struct MappingRecord {
+  std::atomic<std::uintptr_t> begin{0};  // 0: free
+  std::atomic<std::size_t> size{0};
+  std::atomic<char*> path{nullptr};
+  std::atomic<bool> kept{false}, lost{false};
+  FileStatus status{};  // no handler reads it
+};
+std::array<MappingRecord, 4096> mapping_records;
+std::atomic<std::size_t> records_used{0};  // those behind were never taken
+std::atomic<int> lost_mappings{0};
+std::mutex mapping_mutex;  // of what is no handler
+
+std::atomic<bool> handler_installed{false};
+std::atomic<LostPages> otherwise_do{LostPages::End};
+struct sigaction handler_before {};
+
+MappingRecord* record_at(std::uintptr_t address) noexcept {
+  const std::size_t used = records_used.load();
+  for (std::size_t i = 0; i < used; ++i) {
+    MappingRecord& r = mapping_records[i];
+    const std::uintptr_t begin = r.begin.load();
+    if (begin != 0 && address >= begin && address - begin < r.size.load()) return &r;
+  }
+  return nullptr;
+}
+
+// Calls that may be made in a handler alone.
+void put_text(const char* text) noexcept {
+  if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
+}
+
+extern "C" void on_lost_page(int signal, siginfo_t* info, void* context) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  MappingRecord* r = record_at(address);
+  if (r && r->kept.load()) {
+    // All that is behind it is lost too, as a rule; what is not is read as zeros and reported all the same.
+    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    const std::uintptr_t first = address / page * page, end = r->begin.load() + r->size.load();
+    void* zeros = ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    if (zeros != MAP_FAILED) {
+      if (!r->lost.exchange(true)) ++lost_mappings;
+      return;
+    }
+  }
+  if (r && otherwise_do.load() == LostPages::Say) {
+    const char* path = r->path.load();
+    put_text("rlx: bad file: \"");
+    put_text(path ? path : "?");
+    put_text(
+        "\" was made shorter, or its disk failed, while it was read\n"
+        "  hint: run the command again; write a new file and rename it instead of writing over one in use\n");
+    remove_unfinished_files();
+    ::_exit(1);
+  }
+  if ((handler_before.sa_flags & SA_SIGINFO) != 0 && handler_before.sa_sigaction) {
+    handler_before.sa_sigaction(signal, info, context);
+  } else if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN) {
+    handler_before.sa_handler(signal);
+  } else {  // the read is tried again, and ends the process as it would have
+    struct sigaction standard {};
+    standard.sa_handler = SIG_DFL;
+    ::sigaction(signal, &standard, nullptr);
+  }
+}
+
+void install_handler() noexcept {
+  if (handler_installed.exchange(true)) return;
+  struct sigaction action {};
+  action.sa_sigaction = on_lost_page;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, &handler_before);
+}
+
+}  // namespace
+
+void handle_lost_pages(LostPages otherwise) noexcept {
+  otherwise_do = otherwise;
+  install_handler();
+}
+
+void keep_lost_pages(const void* address) noexcept {
+  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
+  if (!r) return;
+  r->kept = true;
+  install_handler();
+}
+
+bool any_lost_pages() noexcept { return lost_mappings.load(std::memory_order_relaxed) != 0; }
+
+std::optional<std::string> lost_file_at(const void* address) {
+  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  const MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
+  if (!r || !r->lost.load()) return std::nullopt;
+  const char* path = r->path.load();
+  return std::string(path ? path : "a mapped file");
+}
+
+std::optional<std::string> changed_file_at(const void* address) {
+  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  const MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
+  const char* path = r ? r->path.load() : nullptr;
+  struct stat now {};
+  // Another file of that name leaves the mapped one as it was.
+  if (!path || ::stat(path, &now) != 0 || now.st_dev != r->status.device || now.st_ino != r->status.inode)
+    return std::nullopt;
+  const FileStatus s = detail::file_status(now);
+  if (s.size == r->status.size && s.mtime_ns == r->status.mtime_ns) return std::nullopt;
+  return std::string(path);
+}
+
+void detail::note_mapping(const void* begin, const FileStatus& status, const std::string& path) {
+  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  for (std::size_t i = 0; i < mapping_records.size(); ++i) {
+    MappingRecord& r = mapping_records[i];
+    if (r.begin.load() != 0) continue;
+    r.path = ::strdup(path.c_str());  // none: the file is known without its name
+    r.size = status.size;
+    r.status = status;
+    r.kept = false, r.lost = false;
+    r.begin = reinterpret_cast<std::uintptr_t>(begin);
+    if (i >= records_used.load()) records_used = i + 1;
+    return;
+  }
+}
+
+void detail::forget_mapping(const void* begin) noexcept {
+  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(begin));
+  if (!r) return;
+  r->begin = 0;
+  if (r->lost.exchange(false)) --lost_mappings;
+  std::free(r->path.exchange(nullptr));
+}
+
+}  // namespace rlx

@@ -1,0 +1,51 @@
+// What the sequences of a grammar share: stacks that came up, classes of tokens, masks.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "rlx/generation/grammar.h"
+#include "rlx/generation/grammar/stack_machine.h"
+#include "rlx/generation/grammar/token_class.h"
+
+namespace rlx {
+
+using MaskWords = std::shared_ptr<const std::vector<std::uint32_t>>;
+
+/// The stacks of all sequences, which are only added to. When there are too many a new one is begun, and each sequence
+/// brings over what it still needs.
+struct SharedStacks {
+  explicit SharedStacks(std::shared_ptr<const Automaton> automaton) : machine(std::move(automaton)) {}
+  StackMachine machine;
+  std::size_t limit = std::size_t{64} << 20;  // bytes
+  std::unordered_map<StackMachine::Config, MaskWords> masks{};
+};
+
+struct GrammarMasks::Impl {
+  Impl(const Grammar& grammar, const TokenTrie& trie);
+
+  /// Everything below is used with `mutex` held.
+  const TokenClass& class_of(StackMachine& machine, StateId state);
+  MaskWords mask(SharedStacks& stacks, StackMachine::Config c);
+  /// Begins new stacks when those in use are too large. Errors: Unsupported when even what is needed is.
+  void make_room(const std::shared_ptr<SharedStacks>& in_use);
+  std::size_t bytes() const;
+
+  mutable std::mutex mutex;
+  const std::shared_ptr<const Automaton> automaton;
+  const TokenTrie tokens;
+  const TokenTrie::Impl& trie;
+  std::vector<std::uint32_t> all;  // the mask of all tokens of the trie
+  MaskWords none;
+  std::shared_ptr<SharedStacks> stacks;
+
+ private:
+  MaskWords make_mask(StackMachine& machine, StackMachine::Config c);
+
+  std::vector<std::unique_ptr<const TokenClass>> classes_;  // by state
+  std::size_t class_bytes_ = 0;
+};
+
+}  // namespace rlx

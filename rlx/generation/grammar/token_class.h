@@ -1,0 +1,50 @@
+// What the tokens of a vocabulary do in a state, as far as that does not depend on the stack below.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rlx/generation/grammar/stack_machine.h"
+#include "rlx/generation/grammar/token_tree.h"
+
+namespace rlx {
+
+/// Tokens that can be read from a state without leaving its frame, in whichever form is smaller, and the nodes of the
+/// tree at which the frame may have ended: from there on the stack below has to read the rest.
+struct TokenClass {
+  enum class Form : std::uint8_t { Accepted, Rejected, Bits };
+  Form form = Form::Accepted;
+  std::vector<std::uint32_t> list{};   // ids, or the words of a mask
+  std::vector<std::uint32_t> exits{};  // in order
+  std::size_t bytes() const {
+    return sizeof *this + list.capacity() * sizeof(std::uint32_t) + exits.capacity() * sizeof(std::uint32_t);
+  }
+};
+
+/// The class of `state`. With `twin`, the class of a state that behaves alike for up to `horizon` bytes, only longer
+/// tokens are looked at.
+TokenClass classify_tokens(StackMachine& machine, StateId state, const TokenTrie::Impl& trie,
+                           const TokenClass* twin = nullptr, std::uint32_t horizon = 0);
+
+/// A mask under construction.
+class TokenMask {
+ public:
+  explicit TokenMask(const std::vector<std::uint32_t>& all) : all_(all), words_(all.size()) {}
+  void set(std::uint32_t id) { words_[id / 32] |= 1U << id % 32; }
+  bool has(std::uint32_t id) const { return (words_[id / 32] >> id % 32 & 1U) != 0; }
+  /// Adds what `c` accepts by itself.
+  void add(const TokenClass& c);
+  /// Adds all tokens that can be read from `c`, by one walk of the vocabulary.
+  void add_all(const ByteTree& tree, StackMachine& machine, StackMachine::Config c);
+  /// Adds those tokens that leave the frame of `c` and can be read on from `below`.
+  void add_leaving(const TokenClass& c, const ByteTree& tree, StackMachine& machine, StackMachine::Config below);
+  std::vector<std::uint32_t> take() { return std::move(words_); }
+
+ private:
+  void add_below(const ByteTree& tree, StackMachine& machine, std::uint32_t begin, std::uint32_t end,
+                 std::vector<StackMachine::Config>& path);
+  const std::vector<std::uint32_t>& all_;  // all tokens of the trie
+  std::vector<std::uint32_t> words_;
+};
+
+}  // namespace rlx

@@ -1,0 +1,32 @@
+// Numbers within limits, as expressions over their digits.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rlx/generation/grammar/grammar_rules.h"
+
+namespace rlx {
+
+/// A number as digits: no exponent, no zeros that say nothing. Zero is "" and "", never negative.
+struct Decimal {
+  bool negative = false;
+  std::string whole{}, fraction{};
+  /// Nothing for more than 400 digits. `text` is a JSON number.
+  static std::optional<Decimal> parse(std::string_view text);
+  bool operator==(const Decimal&) const = default;
+};
+/// Less than 0, 0 or more, as a is less than, equal to or more than b.
+int compare(const Decimal& a, const Decimal& b);
+
+struct NumberLimit {
+  Decimal value{};
+  bool exclusive = false;
+};
+
+/// JSON numbers between limits, either of which may be missing, without exponents; `integers` without fractions too.
+ExprId number_range(GrammarRules& rules, const std::optional<NumberLimit>& lower,
+                    const std::optional<NumberLimit>& upper, bool integers);
+
+}  // namespace rlx

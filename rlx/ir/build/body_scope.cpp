@@ -1,0 +1,47 @@
+// Lifting of values into bodies.
+#include "rlx/ir/build/body_scope.h"
+
+namespace rlx {
+
+BodyScope::BodyScope(Graph& body, Graph& parent) : life_(body.life_.of(body)), parent_(parent) { life_->scope = this; }
+BodyScope::~BodyScope() { life_->scope = nullptr; }
+
+bool BodyScope::encloses(const Graph& outer, Graph& inner) {
+  for (const BodyScope* s = of(inner); s; s = of(s->parent_))
+    if (&s->parent_ == &outer) return true;
+  return false;
+}
+
+Expr BodyScope::lift(Graph& g, const Expr& e) {
+  if (e.belongs_to(g)) return e;
+  BodyScope* scope = of(g);
+  if (!scope) return {};
+  const Expr outer = lift(scope->parent_, e);
+  if (!outer.valid()) return {};
+  const std::uint64_t key = std::uint64_t{outer.value().node.index} << 32 | outer.value().result;
+  auto [it, fresh] = scope->known_.try_emplace(key, scope->captured_.size());
+  if (fresh) {
+    const Expr input = g.input(concat_text("captured", it->second), outer.shape());
+    scope->captured_.push_back(outer);
+    scope->inputs_.push_back(input.value().node);
+  }
+  return g.expr(scope->inputs_[it->second]);
+}
+
+Expr value_in(Graph& g, const Expr& e, std::string_view what, SourceLoc loc) {
+  Graph& from = e.graph();  // throws for an empty or dead one
+  if (&from == &g) return e;
+  if (Expr lifted = BodyScope::lift(g, e); lifted.valid()) return lifted;
+  const bool inside = BodyScope::encloses(g, from);
+  throw Error(Diagnostic{
+      ErrorCode::InvalidArgument,
+      concat_text(
+          what, what.empty() ? "value " : ": value ", e.value(),
+          inside ? concat_text(" belongs to the body '", from.name(), "', which is built inside graph '", g.name(), "'")
+                 : concat_text(" belongs to graph '", from.name(), "', not to '", g.name(), "'")),
+      built_at(loc),
+      inside ? "inside a body build with the graph that its function is given, and return what is to come out"
+             : "values cannot be mixed between graphs; pass them as inputs"});
+}
+
+}  // namespace rlx

@@ -1,0 +1,295 @@
+// The table of elementwise functions of two operands, a row each; as function_table.h, and with the same internal
+// linkage.
+#pragma once
+
+#include "rlx/ir/math/function_table.h"
+
+namespace rlx {
+namespace {  // NOLINT(google-build-namespaces): see function_table.h
+
+constexpr DTypes kFnBits = DTypes::Int | DTypes::Bool;
+
+// -- functions of more than a line --
+
+#define RLX_HELPER(name, ...)                                                                 \
+  inline double name(double a, double b) __VA_ARGS__ constexpr std::string_view name##_in_c = \
+      "double " #name "(double a, double b) " #__VA_ARGS__;
+
+// The divisor's sign, as Python's %.
+RLX_HELPER(floor_mod, {
+  const double r = fmod(a, b);
+  return r == 0 ? copysign(0.0, b) : (r < 0) != (b < 0) ? r + b : r;
+})
+#undef RLX_HELPER
+
+constexpr std::string_view kBinaryHelpers[] = {floor_mod_in_c};
+
+inline FnI int_div(FnI a, FnI b) {
+  if (b == 0) return 0;
+  return b == -1 ? static_cast<FnI>(FnU{0} - static_cast<FnU>(a)) : a / b;  // the lowest value over -1 wraps
+}
+inline FnI int_mod(FnI a, FnI b) {
+  if (b == 0 || b == -1) return 0;
+  FnI r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+inline FnU int_pow(FnU base, FnU exponent) {
+  FnU out = 1;
+  for (; exponent; exponent >>= 1, base *= base)
+    if (exponent & 1) out *= base;
+  return out;
+}
+inline FnI int_pow(FnI base, FnI exponent) {
+  if (exponent >= 0) return static_cast<FnI>(int_pow(static_cast<FnU>(base), static_cast<FnU>(exponent)));
+  if (base == 1) return 1;
+  if (base == -1) return exponent & 1 ? -1 : 1;
+  return 0;  // 1 / base^n truncated; 1 / 0 is 0 by the rule of division
+}
+inline FnI int_rem(FnI a, FnI b) { return b == 0 || b == -1 ? 0 : a % b; }
+
+// -- derivatives of more than a line --
+
+// A tie shares the cotangent equally, as in JAX.
+inline Expr d_larger(Graph& g, Expr a, Expr b, Expr ct) {
+  return g.where(g.gt(a, b), ct, g.where(g.eq(a, b), ct * 0.5, 0.0));
+}
+
+inline Expr d_pow_base(Graph& g, Expr a, Expr b, Expr, Expr ct) {
+  // 0 * a^-1 is no number at a = 0. Elsewhere it stays as it is: its own derivative in b is a^-1, not 0.
+  const Expr flat = g.bit_and(g.eq(b, 0.0), g.bit_or(g.eq(a, 0.0), g.ne(a, a)));
+  return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
+}
+// The quotient a mod b counts: floor(a / b), and -1 where a / b vanishes and the result is a + b, not a.
+inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) {
+  const Expr quotient = g.floor(a / b), negated = -quotient;
+  const Expr one = g.where(g.ne(rest, a), g.scalar(1.0, negated.dtype()), negated);
+  return ct * g.where(g.eq(quotient, 0.0), one, negated);
+}
+
+inline Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
+  // 0^b is flat in b; a negative base has no real derivative in b and counts as flat too.
+  Expr usable = is_complex(a.dtype()) ? g.ne(a, 0.0) : g.gt(a, 0.0);
+  Expr flat = is_complex(a.dtype()) ? g.eq(a, 0.0) : g.le(a, 0.0);  // whose y may be infinite or NaN
+  return ct * g.where(flat, 0.0, y) * g.log(g.where(usable, a, 1.0));
+}
+
+// d sqrt(a^2 + b^2) / da, 0 at 0, where there is none.
+inline Expr d_hypot(Graph& g, Expr a, Expr y, Expr ct) {
+  const Expr none = g.eq(y, 0.0);
+  return ct * g.where(none, 0.0, a / g.where(none, 1.0, y));
+}
+// e^a / (e^a + e^b): a half where both are the same infinity.
+inline Expr d_logaddexp(Graph& g, Expr a, Expr b, Expr ct) {
+  const Expr same = g.bit_and(g.eq(a, b), g.eq(g.abs(a), HUGE_VAL));
+  return ct * g.sigmoid(g.where(same, 0.0, a) - g.where(same, 0.0, b));
+}
+// dP(a, x) / dx = x^(a - 1) e^-x / Gamma(a).
+inline Expr d_igamma_x(Graph& g, Expr a, Expr x, Expr ct) {
+  const Expr flat = g.bit_and(g.eq(a, 1.0), g.eq(x, 0.0));  // 0 log 0
+  const Expr power = g.where(flat, 0.0, (a - 1.0) * g.log(g.where(flat, 1.0, x)));
+  return ct * g.exp(power - x - g.lgamma(a));
+}
+inline Expr d_grad_a_by_a(Graph&, Expr, Expr, Expr, Expr) {
+  throw Error(ErrorCode::Unsupported,
+              "igamma_grad_a has no derivative by a, which reverse mode asks of it in any case: second derivatives of "
+              "igamma by its first operand are not there",
+              "jvp has the derivative of igamma_grad_a by x");
+}
+
+// -- the table, in the order of BinaryKind --
+
+#define RLX_REAL(...) .real = [](double a, double b) -> double { return __VA_ARGS__; }, .c = #__VA_ARGS__
+
+using B = BinaryKind;
+constexpr BinaryRow kBinaryTable[] = {
+    {.fn = B::Add,
+     .dtypes = kFnAll | DTypes::Bool,
+     RLX_REAL(a + b),
+     .complex = [](FnC a, FnC b) { return a + b; },
+     .signed_int = [](FnI a, FnI b, int) { return static_cast<FnI>(static_cast<FnU>(a) + static_cast<FnU>(b)); },
+     .unsigned_int = [](FnU a, FnU b, int) { return a + b; },
+     .da = +[](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .db = +[](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .f16 = F16Range::Keeps},
+    {.fn = B::Sub,
+     .dtypes = kFnAll,
+     RLX_REAL(a - b),
+     .complex = [](FnC a, FnC b) { return a - b; },
+     .signed_int = [](FnI a, FnI b, int) { return static_cast<FnI>(static_cast<FnU>(a) - static_cast<FnU>(b)); },
+     .unsigned_int = [](FnU a, FnU b, int) { return a - b; },
+     .da = +[](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .db = +[](Graph&, Expr, Expr, Expr, Expr ct) { return -ct; },
+     .f16 = F16Range::Keeps},
+    {.fn = B::Mul,
+     .dtypes = kFnAll | DTypes::Bool,
+     RLX_REAL((a * b)),
+     .complex = [](FnC a, FnC b) { return a * b; },
+     .signed_int = [](FnI a, FnI b, int) { return static_cast<FnI>(static_cast<FnU>(a) * static_cast<FnU>(b)); },
+     .unsigned_int = [](FnU a, FnU b, int) { return a * b; },
+     .da = +[](Graph&, Expr, Expr b, Expr, Expr ct) { return ct * b; },
+     .db = +[](Graph&, Expr a, Expr, Expr, Expr ct) { return ct * a; },
+     .f16 = F16Range::Keeps},
+    {.fn = B::Div,
+     .dtypes = kFnAll,
+     RLX_REAL(a / b),
+     .complex = [](FnC a, FnC b) { return a / b; },
+     .signed_int = [](FnI a, FnI b, int) { return int_div(a, b); },
+     .unsigned_int = [](FnU a, FnU b, int) { return b ? a / b : FnU{0}; },
+     .da = +[](Graph&, Expr, Expr b, Expr, Expr ct) { return ct / b; },
+     .db = +[](Graph&, Expr, Expr b, Expr y, Expr ct) { return -(ct * y / b); },
+     .f16 = F16Range::Leaves,
+     .fill_b = Fill::Positive},
+    {.fn = B::Max,
+     .dtypes = kFnF | kFnBits,
+     RLX_REAL(a > b || a != a ? a : b),
+     .signed_int = [](FnI a, FnI b, int) { return a > b ? a : b; },
+     .unsigned_int = [](FnU a, FnU b, int) { return a > b ? a : b; },
+     .da = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_larger(g, a, b, ct); },
+     .db = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_larger(g, b, a, ct); },
+     .f16 = F16Range::Keeps},
+    {.fn = B::Min,
+     .dtypes = kFnF | kFnBits,
+     RLX_REAL(a < b || a != a ? a : b),
+     .signed_int = [](FnI a, FnI b, int) { return a < b ? a : b; },
+     .unsigned_int = [](FnU a, FnU b, int) { return a < b ? a : b; },
+     .da = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_larger(g, b, a, ct); },
+     .db = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_larger(g, a, b, ct); },
+     .f16 = F16Range::Keeps},
+    {.fn = B::Pow,
+     .dtypes = kFnAll,
+     RLX_REAL(pow(a, b)),
+     .complex = [](FnC a, FnC b) { return b == FnC(0)   ? FnC(1)
+                                          : a == FnC(0) ? FnC(0)
+                                                        : std::pow(a, b); },
+     .signed_int = [](FnI a, FnI b, int) { return int_pow(a, b); },
+     .unsigned_int = [](FnU a, FnU b, int) { return int_pow(a, b); },
+     .da = d_pow_base,
+     .db = d_pow_exponent,
+     .f16 = F16Range::Leaves,
+     .fill_a = Fill::Positive},
+    {.fn = B::Mod,
+     .dtypes = kFnF | DTypes::Int,
+     RLX_REAL(floor_mod(a, b)),
+     .signed_int = [](FnI a, FnI b, int) { return int_mod(a, b); },
+     .unsigned_int = [](FnU a, FnU b, int) { return b ? a % b : FnU{0}; },
+     .da = +[](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .db = d_mod_divisor,
+     .f16 = F16Range::Keeps,
+     .fill_b = Fill::Positive},
+    {.fn = B::Atan2,
+     .dtypes = kFnF,
+     RLX_REAL(atan2(a, b)),
+     .da = +[](Graph&, Expr a, Expr b, Expr, Expr ct) { return ct * b / (a * a + b * b); },
+     .db = +[](Graph&, Expr a, Expr b, Expr, Expr ct) { return -(ct * a / (a * a + b * b)); },
+     .f16 = F16Range::Keeps,
+     .fill_b = Fill::Positive},
+    {.fn = B::BitAnd,
+     .dtypes = kFnBits,
+     .signed_int = [](FnI a, FnI b, int) { return a & b; },
+     .unsigned_int = [](FnU a, FnU b, int) { return a & b; },
+     .da = kBinaryFlat,
+     .db = kBinaryFlat,
+     .f16 = F16Range::Keeps},
+    {.fn = B::BitOr,
+     .dtypes = kFnBits,
+     .signed_int = [](FnI a, FnI b, int) { return a | b; },
+     .unsigned_int = [](FnU a, FnU b, int) { return a | b; },
+     .da = kBinaryFlat,
+     .db = kBinaryFlat,
+     .f16 = F16Range::Keeps},
+    {.fn = B::BitXor,
+     .dtypes = kFnBits,
+     .signed_int = [](FnI a, FnI b, int) { return a ^ b; },
+     .unsigned_int = [](FnU a, FnU b, int) { return a ^ b; },
+     .da = kBinaryFlat,
+     .db = kBinaryFlat,
+     .f16 = F16Range::Keeps},
+    {.fn = B::Shl,
+     .dtypes = DTypes::Int,
+     .signed_int = [](FnI a, FnI b,
+                      int bits) { return b < 0 || b >= bits ? FnI{0} : static_cast<FnI>(static_cast<FnU>(a) << b); },
+     .unsigned_int = [](FnU a, FnU b, int bits) { return b >= static_cast<FnU>(bits) ? FnU{0} : a << b; },
+     .da = kBinaryFlat,
+     .db = kBinaryFlat,
+     .f16 = F16Range::Keeps},
+    {.fn = B::Shr,
+     .dtypes = DTypes::Int,
+     .signed_int = [](FnI a, FnI b, int bits) { return b < 0 || b >= bits ? (a < 0 ? FnI{-1} : FnI{0}) : a >> b; },
+     .unsigned_int = [](FnU a, FnU b, int bits) { return b >= static_cast<FnU>(bits) ? FnU{0} : a >> b; },
+     .da = kBinaryFlat,
+     .db = kBinaryFlat,
+     .f16 = F16Range::Keeps},
+    {.fn = B::Rem,
+     .dtypes = kFnF | DTypes::Int,
+     RLX_REAL(fmod(a, b)),
+     .signed_int = [](FnI a, FnI b, int) { return int_rem(a, b); },
+     .unsigned_int = [](FnU a, FnU b, int) { return b ? a % b : FnU{0}; },
+     .da = +[](Graph&, Expr, Expr, Expr, Expr ct) { return ct; },
+     .db = +[](Graph& g, Expr a, Expr b, Expr y, Expr ct) { return ct * g.round((y - a) / b); },
+     .f16 = F16Range::Keeps,
+     .fill_b = Fill::Positive},
+    {.fn = B::Hypot,
+     .dtypes = kFnF,
+     RLX_REAL(hypot(a, b)),
+     .da = +[](Graph& g, Expr a, Expr, Expr y, Expr ct) { return d_hypot(g, a, y, ct); },
+     .db = +[](Graph& g, Expr, Expr b, Expr y, Expr ct) { return d_hypot(g, b, y, ct); },
+     .f16 = F16Range::Keeps},
+    {.fn = B::LogAddExp,
+     .dtypes = kFnF,
+     RLX_REAL(logaddexp(a, b)),
+     .da = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_logaddexp(g, a, b, ct); },
+     .db = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_logaddexp(g, b, a, ct); },
+     .f16 = F16Range::Keeps},
+    {.fn = B::Igamma,
+     .dtypes = kFnF,
+     RLX_REAL(igamma(a, b)),
+     .da = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return ct * g.igamma_grad_a(a, x); },
+     .db = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return d_igamma_x(g, a, x, ct); },
+     .f16 = F16Range::Leaves,
+     .fill_a = Fill::Positive,
+     .fill_b = Fill::Positive,
+     .differentiable = 1},
+    {.fn = B::Igammac,
+     .dtypes = kFnF,
+     RLX_REAL(igammac(a, b)),
+     .da = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return -(ct * g.igamma_grad_a(a, x)); },
+     .db = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return -d_igamma_x(g, a, x, ct); },
+     .f16 = F16Range::Leaves,
+     .fill_a = Fill::Positive,
+     .fill_b = Fill::Positive,
+     .differentiable = 1},
+    {.fn = B::IgammaGradA,
+     .dtypes = kFnF,
+     RLX_REAL(igamma_grad_a(a, b)),
+     .da = d_grad_a_by_a,
+     .db = +[](Graph& g, Expr a, Expr x, Expr, Expr ct) { return d_igamma_x(g, a, x, ct) * (g.log(x) - g.digamma(a)); },
+     .f16 = F16Range::Leaves,
+     .fill_a = Fill::Positive,
+     .fill_b = Fill::Positive,
+     .differentiable = 0},
+};
+
+#undef RLX_REAL
+
+constexpr bool binaries_in_order() {
+  for (std::size_t i = 0; i < std::size(kBinaryTable); ++i)
+    if (static_cast<std::size_t>(kBinaryTable[i].fn) != i) return false;
+  return std::size(kBinaryTable) == static_cast<std::size_t>(kNumBinaryKinds);
+}
+static_assert(binaries_in_order(), "kBinaryTable must have one row per BinaryKind, in its order");
+
+constexpr bool binaries_whole() {
+  for (const BinaryRow& r : kBinaryTable) {
+    const DTypes dtypes = r.dtypes;
+    const bool flat = r.da == kBinaryFlat || r.db == kBinaryFlat;
+    if (contains(dtypes, DType::F32) != (r.real != nullptr) || contains(dtypes, DType::C64) != (r.complex != nullptr) ||
+        contains(dtypes, DType::I32) != (r.signed_int != nullptr) ||
+        contains(dtypes, DType::U32) != (r.unsigned_int != nullptr) || (r.real && flat))
+      return false;
+  }
+  return true;
+}
+static_assert(binaries_whole(), "a row must hold a function for each class of its dtypes, and derivatives for floats");
+
+}  // namespace
+}  // namespace rlx

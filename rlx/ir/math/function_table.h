@@ -1,0 +1,574 @@
+// The table of elementwise functions of one operand, a row each: docs/add_a_function.md. Ask function_row()
+// (functions.h) for a row; kernels include the table itself, so that loops are compiled around each function.
+// Everything here has internal linkage: a file compiled for another processor must not lend its code to the others.
+#pragma once
+
+#include <math.h>  // NOLINT: the expressions are C, their names are global
+
+#include <bit>
+#include <numbers>
+
+#include "rlx/ir/functions.h"
+#include "rlx/ir/math/special_functions.h"
+
+namespace rlx {
+namespace {  // NOLINT(google-build-namespaces): see above
+
+// -- helpers of the expressions: compiled, and kept as text --
+
+#define RLX_HELPER(name, ...)                                                       \
+  inline double name(double x) __VA_ARGS__ constexpr std::string_view name##_in_c = \
+      "double " #name "(double x) " #__VA_ARGS__;
+
+// Both branches keep the exponential at most 1, so that no intermediate overflows.
+RLX_HELPER(sigmoid, {
+  const double e = exp(-fabs(x));
+  return x < 0 ? e / (1 + e) : 1 / (1 + e);
+})
+RLX_HELPER(softplus, { return (x <= 0 ? 0.0 : x) + log1p(exp(-fabs(x))); })
+// The factor x of a function that vanishes below: at -inf the product is its limit -0, not -inf * 0. Every such
+// function is 0 in double long before -1000.
+RLX_HELPER(vanishing, { return x < -1000 ? -1000.0 : x; })
+RLX_HELPER(hard_sigmoid, { return x <= -3 ? 0.0 : x >= 3 ? 1.0 : (x + 3) / 6; })
+
+// The inverse of erf on [-1, 1], NaN outside: Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), in
+// single precision, then Newton steps with Halley's correction: three, and up to seven in the last 2^-40 before an end.
+// Near the ends 1 - |x| is exact, and erfc keeps the digits that erf loses.
+RLX_HELPER(erfinv, {
+  const double a = fabs(x);
+  if (!(a < 1)) return a == 1 ? x * HUGE_VAL : NAN;
+  const double w = -log1p(-a * a);
+  double y = 0;
+  if (w < 5) {
+    const double v = w - 2.5;
+    y = 2.81022636e-08;
+    y = 3.43273939e-07 + y * v;
+    y = -3.5233877e-06 + y * v;
+    y = -4.39150654e-06 + y * v;
+    y = 0.00021858087 + y * v;
+    y = -0.00125372503 + y * v;
+    y = -0.00417768164 + y * v;
+    y = 0.246640727 + y * v;
+    y = 1.50140941 + y * v;
+  } else {
+    const double v = sqrt(w) - 3;
+    y = -0.000200214257;
+    y = 0.000100950558 + y * v;
+    y = 0.00134934322 + y * v;
+    y = -0.00367342844 + y * v;
+    y = 0.00573950773 + y * v;
+    y = -0.0076224613 + y * v;
+    y = 0.00943887047 + y * v;
+    y = 1.00167406 + y * v;
+    y = 2.83297682 + y * v;
+  }
+  y = y * a;
+  for (int i = 0; i < 7; ++i) {
+    const double e = a < 0.5 ? erf(y) - a : (1 - a) - erfc(y);
+    const double step = e * 0.88622692545275801 * exp(y * y);
+    y = y - step / (1 + y * step);
+  }
+  return x < 0 ? -y : a == 0 ? x : y;
+})
+
+#undef RLX_HELPER
+
+constexpr std::string_view kFunctionHelpers[] = {sigmoid_in_c, softplus_in_c, vanishing_in_c, hard_sigmoid_in_c,
+                                                 erfinv_in_c};
+
+// -- shorthands of the rows --
+
+#define RLX_REAL(...) .real = [](double x) -> double { return __VA_ARGS__; }, .c = #__VA_ARGS__
+#define RLX_REAL_WITH(...)                                                                                            \
+  .real_with = []([[maybe_unused]] double x, [[maybe_unused]] double alpha, [[maybe_unused]] double beta) -> double { \
+    return __VA_ARGS__;                                                                                               \
+  },                                                                                                                  \
+  .c_with = #__VA_ARGS__
+#define RLX_COMPLEX(...) .complex = [](FnC x) -> FnC { return __VA_ARGS__; }
+#define RLX_SIGNED(...) .signed_int = [](FnI x, [[maybe_unused]] int bits) -> FnI { return __VA_ARGS__; }
+#define RLX_UNSIGNED(...) .unsigned_int = [](FnU x, [[maybe_unused]] int bits) -> FnU { return __VA_ARGS__; }
+#define RLX_DERIVATIVE(...) .derivative = +[](const FunctionSlope& s) -> Expr { return __VA_ARGS__; }
+
+using FnC = std::complex<double>;
+using FnI = std::int64_t;
+using FnU = std::uint64_t;
+
+constexpr DTypes kFnF = DTypes::Float;
+constexpr DTypes kFnFC = DTypes::Float | DTypes::Complex;
+constexpr DTypes kFnFI = DTypes::Float | DTypes::Int;
+constexpr DTypes kFnAll = DTypes::Float | DTypes::Int | DTypes::Complex;
+
+constexpr double kInvSqrt2 = 0.70710678118654752440;
+constexpr double kSqrt2OverPi = 0.79788456080286535588;
+constexpr double kGeluCubic = 0.044715;  // Hendrycks and Gimpel, "Gaussian Error Linear Units"
+
+/// The bits of a negative number of so many bits, without those of its sign in front.
+inline FnU low_bits(FnI x, int bits) { return static_cast<FnU>(x) & (~FnU{0} >> (64 - bits)); }
+inline FnI wrap_neg(FnI x) { return static_cast<FnI>(FnU{0} - static_cast<FnU>(x)); }
+
+// -- derivatives of more than a line --
+
+inline Expr d_gelu(const FunctionSlope& s) {
+  // 1 + erf cancels below -1, where y = x cdf(x) has kept its digits.
+  const Expr far = s.g.lt(s.x, -1.0);
+  Expr cdf = s.g.where(far, s.y / s.g.where(far, s.x, -1.0), (s.g.erf(s.x * kInvSqrt2) + 1.0) * 0.5);
+  Expr pdf = s.g.exp(s.x * s.x * -0.5) * (1 / std::sqrt(2 * std::numbers::pi));
+  return s.ct * (cdf + s.x * pdf);
+}
+inline Expr d_gelu_approx(const FunctionSlope& s) {
+  // y = x sigmoid(2 u), whose slope keeps its digits far below 0, where 1 + tanh(u) and 1 - tanh(u)^2 cancel.
+  // Beyond 40 it is 0 or 1, and squares leave f16 from 256 on.
+  Expr x = s.g.min(s.g.max(s.x, -40.0), 40.0), x2 = x * x;
+  Expr share = s.g.sigmoid((x + x2 * x * kGeluCubic) * (2 * kSqrt2OverPi));
+  Expr inner = (x2 * (3 * kGeluCubic) + 1.0) * (2 * kSqrt2OverPi);
+  return s.ct * (share * (1.0 - share) * s.x * inner + share);
+}
+inline Expr d_silu(const FunctionSlope& s) {
+  Expr sigma = s.g.sigmoid(s.x);
+  return s.ct * (sigma * (s.x * (1.0 - sigma) + 1.0));
+}
+inline Expr d_elu(const FunctionSlope& s) {
+  // Not min(x, 0): its tie would halve the second derivative at 0.
+  const Expr above = s.g.gt(s.x, 0.0), below = s.g.exp(s.g.where(above, 0.0, s.x));
+  return s.params.alpha == 1 ? s.ct * below : s.ct * s.g.where(above, 1.0, below * s.params.alpha);
+}
+inline Expr d_hard_sigmoid(const FunctionSlope& s) {
+  const auto [alpha, beta] = s.params;
+  if (alpha == 1.0 / 6 && beta == 0.5) return s.g.where(s.g.lt(s.g.abs(s.x), 3.0), s.ct / 6.0, 0.0);
+  return s.g.where(s.g.lt(s.g.abs(s.x * alpha + (beta - 0.5)), 0.5), s.ct * alpha, 0.0);
+}
+inline Expr d_hard_swish(const FunctionSlope& s) {
+  Expr middle = s.ct * ((s.x * 2.0 + 3.0) / 6.0);
+  return s.g.where(s.g.le(s.x, -3.0), 0.0, s.g.where(s.g.ge(s.x, 3.0), s.ct, middle));
+}
+inline Expr d_mish(const FunctionSlope& s) {
+  Expr t = s.g.tanh(s.g.softplus(s.x));
+  return s.ct * (t + s.x * (1.0 - t * t) * s.g.sigmoid(s.x));
+}
+inline Expr d_softsign(const FunctionSlope& s) {
+  Expr denominator = s.g.abs(s.x) + 1.0;
+  return s.ct / (denominator * denominator);
+}
+
+// By its series where the quotient cancels: also its own derivatives are right at 0.
+inline Expr d_sinc(const FunctionSlope& s) {
+  const Expr near = s.g.lt(s.g.abs(s.x), 0.4), t = s.g.where(near, s.x, 0.0), far = s.g.where(near, 1.0, s.x);
+  // (-1)^k 2k pi^2k x^(2k - 1) / (2k + 1)!, k from 1 to 10
+  const double pi2 = std::numbers::pi * std::numbers::pi;
+  const Expr square = t * t * pi2;
+  Expr series = square;
+  for (int k = 10; k > 0; --k) {
+    double c = k % 2 ? -2 * k : 2 * k;
+    for (int i = 2; i <= 2 * k + 1; ++i) c /= i;
+    series = k == 10 ? s.g.scalar(c, s.x.dtype()) : series * square + c;
+  }
+  // cos(pi x) by the distance to the next even number.
+  const Expr turn = far - s.g.round(far * 0.5) * 2.0;
+  const Expr quotient = (s.g.cos(turn * std::numbers::pi) - s.g.sinc(far)) / far;
+  return s.ct * s.g.where(near, series * t * pi2, quotient);
+}
+inline Expr d_polygamma(const FunctionSlope& s) {
+  return s.ct * s.g.activation(ActivationKind::Polygamma, s.x, s.params.alpha + 1, std::nullopt);
+}
+
+// -- the table, in the order of RLX_FOR_EACH_FUNCTION --
+
+using K = ActivationKind;
+constexpr FunctionRow kFunctionTable[] = {
+    {.fn = K::Gelu,
+     .dtypes = kFnF,
+     RLX_REAL(0.5 * vanishing(x) * erfc(-x * 0.70710678118654752440)),
+     .derivative = d_gelu,
+     .f16 = F16Range::Keeps,
+     .flops = 12},
+    {.fn = K::GeluApprox,
+     .dtypes = kFnF,
+     RLX_REAL(vanishing(x) * sigmoid(1.59576912160573071176 * (x + 0.044715 * x * x * x))),
+     .derivative = d_gelu_approx,
+     .f16 = F16Range::Keeps,
+     .flops = 14},
+    {.fn = K::Silu,
+     .dtypes = kFnF,
+     RLX_REAL(vanishing(x) * sigmoid(x)),
+     .derivative = d_silu,
+     .f16 = F16Range::Keeps,
+     .flops = 10},
+    {.fn = K::Relu,
+     .dtypes = kFnFI,
+     RLX_REAL(x < 0 ? 0.0 : x),  // NaN stays
+     RLX_SIGNED(x < 0 ? 0 : x),
+     RLX_UNSIGNED(x),
+     // y is positive where x is: a product's epilogue then makes y, and x is kept by nobody.
+     RLX_DERIVATIVE(s.g.where(s.g.gt(s.y, 0.0), s.ct, 0.0)),
+     .f16 = F16Range::Keeps,
+     .flops = 1},
+    {.fn = K::Sigmoid,
+     .dtypes = kFnF,
+     RLX_REAL(sigmoid(x)),
+     RLX_DERIVATIVE(s.ct*(s.y * (1.0 - s.y))),
+     .f16 = F16Range::Keeps,
+     .flops = 9},
+    {.fn = K::Tanh,
+     .dtypes = kFnFC,
+     RLX_REAL(tanh(x)),
+     RLX_COMPLEX(std::tanh(x)),
+     RLX_DERIVATIVE(s.ct * (1.0 - s.y * s.y)),
+     .f16 = F16Range::Keeps,
+     .flops = 10},
+    {.fn = K::Exp,
+     .dtypes = kFnFC,
+     RLX_REAL(exp(x)),
+     RLX_COMPLEX(std::exp(x)),
+     RLX_DERIVATIVE(s.ct* s.y),
+     .f16 = F16Range::Leaves,
+     .flops = 8},
+    {.fn = K::Log,
+     .dtypes = kFnFC,
+     RLX_REAL(log(x)),
+     RLX_COMPLEX(std::log(x)),
+     RLX_DERIVATIVE(s.ct / s.x),
+     .f16 = F16Range::Leaves,
+     .flops = 8,
+     .fill = Fill::Positive},
+    {.fn = K::Sqrt,
+     .dtypes = kFnFC,
+     RLX_REAL(sqrt(x)),
+     RLX_COMPLEX(std::sqrt(x)),
+     RLX_DERIVATIVE(s.ct * 0.5 / s.y),
+     .f16 = F16Range::Keeps,
+     .flops = 2,
+     .fill = Fill::Positive},
+    {.fn = K::Rsqrt,
+     .dtypes = kFnFC,
+     RLX_REAL(1 / sqrt(x)),
+     RLX_COMPLEX(1.0 / std::sqrt(x)),
+     RLX_DERIVATIVE(s.ct * -0.5 * s.y / s.x),
+     .f16 = F16Range::Leaves,
+     .flops = 3,
+     .fill = Fill::Positive},
+    {.fn = K::Neg,
+     .dtypes = kFnAll,
+     RLX_REAL(-x),
+     RLX_COMPLEX(-x),
+     RLX_SIGNED(wrap_neg(x)),
+     RLX_UNSIGNED(FnU{0} - x),
+     RLX_DERIVATIVE(-s.ct),
+     .f16 = F16Range::Keeps,
+     .flops = 1},
+    {.fn = K::Abs,
+     .dtypes = kFnFI,
+     RLX_REAL(fabs(x)),
+     RLX_SIGNED(x < 0 ? wrap_neg(x) : x),
+     RLX_UNSIGNED(x),
+     RLX_DERIVATIVE(s.ct* s.g.sign(s.x)),
+     .f16 = F16Range::Keeps,
+     .flops = 1},
+    {.fn = K::Sin,
+     .dtypes = kFnFC,
+     RLX_REAL(sin(x)),
+     RLX_COMPLEX(std::sin(x)),
+     RLX_DERIVATIVE(s.ct* s.g.cos(s.x)),
+     .f16 = F16Range::Keeps,
+     .flops = 10},
+    {.fn = K::Cos,
+     .dtypes = kFnFC,
+     RLX_REAL(cos(x)),
+     RLX_COMPLEX(std::cos(x)),
+     RLX_DERIVATIVE(-(s.ct* s.g.sin(s.x))),
+     .f16 = F16Range::Keeps,
+     .flops = 10},
+    {.fn = K::Tan,
+     .dtypes = kFnFC,
+     RLX_REAL(tan(x)),
+     RLX_COMPLEX(std::tan(x)),
+     RLX_DERIVATIVE(s.ct*(s.y* s.y + 1.0)),
+     .f16 = F16Range::Keeps,
+     .flops = 14,
+     .fill = Fill::Unit},
+    {.fn = K::Atan,
+     .dtypes = kFnFC,
+     RLX_REAL(atan(x)),
+     RLX_COMPLEX(std::atan(x)),
+     RLX_DERIVATIVE(s.ct / (s.x * s.x + 1.0)),
+     .f16 = F16Range::Keeps,
+     .flops = 12,
+     .fill = Fill::Unit},
+    {.fn = K::Round, .dtypes = kFnF, RLX_REAL(nearbyint(x)), .derivative = kFlat, .f16 = F16Range::Keeps, .flops = 1},
+    {.fn = K::Recip,
+     .dtypes = kFnFC,
+     RLX_REAL(1 / x),
+     RLX_COMPLEX(1.0 / x),
+     RLX_DERIVATIVE(-(s.ct* s.y* s.y)),
+     .f16 = F16Range::Leaves,
+     .flops = 2,
+     .fill = Fill::Positive},
+    {.fn = K::Floor, .dtypes = kFnF, RLX_REAL(floor(x)), .derivative = kFlat, .f16 = F16Range::Keeps, .flops = 1},
+    {.fn = K::Ceil, .dtypes = kFnF, RLX_REAL(ceil(x)), .derivative = kFlat, .f16 = F16Range::Keeps, .flops = 1},
+    {.fn = K::Sign,
+     .dtypes = kFnFI,
+     RLX_REAL(x > 0   ? 1.0
+              : x < 0 ? -1.0
+                      : x),
+     RLX_SIGNED(FnI{x > 0} - FnI{x < 0}),
+     RLX_UNSIGNED(FnU{x > 0}),
+     .derivative = kFlat,
+     .f16 = F16Range::Keeps,
+     .flops = 1},
+    {.fn = K::Softplus,
+     .dtypes = kFnF,
+     RLX_REAL(softplus(x)),
+     RLX_DERIVATIVE(s.ct* s.g.sigmoid(s.x)),
+     .f16 = F16Range::Keeps,
+     .flops = 16},
+    {.fn = K::Elu,
+     .dtypes = kFnF,
+     .alpha = 1.0,
+     RLX_REAL(x > 0 ? x : expm1(x)),
+     RLX_REAL_WITH(x > 0 ? x : alpha * expm1(x)),
+     .derivative = d_elu,
+     .f16 = F16Range::Keeps,
+     .flops = 9},
+    {.fn = K::Erf,
+     .dtypes = kFnF,
+     RLX_REAL(erf(x)),
+     RLX_DERIVATIVE(s.ct*(s.g.exp(-(s.x* s.x)) * (2 * std::numbers::inv_sqrtpi))),
+     .f16 = F16Range::Keeps,
+     .flops = 12},
+    {.fn = K::HardSwish,
+     .dtypes = kFnF,
+     RLX_REAL(vanishing(x) * hard_sigmoid(x)),
+     .derivative = d_hard_swish,
+     .f16 = F16Range::Keeps,
+     .flops = 5},
+    {.fn = K::HardSigmoid,
+     .dtypes = kFnF,
+     .alpha = 1.0 / 6,
+     .beta = 0.5,
+     RLX_REAL(hard_sigmoid(x)),
+     RLX_REAL_WITH(alpha* x + beta <= 0    ? 0.0
+                   : alpha * x + beta >= 1 ? 1.0
+                                           : alpha * x + beta),
+     .derivative = d_hard_sigmoid,
+     .f16 = F16Range::Keeps,
+     .flops = 4},
+    {.fn = K::Mish,
+     .dtypes = kFnF,
+     RLX_REAL(vanishing(x) * tanh(softplus(x))),
+     .derivative = d_mish,
+     .f16 = F16Range::Keeps,
+     .flops = 28},
+    {.fn = K::Softsign,
+     .dtypes = kFnF,
+     RLX_REAL(fabs(x) > 1e300 ? copysign(1.0, x) : x / (1 + fabs(x))),  // at an infinity its limit
+     .derivative = d_softsign,
+     .f16 = F16Range::Keeps,
+     .flops = 3},
+    {.fn = K::LogSigmoid,
+     .dtypes = kFnF,
+     RLX_REAL(-softplus(-x)),
+     RLX_DERIVATIVE(s.ct* s.g.sigmoid(-s.x)),
+     .f16 = F16Range::Keeps,
+     .flops = 16},
+    {.fn = K::Expm1,
+     .dtypes = kFnF,
+     RLX_REAL(expm1(x)),
+     RLX_DERIVATIVE(s.ct* s.g.exp(s.x)),
+     .f16 = F16Range::Leaves,
+     .flops = 8},
+    {.fn = K::Log1p,
+     .dtypes = kFnF,
+     RLX_REAL(log1p(x)),
+     RLX_DERIVATIVE(s.ct / (s.x + 1.0)),
+     .f16 = F16Range::Leaves,
+     .flops = 8,
+     .fill = Fill::Positive},
+    {.fn = K::Not,
+     .dtypes = DTypes::Int | DTypes::Bool,
+     RLX_SIGNED(~x),
+     RLX_UNSIGNED(~x),
+     .boolean = [](FnU x) -> FnU { return x == 0; },  // logical, not bitwise
+     .derivative = kFlat,
+     .f16 = F16Range::Keeps,
+     .flops = 1},
+    {.fn = K::Square,
+     .dtypes = kFnAll,
+     RLX_REAL(x* x),
+     RLX_COMPLEX(x* x),
+     RLX_SIGNED(static_cast<FnI>(static_cast<FnU>(x) * static_cast<FnU>(x))),
+     RLX_UNSIGNED(x* x),
+     RLX_DERIVATIVE(s.ct* s.x * 2.0),
+     .f16 = F16Range::Leaves,
+     .flops = 1},
+    {.fn = K::LeakyRelu,
+     .dtypes = kFnF,
+     .alpha = 0.01,
+     RLX_REAL(x < 0 ? 0.01 * x : x),
+     RLX_REAL_WITH(x < 0 ? (alpha == 0 ? -0.0 : alpha * x) : x),  // no NaN of 0 * -inf
+     RLX_DERIVATIVE(s.g.where(s.g.lt(s.x, 0.0), s.ct* s.params.alpha, s.ct)),
+     .f16 = F16Range::Keeps,
+     .flops = 2},
+    {.fn = K::Asin,
+     .dtypes = kFnFC,
+     RLX_REAL(asin(x)),
+     RLX_COMPLEX(std::asin(x)),
+     RLX_DERIVATIVE(s.ct* s.g.rsqrt((1.0 - s.x) * (s.x + 1.0))),
+     .f16 = F16Range::Keeps,
+     .flops = 12,
+     .fill = Fill::Unit},
+    {.fn = K::Acos,
+     .dtypes = kFnFC,
+     RLX_REAL(acos(x)),
+     RLX_COMPLEX(std::acos(x)),
+     RLX_DERIVATIVE(-(s.ct* s.g.rsqrt((1.0 - s.x) * (s.x + 1.0)))),
+     .f16 = F16Range::Keeps,
+     .flops = 12,
+     .fill = Fill::Unit},
+    {.fn = K::Sinh,
+     .dtypes = kFnFC,
+     RLX_REAL(sinh(x)),
+     RLX_COMPLEX(std::sinh(x)),
+     RLX_DERIVATIVE(s.ct* s.g.cosh(s.x)),
+     .f16 = F16Range::Leaves,
+     .flops = 12},
+    {.fn = K::Cosh,
+     .dtypes = kFnFC,
+     RLX_REAL(cosh(x)),
+     RLX_COMPLEX(std::cosh(x)),
+     RLX_DERIVATIVE(s.ct* s.g.sinh(s.x)),
+     .f16 = F16Range::Leaves,
+     .flops = 12},
+    {.fn = K::Asinh,
+     .dtypes = kFnF,
+     RLX_REAL(asinh(x)),
+     RLX_DERIVATIVE(s.ct* s.g.rsqrt(s.x* s.x + 1.0)),
+     .f16 = F16Range::Keeps,
+     .flops = 14},
+    {.fn = K::Acosh,
+     .dtypes = kFnF,
+     RLX_REAL(acosh(x)),
+     RLX_DERIVATIVE(s.ct* s.g.rsqrt((s.x - 1.0) * (s.x + 1.0))),
+     .f16 = F16Range::Keeps,
+     .flops = 14,
+     .fill = Fill::AboveOne},
+    {.fn = K::Atanh,
+     .dtypes = kFnFC,
+     RLX_REAL(atanh(x)),
+     RLX_COMPLEX(std::atanh(x)),
+     RLX_DERIVATIVE(s.ct / ((1.0 - s.x) * (s.x + 1.0))),
+     .f16 = F16Range::Keeps,
+     .flops = 14,
+     .fill = Fill::Unit},
+    {.fn = K::Exp2,
+     .dtypes = kFnF,
+     RLX_REAL(exp2(x)),
+     RLX_DERIVATIVE(s.ct* s.y* std::numbers::ln2),
+     .f16 = F16Range::Leaves,
+     .flops = 8},
+    {.fn = K::Log2,
+     .dtypes = kFnF,
+     RLX_REAL(log2(x)),
+     RLX_DERIVATIVE(s.ct / (s.x * std::numbers::ln2)),
+     .f16 = F16Range::Leaves,
+     .flops = 8,
+     .fill = Fill::Positive},
+    {.fn = K::Log10,
+     .dtypes = kFnF,
+     RLX_REAL(log10(x)),
+     RLX_DERIVATIVE(s.ct / (s.x * std::numbers::ln10)),
+     .f16 = F16Range::Leaves,
+     .flops = 8,
+     .fill = Fill::Positive},
+    {.fn = K::Cbrt,
+     .dtypes = kFnF,
+     RLX_REAL(cbrt(x)),
+     RLX_DERIVATIVE(s.ct / (s.y * s.y * 3.0)),
+     .f16 = F16Range::Keeps,
+     .flops = 12,
+     .fill = Fill::Positive},
+    {.fn = K::Trunc, .dtypes = kFnF, RLX_REAL(trunc(x)), .derivative = kFlat, .f16 = F16Range::Keeps, .flops = 1},
+    {.fn = K::Erfinv,
+     .dtypes = kFnF,
+     RLX_REAL(erfinv(x)),
+     RLX_DERIVATIVE(s.ct*(s.g.exp(s.y* s.y) * (0.5 / std::numbers::inv_sqrtpi))),
+     .f16 = F16Range::Keeps,
+     .flops = 60,
+     .fill = Fill::Unit},
+    {.fn = K::Erfc,
+     .dtypes = kFnF,
+     RLX_REAL(erfc(x)),
+     RLX_DERIVATIVE(s.ct*(s.g.exp(-(s.x* s.x)) * (-2 * std::numbers::inv_sqrtpi))),
+     .f16 = F16Range::Keeps,
+     .flops = 14},
+    {.fn = K::Lgamma,
+     .dtypes = kFnF,
+     RLX_REAL(lgamma(x)),
+     RLX_DERIVATIVE(s.ct* s.g.digamma(s.x)),
+     .f16 = F16Range::Leaves,
+     .flops = 30,
+     .fill = Fill::Positive},
+    {.fn = K::Digamma,
+     .dtypes = kFnF,
+     RLX_REAL(digamma(x)),
+     RLX_DERIVATIVE(s.ct* s.g.polygamma(s.x)),
+     .f16 = F16Range::Leaves,
+     .flops = 50,
+     .fill = Fill::Positive},
+    {.fn = K::Polygamma,
+     .dtypes = kFnF,
+     .alpha = 1.0,
+     .order = 170,
+     RLX_REAL(polygamma(x, 1)),
+     RLX_REAL_WITH(polygamma(x, alpha)),
+     .derivative = d_polygamma,
+     .f16 = F16Range::Leaves,
+     .flops = 200,
+     .fill = Fill::Positive},
+    {.fn = K::Sinc, .dtypes = kFnF, RLX_REAL(sinc(x)), .derivative = d_sinc, .f16 = F16Range::Keeps, .flops = 14},
+    {.fn = K::Popcount,
+     .dtypes = DTypes::Int,
+     RLX_SIGNED(std::popcount(low_bits(x, bits))),
+     RLX_UNSIGNED(static_cast<FnU>(std::popcount(x))),
+     .derivative = kFlat,
+     .f16 = F16Range::Keeps,
+     .flops = 1},
+    {.fn = K::Clz,
+     .dtypes = DTypes::Int,
+     RLX_SIGNED(std::countl_zero(low_bits(x, bits)) - (64 - bits)),
+     RLX_UNSIGNED(static_cast<FnU>(std::countl_zero(x) - (64 - bits))),
+     .derivative = kFlat,
+     .f16 = F16Range::Keeps,
+     .flops = 1},
+};
+
+#undef RLX_REAL
+#undef RLX_REAL_WITH
+#undef RLX_COMPLEX
+#undef RLX_SIGNED
+#undef RLX_UNSIGNED
+#undef RLX_DERIVATIVE
+
+constexpr bool functions_in_order() {
+  for (std::size_t i = 0; i < std::size(kFunctionTable); ++i)
+    if (static_cast<std::size_t>(kFunctionTable[i].fn) != i) return false;
+  return std::size(kFunctionTable) == static_cast<std::size_t>(kNumActivationKinds);
+}
+static_assert(functions_in_order(), "kFunctionTable must have one row per ActivationKind, in its order");
+
+// A row with every class of dtype that it says, and parameters that it can take.
+constexpr bool functions_whole() {
+  for (const FunctionRow& r : kFunctionTable) {
+    const DTypes dtypes = r.dtypes;
+    if (contains(dtypes, DType::F32) != (r.real != nullptr) || contains(dtypes, DType::C64) != (r.complex != nullptr) ||
+        contains(dtypes, DType::I32) != (r.signed_int != nullptr) ||
+        contains(dtypes, DType::U32) != (r.unsigned_int != nullptr) ||
+        contains(dtypes, DType::Bool) != (r.boolean != nullptr) || r.alpha.has_value() != (r.real_with != nullptr) ||
+        (r.beta && !r.alpha) || (r.order > 0 && !r.alpha))
+      return false;
+  }
+  return true;
+}
+static_assert(functions_whole(),
+              "a row must hold a function for each class of its dtypes, and real_with for parameters");
+
+}  // namespace
+}  // namespace rlx

@@ -1,0 +1,585 @@
+// Attention and AttentionBackward: composites of dot_general and softmax; the reference rules loop over rows in double.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "rlx/ir/ops/attention.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ops/attention/attention_core.h"
+#include "rlx/ops/elementwise/compute_in_f32.h"
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+// Attention weights of one query.
+struct Row {
+  std::vector<double> p;      // by key; zero from kv_len on
+  std::vector<double> slope;  // the softcap's derivative at each score (1 without one)
+  double sink = 0;            // the weight of the sink
+  double lse = kHidden;
+};
+
+// Operands of one reference run as doubles, and where element (b, head, s, d) of each lies.
+struct AttentionData {
+  AttentionSpec spec;
+  std::int64_t batch, queries, keys;
+  std::vector<double> q, k, v, mask, sinks;
+  std::vector<std::int64_t> kv_len, q_len;  // clamped; of each batch entry
+  std::int64_t mask_strides[4] = {0, 0, 0, 0}, sinks_stride = 0;
+  bool hides;  // some key may be hidden from some query
+
+  AttentionData(const AttentionSpec& s, const RefArgs& a)
+      : spec(s),
+        batch(a.in(0).dim(0)),
+        queries(a.in(0).dim(sequence_axis(s.layout))),
+        keys(a.in(1).dim(sequence_axis(s.layout))),
+        q(a.in(0).to_f64()),
+        k(a.in(1).to_f64()),
+        v(a.in(2).to_f64()),
+        kv_len(lengths(a, "kv_len", keys)),
+        q_len(lengths(a, "q_len", queries)),
+        hides(s.mask != MaskKind::None || a.has("kv_len") || a.has("q_len")) {
+    if (a.has("sinks")) {
+      sinks = a.in("sinks").to_f64();
+      sinks_stride = a.in("sinks").rank() == 2 ? spec.num_heads : 0;
+    }
+    if (!a.has("mask")) return;
+    const Tensor& m = a.in("mask");
+    mask = m.to_f64();
+    const Dims dims = mask_dims4(m.shape());
+    std::int64_t stride = 1;
+    for (std::size_t i = 4; i-- > 0;) {
+      mask_strides[i] = dims[i].value() == 1 ? 0 : stride;
+      stride *= dims[i].value();
+    }
+  }
+  std::vector<std::int64_t> lengths(const RefArgs& a, std::string_view name, std::int64_t extent) const {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(batch), extent);
+    if (a.has(name))
+      for (std::int64_t b = 0; b < batch; ++b)
+        out[static_cast<std::size_t>(b)] = std::clamp<std::int64_t>(a.in(name).at_i64(b), 0, extent);
+    return out;
+  }
+  std::size_t at(std::int64_t b, std::int64_t head, std::int64_t heads, std::int64_t s, std::int64_t length,
+                 std::int64_t depth) const {
+    const std::int64_t row =
+        spec.layout == HeadLayout::HeadsFirst ? (b * heads + head) * length + s : (b * length + s) * heads + head;
+    return static_cast<std::size_t>(row * depth);
+  }
+  std::size_t q_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return at(b, h, spec.num_heads, i, queries, spec.head_dim);
+  }
+  std::size_t y_at(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    return at(b, h, spec.num_heads, i, queries, spec.v_head_dim);
+  }
+  std::size_t k_at(std::int64_t b, std::int64_t h, std::int64_t j) const {
+    return at(b, h / spec.group(), spec.kv_heads, j, keys, spec.head_dim);
+  }
+  std::size_t v_at(std::int64_t b, std::int64_t h, std::int64_t j) const {
+    return at(b, h / spec.group(), spec.kv_heads, j, keys, spec.v_head_dim);
+  }
+  std::size_t mask_at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(b * mask_strides[0] + h * mask_strides[1] + i * mask_strides[2] +
+                                    j * mask_strides[3]);
+  }
+  std::size_t sink_at(std::int64_t b, std::int64_t h) const { return static_cast<std::size_t>(b * sinks_stride + h); }
+  std::int64_t keys_of(std::int64_t b) const { return kv_len[static_cast<std::size_t>(b)]; }
+  bool visible(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    const std::int64_t position = i + keys_of(b) - q_len[static_cast<std::size_t>(b)];
+    switch (spec.mask) {
+      case MaskKind::Causal: return j <= position;
+      case MaskKind::SlidingWindow: return j <= position && position - j <= spec.window;
+      case MaskKind::Custom: return mask[mask_at(b, h, i, j)] >= 0.5;
+      case MaskKind::Bias: return mask[mask_at(b, h, i, j)] != kHidden;
+      default: return true;
+    }
+  }
+  // Calls f(b, h, i, row) for every query below q_len.
+  template <class F>
+  void for_each_row(F f) const {
+    Row row;
+    for (std::int64_t b = 0; b < batch; ++b)
+      for (std::int64_t h = 0; h < spec.num_heads; ++h)
+        for (std::int64_t i = 0; i < q_len[static_cast<std::size_t>(b)]; ++i) {
+          weigh(b, h, i, row);
+          f(b, h, i, row);
+        }
+  }
+  void weigh(std::int64_t b, std::int64_t h, std::int64_t i, Row& row) const {
+    const auto depth = static_cast<std::size_t>(spec.head_dim);
+    const double factor = spec.factor();
+    row.p.assign(static_cast<std::size_t>(keys), kHidden);
+    row.slope.assign(row.p.size(), 1.0);
+    const double* q_row = q.data() + q_at(b, h, i);
+    const double sink = sinks.empty() ? kHidden : sinks[sink_at(b, h)];
+    double highest = sink;
+    bool any = sink != kHidden;
+    for (std::int64_t j = 0; j < keys_of(b); ++j) {
+      const double* k_row = k.data() + k_at(b, h, j);
+      double s = 0;
+      for (std::size_t d = 0; d < depth; ++d) s += q_row[d] * k_row[d];
+      s *= factor;
+      const auto at_j = static_cast<std::size_t>(j);
+      if (spec.softcap) {
+        const double t = std::tanh(s / *spec.softcap);
+        row.slope[at_j] = 1 - t * t;
+        s = t * *spec.softcap;
+      }
+      if (!visible(b, h, i, j))
+        s = kHidden;
+      else if (spec.mask == MaskKind::Bias)
+        s += mask[mask_at(b, h, i, j)];
+      row.p[at_j] = s;
+      any = any || s != kHidden;  // also for NaN
+      if (s > highest) highest = s;
+    }
+    row.sink = 0;
+    row.lse = kHidden;
+    if (!any) {  // fully masked: zeros
+      row.p.assign(row.p.size(), 0.0);
+      return;
+    }
+    row.sink = sink == kHidden ? 0 : std::exp(sink - highest);
+    double sum = row.sink;
+    for (double& s : row.p)
+      if (s != kHidden) sum += s = std::exp(s - highest);
+    // 0 of a hidden key where the sum is NaN too; a score of -inf that is seen has its part in that NaN.
+    for (std::int64_t j = 0; j < keys; ++j) {
+      double& s = row.p[static_cast<std::size_t>(j)];
+      const bool seen = j < keys_of(b) && visible(b, h, i, j);
+      s = seen ? (s == kHidden ? 0 : s) / sum : 0;
+    }
+    row.sink /= sum;
+    row.lse = highest + std::log(sum);
+  }
+  // Where keys may be hidden nothing of a key that has no part in a query's row is read for it: it may hold anything.
+  bool skips(double part) const { return part == 0 && hides; }
+};
+
+// B H S_q S_k products of depth D (times `num_products`) and the softmax.
+Cost attention_cost(const CostContext& c, const AttentionSpec& s, int num_products) {
+  const int axis = sequence_axis(s.layout);
+  const double scores = static_cast<double>(c.inputs[0].dim(0).value()) * static_cast<double>(s.num_heads) *
+                        static_cast<double>(c.inputs[0].dim(axis).value()) *
+                        static_cast<double>(c.inputs[1].dim(axis).value());
+  return c.with_flops(scores * (num_products * static_cast<double>(s.head_dim + s.v_head_dim) + 6));
+}
+
+template <class Op>
+struct AttentionAttrs {
+  static constexpr AttrField attrs[] = {field<&Op::num_heads>("num_heads"),   field<&Op::kv_heads>("kv_heads"),
+                                        field<&Op::head_dim>("head_dim"),     field<&Op::mask>("mask"),
+                                        field<&Op::window>("window"),         field<&Op::scale>("scale"),
+                                        field<&Op::softcap>("softcap"),       field<&Op::layout>("layout"),
+                                        field<&Op::v_head_dim>("v_head_dim"), field<&Op::present>("present")};
+};
+
+// One case of both ops: shapes of q, k, v, the optional operands, and the attributes.
+struct AttentionCase {
+  const char* name;
+  Shape q, k, v;
+  std::optional<SampleInput> mask{}, kv_len{}, q_len{}, sinks{};
+  AttentionSpec spec;
+};
+
+template <class Add>
+void attention_cases(Add add_case) {
+  const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
+  using M = MaskKind;
+  using L = HeadLayout;
+  const auto spec = [](std::int64_t h, std::int64_t kv, std::int64_t d, M m = M::None, L l = L::Merged) {
+    return AttentionSpec{h, kv, d, d, m, 0, std::nullopt, std::nullopt, l};
+  };
+  const auto add = [&](const char* name, const Shape& q, const Shape& kv, const std::optional<SampleInput>& mask,
+                       const AttentionSpec& s) {
+    add_case(AttentionCase{name, q, kv, kv, mask, {}, {}, {}, s});
+  };
+  const Shape merged = f32({2, 3, 4});
+  const std::optional<SampleInput> no_mask;
+  add("plain", merged, merged, no_mask, spec(2, 2, 2));
+  add("heads first", f32({1, 2, 3, 2}), f32({1, 2, 2, 2}), no_mask, spec(2, 2, 2, M::None, L::HeadsFirst));
+  add("heads inner, as many heads as queries", f32({1, 2, 2, 2}), f32({1, 3, 2, 2}), no_mask,
+      spec(2, 2, 2, M::None, L::HeadsInner));
+  add("grouped heads", f32({1, 2, 8}), f32({1, 3, 4}), no_mask, spec(4, 2, 2));
+  add("one key head", f32({1, 2, 3, 2}), f32({1, 2, 1, 2}), no_mask, spec(3, 1, 2, M::None, L::HeadsInner));
+  add("causal", merged, merged, no_mask, spec(2, 2, 2, M::Causal));
+  add("causal, more keys", f32({1, 2, 2}), f32({1, 4, 2}), no_mask, spec(1, 1, 2, M::Causal));
+  add("causal, more queries", f32({1, 4, 2}), f32({1, 2, 2}), no_mask, spec(1, 1, 2, M::Causal));
+  AttentionSpec s = spec(1, 1, 2, M::SlidingWindow);
+  s.window = 1;
+  add("window", f32({1, 3, 2}), f32({1, 4, 2}), no_mask, s);
+  s = spec(2, 1, 2);
+  s.scale = 0.3;
+  s.softcap = 1.5;
+  add("scale and softcap", merged, f32({2, 3, 2}), no_mask, s);
+  s = spec(1, 1, 2, M::Causal);
+  s.scale = 2.0;
+  s.softcap = 3.0;
+  add("scale, softcap and causal", f32({1, 3, 2}), f32({1, 3, 2}), no_mask, s);
+  add("mask of keys", merged, merged, SampleInput(Shape({2, 1, 1, 3}, DType::Bool), Fill::Boolean),
+      spec(2, 2, 2, M::Custom));
+  add("mask of queries and keys, as many entries as queries", f32({3, 3, 4}), f32({3, 2, 4}),
+      SampleInput(Shape({3, 2}, DType::Bool), Fill::Boolean), spec(2, 2, 2, M::Custom));
+  add("float mask", merged, merged, SampleInput(f32({2, 1, 3, 3}), Fill::Boolean), spec(2, 2, 2, M::Custom));
+  add("mask of heads", f32({1, 2, 8}), f32({1, 2, 4}), SampleInput(Shape({4, 2, 2}, DType::Bool), Fill::Boolean),
+      spec(4, 2, 2, M::Custom));
+  add("bias", f32({1, 2, 8}), f32({1, 3, 4}), SampleInput(f32({1, 4, 2, 3})), spec(4, 2, 2, M::Bias));
+  add("bias of keys", merged, merged, SampleInput(f32({2, 1, 1, 3})), spec(2, 2, 2, M::Bias));
+  add("bias, one for all keys", merged, merged, SampleInput(f32({3, 1})), spec(2, 2, 2, M::Bias));
+  add("bias, broadcast", merged, merged, SampleInput(f32({2, 1, 3})), spec(2, 2, 2, M::Bias));
+  add("no keys", f32({1, 2, 2}), f32({1, 0, 2}), no_mask, spec(1, 1, 2));
+  add("no queries", f32({1, 0, 2}), f32({1, 2, 2}), no_mask, spec(1, 1, 2));
+  add("one of each", f32({1, 1, 1}), f32({1, 1, 1}), no_mask, spec(1, 1, 1));
+  add("f64", Shape({1, 2, 4}, DType::F64), Shape({1, 2, 4}, DType::F64), no_mask, spec(2, 2, 2));
+  add("bf16", Shape({1, 2, 4}, DType::BF16), Shape({1, 2, 4}, DType::BF16), no_mask, spec(2, 2, 2, M::Causal));
+  add("f16", Shape({1, 2, 4}, DType::F16), Shape({1, 2, 4}, DType::F16), no_mask, spec(2, 2, 2));
+
+  // Lengths between nothing and more than there is.
+  const auto lengths = [](std::int64_t batch, std::int64_t extent) {
+    return SampleInput(Shape({batch}, DType::I32), Fill::Index, extent + 2);
+  };
+  AttentionCase c{"kv_len", f32({3, 2, 4}), f32({3, 4, 4}), f32({3, 4, 4}), {}, {}, {}, {}, spec(2, 2, 2)};
+  c.kv_len = lengths(3, 4);
+  add_case(c);
+  c.name = "kv_len, causal", c.spec.mask = M::Causal;
+  add_case(c);
+  c.name = "kv_len and q_len, causal", c.q_len = lengths(3, 2);
+  add_case(c);
+  c.name = "kv_len, q_len and sinks, causal", c.sinks = SampleInput(f32({2}));
+  add_case(c);
+  c.name = "q_len, window", c.kv_len.reset(), c.sinks.reset();
+  c.spec.mask = M::SlidingWindow, c.spec.window = 1;
+  add_case(c);
+  c.name = "q_len and sinks of each entry", c.spec = spec(2, 1, 2), c.k = c.v = f32({3, 4, 2});
+  c.sinks = SampleInput(f32({3, 2}));
+  add_case(c);
+  c.name = "sinks", c.q_len.reset(), c.sinks = SampleInput(f32({2}));
+  add_case(c);
+  c.name = "sinks, softcap and bias", c.spec.mask = M::Bias, c.spec.softcap = 1.5, c.mask = SampleInput(f32({2, 4}));
+  add_case(c);
+  c.name = "lengths, sinks and mask", c.spec = spec(2, 1, 2, M::Custom);
+  c.mask = SampleInput(Shape({3, 1, 1, 4}, DType::Bool), Fill::Boolean);
+  c.kv_len = lengths(3, 4), c.q_len = lengths(3, 2);
+  add_case(c);
+  c = {"values of another size", f32({2, 3, 4}), f32({2, 2, 4}), f32({2, 2, 6}), {}, {}, {}, {}, spec(2, 2, 2)};
+  c.spec.v_head_dim = 3;
+  add_case(c);
+  c.name = "values of another size, kv_len, heads first", c.spec = spec(2, 1, 4, M::Causal, L::HeadsFirst);
+  c.q = f32({2, 2, 1, 4}), c.k = f32({2, 1, 3, 4}), c.v = f32({2, 1, 3, 2}), c.spec.v_head_dim = 2;
+  c.kv_len = lengths(2, 3);
+  add_case(c);
+  c = {"bf16 keys of f32 queries",
+       f32({1, 2, 4}),
+       Shape({1, 3, 4}, DType::BF16),
+       Shape({1, 3, 4}, DType::BF16),
+       {},
+       lengths(1, 3),
+       {},
+       {},
+       spec(2, 2, 2, M::Causal)};
+  add_case(c);
+}
+
+template <class Op>
+Op op_of(const AttentionSpec& s) {
+  Op op{s.num_heads, s.kv_heads, s.head_dim, s.mask, s.window, s.scale, s.softcap, s.layout, {}, {}};
+  if (s.v_head_dim != s.head_dim) op.v_head_dim = s.v_head_dim;
+  return op;
+}
+
+// The sample of an op over operands of a case, in the order of its record.
+template <class Op>
+void add_sample(SampleSet& set, const AttentionCase& c, std::vector<SampleInput> in, bool with_dlse) {
+  Op op = op_of<Op>(c.spec);
+  int place = static_cast<int>(in.size());
+  for (const auto& x : {c.mask, c.kv_len, c.q_len, c.sinks}) {
+    if (x) in.push_back(*x);
+    if (x && Op::def.inputs.names[place] != "mask") op.present.bits |= 1U << place;
+    ++place;
+  }
+  if (with_dlse) in.emplace_back(lse_shape(c.spec, c.q)), op.present.bits |= 1U << place;
+  // A float Custom mask is a step function of its operand: its derivative is zero away from 0.5.
+  set.add(c.name, std::move(in), std::move(op));
+}
+
+using Named = std::vector<std::pair<std::string_view, Expr>>;
+void name_optional(Named& operands, const AttentionOperands& in) {
+  if (in.mask) operands.emplace_back("mask", *in.mask);
+  if (in.kv_len) operands.emplace_back("kv_len", *in.kv_len);
+  if (in.q_len) operands.emplace_back("q_len", *in.q_len);
+  if (in.sinks) operands.emplace_back("sinks", *in.sinks);
+}
+
+struct AttentionRules : AttentionAttrs<ops::Attention> {
+  static Result<Shapes> infer(const InferContext& c) {
+    const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
+    if (auto e = check_attention(c, spec)) return *e;
+    return make_shapes(attention_result(spec, c.input(0)), lse_shape(spec, c.input(0)));
+  }
+  static void decompose(DecomposeContext& c) {
+    Graph& g = c.graph();
+    const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
+    const AttentionGraph a = build_attention(g, spec, attention_operands(c));
+    Expr y = weigh_values(g, spec, a, c.may_branch());
+    c.set_result(round_to(merge_heads(g, spec, y, spec.num_heads, c.result_shape().dims()), c.result_shape().dtype()));
+    c.set_result(1, log_sum_exp(g, spec, a));
+  }
+  static void vjp(VjpContext& c) {
+    const AttentionSpec spec = attention_spec(c.op<ops::Attention>());
+    const AttentionOperands in = attention_operands(c);
+    Named operands{{"q", in.q}, {"k", in.k}, {"v", in.v}, {"dy", c.cotangent()}};
+    name_optional(operands, in);
+    if (c.has_cotangent(1)) operands.emplace_back("dlse", c.cotangent(1));
+    Expr d = c.graph().add_named(op_of<ops::AttentionBackward>(spec), operands);
+    for (int i = 0; i < 3; ++i) c.accumulate(i, d.result(static_cast<std::uint32_t>(i)));
+    std::uint32_t next = 3;
+    if (spec.mask == MaskKind::Bias) c.accumulate(c.index("mask"), d.result(next++));
+    if (in.sinks) c.accumulate(c.index("sinks"), d.result(next));
+  }
+  static constexpr DerivedRule jvp = by_decomposition;
+  // The batch is folded into B.
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    auto folded = [&](Expr x) {  // [V, B, ..] -> [V * B, ..]
+      Dims dims(x.shape().dims().begin() + 1, x.shape().dims().end());
+      dims[0] = x.dim(0) * x.dim(1);
+      return g.reshape(x, dims);
+    };
+    const Dim entries = c.result_shape().dim(0);
+    Named operands{{"q", folded(c.lifted(0))}, {"k", folded(c.lifted(1))}, {"v", folded(c.lifted(2))}};
+    if (c.has("mask")) {
+      const int at = c.index("mask");
+      const Shape mask = c.input(at).shape();
+      const Dims dims =
+          mask_dims4(c.is_batched(at) ? Shape(Dims(mask.dims().begin() + 1, mask.dims().end()), mask.dtype()) : mask);
+      const bool shared = !c.is_batched(at) && dims[0].is_static(1);
+      Dims with_batch = dims;
+      with_batch.insert(with_batch.begin(), c.is_batched(at) ? c.batch_size() : Dim(1));
+      Expr m = g.reshape(c.input(at), shared ? dims : with_batch);
+      if (!shared) {
+        with_batch[0] = c.batch_size();
+        with_batch[1] = entries;
+        m = folded(g.expand(m, with_batch));
+      }
+      operands.emplace_back("mask", m);
+    }
+    for (std::string_view name : {"kv_len", "q_len"})
+      if (c.has(name)) operands.emplace_back(name, folded(c.lifted(c.index(name))));
+    if (c.has("sinks")) {
+      const int at = c.index("sinks");
+      Expr s = c.input(at);
+      if (c.is_batched(at) || c.rank(at) == 2) {
+        s = c.lifted(at);  // [V, H] or [V, B, H]
+        if (c.rank(at) == 1) s = g.expand(g.unsqueeze(s, 1), {c.batch_size(), entries, s.dim(1)});
+        s = folded(s);
+      }
+      operands.emplace_back("sinks", s);
+    }
+    Expr y = g.add_named(c.op<ops::Attention>(), operands);
+    for (int r = 0; r < 2; ++r)
+      c.set_result(
+          r, g.reshape(y.result(static_cast<std::uint32_t>(r)), prepend(c.batch_size(), c.result_shape(r).dims())));
+  }
+  static void reference(const RefArgs& a) {
+    const AttentionData data(attention_spec(a.op<ops::Attention>()), a);
+    const AttentionSpec& spec = data.spec;
+    std::vector<double> y(static_cast<std::size_t>(a.out().num_elements())),
+        lse(static_cast<std::size_t>(a.out(1).num_elements()), kHidden);
+    data.for_each_row([&](std::int64_t b, std::int64_t h, std::int64_t i, const Row& row) {
+      lse[static_cast<std::size_t>((b * spec.num_heads + h) * data.queries + i)] = row.lse;
+      double* out = y.data() + data.y_at(b, h, i);
+      for (std::int64_t j = 0; j < data.keys_of(b); ++j) {
+        const double* v_row = data.v.data() + data.v_at(b, h, j);
+        const double w = row.p[static_cast<std::size_t>(j)];
+        if (data.skips(w)) continue;
+        for (std::int64_t d = 0; d < spec.v_head_dim; ++d) out[d] += w * v_row[d];
+      }
+    });
+    store_all(a.out(), y);
+    store_all(a.out(1), lse);
+  }
+  static Cost cost(const CostContext& c) { return attention_cost(c, attention_spec(c.op<ops::Attention>()), 2); }
+  static void samples(SampleSet& set) {
+    attention_cases([&](const AttentionCase& c) { add_sample<ops::Attention>(set, c, {c.q, c.k, c.v}, false); });
+  }
+};
+
+// With p the weights and dp = dy v^T: ds = p (dp - sum(p dp) + dlse) slope; dq = factor ds k, dk = factor ds^T q,
+// dv = p^T dy; of a sink of weight p_s: sum(p_s (dlse - sum(p dp))).
+struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
+  static Result<Shapes> infer(const InferContext& c) {
+    const AttentionSpec spec = attention_spec(c.op<ops::AttentionBackward>());
+    if (auto e = check_attention(c, spec)) return *e;
+    const Shape y = attention_result(spec, c.input(0)), lse = lse_shape(spec, c.input(0));
+    if (!(c.input(3) == y)) return c.error("dy ", c.input(3), " must have the shape of the result, ", y);
+    if (c.has("dlse") && !(c.input("dlse") == lse))
+      return c.error("dlse ", c.input("dlse"), " must have the shape of lse, ", lse);
+    Shapes out{c.input(0), c.input(1), c.input(2)};
+    if (spec.mask == MaskKind::Bias) out.push_back(c.input("mask"));
+    if (c.has("sinks")) out.push_back(c.input("sinks"));
+    return out;
+  }
+  static void decompose(DecomposeContext& c) {
+    Graph& g = c.graph();
+    const AttentionSpec spec = attention_spec(c.op<ops::AttentionBackward>());
+    const AttentionGraph a = build_attention(g, spec, attention_operands(c));
+    Expr dy = split_heads(g, spec, widen(c.input(3)), spec.num_heads, spec.group(), spec.v_head_dim);
+    if (a.row) dy = g.where(*a.row, dy, 0);
+    Expr dp = g.dot_general(dy, a.v, ops::DotGeneral{{4}, {3}, {0, 1}, {0, 1}});
+    // Where the weight is 0, scores and dp may be NaN of a k and v that nobody sees.
+    auto weighted = [&](Expr x) { return a.hides ? g.where(g.eq(a.probabilities, 0), 0, x) : x; };
+    dp = weighted(dp);
+    // What each row's derivatives lie above: the mean of dp, less the cotangent of lse.
+    Expr above = g.sum(a.probabilities * dp, {4}, true);
+    if (c.has("dlse")) {
+      const Dims& rows = above.shape().dims();
+      above = above - g.reshape(c.input("dlse"), rows);
+    }
+    Expr ds = weighted(a.probabilities * (dp - above));
+    int next = 3;
+    // The sum over the axes along which an operand of dims [B or 1, H or 1, ..] was repeated.
+    auto unrepeated = [&](Expr d, const Dims& dims) {
+      std::vector<std::int64_t> axes;
+      for (std::size_t i = 0; i < dims.size(); ++i)
+        if (dims[i].is_static(1) && !d.dim(static_cast<int>(i)).is_static(1))
+          axes.push_back(static_cast<std::int64_t>(i));
+      return axes.empty() ? d : g.sum(d, axes, true);
+    };
+    if (spec.mask == MaskKind::Bias) {
+      const Shape& mask = c.result_shape(next);
+      Expr d = unrepeated(g.reshape(ds, {ds.dim(0), spec.num_heads, ds.dim(3), ds.dim(4)}), mask_dims4(mask));
+      c.set_result(next++, round_to(g.reshape(d, mask.dims()), mask.dtype()));
+    }
+    if (a.sinks.valid()) {
+      const Shape& sinks = c.result_shape(next);
+      // A row with no part in the sink has none in its derivative, whatever the row is.
+      Expr d = g.where(g.eq(a.sink_probabilities, 0), 0, a.sink_probabilities * -above);
+      d = g.sum(g.reshape(d, {d.dim(0), spec.num_heads, d.dim(3)}), {2});
+      if (sinks.rank() == 1) d = g.sum(d, {0});
+      c.set_result(next, round_to(d, sinks.dtype()));
+    }
+    if (spec.softcap) ds = weighted(ds * (1.0 - g.square(a.tanh)));
+    ds = ds * spec.factor();
+    // A q or k that is not finite makes NaN of ds wherever it is seen.
+    Expr k = behind_mask(a, a.k), q = behind_mask(a, a.q);
+    Expr dq = g.dot_general(ds, k, ops::DotGeneral{{4}, {2}, {0, 1}, {0, 1}});        // [B, KV, G, S_q, D]
+    Expr dk = g.dot_general(ds, q, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});  // [B, KV, S_k, D]
+    Expr dv = g.dot_general(a.probabilities, dy, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});
+    const auto set = [&](int r, Expr d, std::int64_t heads) {
+      c.set_result(r, round_to(merge_heads(g, spec, d, heads, c.result_shape(r).dims()), c.result_shape(r).dtype()));
+    };
+    set(0, dq, spec.num_heads);
+    set(1, dk, spec.kv_heads);
+    set(2, dv, spec.kv_heads);
+  }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
+  static void reference(const RefArgs& a) {
+    const AttentionData data(attention_spec(a.op<ops::AttentionBackward>()), a);
+    const AttentionSpec& spec = data.spec;
+    const std::vector<double> dy = a.in(3).to_f64();
+    std::vector<double> dlse;
+    if (a.has("dlse")) dlse = a.in("dlse").to_f64();
+    std::vector<double> dq(data.q.size()), dk(data.k.size()), dv(data.v.size()), dmask(data.mask.size()),
+        dsinks(data.sinks.size()), dp(static_cast<std::size_t>(data.keys));
+    data.for_each_row([&](std::int64_t b, std::int64_t h, std::int64_t i, const Row& row) {
+      const std::size_t q_row = data.q_at(b, h, i), y_row = data.y_at(b, h, i);
+      double above = 0;
+      for (std::int64_t j = 0; j < data.keys; ++j) {
+        const auto at_j = static_cast<std::size_t>(j);
+        const std::size_t v_row = data.v_at(b, h, j);
+        dp[at_j] = 0;
+        const bool skipped = data.skips(row.p[at_j]);
+        for (std::size_t d = 0; d < static_cast<std::size_t>(spec.v_head_dim); ++d) {
+          if (!skipped) dp[at_j] += dy[y_row + d] * data.v[v_row + d];
+          dv[v_row + d] += row.p[at_j] * dy[y_row + d];
+        }
+        above += row.p[at_j] * dp[at_j];
+      }
+      if (!dlse.empty()) above -= dlse[static_cast<std::size_t>((b * spec.num_heads + h) * data.queries + i)];
+      if (!dsinks.empty() && row.sink != 0) dsinks[data.sink_at(b, h)] -= row.sink * above;
+      for (std::int64_t j = 0; j < data.keys; ++j) {
+        const auto at_j = static_cast<std::size_t>(j);
+        const std::size_t k_row = data.k_at(b, h, j);
+        if (data.skips(row.p[at_j])) continue;
+        const double masked = row.p[at_j] * (dp[at_j] - above), ds = masked * row.slope[at_j] * spec.factor();
+        if (spec.mask == MaskKind::Bias) dmask[data.mask_at(b, h, i, j)] += masked;
+        for (std::size_t d = 0; d < static_cast<std::size_t>(spec.head_dim); ++d) {
+          if (data.skips(ds)) continue;
+          dq[q_row + d] += ds * data.k[k_row + d];
+          dk[k_row + d] += ds * data.q[q_row + d];
+        }
+      }
+    });
+    store_all(a.out(0), dq);
+    store_all(a.out(1), dk);
+    store_all(a.out(2), dv);
+    int next = 3;
+    if (spec.mask == MaskKind::Bias) store_all(a.out(next++), dmask);
+    if (a.has("sinks")) store_all(a.out(next), dsinks);
+  }
+  static Cost cost(const CostContext& c) {
+    return attention_cost(c, attention_spec(c.op<ops::AttentionBackward>()), 5);
+  }
+  static void samples(SampleSet& set) {
+    int number = 0;
+    attention_cases([&](const AttentionCase& c) {
+      const bool longer = c.kv_len || c.q_len || c.sinks;
+      add_sample<ops::AttentionBackward>(set, c, {c.q, c.k, c.v, attention_result(c.spec, c.q)},
+                                         longer && number++ % 3 != 2);
+    });
+  }
+};
+
+}  // namespace
+
+constinit const OpDef ops::Attention::def{
+    .kind = kind,
+    .name = "attention",
+    .what =
+        "softmax(mask(softcap(q k^T * scale))) v per head, by lengths, with sinks; and the log of the softmax's sums.",
+    .inputs = inputs("q", "k", "v", maybe("mask"), maybe("kv_len"), maybe("q_len"), maybe("sinks"))
+                  .masked_by<&ops::Attention::present>()
+                  .told_by(3, mask_present<ops::Attention, 3>),
+    .attrs = AttentionRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Compute,
+    .infer = AttentionRules::infer,
+    .decompose = AttentionRules::decompose,
+    .vjp = AttentionRules::vjp,
+    .jvp = AttentionRules::jvp,
+    .batch = AttentionRules::batch,
+    .reference = AttentionRules::reference,
+    .cost = AttentionRules::cost,
+    .samples = AttentionRules::samples};
+
+constinit const OpDef ops::AttentionBackward::def{
+    .kind = kind,
+    .name = "attention_backward",
+    .what = "The cotangents of attention: dq, dk, dv and, of a bias mask, dmask, of sinks dsinks.",
+    .inputs = inputs("q", "k", "v", "dy", maybe("mask"), maybe("kv_len"), maybe("q_len"), maybe("sinks"), maybe("dlse"))
+                  .masked_by<&ops::AttentionBackward::present>()
+                  .told_by(4, mask_present<ops::AttentionBackward, 4>),
+    .attrs = AttentionBackwardRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Compute,
+    .infer = AttentionBackwardRules::infer,
+    .decompose = AttentionBackwardRules::decompose,
+    .vjp = AttentionBackwardRules::vjp,
+    .jvp = AttentionBackwardRules::jvp,
+    .batch = AttentionBackwardRules::batch,
+    .reference = AttentionBackwardRules::reference,
+    .cost = AttentionBackwardRules::cost,
+    .samples = AttentionBackwardRules::samples};
+
+}  // namespace rlx

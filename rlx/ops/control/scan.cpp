@@ -1,0 +1,250 @@
+// Scan: a body run once for every row of its xs, with values carried from step to step.
+#include "rlx/ops/body.h"
+#include "rlx/ops/control/loop.h"
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+struct ScanRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const auto& op = c.op<ops::Scan>();
+    const std::int64_t n = c.num_inputs();
+    if (op.length.size() != 1) return c.attr_error("its length is one dimension, not ", dims_text(op.length));
+    const Dim& length = op.length[0];
+    if (c.negative(length)) return c.attr_error("its length is ", length);
+    if (op.invariants < 0 || op.carries < 0 || op.invariants > n || op.carries > n - op.invariants)
+      return c.attr_error("takes ", op.invariants, " invariants, then ", op.carries, " carries, then xs; got ", n,
+                          " operands");
+    const auto xs = static_cast<std::size_t>(op.invariants + op.carries);
+    Shapes operands;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+      const Shape& s = c.input(static_cast<int>(i));
+      if (i < xs) {
+        operands.push_back(s);
+        continue;
+      }
+      if (s.rank() == 0 || !(s.dim(0) == length))
+        return c.error("x ", i - xs, " is ", s, "; its axis 0 holds the ", length, " steps");
+      operands.push_back(row_shape(s));
+    }
+    Result<Shapes> results = infer_body(c, *op.body, operands, "the body");
+    if (!results) return results;
+    if (results->size() < static_cast<std::size_t>(op.carries))
+      return c.attr_error("the body gives ", results->size(), " values, its carries alone are ", op.carries);
+    Shapes out;
+    for (std::size_t r = 0; r < results->size(); ++r) {
+      if (r >= static_cast<std::size_t>(op.carries)) {
+        out.push_back(stacked_shape(length, (*results)[r]));
+        continue;
+      }
+      const Shape& before = c.input(static_cast<int>(op.invariants) + static_cast<int>(r));
+      if (!((*results)[r] == before)) {
+        Diagnostic d = c.error("carry ", r, " is ", before, " before a step and ", (*results)[r], " after it");
+        d.hint = "a carry keeps its shape and its dtype; cast it in the body, or start from a value of that type";
+        return d;
+      }
+      out.push_back(before);
+    }
+    return out;
+  }
+
+  static void reference(const RefArgs& a) {
+    const auto& op = a.op<ops::Scan>();
+    const LoopParts p = *loop_parts(a.box);
+    const std::int64_t length = op.length[0].value();
+    std::vector<Tensor> inputs(a.inputs.begin(), a.inputs.end());
+    for (std::int64_t step = 0; step < length; ++step) {
+      const std::int64_t t = op.reverse ? length - 1 - step : step;
+      for (std::size_t x = p.first_x(); x < p.inputs(); ++x) inputs[x] = row_of(a.in(static_cast<int>(x)), t);
+      std::vector<Tensor> results = run_body(*op.body, inputs);
+      for (std::size_t y = 0; y < p.ys; ++y) set_row(a.out(static_cast<int>(p.carries + y)), t, results[p.carries + y]);
+      for (std::size_t k = 0; k < p.carries; ++k) inputs[p.invariants + k] = std::move(results[k]);
+    }
+    for (std::size_t k = 0; k < p.carries; ++k) a.out(static_cast<int>(k)) = inputs[p.invariants + k];
+  }
+
+  static Cost cost(const CostContext& c) {
+    const auto& op = c.op<ops::Scan>();
+    return repeated(body_cost(*op.body), static_cast<double>(op.length[0].value()));
+  }
+
+  // One scan carries values and tangents.
+  static void jvp(JvpContext& c) {
+    const auto& op = c.op<ops::Scan>();
+    const LoopParts p = *loop_parts(c.box());
+    const JointLoop joint = joint_loop(c, *op.body, p);
+    ops::Scan form = op;
+    form.invariants = joint.invariants;
+    form.carries = joint.carries;
+    form.body = joint.body;
+    set_joint_results(c, p, joint, add_node(c.graph(), std::move(form), joint.operands));
+  }
+
+  // The same scan, which also stacks what the derivative of its body reads.
+  static Augmented augment(const AugmentContext& c) {
+    const auto& op = c.op<ops::Scan>();
+    const auto notes =
+        loop_reverse(c, *op.body, *loop_parts(c.box()), op.checkpoint ? CallSave::Nothing : CallSave::All);
+    ops::Scan form = op;
+    form.body = finished(Graph(notes->body.forward));
+    return {std::move(form), notes, {}};
+  }
+
+  // The steps the other way round: carries are the cotangents of the carries and the sums of those of the invariants.
+  static void vjp(VjpContext& c) {
+    const auto& op = c.op<ops::Scan>();
+    const LoopParts p = *loop_parts(c.box());
+    const auto& notes = c.notes<LoopReverse>();
+    const BodyReverse& r = notes.body;
+    Graph& g = c.graph();
+    const Mask wanted_invariants = slice_of(notes.wanted, 0, p.invariants),
+               wanted_carries = slice_of(notes.wanted, p.first_carry(), p.carries),
+               wanted_xs = slice_of(notes.wanted, p.first_x(), p.xs);
+
+    // Operands of the backward scan, and the inputs of its body in the same order.
+    Graph body = like_body(r.backward);
+    const Shapes inputs = input_shapes(*op.body), outputs = output_shapes(r.forward);
+    Exprs given(r.inputs.size() + r.residuals.size() + count_of(notes.seeded));  // inputs of r.backward
+    Exprs operands, sums, body_sums;
+    ops::Scan back;
+    const auto take = [&](Expr operand, const Shape& shape) {
+      operands.push_back(operand);
+      return body.input(concat_text("x", operands.size() - 1), shape);
+    };
+    const std::size_t first_seed = r.inputs.size() + r.residuals.size();
+    std::vector<std::size_t> seed_of(p.outputs(), 0);
+    for (std::size_t k = 0, at = first_seed; k < p.outputs(); ++k)
+      if (notes.seeded[k]) seed_of[k] = at++;
+    for (std::size_t k = 0; k < r.inputs.size(); ++k)
+      if (r.inputs[k] < p.invariants) given[k] = take(c.input(static_cast<int>(r.inputs[k])), inputs[r.inputs[k]]);
+    back.invariants = static_cast<std::int64_t>(operands.size());
+    for (std::size_t k = 0; k < p.carries; ++k)
+      if (wanted_carries[k]) given[seed_of[k]] = take(c.cotangent(static_cast<int>(k)), outputs[k]);
+    for (std::size_t k = 0; k < p.invariants; ++k)
+      if (wanted_invariants[k]) body_sums.push_back(take(c.zeros(inputs[k]), inputs[k]));
+    back.carries = static_cast<std::int64_t>(operands.size()) - back.invariants;
+    for (std::size_t k = 0; k < r.inputs.size(); ++k)
+      if (r.inputs[k] >= p.invariants) given[k] = take(c.input(static_cast<int>(r.inputs[k])), inputs[r.inputs[k]]);
+    for (std::size_t k = 0; k < r.residuals.size(); ++k) {
+      const std::size_t at = r.residuals[k];
+      given[r.inputs.size() + k] =
+          take(at < p.outputs() ? c.output(static_cast<int>(at)) : c.residual(static_cast<int>(at - p.outputs())),
+               outputs[at]);
+    }
+    for (std::size_t y = p.carries; y < p.outputs(); ++y)
+      if (notes.seeded[y]) given[seed_of[y]] = take(c.cotangent(static_cast<int>(y)), outputs[y]);
+
+    const Exprs cotangents = inline_body(body, r.backward, given);  // of the wanted inputs
+    const std::size_t num_sums = count_of(wanted_invariants), num_carries = count_of(wanted_carries);
+    Exprs results(cotangents.begin() + static_cast<std::ptrdiff_t>(num_sums),
+                  cotangents.begin() + static_cast<std::ptrdiff_t>(num_sums + num_carries));
+    for (std::size_t k = 0; k < num_sums; ++k) results.push_back(body.add(body_sums[k], cotangents[k]));
+    results.insert(results.end(), cotangents.begin() + static_cast<std::ptrdiff_t>(num_sums + num_carries),
+                   cotangents.end());
+    back.length = op.length;
+    back.reverse = !op.reverse;
+    back.checkpoint = op.checkpoint;
+    back.body = finished(body, results);
+    const Exprs out = add_node(g, std::move(back), operands);
+
+    std::size_t at = 0;
+    for (std::size_t k = 0; k < p.carries; ++k)
+      if (wanted_carries[k]) c.accumulate(static_cast<int>(p.invariants + k), out[at++]);
+    for (std::size_t k = 0; k < p.invariants; ++k)
+      if (wanted_invariants[k]) c.accumulate(static_cast<int>(k), out[at++]);
+    for (std::size_t k = 0; k < p.xs; ++k)
+      if (wanted_xs[k]) c.accumulate(static_cast<int>(p.invariants + p.carries + k), out[at++]);
+  }
+
+  static void batch(BatchContext& c) {
+    const auto& op = c.op<ops::Scan>();
+    const LoopParts p = *loop_parts(c.box());
+    Mask batched;
+    for (int i = 0; i < c.num_inputs(); ++i) batched.push_back(c.is_batched(i));
+    batched = loop_closure(*op.body, p, std::move(batched), false);
+    Mask lifted = body_depends(*op.body, batched, false);
+    for (std::size_t k = 0; k < p.carries; ++k) lifted[k] = batched[p.first_carry() + k];
+    ops::Scan form = op;
+    form.body = finished(body_vmap(*op.body, batched, c.batch_size(), lifted));
+    set_batched_results(c, p, lifted, add_node(c.graph(), std::move(form), batched_operands(c, p, batched)));
+  }
+
+  static void samples(SampleSet& s);
+  static constexpr AttrField attrs[] = {
+      field<&ops::Scan::invariants>("invariants"), field<&ops::Scan::carries>("carries"),
+      field<&ops::Scan::length>("length"),         field<&ops::Scan::reverse>("reverse"),
+      field<&ops::Scan::checkpoint>("checkpoint"), field<&ops::Scan::body>("body")};
+};
+
+void ScanRules::samples(SampleSet& s) {
+  const auto f64 = [](Dims dims) { return Shape(std::move(dims), DType::F64); };
+  const auto cell = [&](bool reverse, bool checkpoint) {
+    Graph b("cell");
+    Expr w = b.input("w", f64({3, 3})), h = b.input("h", f64({2, 3})), x = b.input("x", f64({2, 3}));
+    Expr next = b.tanh(b.matmul(h, w) + x);
+    return ops::Scan{1, 1, {4}, reverse, checkpoint, finished(b, {next, next * h})};
+  };
+  const std::vector<SampleInput> cell_inputs{f64({3, 3}), f64({2, 3}), f64({4, 2, 3})};
+  s.add("recurrent cell", cell_inputs, cell(false, false));
+  s.add("backwards", cell_inputs, cell(true, false));
+  s.add("checkpointed", cell_inputs, cell(false, true));
+  {
+    Graph b("sums");  // a carry that the others do not touch, integers among them
+    Expr n = b.input("n", Shape({}, DType::I32)), total = b.input("total", Shape({2}, DType::F32)),
+         x = b.input("x", Shape({2}, DType::F32));
+    Expr sum = total + b.sin(x);
+    s.add("a counter and a running sum",
+          {{Shape({}, DType::I32), Fill::Small}, Shape({2}, DType::F32), Shape({3, 2}, DType::F32)},
+          ops::Scan{0, 2, {3}, false, false, finished(b, {n + 1, sum, sum * b.cast(n, DType::F32)})});
+  }
+  {
+    Graph b("map");
+    Expr a = b.input("a", f64({2})), x = b.input("x", f64({2}));
+    s.add("no carries", {f64({2}), f64({3, 2})}, ops::Scan{1, 0, {3}, false, false, finished(b, {b.sin(a * x)})});
+  }
+  {
+    Graph b("powers");
+    Expr x = b.input("x", f64({2}));
+    s.add("no xs", {f64({2})}, ops::Scan{0, 1, {3}, false, false, finished(b, {b.sin(x), x * x})});
+  }
+  {
+    Graph b("nothing");
+    Expr h = b.input("h", f64({2})), x = b.input("x", f64({2}));
+    s.add("no steps", {f64({2}), f64({0, 2})}, ops::Scan{0, 1, {0}, false, false, finished(b, {h * x, x})});
+  }
+  {
+    Graph inner("inner"), b("outer");
+    Expr u = inner.input("u", f64({})), v = inner.input("v", f64({}));
+    const Subgraph body = finished(inner, {inner.sin(u * v) + u});
+    Expr h = b.input("h", f64({})), x = b.input("x", f64({2}));
+    Expr last = add_node(b, ops::Scan{0, 1, {2}, false, false, body}, {h, x})[0];
+    s.add("a scan in a scan", {f64({}), f64({3, 2})},
+          ops::Scan{0, 1, {3}, false, false, finished(b, {last, last * h})});
+  }
+}
+
+}  // namespace
+
+constinit const OpDef ops::Scan::def{.kind = kind,
+                                     .name = "scan",
+                                     .what = "A body run once per row of its xs, carrying values from step to step.",
+                                     .inputs = variadic_inputs("x", 0),
+                                     .attrs = ScanRules::attrs,
+                                     .level = Level::Mir,
+                                     .leaf = LeafKind::None,
+                                     .elementwise = ElementwiseKind::No,
+                                     .view = ViewKind::None,
+                                     .precision = PrecisionCategory::Stated,
+                                     .infer = ScanRules::infer,
+                                     .decompose = none("a loop is not written out"),
+                                     .vjp = ScanRules::vjp,
+                                     .jvp = ScanRules::jvp,
+                                     .batch = ScanRules::batch,
+                                     .reference = ScanRules::reference,
+                                     .cost = ScanRules::cost,
+                                     .samples = ScanRules::samples,
+                                     .augment = ScanRules::augment,
+                                     .bodies = BodyKind::Programs};
+
+}  // namespace rlx

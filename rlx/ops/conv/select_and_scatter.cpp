@@ -1,0 +1,151 @@
+// SelectAndScatter: what the windows of a maximum get, put where the maximum lies. A composite of the places that
+// ReduceWindow gives and a scatter; linear in source.
+#include <algorithm>
+
+#include "rlx/ops/conv/windows.h"
+#include "rlx/ops/elementwise/compute_in_f32.h"
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+// Where the selected elements lie in x, of the dims of source.
+Expr selected_places(Graph& g, const ops::SelectAndScatter& op, Expr x) {
+  return g.add(reduce_window_of(op), {x}).result(1);
+}
+
+struct SelectAndScatterRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape &x = c.input(0), &source = c.input(1);
+    const auto& op = c.op<ops::SelectAndScatter>();
+    if (op.select != ReduceKind::Max && op.select != ReduceKind::Min)
+      return c.attr_error("select is max or min, not ", enum_name(op.select));
+    if (is_storage_only(x.dtype()) || is_complex(x.dtype())) return c.dtype_error("x must be a real tensor, not ", x);
+    if (is_storage_only(source.dtype()) || source.dtype() == DType::Bool)
+      return c.dtype_error("source must be of numbers, not ", source);
+    const ops::ReduceWindow windows = reduce_window_of(op);
+    if (auto e = check_windows(c, windows, x)) return *e;
+    if (const Result<DType> places = place_dtype(c, x); !places.ok()) return places.error();
+    const Dims dims = window_dims(windows, x);
+    for (const Dim& d : dims)
+      if (c.negative(d)) return c.error("x ", x, " is smaller than a window ", dims_text(op.window));
+    if (source.dims() != dims)
+      return c.error("source must have a number for each window of x ", x, ", ", dims_text(dims), ", got ", source);
+    return make_shapes(Shape(x.dims(), source.dtype()));
+  }
+  static void decompose(DecomposeContext& c) {
+    Graph& g = c.graph();
+    const Expr x = c.input(0), source = widen(c.input(1));
+    const Expr places = selected_places(g, c.op<ops::SelectAndScatter>(), x);
+    const Shape row({x.shape().num_elements_dim()}, source.dtype());
+    const Expr sums = g.scatter_add(c.zeros(row), in_a_row(g, places), in_a_row(g, source), 0);
+    c.set_result(round_to(g.reshape(sums, x.shape().dims()), c.result_shape().dtype()));
+  }
+  static void reference(const RefArgs& a) {
+    visit_accumulator(a.in(0).dtype(), [&]<class X>(X) {
+      if constexpr (std::is_arithmetic_v<X>) visit_accumulator(a.in(1).dtype(), [&]<class S>(S) { compute<X, S>(a); });
+    });
+  }
+  static Cost cost(const CostContext& c) {
+    double places = 1;
+    for (std::int64_t w : c.op<ops::SelectAndScatter>().window) places *= static_cast<double>(w);
+    const auto windows = static_cast<double>(c.inputs[1].num_elements());
+    return c.with_flops(windows * std::min(places, static_cast<double>(c.inputs[0].num_elements())));
+  }
+  static void vjp(VjpContext& c) {
+    if (!c.wants(1)) return;
+    Graph& g = c.graph();
+    const Expr places = selected_places(g, c.op<ops::SelectAndScatter>(), c.input(0));
+    c.accumulate(1, at_places(g, in_a_row(g, c.cotangent()), places));
+  }
+  static void jvp(JvpContext& c) {
+    if (c.has_tangent(1)) c.set_tangent(c.graph().add(c.box(), {c.input(0), c.tangent(1)}));
+  }
+  static void batch(BatchContext& c) {
+    ops::SelectAndScatter op = c.op<ops::SelectAndScatter>();
+    std::vector<WindowAxis> axes = window_axes(op);
+    axes.insert(axes.begin(), WindowAxis{});
+    set_window_axes(op, axes);
+    c.emit_lifted(std::move(op));
+  }
+  static void samples(SampleSet& s) {
+    const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
+    const auto max = ReduceKind::Max, min = ReduceKind::Min;
+    s.add("max by two", {f32({1, 2, 4, 6}), f32({1, 2, 2, 3})}, ops::SelectAndScatter{max, {1, 1, 2, 2}, {1, 1, 2, 2}});
+    s.add("max three by three, padded", {f32({2, 5, 4}), f32({2, 3, 4})},
+          ops::SelectAndScatter{max, {1, 3, 3}, {1, 2, 1}, {0, 1, 1}, {0, 1, 1}});
+    s.add("min channels last", {f32({1, 5, 4, 3}), f32({1, 3, 4, 3})},
+          ops::SelectAndScatter{min, {1, 3, 2, 1}, {1, 2, 1, 1}, {0, 1, 0, 0}, {0, 1, 1, 0}});
+    s.add("min dilated", {f32({2, 9}), f32({2, 3})},
+          ops::SelectAndScatter{min, {1, 3}, {1, 2}, {0, 2}, {0, 1}, {}, {1, 3}});
+    s.add("max spread", {f32({4, 2}), f32({8, 2})}, ops::SelectAndScatter{max, {3, 1}, {1, 1}, {2, 0}, {1, 0}, {2, 1}});
+    s.add("max windows of gaps", {f32({3}), f32({5})}, ops::SelectAndScatter{max, {2}, {2}, {4}, {3}});
+    s.add("max of nothing", {f32({2, 0}), f32({2, 2})}, ops::SelectAndScatter{max, {1, 2}, {1, 1}, {0, 1}, {0, 2}});
+    s.add("max smaller than a window", {f32({2, 2}), f32({2, 0})}, ops::SelectAndScatter{max, {1, 3}});
+    s.add("max scalar", {f32({}), f32({})}, ops::SelectAndScatter{max, {}});
+    s.add("max f64", {Shape({5}, DType::F64), Shape({3}, DType::F64)}, ops::SelectAndScatter{max, {2}, {2}, {1}, {0}});
+    s.add("min f16", {Shape({6}, DType::F16), Shape({4}, DType::F16)}, ops::SelectAndScatter{min, {3}});
+    s.add("max of integers", {SampleInput(Shape({6}, DType::I32), Fill::Small), f32({5})},
+          ops::SelectAndScatter{max, {2}});
+    s.add_discrete("max ties", {SampleInput(f32({1, 5, 5}), Fill::Small), f32({1, 5, 3})},
+                   ops::SelectAndScatter{max, {1, 3, 3}, {1, 1, 2}, {0, 1, 1}, {0, 1, 1}});
+    s.add_discrete("min ties, channels last", {SampleInput(f32({5, 5, 2}), Fill::Small), f32({5, 3, 2})},
+                   ops::SelectAndScatter{min, {3, 3, 1}, {1, 2, 1}, {1, 1, 0}, {1, 1, 0}});
+    s.add_discrete("max i32",
+                   {SampleInput(Shape({6}, DType::I32), Fill::Small), SampleInput(Shape({4}, DType::I32), Fill::Small)},
+                   ops::SelectAndScatter{max, {3}});
+  }
+  static constexpr AttrField attrs[] = {field<&ops::SelectAndScatter::select>("select"),
+                                        field<&ops::SelectAndScatter::window>("window"),
+                                        field<&ops::SelectAndScatter::strides>("strides"),
+                                        field<&ops::SelectAndScatter::low>("low"),
+                                        field<&ops::SelectAndScatter::high>("high"),
+                                        field<&ops::SelectAndScatter::base_dilation>("base_dilation"),
+                                        field<&ops::SelectAndScatter::window_dilation>("window_dilation")};
+
+ private:
+  template <class X, class S>
+  static void compute(const RefArgs& a) {
+    const auto& op = a.op<ops::SelectAndScatter>();
+    const Tensor &x = a.in(0), &source = a.in(1);
+    const bool maximum = op.select == ReduceKind::Max;
+    const std::vector<std::int64_t> dims = x.dims(), strides = row_major_strides(dims);
+    std::vector<S> sums(static_cast<std::size_t>(x.num_elements()), S{});
+    for_each_window(window_axes(op), dims, source.dims(), [&](std::int64_t o, const std::vector<WindowTaps>& taps) {
+      std::int64_t at = -1;
+      X best{};
+      for_each_tap(taps, strides, [&](std::int64_t i) {
+        const X v = load_element<X>(x.data(), x.dtype(), i);
+        if (at < 0 || beats(v, best, maximum)) best = v, at = i;
+      });
+      if (at < 0) return;
+      S& sum = sums[static_cast<std::size_t>(at)];
+      sum = wrapping_add(sum, load_element<S>(source.data(), source.dtype(), o));
+    });
+    store_all(a.out(), sums);
+  }
+};
+
+}  // namespace
+
+constinit const OpDef ops::SelectAndScatter::def{
+    .kind = kind,
+    .name = "select_and_scatter",
+    .what = "Numbers of windows, added where each window's largest or smallest element lies.",
+    .inputs = inputs("x", "source"),
+    .attrs = SelectAndScatterRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Reduction,
+    .infer = SelectAndScatterRules::infer,
+    .decompose = SelectAndScatterRules::decompose,
+    .vjp = SelectAndScatterRules::vjp,
+    .jvp = SelectAndScatterRules::jvp,
+    .batch = SelectAndScatterRules::batch,
+    .reference = SelectAndScatterRules::reference,
+    .cost = SelectAndScatterRules::cost,
+    .samples = SelectAndScatterRules::samples};
+
+}  // namespace rlx

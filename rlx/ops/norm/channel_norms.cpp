@@ -1,0 +1,201 @@
+// GroupNorm and BatchNorm: norms of channels. Composites, whose derivatives of any order are those of their parts.
+#include <cmath>
+#include <string_view>
+
+#include "rlx/ir/ops/norm.h"
+#include "rlx/ops/elementwise/compute_in_f32.h"
+#include "rlx/ops/elementwise/held_numbers.h"
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+// x float with an axis of channels, eps finite and not negative, every other operand a number for each channel.
+std::optional<Diagnostic> check_channels(const InferContext& c, std::int64_t axis, double eps) {
+  const Shape& x = c.input(0);
+  if (!is_float(x.dtype()) || is_storage_only(x.dtype())) return c.dtype_error("x must be float, got ", x);
+  if (auto e = c.check_axis(axis, x)) return e;
+  if (auto e = check_held_eps(c, eps, x.dtype())) return e;
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    const std::string_view name = operand_name(c.box(), c.num_inputs(), i);
+    const bool statistic = name == "mean" || name == "var";
+    const Shape want({x.dim(static_cast<int>(axis))}, statistic ? accumulator_dtype(x.dtype()) : x.dtype());
+    if (c.input(i).dtype() != want.dtype())
+      return c.dtype_error(name, " must be ", dtype_name(want.dtype()), " beside x ", x, ", got ", c.input(i));
+    if (!(c.input(i) == want))
+      return c.error(name, " must be ", want, " (axis ", axis, " of x ", x, "), got ", c.input(i));
+  }
+  return std::nullopt;
+}
+
+Dim product_of(const Shape& x, int first, int last) {
+  Dim n(1);
+  for (int i = first; i < last; ++i) n = n * x.dim(i);
+  return n;
+}
+
+// hat * gamma + beta, rounded to the dtype of the result.
+Expr scaled(const DecomposeContext& c, Expr hat, std::int64_t axis) {
+  if (c.has("gamma")) hat = hat * along_axis(widen(c.input("gamma")), hat.rank(), axis);
+  if (c.has("beta")) hat = hat + along_axis(widen(c.input("beta")), hat.rank(), axis);
+  return round_to(hat, c.result_shape().dtype());
+}
+
+template <class Op>
+void add_channel_sample(SampleSet& s, std::string name, const Shape& x, std::int64_t axis, Op op,
+                        std::uint32_t present) {
+  op.present.bits = present;
+  std::vector<SampleInput> in{x};
+  const Dim channels = x.dim(static_cast<int>(axis));
+  for (int place = 1; place < Op::def.inputs.count; ++place) {
+    if (!op.present.has(place)) {
+      if (place < 3) name += concat_text(", no ", Op::def.inputs.names[place]);
+      continue;
+    }
+    const DType t = place < 3 ? x.dtype() : accumulator_dtype(x.dtype());
+    in.emplace_back(Shape({channels}, t), place == 4 ? Fill::Positive : Fill::Normal);
+  }
+  s.add(std::move(name), std::move(in), std::move(op));
+}
+
+struct GroupNormRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const auto& op = c.op<ops::GroupNorm>();
+    if (x.rank() < 2) return c.error("x must be [N, C, ..], got ", x);
+    if (auto e = check_channels(c, 1, op.eps)) return *e;
+    if (op.groups < 1) return c.attr_error("there are ", op.groups, " groups; there is at least one");
+    if (op.groups > 1 && x.dim(1).is_static(0))
+      return c.error("x ", x, " has no channels that could be in ", op.groups, " groups");
+    if (!exact_div(x.dim(1), Dim(op.groups)))
+      return c.error("the channels of x ", x, " are no multiple of ", op.groups, " groups");
+    return make_shapes(x);
+  }
+  static void decompose(DecomposeContext& c) {
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::GroupNorm>();
+    const Expr x = widen(c.input(0));
+    const Dim each = *exact_div(x.dim(1), Dim(op.groups));
+    const Expr rows = g.reshape(x, {x.dim(0), Dim(op.groups), each * product_of(x.shape(), 2, x.rank())});
+    ops::LayerNorm norm;
+    norm.axes = {2}, norm.eps = op.eps;
+    c.set_result(scaled(c, g.reshape(g.add_named(norm, {{"x", rows}}), x.shape().dims()), 1));
+  }
+  static void samples(SampleSet& s) {
+    const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
+    const auto groups = [](std::int64_t n, double eps = 1e-5) { return ops::GroupNorm{n, eps, {}}; };
+    add_channel_sample(s, "two groups", f32({2, 4, 3, 2}), 1, groups(2), 0b110);
+    add_channel_sample(s, "one group", f32({1, 3, 4}), 1, groups(1), 0b110);
+    add_channel_sample(s, "each channel", f32({2, 3, 4}), 1, groups(3, 1e-3), 0b110);
+    add_channel_sample(s, "no places", f32({3, 6}), 1, groups(2, 1e-2), 0b110);
+    add_channel_sample(s, "three axes of places", f32({1, 2, 2, 3, 2}), 1, groups(1), 0b110);
+    add_channel_sample(s, "no rows", f32({0, 4, 2}), 1, groups(2), 0b110);
+    add_channel_sample(s, "f64", Shape({2, 4, 3}, DType::F64), 1, groups(2), 0b110);
+    add_channel_sample(s, "bf16", Shape({1, 4, 3}, DType::BF16), 1, groups(2), 0b110);
+    for (std::uint32_t present : {0U, 0b010U, 0b100U})
+      add_channel_sample(s, "some", f32({2, 4, 3}), 1, groups(2), present);
+  }
+  static constexpr AttrField attrs[] = {field<&ops::GroupNorm::groups>("groups"), field<&ops::GroupNorm::eps>("eps"),
+                                        field<&ops::GroupNorm::present>("present")};
+};
+
+struct BatchNormRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const Shape& x = c.input(0);
+    const auto& op = c.op<ops::BatchNorm>();
+    if (auto e = check_channels(c, op.axis, op.eps)) return *e;
+    if (c.has("mean") != c.has("var"))
+      return c.error("mean and var are given both, or neither; ", c.has("mean") ? "var" : "mean", " is missing");
+    if (c.has("mean")) return make_shapes(x);
+    const Shape stats({x.dim(static_cast<int>(op.axis))}, accumulator_dtype(x.dtype()));
+    return make_shapes(x, stats, stats);
+  }
+  static void decompose(DecomposeContext& c) {
+    Graph& g = c.graph();
+    const auto& op = c.op<ops::BatchNorm>();
+    const Expr x = widen(c.input(0));
+    if (c.has("mean")) {
+      const auto vector = [&](Expr v) { return along_axis(v, x.rank(), op.axis); };
+      c.set_result(scaled(c, (x - vector(c.input("mean"))) * vector(g.rsqrt(c.input("var") + op.eps)), op.axis));
+      return;
+    }
+    // [outer, C, inner]: means over inner, then over outer, so that each runs over neighbours; of nothing at once,
+    // since the other extent may be huge then.
+    const int axis = static_cast<int>(op.axis);
+    const Dim channels = x.dim(axis);
+    const Expr rows =
+        g.reshape(x, {product_of(x.shape(), 0, axis), channels, product_of(x.shape(), axis + 1, x.rank())});
+    const bool nothing = rows.dim(0).is_static(0) || rows.dim(2).is_static(0);
+    const auto average = [&](Expr v) {
+      return nothing ? g.mean(v, {0, 2}, true) : g.mean(g.mean(v, {2}, true), {0}, true);
+    };
+    const Expr mean = average(rows), centred = rows - mean, var = average(g.square(centred));
+    c.set_result(scaled(c, g.reshape(centred * g.rsqrt(var + op.eps), x.shape().dims()), op.axis));
+    c.set_result(1, g.reshape(mean, {channels}));
+    c.set_result(2, g.reshape(var, {channels}));
+  }
+  static void samples(SampleSet& s) {
+    const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
+    const auto norm = [](std::int64_t axis, double eps = 1e-5) { return ops::BatchNorm{axis, eps, {}}; };
+    for (const std::uint32_t stats : {0b11000U, 0U}) {
+      const std::string form = stats ? "given, " : "own, ";
+      add_channel_sample(s, form + "images", f32({2, 3, 2, 4}), 1, norm(1), stats | 0b110);
+      add_channel_sample(s, form + "rows", f32({5, 3}), 1, norm(1, 1e-3), stats | 0b110);
+      add_channel_sample(s, form + "channels last", f32({2, 3, 4}), 2, norm(2), stats | 0b110);
+      add_channel_sample(s, form + "channels first", f32({3, 4}), 0, norm(0), stats | 0b110);
+      add_channel_sample(s, form + "f64", Shape({2, 3, 2}, DType::F64), 1, norm(1), stats | 0b110);
+      add_channel_sample(s, form + "f16", Shape({2, 2, 4}, DType::F16), 1, norm(1), stats | 0b110);
+      add_channel_sample(s, form + "no channels", f32({2, 0, 3}), 1, norm(1), stats | 0b110);
+      for (std::uint32_t present : {0U, 0b010U, 0b100U})
+        add_channel_sample(s, form + "some", f32({2, 3, 4}), 1, norm(1), stats | present);
+    }
+    add_channel_sample(s, "given, no rows", f32({0, 3}), 1, norm(1), 0b11110);
+  }
+  static constexpr AttrField attrs[] = {field<&ops::BatchNorm::axis>("axis"), field<&ops::BatchNorm::eps>("eps"),
+                                        field<&ops::BatchNorm::present>("present")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::GroupNorm::def{
+    .kind = kind,
+    .name = "group_norm",
+    .what = "Groups of channels normalised by mean and variance, each of every x[n].",
+    .inputs = inputs("x", maybe("gamma"), maybe("beta")).masked_by<&ops::GroupNorm::present>(),
+    .attrs = GroupNormRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Reduction,
+    .infer = GroupNormRules::infer,
+    .decompose = GroupNormRules::decompose,
+    .vjp = by_decomposition,
+    .jvp = by_decomposition,
+    .batch = by_decomposition,
+    .reference = by_decomposition,
+    .cost = flops_per_element<8>,
+    .samples = GroupNormRules::samples};
+
+constinit const OpDef ops::BatchNorm::def{
+    .kind = kind,
+    .name = "batch_norm",
+    .what = "Channels normalised by given means and variances, or by their own over all else.",
+    .inputs =
+        inputs("x", maybe("gamma"), maybe("beta"), maybe("mean"), maybe("var")).masked_by<&ops::BatchNorm::present>(),
+    .attrs = BatchNormRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Reduction,
+    .infer = BatchNormRules::infer,
+    .decompose = BatchNormRules::decompose,
+    .vjp = by_decomposition,
+    .jvp = by_decomposition,
+    .batch = by_decomposition,
+    .reference = by_decomposition,
+    .cost = flops_per_element<8>,
+    .samples = BatchNormRules::samples};
+
+}  // namespace rlx

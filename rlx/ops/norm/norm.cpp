@@ -1,0 +1,405 @@
+// LayerNorm, RmsNorm and their cotangent ops. Composites; the reference rules compute each group in double.
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "rlx/ir/ops/norm.h"
+#include "rlx/ops/elementwise/compute_in_f32.h"
+#include "rlx/ops/elementwise/held_numbers.h"
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+using Axes = std::vector<std::int64_t>;
+using Named = std::vector<std::pair<std::string_view, Expr>>;
+
+// Which result rstd is: LayerNorm gives y, mean, rstd; RmsNorm has no mean.
+template <bool Centered>
+constexpr int kRstd = Centered ? 2 : 1;
+
+// The dims of x along `axes`: those of gamma and beta.
+Dims dims_along(const Shape& x, const Axes& axes) {
+  Dims dims;
+  for (std::int64_t axis : axes) dims.push_back(x.dim(static_cast<int>(axis)));
+  return dims;
+}
+// What mean and rstd are: one number of each group, in the dtype that sums have.
+Shape stats_shape(const Shape& x, const Axes& axes) { return Shape(kept_dims(x, axes), accumulator_dtype(x.dtype())); }
+
+// x float with sorted axes, gamma and beta of their dims, mean and rstd as results have them, eps finite and not
+// negative.
+std::optional<Diagnostic> check_norm(const InferContext& c, const Axes& axes, double eps) {
+  const Shape& x = c.input(0);
+  if (!is_float(x.dtype()) || is_storage_only(x.dtype())) return c.dtype_error("x must be float, got ", x);
+  if (auto e = check_axes(c, axes, x)) return e;
+  if (axes.empty()) return c.attr_error("axes must name at least one axis of x ", x);
+  if (!std::is_sorted(axes.begin(), axes.end())) return c.attr_error("axes ", dims_text(axes), " must be sorted");
+  if (auto e = check_held_eps(c, eps, x.dtype())) return e;
+  const Shape vector(dims_along(x, axes), x.dtype()), stats = stats_shape(x, axes);
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    const std::string_view name = operand_name(c.box(), c.num_inputs(), i);
+    const Shape& want = name == "dy" ? x : name == "mean" || name == "rstd" ? stats : vector;
+    if (c.input(i).dtype() != want.dtype())
+      return c.dtype_error(name, " must be ", dtype_name(want.dtype()), " beside x ", x, ", got ", c.input(i));
+    if (!(c.input(i) == want))
+      return c.error(name, " must be ", want, " (axes ", dims_text(axes), " of x ", x, "), got ", c.input(i));
+  }
+  return std::nullopt;
+}
+
+// Groups of a tensor: for_each calls f(number of the group, at) with at(i) the place of its element i, in the order of
+// gamma. A group may be empty; without any, nothing is kept of the extents, which may be huge then.
+struct Groups {
+  std::vector<std::int64_t> starts, offsets;
+  Groups(const Tensor& x, const Axes& axes) : starts{0}, offsets{0} {
+    const auto inside = [&](std::int64_t axis) { return std::binary_search(axes.begin(), axes.end(), axis); };
+    for (std::int64_t axis = 0; axis < x.rank(); ++axis) {
+      if (x.dim(static_cast<int>(axis)) != 0) continue;
+      offsets.clear();
+      if (!inside(axis)) starts.clear();
+    }
+    std::int64_t stride = x.num_elements();
+    for (std::int64_t axis = 0; axis < x.rank(); ++axis) {
+      const std::int64_t extent = x.dim(static_cast<int>(axis));
+      auto& list = inside(axis) ? offsets : starts;
+      if (list.empty()) continue;
+      stride = stride == 0 ? 0 : stride / extent;
+      std::vector<std::int64_t> longer;
+      longer.reserve(list.size() * static_cast<std::size_t>(extent));
+      for (std::int64_t at : list)
+        for (std::int64_t i = 0; i < extent; ++i) longer.push_back(at + i * stride);
+      list = std::move(longer);
+    }
+  }
+  std::size_t size() const { return offsets.size(); }
+  template <class F>
+  void for_each(F f) const {
+    for (std::size_t group = 0; group < starts.size(); ++group)
+      f(group, [this, group](std::size_t i) { return static_cast<std::size_t>(starts[group] + offsets[i]); });
+  }
+};
+
+// Mean (0 for the RMS form) and 1 / sqrt(mean of squares about it + eps) of a group.
+struct Stats {
+  double mean = 0, rstd = 0;
+};
+template <bool Centered, class At>
+Stats stats_of(const std::vector<double>& x, std::size_t n, double eps, At at) {
+  Stats s;
+  const auto count = static_cast<double>(n);
+  if constexpr (Centered) {
+    for (std::size_t i = 0; i < n; ++i) s.mean += x[at(i)];
+    s.mean /= count;
+  }
+  double squares = 0;
+  for (std::size_t i = 0; i < n; ++i) squares += (x[at(i)] - s.mean) * (x[at(i)] - s.mean);
+  s.rstd = 1 / std::sqrt(squares / count + eps);
+  return s;
+}
+
+// An optional vector of a reference run: the values, or one for all.
+std::vector<double> values_or(const RefArgs& a, std::string_view name, std::size_t n, double otherwise) {
+  return a.has(name) ? a.in(name).to_f64() : std::vector<double>(n, otherwise);
+}
+
+template <bool Centered>
+void norm_reference(const RefArgs& a, const Axes& axes, double eps) {
+  const Groups groups(a.in(0), axes);
+  const std::vector<double> x = a.in(0).to_f64(), gamma = values_or(a, "gamma", groups.size(), 1),
+                            beta = values_or(a, "beta", groups.size(), 0);
+  std::vector<double> y(x.size()), mean(groups.starts.size()), rstd(groups.starts.size());
+  groups.for_each([&](std::size_t group, auto at) {
+    const Stats s = stats_of<Centered>(x, groups.size(), eps, at);
+    mean[group] = s.mean, rstd[group] = s.rstd;
+    for (std::size_t i = 0; i < groups.size(); ++i) y[at(i)] = (x[at(i)] - s.mean) * s.rstd * gamma[i] + beta[i];
+  });
+  store_all(a.out(), y);
+  if constexpr (Centered) store_all(a.out(1), mean);
+  store_all(a.out(kRstd<Centered>), rstd);
+}
+
+// With h = (x - mean) * rstd and d = dy * gamma: dx = rstd * (d - mean(d) - h * mean(d * h)); mean(d) only when
+// centred.
+template <bool Centered>
+void norm_backward_reference(const RefArgs& a, const Axes& axes, double eps) {
+  const Groups groups(a.in(0), axes);
+  const std::vector<double> x = a.in(0).to_f64(), dy = a.in(1).to_f64(),
+                            gamma = values_or(a, "gamma", groups.size(), 1),
+                            mean = Centered ? values_or(a, "mean", 0, 0) : std::vector<double>(),
+                            rstd = values_or(a, "rstd", 0, 0);
+  std::vector<double> dx(x.size()), dgamma(static_cast<std::size_t>(a.out(1).num_elements())), dbeta(dgamma.size());
+  const auto count = static_cast<double>(groups.size());
+  groups.for_each([&](std::size_t group, auto at) {
+    Stats s = stats_of<Centered>(x, groups.size(), eps, at);
+    if (!mean.empty()) {  // the spread about the mean that was given
+      s.mean = mean[group];
+      double squares = 0;
+      for (std::size_t i = 0; i < groups.size(); ++i) squares += (x[at(i)] - s.mean) * (x[at(i)] - s.mean);
+      s.rstd = 1 / std::sqrt(squares / count + eps);
+    }
+    if (!rstd.empty()) s.rstd = rstd[group];
+    double mean_d = 0, mean_dh = 0;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const double h = (x[at(i)] - s.mean) * s.rstd, d = dy[at(i)] * gamma[i];
+      if constexpr (Centered) mean_d += d;
+      mean_dh += d * h;
+      dgamma[i] += dy[at(i)] * h;
+      dbeta[i] += dy[at(i)];
+    }
+    mean_d /= count;
+    mean_dh /= count;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const double h = (x[at(i)] - s.mean) * s.rstd, d = dy[at(i)] * gamma[i];
+      dx[at(i)] = s.rstd * (d - mean_d - h * mean_dh);
+    }
+  });
+  store_all(a.out(0), dx);
+  store_all(a.out(1), dgamma);
+  store_all(a.out(2), dbeta);
+}
+
+// (x - mean) * rstd of a wide x, and both; those that are given are not computed.
+struct Normalised {
+  Expr hat, mean, rstd;
+};
+template <bool Centered>
+Normalised normalise(Graph& g, Expr x, const Axes& axes, double eps, std::optional<Expr> mean = {},
+                     std::optional<Expr> rstd = {}) {
+  if (Centered && !mean) mean = g.mean(x, axes, true);
+  const Expr centred = Centered ? x - *mean : x;
+  if (!rstd) rstd = g.rsqrt(g.mean(g.square(centred), axes, true) + eps);
+  return {centred * *rstd, Centered ? *mean : Expr(), *rstd};
+}
+
+template <bool Centered>
+void norm_decompose(DecomposeContext& c, const Axes& axes, double eps) {
+  const Expr x = widen(c.input(0));
+  const Normalised n = normalise<Centered>(c.graph(), x, axes, eps);
+  Expr y = n.hat;
+  if (c.has("gamma")) y = y * along_axes(widen(c.input("gamma")), x.rank(), axes);
+  if (c.has("beta")) y = y + along_axes(widen(c.input("beta")), x.rank(), axes);
+  c.set_result(round_to(y, c.result_shape().dtype()));
+  if (Centered) c.set_result(1, n.mean);
+  c.set_result(kRstd<Centered>, n.rstd);
+}
+
+template <bool Centered>
+void norm_backward_decompose(DecomposeContext& c, const Axes& axes, double eps) {
+  Graph& g = c.graph();
+  const Expr x = widen(c.input(0)), dy = widen(c.input(1));
+  const Normalised n = normalise<Centered>(g, x, axes, eps, Centered ? c.optional_input("mean") : std::nullopt,
+                                           c.optional_input("rstd"));
+  const Expr d = c.has("gamma") ? dy * along_axes(widen(c.input("gamma")), x.rank(), axes) : dy;
+  Expr inner = d - n.hat * g.mean(d * n.hat, axes, true);
+  if (Centered) inner = inner - g.mean(d, axes, true);
+  const DType t = c.result_shape().dtype();
+  c.set_result(0, round_to(n.rstd * inner, t));
+  c.set_result(1, round_to(sum_to_axes(dy * n.hat, axes), t));
+  c.set_result(2, round_to(sum_to_axes(dy, axes), t));
+}
+
+// For samples: shapes of x, the vectors' dtype as x's.
+struct NormCase {
+  const char* name;
+  Shape x;
+  Axes axes;
+  double eps;
+};
+std::vector<NormCase> norm_cases() {
+  const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
+  return {{"last", f32({2, 3, 4}), {2}, 1e-5},
+          {"middle", f32({2, 3, 2}), {1}, 1e-3},
+          {"first", f32({4, 2}), {0}, 1e-5},
+          {"vector", f32({5}), {0}, 0.1},
+          {"one element", f32({2, 1}), {1}, 0.5},
+          {"no rows", f32({0, 3}), {1}, 1e-5},
+          {"the last two axes", f32({2, 3, 2}), {1, 2}, 1e-5},
+          {"all axes", f32({2, 3}), {0, 1}, 1e-5},
+          {"axes apart", f32({3, 2, 2}), {0, 2}, 1e-3},
+          {"f64", Shape({2, 3}, DType::F64), {1}, 1e-12},
+          {"bf16", Shape({2, 4}, DType::BF16), {1}, 1e-5},
+          {"f16", Shape({2, 4}, DType::F16), {1}, 1e-5}};
+}
+
+// The sample of an op whose operands are x, [dy] and those optional ones that `present` has a bit of.
+template <class Op>
+void add_sample(SampleSet& s, const NormCase& n, std::uint32_t present) {
+  Op op;
+  op.axes = n.axes, op.eps = n.eps, op.present.bits = present;
+  std::vector<SampleInput> in;
+  std::string name = n.name;
+  for (int place = 0; place < Op::def.inputs.count; ++place) {
+    const std::string_view operand = Op::def.inputs.names[place];
+    if (Op::def.inputs.is_optional(place)) {
+      if (!op.present.has(place)) {
+        name += concat_text(", no ", operand);
+        continue;
+      }
+    }
+    if (operand == "x" || operand == "dy")
+      in.emplace_back(n.x);
+    else if (operand == "rstd")
+      in.emplace_back(stats_shape(n.x, n.axes), Fill::Positive);
+    else
+      in.emplace_back(operand == "mean" ? stats_shape(n.x, n.axes) : Shape(dims_along(n.x, n.axes), n.x.dtype()));
+  }
+  s.add(name, std::move(in), std::move(op));
+}
+
+template <class Op, class Backward, bool Centered>
+struct NormRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const auto& op = c.op<Op>();
+    if (auto e = check_norm(c, op.axes, op.eps)) return *e;
+    const Shape stats = stats_shape(c.input(0), op.axes);
+    return Centered ? make_shapes(c.input(0), stats, stats) : make_shapes(c.input(0), stats);
+  }
+  static void decompose(DecomposeContext& c) { norm_decompose<Centered>(c, c.op<Op>().axes, c.op<Op>().eps); }
+  static void vjp(VjpContext& c) {
+    Graph& g = c.graph();
+    const auto& op = c.op<Op>();
+    const Expr x = c.input(0), rstd = c.output(kRstd<Centered>);
+    if (c.has_cotangent(0)) {
+      Backward back;
+      back.axes = op.axes, back.eps = op.eps;
+      Named operands{{"x", x}, {"dy", c.cotangent()}};
+      if (c.has("gamma")) operands.emplace_back("gamma", c.input("gamma"));
+      if (Centered) operands.emplace_back("mean", c.output(1));
+      operands.emplace_back("rstd", rstd);
+      const Expr d = g.add_named(back, operands);
+      c.accumulate(0, d);
+      if (c.has("gamma")) c.accumulate(c.index("gamma"), d.result(1));
+      if (c.has("beta")) c.accumulate(c.index("beta"), d.result(2));
+    }
+    // mean = sum(x) / n; rstd = (sum((x - mean)^2) / n + eps)^(-1/2), in which the mean's own part cancels.
+    const bool of_mean = Centered && c.has_cotangent(1), of_rstd = c.has_cotangent(kRstd<Centered>);
+    if (!of_mean && !of_rstd) return;
+    const Expr wide = widen(x), n = group_size(g, x.shape(), op.axes, wide.dtype());
+    Expr d;
+    if (of_rstd) {
+      const Expr centred = Centered ? wide - c.output(1) : wide;
+      d = -centred * (c.cotangent(kRstd<Centered>) * rstd * g.square(rstd) / n);
+    }
+    if (of_mean) {
+      const Expr share = g.expand(c.cotangent(1) / n, x.shape().dims());
+      d = d.valid() ? d + share : share;
+    }
+    c.accumulate(0, round_to(d, x.dtype()));
+  }
+  static constexpr DerivedRule jvp = by_decomposition;
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    Op op = c.op<Op>();
+    const Axes axes = op.axes;
+    const bool x_batched = c.is_batched(0);
+    if (x_batched) op.axes = shifted(axes);
+    bool own = false;  // each batch has its own gamma or beta
+    for (int i = 1; i < c.num_inputs(); ++i) own = own || c.is_batched(i);
+    // Then it is normalised once, scaled and shifted by [B, 1.., N, 1..] behind that.
+    Named operands{{"x", own ? widen(c.input(0)) : c.input(0)}};
+    for (std::string_view name : {"gamma", "beta"})
+      if (!own && c.has(name)) operands.emplace_back(name, c.input(name));
+    Expr y = g.add_named(op, operands);
+    for (int r = 1; r < c.num_results(); ++r) {
+      const Expr stats = y.result(static_cast<std::uint32_t>(r));
+      c.set_result(r, x_batched ? stats : g.expand(stats, prepend(c.batch_size(), c.result_shape(r).dims())));
+    }
+    if (own) {
+      const auto vector = [&](std::string_view name) {
+        const Expr v = widen(c.input(name));
+        return c.is_batched(c.index(name)) ? along_axes(v, c.rank(0) + 1, shifted_behind_batch(axes))
+                                           : along_axes(v, c.rank(0), axes);
+      };
+      if (c.has("gamma")) y = y * vector("gamma");
+      if (c.has("beta")) y = y + vector("beta");
+    }
+    c.set_result(round_to(y, c.result_shape().dtype()));
+  }
+  static void reference(const RefArgs& a) { norm_reference<Centered>(a, a.op<Op>().axes, a.op<Op>().eps); }
+  static void samples(SampleSet& s) {
+    for (const NormCase& n : norm_cases()) add_sample<Op>(s, n, 0b110);
+    const std::vector<NormCase> some = norm_cases();
+    for (std::uint32_t present : {0U, 0b010U, 0b100U})
+      for (std::size_t i : {std::size_t{0}, std::size_t{6}}) add_sample<Op>(s, some[i], present);
+  }
+  static constexpr AttrField attrs[] = {field<&Op::axes>("axes"), field<&Op::eps>("eps"),
+                                        field<&Op::present>("present")};
+
+ private:
+  // The batch axis and the axes behind it.
+  static Axes shifted_behind_batch(const Axes& axes) {
+    Axes out = shifted(axes);
+    out.insert(out.begin(), 0);
+    return out;
+  }
+};
+
+template <class Op, bool Centered>
+struct NormBackwardRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const auto& op = c.op<Op>();
+    if (auto e = check_norm(c, op.axes, op.eps)) return *e;
+    const Shape vector(dims_along(c.input(0), op.axes), c.input(0).dtype());
+    return make_shapes(c.input(0), vector, vector);
+  }
+  static void decompose(DecomposeContext& c) { norm_backward_decompose<Centered>(c, c.op<Op>().axes, c.op<Op>().eps); }
+  static constexpr DerivedRule vjp = by_decomposition;
+  static constexpr DerivedRule jvp = by_decomposition;
+  static constexpr DerivedRule batch = by_decomposition;
+  static void reference(const RefArgs& a) { norm_backward_reference<Centered>(a, a.op<Op>().axes, a.op<Op>().eps); }
+  static void samples(SampleSet& s) {
+    constexpr std::uint32_t kAll = Centered ? 0b11100 : 0b1100;
+    for (const NormCase& n : norm_cases()) add_sample<Op>(s, n, 0b100);
+    const std::vector<NormCase> some = norm_cases();
+    for (std::size_t i : {std::size_t{0}, std::size_t{6}})
+      for (std::uint32_t present : {0U, 0b1000U, kAll}) add_sample<Op>(s, some[i], present);
+  }
+  static constexpr AttrField attrs[] = {field<&Op::axes>("axes"), field<&Op::eps>("eps"),
+                                        field<&Op::present>("present")};
+};
+
+// The record of a norm or of its cotangents.
+template <class Op, class Rules>
+constexpr OpDef record(std::string_view name, std::string_view what, const InputSpec& in,
+                       Cost (*cost)(const CostContext&)) {
+  return {.kind = Op::kind,
+          .name = name,
+          .what = what,
+          .inputs = in.masked_by<&Op::present>(),
+          .attrs = Rules::attrs,
+          .level = Level::Mir,
+          .leaf = LeafKind::None,
+          .elementwise = ElementwiseKind::No,
+          .view = ViewKind::None,
+          .precision = PrecisionCategory::Reduction,
+          .infer = Rules::infer,
+          .decompose = Rules::decompose,
+          .vjp = Rules::vjp,
+          .jvp = Rules::jvp,
+          .batch = Rules::batch,
+          .reference = Rules::reference,
+          .cost = cost,
+          .samples = Rules::samples};
+}
+
+}  // namespace
+
+constinit const OpDef ops::LayerNorm::def =
+    record<ops::LayerNorm, NormRules<ops::LayerNorm, ops::LayerNormBackward, true>>(
+        "layer_norm", "(x - mean) / sqrt(var + eps) * gamma + beta along some axes; the mean and 1 / sqrt(var + eps).",
+        inputs("x", maybe("gamma"), maybe("beta")), flops_per_element<8>);
+constinit const OpDef ops::RmsNorm::def = record<ops::RmsNorm, NormRules<ops::RmsNorm, ops::RmsNormBackward, false>>(
+    "rms_norm", "x / sqrt(mean(x^2) + eps) * gamma + beta along some axes; 1 / sqrt(mean(x^2) + eps).",
+    inputs("x", maybe("gamma"), maybe("beta")), flops_per_element<5>);
+constinit const OpDef ops::LayerNormBackward::def =
+    record<ops::LayerNormBackward, NormBackwardRules<ops::LayerNormBackward, true>>(
+        "layer_norm_backward", "The cotangents of layer_norm: dx, dgamma, dbeta.",
+        inputs("x", "dy", maybe("gamma"), maybe("mean"), maybe("rstd")), flops_per_element<18>);
+constinit const OpDef ops::RmsNormBackward::def =
+    record<ops::RmsNormBackward, NormBackwardRules<ops::RmsNormBackward, false>>(
+        "rms_norm_backward", "The cotangents of rms_norm: dx, dgamma, dbeta.",
+        inputs("x", "dy", maybe("gamma"), maybe("rstd")), flops_per_element<14>);
+
+}  // namespace rlx

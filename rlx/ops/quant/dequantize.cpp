@@ -1,0 +1,242 @@
+// Dequantize: codes to the numbers they stand for. Composite.
+#include "rlx/ir/ops/quantize.h"
+#include "rlx/ops/quant/quantize_core.h"
+#include "rlx/ops/rule_helpers.h"
+
+namespace rlx {
+namespace {
+
+std::optional<Diagnostic> check_result_dtype(const InferContext& c, DType t) {
+  if (is_float(t)) return std::nullopt;
+  return c.dtype_error("the result must be float, got ", dtype_name(t));
+}
+
+Result<Shapes> infer_blocks(const InferContext& c, const ops::Dequantize& op) {
+  const BlockLayout& l = block_layout(op.scheme);
+  const std::string_view scheme = enum_name(op.scheme);
+  const Shape& codes = c.input("codes");
+  if (codes.dtype() != DType::U8 || codes.rank() < 1)
+    return c.dtype_error("codes of ", scheme, " must be u8 [.., row bytes], got ", codes);
+  for (const char* name : {"scale", "zero_point", "global_scale"})
+    if (c.has(name)) return c.attr_error(scheme, " takes no ", name, ": its blocks hold their own");
+  if (op.axis || op.block) return c.attr_error(scheme, " has blocks of its own along the last axis: no axis, no block");
+  if (static_cast<int>(op.dims.size()) != codes.rank())
+    return c.attr_error("dims ", dims_text(op.dims), " must have the rank of the codes ", codes);
+  const Dim &row = op.dims.back(), &bytes = codes.dim(-1);
+  if (!row.is_static() || row.value() < 0 || row.value() % l.elements != 0)
+    return c.error("the last of dims ", dims_text(op.dims), " must be a multiple of ", l.elements, ", the block of ",
+                   scheme);
+  if (row.value() / l.elements > (std::int64_t{1} << 40) || !bytes.is_static(row.value() / l.elements * l.bytes))
+    return c.error("a row of ", row, " elements in ", scheme, " takes ", l.bytes, " bytes for each ", l.elements,
+                   ", the codes are ", codes);
+  Dims want = codes.dims();
+  want.back() = row;
+  if (want != op.dims) return c.error("dims ", dims_text(op.dims), " and the codes ", codes, " differ in their rows");
+  return make_shapes(Shape(op.dims, op.dtype));
+}
+
+struct DequantizeRules {
+  static Result<Shapes> infer(const InferContext& c) {
+    const ops::Dequantize& op = c.op<ops::Dequantize>();
+    if (auto e = check_result_dtype(c, op.dtype)) return *e;
+    if (is_block_scheme(op.scheme)) return infer_blocks(c, op);
+    const Shape& codes = c.input("codes");
+    if (!is_code_dtype(codes.dtype()))
+      return c.dtype_error("codes must be integers (but u64), 4-bit, f8 or f4, got ", codes);
+    if (!op.dims.empty()) return c.attr_error("dims are for block schemes: affine codes have the result's dimensions");
+    if (auto e = check_grid(c, codes, scale_grid(op))) return *e;
+    if (c.has("scale")) {
+      const Shape& s = c.input("scale");
+      const bool narrow =
+          is_float(s.dtype()) ? s.dtype() != DType::F64 || op.dtype == DType::F64 : is_float_code(s.dtype());
+      if (!narrow) return c.dtype_error("scale must be float or f8, and no wider than the f32 of the product, got ", s);
+      if (auto e = check_scale_dims(c, "scale", s, codes, scale_grid(op))) return *e;
+    } else if (op.axis) {
+      return c.attr_error("axis ", *op.axis, " is the axis of a scale: give one");
+    }
+    if (c.has("zero_point")) {
+      const Shape& z = c.input("zero_point");
+      if (z.dtype() != codes.dtype())
+        return c.dtype_error("zero_point must have the dtype of codes ", codes, ", got ", z);
+      if (auto e = check_scale_dims(c, "zero_point", z, codes, scale_grid(op))) return *e;
+    }
+    if (c.has("global_scale")) {
+      const Shape& s = c.input("global_scale");
+      if (!c.has("scale")) return c.attr_error("global_scale multiplies a scale: give one");
+      if (s.rank() != 0 || s.dtype() != scale_dtype(op.dtype))
+        return c.error("global_scale must be [] ", dtype_name(scale_dtype(op.dtype)), ", got ", s);
+    }
+    return make_shapes(codes.with_dtype(op.dtype));
+  }
+
+  static void decompose(DecomposeContext& c) {
+    Graph& g = c.graph();
+    const ops::Dequantize& op = c.op<ops::Dequantize>();
+    Expr codes = c.input("codes");
+    if (is_block_scheme(op.scheme)) {
+      c.set_result(g.cast(decode_blocks(g, op.scheme, codes, op.dims), op.dtype));
+      return;
+    }
+    const Dims& x = codes.shape().dims();
+    const DType computed = scale_dtype(op.dtype);
+    // Integers are subtracted as integers: exactly.
+    const DType whole = is_float_code(codes.dtype())     ? computed
+                        : dtype_bits(codes.dtype()) < 32 ? DType::I32
+                                                         : DType::I64;
+    Expr y = codes;
+    if (c.has("zero_point"))
+      y = g.cast(y, whole) - spread_scale(g, g.cast(c.input("zero_point"), whole), x, scale_grid(op));
+    y = g.cast(y, computed);
+    if (c.has("scale")) {
+      Expr s = g.cast(c.input("scale"), computed);
+      if (c.has("global_scale")) s = s * c.input("global_scale");
+      y = y * spread_scale(g, s, x, scale_grid(op));
+    }
+    c.set_result(g.cast(y, op.dtype));
+  }
+
+  static void batch(BatchContext& c) {
+    Graph& g = c.graph();
+    ops::Dequantize op = c.op<ops::Dequantize>();
+    bool scales = false;
+    for (int i = 1; i < c.num_inputs(); ++i) scales = scales || c.is_batched(i);
+    if (!scales && op.block == 0) {  // the scales serve every one of the batch
+      if (op.axis) ++*op.axis;
+      if (!op.dims.empty()) op.dims = prepend(c.batch_size(), op.dims);
+      c.set_result(g.add(op, std::vector<Value>(c.inputs().begin(), c.inputs().end())));
+      return;
+    }
+    const ScaleBatch b(c, c.index("codes"), scale_grid(op));
+    op.axis = b.grid().axis;
+    std::vector<std::pair<std::string_view, Expr>> operands{{"codes", b.x()}};
+    if (c.has("scale")) {
+      Expr s = c.lifted(c.index("scale"));
+      if (c.has("global_scale")) {  // one number each: it goes into the scales, with the same rounding
+        const DType computed = scale_dtype(op.dtype);
+        Dims each(static_cast<std::size_t>(s.rank()), Dim(1));
+        each[0] = c.batch_size();
+        s = g.cast(s, computed) * g.reshape(c.lifted(c.index("global_scale")), each);
+      }
+      operands.emplace_back("scale", b.fold_scale(s));
+    } else {  // zero points along an axis go with scales
+      operands.emplace_back("scale", g.expand(g.scalar(1, scale_dtype(op.dtype)), {c.batch_size()}));
+    }
+    if (c.has("zero_point")) operands.emplace_back("zero_point", b.scale(c.index("zero_point")));
+    c.set_result(b.back(g.add_named(op, operands)));
+  }
+
+  static void reference(const RefArgs& a) {
+    const ops::Dequantize& op = a.op<ops::Dequantize>();
+    const Tensor& codes = a.in("codes");
+    std::byte* out = a.out().mutable_data();
+    const std::int64_t n = a.out().num_elements();
+    if (is_block_scheme(op.scheme)) {
+      std::vector<float> y(static_cast<std::size_t>(n));
+      dequantize_blocks(op.scheme, {codes.data(), codes.size_bytes()}, y);
+      for (std::int64_t i = 0; i < n; ++i)
+        store_element(out, op.dtype, i, static_cast<double>(y[static_cast<std::size_t>(i)]));
+      return;
+    }
+    const DType computed = scale_dtype(op.dtype);
+    const ScaleIndex place(codes.dims(), scale_grid(op));
+    std::vector<double> scale;
+    if (a.has("scale")) scale = a.in("scale").to_f64();
+    if (a.has("global_scale"))
+      for (double& s : scale) s = rounded_to(computed, s * a.in("global_scale").at(0));
+    const bool has_zero = a.has("zero_point");
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::size_t s = place(i);
+      double q;
+      if (is_float_code(codes.dtype()))
+        q = rounded_to(computed, codes.at(i) - (has_zero ? a.in("zero_point").at(static_cast<std::int64_t>(s)) : 0));
+      else
+        q = rounded_to(computed,
+                       static_cast<double>(wrapping_sub(
+                           codes.at_i64(i), has_zero ? a.in("zero_point").at_i64(static_cast<std::int64_t>(s)) : 0)));
+      store_element(out, op.dtype, i, scale.empty() ? q : rounded_to(computed, q * scale[s]));
+    }
+  }
+  static std::int64_t wrapping_sub(std::int64_t x, std::int64_t y) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) - static_cast<std::uint64_t>(y));
+  }
+
+  static void samples(SampleSet& s) {
+    constexpr std::uint32_t kScale = 1U << 1, kZero = 1U << 2, kGlobal = 1U << 3;
+    const auto op = [](std::uint32_t present, std::optional<std::int64_t> axis = {}, std::int64_t block = 0,
+                       DType to = DType::F32) {
+      ops::Dequantize o;
+      o.axis = axis, o.block = block, o.dtype = to, o.present.bits = present;
+      return o;
+    };
+    const auto codes = [](Dims dims, DType t) { return SampleInput(Shape(std::move(dims), t), Fill::Small); };
+    const auto scale = [](Dims dims, DType t = DType::F32) {
+      return SampleInput(Shape(std::move(dims), t), Fill::Positive);
+    };
+    s.add("one scale", {codes({2, 3}, DType::I8), scale({})}, op(kScale));
+    s.add("scale and zero point",
+          {SampleInput(Shape({2, 3}, DType::U8), Fill::Index, 256), scale({}),
+           SampleInput(Shape({}, DType::U8), Fill::Index, 256)},
+          op(kScale | kZero));
+    s.add("a channel", {codes({2, 3, 2}, DType::I8), scale({3}), codes({3}, DType::I8)}, op(kScale | kZero, 1));
+    s.add("blocks", {codes({5, 4}, DType::I8), scale({3, 4}), codes({3, 4}, DType::I8)}, op(kScale | kZero, 0, 2));
+    s.add("blocks of the last axis", {codes({2, 6}, DType::I16), scale({2, 2})}, op(kScale, 1, 3));
+    s.add("one block", {codes({2, 3}, DType::I8), scale({2, 1})}, op(kScale, 1, 3));
+    s.add("i4", {codes({2, 4}, DType::I4), scale({4})}, op(kScale, 1));
+    s.add("u4 blocks",
+          {SampleInput(Shape({4, 2}, DType::U4), Fill::Index, 16), scale({2, 2}),
+           SampleInput(Shape({2, 2}, DType::U4), Fill::Index, 16)},
+          op(kScale | kZero, 0, 2));
+    s.add("f8", {SampleInput(Shape({2, 3}, DType::F8E4M3)), scale({})}, op(kScale));
+    s.add("f8e5m2 alone", {SampleInput(Shape({4}, DType::F8E5M2))}, op(0));
+    s.add("f4, f8 scales, global", {SampleInput(Shape({2, 4}, DType::F4E2M1)), scale({2, 2}, DType::F8E4M3), scale({})},
+          op(kScale | kGlobal, 1, 2));
+    s.add("i32", {SampleInput(Shape({3}, DType::I32), Fill::Index, 1 << 30), scale({})}, op(kScale));
+    s.add("bf16 result", {codes({2, 3}, DType::I8), scale({3}, DType::BF16)}, op(kScale, 1, 0, DType::BF16));
+    s.add("f64", {codes({2, 3}, DType::I8), scale({}, DType::F64)}, op(kScale, {}, 0, DType::F64));
+    s.add("no elements", {codes({0, 3}, DType::I8), scale({3})}, op(kScale, 1));
+    s.add("a scalar", {codes({}, DType::I8), scale({})}, op(kScale));
+    for (int i = 1; i < kNumQuantSchemes; ++i) {
+      ops::Dequantize o;
+      o.scheme = static_cast<QuantScheme>(i);
+      const BlockLayout& l = block_layout(o.scheme);
+      o.dims = {2, l.elements};
+      s.add(std::string(enum_name(o.scheme)), {SampleInput(Shape({2, l.bytes}, DType::U8), Fill::Index, 256)}, o);
+    }
+    ops::Dequantize rows;
+    rows.scheme = QuantScheme::Q8_0, rows.dims = {2, 3, 64}, rows.dtype = DType::F16;
+    s.add("q8_0 rows to f16", {SampleInput(Shape({2, 3, 68}, DType::U8), Fill::Index, 256)}, rows);
+    rows.dims = {0, 32}, rows.dtype = DType::F32;
+    s.add("q8_0 no rows", {SampleInput(Shape({0, 34}, DType::U8), Fill::Index, 256)}, rows);
+  }
+  static constexpr AttrField attrs[] = {field<&ops::Dequantize::scheme>("scheme"),
+                                        field<&ops::Dequantize::axis>("axis"),
+                                        field<&ops::Dequantize::block>("block"),
+                                        field<&ops::Dequantize::dims>("dims"),
+                                        field<&ops::Dequantize::dtype>("dtype", AttrPlace::TypeDType),
+                                        field<&ops::Dequantize::present>("present")};
+};
+
+}  // namespace
+
+constinit const OpDef ops::Dequantize::def{
+    .kind = kind,
+    .name = "dequantize",
+    .what = "Codes to the numbers they stand for: (codes - zero_point) * scale, or GGUF's blocks.",
+    .inputs = inputs("codes", maybe("scale"), maybe("zero_point"), maybe("global_scale"))
+                  .masked_by<&ops::Dequantize::present>(),
+    .attrs = DequantizeRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Stated,
+    .infer = DequantizeRules::infer,
+    .decompose = DequantizeRules::decompose,
+    .vjp = by_decomposition,
+    .jvp = by_decomposition,
+    .batch = DequantizeRules::batch,
+    .reference = DequantizeRules::reference,
+    .cost = flops_per_element<2>,
+    .samples = DequantizeRules::samples};
+
+}  // namespace rlx

@@ -1,0 +1,149 @@
+// The page: its parts in one text, its data as JSON beside them.
+#include "rlx/report/report.h"
+
+#include <array>
+
+#include "rlx/base/json_text.h"
+#include "rlx/base/utf8.h"
+#include "rlx/ir/inspect.h"
+#include "rlx/report/assets.h"
+#include "rlx/report/plan_picture.h"
+#include "rlx/report/records.h"
+
+namespace rlx {
+namespace {
+
+// One line of text for the title.
+std::string html_text(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t valid = find_invalid_utf8(text).value_or(text.size());
+    for (const char c : text.substr(0, valid))
+      if (c == '<' || c == '>' || c == '&')
+        out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : "&amp;";
+      else
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    if (valid == text.size()) break;
+    out += "\xEF\xBF\xBD";
+    text.remove_prefix(valid + 1);
+  }
+  return out;
+}
+
+void write_fusion(JsonText& json, const FusionReport& report) {
+  json.begin('{').member("before", report.nodes_before).member("after", report.nodes_after);
+  json.key("counts").begin('[');
+  std::map<std::string, std::array<int, 2>> counts;
+  for (const auto& [op, n] : report.before) counts[op][0] = n;
+  for (const auto& [op, n] : report.after) counts[op][1] = n;
+  for (const auto& [op, n] : counts) json.begin('[').value(op).value(n[0]).value(n[1]).end(']');
+  json.end(']').key("fused").begin('[');
+  for (const auto& [pattern, n] : report.fused) json.begin('[').value(pattern).value(n).end(']');
+  json.end(']').key("missed").begin('[');
+  for (const MissedFusion& m : report.missed) {
+    json.begin('[').value(m.pattern).value(miss_reason_name(m.reason)).value(m.label).value(m.detail).value(m.hint);
+    json.value(m.node.index).value(m.stage ? static_cast<std::int64_t>(*m.stage) : -1).value(m.in_body).end(']');
+  }
+  json.end(']').end('}');
+}
+
+void write_kernels(JsonText& json, const PageOptions& options, PageStrings& strings) {
+  json.begin('{').member("note", options.times_note).key("limits").begin('[').value(options.limits.gflops);
+  for (const MachineLimits::Bandwidth& b : options.limits.bandwidth)
+    json.begin('[').value(b.bytes).value(b.gb_per_s).end(']');
+  json.end(']').key("times").begin('[');
+  const bool floors = options.limits.gflops > 0;
+  for (const NodeTime& t : options.times) {
+    json.begin('[').value(t.node.valid() ? static_cast<std::int64_t>(t.node.index) : -1).value(strings.id(t.op));
+    json.value(strings.id(t.kernel)).value(t.ns).value(floors ? options.limits.floor_ns(t.cost) : 0.0);
+    json.value(t.cost.flops).value(t.cost.read_bytes + t.cost.write_bytes).end(']');
+  }
+  json.end(']').end('}');
+}
+
+void write_dispatch(JsonText& json, const KernelDispatchReport& report) {
+  json.begin('[');
+  for (const KindDispatch& k : report.summaries)
+    json.begin('[').value(k.name).value(dispatch_path_name(k.path)).value(k.node_count).value(k.why).end(']');
+  json.end(']');
+}
+
+std::string page_data(const CompileResult& result, const PageOptions& options) {
+  PageStrings strings;
+  PageRecords records(strings);
+  JsonText json;
+  const LirModule& lir = result.lir;
+  json.begin('{').member("version", 1).member("title", options.title.empty() ? lir.graph.name() : options.title);
+  json.member("graph", lir.graph.name()).member("target", result.dispatch.backend_name);
+  json.key("devices").begin('[').value(result.dispatch.backend_name);
+  for (DeviceId d : lir.others) json.value(device_text(d));
+  json.end(']').key("stages").begin('[');
+  std::map<std::string, int> runs;  // passes run again on what others left: the names tell which run it was
+  std::int64_t planned = -1, number = 0;
+  const auto add = [&](std::string_view name, std::string_view what, const Graph& g) {
+    const int run = ++runs[std::string(name)];
+    records.add_stage(json, run == 1 ? std::string(name) : concat_text(name, "-", run), what, g);
+    ++number;
+  };
+  for (const PipelineStage& s : result.stages) {
+    const Pass* pass = find_pass(s.name);
+    if (s.name == "lir") planned = number;
+    add(s.name,
+        pass                   ? pass->what
+        : s.name == "hir"      ? "the graph as given"
+        : s.name == "legalize" ? "ops that the device has no kernel for are decomposed"
+        : s.name == "lir"      ? "the planned program: weights are prepared apart, transfers stand where values cross"
+                               : "",
+        s.graph);
+  }
+  if (planned < 0) {
+    planned = number;
+    add("lir", result.source ? "the program, which has open symbols and no plan" : "the planned program", lir.graph);
+  }
+  json.end(']').member("planned", planned).member("open", result.source != nullptr).key("plans").begin('[');
+  if (!result.source) write_plans(json, lir, records, strings);
+  json.end(']').key("prepare").value(lir.prepare.num_nodes() ? static_cast<std::int64_t>(records.body(lir.prepare))
+                                                             : -1);
+  json.key("fusion");
+  write_fusion(json, result.fusion);
+  json.key("kernels");
+  write_kernels(json, options, strings);
+  json.key("dispatch");
+  write_dispatch(json, result.dispatch);
+  json.key("reports").begin('[');
+  const auto report = [&](const char* name, const std::string& text) {
+    json.begin('[').value(name).value(text).end(']');
+  };
+  report("dispatch: how each kind of op reaches the device", result.dispatch.text());
+  report("copies that are not made in place", result.source ? std::string() : inspect_copies(lir));
+  report("devices", inspect_devices(lir));
+  report("fusion", result.fusion.summary_line() + "\n");
+  report("program", result.source ? inspect_graph_stats(lir.graph) : inspect_lir_stats(lir));
+  json.end(']');
+  records.write(json);
+  json.key("strings").begin('[');
+  for (const std::string* text : strings.texts()) json.value(*text);
+  return json.end(']').end('}').take();
+}
+
+}  // namespace
+
+std::string inspect_html(const CompileResult& result, const PageOptions& options) {
+  const std::string title = html_text(options.title.empty() ? result.lir.graph.name() : options.title);
+  std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  // Nothing is fetched, and the browser sees to it.
+  out +=
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n";
+  out += concat_text("<title>", title, " - rlx</title>\n<style>\n", kPageStyle, "</style>\n</head>\n", kPageBody);
+  out += "<script type=\"application/json\" id=\"data\">";
+  out += page_data(result, options);
+  out += concat_text("</script>\n<script>\n\"use strict\";\n(() => {\n", kPageScript, "})();\n</script>\n</html>\n");
+  return out;
+}
+
+std::string inspect_html(const CompiledGraph& program, const PageOptions& options) {
+  return inspect_html(program.compile_result(), options);
+}
+
+}  // namespace rlx

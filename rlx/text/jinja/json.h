@@ -1,0 +1,12 @@
+// JSON values as values of chat templates.
+#pragma once
+
+#include "rlx/formats/json.h"
+#include "rlx/text/jinja/value.h"
+
+namespace rlx::jinja {
+
+/// Errors: BadFile for an integer of more than 64 bits, Raised limit for more than 200 nested levels.
+Value from_json(Heap& heap, const JsonValue& json);
+
+}  // namespace rlx::jinja

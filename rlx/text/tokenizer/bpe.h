@@ -1,0 +1,115 @@
+// Byte pair encoding: neighbours are merged, those of the lowest rank first, until none can be.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rlx/text/tokenizer/word_model.h"
+#include "rlx/text/vocabulary.h"
+
+namespace rlx {
+
+/// What a BPE model does besides merging.
+struct BpeOptions {
+  std::optional<TokenId> unknown;  // for a character without a token; nothing: it vanishes
+  bool fuse_unknown = false;       // unknown neighbours become one token
+  bool byte_fallback = false;      // a character without a token becomes its byte tokens
+  bool ignore_merges = false;      // a word that is a token is that token, whatever merging would make of it
+  std::string continuation;        // put before each character inside a word when it is looked up
+  std::string end_of_word;         // put behind the last one
+  bool whole_texts = false;        // words are whole texts: cut them where no token reaches across
+};
+
+/// Merges of a BPE model: two ids, the rank of the merge, what it makes.
+class MergeTable {
+ public:
+  struct Merge {
+    std::uint32_t rank = 0;
+    TokenId made = -1;
+  };
+  void reserve(std::size_t num_merges);
+  /// Of equal pairs the last one counts.
+  void add(TokenId left, TokenId right, Merge merge);
+  /// Asks for the memory that a find or add of this pair will want.
+  void prefetch(TokenId left, TokenId right) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[slot_of(key_of(left, right))]);
+  }
+  /// The merge of a pair, or one that makes -1.
+  Merge find(TokenId left, TokenId right) const {
+    if (slots_.empty()) return {};
+    const std::uint64_t key = key_of(left, right);
+    for (std::size_t slot = slot_of(key);; slot = (slot + 1) & (slots_.size() - 1)) {
+      if (slots_[slot].key == key) return slots_[slot].merge;
+      if (slots_[slot].key == kFree) return {};
+    }
+  }
+  /// Whether a merge has one of these ids on either side.
+  template <class Test>
+  bool any_side(const Test& test) const {
+    for (const Slot& s : slots_) {
+      if (s.key == kFree) continue;
+      if (test(static_cast<TokenId>(s.key >> 32)) || test(static_cast<TokenId>(s.key & 0xFFFFFFFFu))) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::uint64_t kFree = ~std::uint64_t{0};
+  struct Slot {
+    std::uint64_t key = kFree;
+    Merge merge;
+  };
+  static std::uint64_t key_of(TokenId left, TokenId right) {
+    return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
+  }
+  std::size_t slot_of(std::uint64_t key) const {
+    const std::uint64_t mixed = (key ^ key >> 32) * 0x9E3779B97F4A7C15u;
+    return static_cast<std::size_t>(mixed >> 32) & (slots_.size() - 1);
+  }
+  std::vector<Slot> slots_;  // open addressing, a power of two, at most two thirds full
+  std::size_t num_ = 0;
+};
+
+/// A BPE model. Refers to a vocabulary, which must outlive it.
+class BpeModel final : public WordModel {
+ public:
+  /// With merges as a list.
+  BpeModel(const Vocabulary& vocabulary, MergeTable merges, BpeOptions options);
+  /// With the rank of each token: a pair may be merged when it spells a token, the lowest rank first, then from the
+  /// left. SentencePiece's files say so: a rank is the place of a token's score among all scores, highest first.
+  BpeModel(const Vocabulary& vocabulary, std::vector<std::uint32_t> ranks, BpeOptions options);
+  std::unique_ptr<WordEncoder> encoder(std::size_t text_bytes) const override;
+
+ private:
+  class Encoder;
+  void prepare();
+  void add_seams(std::string_view token);
+  std::size_t seam_slot(char32_t left, char32_t right) const {
+    const std::uint64_t key = (std::uint64_t{left} << 21 | right) * 0x9E3779B97F4A7C15u;
+    return static_cast<std::size_t>(key >> 32) & (seams_.size() * 64 - 1);
+  }
+  bool may_join(char32_t left, char32_t right) const {
+    const std::size_t slot = seam_slot(left, right);
+    return (seams_[slot >> 6] >> (slot & 63) & 1) != 0;
+  }
+
+  const Vocabulary& vocabulary_;
+  MergeTable merges_;
+  std::vector<std::uint32_t> ranks_;  // by id; empty: merges_ counts
+  BpeOptions options_;
+  bool plain_ = true;                           // neither continuation nor end of word
+  std::array<TokenId, 0x800> character_ids_{};  // ids of the characters below U+0800, -1 = none
+  std::array<TokenId, 256> byte_ids_{};
+  std::vector<std::uint64_t> seams_;  // a set of bits: neighbouring characters inside tokens; empty: words stay whole
+  // By id: whether merging the text of a token gives that token back. Found out when first asked; every thread finds
+  // the same, so the order does not matter.
+  std::unique_ptr<std::atomic<std::uint8_t>[]> whole_;
+};
+
+}  // namespace rlx

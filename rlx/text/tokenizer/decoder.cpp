@@ -1,0 +1,320 @@
+// Decoding token by token. A step either knows what a token becomes when it sees it, or keeps it until it does.
+#include "rlx/text/tokenizer/decoder.h"
+
+#include <algorithm>
+
+#include "rlx/base/utf8.h"
+#include "rlx/error.h"
+#include "rlx/text/tokenizer/byte_level.h"
+#include "rlx/text/unicode.h"
+
+namespace rlx {
+namespace {
+
+std::string replaced(std::string_view text, const DecoderStep& step) {
+  std::string out;
+  std::size_t at = 0;
+  if (step.regex) {
+    Regex::Matcher matcher(*step.regex);
+    matcher.start(text);
+    while (!text.empty()) {
+      const auto match = matcher.next();
+      if (!match) break;
+      out += text.substr(at, match->first - at);
+      out += step.content;
+      at = match->second;
+    }
+  } else if (!step.pattern.empty()) {
+    for (std::size_t found; (found = text.find(step.pattern, at)) != std::string_view::npos;
+         at = found + step.pattern.size()) {
+      out += text.substr(at, found - at);
+      out += step.content;
+    }
+  }
+  out += text.substr(at);
+  return out;
+}
+
+std::string characters_to_bytes(std::string_view token) {
+  std::string out;
+  append_character_bytes(out, token);
+  return out;
+}
+
+std::string_view stripped(std::string_view text, const DecoderStep& step) {
+  for (std::size_t i = 0; i < step.start && text.starts_with(step.pattern); ++i)
+    text.remove_prefix(step.pattern.size());
+  for (std::size_t i = 0; i < step.stop && text.ends_with(step.pattern); ++i) text.remove_suffix(step.pattern.size());
+  return text;
+}
+
+// The byte of a token like <0x0A>, or -1.
+int byte_of(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
+  int value = 0;
+  for (const char c : token.substr(3, 2)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                             : -1;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+}  // namespace
+
+void clean_up_tokenization(std::string& text) {
+  static constexpr std::pair<std::string_view, std::string_view> kCleanups[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  for (const auto& cleanup : kCleanups) {
+    for (std::size_t at = 0; (at = text.find(cleanup.first, at)) != std::string::npos; at += cleanup.second.size()) {
+      text.replace(at, cleanup.first.size(), cleanup.second);
+    }
+  }
+}
+
+void TokenDecoder::add(DecoderStep step) {
+  step.fused = false;
+  if (!steps_.empty()) {
+    const DecoderStep& last = steps_.back();
+    step.fused = last.fused || last.kind == DecoderStep::Kind::Fuse || last.kind == DecoderStep::Kind::ByteLevel;
+  }
+  steps_.push_back(std::move(step));
+}
+
+void TokenDecoder::Run::push(std::string_view token, std::string& out) {
+  out_ = &out;
+  feed(0, token);
+}
+
+void TokenDecoder::Run::finish(std::string& out) {
+  out_ = &out;
+  for (std::size_t i = 0; i < steps_.size(); ++i) flush(i);
+  std::fill(states_.begin(), states_.end(), State());
+}
+
+std::string TokenDecoder::token_bytes(std::string_view token) const {
+  using Kind = DecoderStep::Kind;
+  std::string text(token);
+  for (const DecoderStep& s : steps_) {
+    // Behind the first of the text there is nothing to strip, and its end is never known.
+    if (s.kind == Kind::Fuse || (s.kind == Kind::Strip && s.fused)) continue;
+    if (s.fused || s.kind == Kind::Ctc)
+      throw Error(ErrorCode::Unsupported, "the tokeniser's decoder rewrites its text as a whole",
+                  "tokens have no bytes of their own there, which grammars are made of");
+    DecoderStep to_space = s;
+    to_space.content = " ";
+    switch (s.kind) {
+      case Kind::Join: text.insert(0, 1, ' '); break;
+      case Kind::ByteLevel: text = characters_to_bytes(text); break;
+      case Kind::ByteFallback:
+        if (const int byte = byte_of(text); byte >= 0) text.assign(1, static_cast<char>(byte));
+        break;
+      case Kind::Strip: text = std::string(stripped(text, s)); break;
+      case Kind::Replace:
+        if (!s.regex || !find_invalid_utf8(text)) text = replaced(text, s);
+        break;
+      case Kind::WordPiece:
+        if (text.starts_with(s.pattern))
+          text.erase(0, s.pattern.size());
+        else
+          text.insert(0, 1, ' ');
+        if (s.flag) clean_up_tokenization(text);
+        break;
+      case Kind::Metaspace:
+      case Kind::Bpe: text = replaced(text, to_space); break;
+      default: break;
+    }
+  }
+  return text;
+}
+
+// What a step does to a token that it has whole.
+void TokenDecoder::Run::whole(std::size_t index, std::string_view token) {
+  using Kind = DecoderStep::Kind;
+  const DecoderStep& s = steps_[index];
+  State& state = states_[index];
+  switch (s.kind) {
+    case Kind::Join:
+      if (state.count++ > 0) feed(index + 1, " ");
+      return feed(index + 1, token);
+    case Kind::Replace: return feed(index + 1, replaced(token, s));
+    case Kind::Strip: return feed(index + 1, stripped(token, s));
+    case Kind::Metaspace: {
+      const bool first = s.fused || state.count++ == 0;
+      DecoderStep to_space = s;
+      to_space.content = first && s.flag ? "" : " ";
+      return feed(index + 1, replaced(token, to_space));
+    }
+    case Kind::WordPiece: {
+      std::string piece(token);
+      if (state.count++ > 0) {
+        if (token.starts_with(s.pattern)) {
+          piece.erase(0, s.pattern.size());
+        } else {
+          piece.insert(0, 1, ' ');
+        }
+      }
+      if (s.flag) clean_up_tokenization(piece);
+      return feed(index + 1, piece);
+    }
+    case Kind::Ctc: {
+      if (state.open && state.pending == token) return;
+      state.pending = token;
+      state.open = true;
+      DecoderStep without = s;
+      without.content.clear();
+      std::string piece = replaced(token, without);
+      if (s.flag) {
+        clean_up_tokenization(piece);
+        without.pattern = s.content;
+        without.content = " ";
+        piece = replaced(piece, without);
+      }
+      if (!piece.empty()) feed(index + 1, piece);
+      return;
+    }
+    default: return feed(index + 1, token);
+  }
+}
+
+void TokenDecoder::Run::feed(std::size_t index, std::string_view piece) {
+  using Kind = DecoderStep::Kind;
+  if (index == steps_.size()) {
+    *out_ += piece;
+    return;
+  }
+  const DecoderStep& s = steps_[index];
+  switch (s.kind) {
+    case Kind::Fuse: return feed(index + 1, piece);
+    case Kind::ByteLevel: return byte_level(index, piece);
+    case Kind::ByteFallback:
+      if (!s.fused) return byte_fallback(index, piece);
+      break;
+    case Kind::Strip:
+      if (s.fused) return strip_in_stream(index, piece);
+      return whole(index, piece);
+    case Kind::Replace:
+      if (s.fused && !s.regex) return replace_in_stream(index, piece);
+      break;
+    case Kind::Metaspace: return whole(index, piece);
+    case Kind::Bpe: {
+      // Only the last token ends without a space.
+      State& state = states_[index];
+      if (s.fused) break;
+      if (state.open) {
+        DecoderStep to_space = s;
+        to_space.content = " ";
+        feed(index + 1, replaced(state.pending, to_space));
+      }
+      state.pending = piece;
+      state.open = true;
+      return;
+    }
+    default: break;
+  }
+  if (!s.fused) return whole(index, piece);
+  states_[index].pending += piece;  // one token of all, which is known at the end alone
+  states_[index].open = true;
+}
+
+void TokenDecoder::Run::flush(std::size_t index) {
+  using Kind = DecoderStep::Kind;
+  const DecoderStep& s = steps_[index];
+  State& state = states_[index];
+  const std::string pending = std::exchange(state.pending, {});
+  const bool open = std::exchange(state.open, false);
+  switch (s.kind) {
+    case Kind::ByteLevel: {
+      std::string text;
+      append_lossy_utf8(text, pending, false);
+      return feed(index + 1, text);
+    }
+    case Kind::ByteFallback:
+      if (s.fused) {
+        if (!open) return;
+        const int byte = byte_of(pending);
+        if (byte < 0) return feed(index + 1, pending);
+        return feed(index + 1,
+                    byte < 0x80 ? std::string(1, static_cast<char>(byte)) : std::string(kReplacementCharacter));
+      }
+      if (pending.empty()) return;
+      if (!find_invalid_utf8(pending)) return feed(index + 1, pending);
+      for (std::size_t i = 0; i < pending.size(); ++i) feed(index + 1, kReplacementCharacter);
+      return;
+    case Kind::Strip: return;  // the characters that were to be cut at the end
+    case Kind::Replace:
+      if (!s.fused) return;
+      return s.regex ? (open ? whole(index, pending) : void()) : feed(index + 1, pending);
+    case Kind::Bpe: {
+      if (!open) return;
+      DecoderStep to_nothing = s;
+      to_nothing.content.clear();
+      return feed(index + 1, replaced(pending, to_nothing));
+    }
+    case Kind::Ctc:
+    case Kind::WordPiece:
+    case Kind::Join:
+      if (s.fused && open) whole(index, pending);
+      return;
+    default: return;
+  }
+}
+
+void TokenDecoder::Run::byte_level(std::size_t index, std::string_view piece) {
+  State& state = states_[index];
+  append_character_bytes(state.pending, piece);
+  std::string text;
+  state.pending.erase(0, append_lossy_utf8(text, state.pending, true));
+  if (!text.empty()) feed(index + 1, text);
+}
+
+void TokenDecoder::Run::byte_fallback(std::size_t index, std::string_view piece) {
+  const int byte = byte_of(piece);
+  if (byte >= 0) {
+    states_[index].pending += static_cast<char>(byte);
+    return;
+  }
+  flush(index);
+  feed(index + 1, piece);
+}
+
+// In the one token of all, a match may begin in one piece and end in another.
+void TokenDecoder::Run::replace_in_stream(std::size_t index, std::string_view piece) {
+  const DecoderStep& s = steps_[index];
+  State& state = states_[index];
+  if (s.pattern.empty()) return feed(index + 1, piece);
+  const std::string text = std::exchange(state.pending, {}) + std::string(piece);
+  std::string out;
+  std::size_t at = 0;
+  for (std::size_t found; (found = text.find(s.pattern, at)) != std::string::npos; at = found + s.pattern.size()) {
+    out.append(text, at, found - at);
+    out += s.content;
+  }
+  std::size_t keep = std::min(s.pattern.size() - 1, text.size() - at);
+  while (keep > 0 && text.compare(text.size() - keep, keep, s.pattern, 0, keep) != 0) --keep;
+  out.append(text, at, text.size() - at - keep);
+  state.pending = text.substr(text.size() - keep);
+  if (!out.empty()) feed(index + 1, out);
+}
+
+void TokenDecoder::Run::strip_in_stream(std::size_t index, std::string_view piece) {
+  const DecoderStep& s = steps_[index];
+  State& state = states_[index];
+  while (state.count < s.start && piece.starts_with(s.pattern)) {
+    piece.remove_prefix(s.pattern.size());
+    ++state.count;
+  }
+  if (piece.empty()) return;
+  state.count = s.start;  // the beginning is over
+  const std::string text = std::exchange(state.pending, {}) + std::string(piece);
+  std::string_view rest = text;
+  for (std::size_t i = 0; i < s.stop && rest.ends_with(s.pattern); ++i) rest.remove_suffix(s.pattern.size());
+  state.pending = text.substr(rest.size());
+  if (!rest.empty()) feed(index + 1, rest);
+}
+
+}  // namespace rlx

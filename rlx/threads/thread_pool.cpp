@@ -1,0 +1,674 @@
+// The CPU thread pool: claimable chunks, per-step done counters, spin then park.
+//
+// How a run works. The caller opens the job word (epoch, open flag, number of workers that joined); workers that see it
+// join by compare-and-swap and walk the same list of steps as the caller. A chunk is claimed by compare-and-swap on the
+// step's claim word {run epoch, left in the lower half, left in the upper half}, a finished chunk is counted in the
+// step's done word {run epoch, done in the lower half, done in the upper half}. Every other thread keeps to the upper
+// half of the steps and helps in the other when its own has nothing to do: steps cut into rows in the same order then
+// find in a core's own cache what the step before left there (two cores that share no cache lose some 10 % of a
+// transformer to the traffic between them). Where halves wait for halves only, a thread goes on with its half of the
+// next steps and no thread waits for another before the work of the halves meets. Both words are brought to a new run
+// lazily by whoever first touches them, so starting a run writes one word. A worker that was descheduled and comes late
+// finds newer epochs and takes nothing: the caller waits for claimed chunks only, never for a thread. Such a worker may
+// still read the step list after the run, so the list is reference counted.
+//
+// Workers have numbers: a run of n threads opens its job to the first n - 1 and wakes those of them that sleep, so a
+// pool that grew for one program costs the runs of another nothing. Only a run that holds the pool starts workers.
+#include "rlx/threads/thread_pool.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "rlx/base/trace.h"
+#include "rlx/error.h"
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace rlx {
+
+namespace {
+
+thread_local int t_worker_index = 0;
+thread_local int t_run_threads = 1;
+
+void cpu_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+constexpr std::int64_t kSpinNs = 100'000;     // a worker looks this long for the next run before it sleeps
+constexpr std::int64_t kWaitSpinNs = 50'000;  // a thread inside a run looks this long before it yields its CPU
+constexpr int kLookAhead = 16;                // unfinished steps examined beyond the first
+constexpr std::uint32_t kMaxUnits = 1 << 16;  // claims of a step; more chunks than that are claimed several at a time
+
+std::uint64_t pack(std::uint32_t epoch, std::uint32_t count) { return (std::uint64_t{epoch} << 32) | count; }
+std::uint32_t epoch_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
+std::uint32_t count_of(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
+
+// Bumped in the child of a fork: pools made before it have no threads there.
+std::atomic<std::uint32_t> g_fork_generation{0};
+
+void note_forks() {
+#if defined(__linux__)
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    g_fork_generation.fetch_add(1, std::memory_order_relaxed);
+    t_worker_index = 0;
+    t_run_threads = 1;
+  });
+  (void)registered;
+#endif
+}
+
+/// CPUs allowed by the control group's quota, rounded up; a large number when there is none.
+int cgroup_cpus() {
+  const auto read_text = [](const std::string& path) {
+    std::string text;
+    if (std::FILE* f = std::fopen(path.c_str(), "r")) {
+      char buffer[4096];
+      const std::size_t n = std::fread(buffer, 1, sizeof buffer, f);
+      text.assign(buffer, n);
+      std::fclose(f);
+    }
+    return text;
+  };
+  constexpr int kNone = 1 << 20;
+  int best = kNone;
+  const auto take = [&](double quota, double period) {
+    if (quota > 0 && period > 0) {
+      const double cpus = quota / period;
+      int n = static_cast<int>(cpus);
+      if (n < cpus) ++n;
+      best = std::min(best, std::max(1, n));
+    }
+  };
+  // Version 2: the quota of our group and of every group above it.
+  const std::string groups = read_text("/proc/self/cgroup");
+  std::string path;
+  if (const auto at = groups.find("0::/"); at != std::string::npos) {
+    path = groups.substr(at + 3, groups.find('\n', at) - at - 3);
+  }
+  for (;;) {
+    const std::string text = read_text("/sys/fs/cgroup" + path + "/cpu.max");
+    double quota = 0, period = 0;
+    if (std::sscanf(text.c_str(), "%lf %lf", &quota, &period) == 2) take(quota, period);
+    if (path.empty()) break;
+    const auto slash = path.rfind('/');
+    path = slash == std::string::npos ? std::string() : path.substr(0, slash);
+  }
+  // Version 1.
+  const std::string quota = read_text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  const std::string period = read_text("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  if (!quota.empty() && !period.empty()) take(std::atof(quota.c_str()), std::atof(period.c_str()));
+  return best;
+}
+
+}  // namespace
+
+int available_cpus() {
+  int cpus = static_cast<int>(std::thread::hardware_concurrency());
+#if defined(__linux__)
+  // More CPUs than cpu_set_t holds: the call fails and the hardware count stays.
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cpus = CPU_COUNT(&set);
+#endif
+  return std::max(1, std::min(cpus, cgroup_cpus()));
+}
+
+int worker_index() { return t_worker_index; }
+int run_threads() { return t_run_threads; }
+
+AsWorkerZero::AsWorkerZero(int threads)
+    : outer_index_(std::exchange(t_worker_index, 0)), outer_threads_(std::exchange(t_run_threads, threads)) {}
+AsWorkerZero::~AsWorkerZero() {
+  t_worker_index = outer_index_;
+  t_run_threads = outer_threads_;
+}
+
+// -- StepSchedule --
+
+namespace {
+
+std::uint32_t chunks_per_unit(std::uint32_t chunks) {
+  return std::max(1U, chunks / kMaxUnits + (chunks % kMaxUnits != 0 ? 1U : 0U));
+}
+// A step of no chunks still orders others: it counts as one.
+std::uint32_t units_of(std::uint32_t chunks) { return chunks == 0 ? 1 : (chunks - 1) / chunks_per_unit(chunks) + 1; }
+
+}  // namespace
+
+struct StepSchedule::State {
+  struct alignas(64) Counters {
+    std::atomic<std::uint64_t> claim{0};  // {epoch, units left of the lower half, of the upper half}
+    std::atomic<std::uint64_t> done{0};   // {epoch, units done of the lower half, of the upper half}
+  };
+  struct Step {
+    std::atomic<std::uint32_t> chunks{0};
+    std::atomic<std::uint32_t> per_unit{1};  // chunks claimed at a time
+    std::atomic<std::uint32_t> units{1};     // claims; a step of no chunks still orders others: it counts as one
+    void (*run)(void*, std::int64_t) = nullptr;
+    std::atomic<void*> ctx{nullptr};
+    std::uint32_t first_pred = 0, num_preds = 0;
+  };
+
+  struct Predecessor {
+    std::uint32_t step = 0;
+    HalfWaits waits = kWaitsForAll;
+  };
+
+  explicit State(std::size_t n) : steps(n), counters(n) {}
+
+  void set_chunks(std::size_t s, std::uint32_t n) {
+    Step& step = steps[s];
+    const std::uint32_t per_unit = chunks_per_unit(n);
+    step.chunks.store(n, std::memory_order_relaxed);
+    step.per_unit.store(per_unit, std::memory_order_relaxed);
+    step.units.store(units_of(n), std::memory_order_relaxed);
+  }
+  std::uint32_t units(std::size_t s) const { return steps[s].units.load(std::memory_order_relaxed); }
+  /// Units of one half of `all`.
+  static std::uint32_t half(std::uint32_t all, bool upper) { return upper ? all / 2 : all - all / 2; }
+  /// That half of a claim or done count.
+  static std::uint32_t part(std::uint32_t count, bool upper) { return upper ? count & 0xffff : count >> 16; }
+  static std::uint32_t one(bool upper) { return upper ? 1 : 1U << 16; }
+
+  bool complete(std::size_t s, std::uint32_t run, bool upper) const {
+    const std::uint32_t want = half(units(s), upper);
+    const std::uint64_t seen = counters[s].done.load(std::memory_order_acquire);
+    return want == 0 || (epoch_of(seen) == run && part(count_of(seen), upper) == want);
+  }
+  bool complete(std::size_t s, std::uint32_t run) const { return complete(s, run, false) && complete(s, run, true); }
+  /// True when nothing is left that this half of the step waits for.
+  bool ready(std::size_t s, std::uint32_t run, bool upper) const {
+    const Step& step = steps[s];
+    for (std::uint32_t i = 0; i < step.num_preds; ++i) {
+      const Predecessor& p = preds[step.first_pred + i];
+      if ((p.waits & half_waits(upper, false)) != 0 && !complete(p.step, run, false)) return false;
+      if ((p.waits & half_waits(upper, true)) != 0 && !complete(p.step, run, true)) return false;
+    }
+    return true;
+  }
+
+  enum class Claim { Taken, Exhausted, Stale };
+  /// Takes a unit of that half of step s for `run`; the caller has seen `ready`.
+  Claim claim(std::size_t s, std::uint32_t run, bool upper, std::uint32_t& unit) {
+    auto& word = counters[s].claim;
+    std::uint64_t seen = word.load(std::memory_order_acquire);
+    const std::uint32_t all = units(s);
+    for (;;) {
+      std::uint32_t left = count_of(seen);
+      if (epoch_of(seen) != run) {
+        if (static_cast<std::int32_t>(epoch_of(seen) - run) > 0) return Claim::Stale;
+        left = half(all, false) << 16 | half(all, true);
+      }
+      if (part(left, upper) == 0) return Claim::Exhausted;
+      unit = (upper ? all : half(all, false)) - part(left, upper);
+      if (word.compare_exchange_weak(seen, pack(run, left - one(upper)), std::memory_order_acq_rel,
+                                     std::memory_order_acquire))
+        return Claim::Taken;
+    }
+  }
+  bool exhausted(std::size_t s, std::uint32_t run, bool upper) const {
+    const std::uint64_t seen = counters[s].claim.load(std::memory_order_acquire);
+    if (epoch_of(seen) == run) return part(count_of(seen), upper) == 0;
+    return static_cast<std::int32_t>(epoch_of(seen) - run) > 0 || half(units(s), upper) == 0;
+  }
+  void finish(std::size_t s, std::uint32_t run, bool upper) {
+    auto& word = counters[s].done;
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    std::uint64_t next = 0;
+    do {
+      next = epoch_of(seen) == run ? seen + one(upper) : pack(run, one(upper));
+    } while (!word.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+  }
+
+  void execute(std::size_t s, std::uint32_t unit) {
+    Step& step = steps[s];
+    const std::uint64_t per_unit = step.per_unit.load(std::memory_order_relaxed);
+    const std::uint64_t end =
+        std::min<std::uint64_t>(step.chunks.load(std::memory_order_relaxed), (unit + 1) * per_unit);
+    try {
+      for (std::uint64_t c = unit * per_unit; c < end && !failed.load(std::memory_order_relaxed); ++c)
+        step.run(step.ctx.load(std::memory_order_relaxed), static_cast<std::int64_t>(c));
+    } catch (...) {
+      if (!failed.exchange(true, std::memory_order_acq_rel)) error = std::current_exception();
+    }
+  }
+
+  void release(int count = 1) {
+    if (refs.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
+  }
+
+  /// Runs everything on this thread, without the counters.
+  void run_alone(const StepTrace* to = nullptr) {
+    const AsWorkerZero alone(1);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      Step& step = steps[i];
+      const TraceSpan span(to && to->names[i] != 0 ? to->trace : nullptr, to ? to->names[i] : 0);
+      const std::uint32_t n = step.chunks.load(std::memory_order_relaxed);
+      void* ctx = step.ctx.load(std::memory_order_relaxed);
+      for (std::uint32_t c = 0; c < n; ++c) step.run(ctx, c);
+    }
+  }
+
+  std::vector<Step> steps;
+  std::vector<Counters> counters;
+  std::vector<Predecessor> preds;
+  std::uint32_t epoch = 0;              // of the last run; written by the caller only
+  std::atomic<std::uint32_t> ended{0};  // epoch of the last run that is over
+  std::atomic<bool> busy{false};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+  std::atomic<const StepTrace*> traced{nullptr};  // of the open run
+  std::atomic<int> refs{1};
+};
+
+StepSchedule::StepSchedule(std::span<const ScheduleStep> steps) {
+  auto state = std::make_unique<State>(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const ScheduleStep& in = steps[i];
+    if (in.chunks < 0 || in.chunks > 0x7fffffff) {
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("schedule step ", i, " has ", in.chunks, " chunks; 0 to 2147483647 are possible"));
+    }
+    if (in.run == nullptr && in.chunks > 0) {
+      throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " has no function"));
+    }
+    auto& step = state->steps[i];
+    state->set_chunks(i, static_cast<std::uint32_t>(in.chunks));
+    step.run = in.run;
+    step.ctx = in.ctx;
+    step.first_pred = static_cast<std::uint32_t>(state->preds.size());
+    step.num_preds = static_cast<std::uint32_t>(in.predecessors.size());
+    if (!in.waits.empty() && in.waits.size() != in.predecessors.size()) {
+      throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " has ", in.predecessors.size(),
+                                                          " predecessors and ", in.waits.size(), " waits"));
+    }
+    for (std::size_t k = 0; k < in.predecessors.size(); ++k) {
+      const std::int32_t p = in.predecessors[k];
+      if (p < 0 || static_cast<std::size_t>(p) >= i) {
+        throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " names predecessor ", p,
+                                                            "; predecessors come before their step"));
+      }
+      state->preds.push_back({static_cast<std::uint32_t>(p), in.waits.empty() ? kWaitsForAll : in.waits[k]});
+    }
+  }
+  state_ = state.release();
+}
+
+StepSchedule::StepSchedule(StepSchedule&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+StepSchedule& StepSchedule::operator=(StepSchedule&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+StepSchedule::~StepSchedule() {
+  if (state_ != nullptr) state_->release();
+}
+std::int64_t StepSchedule::size() const {
+  return state_ == nullptr ? 0 : static_cast<std::int64_t>(state_->steps.size());
+}
+
+std::int64_t StepSchedule::lower_half(std::int64_t chunks) {
+  if (chunks < 0 || chunks > 0x7fffffff) {
+    throw Error(ErrorCode::InvalidArgument, concat_text("a step of ", chunks, " chunks; 0 to 2147483647 are possible"));
+  }
+  const auto n = static_cast<std::uint32_t>(chunks);
+  return std::min<std::int64_t>(chunks, std::int64_t{State::half(units_of(n), false)} * chunks_per_unit(n));
+}
+
+void StepSchedule::set_chunks(std::int64_t step, std::int64_t chunks) {
+  if (step < 0 || step >= size() || chunks < 0 || chunks > 0x7fffffff) {
+    throw Error(ErrorCode::InvalidArgument, concat_text("set_chunks(", step, ", ", chunks, ") on ", size(), " steps"));
+  }
+  state_->set_chunks(static_cast<std::size_t>(step), static_cast<std::uint32_t>(chunks));
+}
+
+namespace {
+
+// What one thread does in a traced run: chunks of a step that follow each other are one event. It looks at what it was
+// given only between a claim and its end, while the caller waits: a worker that comes late claims nothing.
+class Stretches {
+ public:
+  explicit Stretches(const StepTrace& to) : to_(to) {}
+  template <class F>
+  void run(std::size_t step, F&& execute) {
+    if (!scope_) {
+      scope_.emplace(to_.trace);
+      if (t_worker_index > 0) to_.trace->name_thread(concat_text("rlx worker ", t_worker_index));
+    }
+    const std::int64_t begin = Trace::now_ns();
+    execute();
+    const std::int64_t end = Trace::now_ns();
+    if (step == step_ && end_)
+      end_->store(end, std::memory_order_relaxed);
+    else
+      end_ = to_.names[step] != 0 ? to_.trace->record(to_.names[step], begin, end) : nullptr;
+    step_ = step;
+  }
+  void close() { end_ = nullptr; }
+
+ private:
+  const StepTrace& to_;
+  std::optional<TraceScope> scope_;
+  std::size_t step_ = 0;
+  std::atomic<std::int64_t>* end_ = nullptr;
+};
+
+// The same of a run that is not traced: nothing.
+struct NoStretches {
+  template <class F>
+  void run(std::size_t, F&& execute) {
+    execute();
+  }
+  void close() {}
+};
+
+}  // namespace
+
+// -- ThreadPool --
+
+struct ThreadPool::Impl {
+  // Job word: epoch in the high 32 bits, then the open flag, then the number of workers that joined (low 16 bits).
+  static constexpr std::uint64_t kOpen = 1ULL << 16;
+  static constexpr std::uint64_t kJoined = kOpen - 1;
+
+  /// Worker i serves the runs of more than i helpers, as thread i + 1 of each; the others let it sleep.
+  struct alignas(64) Worker {
+    std::atomic<std::uint32_t> wake{0};  // bumped to end its sleep
+    std::atomic<bool> sleeping{false};
+    std::thread thread;
+  };
+
+  alignas(64) std::atomic<std::uint64_t> job{0};
+  std::atomic<bool> stop{false};
+  std::atomic<int> helpers{0};  // of the open run
+  std::atomic<StepSchedule::State*> state{nullptr};
+  std::atomic<std::uint32_t> run_epoch{0};  // the schedule's own epoch of the open run
+  alignas(64) std::atomic<bool> busy{false};
+  int started = 0;  // workers; only the thread that holds `busy` starts more
+  std::array<Worker, kMaxThreads - 1> workers;
+  StepSchedule single;  // for parallel_for
+  std::uint32_t generation = g_fork_generation.load(std::memory_order_relaxed);
+
+  Impl() {
+    const ScheduleStep step{1, [](void*, std::int64_t) {}, nullptr, {}};
+    single = StepSchedule(std::span<const ScheduleStep>(&step, 1));
+  }
+
+  ~Impl() {
+    stop.store(true);
+    for (int i = 0; i < started; ++i) wake(workers[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < started; ++i) workers[static_cast<std::size_t>(i)].thread.join();
+  }
+
+  static void wake(Worker& w) {
+    w.wake.fetch_add(1, std::memory_order_seq_cst);
+    w.wake.notify_one();
+  }
+
+  /// Starts workers up to `wanted`; returns how many of these there are.
+  int start(int wanted) {
+    try {
+      for (; started < wanted; ++started)
+        workers[static_cast<std::size_t>(started)].thread = std::thread([this, i = started] { worker_loop(i); });
+    } catch (const std::exception&) {
+      // The system has no more threads, or no memory for one: the run works with those there are.
+    }
+    return std::min(started, wanted);
+  }
+
+  /// Walks the steps; returns when none has unclaimed chunks (worker) or when all are complete (caller).
+  static void walk(StepSchedule::State& s, std::uint32_t run, bool caller) {
+    if (const StepTrace* to = s.traced.load(std::memory_order_relaxed)) {
+      Stretches stretches(*to);
+      return walk(s, run, caller, stretches);
+    }
+    NoStretches none;
+    walk(s, run, caller, none);
+  }
+  template <class Record>
+  static void walk(StepSchedule::State& s, std::uint32_t run, bool caller, Record& record) {
+    const std::size_t n = s.steps.size();
+    std::size_t first[2] = {0, 0};  // by half: it is exhausted in all steps before
+    std::size_t completed = 0;      // all steps before it are complete
+    std::int64_t idle_since = 0;
+    const bool own = t_worker_index % 2 != 0;
+    for (;;) {
+      bool worked = false;
+      for (const bool upper : {own, !own}) {
+        std::size_t& begin = first[upper ? 1 : 0];
+        while (begin < n && s.exhausted(begin, run, upper)) ++begin;
+        int looked = 0;
+        for (std::size_t i = begin; i < n && looked < kLookAhead && !worked; ++i) {
+          if (i != begin && s.exhausted(i, run, upper)) continue;
+          ++looked;
+          if (!s.ready(i, run, upper)) continue;
+          std::uint32_t unit = 0;
+          const auto claim = s.claim(i, run, upper, unit);
+          if (claim == StepSchedule::State::Claim::Stale) return;
+          if (claim == StepSchedule::State::Claim::Exhausted) continue;
+          record.run(i, [&] { s.execute(i, unit); });
+          s.finish(i, run, upper);
+          worked = true;
+        }
+        if (worked) break;
+      }
+      if (worked) {
+        idle_since = 0;
+        continue;
+      }
+      record.close();
+      if (first[0] == n && first[1] == n) {
+        if (!caller) return;
+        while (completed < n && s.complete(completed, run)) ++completed;
+        if (completed == n) return;
+      }
+      if (!caller && s.ended.load(std::memory_order_acquire) == run) return;
+      const std::int64_t now = now_ns();
+      if (idle_since == 0) idle_since = now;
+      if (now - idle_since > kWaitSpinNs) {
+        std::this_thread::yield();
+      } else {
+        for (int i = 0; i < 8; ++i) cpu_pause();
+      }
+    }
+  }
+
+  /// Joins the job of `word` as worker `index`: its schedule, or null when it closed or does without this worker.
+  StepSchedule::State* join(int index, std::uint64_t word, std::uint32_t& run) {
+    const std::uint32_t epoch = epoch_of(word);
+    while ((word & kOpen) != 0 && epoch_of(word) == epoch && index < helpers.load(std::memory_order_relaxed)) {
+      // Read before the swap: when it succeeds the job was still this one, so these are its values.
+      StepSchedule::State* s = state.load(std::memory_order_relaxed);
+      run = run_epoch.load(std::memory_order_relaxed);
+      const int threads = helpers.load(std::memory_order_relaxed) + 1;
+      if (job.compare_exchange_weak(word, word + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
+        t_run_threads = threads;
+        return s;
+      }
+    }
+    return nullptr;
+  }
+
+  void worker_loop(int index) {
+    Worker& self = workers[static_cast<std::size_t>(index)];
+    std::uint32_t last = 0;  // epoch of the last job looked at
+    std::int64_t since = now_ns();
+    const auto is_new = [&](std::uint64_t word) { return (word & kOpen) != 0 && epoch_of(word) != last; };
+    while (!stop.load(std::memory_order_relaxed)) {
+      const std::uint64_t word = job.load(std::memory_order_acquire);
+      if (is_new(word)) {
+        last = epoch_of(word);
+        std::uint32_t run = 0;
+        if (StepSchedule::State* s = join(index, word, run)) {
+          // The state is alive: the caller holds a reference per possible worker until the job is closed, and closing
+          // leaves one to each that joined.
+          t_worker_index = index + 1;
+          walk(*s, run, false);
+          t_worker_index = 0;
+          t_run_threads = 1;
+          s->release();
+          since = now_ns();
+        }
+        continue;
+      }
+      if (now_ns() - since < kSpinNs) {
+        for (int i = 0; i < 16; ++i) cpu_pause();
+        continue;
+      }
+      const std::uint32_t ticket = self.wake.load(std::memory_order_seq_cst);
+      self.sleeping.store(true, std::memory_order_seq_cst);
+      // A caller either sees `sleeping`, or this load sees its job.
+      if (!is_new(job.load(std::memory_order_seq_cst)) && !stop.load()) {
+        self.wake.wait(ticket, std::memory_order_seq_cst);
+        since = now_ns();
+      }
+      self.sleeping.store(false, std::memory_order_seq_cst);
+    }
+  }
+
+  /// Runs `s` on this thread and `count` workers.
+  void run(StepSchedule::State& s, int count) {
+    s.refs.fetch_add(count, std::memory_order_relaxed);
+    const std::uint32_t run = ++s.epoch;
+    if (s.failed.load(std::memory_order_relaxed)) {
+      s.failed.store(false, std::memory_order_relaxed);
+      s.error = nullptr;
+    }
+    state.store(&s, std::memory_order_relaxed);
+    run_epoch.store(run, std::memory_order_relaxed);
+    helpers.store(count, std::memory_order_relaxed);
+    const std::uint32_t epoch = epoch_of(job.load(std::memory_order_relaxed)) + 1;
+    job.store(pack(epoch, kOpen), std::memory_order_seq_cst);
+    for (int i = 0; i < count; ++i) {
+      Worker& w = workers[static_cast<std::size_t>(i)];
+      if (w.sleeping.load(std::memory_order_seq_cst)) wake(w);
+    }
+    {
+      const AsWorkerZero caller(count + 1);
+      walk(s, run, true);
+    }
+    s.ended.store(run, std::memory_order_release);
+    const std::uint64_t word = job.fetch_and(~kOpen, std::memory_order_acq_rel);
+    const int absent = count - static_cast<int>(word & kJoined);
+    if (absent > 0) s.release(absent);
+  }
+};
+
+int checked_thread_count(int threads, std::string_view what, std::string_view hint) {
+  if (threads < 0 || threads > kMaxThreads)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(what, " = ", threads, ": a run has 1 to ", kMaxThreads, " threads"), std::string(hint));
+  return threads > 0 ? threads : std::min(available_cpus(), kMaxThreads);
+}
+
+ThreadPool::ThreadPool(int threads) : threads_(checked_thread_count(threads, "threads")) {
+  note_forks();
+  impl_.store(new Impl, std::memory_order_release);
+}
+
+ThreadPool::~ThreadPool() {
+  Impl* p = impl_.load(std::memory_order_acquire);
+  if (p->generation == g_fork_generation.load(std::memory_order_relaxed)) {
+    delete p;
+  }  // else: the child of a fork; the threads do not exist here and cannot be joined, so their record is left alone
+}
+
+ThreadPool& ThreadPool::process() {
+  // Never destroyed: a run in a static destructor or a detached thread stays valid.
+  static ThreadPool* const pool = new ThreadPool;
+  return *pool;
+}
+
+int ThreadPool::threads() const { return threads_; }
+
+ThreadPool::Impl* ThreadPool::impl() {
+  Impl* p = impl_.load(std::memory_order_acquire);
+  if (p->generation == g_fork_generation.load(std::memory_order_relaxed)) return p;
+  // See ~ThreadPool. Of several threads of the child that come first, one's record stays.
+  auto mine = std::make_unique<Impl>();
+  if (impl_.compare_exchange_strong(p, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire))
+    return mine.release();
+  return p;
+}
+
+void ThreadPool::run(StepSchedule& schedule, int max_threads, const StepTrace* traced) {
+  StepSchedule::State* s = schedule.state_;
+  if (s == nullptr || s->steps.empty()) return;
+  if (s->busy.exchange(true, std::memory_order_acquire)) {
+    throw Error(ErrorCode::InvalidArgument, "a schedule runs one call at a time",
+                "give each thread its own clone of the executable");
+  }
+  struct Idle {
+    std::atomic<bool>& flag;
+    ~Idle() { flag.store(false, std::memory_order_release); }
+  } idle{s->busy};
+  const int threads = max_threads > 0 ? std::min(max_threads, kMaxThreads) : threads_;
+  Impl* p = threads > 1 ? impl() : nullptr;
+  if (p == nullptr || p->busy.exchange(true, std::memory_order_acquire)) {
+    s->run_alone(traced);
+    return;
+  }
+  s->traced.store(traced, std::memory_order_relaxed);
+  {
+    Idle pool_idle{p->busy};
+    p->run(*s, p->start(threads - 1));
+  }
+  if (s->failed.load(std::memory_order_acquire)) {
+    std::exception_ptr error = std::move(s->error);
+    s->error = nullptr;
+    std::rethrow_exception(error);
+  }
+}
+
+void ThreadPool::parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::int64_t chunk), void* ctx,
+                              int max_threads) {
+  if (chunks <= 0) return;
+  const int threads = max_threads > 0 ? std::min(max_threads, kMaxThreads) : threads_;
+  Impl* p = threads > 1 && chunks > 1 && chunks <= 0x7fffffff ? impl() : nullptr;
+  if (p == nullptr || p->busy.exchange(true, std::memory_order_acquire)) {
+    const AsWorkerZero alone(1);
+    for (std::int64_t c = 0; c < chunks; ++c) fn(ctx, c);
+    return;
+  }
+  StepSchedule::State* s = p->single.state_;
+  std::exception_ptr error;
+  {
+    struct Idle {
+      std::atomic<bool>& flag;
+      ~Idle() { flag.store(false, std::memory_order_release); }
+    } pool_idle{p->busy};
+    const int helpers = p->start(threads - 1);
+    s->set_chunks(0, static_cast<std::uint32_t>(chunks));
+    s->steps[0].ctx.store(ctx, std::memory_order_relaxed);
+    s->steps[0].run = fn;
+    p->run(*s, helpers);
+    if (!s->failed.load(std::memory_order_acquire)) return;
+    error = s->error;  // while this thread still owns the pool
+  }
+  std::rethrow_exception(error);
+}
+
+}  // namespace rlx

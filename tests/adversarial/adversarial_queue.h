@@ -1,0 +1,70 @@
+// The worker of a proof device: streams of work that it runs late, one command at a time, each stream in its order.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "rlx/device/open_device.h"
+#include "tests/adversarial/adversarial_memory.h"
+
+namespace rlx::test {
+
+using Holds = std::vector<std::shared_ptr<ProofBytes>>;
+
+class ProofQueue;
+
+/// The order of one stream, which may outlive the Stream that callers hold.
+struct ProofLane {
+  struct Command {
+    std::function<void()> run;  // may throw; empty: a point
+    Holds holds;
+    Event after;              // done first
+    bool order_only = false;  // whether that failed or not
+    std::shared_ptr<Event::Point> point;
+    std::uint64_t epoch = 0;
+  };
+  std::deque<Command> commands;
+  std::uint64_t epoch = 0;  // counts the failures that were thrown
+  std::uint64_t failed_epoch = ~std::uint64_t{0};
+  std::exception_ptr failure;  // of failed_epoch
+  bool running = false;
+};
+
+class ProofQueue : public std::enable_shared_from_this<ProofQueue> {
+ public:
+  explicit ProofQueue(std::uint64_t seed) : random_(seed) {}
+  /// Runs what is added, until `close` and all of it is done: the body of the worker's thread.
+  void work();
+  void close();
+  /// Adds work behind the lane's, whose end it returns; throws what failed on it before and nobody has seen. What fails
+  /// here adds nothing.
+  Event add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after = {},
+            bool order_only = false);
+  Event record(const std::shared_ptr<ProofLane>& lane);
+  void drain();
+  /// Everything under way and to come fails so.
+  void lose(std::exception_ptr why);
+  bool lost() const;
+
+ private:
+  friend class ProofPoint;
+  void append(const std::shared_ptr<ProofLane>& lane, ProofLane::Command command);
+  bool run_one(std::unique_lock<std::mutex>& lock);
+  void finish(ProofLane& lane, ProofLane::Command& command, std::exception_ptr failure);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::shared_ptr<ProofLane>> busy_;  // with commands
+  std::mt19937_64 random_;
+  std::exception_ptr lost_;
+  bool closed_ = false;
+};
+
+}  // namespace rlx::test

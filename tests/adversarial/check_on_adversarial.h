@@ -1,0 +1,22 @@
+// Runs of a graph on the proof device against the exact result.
+#pragma once
+
+#include <string>
+
+#include "tests/adversarial/adversarial_device.h"
+#include "tests/support/run_check.h"
+
+namespace rlx::test {
+
+/// Compiles `g` for the proof device and checks two runs; which kinds of it the host drives, and which it runs.
+inline std::string check_on_proof(const Graph& g, const NamedTensors& values, const CompileOptions& options = {}) {
+  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  check_runs(f, g, values);
+  std::string text;
+  for (const KindDispatch& k : f.compile_result().dispatch.summaries)
+    if (k.path == DispatchPath::HostFallback || k.path == DispatchPath::Driven)
+      text += concat_text(k.path == DispatchPath::Driven ? "" : "host:", k.name, " ");
+  return text;
+}
+
+}  // namespace rlx::test

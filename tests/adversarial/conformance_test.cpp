@@ -1,0 +1,67 @@
+// The conformance suite on the proof device: every op sample and random programs, through CompiledGraph, against the
+// exact result with its bounds. What they would find is memory of the host where there is none, order that was only
+// luck, values too close, bindings too many.
+#include <doctest/doctest.h>
+
+#include "rlx/ir/text.h"
+#include "tests/adversarial/adversarial_device.h"
+#include "tests/support/needs.h"
+#include "tests/support/program_check.h"
+#include "tests/support/random_program.h"
+#include "tests/support/run_check.h"
+
+namespace rlx {
+namespace {
+
+using test::ProofScope;
+
+void expect_exact(const Sample& sample) { test::check_sample(Session(ProofScope::kDevice), sample); }
+
+}  // namespace
+
+TEST_CASE("proof: every op sample agrees with the exact result") {
+  for (const test::ProofOptions& mode : test::proof_modes()) {
+    CAPTURE(test::mode_name(mode));
+    ProofScope proof(mode);
+    test::Share share(3);
+    test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
+      expect_exact(sample);
+      for (const Sample& other : test::dtype_samples(sample))
+        if (share.next()) expect_exact(other);
+    });
+  }
+}
+
+TEST_CASE("proof: large and odd variants of op samples") {
+  for (const test::ProofOptions& mode : test::proof_modes()) {
+    CAPTURE(test::mode_name(mode));
+    ProofScope proof(mode);
+    test::Share share(6);
+    test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
+      for (const Sample& large : test::large_samples(sample, 3000))
+        if (share.next()) expect_exact(large);
+    });
+  }
+}
+
+TEST_CASE("proof: random programs, static and symbolic, with states") {
+  for (const test::ProofOptions& mode : test::proof_modes()) {
+    ProofScope proof(mode);
+    for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(250); ++seed) {
+      std::string text;
+      try {
+        text = test::check_program(Session(ProofScope::kDevice), seed);
+      } catch (const Error& e) {
+        text = e.what();
+      }
+      if (!text.empty())
+        FAIL_CHECK(test::mode_name(mode) << ", seed " << seed << ": " << text << "\n"
+                                         << print_text(test::random_program(seed).graph));
+    }
+    // The device does what it is made for.
+    CHECK(proof->counts().reordered > 20);
+    CHECK(proof->counts().late > 20);
+  }
+}
+
+}  // namespace rlx

@@ -1,0 +1,67 @@
+// Tensors on a device to another library and back: no copy, one owner, the bytes done.
+#include <doctest/doctest.h>
+
+#include <utility>
+#include <vector>
+
+#include "rlx/device/registry.h"
+#include "rlx/runtime/device_ext.h"
+#include "rlx/runtime/dlpack.h"
+#include "rlx/runtime/session.h"
+#include "tests/adversarial/adversarial_device.h"
+#include "tests/support/error_text.h"
+#include "tests/support/shapes.h"
+
+namespace rlx {
+namespace {
+
+using test::contains;
+using test::error_text;
+
+// DLPack has no type for the device that the other tests take.
+struct VulkanProof {
+  VulkanProof() { register_backend(Device::Vulkan, test::proof_backend()); }
+  VulkanProof(const VulkanProof&) = delete;
+  VulkanProof& operator=(const VulkanProof&) = delete;
+  ~VulkanProof() { register_backend(Device::Vulkan, nullptr); }
+};
+
+using test::f32;
+
+}  // namespace
+
+TEST_CASE("proof: a device tensor goes through DLPack and back without a copy") {
+  const VulkanProof proof;
+  Graph g("twice");
+  g.set_outputs({g.input("x", f32({4})) * 2.0});
+  CompiledGraph f = Session(Device::Vulkan).compile(std::move(g));
+  Tensor y = f.run_device({{"x", Tensor::full(f32({4}), 3)}})[0];
+  const std::uintptr_t native = y.buffer()->native();
+  dlpack::Managed* m = to_dlpack(y);  // waits for the run
+  CHECK(m->tensor.device.type == dlpack::DeviceType::Vulkan);
+  CHECK(reinterpret_cast<std::uintptr_t>(m->tensor.data) == native);
+  Tensor back = adopt(m);
+  y = Tensor();
+  CHECK(back.device() == DeviceId(Device::Vulkan));
+  CHECK(back.buffer()->native() == native);
+  CHECK(f.run_device({{"x", back}})[0].to_host().to_f32() == std::vector<float>(4, 12));
+  CHECK(back.to_host().to_f32() == std::vector<float>(4, 6));
+
+  // What the device does not know, and what is not dense.
+  m = to_dlpack(back);
+  void* const data = std::exchange(m->tensor.data, &m);
+  CHECK(contains(error_text([&] { (void)adopt(m); }), "on vulkan is refused by the device"));
+  m->tensor.data = data;
+  m->tensor.strides[0] = 2;
+  CHECK(contains(error_text([&] { (void)adopt(m); }), "on vulkan is not dense"));
+  m->tensor.device.id = 5;
+  m->tensor.strides[0] = 1;
+  CHECK(contains(error_text([&] { (void)adopt(m); }), "there is no device vulkan:5"));
+  m->deleter(m);
+  CHECK(back.to_host().to_f32() == std::vector<float>(4, 6));
+  const test::ProofScope other;
+  CHECK(contains(error_text([&] { (void)to_dlpack(to(back.to_host(), test::ProofScope::kDevice)); }),
+                 "which DLPack has no type for"));
+}
+
+}  // namespace rlx

@@ -1,0 +1,95 @@
+// Programs that are submitted piece by piece compute the same bits as those submitted whole, on the cpu with several
+// threads and on the proof device, wherever the cuts are.
+#include <doctest/doctest.h>
+
+#include "rlx/device/registry.h"
+#include "rlx/ir/text.h"
+#include "rlx/runtime/session.h"
+#include "tests/adversarial/adversarial_device.h"
+#include "tests/support/hooked_backend.h"
+#include "tests/support/needs.h"
+#include "tests/support/random_program.h"
+
+namespace rlx {
+namespace {
+
+using test::ProofScope;
+
+/// What the backend below did.
+struct Cuts {
+  test::Dice dice{1};
+  int pieces = 0, runs = 0;
+};
+
+// Submits the range that it is asked for in pieces.
+Event submit_in_pieces(Cuts& cuts, BoundGraph& inner, std::size_t steps, const RunArguments& arguments,
+                       Stream& stream) {
+  RunArguments piece = arguments;
+  const StepRange whole = arguments.range.of(steps);
+  ++cuts.runs;
+  for (std::size_t at = whole.begin;; at = piece.range.end) {
+    const auto left = static_cast<std::int64_t>(whole.end - at);
+    piece.range = {at, at + static_cast<std::size_t>(left == 0 ? 0 : 1 + cuts.dice.below(left))};
+    ++cuts.pieces;
+    const bool last = piece.range.end == whole.end;
+    // The whole of what is left by name, as a cut finds it, or to the end of the schedule.
+    if (piece.range.end == steps && cuts.dice.chance(50)) piece.range.end = ~std::size_t{0};
+    Event done = inner.submit(piece, stream);
+    if (last) return done;
+  }
+}
+
+bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!a[i].identical(b[i])) return false;
+  return a.size() == b.size();
+}
+
+// Two runs of a random program with its states.
+std::vector<Tensor> results(const Session& session, std::uint64_t seed) {
+  const test::RandomProgram p = test::random_program(seed);
+  CompileOptions options;
+  for (const auto& [name, info] : p.graph.symbols()) options.symbol_modes[name] = SymbolMode::runtime(info.max);
+  CompiledGraph f = session.compile_with(Graph(p.graph), options);
+  const NamedTensors values = p.values(p.binding(0), 0);
+  NamedTensors inputs;
+  for (const IoInfo& param : f.params()) f.set_param(param.name, values.at(param.name));
+  for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
+  std::vector<Tensor> out;
+  for (int run = 0; run < 2; ++run)
+    for (Tensor& t : f.run_typed(inputs)) out.push_back(std::move(t));
+  for (const IoInfo& s : f.states()) out.push_back(f.read_state(s.name));
+  return out;
+}
+
+void check_pieces(const Session& whole, const std::shared_ptr<const Backend>& backend, Device device) {
+  Cuts cuts;
+  register_backend(device, std::make_shared<test::HookedBackend>(
+                               backend, [&](BoundGraph& inner, std::size_t steps, const RunArguments& a, Stream& s) {
+                                 return submit_in_pieces(cuts, inner, steps, a, s);
+                               }));
+  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(100); ++seed)
+    for (int threads : {1, 3}) {
+      if (device != ProofScope::kDevice || threads == 1)
+        CHECK_MESSAGE(same(results(Session(whole).with_threads(threads), seed),
+                           results(Session(device).with_threads(threads), seed)),
+                      "seed ", seed, ", ", threads, " threads\n", print_text(test::random_program(seed).graph));
+    }
+  CHECK(cuts.pieces > 2 * cuts.runs);
+  register_backend(device, nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("ranges: a program in pieces on the cpu") {
+  check_pieces(Session(), backend_for(Device::Cpu), Device::OpenGl);
+}
+
+TEST_CASE("ranges: a program in pieces on the proof device") {
+  const ProofScope proof;
+  const Session whole(ProofScope::kDevice);
+  const std::shared_ptr<const Backend> backend = backend_for(ProofScope::kDevice);
+  check_pieces(whole, backend, ProofScope::kDevice);
+}
+
+}  // namespace rlx

@@ -1,0 +1,92 @@
+// Runs that are asked to stop: loops end between trips, straight programs and later runs do not notice.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "rlx/base/stop_request.h"
+#include "rlx/runtime/session.h"
+
+using namespace rlx;
+
+namespace {
+
+// Counts for ever, or `trips` times.
+CompiledGraph endless_loop() {
+  Graph g("endless");
+  const Expr start = g.input("start", {{}, DType::I64});
+  const LoopResult r = g.while_loop(
+      start, [](Graph& b, const ExprList& c) { return b.ge(c[0], 0); },
+      [](Graph& b, const ExprList& c) { return LoopStep(b.add(c[0], 1)); });
+  g.set_outputs({r.carries[0]});
+  return Session().compile(std::move(g));
+}
+
+ErrorCode stopped(CompiledGraph& f, const NamedTensors& inputs) {
+  try {
+    f.run_typed(inputs);
+  } catch (const Error& e) {
+    return e.code();
+  }
+  return ErrorCode::Internal;
+}
+
+}  // namespace
+
+TEST_CASE("stop request: another thread ends an endless loop") {
+  CompiledGraph f = endless_loop();
+  std::atomic<bool> stop{false};
+  const NamedTensors in{{"start", Tensor::scalar_i64(DType::I64, 0)}};
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop = true;
+  });
+  {
+    const StopRequest request(stop);
+    CHECK(stopped(f, in) == ErrorCode::Interrupted);
+  }
+  other.join();
+  // Out of the scope the flag means nothing: a loop that ends by itself does.
+  const auto y = f.run_typed({{"start", Tensor::scalar_i64(DType::I64, -1)}});
+  CHECK(y[0].at_i64(0) == -1);
+}
+
+TEST_CASE("stop request: scans end too, and the inner of two requests counts") {
+  Graph g("scan");
+  const Expr x = g.input("x", {{1000}, DType::F32});
+  const LoopResult r =
+      g.scan(g.constant(Tensor::scalar(DType::F32, 0)), x,
+             [](Graph& b, const ExprList& c, const ExprList& xs) { return LoopStep(b.add(c[0], xs[0])); });
+  g.set_outputs({r.carries[0]});
+  CompiledGraph f = Session().compile(std::move(g));
+  const NamedTensors in{{"x", Tensor::full({{1000}, DType::F32}, 1)}};
+  const std::atomic<bool> yes{true}, no{false};
+  const StopRequest outer(yes);
+  CHECK(stopped(f, in) == ErrorCode::Interrupted);
+  {
+    const StopRequest inner(no);
+    CHECK(f.run_typed(in)[0].at(0) == 1000);
+  }
+  {  // the one who is asked again says no, and clears the flag
+    static std::atomic<bool> asked{true};
+    const StopRequest inner(asked, [] { return !asked.exchange(false); });
+    CHECK(f.run_typed(in)[0].at(0) == 1000);
+    CHECK_FALSE(asked.load());
+  }
+  {
+    const StopRequest inner(yes, [] { return true; });
+    CHECK(stopped(f, in) == ErrorCode::Interrupted);
+  }
+  CHECK(stopped(f, in) == ErrorCode::Interrupted);
+}
+
+TEST_CASE("stop request: a program without loops runs to its end") {
+  Graph g("straight");
+  const Expr x = g.input("x", {{4}, DType::F32});
+  g.set_outputs({g.add(x, x)});
+  CompiledGraph f = Session().compile(std::move(g));
+  const std::atomic<bool> yes{true};
+  const StopRequest request(yes);
+  CHECK(f.run({{"x", {1, 2, 3, 4}}})[0] == std::vector<float>{2, 4, 6, 8});
+}

@@ -1,0 +1,121 @@
+// Libraries are compiled some files of a folder at a time (RLX_UNITY_LIBRARY), and which files meet changes with every
+// file added: so what two files of one folder define in unnamed namespaces has two names.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/support/paths.h"
+
+namespace rlx {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// The name that a line at the margin of an unnamed namespace defines, "" for none: a type, or the word before the
+// first bracket, brace or equals sign, where a type stands in front of it.
+std::string name_defined_by(std::string line) {
+  if (line.empty() || (!is_name_char(line[0]) && line[0] != '[')) return {};
+  // Parameters of a template: on a line of their own, or in front.
+  if (line.starts_with("template")) {
+    int depth = 0;
+    std::size_t at = line.find('<');
+    for (; at < line.size(); ++at) {
+      depth += line[at] == '<' ? 1 : line[at] == '>' ? -1 : 0;
+      if (depth == 0) break;
+    }
+    const std::size_t next = line.find_first_not_of(' ', at + 1);
+    if (next == std::string::npos || next == 0) return {};
+    line = line.substr(next);
+  }
+  for (const char* word : {"struct ", "class ", "union ", "enum class ", "enum "})
+    if (line.starts_with(word)) {
+      const std::size_t from = std::string(word).size();
+      std::size_t end = from;
+      while (end < line.size() && is_name_char(line[end])) ++end;
+      if (end < line.size() && (line[end] == ';' || line[end] == '<')) return {};  // declared, or specialised
+      return line.substr(from, end - from);
+    }
+  for (const char* word : {"return", "using namespace", "static_assert", "namespace", "extern", "friend", "requires"})
+    if (line.starts_with(word)) return {};
+  int depth = 0;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    depth += c == '<' ? 1 : c == '>' ? -1 : 0;
+    const bool equals = c == '=' && line.compare(at, 2, "==") != 0;
+    if (depth != 0 || (c != '(' && c != '[' && c != '{' && !equals)) continue;
+    if (line.compare(0, 2, "[[") == 0 && at < line.find("]]")) continue;  // an attribute
+    std::size_t end = at;
+    while (end > 0 && line[end - 1] == ' ') --end;
+    std::size_t from = end;
+    while (from > 0 && is_name_char(line[from - 1])) --from;
+    if (from == 0 || from == end || line[from - 1] == ':') return {};  // a call, an operator, a member elsewhere
+    if (line.compare(from, end - from, "operator") == 0) return {};
+    return line.substr(from, end - from);
+  }
+  return {};
+}
+
+std::set<std::string> unnamed_names(const std::string& text) {
+  std::set<std::string> found;
+  std::istringstream lines(text);
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line == "namespace {") inside = true;
+    if (line == "}  // namespace") inside = false;
+    if (!inside) continue;
+    if (const std::string name = name_defined_by(line); !name.empty()) found.insert(name);
+  }
+  return found;
+}
+
+// Folder and name of what is left from before this rule. It may only shrink: take a line out with its clash.
+const std::set<std::string>& known_clashes() {
+  static const std::set<std::string> known = {
+#include "tests/unit/lint/unity_names_known.inc"
+  };
+  return known;
+}
+
+}  // namespace
+
+TEST_CASE("house: no two files of a folder define one name in unnamed namespaces") {
+  CHECK(unnamed_names("int outside() {\nnamespace {\n\nstruct A {\n  int b = 1;\n};\nstruct Later;\nenum class E : int "
+                      "{ X };\nusing F = std::map<int, int>;\ntemplate <class T>\nstd::vector<T> f(T x) {\n  return "
+                      "g(x);\n}\ntemplate <class T> T g(T x);\n[[noreturn]] void h();\nconstexpr int kI[] = {1};\n"
+                      "const int* kJ{};\nvoid A::member() {\nbool operator==(A, A);\nMACRO(A)\n// c(int)\n"
+                      "}  // namespace\nint behind() {\n") ==
+        std::set<std::string>{"A", "E", "F", "f", "g", "h", "kI", "kJ"});
+  std::map<std::string, std::set<std::string>> files;
+  std::size_t names = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(test::source_path("rlx"))) {
+    // Kernels are compiled one by one.
+    if (entry.path().extension() != ".cpp" || entry.path().parent_path().filename() == "kernels") continue;
+    const std::string folder = fs::relative(entry.path().parent_path(), test::source_path("")).generic_string();
+    for (const std::string& name : unnamed_names(test::read_file(entry.path().string())))
+      files[folder + " " + name].insert(entry.path().filename().string()), ++names;
+  }
+  CHECK(names > 2000);
+  std::set<std::string> clashes;
+  for (const auto& entry : files) {
+    const auto& what = entry.first;
+    const auto& where = entry.second;
+    if (where.size() < 2) continue;
+    clashes.insert(what);
+    std::string text;
+    for (const std::string& file : where) text += " " + file;
+    CHECK_MESSAGE(known_clashes().count(what) == 1, what, " is defined by each of", text,
+                  ": name them so that both may be compiled as one file");
+  }
+  for (const std::string& what : known_clashes())
+    CHECK_MESSAGE(clashes.count(what) == 1, what, " clashes no more: take it out of unity_names_known.inc");
+}
+
+}  // namespace rlx
