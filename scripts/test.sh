@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Everything CI checks, on a bare Debian 12: installs what is missing, builds and runs every test.
-# usage: scripts/test.sh [--yes] [--full cpu|proof|vulkan|opengl|webgpu|tpu]
+# usage: scripts/test.sh [--yes] [--full cpu|adversarial|vulkan|opengl|webgpu|tpu]
 #   --yes       do not ask before installing
 #   --full cpu  the whole matrix, hours: also the thread sanitizer, ARM under emulation, ten minutes of fuzzing, token
 #               ids and new ops beside Python packages and the benches beside their peers; writes
 #               build/report-cpu-DATE.md, from which the README's tables are made
-#   --full proof  everything on the proof device under the thread sanitizer too; writes build/report-proof-DATE.md
+#   --full adversarial  everything on the adversarial test device under the thread sanitizer too; writes build/report-adversarial-DATE.md
 #   --full vulkan, opengl, webgpu, tpu  everything of that device and nothing else; writes build/report-DEVICE-DATE.md
 #               (RLX_TEST_HARDWARE=1: on what the machine has, not on Mesa's rasterisers)
 set -euo pipefail
@@ -18,8 +18,8 @@ while [ $# -gt 0 ]; do
     --full)
       full=${2:-}
       shift
-      [[ $full =~ ^(cpu|proof|vulkan|opengl|webgpu|tpu)$ ]] ||
-        fail "--full takes a device of this version: cpu, proof, vulkan, opengl, webgpu or tpu (got '$full')"
+      [[ $full =~ ^(cpu|adversarial|vulkan|opengl|webgpu|tpu)$ ]] ||
+        fail "--full takes a device of this version: cpu, adversarial, vulkan, opengl, webgpu or tpu (got '$full')"
       ;;
     -h | --help) sed -n '2,12s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full DEVICE]" ;;
@@ -145,11 +145,11 @@ fi
 [ -n "$full" ] || export RLX_TEST_SHARE=0/$variants
 
 step "dev: build and all tests"
-build dev --target all rlx_proof_plugin
+build dev --target all rlx_adversarial_plugin
 ctest --preset dev ${full:+-C full}
 # Every folder of tests must have become a test; CMake leaves a label out only when it found no file.
 listed=$(ctest --preset dev -N)
-for label in unit golden property conformance proof cli; do
+for label in unit golden property conformance adversarial cli; do
   if compgen -G "tests/$label/*" >/dev/null && ! grep -qE "Test +#[0-9]+: $label$" <<<"$listed"; then
     fail "tests/$label has files but no test '$label' was built"
   fi
@@ -194,8 +194,8 @@ end_beside run-programs
 
 step "Python: tests beside NumPy and JAX"
 python_tests ${full:+--full cpu} tests/python
-step "Python: random programs and arrays on the proof device"
-python_tests --plugin "$root/build/dev/python/plugins/proof.so" --device directx ${full:+--full directx} \
+step "Python: random programs and arrays on the adversarial test device"
+python_tests --plugin "$root/build/dev/python/plugins/adversarial.so" --device directx ${full:+--full directx} \
   tests/python/test_{programs,devices}.py -k "sample or regression or everything or devices"
 
 step "Python: random programs and arrays on vulkan and tpu"
@@ -211,8 +211,8 @@ python3 tests/reports/report_test.py --rlx build/dev/rlx --model "$model_dir" --
 # side of them.
 unset RLX_WGPU_LIB RLX_TPU_PLUGIN RLX_REQUIRE_DEVICES
 
-step "asan: unit, golden, property, conformance and proof tests under address + undefined sanitizers, fuzz targets"
-mapfile -t asan_targets < <(cd tests && for label in unit golden property conformance proof; do
+step "asan: unit, golden, property, conformance and adversarial tests under address + undefined sanitizers, fuzz targets"
+mapfile -t asan_targets < <(cd tests && for label in unit golden property conformance adversarial; do
   if [ -n "$(find "$label" -name '*.cpp' -print -quit 2>/dev/null)" ]; then echo "${label}_tests"; fi
 done)
 mapfile -t fuzzers < <(cd tests/fuzz && for file in *_fuzz.cpp; do
@@ -264,14 +264,14 @@ else
   python3 scripts/check_syntax.py build/clang/compile_commands.json bench cli examples
 fi
 
-if [ "$full" = proof ]; then
-  step "tsan: the proof device under the thread sanitizer, all of its tests"
-  build tsan --target proof_tests
-  ctest --preset tsan -L proof
+if [ "$full" = adversarial ]; then
+  step "tsan: the adversarial test device under the thread sanitizer, all of its tests"
+  build tsan --target adversarial_tests
+  ctest --preset tsan -L adversarial
 fi
 
-if [ "$full" = cpu ] || [ "$full" = proof ]; then
-  step "random programs: 50,000 on the cpu, 10,000 of them with derivatives and batches, or 2,000 on the proof device"
+if [ "$full" = cpu ] || [ "$full" = adversarial ]; then
+  step "random programs: 50,000 on the cpu, 10,000 of them with derivatives and batches, or 2,000 on the adversarial test device"
   seed=$((16#$(git rev-parse --short=6 HEAD 2>/dev/null || echo 1)))
   if [ "$full" = cpu ]; then
     random_programs --first "$seed" --count 20000 &
@@ -280,15 +280,15 @@ if [ "$full" = cpu ] || [ "$full" = proof ]; then
     wait "$half" || fail "random programs failed; what they said stands above"
     random_programs --first "$((seed + 20000))" --count 10000 --calls 50 --derive
   else
-    proof=(--plugin build/dev/python/plugins/proof.so --device directx)
-    random_programs "${proof[@]}" --first "$seed" --count 1000
-    random_programs "${proof[@]}" --first "$seed" --count 1000 --calls 50 --derive
+    adversarial=(--plugin build/dev/python/plugins/adversarial.so --device directx)
+    random_programs "${adversarial[@]}" --first "$seed" --count 1000
+    random_programs "${adversarial[@]}" --first "$seed" --count 1000 --calls 50 --derive
   fi
 fi
 
 if [ "$full" = cpu ]; then
-  step "tsan: unit, conformance and proof tests under the thread sanitizer"
-  build tsan --target unit_tests conformance_tests proof_tests
+  step "tsan: unit, conformance and adversarial tests under the thread sanitizer"
+  build tsan --target unit_tests conformance_tests adversarial_tests
   ctest --preset tsan
 
   step "aarch64: kernels and conformance under emulation"

@@ -81,7 +81,7 @@ int run(const Campaign& c) {
   const bool cpu = c.device == "cpu";
   const Session session(*device);
   const Subnormals subnormals =
-      cpu || c.device == "directx" ? Subnormals::Kept : Subnormals::MayBeZero;  // directx: the proof device's name
+      cpu || c.device == "directx" ? Subnormals::Kept : Subnormals::MayBeZero;  // directx: the adversarial test device's name
   std::uint64_t tried = 0, derived = 0, batched = 0;
   std::vector<std::uint64_t> failed;
   std::array<std::uint64_t, kNumOpKinds> counts{};

@@ -1,4 +1,4 @@
-// The proof device: its target, its programs as bindings of buffers, and what tests make it do.
+// The adversarial test device: its target, its programs as bindings of buffers, and what tests make it do.
 #include "tests/adversarial/adversarial_device.h"
 
 #include <algorithm>
@@ -53,9 +53,9 @@ struct Orders {
   }
 };
 
-class ProofBuffer final : public Buffer {
+class AdversarialBuffer final : public Buffer {
  public:
-  ProofBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<ProofBytes> bytes,
+  AdversarialBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<AdversarialBytes> bytes,
               std::shared_ptr<const void> owner = nullptr)
       : Buffer(device->id(), bytes->bytes(), bytes->for_host() ? bytes->host() : nullptr),
         memory(std::move(bytes)),
@@ -64,12 +64,12 @@ class ProofBuffer final : public Buffer {
   void read(std::span<std::byte> to) const override {
     const auto stream = device_->stream();
     stream->wait(written());
-    stream->download(BufferView(const_cast<ProofBuffer&>(*this), 0, bytes()), to);  // NOLINT(const-cast): is read
+    stream->download(BufferView(const_cast<AdversarialBuffer&>(*this), 0, bytes()), to);  // NOLINT(const-cast): is read
     stream->record().wait();
   }
   std::uintptr_t native() const override { return reinterpret_cast<std::uintptr_t>(memory->host()); }
   const OpenDevice* opened() const override { return device_.get(); }
-  const std::shared_ptr<ProofBytes> memory;
+  const std::shared_ptr<AdversarialBytes> memory;
 
  private:
   std::shared_ptr<OpenDevice> device_;
@@ -78,17 +78,17 @@ class ProofBuffer final : public Buffer {
 
 /// A view that work holds.
 struct Place256 {
-  std::shared_ptr<ProofBytes> memory;
+  std::shared_ptr<AdversarialBytes> memory;
   std::size_t offset = 0, bytes = 0;
   std::byte* at() const { return memory->worker() + offset; }
 };
 
-class ProofDevice final : public OpenDevice {
+class AdversarialDevice final : public OpenDevice {
  public:
-  ProofDevice(DeviceId id, const ProofOptions& options, std::shared_ptr<Workers> workers,
+  AdversarialDevice(DeviceId id, const AdversarialOptions& options, std::shared_ptr<Workers> workers,
               std::shared_ptr<AtomicCounts> work_counts)
       : counts(std::move(work_counts)),
-        queue(std::make_shared<ProofQueue>(options.seed + static_cast<std::uint64_t>(id.ordinal) * 977)),
+        queue(std::make_shared<AdversarialQueue>(options.seed + static_cast<std::uint64_t>(id.ordinal) * 977)),
         seed(options.seed),
         peers_(options.peers),
         id_(id),
@@ -98,7 +98,7 @@ class ProofDevice final : public OpenDevice {
     std::lock_guard lock(workers_->mutex);
     workers_->threads.emplace_back([q = queue] { q->work(); });
   }
-  ~ProofDevice() override { queue->close(); }
+  ~AdversarialDevice() override { queue->close(); }
 
   DeviceId id() const override { return id_; }
   MemoryModel memory_model() const override { return MemoryModel::Arena; }
@@ -113,14 +113,14 @@ class ProofDevice final : public OpenDevice {
   std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use) override {
     if (memory().used() + bytes > limit_) throw_no_memory(bytes, use, limit_);
     ++counts->allocations;
-    auto memory = std::make_shared<ProofBytes>(bytes, use == BufferUse::Readback, ProofBackend::kAlignment,
+    auto memory = std::make_shared<AdversarialBytes>(bytes, use == BufferUse::Readback, AdversarialBackend::kAlignment,
                                                in_use_[static_cast<std::size_t>(use)]);
     {
       std::lock_guard lock(known_mutex_);
       std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
       known_[reinterpret_cast<std::uintptr_t>(memory->host())] = memory;
     }
-    return std::make_shared<ProofBuffer>(shared_from_this(), std::move(memory));
+    return std::make_shared<AdversarialBuffer>(shared_from_this(), std::move(memory));
   }
   /// Memory that the driver knows, as another library would have it of the same driver.
   std::shared_ptr<Buffer> adopt(std::uintptr_t native, const Shape& shape, std::shared_ptr<const void> owner,
@@ -129,36 +129,36 @@ class ProofDevice final : public OpenDevice {
     const auto it = known_.find(native);
     auto memory = it == known_.end() ? nullptr : it->second.lock();
     if (!memory || memory->bytes() < shape.size_bytes()) return nullptr;
-    auto buffer = std::make_shared<ProofBuffer>(shared_from_this(), std::move(memory), std::move(owner));
+    auto buffer = std::make_shared<AdversarialBuffer>(shared_from_this(), std::move(memory), std::move(owner));
     buffer->set_written(written);
     return buffer;
   }
   void drain() override { queue->drain(); }
   bool copies_from(const OpenDevice& other) const override {
-    return peers_ && &other != this && dynamic_cast<const ProofDevice*>(&other) != nullptr;
+    return peers_ && &other != this && dynamic_cast<const AdversarialDevice*>(&other) != nullptr;
   }
 
   /// The view as work holds it; a view of another device, or outside its buffer, is a fault of the runtime.
   Place256 hold(const BufferView& v) const {
-    check(of_proof(v).device() == id_, "a proof device was given memory of another one");
+    check(of_adversarial(v).device() == id_, "a adversarial test device was given memory of another one");
     return hold_any(v);
   }
   /// The same for what its streams copy from.
   Place256 hold_source(const BufferView& v) const { return peers_ ? hold_any(v) : hold(v); }
 
   const std::shared_ptr<AtomicCounts> counts;
-  const std::shared_ptr<ProofQueue> queue;
+  const std::shared_ptr<AdversarialQueue> queue;
   const std::shared_ptr<Orders> orders = std::make_shared<Orders>();
   const std::uint64_t seed;
 
  private:
-  static const ProofBuffer& of_proof(const BufferView& v) {
-    const auto* buffer = dynamic_cast<const ProofBuffer*>(v.buffer);
-    check(buffer != nullptr, "the proof device was given memory that is not its own");
+  static const AdversarialBuffer& of_adversarial(const BufferView& v) {
+    const auto* buffer = dynamic_cast<const AdversarialBuffer*>(v.buffer);
+    check(buffer != nullptr, "the adversarial test device was given memory that is not its own");
     return *buffer;
   }
   static Place256 hold_any(const BufferView& v) {
-    const ProofBuffer& buffer = of_proof(v);
+    const AdversarialBuffer& buffer = of_adversarial(v);
     check(v.offset + v.bytes <= buffer.bytes(), "a view reaches past its buffer");
     return {buffer.memory, v.offset, v.bytes};
   }
@@ -167,15 +167,15 @@ class ProofDevice final : public OpenDevice {
   DeviceId id_;
   std::size_t limit_;
   std::mutex known_mutex_;
-  std::map<std::uintptr_t, std::weak_ptr<ProofBytes>> known_;  // by native()
+  std::map<std::uintptr_t, std::weak_ptr<AdversarialBytes>> known_;  // by native()
   std::shared_ptr<Workers> workers_;
   std::array<std::shared_ptr<std::atomic<std::size_t>>, kNumBufferUses> in_use_;
 };
 
-class ProofStream final : public Stream {
+class AdversarialStream final : public Stream {
  public:
-  explicit ProofStream(std::shared_ptr<ProofDevice> device)
-      : device_(std::move(device)), lane_(std::make_shared<ProofLane>()) {}
+  explicit AdversarialStream(std::shared_ptr<AdversarialDevice> device)
+      : device_(std::move(device)), lane_(std::make_shared<AdversarialLane>()) {}
 
   void upload(std::span<const std::byte> from, const BufferView& to) override {
     const Place256 p = aligned(to);
@@ -219,13 +219,13 @@ class ProofStream final : public Stream {
     check(v.offset % kGranule == 0, "a copy from or to a place that is no multiple of the granule");
     return device_->hold(v);
   }
-  std::shared_ptr<ProofDevice> device_;
-  std::shared_ptr<ProofLane> lane_;
+  std::shared_ptr<AdversarialDevice> device_;
+  std::shared_ptr<AdversarialLane> lane_;
 };
 
-std::shared_ptr<Stream> ProofDevice::stream(std::uintptr_t native) {
-  if (native != 0) throw Error(ErrorCode::InvalidArgument, "the proof device has no streams but its own");
-  return std::make_shared<ProofStream>(std::static_pointer_cast<ProofDevice>(shared_from_this()));
+std::shared_ptr<Stream> AdversarialDevice::stream(std::uintptr_t native) {
+  if (native != 0) throw Error(ErrorCode::InvalidArgument, "the adversarial test device has no streams but its own");
+  return std::make_shared<AdversarialStream>(std::static_pointer_cast<AdversarialDevice>(shared_from_this()));
 }
 
 /// What the steps of one run are bound to.
@@ -234,9 +234,9 @@ struct Bindings {
 };
 
 /// A program as the worker needs it: what callers may let go of is held here.
-class ProofProgram {
+class AdversarialProgram {
  public:
-  ProofProgram(ProofDevice& device, const LirModule& program, std::span<const BufferView> arenas)
+  AdversarialProgram(AdversarialDevice& device, const LirModule& program, std::span<const BufferView> arenas)
       : graph_(program.graph),
         plan_(program.plan),
         counts_(device.counts),
@@ -254,7 +254,7 @@ class ProofProgram {
       const auto* constant = graph_.nodes()[i].op.get_if<ops::Constant>();
       if (!constant) continue;
       const Tensor& value = constant->value;
-      auto bytes = std::make_shared<ProofBytes>(value.size_bytes(), false, ProofBackend::kAlignment,
+      auto bytes = std::make_shared<AdversarialBytes>(value.size_bytes(), false, AdversarialBackend::kAlignment,
                                                 std::make_shared<std::atomic<std::size_t>>(0));
       if (value.size_bytes() != 0) std::memcpy(bytes->worker(), value.data(), value.size_bytes());
       constants_.emplace(i, Place256{std::move(bytes), 0, value.size_bytes()});
@@ -328,7 +328,7 @@ class ProofProgram {
   }
   std::byte* place(const LirValue& w, const Bindings& b) const {
     const Place256& p = home(w, b);
-    check(w.offset % ProofBackend::kAlignment == 0, "a value is bound at an offset that is no multiple of 256");
+    check(w.offset % AdversarialBackend::kAlignment == 0, "a value is bound at an offset that is no multiple of 256");
     check(w.offset + w.bytes <= p.bytes, "a value reaches past what is bound for it");
     return p.at() + w.offset;
   }
@@ -340,7 +340,7 @@ class ProofProgram {
   }
   void run_step(NodeId id, const Bindings& b) const {
     const Node& n = graph_.node(id);
-    std::set<const ProofBytes*> bound;
+    std::set<const AdversarialBytes*> bound;
     std::vector<Tensor> operands;
     for (Value v : n.inputs) {
       operands.push_back(load(v, b));
@@ -355,7 +355,7 @@ class ProofProgram {
       if (results[r].size_bytes() != 0) spread_value(results[r].shape(), w, results[r].data(), place(w, b));
     }
     // A join is a copy of each operand, with two bindings.
-    check(n.kind() == OpKind::Concat || bound.size() <= static_cast<std::size_t>(ProofBackend::kBindings),
+    check(n.kind() == OpKind::Concat || bound.size() <= static_cast<std::size_t>(AdversarialBackend::kBindings),
           concat_text("a kernel with ", bound.size(), " bindings: ", node_text(graph_, id)));
   }
 
@@ -368,11 +368,11 @@ class ProofProgram {
   std::map<std::uint32_t, Place256> constants_;
 };
 
-class ProofBound final : public BoundGraph {
+class AdversarialBound final : public BoundGraph {
  public:
-  ProofBound(ProofDevice& device, const LirModule& program, std::span<const BufferView> arenas)
-      : device_(std::static_pointer_cast<ProofDevice>(device.shared_from_this())),
-        program_(std::make_shared<ProofProgram>(device, program, arenas)) {}
+  AdversarialBound(AdversarialDevice& device, const LirModule& program, std::span<const BufferView> arenas)
+      : device_(std::static_pointer_cast<AdversarialDevice>(device.shared_from_this())),
+        program_(std::make_shared<AdversarialProgram>(device, program, arenas)) {}
 
   Event submit(const RunArguments& a, Stream& stream) override {
     auto bindings = std::make_shared<Bindings>();
@@ -388,7 +388,7 @@ class ProofBound final : public BoundGraph {
     bindings->weights = weights_;
     // Two runs of one program share its arenas: whichever stream they are on, the later waits.
     if (!last_.ready()) stream.wait(last_);
-    auto& ours = dynamic_cast<ProofStream&>(stream);
+    auto& ours = dynamic_cast<AdversarialStream&>(stream);
     auto returned = std::make_shared<std::atomic<bool>>(false);
     ours.add(
         [program = program_, bindings, range = a.range.of(program_->steps()), times = a.times, returned,
@@ -404,19 +404,19 @@ class ProofBound final : public BoundGraph {
 
  private:
   Place256 bound(const BufferView& v) const {
-    check(v.bytes == 0 || v.offset % ProofBackend::kAlignment == 0, "a view is bound at no multiple of 256");
+    check(v.bytes == 0 || v.offset % AdversarialBackend::kAlignment == 0, "a view is bound at no multiple of 256");
     return device_->hold(v);
   }
-  std::shared_ptr<ProofDevice> device_;
-  std::shared_ptr<ProofProgram> program_;
+  std::shared_ptr<AdversarialDevice> device_;
+  std::shared_ptr<AdversarialProgram> program_;
   std::vector<Place256> states_, weights_;
   std::uint64_t tables_ = ~std::uint64_t{0};
   Event last_;
 };
 
-class ProofExecutable final : public ExecutableGraph {
+class AdversarialExecutable final : public ExecutableGraph {
  public:
-  ProofExecutable(LirModule lir, const Target& target) : lir_(std::move(lir)) {
+  AdversarialExecutable(LirModule lir, const Target& target) : lir_(std::move(lir)) {
     const auto compiled = [&](std::size_t i) {
       return lir_.ranges.empty() ||
              std::any_of(lir_.ranges.begin(), lir_.ranges.end(), [&](const StepRange& r) { return r.holds(i); });
@@ -424,19 +424,19 @@ class ProofExecutable final : public ExecutableGraph {
     for (std::size_t i = 0; i < lir_.plan.schedule.size(); ++i)
       if (const char* why = compiled(i) ? target.refuses(lir_.graph, lir_.plan.schedule[i].node) : nullptr)
         throw Error(Diagnostic{ErrorCode::Internal,
-                               concat_text("the proof device was given what it refuses: ", why),
+                               concat_text("the adversarial test device was given what it refuses: ", why),
                                node_where(lir_.graph, lir_.plan.schedule[i].node),
                                {}});
   }
   const LirModule& lir() const override { return lir_; }
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override {
-    auto& ours = dynamic_cast<ProofDevice&>(device);
+    auto& ours = dynamic_cast<AdversarialDevice&>(device);
     ++ours.counts->binds;
-    return std::make_unique<ProofBound>(ours, program, arenas);
+    return std::make_unique<AdversarialBound>(ours, program, arenas);
   }
   std::string kernel_name(NodeId node) const override {
-    return concat_text(op_text_name(lir_.graph.node(node).op), " (proof)");
+    return concat_text(op_text_name(lir_.graph.node(node).op), " (adversary)");
   }
 
  private:
@@ -444,21 +444,21 @@ class ProofExecutable final : public ExecutableGraph {
 };
 
 /// Every op with a reference rule, as far as its values can be bound.
-class ProofTarget final : public Target {
+class AdversarialTarget final : public Target {
  public:
-  explicit ProofTarget(const OpSet& refused) : refused_(refused) {}
-  std::string_view name() const override { return "proof (arena)"; }
-  Device device() const override { return ProofScope::kDevice; }
+  explicit AdversarialTarget(const OpSet& refused) : refused_(refused) {}
+  std::string_view name() const override { return "adversarial (arena)"; }
+  Device device() const override { return AdversarialScope::kDevice; }
   bool runtime_symbols() const override { return true; }
   TargetLimits limits() const override {
     TargetLimits l;
-    l.alignment = l.view_alignment = ProofBackend::kAlignment;
+    l.alignment = l.view_alignment = AdversarialBackend::kAlignment;
     l.copy_granule = kGranule;
-    l.max_arena_bytes = ProofBackend::kArenaBytes;
-    l.max_bindings = ProofBackend::kBindings;
+    l.max_arena_bytes = AdversarialBackend::kArenaBytes;
+    l.max_bindings = AdversarialBackend::kBindings;
     return l;
   }
-  RegionLimits region_limits() const override { return {ProofBackend::kBindings - 1, 0}; }
+  RegionLimits region_limits() const override { return {AdversarialBackend::kBindings - 1, 0}; }
   const OpSet& kinds() const override { return kinds_; }
   const char* refuses(const Graph& g, NodeId id) const override {
     const Node& n = g.node(id);
@@ -468,7 +468,7 @@ class ProofTarget final : public Target {
     std::vector<Value> operands = n.inputs;
     std::sort(operands.begin(), operands.end());
     const auto distinct = static_cast<std::size_t>(std::unique(operands.begin(), operands.end()) - operands.begin());
-    if (n.kind() != OpKind::Concat && distinct + n.num_results() > static_cast<std::size_t>(ProofBackend::kBindings))
+    if (n.kind() != OpKind::Concat && distinct + n.num_results() > static_cast<std::size_t>(AdversarialBackend::kBindings))
       return "it has more operands and results than a kernel has bindings";
     return nullptr;
   }
@@ -496,22 +496,22 @@ class ProofTarget final : public Target {
   OpSet refused_, kinds_ = kinds_of_rules();
 };
 
-class Proof final : public ProofBackend {
+class AdversarialDeviceBackend final : public AdversarialBackend {
  public:
-  explicit Proof(const ProofOptions& options) : options_(options) {}
-  std::string_view name() const override { return "proof"; }
+  explicit AdversarialDeviceBackend(const AdversarialOptions& options) : options_(options) {}
+  std::string_view name() const override { return "adversarial"; }
   Presence probe(Device) const noexcept override { return {options_.devices}; }
   std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override {
-    auto device = std::make_shared<ProofDevice>(id, options_, workers_, counts_);
+    auto device = std::make_shared<AdversarialDevice>(id, options_, workers_, counts_);
     std::lock_guard lock(mutex_);
     devices_[id.ordinal] = device;
     return device;
   }
   std::shared_ptr<const Target> target(const BackendOptions&) const override {
-    return std::make_shared<const ProofTarget>(options_.refuse);
+    return std::make_shared<const AdversarialTarget>(options_.refuse);
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {
-    return std::make_unique<ProofExecutable>(std::move(lir), ProofTarget(options_.refuse));
+    return std::make_unique<AdversarialExecutable>(std::move(lir), AdversarialTarget(options_.refuse));
   }
 
   void fail_step(int ordinal, int n, std::string why) override {
@@ -535,34 +535,34 @@ class Proof final : public ProofBackend {
   }
 
  private:
-  std::shared_ptr<ProofDevice> opened(int ordinal) const {
+  std::shared_ptr<AdversarialDevice> opened(int ordinal) const {
     std::lock_guard lock(mutex_);
     auto device = devices_[ordinal].lock();
-    check(device != nullptr, "a proof device that is not open");
+    check(device != nullptr, "a adversarial test device that is not open");
     return device;
   }
-  ProofOptions options_;
+  AdversarialOptions options_;
   std::shared_ptr<Workers> workers_ = std::make_shared<Workers>();
   std::shared_ptr<AtomicCounts> counts_ = std::make_shared<AtomicCounts>();
   mutable std::mutex mutex_;
-  mutable std::map<int, std::weak_ptr<ProofDevice>> devices_;
+  mutable std::map<int, std::weak_ptr<AdversarialDevice>> devices_;
 };
 
 }  // namespace
 
-std::shared_ptr<ProofBackend> proof_backend(const ProofOptions& options) { return std::make_shared<Proof>(options); }
+std::shared_ptr<AdversarialBackend> adversarial_backend(const AdversarialOptions& options) { return std::make_shared<AdversarialDeviceBackend>(options); }
 
-ProofScope::ProofScope(const ProofOptions& options) {
+AdversarialScope::AdversarialScope(const AdversarialOptions& options) {
   if (options.opaque) {
-    control_ = proof_plugin(options);
-    (void)register_plugin(proof_plugin_table());
+    control_ = adversarial_plugin(options);
+    (void)register_plugin(adversarial_plugin_table());
     return;
   }
-  const std::shared_ptr<ProofBackend> backend = proof_backend(options);
+  const std::shared_ptr<AdversarialBackend> backend = adversarial_backend(options);
   register_backend(kDevice, backend);
   control_ = backend;
 }
 
-ProofScope::~ProofScope() { register_backend(kDevice, nullptr); }
+AdversarialScope::~AdversarialScope() { register_backend(kDevice, nullptr); }
 
 }  // namespace rlx::test

@@ -15,8 +15,8 @@
 
 namespace rlx::test {
 
-/// What a proof device does, and what a test makes it do.
-struct ProofOptions {
+/// What a adversarial test device does, and what a test makes it do.
+struct AdversarialOptions {
   std::uint64_t seed = 1;                           // of the order of work and of its delays
   std::size_t memory_bytes = std::size_t{1} << 30;  // of each device
   int devices = 2;
@@ -31,9 +31,9 @@ struct ProofOptions {
 };
 
 /// What a test does to the devices, in either mode.
-class ProofControl {
+class AdversarialControl {
  public:
-  virtual ~ProofControl() = default;
+  virtual ~AdversarialControl() = default;
   /// The device `ordinal` fails the n-th step from now (0: the next), when it comes to run it.
   virtual void fail_step(int ordinal, int n, std::string why) = 0;
   /// The device is lost now: what is under way fails, and what is asked of it from now on.
@@ -50,36 +50,36 @@ class ProofControl {
   virtual Counts counts() const = 0;
 };
 
-class ProofBackend : public Backend, public ProofControl {
+class AdversarialBackend : public Backend, public AdversarialControl {
  public:
   static constexpr std::size_t kAlignment = 256, kArenaBytes = std::size_t{64} << 10;
   static constexpr int kBindings = 7;
 };
 
-std::shared_ptr<ProofBackend> proof_backend(const ProofOptions& options = {});
+std::shared_ptr<AdversarialBackend> adversarial_backend(const AdversarialOptions& options = {});
 
-/// Registers a proof backend for a device that this build has no backend for, while it lives.
-class ProofScope {
+/// Registers an adversarial test backend for a device that this build has no backend for, while it lives.
+class AdversarialScope {
  public:
-  explicit ProofScope(const ProofOptions& options = {});
-  ProofScope(const ProofScope&) = delete;
-  ProofScope& operator=(const ProofScope&) = delete;
-  ~ProofScope();
-  ProofControl& operator*() const { return *control_; }
-  ProofControl* operator->() const { return control_.get(); }
+  explicit AdversarialScope(const AdversarialOptions& options = {});
+  AdversarialScope(const AdversarialScope&) = delete;
+  AdversarialScope& operator=(const AdversarialScope&) = delete;
+  ~AdversarialScope();
+  AdversarialControl& operator*() const { return *control_; }
+  AdversarialControl* operator->() const { return control_.get(); }
 
   static constexpr Device kDevice = Device::DirectX;
 
  private:
-  std::shared_ptr<ProofControl> control_;
+  std::shared_ptr<AdversarialControl> control_;
 };
 
 /// Both modes, for tests of what they have in common.
-inline std::vector<ProofOptions> proof_modes(ProofOptions options = {}) {
-  std::vector<ProofOptions> modes(2, options);
+inline std::vector<AdversarialOptions> adversarial_modes(AdversarialOptions options = {}) {
+  std::vector<AdversarialOptions> modes(2, options);
   modes[1].opaque = true;
   return modes;
 }
-inline const char* mode_name(const ProofOptions& options) { return options.opaque ? "opaque" : "arena"; }
+inline const char* mode_name(const AdversarialOptions& options) { return options.opaque ? "opaque" : "arena"; }
 
 }  // namespace rlx::test

@@ -1,4 +1,4 @@
-// Memory of the proof device: pages that lie twice in the address space, once for the host and once for the worker.
+// Memory of the adversarial test device: pages that lie twice in the address space, once for the host and once for the worker.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@ namespace rlx::test {
 
 /// Bytes of one buffer. The worker's place lies against a page that nobody may touch; the host's place cannot be
 /// touched either, unless the host was given it, and then only while no work uses the buffer.
-class ProofBytes {
+class AdversarialBytes {
  public:
   /// All bits set: NaN in every float dtype, -1 in integers.
-  ProofBytes(std::size_t bytes, bool for_host, std::size_t alignment, std::shared_ptr<std::atomic<std::size_t>> in_use);
-  ~ProofBytes();
-  ProofBytes(const ProofBytes&) = delete;
-  ProofBytes& operator=(const ProofBytes&) = delete;
+  AdversarialBytes(std::size_t bytes, bool for_host, std::size_t alignment, std::shared_ptr<std::atomic<std::size_t>> in_use);
+  ~AdversarialBytes();
+  AdversarialBytes(const AdversarialBytes&) = delete;
+  AdversarialBytes& operator=(const AdversarialBytes&) = delete;
 
   std::size_t bytes() const { return bytes_; }
   bool for_host() const { return for_host_; }

@@ -27,7 +27,7 @@ namespace rlx::test {
 namespace {
 
 struct DeviceState {
-  std::shared_ptr<ProofQueue> queue;
+  std::shared_ptr<AdversarialQueue> queue;
   std::array<std::shared_ptr<std::atomic<std::size_t>>, RLX_PLUGIN_USES> in_use;
   std::size_t limit = 0;
   std::string name;
@@ -60,7 +60,7 @@ struct DeviceState {
 /// What the plug-in is now.
 struct PluginState {
   std::mutex mutex;
-  ProofOptions options;
+  AdversarialOptions options;
   std::map<int, std::weak_ptr<DeviceState>> devices;
   std::atomic<std::uint64_t> steps{0}, runs{0}, compiles{0}, puts{0}, gets{0}, reordered{0}, late{0}, taken{0};
 };
@@ -118,28 +118,28 @@ struct rlx_device {
 };
 struct rlx_stream {
   std::shared_ptr<rlx::test::DeviceState> device;
-  std::shared_ptr<rlx::test::ProofLane> lane;
+  std::shared_ptr<rlx::test::AdversarialLane> lane;
 };
 struct rlx_event {
   rlx::Event event;
 };
 struct rlx_buffer {
-  std::shared_ptr<rlx::test::ProofBytes> bytes;
+  std::shared_ptr<rlx::test::AdversarialBytes> bytes;
 };
 
 namespace rlx::test {
 namespace {
 
-using Bytes = std::shared_ptr<ProofBytes>;
+using Bytes = std::shared_ptr<AdversarialBytes>;
 
 Bytes allocate(DeviceState& device, std::size_t bytes, std::size_t use) {
   if (device.used() + bytes > device.limit)
     throw Error(ErrorCode::OutOfMemory,
                 concat_text(bytes, " bytes are wanted, ", device.used(), " of ", device.limit, " are in use"));
-  return std::make_shared<ProofBytes>(bytes, false, 256, device.in_use[use]);
+  return std::make_shared<AdversarialBytes>(bytes, false, 256, device.in_use[use]);
 }
 
-Tensor load(const ProofBytes& bytes, const Shape& shape) { return Tensor::copy_of(bytes.worker(), shape); }
+Tensor load(const AdversarialBytes& bytes, const Shape& shape) { return Tensor::copy_of(bytes.worker(), shape); }
 
 /// What one run works on, held while it waits.
 struct RunValues {
@@ -199,7 +199,7 @@ void rlx_program::run(rlx::test::DeviceState& device, const rlx::test::RunValues
       if (--waits[k] == 0) ready.push_back(k);
   }
   check(done == n, "a graph that runs in a circle");
-  const auto store = [&](Value from, const ProofBytes& to) {
+  const auto store = [&](Value from, const AdversarialBytes& to) {
     const Tensor& t = values[from.node.index].at(from.result);
     check(t.size_bytes() == to.bytes(), "a buffer of another size than its value");
     if (t.size_bytes() != 0) std::memcpy(to.worker(), t.data(), t.size_bytes());
@@ -228,7 +228,7 @@ rlx_code option_infos(const rlx_option_info** list, std::size_t* count, rlx_erro
 }
 
 rlx_code target_name(const rlx_options*, char* text, std::size_t capacity, rlx_error*) {
-  fill(text, capacity, "proof (opaque)");
+  fill(text, capacity, "adversarial (opaque)");
   return RLX_PLUGIN_OK;
 }
 
@@ -252,12 +252,12 @@ bool holds_refused(const Graph& g, const OpSet& refused) {
   return any_body(g, [&](const Graph& body) { return holds_refused(body, refused); });
 }
 
-ProofOptions options_now() {
+AdversarialOptions options_now() {
   std::lock_guard lock(state().mutex);
   return state().options;
 }
 
-const char* why_refused(const Graph& g, NodeId id, const ProofOptions& options) {
+const char* why_refused(const Graph& g, NodeId id, const AdversarialOptions& options) {
   const Node& n = g.node(id);
   for (const Subgraph& body : body_graphs(n.op))
     if (holds_refused(*body, options.refuse)) return "its body holds what the test asks it to refuse";
@@ -272,7 +272,7 @@ rlx_code claims(const rlx_options*, const rlx_graph* graph, const char** reasons
   return guarded(error, [&] {
     const Graph g = read_graph(graph);
     check(g.num_nodes() == nodes, "claims of another number of nodes than the graph has");
-    const ProofOptions options = options_now();
+    const AdversarialOptions options = options_now();
     for (std::uint32_t i = 0; i < nodes; ++i) reasons[i] = why_refused(g, NodeId{i}, options);
   });
 }
@@ -282,7 +282,7 @@ rlx_code compile(const rlx_options*, const rlx_graph* graph, const rlx_alias* al
   return guarded(error, [&] {
     auto program = std::make_unique<rlx_program>(rlx_program{read_graph(graph), {aliases, aliases + num_aliases}, {}});
     check(program->graph.is_static(), "a graph with symbols to compile");
-    const ProofOptions options = options_now();
+    const AdversarialOptions options = options_now();
     for (std::uint32_t i = 0; i < program->graph.num_nodes(); ++i)
       check(!why_refused(program->graph, NodeId{i}, options), "the plug-in was given what it refuses");
     for (NodeId id : program->graph.leaves(OpKind::State)) {
@@ -301,7 +301,7 @@ rlx_code device_open(const char* kind, std::int32_t ordinal, const rlx_options* 
     PluginState& s = state();
     std::lock_guard lock(s.mutex);
     auto device = std::make_shared<DeviceState>();
-    device->queue = std::make_shared<ProofQueue>(s.options.seed + static_cast<std::uint64_t>(ordinal) * 977);
+    device->queue = std::make_shared<AdversarialQueue>(s.options.seed + static_cast<std::uint64_t>(ordinal) * 977);
     device->limit = s.options.memory_bytes;
     for (std::size_t i = 0; i < options->count; ++i)
       if (std::string_view(options->list[i].key) == "memory") {
@@ -328,8 +328,8 @@ rlx_code device_memory(rlx_device* device, rlx_memory* memory, rlx_error*) {
 
 rlx_code stream_create(rlx_device* device, std::uintptr_t native, rlx_stream** out, rlx_error* error) {
   return guarded(error, [&] {
-    if (native != 0) throw Error(ErrorCode::InvalidArgument, "the proof device has no streams but its own");
-    *out = new rlx_stream{device->state, std::make_shared<ProofLane>()};
+    if (native != 0) throw Error(ErrorCode::InvalidArgument, "the adversarial test device has no streams but its own");
+    *out = new rlx_stream{device->state, std::make_shared<AdversarialLane>()};
   });
 }
 
@@ -435,9 +435,9 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
   });
 }
 
-class ProofPlugin final : public ProofControl {
+class AdversarialPlugin final : public AdversarialControl {
  public:
-  explicit ProofPlugin(const ProofOptions& options) {
+  explicit AdversarialPlugin(const AdversarialOptions& options) {
     PluginState& s = state();
     std::lock_guard lock(s.mutex);
     s.options = options;
@@ -467,20 +467,20 @@ class ProofPlugin final : public ProofControl {
   static std::shared_ptr<DeviceState> opened(int ordinal) {
     std::lock_guard lock(state().mutex);
     auto device = state().devices[ordinal].lock();
-    check(device != nullptr, "a proof device that is not open");
+    check(device != nullptr, "a adversarial test device that is not open");
     return device;
   }
 };
 
 }  // namespace
 
-const rlx_plugin* proof_plugin_table() {
+const rlx_plugin* adversarial_plugin_table() {
   static const rlx_plugin table = [] {
     rlx_plugin t{};
     t.struct_size = sizeof t;
     t.abi_major = RLX_PLUGIN_ABI_MAJOR, t.abi_minor = RLX_PLUGIN_ABI_MINOR;
     t.graph_version = RLX_PLUGIN_GRAPH_VERSION;
-    t.name = "proof", t.devices = "directx";
+    t.name = "adversarial", t.devices = "directx";
     t.probe = probe, t.option_infos = option_infos, t.target_name = target_name, t.claimed_kinds = claimed_kinds;
     t.claims = claims, t.compile = compile;
     t.program_destroy = [](rlx_program* p) { delete p; };
@@ -515,8 +515,8 @@ const rlx_plugin* proof_plugin_table() {
   return &table;
 }
 
-std::unique_ptr<ProofControl> proof_plugin(const ProofOptions& options) {
-  return std::make_unique<ProofPlugin>(options);
+std::unique_ptr<AdversarialControl> adversarial_plugin(const AdversarialOptions& options) {
+  return std::make_unique<AdversarialPlugin>(options);
 }
 
 }  // namespace rlx::test

@@ -1,4 +1,4 @@
-// The proof device in opaque mode: a plug-in's table, as a backend of another repository has one. Whole values, fresh
+// The adversarial test device in opaque mode: a plug-in's table, as a backend of another repository has one. Whole values, fresh
 // buffers, donated ones emptied, late and random order, late failures.
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace rlx::test {
 
 /// The table. It serves devices as the options of the plug-in that was made last say.
-const rlx_plugin* proof_plugin_table();
+const rlx_plugin* adversarial_plugin_table();
 /// Its devices from now on, while this lives.
-std::unique_ptr<ProofControl> proof_plugin(const ProofOptions& options);
+std::unique_ptr<AdversarialControl> adversarial_plugin(const AdversarialOptions& options);
 
 }  // namespace rlx::test

@@ -9,9 +9,9 @@
 
 namespace rlx::test {
 
-class ProofPoint final : public Event::Point {
+class AdversarialPoint final : public Event::Point {
  public:
-  ProofPoint(std::shared_ptr<ProofQueue> queue, std::shared_ptr<ProofLane> lane, std::uint64_t epoch)
+  AdversarialPoint(std::shared_ptr<AdversarialQueue> queue, std::shared_ptr<AdversarialLane> lane, std::uint64_t epoch)
       : queue_(std::move(queue)), lane_(std::move(lane)), epoch_(epoch) {}
   bool ready() override {
     std::lock_guard lock(queue_->mutex_);
@@ -30,21 +30,21 @@ class ProofPoint final : public Event::Point {
   }
 
  private:
-  friend class ProofQueue;
-  std::shared_ptr<ProofQueue> queue_;
-  std::shared_ptr<ProofLane> lane_;
+  friend class AdversarialQueue;
+  std::shared_ptr<AdversarialQueue> queue_;
+  std::shared_ptr<AdversarialLane> lane_;
   std::uint64_t epoch_;
   bool done_ = false;
   std::exception_ptr failure_;
 };
 
-void ProofQueue::close() {
+void AdversarialQueue::close() {
   std::lock_guard lock(mutex_);
   closed_ = true;
   changed_.notify_all();
 }
 
-void ProofQueue::append(const std::shared_ptr<ProofLane>& lane, ProofLane::Command command) {
+void AdversarialQueue::append(const std::shared_ptr<AdversarialLane>& lane, AdversarialLane::Command command) {
   const bool fresh = std::find(busy_.begin(), busy_.end(), lane) == busy_.end();
   if (fresh) busy_.push_back(lane);
   try {
@@ -56,7 +56,7 @@ void ProofQueue::append(const std::shared_ptr<ProofLane>& lane, ProofLane::Comma
   changed_.notify_all();
 }
 
-Event ProofQueue::add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after,
+Event AdversarialQueue::add(const std::shared_ptr<AdversarialLane>& lane, std::function<void()> run, Holds holds, Event after,
                       bool order_only) {
   std::lock_guard lock(mutex_);
   if (lost_) std::rethrow_exception(lost_);
@@ -65,15 +65,15 @@ Event ProofQueue::add(const std::shared_ptr<ProofLane>& lane, std::function<void
     std::rethrow_exception(lane->failure);
   }
   // One command: a point of its own behind it might find no memory when the work is on its way.
-  auto point = std::make_shared<ProofPoint>(shared_from_this(), lane, lane->epoch);
+  auto point = std::make_shared<AdversarialPoint>(shared_from_this(), lane, lane->epoch);
   append(lane, {std::move(run), std::move(holds), std::move(after), order_only, point, lane->epoch});
   for (const auto& h : lane->commands.back().holds) h->begin_work();
   return Event(std::move(point));
 }
 
-Event ProofQueue::record(const std::shared_ptr<ProofLane>& lane) try {
+Event AdversarialQueue::record(const std::shared_ptr<AdversarialLane>& lane) try {
   std::lock_guard lock(mutex_);
-  auto point = std::make_shared<ProofPoint>(shared_from_this(), lane, lane->epoch);
+  auto point = std::make_shared<AdversarialPoint>(shared_from_this(), lane, lane->epoch);
   append(lane, {{}, {}, {}, false, point, lane->epoch});
   return Event(std::move(point));
 } catch (...) {  // nobody can wait for what is on its way
@@ -81,43 +81,43 @@ Event ProofQueue::record(const std::shared_ptr<ProofLane>& lane) try {
   throw;
 }
 
-void ProofQueue::drain() {
+void AdversarialQueue::drain() {
   std::unique_lock lock(mutex_);
   changed_.wait(
       lock, [&] { return std::all_of(busy_.begin(), busy_.end(), [](const auto& l) { return l->commands.empty(); }); });
 }
 
-void ProofQueue::lose(std::exception_ptr why) {
+void AdversarialQueue::lose(std::exception_ptr why) {
   std::lock_guard lock(mutex_);
   lost_ = std::move(why);
   changed_.notify_all();
 }
 
-bool ProofQueue::lost() const {
+bool AdversarialQueue::lost() const {
   std::lock_guard lock(mutex_);
   return lost_ != nullptr;
 }
 
-void ProofQueue::finish(ProofLane& lane, ProofLane::Command& command, std::exception_ptr failure) {
+void AdversarialQueue::finish(AdversarialLane& lane, AdversarialLane::Command& command, std::exception_ptr failure) {
   if (failure && lane.failed_epoch != command.epoch) {
     lane.failed_epoch = command.epoch;
     lane.failure = failure;
   }
   for (const auto& h : command.holds) h->end_work();
   if (!command.point) return;
-  auto& point = static_cast<ProofPoint&>(*command.point);
+  auto& point = static_cast<AdversarialPoint&>(*command.point);
   point.failure_ = lane.failed_epoch == command.epoch ? lane.failure : nullptr;
   point.done_ = true;
 }
 
 // Runs the first command of some lane that can go on; false when none can.
-bool ProofQueue::run_one(std::unique_lock<std::mutex>& lock) {
-  std::vector<std::shared_ptr<ProofLane>> able;
+bool AdversarialQueue::run_one(std::unique_lock<std::mutex>& lock) {
+  std::vector<std::shared_ptr<AdversarialLane>> able;
   for (const auto& lane : busy_)
     if (!lane->commands.empty() && !lane->running) able.push_back(lane);
   std::shuffle(able.begin(), able.end(), random_);
   for (const auto& lane : able) {
-    ProofLane::Command& front = lane->commands.front();
+    AdversarialLane::Command& front = lane->commands.front();
     const bool skip = lost_ || lane->failed_epoch == front.epoch;
     std::exception_ptr failure = lost_;
     if (!lost_ && front.after.point()) {  // a stream that failed waits all the same
@@ -136,7 +136,7 @@ bool ProofQueue::run_one(std::unique_lock<std::mutex>& lock) {
       lane->running = false;
       if (!ready) continue;
     }
-    ProofLane::Command command = std::move(lane->commands.front());
+    AdversarialLane::Command command = std::move(lane->commands.front());
     if (!skip && !failure && command.run) {
       lane->running = true;
       lock.unlock();
@@ -160,7 +160,7 @@ bool ProofQueue::run_one(std::unique_lock<std::mutex>& lock) {
   return false;
 }
 
-void ProofQueue::work() {
+void AdversarialQueue::work() {
   std::unique_lock lock(mutex_);
   while (!closed_ || !busy_.empty()) {
     if (random_() % 4 == 0) {  // late

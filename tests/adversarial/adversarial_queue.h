@@ -1,4 +1,4 @@
-// The worker of a proof device: streams of work that it runs late, one command at a time, each stream in its order.
+// The worker of a adversarial test device: streams of work that it runs late, one command at a time, each stream in its order.
 #pragma once
 
 #include <condition_variable>
@@ -16,12 +16,12 @@
 
 namespace rlx::test {
 
-using Holds = std::vector<std::shared_ptr<ProofBytes>>;
+using Holds = std::vector<std::shared_ptr<AdversarialBytes>>;
 
-class ProofQueue;
+class AdversarialQueue;
 
 /// The order of one stream, which may outlive the Stream that callers hold.
-struct ProofLane {
+struct AdversarialLane {
   struct Command {
     std::function<void()> run;  // may throw; empty: a point
     Holds holds;
@@ -37,31 +37,31 @@ struct ProofLane {
   bool running = false;
 };
 
-class ProofQueue : public std::enable_shared_from_this<ProofQueue> {
+class AdversarialQueue : public std::enable_shared_from_this<AdversarialQueue> {
  public:
-  explicit ProofQueue(std::uint64_t seed) : random_(seed) {}
+  explicit AdversarialQueue(std::uint64_t seed) : random_(seed) {}
   /// Runs what is added, until `close` and all of it is done: the body of the worker's thread.
   void work();
   void close();
   /// Adds work behind the lane's, whose end it returns; throws what failed on it before and nobody has seen. What fails
   /// here adds nothing.
-  Event add(const std::shared_ptr<ProofLane>& lane, std::function<void()> run, Holds holds, Event after = {},
+  Event add(const std::shared_ptr<AdversarialLane>& lane, std::function<void()> run, Holds holds, Event after = {},
             bool order_only = false);
-  Event record(const std::shared_ptr<ProofLane>& lane);
+  Event record(const std::shared_ptr<AdversarialLane>& lane);
   void drain();
   /// Everything under way and to come fails so.
   void lose(std::exception_ptr why);
   bool lost() const;
 
  private:
-  friend class ProofPoint;
-  void append(const std::shared_ptr<ProofLane>& lane, ProofLane::Command command);
+  friend class AdversarialPoint;
+  void append(const std::shared_ptr<AdversarialLane>& lane, AdversarialLane::Command command);
   bool run_one(std::unique_lock<std::mutex>& lock);
-  void finish(ProofLane& lane, ProofLane::Command& command, std::exception_ptr failure);
+  void finish(AdversarialLane& lane, AdversarialLane::Command& command, std::exception_ptr failure);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::shared_ptr<ProofLane>> busy_;  // with commands
+  std::vector<std::shared_ptr<AdversarialLane>> busy_;  // with commands
   std::mt19937_64 random_;
   std::exception_ptr lost_;
   bool closed_ = false;

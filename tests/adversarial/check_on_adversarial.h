@@ -1,4 +1,4 @@
-// Runs of a graph on the proof device against the exact result.
+// Runs of a graph on the adversarial test device against the exact result.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace rlx::test {
 
-/// Compiles `g` for the proof device and checks two runs; which kinds of it the host drives, and which it runs.
-inline std::string check_on_proof(const Graph& g, const NamedTensors& values, const CompileOptions& options = {}) {
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+/// Compiles `g` for the adversarial test device and checks two runs; which kinds of it the host drives, and which it runs.
+inline std::string check_on_adversarial(const Graph& g, const NamedTensors& values, const CompileOptions& options = {}) {
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   check_runs(f, g, values);
   std::string text;
   for (const KindDispatch& k : f.compile_result().dispatch.summaries)

@@ -1,4 +1,4 @@
-// The conformance suite on the proof device: every op sample and random programs, through CompiledGraph, against the
+// The conformance suite on the adversarial test device: every op sample and random programs, through CompiledGraph, against the
 // exact result with its bounds. What they would find is memory of the host where there is none, order that was only
 // luck, values too close, bindings too many.
 #include <doctest/doctest.h>
@@ -13,16 +13,16 @@
 namespace rlx {
 namespace {
 
-using test::ProofScope;
+using test::AdversarialScope;
 
-void expect_exact(const Sample& sample) { test::check_sample(Session(ProofScope::kDevice), sample); }
+void expect_exact(const Sample& sample) { test::check_sample(Session(AdversarialScope::kDevice), sample); }
 
 }  // namespace
 
-TEST_CASE("proof: every op sample agrees with the exact result") {
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+TEST_CASE("adversarial: every op sample agrees with the exact result") {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
+    AdversarialScope adversary(mode);
     test::Share share(3);
     test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
       expect_exact(sample);
@@ -32,10 +32,10 @@ TEST_CASE("proof: every op sample agrees with the exact result") {
   }
 }
 
-TEST_CASE("proof: large and odd variants of op samples") {
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+TEST_CASE("adversarial: large and odd variants of op samples") {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
+    AdversarialScope adversary(mode);
     test::Share share(6);
     test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
       for (const Sample& large : test::large_samples(sample, 3000))
@@ -44,13 +44,13 @@ TEST_CASE("proof: large and odd variants of op samples") {
   }
 }
 
-TEST_CASE("proof: random programs, static and symbolic, with states") {
-  for (const test::ProofOptions& mode : test::proof_modes()) {
-    ProofScope proof(mode);
+TEST_CASE("adversarial: random programs, static and symbolic, with states") {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
+    AdversarialScope adversary(mode);
     for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(250); ++seed) {
       std::string text;
       try {
-        text = test::check_program(Session(ProofScope::kDevice), seed);
+        text = test::check_program(Session(AdversarialScope::kDevice), seed);
       } catch (const Error& e) {
         text = e.what();
       }
@@ -59,8 +59,8 @@ TEST_CASE("proof: random programs, static and symbolic, with states") {
                                          << print_text(test::random_program(seed).graph));
     }
     // The device does what it is made for.
-    CHECK(proof->counts().reordered > 20);
-    CHECK(proof->counts().late > 20);
+    CHECK(adversary->counts().reordered > 20);
+    CHECK(adversary->counts().late > 20);
   }
 }
 

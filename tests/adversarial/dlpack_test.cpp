@@ -20,7 +20,7 @@ using test::error_text;
 
 // DLPack has no type for the device that the other tests take.
 struct VulkanProof {
-  VulkanProof() { register_backend(Device::Vulkan, test::proof_backend()); }
+  VulkanProof() { register_backend(Device::Vulkan, test::adversarial_backend()); }
   VulkanProof(const VulkanProof&) = delete;
   VulkanProof& operator=(const VulkanProof&) = delete;
   ~VulkanProof() { register_backend(Device::Vulkan, nullptr); }
@@ -30,8 +30,8 @@ using test::f32;
 
 }  // namespace
 
-TEST_CASE("proof: a device tensor goes through DLPack and back without a copy") {
-  const VulkanProof proof;
+TEST_CASE("adversarial: a device tensor goes through DLPack and back without a copy") {
+  const VulkanProof adversary;
   Graph g("twice");
   g.set_outputs({g.input("x", f32({4})) * 2.0});
   CompiledGraph f = Session(Device::Vulkan).compile(std::move(g));
@@ -59,8 +59,8 @@ TEST_CASE("proof: a device tensor goes through DLPack and back without a copy") 
   CHECK(contains(error_text([&] { (void)adopt(m); }), "there is no device vulkan:5"));
   m->deleter(m);
   CHECK(back.to_host().to_f32() == std::vector<float>(4, 6));
-  const test::ProofScope other;
-  CHECK(contains(error_text([&] { (void)to_dlpack(to(back.to_host(), test::ProofScope::kDevice)); }),
+  const test::AdversarialScope other;
+  CHECK(contains(error_text([&] { (void)to_dlpack(to(back.to_host(), test::AdversarialScope::kDevice)); }),
                  "which DLPack has no type for"));
 }
 

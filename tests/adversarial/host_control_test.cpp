@@ -9,58 +9,58 @@ namespace rlx {
 namespace {
 
 using test::f32;
-using test::ProofScope;
+using test::AdversarialScope;
 
-test::ProofOptions without_control_flow() {
-  test::ProofOptions options;
-  options.refuse = test::ProofOptions::control_flow();
+test::AdversarialOptions without_control_flow() {
+  test::AdversarialOptions options;
+  options.refuse = test::AdversarialOptions::control_flow();
   return options;
 }
 
 }  // namespace
 
 TEST_CASE("driven: every sample of a branch, a loop or a call") {
-  const ProofScope proof(without_control_flow());
+  const AdversarialScope adversary(without_control_flow());
   test::for_each_sample([&](const OpDef& def, const Sample& sample) {
     if (def.bodies != BodyKind::Programs) return;
     INFO(def.name, ", variant '", sample.name, "'");
-    CompiledGraph f = test::check_sample(Session(ProofScope::kDevice), sample);
+    CompiledGraph f = test::check_sample(Session(AdversarialScope::kDevice), sample);
     for (const LirBodies& b : f.compile_result().lir.plan.bodies) CHECK(b.driven);
   });
 }
 
 TEST_CASE("driven: a scan of a cell, rows that can be bound, copied, or neither") {
-  const ProofScope proof(without_control_flow());
+  const AdversarialScope adversary(without_control_flow());
   for (bool reverse : {false, true}) {
     for (const auto& [steps, batch, width] :
          {std::tuple{9, 1, 64}, std::tuple{4, 70, 96}, std::tuple{5, 3, 5}, std::tuple{0, 2, 3}}) {
       const Graph g = test::cell(steps, batch, width, reverse);
-      CHECK(test::check_on_proof(g, test::drawn(g)) == (steps == 0 ? "" : "scan "));
+      CHECK(test::check_on_adversarial(g, test::drawn(g)) == (steps == 0 ? "" : "scan "));
     }
     // Rows of 30 bytes do not begin where streams copy.
     const Graph g = test::cell(7, 3, 5, reverse, DType::BF16);
-    CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
+    CHECK(test::check_on_adversarial(g, test::drawn(g)) == "scan ");
   }
 }
 
 TEST_CASE("driven: carries that change places, that are operands twice, that nobody changes") {
-  const ProofScope proof(without_control_flow());
+  const AdversarialScope adversary(without_control_flow());
   const Graph g = test::changing_places();
-  CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
+  CHECK(test::check_on_adversarial(g, test::drawn(g)) == "scan ");
 }
 
 TEST_CASE("driven: loops in branches in loops, with no trip, with all, with more than there may be") {
-  const ProofScope proof(without_control_flow());
+  const AdversarialScope adversary(without_control_flow());
   const Graph g = test::nested();
   for (int trips : {0, 1, 4, 7, 9}) {
     NamedTensors values = test::drawn(g);
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
-    CHECK(test::check_on_proof(g, values) == "if while scan ");
+    CHECK(test::check_on_adversarial(g, values) == "if while scan ");
   }
 }
 
 TEST_CASE("driven: a state that a loop updates stays in its bytes, a constant is an operand") {
-  const ProofScope proof(without_control_flow());
+  const AdversarialScope adversary(without_control_flow());
   Graph g("state");
   const Expr rows = g.input("rows", f32({12, 32})), at = g.input("at", Shape({}, DType::I32));
   const Expr cache = g.state("cache", Tensor::zeros(f32({64, 32})));
@@ -71,16 +71,16 @@ TEST_CASE("driven: a state that a loop updates stays in its bytes, a constant is
   });
   g.set_state("cache", r.carries[0]);
   g.set_outputs({g.sum(r.carries[0], {0}), r.carries[1]});
-  CHECK(test::check_on_proof(g, test::drawn(g)) == "scan ");
-  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CHECK(test::check_on_adversarial(g, test::drawn(g)) == "scan ");
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
   CHECK(f.compile_result().lir.plan.state_copies.empty());
   CHECK(f.compile_result().lir.plan.update_copies.empty());
 }
 
 TEST_CASE("driven: loops over extents that are known at the run") {
-  const ProofScope proof(without_control_flow());
+  const AdversarialScope adversary(without_control_flow());
   const Graph g = test::late_loop();
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), test::late_extents());
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), test::late_extents());
   for (const auto& extents :
        {std::pair{3, 7}, std::pair{40, 64}, std::pair{1, 1}, std::pair{17, 33}, std::pair{3, 7}}) {
     const Graph bound = g.bind({{"steps", extents.first}, {"width", extents.second}});
@@ -89,10 +89,10 @@ TEST_CASE("driven: loops over extents that are known at the run") {
 }
 
 TEST_CASE("driven: profiles, clones, and runs in flight") {
-  const ProofScope proof(without_control_flow());
+  const AdversarialScope adversary(without_control_flow());
   const Graph g = test::cell(5, 2, 64, false);
   const NamedTensors values = test::drawn(g);
-  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(Graph(g));
   test::check_runs(f, g, values);
   CompiledGraph c = f.clone();
   test::check_runs(c, g, values);
@@ -103,14 +103,14 @@ TEST_CASE("driven: profiles, clones, and runs in flight") {
 }
 
 TEST_CASE("driven: what fails in a body fails the run, and a new one works") {
-  const ProofScope proof(without_control_flow());
+  const AdversarialScope adversary(without_control_flow());
   const Graph g = test::nested();
   NamedTensors values = test::drawn(g);
   values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, 3));
-  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(Graph(g));
   test::check_runs(f, g, values);
   for (int step : {0, 3, 9, 14}) {
-    proof->fail_step(0, step, "a kernel failed");
+    adversary->fail_step(0, step, "a kernel failed");
     const std::string text = test::error_text([&] { f.run_typed(values); });
     CHECK(test::contains(text, "a kernel failed"));
     if (step == 3) CHECK(test::contains(text, "while"));  // it was waited for there

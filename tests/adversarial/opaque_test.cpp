@@ -15,11 +15,11 @@ namespace {
 
 using test::contains;
 using test::error_text;
-using test::ProofScope;
+using test::AdversarialScope;
 
 using test::f32;
 
-test::ProofOptions opaque() { return test::proof_modes()[1]; }
+test::AdversarialOptions opaque() { return test::adversarial_modes()[1]; }
 
 // total += x; out: total before, 2 x
 Graph doubler() {
@@ -33,87 +33,87 @@ Graph doubler() {
 
 }  // namespace
 
-TEST_CASE("proof: a donated input that nobody else holds goes to the run, another stays") {
-  ProofScope proof(opaque());
+TEST_CASE("adversarial: a donated input that nobody else holds goes to the run, another stays") {
+  AdversarialScope adversary(opaque());
   CompileOptions options;
   options.donate = {{"x", 1}};
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(doubler(), options);
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(doubler(), options);
   CHECK(f.compile_result().lir.plan.opaque);
   CHECK(f.run({{"x", {1, 2, 3, 4}}})[1] == std::vector<float>{2, 4, 6, 8});  // put for this run: nobody else holds it
-  CHECK(proof->counts().taken == 1);
+  CHECK(adversary->counts().taken == 1);
   NamedTensors in;
-  in.emplace("x", to(Tensor::full(f32({4}), 3), ProofScope::kDevice));
+  in.emplace("x", to(Tensor::full(f32({4}), 3), AdversarialScope::kDevice));
   const Tensor kept = in.at("x");
   (void)f.run_device(std::move(in));  // NOLINT(use-after-move): `kept` holds it
-  CHECK(proof->counts().taken == 1);
+  CHECK(adversary->counts().taken == 1);
   CHECK(kept.to_host().to_f32() == std::vector<float>(4, 3));
   NamedTensors given;
-  given.emplace("x", to(Tensor::full(f32({4}), 3), ProofScope::kDevice));
+  given.emplace("x", to(Tensor::full(f32({4}), 3), AdversarialScope::kDevice));
   CHECK(f.run_device(std::move(given))[1].to_host().to_f32() == std::vector<float>(4, 6));
-  CHECK(proof->counts().taken == 2);
+  CHECK(adversary->counts().taken == 2);
 }
 
-TEST_CASE("proof: states of a clone are the same values until one of them runs") {
-  ProofScope proof(opaque());
-  CompiledGraph f = Session(ProofScope::kDevice).compile(doubler());
+TEST_CASE("adversarial: states of a clone are the same values until one of them runs") {
+  AdversarialScope adversary(opaque());
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(doubler());
   f.run({{"x", {1, 1, 1, 1}}});
-  const auto before = proof->counts();
+  const auto before = adversary->counts();
   CompiledGraph c = f.clone();
-  CHECK(proof->counts().uploads == before.uploads);
+  CHECK(adversary->counts().uploads == before.uploads);
   f.run({{"x", {1, 1, 1, 1}}});
   CHECK(c.read_state("total").to_f32() == std::vector<float>(4, 1));
   CHECK(f.read_state("total").to_f32() == std::vector<float>(4, 2));
 }
 
-TEST_CASE("proof: a profile has one entry for the whole graph; reports say who plans the memory") {
-  ProofScope proof(opaque());
-  CompiledGraph f = Session(ProofScope::kDevice).compile(doubler());
+TEST_CASE("adversarial: a profile has one entry for the whole graph; reports say who plans the memory") {
+  AdversarialScope adversary(opaque());
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(doubler());
   const std::vector<float> x(4, 1);
   const TensorView view{x.data(), DType::F32, {}, 16};
   const std::vector<NodeTime> times = f.profile({&view, 1});
   REQUIRE(times.size() == 1);
   CHECK(times[0].op == "the whole graph");
-  CHECK(times[0].kernel == "proof (opaque)");
+  CHECK(times[0].kernel == "adversarial (opaque)");
   CHECK(times[0].ns == 1);
   CHECK(times[0].cost.flops > 0);
   CHECK(contains(inspect_lir(f.compile_result().lir), "the device plans its memory"));
   CHECK(f.arena_bytes() > 0);  // results of run_slots
 }
 
-TEST_CASE("proof: memory of whole values beyond the limit names device, bytes and what is in use") {
-  test::ProofOptions small = opaque();
+TEST_CASE("adversarial: memory of whole values beyond the limit names device, bytes and what is in use") {
+  test::AdversarialOptions small = opaque();
   small.memory_bytes = std::size_t{1} << 20;
-  ProofScope proof(small);
-  CompiledGraph f = Session(ProofScope::kDevice).compile(doubler());
+  AdversarialScope adversary(small);
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(doubler());
   f.run({{"x", {1, 1, 1, 1}}});
   Graph g("large");
   g.set_outputs({g.exp(g.input("x", f32({1 << 19})))});
-  CompiledGraph large = Session(ProofScope::kDevice).compile(std::move(g));
+  CompiledGraph large = Session(AdversarialScope::kDevice).compile(std::move(g));
   const std::string text = error_text([&] { large.run({{"x", std::vector<float>(1 << 19)}}); });
   CHECK_MESSAGE(contains(text, "device directx has no memory for 2097152 bytes of slots"), text);
-  CHECK_MESSAGE(contains(text, "plug-in 'proof' (a table of this program): put failed"), text);
+  CHECK_MESSAGE(contains(text, "plug-in 'adversarial' (a table of this program): put failed"), text);
   CHECK(f.run({{"x", {1, 1, 1, 1}}})[0] == std::vector<float>(4, 1));
 }
 
-TEST_CASE("proof: options at open are checked by who takes them") {
-  ProofScope proof(opaque());
-  CHECK(contains(error_text([] { Session(ProofScope::kDevice, {{"memori", "1"}}); }), "takes no option 'memori'"));
-  CHECK(contains(error_text([] { Session(ProofScope::kDevice, {{"memori", "1"}}); }), "did you mean 'memory'"));
+TEST_CASE("adversarial: options at open are checked by who takes them") {
+  AdversarialScope adversary(opaque());
+  CHECK(contains(error_text([] { Session(AdversarialScope::kDevice, {{"memori", "1"}}); }), "takes no option 'memori'"));
+  CHECK(contains(error_text([] { Session(AdversarialScope::kDevice, {{"memori", "1"}}); }), "did you mean 'memory'"));
   CHECK(contains(error_text([] {
-                   Session(ProofScope::kDevice, {{"memory", "much"}});
+                   Session(AdversarialScope::kDevice, {{"memory", "much"}});
                  }),
                  "option memory = 'much' is no number of bytes"));
-  const Session small(ProofScope::kDevice, {{"memory", "4096"}}), other(ProofScope::kDevice);
+  const Session small(AdversarialScope::kDevice, {{"memory", "4096"}}), other(AdversarialScope::kDevice);
   CHECK(small.open_device()->memory().total == 4096);
   CHECK(other.open_device() != small.open_device());
   CompiledGraph f = small.compile(doubler()), h = other.compile(doubler());
   const std::string apart = error_text([&] { f.share_state_from(h); });
   CHECK_MESSAGE(contains(apart,
-                         "runs on directx (backend 'proof', memory=4096), graph 'doubler' on directx (backend "
-                         "'proof'): they cannot share states"),
+                         "runs on directx (backend 'adversarial', memory=4096), graph 'doubler' on directx (backend "
+                         "'adversarial'): they cannot share states"),
                 apart);
   // What acts at compiles opens nothing of its own.
-  CHECK(Session(ProofScope::kDevice, {{"mode", "fast"}}).open_device() == other.open_device());
+  CHECK(Session(AdversarialScope::kDevice, {{"mode", "fast"}}).open_device() == other.open_device());
   // The cpu's.
   CHECK(Session(Device::Cpu, {{"threads", "1"}}).target()->threads() == 1);
   CHECK(contains(error_text([] { Session(Device::Cpu, {{"threads", "many"}}); }), "option threads = 'many'"));
@@ -121,7 +121,7 @@ TEST_CASE("proof: options at open are checked by who takes them") {
 }
 
 // Each program has a stream of its own, so only events order them.
-TEST_CASE("proof: what a run may write over it writes behind runs of other programs that read it") {
+TEST_CASE("adversarial: what a run may write over it writes behind runs of other programs that read it") {
   const NamedTensors ones{{"x", Tensor::full(f32({4}), 1)}};
   const auto adds = [](const Expr& from, const Expr& each) {
     Expr sum = from;
@@ -130,10 +130,10 @@ TEST_CASE("proof: what a run may write over it writes behind runs of other progr
   };
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(30); ++seed) {
     CAPTURE(seed);
-    test::ProofOptions mode = opaque();
+    test::AdversarialOptions mode = opaque();
     mode.seed = seed;
-    const ProofScope proof(mode);
-    const Session session(ProofScope::kDevice);
+    const AdversarialScope adversary(mode);
+    const Session session(AdversarialScope::kDevice);
     Graph counter("counter");
     const Expr next = adds(counter.state("s", Tensor::zeros(f32({4}))), counter.input("x", f32({4})));
     counter.set_state("s", next);
@@ -155,11 +155,11 @@ TEST_CASE("proof: what a run may write over it writes behind runs of other progr
       return session.compile_with(std::move(g), options);
     };
     CompiledGraph reads = compiled(false), takes = compiled(true);
-    NamedTensors given{{"x", to(Tensor::zeros(f32({4})), ProofScope::kDevice)}};
+    NamedTensors given{{"x", to(Tensor::zeros(f32({4})), AdversarialScope::kDevice)}};
     const std::vector<Tensor> read = reads.run_device(given), taken = takes.run_device(std::move(given));
     CHECK(read[0].to_host().at(1) == 10);
     CHECK(taken[0].to_host().at(1) == 10);
-    CHECK(proof->counts().taken >= 1);
+    CHECK(adversary->counts().taken >= 1);
   }
 }
 

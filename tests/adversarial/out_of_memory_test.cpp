@@ -18,7 +18,7 @@ namespace {
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::ProofScope;
+using test::AdversarialScope;
 
 // What the calls below do; of one thread.
 struct FullDevice {
@@ -29,7 +29,7 @@ struct FullDevice {
 };
 FullDevice full_device;
 
-// A call of the proof device's table, or what one says that finds no memory.
+// A call of the adversarial test device's table, or what one says that finds no memory.
 template <auto kMember, class... Args>
 rlx_code maybe_full(Args... args) {
   if (full_device.calls_left >= 0 && full_device.calls_left-- == 0) {
@@ -37,7 +37,7 @@ rlx_code maybe_full(Args... args) {
     std::strcpy(error->message, "the card is full");  // NOLINT: it fits
     return RLX_PLUGIN_OUT_OF_MEMORY;
   }
-  return (test::proof_plugin_table()->*kMember)(args...);
+  return (test::adversarial_plugin_table()->*kMember)(args...);
 }
 template <auto kMember, class... Args>
 void count_calls(rlx_code (*&call)(Args...)) {
@@ -56,7 +56,7 @@ rlx_code counted_run(rlx_program* program, rlx_device* device, rlx_stream* strea
 }
 
 rlx_plugin full_table() {
-  rlx_plugin t = *test::proof_plugin_table();
+  rlx_plugin t = *test::adversarial_plugin_table();
   count_calls<&rlx_plugin::put>(t.put);
   count_calls<&rlx_plugin::get>(t.get);
   count_calls<&rlx_plugin::stream_record>(t.stream_record);
@@ -67,7 +67,7 @@ rlx_plugin full_table() {
 
 std::size_t bytes_in_use() {
   std::size_t sum = 0;
-  for (const auto& device : opened_devices(ProofScope::kDevice)) {
+  for (const auto& device : opened_devices(AdversarialScope::kDevice)) {
     device->drain();
     sum += device->memory().used();
   }
@@ -79,7 +79,7 @@ std::size_t bytes_in_use() {
 void expect_states_stay(const test::StateProgram& program, bool cloned) {
   INFO(program.name, std::string(cloned ? ", with a clone" : ""));
   full_device = {};
-  const ProofScope proof(program.mode());
+  const AdversarialScope adversary(program.mode());
   const rlx_plugin table = full_table();
   (void)register_plugin(&table);
   CompiledGraph f = program.compile();
@@ -145,14 +145,14 @@ TEST_CASE("out of memory: whichever call of an opaque device finds none, what th
 }
 
 TEST_CASE("out of memory: a run that does not fit leaves its states, and writing them takes no more than before") {
-  test::ProofOptions small = test::proof_modes()[1];
+  test::AdversarialOptions small = test::adversarial_modes()[1];
   small.memory_bytes = std::size_t{64} << 10;
-  const ProofScope proof(small);
+  const AdversarialScope adversary(small);
   Graph g("large");
   const Expr x = g.input("x", f32({4096})), total = g.state("total", Tensor::zeros(f32({4096})));  // 16 KiB each
   g.set_state("total", total + x);
   g.set_outputs({g.exp(x), g.sin(x), g.cos(x)});
-  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
   const NamedTensors in{{"x", Tensor::full(f32({4096}), 1)}};
   const Tensor fives = Tensor::full(f32({4096}), 5);
   f.write_state("total", fives);
@@ -167,14 +167,14 @@ TEST_CASE("out of memory: a run that does not fit leaves its states, and writing
 }
 
 TEST_CASE("out of memory: a state that is written keeps its value where the new one finds no room") {
-  test::ProofOptions small = test::proof_modes()[1];
+  test::AdversarialOptions small = test::adversarial_modes()[1];
   small.memory_bytes = std::size_t{24} << 10;
-  const ProofScope proof(small);
+  const AdversarialScope adversary(small);
   Graph g("alone");
   const Expr total = g.state("total", Tensor::full(f32({4096}), 3));
   g.set_state("total", total + 1.0);
   g.set_outputs({g.sum(total)});
-  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
   const Tensor threes = f.read_state("total");
   CHECK(contains(error_text([&] { f.write_state("total", Tensor::zeros(f32({4096}))); }), "16384 bytes of states"));
   CHECK(f.read_state("total").identical(threes));
@@ -182,7 +182,7 @@ TEST_CASE("out of memory: a state that is written keeps its value where the new 
   CHECK(contains(error_text([&] { f.reset(); }), "16384 bytes of states"));
   CHECK(f.read_state("total").identical(threes));
   // One that a run has spoilt makes room for its next value.
-  proof->fail_step(0, 0, "a unit broke");
+  adversary->fail_step(0, 0, "a unit broke");
   const auto spoilt = [&] { return contains(error_text([&] { f.read_state("total"); }), "invalid"); };
   for (int i = 0; i < 20 && !spoilt(); ++i) (void)error_text([&] { f.run(); });  // it runs in place now and then
   REQUIRE(spoilt());

@@ -1,4 +1,4 @@
-// One program over several devices of whole values: what the proof device refuses in opaque mode, or what was placed on
+// One program over several devices of whole values: what the adversarial test device refuses in opaque mode, or what was placed on
 // its second ordinal, is cut out as a graph of its own; the host drives the loops that it refuses.
 #include <doctest/doctest.h>
 
@@ -22,17 +22,17 @@ namespace {
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::ProofScope;
+using test::AdversarialScope;
 
-test::ProofOptions whole_values(OpSet refused = {}) {
-  test::ProofOptions options;
+test::AdversarialOptions whole_values(OpSet refused = {}) {
+  test::AdversarialOptions options;
   options.opaque = true;
   options.refuse = refused;
   return options;
 }
 
 OpSet control_flow_and(OpKind kind) {
-  OpSet kinds = test::ProofOptions::control_flow();
+  OpSet kinds = test::AdversarialOptions::control_flow();
   kinds.add(kind);
   return kinds;
 }
@@ -45,10 +45,10 @@ int parts_on(const LirModule& lir, std::uint32_t device) {
 }  // namespace
 
 TEST_CASE("parts: what a device of whole values refuses runs on the cpu, and the report says so") {
-  const ProofScope proof(whole_values({OpKind::Sort}));
+  const AdversarialScope adversary(whole_values({OpKind::Sort}));
   const Graph g = test::sorting();
-  CHECK(test::check_on_proof(g, test::drawn(g)) == "host:sort ");
-  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+  CHECK(test::check_on_adversarial(g, test::drawn(g)) == "host:sort ");
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(Graph(g));
   const LirModule& lir = f.compile_result().lir;
   CHECK(lir.plan.opaque);
   CHECK(lir.others == std::vector<DeviceId>{Device::Cpu});
@@ -60,70 +60,70 @@ TEST_CASE("parts: what a device of whole values refuses runs on the cpu, and the
   CHECK(contains(text, "  part 1 on device 1: "));
   CHECK(contains(text.substr(text.find("part 1")), " sort"));
   CHECK_FALSE(contains(text, "offset"));  // of what the device places itself
-  CHECK_FALSE(supports_graph(ProofScope::kDevice, g));
+  CHECK_FALSE(supports_graph(AdversarialScope::kDevice, g));
   CompileOptions strict;
   strict.kernel_dispatch.emplace().host_fallback = false;
-  CHECK(contains(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), strict); }),
+  CHECK(contains(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), strict); }),
                  "the test asks it to refuse"));
   const NamedTensors values = test::drawn(g);
   f.set_param("w", values.at("w"));
   bool sorted = false, whole = false;
   for (const NodeTime& t : f.profile(std::vector<TensorView>{values.at("x").view()})) {
     sorted = sorted || (t.op == "sort" && contains(t.kernel, "("));
-    whole = whole || contains(t.kernel, "proof, with all of its part");
+    whole = whole || contains(t.kernel, "adversary, with all of its part");
   }
   CHECK(sorted);
   CHECK(whole);
 }
 
 TEST_CASE("parts: a graph that the device takes whole has none") {
-  const ProofScope proof(whole_values({OpKind::Sort}));
+  const AdversarialScope adversary(whole_values({OpKind::Sort}));
   Graph g("plain");
   const Expr x = g.input("x", f32({4, 4}));
   g.set_outputs({g.tanh(x) + x});
-  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
   CHECK(f.compile_result().lir.others.empty());
   CHECK(f.compile_result().lir.plan.parts.empty());
 }
 
 TEST_CASE("parts: the host in the body of a loop that the host drives over whole values") {
-  const ProofScope proof(whole_values(control_flow_and(OpKind::Sort)));
+  const AdversarialScope adversary(whole_values(control_flow_and(OpKind::Sort)));
   const Graph g = test::sorting_loop();
   for (int trips : {0, 1, 5, 8}) {
     NamedTensors values = test::drawn(g);
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
-    CHECK(test::check_on_proof(g, values) == "host:sort while ");
+    CHECK(test::check_on_adversarial(g, values) == "host:sort while ");
   }
 }
 
 TEST_CASE("parts: every sample of a branch, a loop or a call, driven over whole values") {
-  const ProofScope proof(whole_values(test::ProofOptions::control_flow()));
+  const AdversarialScope adversary(whole_values(test::AdversarialOptions::control_flow()));
   test::for_each_sample([&](const OpDef& def, const Sample& sample) {
     if (def.bodies != BodyKind::Programs) return;
     INFO(def.name, ", variant '", sample.name, "'");
-    (void)test::check_sample(Session(ProofScope::kDevice), sample);  // the proof device throws when given a loop
+    (void)test::check_sample(Session(AdversarialScope::kDevice), sample);  // the adversarial test device throws when given a loop
   });
 }
 
 TEST_CASE("parts: loops in branches in loops, carries that change places, rows of any size") {
-  const ProofScope proof(whole_values(test::ProofOptions::control_flow()));
+  const AdversarialScope adversary(whole_values(test::AdversarialOptions::control_flow()));
   const Graph nested = test::nested();
   for (int trips : {0, 1, 4, 7, 9}) {
     NamedTensors values = test::drawn(nested);
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
-    CHECK(test::check_on_proof(nested, values) == "if while scan ");
+    CHECK(test::check_on_adversarial(nested, values) == "if while scan ");
   }
   const Graph places = test::changing_places();
-  CHECK(test::check_on_proof(places, test::drawn(places)) == "scan ");
+  CHECK(test::check_on_adversarial(places, test::drawn(places)) == "scan ");
   for (bool reverse : {false, true}) {
     const Graph cell = test::cell(7, 3, 5, reverse, DType::BF16);
-    CHECK(test::check_on_proof(cell, test::drawn(cell)) == "scan ");
+    CHECK(test::check_on_adversarial(cell, test::drawn(cell)) == "scan ");
   }
 }
 
 TEST_CASE("parts: a given plan is checked") {
-  const ProofScope proof(whole_values(control_flow_and(OpKind::Sort)));
-  const Session session(ProofScope::kDevice);
+  const AdversarialScope adversary(whole_values(control_flow_and(OpKind::Sort)));
+  const Session session(AdversarialScope::kDevice);
   for (const Graph& g : {test::sorting_loop(), test::sorting()}) {
     const LirModule lir = session.compile(Graph(g)).compile_result().lir;
     CompiledGraph f = session.compile_module(GraphModule(LirModule(lir)));
@@ -144,7 +144,7 @@ TEST_CASE("parts: a given plan is checked") {
 }
 
 TEST_CASE("parts: a state is written over where its last reader makes the new value") {
-  const ProofScope proof(whole_values({OpKind::Sort}));
+  const AdversarialScope adversary(whole_values({OpKind::Sort}));
   Graph g("cache");
   const Expr x = g.input("x", f32({1, 3})), at = g.input("at", Shape({2}, DType::I32));
   const Expr cache = g.state("cache", Tensor::zeros(f32({8, 3})));
@@ -153,23 +153,23 @@ TEST_CASE("parts: a state is written over where its last reader makes the new va
   g.set_outputs({g.sort(next, 0)});
   CompileOptions options;
   options.must_alias = true;
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   test::check_runs(f, g,
                    {{"x", test::draw(f32({1, 3}), Fill::Unit, 1, 3)}, {"at", Tensor::zeros(Shape({2}, DType::I32))}});
-  CHECK(proof->counts().taken > 0);
+  CHECK(adversary->counts().taken > 0);
   // One that is read behind what makes the new value is not, and must_alias says why.
   Graph late("late");
   const Expr s = late.state("s", Tensor::zeros(f32({4}))), y = late.input("x", f32({4}));
   late.set_state("s", s + y);
   late.set_outputs({late.sort(s + y, 0) + s});
-  CHECK(contains(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(late), options); }),
+  CHECK(contains(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(late), options); }),
                  "is not the last to read the old one"));
-  CompiledGraph copied = Session(ProofScope::kDevice).compile(Graph(late));
+  CompiledGraph copied = Session(AdversarialScope::kDevice).compile(Graph(late));
   test::check_runs(copied, late, test::drawn(late));
 }
 
 TEST_CASE("parts: states that change places, that keep their value when a run fails, that are outputs") {
-  const ProofScope proof(whole_values({OpKind::Sort}));
+  const AdversarialScope adversary(whole_values({OpKind::Sort}));
   Graph g("places");
   const Expr x = g.input("x", f32({4}));
   const Expr a = g.state("a", Tensor::full(f32({4}), 1)), b = g.state("b", Tensor::full(f32({4}), 2));
@@ -180,10 +180,10 @@ TEST_CASE("parts: states that change places, that keep their value when a run fa
   g.set_outputs({a + b, c, g.sort(x + kept, 0), x});
   CompileOptions options;
   options.on_failure["c"] = OnFailure::Keep;
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   test::check_runs(f, g, test::drawn(g));
   const Tensor before = f.read_state("c");
-  proof->fail_step(0, 1, "a kernel failed");
+  adversary->fail_step(0, 1, "a kernel failed");
   CHECK(contains(error_text([&] { f.run_typed(test::drawn(g)); }), "a kernel failed"));
   CHECK(f.read_state("c").identical(before));
   f.reset();
@@ -192,27 +192,27 @@ TEST_CASE("parts: states that change places, that keep their value when a run fa
 }
 
 TEST_CASE("parts: a program over both ordinals") {
-  const ProofScope proof(whole_values());
+  const AdversarialScope adversary(whole_values());
   const Graph g = test::layers();
   CompileOptions options;
-  options.placement = {{"layer1", {ProofScope::kDevice, 1}}, {"layer2", {ProofScope::kDevice, 1}}};
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  options.placement = {{"layer1", {AdversarialScope::kDevice, 1}}, {"layer2", {AdversarialScope::kDevice, 1}}};
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   test::check_runs(f, g, test::drawn(g));
   const LirModule& lir = f.compile_result().lir;
-  CHECK(lir.others == std::vector<DeviceId>{{ProofScope::kDevice, 1}});
+  CHECK(lir.others == std::vector<DeviceId>{{AdversarialScope::kDevice, 1}});
   CHECK(parts_on(lir, 1) == 1);
   // Weights of the second device are brought again when they change.
   NamedTensors values = test::drawn(g);
   values.insert_or_assign("w2", test::draw(f32({32, 32}), Fill::Unit, 1, 99));
   test::check_runs(f, g, values);
-  for (const auto& device : opened_devices(ProofScope::kDevice)) CHECK(device->memory().used() > 0);
-  proof->fail_step(1, 0, "a kernel of the second device failed");
+  for (const auto& device : opened_devices(AdversarialScope::kDevice)) CHECK(device->memory().used() > 0);
+  adversary->fail_step(1, 0, "a kernel of the second device failed");
   CHECK(contains(error_text([&] { f.run_typed({{"x", values.at("x")}}); }), "a kernel of the second device failed"));
   test::check_runs(f, g, test::drawn(g));
 }
 
 TEST_CASE("parts: a state is on the ordinal that updates it") {
-  const ProofScope proof(whole_values());
+  const AdversarialScope adversary(whole_values());
   Graph g("cached");
   const Expr x = g.input("x", f32({1, 16})), at = g.input("at", Shape({2}, DType::I32));
   const auto scope = g.scope("there");
@@ -220,41 +220,41 @@ TEST_CASE("parts: a state is on the ordinal that updates it") {
   g.set_state("cache", cache);
   g.set_outputs({g.matmul(x, g.transpose(cache, {1, 0}))});
   CompileOptions options;
-  options.placement = {{"there", {ProofScope::kDevice, 1}}};
+  options.placement = {{"there", {AdversarialScope::kDevice, 1}}};
   options.must_alias = true;
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   const NamedTensors values = test::drawn(g);
   test::check_runs(f, g, values);
-  const auto before = proof->counts();
+  const auto before = adversary->counts();
   f.run_typed(values);
   // Both inputs are put on the first device, got and put on the second; the product comes back and to the host.
-  CHECK(proof->counts().uploads - before.uploads == 5);
-  CHECK(proof->counts().downloads - before.downloads == 4);
-  CHECK(proof->counts().taken > before.taken);
+  CHECK(adversary->counts().uploads - before.uploads == 5);
+  CHECK(adversary->counts().downloads - before.downloads == 4);
+  CHECK(adversary->counts().taken > before.taken);
 }
 
 TEST_CASE("parts: values of symbols, also those that the run computes, with the host in between") {
-  for (OpSet refused : {OpSet{OpKind::Reverse, OpKind::Sort, OpKind::Reduce}, test::ProofOptions::control_flow()}) {
+  for (OpSet refused : {OpSet{OpKind::Reverse, OpKind::Sort, OpKind::Reduce}, test::AdversarialOptions::control_flow()}) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
       CAPTURE(seed);
-      const ProofScope proof(whole_values(refused));
+      const AdversarialScope adversary(whole_values(refused));
       const test::ValueProgram program = test::random_value_program(seed);
-      check_value_program(program, Session(ProofScope::kDevice).compile(Graph(program.graph)), seed, 5);
+      check_value_program(program, Session(AdversarialScope::kDevice).compile(Graph(program.graph)), seed, 5);
     }
   }
 }
 
 TEST_CASE("parts: random programs split at random over both ordinals and the cpu") {
-  const ProofScope proof(whole_values());
+  const AdversarialScope adversary(whole_values());
   int split = 0;
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(60); ++seed) {
     const test::RandomProgram p = test::labelled_program(seed);
     CompileOptions options;
-    test::place_label(p.graph, "a", {ProofScope::kDevice, 1}, options);
+    test::place_label(p.graph, "a", {AdversarialScope::kDevice, 1}, options);
     if (seed % 3 == 0) test::place_label(p.graph, "b", Device::Cpu, options);
     split += options.placement.empty() ? 0 : 1;
     INFO("seed ", seed, "\n", print_text(p.graph));
-    test::check_program(p, Session(ProofScope::kDevice), options);
+    test::check_program(p, Session(AdversarialScope::kDevice), options);
   }
   CHECK(split > test::repetitions(60) / 4);
 }

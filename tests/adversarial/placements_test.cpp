@@ -20,9 +20,9 @@ namespace {
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::ProofScope;
+using test::AdversarialScope;
 
-const DeviceId kOther{ProofScope::kDevice, 1};
+const DeviceId kOther{AdversarialScope::kDevice, 1};
 
 CompileOptions sent(std::vector<Placement> placement) {
   CompileOptions options;
@@ -33,7 +33,7 @@ CompileOptions sent(std::vector<Placement> placement) {
 // Elementwise steps that fuse, with a number that keeps them apart from others.
 Expr fusing(Graph& g, Expr x, double number) { return g.tanh(x * number + 0.25) - 0.5; }
 
-// Of more axes than the cpu's regions take; the proof device's take any number.
+// Of more axes than the cpu's regions take; the adversarial test device's take any number.
 const Dims kManyAxes{3, 1, 1, 1, 1, 1, 1, 1, 4};
 
 // Under the label "c" a scan of a carry of those extents and that dtype over rows; its body holds a branch.
@@ -80,16 +80,16 @@ int kinds_in_bodies(const Graph& g, OpKind kind) {
 }  // namespace
 
 TEST_CASE("placement: what a loop on the cpu holds is fused as the cpu can, branches within too") {
-  for (test::ProofOptions mode : test::proof_modes())
+  for (test::AdversarialOptions mode : test::adversarial_modes())
     for (const bool control : {false, true}) {
-      if (control) mode.refuse = test::ProofOptions::control_flow();
+      if (control) mode.refuse = test::AdversarialOptions::control_flow();
       for (const Dims& dims : {kManyAxes, Dims{3, 4}}) {
         INFO(test::mode_name(mode), ", loops refused: ", control, ", ", dims.size(), " axes");
-        const ProofScope proof(mode);
+        const AdversarialScope adversary(mode);
         const Graph g = labelled_scan(dims);
         const CompileOptions options = sent({{"c", Device::Cpu}});
-        (void)test::check_on_proof(g, test::drawn(g), options);
-        const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+        (void)test::check_on_adversarial(g, test::drawn(g), options);
+        const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
         const Graph& run = f.compile_result().lir.graph;
         CHECK((kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0) == (dims != kManyAxes));
         CHECK(kinds_in(run, OpKind::ElementwiseRegion) > 0);
@@ -98,26 +98,26 @@ TEST_CASE("placement: what a loop on the cpu holds is fused as the cpu can, bran
 }
 
 TEST_CASE("placement: what a loop on the cpu holds is fused although the first device takes no region") {
-  for (test::ProofOptions mode : test::proof_modes({.refuse = {OpKind::ElementwiseRegion}})) {
+  for (test::AdversarialOptions mode : test::adversarial_modes({.refuse = {OpKind::ElementwiseRegion}})) {
     CAPTURE(test::mode_name(mode));
-    const ProofScope proof(mode);
+    const AdversarialScope adversary(mode);
     const Graph g = labelled_scan({3, 4});
     const CompileOptions options = sent({{"c", Device::Cpu}});
-    (void)test::check_on_proof(g, test::drawn(g), options);
-    const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    (void)test::check_on_adversarial(g, test::drawn(g), options);
+    const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
     const Graph& run = f.compile_result().lir.graph;
     CHECK(kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0);
     CHECK(kinds_in(run, OpKind::ElementwiseRegion) == kinds_in_bodies(run, OpKind::ElementwiseRegion));
     // The report speaks of the device that it names, not of the cpu beside it.
-    CHECK(f.compile_result().dispatch.supported_claim_count == Session(ProofScope::kDevice).target()->kinds().count());
+    CHECK(f.compile_result().dispatch.supported_claim_count == Session(AdversarialScope::kDevice).target()->kinds().count());
   }
 }
 
 TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs what it holds") {
-  for (test::ProofOptions mode : test::proof_modes({.refuse = test::ProofOptions::control_flow()}))
+  for (test::AdversarialOptions mode : test::adversarial_modes({.refuse = test::AdversarialOptions::control_flow()}))
     for (const DeviceId holder : {kOther, DeviceId(Device::Cpu)}) {
       INFO(test::mode_name(mode), ", the loop on ", device_text(holder));
-      const ProofScope proof(mode);
+      const AdversarialScope adversary(mode);
       Graph g("otherwise");
       Dims rows{3};
       rows.insert(rows.end(), kManyAxes.begin(), kManyAxes.end());
@@ -134,8 +134,8 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
       g.set_outputs({r.carries[0]});
       const bool on_cpu = holder.kind == Device::Cpu;
       const CompileOptions options = sent({{"c", holder}, {"there", on_cpu ? kOther : DeviceId(Device::Cpu)}});
-      (void)test::check_on_proof(g, test::drawn(g), options);
-      const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+      (void)test::check_on_adversarial(g, test::drawn(g), options);
+      const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
       const LirModule& lir = f.compile_result().lir;
       CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
       CHECK(kinds_in(lir.graph, OpKind::ElementwiseRegion) == 0);  // of so many axes the cpu takes none
@@ -146,9 +146,9 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
 }
 
 TEST_CASE("placement: a loop of another device holds steps that go back to the first") {
-  for (test::ProofOptions mode : test::proof_modes({.refuse = test::ProofOptions::control_flow()})) {
+  for (test::AdversarialOptions mode : test::adversarial_modes({.refuse = test::AdversarialOptions::control_flow()})) {
     INFO(test::mode_name(mode));
-    const ProofScope proof(mode);
+    const AdversarialScope adversary(mode);
     Graph g("back");
     const Expr x = g.input("x", f32({4})), rows = g.input("rows", f32({3, 4}));
     LoopResult r;
@@ -160,14 +160,14 @@ TEST_CASE("placement: a loop of another device holds steps that go back to the f
       });
     }
     g.set_outputs({r.carries[0]});
-    (void)test::check_on_proof(g, test::drawn(g), sent({{"there", kOther}, {"back", {ProofScope::kDevice, 0}}}));
+    (void)test::check_on_adversarial(g, test::drawn(g), sent({{"there", kOther}, {"back", {AdversarialScope::kDevice, 0}}}));
   }
 }
 
 TEST_CASE("placement: one body that two nodes hold goes with each of them") {
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    const ProofScope proof(mode);
+    const AdversarialScope adversary(mode);
     Graph g = labelled_scan({3, 4}, DType::F64);
     NodeId scan;
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
@@ -177,14 +177,14 @@ TEST_CASE("placement: one body that two nodes hold goes with each of them") {
     const Expr again = g.add(g.node(scan).op, operands);  // with the same body, and no label
     g.set_outputs({g.expr(Value(scan, 0)) + again});
     const CompileOptions options = sent({{"c", Device::Cpu}});
-    (void)test::check_on_proof(g, test::drawn(g), options);
-    const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    (void)test::check_on_adversarial(g, test::drawn(g), options);
+    const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
     CHECK(kinds_in_bodies(f.compile_result().lir.graph, OpKind::ElementwiseRegion) > 0);  // of the device's own
   }
 }
 
 TEST_CASE("placement: products under the very label that is placed stay there when they are joined") {
-  const ProofScope proof;
+  const AdversarialScope adversary;
   Graph g("joined");
   const Expr x = g.input("x", f32({4, 8}));
   ExprList products;
@@ -193,7 +193,7 @@ TEST_CASE("placement: products under the very label that is placed stay there wh
     for (const char* name : {"q", "k", "v"}) products.push_back(g.matmul(x, g.param(name, f32({8, 8}))));
   }
   g.set_outputs(products);
-  const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), sent({{"there", kOther}}));
+  const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), sent({{"there", kOther}}));
   const LirModule& lir = f.compile_result().lir;
   for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
     if (lir.graph.nodes()[i].kind() == OpKind::DotGeneral) CHECK(lir.plan.node_device(NodeId{i}) == 1);
@@ -283,19 +283,19 @@ TEST_CASE("placement: nothing is joined across devices, whatever the target coul
          return g;
        }},
   };
-  for (const test::ProofOptions& mode : test::proof_modes())
+  for (const test::AdversarialOptions& mode : test::adversarial_modes())
     for (const Case& c : cases)
       for (const DeviceId a : {kOther, DeviceId(Device::Cpu)}) {
         INFO(test::mode_name(mode), ", ", c.name, ", a on ", device_text(a));
-        const ProofScope proof(mode);
+        const AdversarialScope adversary(mode);
         const Graph g = c.build();
         CompileOptions options = sent({{"a", a}, {"b", a == kOther ? DeviceId(Device::Cpu) : kOther}});
         std::set<std::string> labels;
         for (const Node& n : g.nodes())
           if (!op_def(n.op).is_leaf()) labels.insert(n.origin.label);
         std::erase_if(options.placement, [&](const Placement& p) { return !labels.contains(p.label); });
-        (void)test::check_on_proof(g, test::drawn(g), options);
-        const CompiledGraph compiled = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+        (void)test::check_on_adversarial(g, test::drawn(g), options);
+        const CompiledGraph compiled = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
         const LirModule& lir = compiled.compile_result().lir;
         // Every step of the graph as it was given is one of those under its own label, or of none.
         std::set<std::uint32_t> devices;
@@ -303,23 +303,23 @@ TEST_CASE("placement: nothing is joined across devices, whatever the target coul
           const Node& n = lir.graph.nodes()[i];
           if (op_def(n.op).is_leaf() || n.kind() == OpKind::Transfer) continue;
           const std::uint32_t number = lir.plan.node_device(NodeId{i});
-          const DeviceId on = number == 0 ? DeviceId{ProofScope::kDevice, 0} : lir.others[number - 1];
+          const DeviceId on = number == 0 ? DeviceId{AdversarialScope::kDevice, 0} : lir.others[number - 1];
           devices.insert(number);
           for (const Placement& p : options.placement)
             if (n.origin.label == p.label) CHECK(device_text(on) == device_text(p.device));
-          if (n.origin.label.empty()) CHECK(device_text(on) == device_text({ProofScope::kDevice, 0}));
+          if (n.origin.label.empty()) CHECK(device_text(on) == device_text({AdversarialScope::kDevice, 0}));
         }
         CHECK(devices.size() == labels.size());
       }
 }
 
 TEST_CASE("parts: a device of whole values that takes no stop_gradient is given none") {
-  test::ProofOptions mode;
+  test::AdversarialOptions mode;
   mode.opaque = true;
   mode.refuse = {OpKind::StopGradient};
   for (const bool cut : {false, true}) {
     CAPTURE(cut);
-    const ProofScope proof(mode);
+    const AdversarialScope adversary(mode);
     Graph g("views");
     const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::full(f32({4}), 2)), w = g.param("w", f32({4}));
     const ExprList y = g.cond(
@@ -333,8 +333,8 @@ TEST_CASE("parts: a device of whole values that takes no stop_gradient is given 
     g.set_state("s", g.stop_gradient(s));
     g.set_outputs({z, g.stop_gradient(x), s, x + g.exp(g.stop_gradient(g.sin(w)))});
     const CompileOptions options = cut ? sent({{"there", kOther}}) : CompileOptions();
-    (void)test::check_on_proof(g, test::drawn(g), options);
-    const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    (void)test::check_on_adversarial(g, test::drawn(g), options);
+    const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
     CHECK(kinds_in(f.compile_result().lir.graph, OpKind::StopGradient) == 0);
     CHECK(f.compile_result().lir.plan.parts.size() == (cut ? 2 : 0));
   }
@@ -344,11 +344,11 @@ TEST_CASE(
     "parts: what a device takes only among what it makes itself is written out or sent to the cpu where it is cut") {
   for (const bool control : {false, true}) {
     CAPTURE(control);
-    test::ProofOptions mode;
+    test::AdversarialOptions mode;
     mode.opaque = true;
     mode.refuse_on_inputs = {OpKind::Softmax, OpKind::Sort};
-    if (control) mode.refuse = test::ProofOptions::control_flow();
-    const ProofScope proof(mode);
+    if (control) mode.refuse = test::AdversarialOptions::control_flow();
+    const AdversarialScope adversary(mode);
     Graph g("alone");
     const Expr x = g.input("x", f32({4, 6})), w = g.param("w", f32({6, 6}));
     const Expr made = g.matmul(x, w), more = g.matmul(made, w);
@@ -365,9 +365,9 @@ TEST_CASE(
           return LoopStep{b.softmax(product, 1) + row[0]};
         });
     g.set_outputs({g.softmax(g.matmul(r.carries[0], w), 1)});
-    CHECK(test::check_on_proof(g, test::drawn(g), sent({{"there", kOther}})) ==
+    CHECK(test::check_on_adversarial(g, test::drawn(g), sent({{"there", kOther}})) ==
           (control ? "scan host:sort " : "host:sort "));
-    const CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), sent({{"there", kOther}}));
+    const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), sent({{"there", kOther}}));
     CHECK(contains(f.compile_result().dispatch.text(), "rewritten: the test asks it to refuse what reads an input"));
     const LirModule& lir = f.compile_result().lir;
     CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
@@ -376,16 +376,16 @@ TEST_CASE(
     // Where no host may help the error says whose node it is.
     CompileOptions strict = sent({{"there", kOther}});
     strict.kernel_dispatch.emplace().host_fallback = false;
-    CHECK(contains(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), strict); }),
-                   "sort has no kernel on proof (opaque) in a part of graph 'alone'"));
+    CHECK(contains(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), strict); }),
+                   "sort has no kernel on adversarial (opaque) in a part of graph 'alone'"));
   }
 }
 
 TEST_CASE("parts: what a device refuses of the preparation of weights, as it is given it, the host evaluates") {
-  test::ProofOptions mode;
+  test::AdversarialOptions mode;
   mode.opaque = true;
   mode.refuse_on_inputs = {OpKind::If, OpKind::Binary};
-  const ProofScope proof(mode);
+  const AdversarialScope adversary(mode);
   Graph g("weights");
   const Expr w = g.param("w", f32({4})), p = g.param("p", Shape({}, DType::Bool));
   const ExprList y = g.cond(
@@ -397,7 +397,7 @@ TEST_CASE("parts: what a device refuses of the preparation of weights, as it is 
       },
       [&](Graph& t) { return ExprList{t.exp(w)}; });
   g.set_outputs({g.tanh(g.input("x", f32({4}))) + y[0]});
-  (void)test::check_on_proof(g, test::drawn(g));
+  (void)test::check_on_adversarial(g, test::drawn(g));
 }
 
 namespace {
@@ -429,10 +429,10 @@ TEST_CASE("placement: random programs with labels in bodies, devices that refuse
     test::Dice dice(seed * 77 + 5);
     test::RandomProgram p = test::random_program(seed);
     p.graph = with_random_labels(p.graph, dice, 100);
-    test::ProofOptions mode;
+    test::AdversarialOptions mode;
     mode.seed = seed;
     mode.opaque = dice.chance(70);
-    if (dice.chance(40)) mode.refuse = test::ProofOptions::control_flow();
+    if (dice.chance(40)) mode.refuse = test::AdversarialOptions::control_flow();
     for (const OpKind kind : kFused) {
       if (dice.chance(12)) mode.refuse.add(kind);
       if (dice.chance(15)) mode.refuse_on_inputs.add(kind);
@@ -444,11 +444,11 @@ TEST_CASE("placement: random programs with labels in bodies, devices that refuse
     CompileOptions options;
     if (any_label(p.graph, "a/")) options.placement.push_back({"a", kOther});
     if (any_label(p.graph, "b/") && dice.chance(60)) options.placement.push_back({"b", Device::Cpu});
-    if (any_label(p.graph, "c/") && dice.chance(50)) options.placement.push_back({"c", {ProofScope::kDevice, 0}});
+    if (any_label(p.graph, "c/") && dice.chance(50)) options.placement.push_back({"c", {AdversarialScope::kDevice, 0}});
     split += options.placement.empty() ? 0 : 1;
     INFO("seed ", seed, ", ", test::mode_name(mode), "\n", print_text(p.graph));
-    const ProofScope proof(mode);
-    test::check_program(p, Session(ProofScope::kDevice), options);
+    const AdversarialScope adversary(mode);
+    test::check_program(p, Session(AdversarialScope::kDevice), options);
   }
   CHECK(split > test::repetitions(200) / 2);
 }

@@ -29,7 +29,7 @@ namespace {
 
 using test::contains;
 using test::error_text;
-using test::ProofScope;
+using test::AdversarialScope;
 
 using test::f32;
 
@@ -59,7 +59,7 @@ rlx_code throwing(Args...) {
 // A wait that fails has waited: what was to be written is not written afterwards.
 template <rlx_code (*Then)(rlx_event*, rlx_error*)>
 rlx_code waited(rlx_event* event, rlx_error* error) {
-  (void)test::proof_plugin_table()->event_wait(event, error);
+  (void)test::adversarial_plugin_table()->event_wait(event, error);
   return Then(event, error);
 }
 
@@ -107,7 +107,7 @@ void use_all() {
   Expr s = g.state("s", Tensor::zeros(f32({4})));
   g.set_state("s", s + x);
   g.set_outputs({g.exp(x * w)});
-  const Session session(ProofScope::kDevice);
+  const Session session(AdversarialScope::kDevice);
   CompiledGraph f = session.compile(std::move(g));
   f.set_param("w", {1, 1, 1, 1});
   const std::vector<Tensor> y = f.run_device({{"x", Tensor::zeros(f32({4}))}});
@@ -133,25 +133,25 @@ std::pair<std::string, ErrorCode> told_by(const rlx_plugin& table) {
 }  // namespace
 
 TEST_CASE("plug-ins: a call that fails names device, plug-in, call, reason and way out; the next plug-in works") {
-  ProofScope proof(test::proof_modes()[1]);
+  AdversarialScope adversary(test::adversarial_modes()[1]);
   for (const Call& c : calls()) {
-    rlx_plugin table = *test::proof_plugin_table();
+    rlx_plugin table = *test::adversarial_plugin_table();
     c.fail(table);
     const std::string text = told_by(table).first;
     INFO(std::string(c.name), ": ", text);
-    CHECK(contains(text, "the plug-in 'proof' (a table of this program): "));
+    CHECK(contains(text, "the plug-in 'adversarial' (a table of this program): "));
     CHECK(contains(text, concat_text(c.name, " failed: the board is on fire")));
     CHECK(contains(text, "put it out"));
     CHECK(contains(text, std::string_view(c.name) == "probe" ? "device DirectX 12" : "device directx"));
-    (void)register_plugin(test::proof_plugin_table());
+    (void)register_plugin(test::adversarial_plugin_table());
     use_all();
   }
 }
 
 TEST_CASE("plug-ins: why a probe finds no device is said once, with the plug-in's own hint or none") {
-  ProofScope proof(test::proof_modes()[1]);
+  AdversarialScope adversary(test::adversarial_modes()[1]);
   const auto told = [](auto probe) {
-    rlx_plugin table = *test::proof_plugin_table();
+    rlx_plugin table = *test::adversarial_plugin_table();
     table.probe = probe;
     return told_by(table).first;
   };
@@ -159,24 +159,24 @@ TEST_CASE("plug-ins: why a probe finds no device is said once, with the plug-in'
           std::strcpy(error->message, "no board in any slot");  // NOLINT: it fits
           return RLX_PLUGIN_UNAVAILABLE;
         }) ==
-        "device unavailable: device DirectX 12 is not available: the plug-in 'proof' (a table of this program): probe "
+        "device unavailable: device DirectX 12 is not available: the plug-in 'adversarial' (a table of this program): probe "
         "failed: no board in any slot\n  hint: pick one of rlx::available_devices()");
-  CHECK(unavailable_reason(ProofScope::kDevice) ==
-        "the plug-in 'proof' (a table of this program): probe failed: no board in any slot");
+  CHECK(unavailable_reason(AdversarialScope::kDevice) ==
+        "the plug-in 'adversarial' (a table of this program): probe failed: no board in any slot");
   CHECK(told(failing<const char*, std::int32_t*, rlx_error*>) ==
-        "device unavailable: device DirectX 12 is not available: the plug-in 'proof' (a table of this program): probe "
+        "device unavailable: device DirectX 12 is not available: the plug-in 'adversarial' (a table of this program): probe "
         "failed: the board is on fire (put it out)\n  hint: pick one of rlx::available_devices()");
 }
 
 TEST_CASE("plug-ins: unknown codes, exceptions that leave the table, and calls that make nothing") {
-  ProofScope proof(test::proof_modes()[1]);
+  AdversarialScope adversary(test::adversarial_modes()[1]);
   for (const Call& c : calls()) {
-    rlx_plugin table = *test::proof_plugin_table();
+    rlx_plugin table = *test::adversarial_plugin_table();
     c.confuse(table);
     std::string text = told_by(table).first;
     CHECK_MESSAGE(contains(text, concat_text(c.name, " failed with code 77, which the table does not know")), text);
     CHECK_MESSAGE(contains(text, "it does not say why"), text);
-    table = *test::proof_plugin_table();
+    table = *test::adversarial_plugin_table();
     c.blow(table);
     text = told_by(table).first;
     CHECK_MESSAGE(contains(text, "an exception left it, which the table forbids: thrown in the plug-in"), text);
@@ -184,20 +184,20 @@ TEST_CASE("plug-ins: unknown codes, exceptions that leave the table, and calls t
   for (const char* name : {"claimed_kinds", "compile", "device_open", "stream_create", "stream_record", "put", "run"})
     for (const Call& c : calls()) {
       if (std::string_view(c.name) != name) continue;
-      rlx_plugin table = *test::proof_plugin_table();
+      rlx_plugin table = *test::adversarial_plugin_table();
       c.abandon(table);
       const auto told = told_by(table);
       CHECK_MESSAGE(contains(told.first, concat_text(name, " said that it is done, but ")), told.first);
       CHECK(told.second == ErrorCode::Internal);
     }
-  (void)register_plugin(test::proof_plugin_table());
+  (void)register_plugin(test::adversarial_plugin_table());
   use_all();
 }
 
 TEST_CASE("plug-ins: tables of another version, cut short, with a null member or names that are none") {
-  ProofScope proof(test::proof_modes()[1]);
+  AdversarialScope adversary(test::adversarial_modes()[1]);
   const auto refused = [](auto change, const std::string& why) {
-    rlx_plugin table = *test::proof_plugin_table();
+    rlx_plugin table = *test::adversarial_plugin_table();
     change(table);
     const std::string text = error_text([&] { (void)register_plugin(&table); });
     CHECK_MESSAGE(contains(text, why), text);
@@ -219,7 +219,7 @@ TEST_CASE("plug-ins: tables of another version, cut short, with a null member or
   struct Larger {
     rlx_plugin table;
     void* more[4];
-  } larger{*test::proof_plugin_table(), {}};
+  } larger{*test::adversarial_plugin_table(), {}};
   larger.table.struct_size = sizeof larger;
   larger.table.abi_minor = 3;
   (void)register_plugin(&larger.table);
@@ -227,7 +227,7 @@ TEST_CASE("plug-ins: tables of another version, cut short, with a null member or
   // The one that was registered before a refused one serves on.
   refused([](rlx_plugin& t) { t.run = nullptr; }, "(null)");
   use_all();
-  rlx_plugin wrong = *test::proof_plugin_table();
+  rlx_plugin wrong = *test::adversarial_plugin_table();
   wrong.claimed_kinds = [](const rlx_options*, const char** kinds, rlx_error*) -> rlx_code {
     *kinds = "exp activaton";
     return RLX_PLUGIN_OK;
@@ -236,8 +236,8 @@ TEST_CASE("plug-ins: tables of another version, cut short, with a null member or
 }
 
 TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_PLUGINS cannot load is said") {
-  ProofScope proof(test::proof_modes()[1]);
-  rlx_plugin table = *test::proof_plugin_table();
+  AdversarialScope adversary(test::adversarial_modes()[1]);
+  rlx_plugin table = *test::adversarial_plugin_table();
   table.claims = [](const rlx_options*, const rlx_graph*, const char** reasons, std::size_t nodes,
                     rlx_error*) -> rlx_code {
     for (std::size_t i = 0; i < nodes; ++i) reasons[i] = "it is Sunday";
@@ -248,9 +248,9 @@ TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_
   g.set_outputs({g.exp(g.input("x", Shape({4}, DType::F32)))});
   CompileOptions alone;
   alone.kernel_dispatch.emplace().host_fallback = false;
-  const std::string text = error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), alone); });
+  const std::string text = error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), alone); });
   CHECK_MESSAGE(contains(text, "it is Sunday"), text);
-  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));  // the cpu runs it, and the report says why
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(Graph(g));  // the cpu runs it, and the report says why
   CHECK(contains(f.compile_result().dispatch.text(), "host-fallback: it is Sunday"));
   CHECK(f.run({{"x", {0, 0, 0, 0}}})[0] == std::vector<float>(4, 1));
   const RuntimeOverrides listed("RLX_PLUGINS", "/nowhere/liba.so:/nowhere/libb.so");
@@ -276,19 +276,19 @@ rlx_code open_using_rlx(const char* kind, std::int32_t ordinal, const rlx_option
                         rlx_error* error) {
   if (++open_depth == 1) inside_open.told = error_text(inside_open.does);
   --open_depth;
-  return test::proof_plugin_table()->device_open(kind, ordinal, options, out, error);
+  return test::adversarial_plugin_table()->device_open(kind, ordinal, options, out, error);
 }
 
 }  // namespace
 
 TEST_CASE("plug-ins: device_open may use rlx: programs, other devices, registrations; the same device is an error") {
   const auto opening = [](std::function<void()> does) {
-    ProofScope proof(test::proof_modes()[1]);
-    rlx_plugin table = *test::proof_plugin_table();
+    AdversarialScope adversary(test::adversarial_modes()[1]);
+    rlx_plugin table = *test::adversarial_plugin_table();
     table.device_open = open_using_rlx;
     (void)register_plugin(&table);
     inside_open = {std::move(does), {}};
-    const Session session(ProofScope::kDevice);
+    const Session session(AdversarialScope::kDevice);
     Graph g("all");
     g.set_outputs({g.exp(g.input("x", f32({4})))});
     CHECK(session.compile(std::move(g)).run({{"x", {0, 0, 0, 0}}})[0] == std::vector<float>(4, 1));
@@ -298,33 +298,33 @@ TEST_CASE("plug-ins: device_open may use rlx: programs, other devices, registrat
           Graph g("host");
           g.set_outputs({g.exp(g.input("x", f32({2})))});
           CHECK(Session(Device::Cpu).compile(std::move(g)).run({{"x", {0, 0}}})[0] == std::vector<float>(2, 1));
-          CHECK(probe_device(ProofScope::kDevice).count == 2);
+          CHECK(probe_device(AdversarialScope::kDevice).count == 2);
           drain_device(Device::Cpu);
         }).empty());
-  CHECK(opening([] { Session({ProofScope::kDevice, 1}); }).empty());
-  CHECK(opening([] { Session(ProofScope::kDevice, {{"memory", "1000000"}}); }).empty());
-  CHECK(opening([] { (void)register_plugin(test::proof_plugin_table()); }).empty());
-  CHECK(opening([] { Session other(ProofScope::kDevice); }) ==
-        "invalid argument: device directx, backend 'proof', is asked for while it is being opened, by what opens it\n"
+  CHECK(opening([] { Session({AdversarialScope::kDevice, 1}); }).empty());
+  CHECK(opening([] { Session(AdversarialScope::kDevice, {{"memory", "1000000"}}); }).empty());
+  CHECK(opening([] { (void)register_plugin(test::adversarial_plugin_table()); }).empty());
+  CHECK(opening([] { Session other(AdversarialScope::kDevice); }) ==
+        "invalid argument: device directx, backend 'adversarial', is asked for while it is being opened, by what opens it\n"
         "  hint: a backend may use other devices to open one, not the same");
 }
 
 TEST_CASE("plug-ins: threads that ask for one device have the same, others need not wait, and no two wait in a ring") {
-  ProofScope proof(test::proof_modes()[1]);
-  rlx_plugin table = *test::proof_plugin_table();
+  AdversarialScope adversary(test::adversarial_modes()[1]);
+  rlx_plugin table = *test::adversarial_plugin_table();
   table.device_open = open_using_rlx;
   (void)register_plugin(&table);
   std::shared_ptr<OpenDevice> first, second;
   std::thread asks_too;
   inside_open = {[&] {
-                   const Session other({ProofScope::kDevice, 1});
+                   const Session other({AdversarialScope::kDevice, 1});
                    asks_too = std::thread([&] {
                      ++open_depth;  // it only asks
-                     second = Session(ProofScope::kDevice).open_device();
+                     second = Session(AdversarialScope::kDevice).open_device();
                    });
                  },
                  {}};
-  first = Session(ProofScope::kDevice).open_device();
+  first = Session(AdversarialScope::kDevice).open_device();
   asks_too.join();
   CHECK(first == second);
   first.reset(), second.reset();
@@ -336,8 +336,8 @@ TEST_CASE("plug-ins: threads that ask for one device have the same, others need 
   } ring;
   std::array<std::string, 2> told;
   const auto open = [&](int ordinal) {
-    const auto backend = backend_for(ProofScope::kDevice);
-    (void)open_device(backend, {ProofScope::kDevice, ordinal});
+    const auto backend = backend_for(AdversarialScope::kDevice);
+    (void)open_device(backend, {AdversarialScope::kDevice, ordinal});
   };
   struct RingBackend final : Backend {
     std::function<void(int)> needs;
@@ -361,7 +361,7 @@ TEST_CASE("plug-ins: threads that ask for one device have the same, others need 
     lock.unlock();
     told[static_cast<std::size_t>(ordinal)] = error_text([&] { open(1 - ordinal); });
   };
-  register_backend(ProofScope::kDevice, backend);
+  register_backend(AdversarialScope::kDevice, backend);
   std::thread one([&] { open(0); }), two([&] { open(1); });
   one.join(), two.join();
   CHECK(told[0].empty() != told[1].empty());
@@ -374,12 +374,12 @@ namespace {
 
 // Puts another handle where the run made one, which goes back.
 void replace_handle(rlx_buffer*& made, rlx_buffer* by) {
-  test::proof_plugin_table()->buffer_destroy(std::exchange(made, by));
+  test::adversarial_plugin_table()->buffer_destroy(std::exchange(made, by));
 }
 void (*spoil)(rlx_run&) = nullptr;
 rlx_code spoilt_run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_run* run, rlx_event** done,
                     rlx_error* error) {
-  const rlx_code code = test::proof_plugin_table()->run(program, device, stream, run, done, error);
+  const rlx_code code = test::adversarial_plugin_table()->run(program, device, stream, run, done, error);
   if (code == RLX_PLUGIN_OK) spoil(*run);
   return code;
 }
@@ -388,8 +388,8 @@ rlx_code spoilt_run(rlx_program* program, rlx_device* device, rlx_stream* stream
 
 TEST_CASE("plug-ins: a run that gives one buffer for two values is told so, and the program works on") {
   const auto told = [](void (*how_spoilt)(rlx_run&), const char* how) {
-    ProofScope proof(test::proof_modes()[1]);
-    rlx_plugin table = *test::proof_plugin_table();
+    AdversarialScope adversary(test::adversarial_modes()[1]);
+    rlx_plugin table = *test::adversarial_plugin_table();
     spoil = how_spoilt;
     table.run = spoilt_run;
     (void)register_plugin(&table);
@@ -397,10 +397,10 @@ TEST_CASE("plug-ins: a run that gives one buffer for two values is told so, and 
     const Expr x = g.input("x", f32({4})), w = g.param("w", f32({4})), s = g.state("s", Tensor::zeros(f32({4})));
     g.set_state("s", s + x);
     g.set_outputs({g.exp(x * w), x + 1.0});
-    const Session session(ProofScope::kDevice);
+    const Session session(AdversarialScope::kDevice);
     CompiledGraph f = session.compile(std::move(g));
     f.set_param("w", {1, 1, 1, 1});
-    const Tensor input = to(Tensor::full(f32({4}), 3), ProofScope::kDevice);
+    const Tensor input = to(Tensor::full(f32({4}), 3), AdversarialScope::kDevice);
     CompiledGraph shares = f.clone();  // so that the state is not given to the run
     try {
       (void)f.run_device({{"x", input}});
@@ -423,10 +423,10 @@ TEST_CASE("plug-ins: a run that gives one buffer for two values is told so, and 
 }
 
 TEST_CASE("plug-ins: a handle that an earlier run, another program or device holds is told as one of two values") {
-  ProofScope proof(test::proof_modes()[1]);
+  AdversarialScope adversary(test::adversarial_modes()[1]);
   static rlx_buffer* held = nullptr;
   held = nullptr;
-  rlx_plugin table = *test::proof_plugin_table();
+  rlx_plugin table = *test::adversarial_plugin_table();
   spoil = [](rlx_run& r) {
     if (held)
       replace_handle(r.outputs[0].buffer, held);
@@ -436,7 +436,7 @@ TEST_CASE("plug-ins: a handle that an earlier run, another program or device hol
   table.run = spoilt_run;
   table.put = [](rlx_device* device, rlx_stream* stream, const rlx_value* value, std::uint32_t use, rlx_buffer** buffer,
                  rlx_error* error) {
-    const rlx_code code = test::proof_plugin_table()->put(device, stream, value, use, buffer, error);
+    const rlx_code code = test::adversarial_plugin_table()->put(device, stream, value, use, buffer, error);
     if (code == RLX_PLUGIN_OK && held && use == 5) replace_handle(*buffer, held);
     return code;
   };
@@ -446,13 +446,13 @@ TEST_CASE("plug-ins: a handle that an earlier run, another program or device hol
     g.set_outputs({g.exp(g.input("x", f32({4})))});
     return Session(id).compile(std::move(g));
   };
-  CompiledGraph f = compiled(ProofScope::kDevice), other = compiled(ProofScope::kDevice),
-                far = compiled({ProofScope::kDevice, 1});
+  CompiledGraph f = compiled(AdversarialScope::kDevice), other = compiled(AdversarialScope::kDevice),
+                far = compiled({AdversarialScope::kDevice, 1});
   const NamedTensors in{{"x", Tensor::zeros(f32({4}))}};
   std::vector<Tensor> y = f.run_device(in);
   const auto told = [](const auto& what, std::string_view device, std::string_view call) {
     const std::string text = error_text(what);
-    CHECK_MESSAGE(contains(text, concat_text("device ", device, ", the plug-in 'proof' (a table of this program): ",
+    CHECK_MESSAGE(contains(text, concat_text("device ", device, ", the plug-in 'adversarial' (a table of this program): ",
                                              call, " a buffer that is another value's")),
                   text);
   };
@@ -460,7 +460,7 @@ TEST_CASE("plug-ins: a handle that an earlier run, another program or device hol
     told([&] { (void)f.run_device(in); }, "directx", "run said that it is done, but gave as output 0");
     told([&] { (void)other.run_device(in); }, "directx", "run said that it is done, but gave as output 0");
     told([&] { (void)far.run_device(in); }, "directx:1", "run said that it is done, but gave as output 0");
-    told([&] { (void)to(Tensor::zeros(f32({4})), ProofScope::kDevice); }, "directx",
+    told([&] { (void)to(Tensor::zeros(f32({4})), AdversarialScope::kDevice); }, "directx",
          "put said that it is done, but gave");
   }
   CHECK(y[0].to_host().to_f32() == std::vector<float>(4, 1));
@@ -475,7 +475,7 @@ namespace {
 
 std::string late_failure;  // of work that nobody waited for
 rlx_code telling_record(rlx_stream* stream, rlx_event** event, rlx_error* error) {
-  if (late_failure.empty()) return test::proof_plugin_table()->stream_record(stream, event, error);
+  if (late_failure.empty()) return test::adversarial_plugin_table()->stream_record(stream, event, error);
   std::strcpy(error->message, std::exchange(late_failure, {}).c_str());  // NOLINT: it fits
   return RLX_PLUGIN_INTERNAL;
 }
@@ -483,15 +483,15 @@ rlx_code telling_record(rlx_stream* stream, rlx_event** event, rlx_error* error)
 }  // namespace
 
 TEST_CASE("plug-ins: a state is written behind work that failed, also where the next call is what tells of it") {
-  ProofScope proof(test::proof_modes()[1]);
-  rlx_plugin table = *test::proof_plugin_table();
+  AdversarialScope adversary(test::adversarial_modes()[1]);
+  rlx_plugin table = *test::adversarial_plugin_table();
   table.stream_record = telling_record;
   (void)register_plugin(&table);
   Graph g("late");
   const Expr next = g.state("s", Tensor::zeros(f32({4}))) + g.input("x", f32({4}));
   g.set_state("s", next);
   g.set_outputs({next});
-  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
   const NamedTensors ones{{"x", Tensor::full(f32({4}), 1)}};
   f.run_typed(ones);
   late_failure = "a unit broke";
@@ -510,19 +510,19 @@ namespace {
 int waits_on_device = 0;
 rlx_code counted_wait(rlx_stream* stream, rlx_event* event, std::int32_t order_only, rlx_error* error) {
   ++waits_on_device;
-  return test::proof_plugin_table()->stream_wait(stream, event, order_only, error);
+  return test::adversarial_plugin_table()->stream_wait(stream, event, order_only, error);
 }
 
 }  // namespace
 
 TEST_CASE("plug-ins: what another opening, device or plug-in made is refused by both names, and reaches no function") {
-  ProofScope proof(test::proof_modes()[1]);
-  rlx_plugin table = *test::proof_plugin_table(), other_table = table;
+  AdversarialScope adversary(test::adversarial_modes()[1]);
+  rlx_plugin table = *test::adversarial_plugin_table(), other_table = table;
   table.stream_wait = counted_wait;
   other_table.name = "other";
   (void)register_plugin(&table);
   const auto opened = [](DeviceId id, const DeviceOptions& options = {}) { return Session(id, options).open_device(); };
-  const std::shared_ptr<OpenDevice> lost = opened(ProofScope::kDevice), second = opened({ProofScope::kDevice, 1});
+  const std::shared_ptr<OpenDevice> lost = opened(AdversarialScope::kDevice), second = opened({AdversarialScope::kDevice, 1});
   const float bytes[4] = {1, 2, 3, 4};
   const std::int64_t dims[] = {4};
   const auto put = [&](OpenDevice& on, Stream& stream) {
@@ -543,15 +543,15 @@ TEST_CASE("plug-ins: what another opening, device or plug-in made is refused by 
     f.event.wait();
     foreign.push_back(std::move(f));
   };
-  const std::string plug_in = ", the plug-in 'proof' (a table of this program)";
+  const std::string plug_in = ", the plug-in 'adversarial' (a table of this program)";
   add("device directx" + plug_in + " before it was lost", lost);
-  proof->lose(0);
-  const std::shared_ptr<OpenDevice> here = opened(ProofScope::kDevice);
+  adversary->lose(0);
+  const std::shared_ptr<OpenDevice> here = opened(AdversarialScope::kDevice);
   CHECK(here != lost);
   add("device directx:1" + plug_in, second);
-  add("device directx" + plug_in + " as it was opened otherwise", opened(ProofScope::kDevice, {{"memory", "1000000"}}));
+  add("device directx" + plug_in + " as it was opened otherwise", opened(AdversarialScope::kDevice, {{"memory", "1000000"}}));
   (void)register_plugin(&other_table);
-  add("device directx, the plug-in 'other' (a table of this program)", opened(ProofScope::kDevice));
+  add("device directx, the plug-in 'other' (a table of this program)", opened(AdversarialScope::kDevice));
 
   const std::shared_ptr<Stream> stream = here->stream();
   const std::shared_ptr<Buffer> buffer = put(*here, *stream);
@@ -591,20 +591,20 @@ std::int32_t throwing_answer(Args...) {
 }
 template <auto Destroy, class T>
 void throwing_destroy(T* handle) {
-  (test::proof_plugin_table()->*Destroy)(handle);
+  (test::adversarial_plugin_table()->*Destroy)(handle);
   throw std::runtime_error("thrown in the plug-in");
 }
 
 }  // namespace
 
 TEST_CASE("plug-ins: an exception that leaves a function without an error is told at the next wait") {
-  ProofScope proof(test::proof_modes()[1]);
+  AdversarialScope adversary(test::adversarial_modes()[1]);
   const auto check_told = [](void (*change)(rlx_plugin&), std::string_view call) {
-    rlx_plugin table = *test::proof_plugin_table();
+    rlx_plugin table = *test::adversarial_plugin_table();
     change(table);
     const std::pair<std::string, ErrorCode> told = told_by(table);
     CHECK_MESSAGE(
-        contains(told.first, concat_text("device directx, the plug-in 'proof' (a table of this program): ", call,
+        contains(told.first, concat_text("device directx, the plug-in 'adversarial' (a table of this program): ", call,
                                          " failed: an exception left it, which the table forbids: thrown in the "
                                          "plug-in")),
         told.first);
@@ -613,34 +613,34 @@ TEST_CASE("plug-ins: an exception that leaves a function without an error is tol
   check_told([](rlx_plugin& t) { t.device_lost = throwing_answer; }, "device_lost");
   // Points are asked while runs overlap.
   const auto overlapping = [](void (*change)(rlx_plugin&), std::string_view call) {
-    rlx_plugin table = *test::proof_plugin_table();
+    rlx_plugin table = *test::adversarial_plugin_table();
     change(table);
     (void)register_plugin(&table);
     Graph g("overlap");
     const Expr next = g.state("s", Tensor::zeros(f32({4}))) + g.input("x", f32({4}));
     g.set_state("s", next);
     g.set_outputs({next});
-    CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+    CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
     const NamedTensors in{{"x", Tensor::full(f32({4}), 1)}};
     std::string text;
     for (int i = 0; i < 4; ++i) text += error_text([&] { f.commit_no_wait(in); });
     text += error_text([&] { f.sync_pending(); });
     text += error_text([&] { (void)f.read_state("s"); });
-    CHECK_MESSAGE(contains(text, concat_text("the plug-in 'proof' (a table of this program): ", call,
+    CHECK_MESSAGE(contains(text, concat_text("the plug-in 'adversarial' (a table of this program): ", call,
                                              " failed: an exception left it")),
                   text);
   };
   overlapping([](rlx_plugin& t) { t.event_ready = throwing_answer; }, "event_ready");
   overlapping([](rlx_plugin& t) { t.event_failed = throwing_answer; }, "event_failed");
 
-  rlx_plugin table = *test::proof_plugin_table();
+  rlx_plugin table = *test::adversarial_plugin_table();
   table.buffer_native = [](rlx_buffer*) -> std::uintptr_t { throw std::runtime_error("thrown in the plug-in"); };
   (void)register_plugin(&table);
-  const Tensor there = to(Tensor::zeros(f32({4})), ProofScope::kDevice);
+  const Tensor there = to(Tensor::zeros(f32({4})), AdversarialScope::kDevice);
   CHECK(contains(error_text([&] { (void)there.buffer()->native(); }), "buffer_native failed: an exception left it"));
 
   // Nobody can be thrown what leaves a destroy function: the program goes on.
-  table = *test::proof_plugin_table();
+  table = *test::adversarial_plugin_table();
   table.program_destroy = throwing_destroy<&rlx_plugin::program_destroy>;
   table.device_destroy = throwing_destroy<&rlx_plugin::device_destroy>;
   table.stream_destroy = throwing_destroy<&rlx_plugin::stream_destroy>;
@@ -648,7 +648,7 @@ TEST_CASE("plug-ins: an exception that leaves a function without an error is tol
   table.buffer_destroy = throwing_destroy<&rlx_plugin::buffer_destroy>;
   (void)register_plugin(&table);
   use_all();
-  (void)register_plugin(test::proof_plugin_table());
+  (void)register_plugin(test::adversarial_plugin_table());
   use_all();
 }
 

@@ -1,5 +1,5 @@
 // Programs that are submitted piece by piece compute the same bits as those submitted whole, on the cpu with several
-// threads and on the proof device, wherever the cuts are.
+// threads and on the adversarial test device, wherever the cuts are.
 #include <doctest/doctest.h>
 
 #include "rlx/device/registry.h"
@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-using test::ProofScope;
+using test::AdversarialScope;
 
 /// What the backend below did.
 struct Cuts {
@@ -70,7 +70,7 @@ void check_pieces(const Session& whole, const std::shared_ptr<const Backend>& ba
                                }));
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(100); ++seed)
     for (int threads : {1, 3}) {
-      if (device != ProofScope::kDevice || threads == 1)
+      if (device != AdversarialScope::kDevice || threads == 1)
         CHECK_MESSAGE(same(results(Session(whole).with_threads(threads), seed),
                            results(Session(device).with_threads(threads), seed)),
                       "seed ", seed, ", ", threads, " threads\n", print_text(test::random_program(seed).graph));
@@ -85,11 +85,11 @@ TEST_CASE("ranges: a program in pieces on the cpu") {
   check_pieces(Session(), backend_for(Device::Cpu), Device::OpenGl);
 }
 
-TEST_CASE("ranges: a program in pieces on the proof device") {
-  const ProofScope proof;
-  const Session whole(ProofScope::kDevice);
-  const std::shared_ptr<const Backend> backend = backend_for(ProofScope::kDevice);
-  check_pieces(whole, backend, ProofScope::kDevice);
+TEST_CASE("ranges: a program in pieces on the adversarial test device") {
+  const AdversarialScope adversary;
+  const Session whole(AdversarialScope::kDevice);
+  const std::shared_ptr<const Backend> backend = backend_for(AdversarialScope::kDevice);
+  check_pieces(whole, backend, AdversarialScope::kDevice);
 }
 
 }  // namespace rlx

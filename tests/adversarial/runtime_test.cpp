@@ -23,18 +23,18 @@ namespace {
 using test::contains;
 using test::counter;
 using test::error_text;
-using test::ProofScope;
+using test::AdversarialScope;
 
 struct Arena {
-  static test::ProofOptions options() { return {}; }
+  static test::AdversarialOptions options() { return {}; }
 };
 struct Opaque {
-  static test::ProofOptions options() { return test::proof_modes()[1]; }
+  static test::AdversarialOptions options() { return test::adversarial_modes()[1]; }
 };
 
 using test::f32;
 
-CompiledGraph compiled(Graph g, DeviceId id = ProofScope::kDevice) {
+CompiledGraph compiled(Graph g, DeviceId id = AdversarialScope::kDevice) {
   CompiledGraph f = Session(id).compile(std::move(g));
   for (const IoInfo& p : f.params())
     f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 2));
@@ -56,25 +56,25 @@ Graph decode_step() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("proof: every kind of run, states between runs, weights that change, clones", Mode, Arena, Opaque) {
-  ProofScope proof(Mode::options());
-  test::check_kinds_of_runs(Session(ProofScope::kDevice));
+TEST_CASE_TEMPLATE("adversarial: every kind of run, states between runs, weights that change, clones", Mode, Arena, Opaque) {
+  AdversarialScope adversary(Mode::options());
+  test::check_kinds_of_runs(Session(AdversarialScope::kDevice));
 }
 
-TEST_CASE_TEMPLATE("proof: weights are set between runs without a bind", Mode, Arena, Opaque) {
-  ProofScope proof(Mode::options());
+TEST_CASE_TEMPLATE("adversarial: weights are set between runs without a bind", Mode, Arena, Opaque) {
+  AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
-  const auto before = proof->counts();
+  const auto before = adversary->counts();
   f.set_param("w", {1, 2, 3, 4});
   CHECK(f.run({{"x", kTwos}})[1] == std::vector<float>{2, 4, 6, 8});
-  CHECK(proof->counts().binds == before.binds);
+  CHECK(adversary->counts().binds == before.binds);
 }
 
 TEST_CASE_TEMPLATE(
-    "proof: a decode loop binds once, brings one upload of each input a step and fetches each output once", Mode, Arena,
+    "adversarial: a decode loop binds once, brings one upload of each input a step and fetches each output once", Mode, Arena,
     Opaque) {
-  ProofScope proof(Mode::options());
+  AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(decode_step());
   std::vector<float> x(8), y(8);
   std::int32_t row[2] = {0, 0};
@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE(
     f.run_into(in, out);
   };
   step(0);
-  const auto before = proof->counts();
+  const auto before = adversary->counts();
   constexpr int kSteps = 1000;
   float sum = 0;
   for (int i = 1; i <= kSteps; ++i) {
@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE(
     if (i < 64) sum += static_cast<float>(i);
     if (i == 63) CHECK(y[0] == sum);
   }
-  const auto after = proof->counts();
+  const auto after = adversary->counts();
   CHECK(after.binds == before.binds);
   CHECK(after.allocations == before.allocations);
   CHECK(after.uploads - before.uploads == 2 * kSteps);
@@ -103,12 +103,12 @@ TEST_CASE_TEMPLATE(
   CHECK(f.compile_result().lir.plan.state_copies.empty());
 }
 
-TEST_CASE("proof: decoding over a cache of full extent by kv_len binds once, allocates nothing and copies no state") {
+TEST_CASE("adversarial: decoding over a cache of full extent by kv_len binds once, allocates nothing and copies no state") {
   using test::DecodeLoop;
-  ProofScope proof;
+  AdversarialScope adversary;
   CompileOptions options;
   options.must_alias = true;  // a copy of the cache is an error
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(DecodeLoop::graph(), options);
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(DecodeLoop::graph(), options);
   std::vector<float> token, y(DecodeLoop::kBatch * DecodeLoop::kHeads * DecodeLoop::kDepth);
   const auto step = [&](std::int32_t position) {
     token = DecodeLoop::token(position);
@@ -117,7 +117,7 @@ TEST_CASE("proof: decoding over a cache of full extent by kv_len binds once, all
     f.run_into(in, out);
   };
   step(0);
-  const auto before = proof->counts();
+  const auto before = adversary->counts();
   constexpr int kSteps = 1000;
   for (int i = 1; i <= kSteps; ++i) {
     step(i);
@@ -125,7 +125,7 @@ TEST_CASE("proof: decoding over a cache of full extent by kv_len binds once, all
     const std::vector<double> expected = DecodeLoop::expected(i);
     for (std::size_t e = 0; e < y.size(); ++e) CHECK(y[e] == doctest::Approx(expected[e]).epsilon(1e-5));
   }
-  const auto after = proof->counts();
+  const auto after = adversary->counts();
   CHECK(after.binds == before.binds);
   CHECK(after.allocations == before.allocations);
   CHECK(after.uploads - before.uploads == 2 * kSteps);  // the token and its position
@@ -134,20 +134,20 @@ TEST_CASE("proof: decoding over a cache of full extent by kv_len binds once, all
   CHECK(f.compile_result().lir.plan.state_copies.empty());
 }
 
-TEST_CASE_TEMPLATE("proof: runs that nobody waits for yet, in order, and drained", Mode, Arena, Opaque) {
-  ProofScope proof(Mode::options());
-  test::check_runs_in_flight(Session(ProofScope::kDevice));
+TEST_CASE_TEMPLATE("adversarial: runs that nobody waits for yet, in order, and drained", Mode, Arena, Opaque) {
+  AdversarialScope adversary(Mode::options());
+  test::check_runs_in_flight(Session(AdversarialScope::kDevice));
 }
 
-TEST_CASE_TEMPLATE("proof: device tensors go from run to run, and to the host when asked", Mode, Arena, Opaque) {
-  ProofScope proof(Mode::options());
-  test::check_device_tensors(Session(ProofScope::kDevice));
+TEST_CASE_TEMPLATE("adversarial: device tensors go from run to run, and to the host when asked", Mode, Arena, Opaque) {
+  AdversarialScope adversary(Mode::options());
+  test::check_device_tensors(Session(AdversarialScope::kDevice));
   CompiledGraph f = compiled(counter());
   const std::vector<Tensor> out = f.run_device({{"x", Tensor::full(f32({4}), 24)}});
-  const auto before = proof->counts();
+  const auto before = adversary->counts();
   f.run_device({{"x", out[1]}});
-  CHECK(proof->counts().uploads == before.uploads);
-  CHECK(proof->counts().downloads == before.downloads);
+  CHECK(adversary->counts().uploads == before.uploads);
+  CHECK(adversary->counts().downloads == before.downloads);
   CompiledGraph other = f.clone();
   other.bind_handle("x", out[1]);
   other.bind_handle("out1", out[1]);
@@ -155,14 +155,14 @@ TEST_CASE_TEMPLATE("proof: device tensors go from run to run, and to the host wh
   CHECK(other.read_handle("out1").to_f32() == std::vector<float>(4, 96));
   // Another device.
   const char* const elsewhere = "input 'x' lies on directx, graph 'counter' runs on ";
-  CompiledGraph g = compiled(counter(), {ProofScope::kDevice, 1}), host = Session().compile(counter());
+  CompiledGraph g = compiled(counter(), {AdversarialScope::kDevice, 1}), host = Session().compile(counter());
   CHECK(contains(error_text([&] { g.run_typed({{"x", out[1]}}); }), elsewhere));
-  CHECK(g.run_typed({{"x", to(out[1], {ProofScope::kDevice, 1})}})[1].to_f32() == std::vector<float>(4, 96));
+  CHECK(g.run_typed({{"x", to(out[1], {AdversarialScope::kDevice, 1})}})[1].to_f32() == std::vector<float>(4, 96));
   CHECK(contains(error_text([&] { g.set_input("x", out[1]); }), elsewhere));
   CHECK(contains(error_text([&] { host.set_input("x", out[1]); }), elsewhere));
   CHECK(contains(error_text([&] { host.bind_handle("x", out[1]); }), "copy it there with rlx::to"));
   // What failed says so to whoever reads it, and to runs that are given it.
-  proof->fail_step(0, 0, "a unit broke");
+  adversary->fail_step(0, 0, "a unit broke");
   const std::vector<Tensor> broken = f.run_device({{"x", out[1]}});
   CHECK(contains(error_text([&] { (void)broken[1].to_host(); }), "a unit broke"));
   f.reset();
@@ -173,11 +173,11 @@ TEST_CASE_TEMPLATE("proof: device tensors go from run to run, and to the host wh
   CHECK(f.run_device({{"x", out[1]}})[1].to_host().to_f32() == std::vector<float>(4, 96));
 }
 
-TEST_CASE_TEMPLATE("proof: what takes host tensors refuses one on a device by name", Mode, Arena, Opaque) {
-  ProofScope proof(Mode::options());
+TEST_CASE_TEMPLATE("adversarial: what takes host tensors refuses one on a device by name", Mode, Arena, Opaque) {
+  AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(counter());
-  const Tensor there = to(Tensor::full(f32({4}), 1), ProofScope::kDevice);
-  const Tensor row = to(Tensor::full(f32({1}), 1), ProofScope::kDevice);
+  const Tensor there = to(Tensor::full(f32({4}), 1), AdversarialScope::kDevice);
+  const Tensor row = to(Tensor::full(f32({1}), 1), AdversarialScope::kDevice);
   const auto refused = [](auto call, const std::string& what) {
     const std::string text = error_text(call);
     CHECK_MESSAGE(contains(text, what), text);
@@ -193,37 +193,37 @@ TEST_CASE_TEMPLATE("proof: what takes host tensors refuses one on a device by na
   CHECK(f.run({{"x", kOnes}})[1] == kTwos);  // nothing changed
 }
 
-TEST_CASE_TEMPLATE("proof: two runners that share a state are ordered, each on its stream", Mode, Arena, Opaque) {
-  ProofScope proof(Mode::options());
-  test::check_shared_states(Session(ProofScope::kDevice));
+TEST_CASE_TEMPLATE("adversarial: two runners that share a state are ordered, each on its stream", Mode, Arena, Opaque) {
+  AdversarialScope adversary(Mode::options());
+  test::check_shared_states(Session(AdversarialScope::kDevice));
   CompiledGraph a = compiled(counter());
-  CompiledGraph elsewhere = compiled(counter(), {ProofScope::kDevice, 1});
+  CompiledGraph elsewhere = compiled(counter(), {AdversarialScope::kDevice, 1});
   const std::string other = error_text([&] { elsewhere.share_state_from(a); });
   CHECK_MESSAGE(contains(other,
-                         "runs on directx:1 (backend 'proof'), graph 'counter' on directx (backend 'proof'): "
+                         "runs on directx:1 (backend 'adversarial'), graph 'counter' on directx (backend 'adversarial'): "
                          "they cannot share states"),
                 other);
   CHECK_MESSAGE(contains(other, "hint: compile both by one Session"), other);
   CHECK_MESSAGE(contains(other, "copy with read_state and write_state"), other);
   CompiledGraph host = Session().compile(counter());
   CHECK(contains(error_text([&] { host.share_state_from(a); }),
-                 "graph 'counter' runs on cpu (backend 'cpu'), graph 'counter' on directx (backend 'proof')"));
+                 "graph 'counter' runs on cpu (backend 'cpu'), graph 'counter' on directx (backend 'adversarial')"));
 }
 
 TEST_CASE_TEMPLATE(
-    "proof: a step that fails late fails what is behind it, leaves states invalid, and the next session works", Mode,
+    "adversarial: a step that fails late fails what is behind it, leaves states invalid, and the next session works", Mode,
     Arena, Opaque) {
-  ProofScope proof(Mode::options());
+  AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
-  proof->fail_step(0, 1, "a unit broke");
+  adversary->fail_step(0, 1, "a unit broke");
   // Whichever call comes after the failure tells it: the rest of the first commit, the second, or the wait.
   std::string told = error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
   told += error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
   told += error_text([&] { f.sync_pending(); });
   CHECK(contains(told, "a unit broke"));
   CHECK(f.sync_pending().empty());
-  drain_device(ProofScope::kDevice);
+  drain_device(AdversarialScope::kDevice);
   CHECK(contains(error_text([&] { f.run({{"x", kOnes}}); }), "a failed run left state"));
   CHECK(contains(error_text([&] { f.read_state("count"); }), "state 'count' is invalid after a failed run"));
   CompiledGraph c = f.clone();
@@ -232,23 +232,23 @@ TEST_CASE_TEMPLATE(
   CHECK(f.run({{"x", kTwos}})[0] == std::vector<float>(4, 0));
   CHECK(f.run({{"x", kOnes}})[0] == kTwos);
   // A run that waits throws it itself; results of a caller are not touched afterwards.
-  proof->fail_step(0, 0, "a unit broke again");
+  adversary->fail_step(0, 0, "a unit broke again");
   CHECK(contains(error_text([&] { f.run({{"x", kOnes}}); }), "a unit broke again"));
   // Nobody waits: the next call says it, the one after works.
   f.reset();
-  proof->fail_step(0, 0, "unseen");
+  adversary->fail_step(0, 0, "unseen");
   (void)error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
-  drain_device(ProofScope::kDevice);
+  drain_device(AdversarialScope::kDevice);
   CHECK(contains(error_text([&] { f.run({{"x", kOnes}}); }), "a failed run left state"));
 }
 
-TEST_CASE_TEMPLATE("proof: a lost device fails all that is there, and a new session has a new one", Mode, Arena,
+TEST_CASE_TEMPLATE("adversarial: a lost device fails all that is there, and a new session has a new one", Mode, Arena,
                    Opaque) {
-  ProofScope proof(Mode::options());
+  AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
   f.commit_no_wait({{"x", kOnes}});
-  proof->lose(0);
+  adversary->lose(0);
   try {
     f.run({{"x", kOnes}});
     FAIL_CHECK("a run on a lost device");
@@ -278,13 +278,13 @@ std::string refusal(CompiledGraph& f, const Tensor& x, ErrorCode code) {
 }
 }  // namespace
 
-TEST_CASE_TEMPLATE("proof: tensors of a device that was lost are refused by programs of the one opened anew", Mode,
+TEST_CASE_TEMPLATE("adversarial: tensors of a device that was lost are refused by programs of the one opened anew", Mode,
                    Arena, Opaque) {
-  ProofScope proof(Mode::options());
+  AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(counter());
   const Tensor made = f.run_device({{"x", Tensor::full(f32({4}), 3)}})[1], brought = to(made.to_host(), f.device()),
                late = f.run_device({{"x", made}})[1], count = to(Tensor::scalar_i64(DType::I64, 2), f.device());
-  proof->lose(0);
+  adversary->lose(0);
   CompiledGraph anew = compiled(counter());
   for (const Tensor& t : {made, brought, late}) {
     const std::string told = refusal(anew, t, ErrorCode::DeviceLost);
@@ -292,7 +292,7 @@ TEST_CASE_TEMPLATE("proof: tensors of a device that was lost are refused by prog
                            "input 'x' lies in memory of device directx that was lost; graph 'counter' runs on it as "
                            "it was opened anew\n  hint: make the value again"),
                   told);
-    CHECK(contains(error_text([&] { (void)to(t, ProofScope::kDevice); }), "was lost"));
+    CHECK(contains(error_text([&] { (void)to(t, AdversarialScope::kDevice); }), "was lost"));
   }
   CHECK(anew.run({{"x", kOnes}})[1] == kTwos);
   // Also where the host reads it before the run.
@@ -306,44 +306,44 @@ TEST_CASE_TEMPLATE("proof: tensors of a device that was lost are refused by prog
                  "input 'n' lies in memory of device directx that was lost"));
 }
 
-TEST_CASE("proof: tensors of a device as another backend or other options opened it are refused by name") {
-  const ProofScope proof;
+TEST_CASE("adversarial: tensors of a device as another backend or other options opened it are refused by name") {
+  const AdversarialScope adversary;
   CompiledGraph arena = compiled(counter());
   const Tensor there = arena.run_device({{"x", Tensor::full(f32({4}), 3)}})[1];
-  const test::ProofOptions whole = Opaque::options();
-  const auto control = test::proof_plugin(whole);
-  (void)register_plugin(test::proof_plugin_table());
+  const test::AdversarialOptions whole = Opaque::options();
+  const auto control = test::adversarial_plugin(whole);
+  (void)register_plugin(test::adversarial_plugin_table());
   CompiledGraph opaque = compiled(counter());
   const Tensor here = opaque.run_device({{"x", Tensor::full(f32({4}), 4)}})[1];
   const char* const why =
       "input 'x' lies on directx as another backend, or other options, opened it; graph 'counter' runs on directx "
-      "(backend 'proof')\n  hint: copy it there with rlx::to(tensor, *session.open_device())";
+      "(backend 'adversarial')\n  hint: copy it there with rlx::to(tensor, *session.open_device())";
   std::string told = refusal(opaque, there, ErrorCode::InvalidArgument);
   CHECK_MESSAGE(contains(told, why), told);
   told = refusal(arena, here, ErrorCode::InvalidArgument);
   CHECK_MESSAGE(contains(told, why), told);
-  CHECK(opaque.run_typed({{"x", to(there, ProofScope::kDevice)}})[1].to_f32() == std::vector<float>(4, 12));
+  CHECK(opaque.run_typed({{"x", to(there, AdversarialScope::kDevice)}})[1].to_f32() == std::vector<float>(4, 12));
   CHECK(arena.run_typed({{"x", here.to_host()}})[1].to_f32() == std::vector<float>(4, 16));
-  const Session small(ProofScope::kDevice, {{"memory", "1000000"}});
+  const Session small(AdversarialScope::kDevice, {{"memory", "1000000"}});
   CompiledGraph other = small.compile(counter());
   other.set_param("w", kTwos);
   told = refusal(other, here, ErrorCode::InvalidArgument);
-  CHECK_MESSAGE(contains(told, "'counter' runs on directx (backend 'proof', "), told);
+  CHECK_MESSAGE(contains(told, "'counter' runs on directx (backend 'adversarial', "), told);
   // What a session with options made stays where it is.
   const Tensor own = other.run_device({{"x", here.to_host()}})[1];
-  CHECK(to(own, ProofScope::kDevice).buffer() == own.buffer());
+  CHECK(to(own, AdversarialScope::kDevice).buffer() == own.buffer());
 }
 
-TEST_CASE_TEMPLATE("proof: weights that were on their way behind work that failed are brought again", Mode, Arena,
+TEST_CASE_TEMPLATE("adversarial: weights that were on their way behind work that failed are brought again", Mode, Arena,
                    Opaque) {
-  test::ProofOptions mode = Mode::options();
+  test::AdversarialOptions mode = Mode::options();
   for (mode.seed = 1; mode.seed <= 20; ++mode.seed) {
     CAPTURE(mode.seed);
-    ProofScope proof(mode);
+    AdversarialScope adversary(mode);
     CompiledGraph f = compiled(counter());
     f.run({{"x", kOnes}});
     CompiledGraph sharing = f.clone();
-    proof->fail_step(0, 0, "a unit broke");
+    adversary->fail_step(0, 0, "a unit broke");
     (void)error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
     f.set_param("w", {3, 3, 3, 3});
     (void)error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
@@ -355,15 +355,15 @@ TEST_CASE_TEMPLATE("proof: weights that were on their way behind work that faile
   }
 }
 
-TEST_CASE("proof: memory beyond the limit names the device, what is wanted, what is in use") {
-  ProofScope proof({1, std::size_t{1} << 20, 2});
+TEST_CASE("adversarial: memory beyond the limit names the device, what is wanted, what is in use") {
+  AdversarialScope adversary({1, std::size_t{1} << 20, 2});
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
   Graph g("large");
   Expr x = g.input("x", f32({1 << 19}));
   g.set_outputs({g.cumsum(x, 0)});
   const std::string text = error_text([&] {
-    CompiledGraph large = Session(ProofScope::kDevice).compile(std::move(g));
+    CompiledGraph large = Session(AdversarialScope::kDevice).compile(std::move(g));
     large.run({{"x", std::vector<float>(1 << 19)}});
   });
   CHECK_MESSAGE(
@@ -372,25 +372,25 @@ TEST_CASE("proof: memory beyond the limit names the device, what is wanted, what
   CHECK_MESSAGE(contains(text, " for weights"), text);
   CHECK_MESSAGE(contains(text, " for states"), text);
   CHECK(f.run({{"x", kOnes}})[0] == kOnes);  // the one that was there works on
-  CHECK(Session(ProofScope::kDevice).open_device()->memory().used() > 0);
+  CHECK(Session(AdversarialScope::kDevice).open_device()->memory().used() > 0);
 }
 
-TEST_CASE_TEMPLATE("proof: devices by ordinal have memory of their own; what is not there is said", Mode, Arena,
+TEST_CASE_TEMPLATE("adversarial: devices by ordinal have memory of their own; what is not there is said", Mode, Arena,
                    Opaque) {
-  ProofScope proof(Mode::options());
-  CompiledGraph a = compiled(counter(), {ProofScope::kDevice, 0}), b = compiled(counter(), {ProofScope::kDevice, 1});
+  AdversarialScope adversary(Mode::options());
+  CompiledGraph a = compiled(counter(), {AdversarialScope::kDevice, 0}), b = compiled(counter(), {AdversarialScope::kDevice, 1});
   CHECK(a.run({{"x", kOnes}}) == b.run({{"x", kOnes}}));
-  CHECK(Session({ProofScope::kDevice, 1}).open_device()->id() == *parse_device_id("directx:1"));
-  CHECK(contains(error_text([] { Session({ProofScope::kDevice, 2}); }), "there is no device directx:2"));
-  CHECK(contains(error_text([] { Session({ProofScope::kDevice, -1}); }), "ordinals count from 0 to 1"));
+  CHECK(Session({AdversarialScope::kDevice, 1}).open_device()->id() == *parse_device_id("directx:1"));
+  CHECK(contains(error_text([] { Session({AdversarialScope::kDevice, 2}); }), "there is no device directx:2"));
+  CHECK(contains(error_text([] { Session({AdversarialScope::kDevice, -1}); }), "ordinals count from 0 to 1"));
 }
 
-TEST_CASE_TEMPLATE("proof: values of no bytes, and of bytes that are no multiple of the granule", Mode, Arena, Opaque) {
-  ProofScope proof(Mode::options());
+TEST_CASE_TEMPLATE("adversarial: values of no bytes, and of bytes that are no multiple of the granule", Mode, Arena, Opaque) {
+  AdversarialScope adversary(Mode::options());
   Graph g("small");
   Expr none = g.input("none", Shape({0, 3}, DType::F32)), flags = g.input("flags", Shape({3}, DType::Bool));
   g.set_outputs({g.exp(none), g.logical_not(flags), g.sum(none, {0})});
-  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
   const std::uint8_t in[3] = {1, 0, 1};
   const std::vector<Tensor> out = f.run_typed(
       {{"none", Tensor::zeros(Shape({0, 3}, DType::F32))}, {"flags", Tensor::copy_of(in, Shape({3}, DType::Bool))}});
@@ -400,8 +400,8 @@ TEST_CASE_TEMPLATE("proof: values of no bytes, and of bytes that are no multiple
   CHECK(out[2].to_f32() == std::vector<float>{0, 0, 0});
 }
 
-TEST_CASE("proof: values fill several arenas, each under the limit, and slices off the alignment are copied") {
-  ProofScope proof;
+TEST_CASE("adversarial: values fill several arenas, each under the limit, and slices off the alignment are copied") {
+  AdversarialScope adversary;
   Graph g("wide");
   Expr x = g.input("x", f32({100, 100}));
   std::vector<Expr> parts;
@@ -410,10 +410,10 @@ TEST_CASE("proof: values fill several arenas, each under the limit, and slices o
   for (int i = 1; i < 6; ++i) all = g.matmul(all, parts[static_cast<std::size_t>(i)]) * 0.01;
   g.set_outputs({g.narrow(all, 0, 1, 50) + 1.0, g.concat(parts, 0)});
   const Graph copy = g;
-  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
   const LirBufferPlan& plan = f.compile_result().lir.plan;
   CHECK(plan.arenas.size() > 1);
-  for (std::size_t bytes : plan.arenas) CHECK(bytes <= std::max(test::ProofBackend::kArenaBytes, 40192UL));
+  for (std::size_t bytes : plan.arenas) CHECK(bytes <= std::max(test::AdversarialBackend::kArenaBytes, 40192UL));
   const NamedTensors in{{"x", Tensor::full(f32({100, 100}), 0.5)}};
   const std::vector<Tensor> expected = evaluate(copy, in), got = f.run_typed(in);
   for (std::size_t i = 0; i < got.size(); ++i)
@@ -422,10 +422,10 @@ TEST_CASE("proof: values fill several arenas, each under the limit, and slices o
 }
 
 namespace {
-// The vectors of texts on the proof device beside those of the cpu.
+// The vectors of texts on the adversarial test device beside those of the cpu.
 double largest_difference(const std::string& folder, const std::vector<std::string>& texts) {
   SentenceEncoderOptions there;
-  there.device = ProofScope::kDevice;
+  there.device = AdversarialScope::kDevice;
   const Tensor got = SentenceEncoder(folder, there).embed(texts), expected = SentenceEncoder(folder).embed(texts);
   double most = 0;
   for (std::int64_t i = 0; i < expected.num_elements(); ++i)
@@ -434,20 +434,20 @@ double largest_difference(const std::string& folder, const std::vector<std::stri
 }
 }  // namespace
 
-TEST_CASE_TEMPLATE("proof: a sentence encoder, texts of several lengths in one program", Mode, Arena, Opaque) {
-  ProofScope proof(Mode::options());
+TEST_CASE_TEMPLATE("adversarial: a sentence encoder, texts of several lengths in one program", Mode, Arena, Opaque) {
+  AdversarialScope adversary(Mode::options());
   const test::TinyModel model;
   CHECK(largest_difference(model.path(), {"a", "a b", "a b c a", "b c"}) < 1e-6);
-  CHECK(proof->counts().binds >= 1);  // it ran there; weights of whole values the cpu prepares
+  CHECK(adversary->counts().binds >= 1);  // it ran there; weights of whole values the cpu prepares
 }
 
-TEST_CASE_TEMPLATE("proof: the host's streams refuse memory of a device, which they do not reach", Mode, Arena,
+TEST_CASE_TEMPLATE("adversarial: the host's streams refuse memory of a device, which they do not reach", Mode, Arena,
                    Opaque) {
-  const ProofScope proof(Mode::options());
-  const std::shared_ptr<OpenDevice> device = Session(ProofScope::kDevice).open_device(),
+  const AdversarialScope adversary(Mode::options());
+  const std::shared_ptr<OpenDevice> device = Session(AdversarialScope::kDevice).open_device(),
                                     host = Session(Device::Cpu).open_device();
   const std::shared_ptr<Stream> stream = host->stream();
-  const Tensor there = to(Tensor::zeros(f32({4})), ProofScope::kDevice);
+  const Tensor there = to(Tensor::zeros(f32({4})), AdversarialScope::kDevice);
   const std::shared_ptr<Buffer> here = host->allocate(16, BufferUse::Values);
   const BufferView far(*there.buffer(), 0, 16), near(*here, 0, 16);
   std::byte bytes[16]{};
@@ -463,11 +463,11 @@ TEST_CASE_TEMPLATE("proof: the host's streams refuse memory of a device, which t
   CHECK(contains(error_text([&] { stream->copy(near, BufferView(nullptr, 16)); }), "points nowhere"));
 }
 
-TEST_CASE("proof: MiniLM" * doctest::test_suite(test::kNeedsModel)) {
+TEST_CASE("adversarial: MiniLM" * doctest::test_suite(test::kNeedsModel)) {
   if (test::model_dir().empty()) return test::skip("the MiniLM model");
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
+    AdversarialScope adversary(mode);
     CHECK(largest_difference(test::model_dir(), {"A cat sits on the mat.", "Planes fly."}) < 2e-6);
   }
 }

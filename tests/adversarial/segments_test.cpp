@@ -1,4 +1,4 @@
-// One program over several devices: what the proof device refuses runs on the cpu, in loops too, and nodes that were
+// One program over several devices: what the adversarial test device refuses runs on the cpu, in loops too, and nodes that were
 // placed on its second ordinal run there, with copies between.
 #include <doctest/doctest.h>
 
@@ -21,10 +21,10 @@ namespace {
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::ProofScope;
+using test::AdversarialScope;
 
-test::ProofOptions refusing(OpSet kinds) {
-  test::ProofOptions options;
+test::AdversarialOptions refusing(OpSet kinds) {
+  test::AdversarialOptions options;
   options.refuse = kinds;
   return options;
 }
@@ -32,10 +32,10 @@ test::ProofOptions refusing(OpSet kinds) {
 }  // namespace
 
 TEST_CASE("segments: what the device refuses runs on the cpu, and the report says so") {
-  const ProofScope proof(refusing({OpKind::Sort}));
+  const AdversarialScope adversary(refusing({OpKind::Sort}));
   const Graph g = test::sorting();
-  CHECK(test::check_on_proof(g, test::drawn(g)) == "host:sort ");
-  CompiledGraph f = Session(ProofScope::kDevice).compile(Graph(g));
+  CHECK(test::check_on_adversarial(g, test::drawn(g)) == "host:sort ");
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(Graph(g));
   const LirModule& lir = f.compile_result().lir;
   CHECK(lir.others == std::vector<DeviceId>{Device::Cpu});
   CHECK(contains(f.compile_result().dispatch.text(), "sort: 2 host-fallback: the test asks it to refuse"));
@@ -46,13 +46,13 @@ TEST_CASE("segments: what the device refuses runs on the cpu, and the report say
   CHECK(contains(plan, "waits for  device\n"));
   CHECK(contains(plan, " goes to another device: the host waits unless a stream reaches both\n"));
   // Queries answer as if there were no host.
-  CHECK_FALSE(supports_graph(ProofScope::kDevice, g));
-  const auto first = first_unsupported_op_with_options(ProofScope::kDevice, g, {});
+  CHECK_FALSE(supports_graph(AdversarialScope::kDevice, g));
+  const auto first = first_unsupported_op_with_options(AdversarialScope::kDevice, g, {});
   REQUIRE(first);
   CHECK(first->second == OpKind::Sort);
   CompileOptions strict;
   strict.kernel_dispatch.emplace().host_fallback = false;
-  CHECK(contains(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), strict); }),
+  CHECK(contains(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), strict); }),
                  "the test asks it to refuse"));
   bool sorted = false, copied = false;
   const NamedTensors values = test::drawn(g);
@@ -66,11 +66,11 @@ TEST_CASE("segments: what the device refuses runs on the cpu, and the report say
 }
 
 TEST_CASE("segments: a program without refused nodes has no host in it") {
-  const ProofScope proof(refusing({OpKind::Sort}));
+  const AdversarialScope adversary(refusing({OpKind::Sort}));
   Graph g("plain");
   const Expr x = g.input("x", f32({4, 4}));
   g.set_outputs({g.tanh(x) + x});
-  CompiledGraph f = Session(ProofScope::kDevice).compile(std::move(g));
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(std::move(g));
   CHECK(f.compile_result().lir.others.empty());
   CHECK(f.compile_result().lir.plan.node_devices.empty());
 }
@@ -78,7 +78,7 @@ TEST_CASE("segments: a program without refused nodes has no host in it") {
 namespace {
 
 OpSet sort_and_control_flow() {
-  OpSet kinds = test::ProofOptions::control_flow();
+  OpSet kinds = test::AdversarialOptions::control_flow();
   kinds.add(OpKind::Sort);
   return kinds;
 }
@@ -86,18 +86,18 @@ OpSet sort_and_control_flow() {
 }  // namespace
 
 TEST_CASE("segments: the host in the body of a loop that the host drives") {
-  const ProofScope proof(refusing(sort_and_control_flow()));
+  const AdversarialScope adversary(refusing(sort_and_control_flow()));
   const Graph g = test::sorting_loop();
   for (int trips : {0, 1, 5, 8}) {
     NamedTensors values = test::drawn(g);
     values.insert_or_assign("n", Tensor::scalar_i64(DType::I32, trips));
-    CHECK(test::check_on_proof(g, values) == "host:sort while ");
+    CHECK(test::check_on_adversarial(g, values) == "host:sort while ");
   }
 }
 
 TEST_CASE("segments: a planned program over several devices is taken as it is, and checked") {
-  const ProofScope proof(refusing(sort_and_control_flow()));
-  const Session session(ProofScope::kDevice);
+  const AdversarialScope adversary(refusing(sort_and_control_flow()));
+  const Session session(AdversarialScope::kDevice);
   const Graph g = test::sorting_loop();
   const LirModule lir = session.compile(Graph(g)).compile_result().lir;
   CompiledGraph f = session.compile_module(GraphModule(LirModule(lir)));
@@ -135,13 +135,13 @@ TEST_CASE("segments: a planned program over several devices is taken as it is, a
 TEST_CASE("segments: every sample with the kinds that the device refuses, alone") {
   OpSet kinds{OpKind::Sort,      OpKind::Scatter, OpKind::Gather,    OpKind::Cumulative,
               OpKind::ArgReduce, OpKind::Reduce,  OpKind::DotGeneral};
-  const ProofScope proof(refusing(kinds));
+  const AdversarialScope adversary(refusing(kinds));
   for (const OpDef* def : test::ops_under_test()) {
     if (!kinds.has(def->kind)) continue;
     int hosted = 0;
     for (const Sample& sample : test::samples_of(*def)) {
       INFO(def->name, ", variant '", sample.name, "'");
-      CompiledGraph f = test::check_sample(Session(ProofScope::kDevice), sample);
+      CompiledGraph f = test::check_sample(Session(AdversarialScope::kDevice), sample);
       for (const KindDispatch& k : f.compile_result().dispatch.summaries) {
         hosted += k.kind == def->kind && k.path == DispatchPath::HostFallback;
         if (k.path == DispatchPath::Native) CHECK_FALSE(kinds.has(k.kind));
@@ -159,35 +159,35 @@ TEST_CASE("segments: random programs with kinds refused at random") {
     for (const OpDef* def : all_op_defs())
       if (!def->is_leaf() && def->level != Level::Lir && dice.chance(25)) kinds.add(def->kind);
     const test::RandomProgram p = test::random_program(seed);
-    for (const test::ProofOptions& mode : test::proof_modes(refusing(kinds))) {
-      const ProofScope proof(mode);
+    for (const test::AdversarialOptions& mode : test::adversarial_modes(refusing(kinds))) {
+      const AdversarialScope adversary(mode);
       INFO(test::mode_name(mode), ", seed ", seed, "\n", print_text(p.graph));
-      test::check_program(p, Session(ProofScope::kDevice), {});
+      test::check_program(p, Session(AdversarialScope::kDevice), {});
     }
   }
 }
 
 TEST_CASE("placement: a program over both ordinals") {
-  const ProofScope proof;
+  const AdversarialScope adversary;
   const Graph g = test::layers();
   CompileOptions options;
-  options.placement = {{"layer1", {ProofScope::kDevice, 1}}, {"layer2", {ProofScope::kDevice, 1}}};
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  options.placement = {{"layer1", {AdversarialScope::kDevice, 1}}, {"layer2", {AdversarialScope::kDevice, 1}}};
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   test::check_runs(f, g, test::drawn(g));
   const LirModule& lir = f.compile_result().lir;
   REQUIRE(!lir.others.empty());
-  CHECK(lir.others[0] == DeviceId(ProofScope::kDevice, 1));
+  CHECK(lir.others[0] == DeviceId(AdversarialScope::kDevice, 1));
   CHECK(std::count(lir.plan.node_devices.begin(), lir.plan.node_devices.end(), 1U) >= 3);
   // Weights of the second device were brought there, and are brought again when they change.
   NamedTensors values = test::drawn(g);
   values.insert_or_assign("w2", test::draw(f32({32, 32}), Fill::Unit, 1, 99));
   test::check_runs(f, g, values);
   // It has memory there.
-  for (const auto& device : opened_devices(ProofScope::kDevice)) CHECK(device->memory().used() > 0);
+  for (const auto& device : opened_devices(AdversarialScope::kDevice)) CHECK(device->memory().used() > 0);
 }
 
 TEST_CASE("placement: what it refuses") {
-  const ProofScope proof;
+  const AdversarialScope adversary;
   Graph g("small");
   const Expr x = g.input("x", f32({4}));
   {
@@ -197,27 +197,27 @@ TEST_CASE("placement: what it refuses") {
   const auto told = [&](Placement p) {
     CompileOptions options;
     options.placement = {std::move(p)};
-    return error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), options); });
+    return error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), options); });
   };
-  CHECK(contains(told({"stage", {ProofScope::kDevice, 1}}), "has a label that begins with 'stage'"));
+  CHECK(contains(told({"stage", {AdversarialScope::kDevice, 1}}), "has a label that begins with 'stage'"));
   CHECK(contains(told({"stage1", {Device::Cuda, 0}}), "runs on devices of that kind and on cpu"));
-  CHECK(contains(told({"stage1", {ProofScope::kDevice, -1}}), "goes to device number -1"));
-  CHECK(contains(told({"stage1", {ProofScope::kDevice, 7}}), "7"));
+  CHECK(contains(told({"stage1", {AdversarialScope::kDevice, -1}}), "goes to device number -1"));
+  CHECK(contains(told({"stage1", {AdversarialScope::kDevice, 7}}), "7"));
   CHECK(told({"stage1", Device::Cpu}).empty());
   CompileOptions both;
-  both.placement = {{"stage1", {ProofScope::kDevice, 1}}, {"stage1", Device::Cpu}};
-  const std::string twice = error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), both); });
-  CHECK(contains(twice, concat_text("label 'stage1' goes to ", device_text({ProofScope::kDevice, 1}), " and to cpu")));
+  both.placement = {{"stage1", {AdversarialScope::kDevice, 1}}, {"stage1", Device::Cpu}};
+  const std::string twice = error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); });
+  CHECK(contains(twice, concat_text("label 'stage1' goes to ", device_text({AdversarialScope::kDevice, 1}), " and to cpu")));
   both.placement[1] = both.placement[0];  // said twice is said once
-  CHECK(error_text([&] { Session(ProofScope::kDevice).compile_with(Graph(g), both); }).empty());
+  CHECK(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); }).empty());
 }
 
 TEST_CASE("placement: copies between devices that reach each other do not pass the host") {
   for (bool peers : {false, true}) {
     CAPTURE(peers);
-    test::ProofOptions proof_options;
-    proof_options.peers = peers;
-    const ProofScope proof(proof_options);
+    test::AdversarialOptions adversarial_options;
+    adversarial_options.peers = peers;
+    const AdversarialScope adversary(adversarial_options);
     Graph g("across");
     const Expr x = g.input("x", f32({33}));
     Expr y = g.sin(x);
@@ -227,18 +227,18 @@ TEST_CASE("placement: copies between devices that reach each other do not pass t
     }
     g.set_outputs({g.tanh(y)});
     CompileOptions options;
-    options.placement = {{"there", {ProofScope::kDevice, 1}}};
-    CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    options.placement = {{"there", {AdversarialScope::kDevice, 1}}};
+    CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
     test::check_runs(f, g, test::drawn(g));
-    const auto before = proof->counts();
+    const auto before = adversary->counts();
     f.run_typed({{"x", test::drawn(g).at("x")}});
-    const auto after = proof->counts();
+    const auto after = adversary->counts();
     // The input, the output, and a value each way; the weight is there.
     CHECK(after.uploads - before.uploads == (peers ? 1 : 3));
     CHECK(after.downloads - before.downloads == (peers ? 1 : 3));
     CHECK(after.peer_copies - before.peer_copies == (peers ? 2 : 0));
     // What fails on one device fails what the other one does with it.
-    proof->fail_step(1, 0, "a kernel of the second device failed");
+    adversary->fail_step(1, 0, "a kernel of the second device failed");
     CHECK(contains(error_text([&] {
                      f.run_typed({{"x", test::drawn(g).at("x")}});
                    }),
@@ -250,16 +250,16 @@ TEST_CASE("placement: copies between devices that reach each other do not pass t
 TEST_CASE("placement: random programs split at random over both ordinals and the cpu") {
   int split = 0;
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(80); ++seed) {
-    test::ProofOptions proof_options;
-    proof_options.peers = seed % 2 == 0;
-    const ProofScope proof(proof_options);
+    test::AdversarialOptions adversarial_options;
+    adversarial_options.peers = seed % 2 == 0;
+    const AdversarialScope adversary(adversarial_options);
     const test::RandomProgram p = test::labelled_program(seed);
     CompileOptions options;
-    test::place_label(p.graph, "a", {ProofScope::kDevice, 1}, options);
+    test::place_label(p.graph, "a", {AdversarialScope::kDevice, 1}, options);
     if (seed % 3 == 0) test::place_label(p.graph, "b", Device::Cpu, options);
     split += options.placement.empty() ? 0 : 1;
     INFO("seed ", seed, "\n", print_text(p.graph));
-    test::check_program(p, Session(ProofScope::kDevice), options);
+    test::check_program(p, Session(AdversarialScope::kDevice), options);
   }
   CHECK(split > test::repetitions(80) / 4);
 }
@@ -278,14 +278,14 @@ Graph cached() {
 }
 
 std::size_t state_bytes(int ordinal) {
-  for (const auto& device : opened_devices(ProofScope::kDevice))
+  for (const auto& device : opened_devices(AdversarialScope::kDevice))
     if (device->id().ordinal == ordinal) return device->memory().in_use[static_cast<std::size_t>(BufferUse::States)];
   return 0;
 }
 
 CompileOptions placed_there() {
   CompileOptions options;
-  options.placement = {{"there", {ProofScope::kDevice, 1}}};
+  options.placement = {{"there", {AdversarialScope::kDevice, 1}}};
   return options;
 }
 
@@ -294,20 +294,20 @@ CompileOptions placed_there() {
 TEST_CASE("placement: a state is where it is updated, so that a step brings no more than its token there") {
   for (bool peers : {false, true}) {
     CAPTURE(peers);
-    test::ProofOptions proof_options;
-    proof_options.peers = peers;
-    const ProofScope proof(proof_options);
+    test::AdversarialOptions adversarial_options;
+    adversarial_options.peers = peers;
+    const AdversarialScope adversary(adversarial_options);
     const Graph g = cached();
     CompileOptions options = placed_there();
     options.must_alias = true;
-    CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+    CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
     NamedTensors values = test::drawn(g);
     test::check_runs(f, g, values);
     CHECK(state_bytes(0) == 0);
     CHECK(state_bytes(1) == std::size_t{256} * 16 * 4);
-    const auto before = proof->counts();
+    const auto before = adversary->counts();
     f.run_typed(values);
-    const auto after = proof->counts();
+    const auto after = adversary->counts();
     // Both inputs come to the first device and go to the second, the product comes back and to the host.
     CHECK(after.uploads - before.uploads == (peers ? 2 : 5));
     CHECK(after.downloads - before.downloads == (peers ? 1 : 4));
@@ -319,7 +319,7 @@ TEST_CASE("placement: a state is where it is updated, so that a step brings no m
     f.reset();
     CHECK(f.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 0));
     CHECK(copy.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 3));
-    CompiledGraph home = Session(ProofScope::kDevice).compile(Graph(g));
+    CompiledGraph home = Session(AdversarialScope::kDevice).compile(Graph(g));
     CHECK(home.share_state_from(copy) == 1);
     for (CompiledGraph* runner : {&home, &copy, &home}) {
       values.insert_or_assign("cache", copy.read_state("cache"));
@@ -331,7 +331,7 @@ TEST_CASE("placement: a state is where it is updated, so that a step brings no m
 }
 
 TEST_CASE("placement: states of the second device that are copied, or change places") {
-  const ProofScope proof;
+  const AdversarialScope adversary;
   Graph g("places");
   const Expr x = g.input("x", f32({5, 3}));
   const Expr a = g.state("a", Tensor::full(f32({5, 3}), 1)), b = g.state("b", Tensor::full(f32({5, 3}), 2));
@@ -346,7 +346,7 @@ TEST_CASE("placement: states of the second device that are copied, or change pla
     g.set_state("last", w);
     g.set_outputs({next + c, g.sin(last + a + b)});
   }
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), placed_there());
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), placed_there());
   test::check_runs(f, g, test::drawn(g));
   const LirModule& lir = f.compile_result().lir;
   CHECK(!lir.plan.far_state_copies.empty());
@@ -354,13 +354,13 @@ TEST_CASE("placement: states of the second device that are copied, or change pla
   std::swap(bad.plan.far_state_copies, bad.plan.state_copies);
   CHECK(contains(error_text([&] {
                    CompileOptions options = placed_there();
-                   (void)Session(ProofScope::kDevice).compile_module(GraphModule(std::move(bad)), options);
+                   (void)Session(AdversarialScope::kDevice).compile_module(GraphModule(std::move(bad)), options);
                  }),
                  "copies a state on another device than it is on"));
 }
 
 TEST_CASE("placement: a failure on the second device fails the run, and a new one works") {
-  const ProofScope proof;
+  const AdversarialScope adversary;
   Graph g("late");
   const Expr x = g.input("x", f32({16}));
   Expr y = x;
@@ -370,16 +370,16 @@ TEST_CASE("placement: a failure on the second device fails the run, and a new on
   }
   g.set_outputs({y + x});
   CompileOptions options;
-  options.placement = {{"there", {ProofScope::kDevice, 1}}};
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+  options.placement = {{"there", {AdversarialScope::kDevice, 1}}};
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   test::check_runs(f, g, test::drawn(g));
-  proof->fail_step(1, 0, "a kernel of the second device failed");
+  adversary->fail_step(1, 0, "a kernel of the second device failed");
   CHECK(contains(error_text([&] { f.run_typed(test::drawn(g)); }), "a kernel of the second device failed"));
   test::check_runs(f, g, test::drawn(g));
 }
 
 TEST_CASE("segments: a label on the program's own device is no other device") {
-  const ProofScope proof;
+  const AdversarialScope adversary;
   Graph g("own");
   Expr x = g.input("x", f32({4, 4}));
   const Expr first = x;
@@ -390,17 +390,17 @@ TEST_CASE("segments: a label on the program's own device is no other device") {
   g.set_outputs({x + first});
   CompileOptions options;
   options.placement = {
-      {"a", {ProofScope::kDevice, 0}}, {"b", {ProofScope::kDevice, 1}}, {"c", {ProofScope::kDevice, 0}}};
-  CHECK(test::check_on_proof(g, test::drawn(g), options).empty());
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(g), options);
+      {"a", {AdversarialScope::kDevice, 0}}, {"b", {AdversarialScope::kDevice, 1}}, {"c", {AdversarialScope::kDevice, 0}}};
+  CHECK(test::check_on_adversarial(g, test::drawn(g), options).empty());
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   const LirModule& lir = f.compile_result().lir;
   REQUIRE(!lir.others.empty());
-  CHECK(lir.others.front() == DeviceId{ProofScope::kDevice, 1});
-  CHECK(std::count(lir.others.begin(), lir.others.end(), DeviceId{ProofScope::kDevice, 0}) == 0);
+  CHECK(lir.others.front() == DeviceId{AdversarialScope::kDevice, 1});
+  CHECK(std::count(lir.others.begin(), lir.others.end(), DeviceId{AdversarialScope::kDevice, 0}) == 0);
 }
 
 TEST_CASE("segments: a view of a weight that only a copy reads") {
-  const ProofScope proof;
+  const AdversarialScope adversary;
   Graph g("view");
   const Expr x = g.input("x", f32({4, 3})), w = g.param("w", f32({3, 4}), ParamMode::Mutable);
   Expr view;
@@ -410,14 +410,14 @@ TEST_CASE("segments: a view of a weight that only a copy reads") {
   }
   g.set_outputs({g.tanh(x) + view});
   CompileOptions options;
-  options.placement = {{"c", {ProofScope::kDevice, 1}}};
-  CHECK(test::check_on_proof(g, test::drawn(g), options).empty());
+  options.placement = {{"c", {AdversarialScope::kDevice, 1}}};
+  CHECK(test::check_on_adversarial(g, test::drawn(g), options).empty());
 }
 
 TEST_CASE("segments: the last step is another device's, the copies behind it are the first one's") {
-  for (const DeviceId there : {DeviceId{ProofScope::kDevice, 1}, DeviceId(Device::Cpu)}) {
+  for (const DeviceId there : {DeviceId{AdversarialScope::kDevice, 1}, DeviceId(Device::Cpu)}) {
     CAPTURE(device_text(there));
-    const ProofScope proof;
+    const AdversarialScope adversary;
     Graph g("behind");
     const Expr x = g.input("x", f32({64, 64})), s = g.state("s", Tensor::zeros(f32({64, 64})));
     {
@@ -427,12 +427,12 @@ TEST_CASE("segments: the last step is another device's, the copies behind it are
     g.set_outputs({x, g.reshape(x, {4096})});
     CompileOptions options;
     options.placement = {{"c", there}};
-    CHECK(test::check_on_proof(g, test::drawn(g), options).empty());
+    CHECK(test::check_on_adversarial(g, test::drawn(g), options).empty());
   }
 }
 
 TEST_CASE("segments: a loop that runs on the cpu holds branches of its own") {
-  const ProofScope proof;
+  const AdversarialScope adversary;
   Graph g("held");
   const Expr x = g.input("x", f32({3, 4})), rows = g.input("rows", f32({5, 3, 4}));
   LoopResult r;
@@ -448,7 +448,7 @@ TEST_CASE("segments: a loop that runs on the cpu holds branches of its own") {
   g.set_outputs({r.carries[0] + x});
   CompileOptions options;
   options.placement = {{"c", Device::Cpu}};
-  (void)test::check_on_proof(g, test::drawn(g), options);
+  (void)test::check_on_adversarial(g, test::drawn(g), options);
 }
 
 }  // namespace rlx

@@ -18,9 +18,9 @@ namespace {
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::ProofScope;
+using test::AdversarialScope;
 
-const DeviceId kSecond{ProofScope::kDevice, 1};
+const DeviceId kSecond{AdversarialScope::kDevice, 1};
 
 // A state that counts what comes in, under the label "c".
 Graph counting() {
@@ -55,7 +55,7 @@ CompiledGraph placed(Graph g, const std::string& label, DeviceId device, bool ke
   if (!label.empty()) options.placement = {{label, device}};
   for (NodeId s : g.leaves(OpKind::State))
     if (keep) options.on_failure[g.leaf_name(s)] = OnFailure::Keep;
-  CompiledGraph f = Session(ProofScope::kDevice).compile_with(std::move(g), options);
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(std::move(g), options);
   for (const IoInfo& p : f.params()) f.set_param(p.name, Tensor::full(p.shape, 0.25));
   return f;
 }
@@ -64,12 +64,12 @@ NamedTensors ones(const Dims& dims) { return {{"x", Tensor::full(f32(dims), 1)}}
 
 TEST_CASE("faults on several devices: programs that place a shared state differently see each other's values") {
   // The state goes to and fro, so that its buffer may come to lie where an older one lay.
-  for (const test::ProofOptions& mode : test::proof_modes())
+  for (const test::AdversarialOptions& mode : test::adversarial_modes())
     for (const DeviceId there : {kSecond, DeviceId(Device::Cpu)})
       for (const bool read : {false, true}) {
         if (mode.opaque && there.kind == Device::Cpu) continue;
         INFO(test::mode_name(mode), ", on ", device_text(there));
-        const ProofScope proof(mode);
+        const AdversarialScope adversary(mode);
         CompiledGraph a = placed(counting(), "c", there), b = placed(counting(), "", {});
         b.share_state_from(a);
         for (int i = 0; i < 6; ++i) {
@@ -82,16 +82,16 @@ TEST_CASE("faults on several devices: programs that place a shared state differe
 }
 
 TEST_CASE("faults on several devices: a run behind another program's that failed fails too, wherever their state is") {
-  for (test::ProofOptions mode : test::proof_modes())
+  for (test::AdversarialOptions mode : test::adversarial_modes())
     for (const bool apart : {false, true})
       for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(40); ++seed) {
         INFO(test::mode_name(mode), ", apart ", apart, ", seed ", seed);
         mode.seed = seed;
-        const ProofScope proof(mode);
+        const AdversarialScope adversary(mode);
         CompiledGraph a = placed(counting(), apart ? "c" : "", kSecond), b = placed(counting(), "", {});
         b.share_state_from(a);
         b.write_state("s", Tensor::full(f32({4}), 10));
-        proof->fail_step(0, 0, "boom");
+        adversary->fail_step(0, 0, "boom");
         (void)error_text([&] { b.commit_no_wait(NamedTensors{{"x", Tensor::full(f32({4}), 100)}}); });
         double y = 0;
         const std::string behind = error_text([&] { y = a.run_typed(ones({4}))[0].at(0); });
@@ -108,16 +108,16 @@ TEST_CASE("faults on several devices: a run behind another program's that failed
 }
 
 TEST_CASE("faults on several devices: states that are kept have the value before the run that failed") {
-  test::ProofOptions mode;
+  test::AdversarialOptions mode;
   mode.opaque = true;  // arenas are written in place: rows outside of the run's are what is kept
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(12); ++seed)
     for (int step : {0, 1, 3, 4}) {
       mode.seed = seed;
       CAPTURE(seed);
       CAPTURE(step);
-      const ProofScope proof(mode);
+      const AdversarialScope adversary(mode);
       CompiledGraph f = placed(layers(), "l1", kSecond, true);
-      proof->fail_step(0, step, "boom");
+      adversary->fail_step(0, step, "boom");
       const std::string why = error_text([&] { f.run_typed(ones({4, 4})); });
       if (why.empty()) continue;  // fewer steps than that
       CAPTURE(why);
@@ -126,14 +126,14 @@ TEST_CASE("faults on several devices: states that are kept have the value before
 }
 
 TEST_CASE("faults on several devices: a failure is told once, and after a reset the program works") {
-  for (test::ProofOptions mode : test::proof_modes())
+  for (test::AdversarialOptions mode : test::adversarial_modes())
     for (int step = 0; step < 10; ++step) {
       INFO(test::mode_name(mode), ", step ", step);
       mode.seed = static_cast<std::uint64_t>(step) + 1;
-      const ProofScope proof(mode);
+      const AdversarialScope adversary(mode);
       CompiledGraph f = placed(layers(), "l1", kSecond);
       const Tensor want = f.run_typed(ones({4, 4}))[0];
-      proof->fail_step(0, step, "boom");
+      adversary->fail_step(0, step, "boom");
       bool failed = false;
       const auto fails = [&](auto&& what) { failed = !error_text(what).empty() || failed; };
       for (int i = 0; i < 3; ++i) fails([&] { f.commit_no_wait(ones({4, 4})); });
@@ -145,19 +145,19 @@ TEST_CASE("faults on several devices: a failure is told once, and after a reset 
 }
 
 TEST_CASE("faults on several devices: the loss of one device is not that of the other") {
-  for (test::ProofOptions mode : test::proof_modes()) {
+  for (test::AdversarialOptions mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
     mode.seed = 5;
-    const ProofScope proof(mode);
+    const AdversarialScope adversary(mode);
     Graph plain("plain");
     plain.set_outputs({plain.tanh(plain.input("x", f32({4})))});
-    CompiledGraph f = placed(counting(), "c", kSecond), h = Session(ProofScope::kDevice).compile(std::move(plain));
+    CompiledGraph f = placed(counting(), "c", kSecond), h = Session(AdversarialScope::kDevice).compile(std::move(plain));
     f.run_typed(ones({4}));
     const Tensor want = h.run_typed(ones({4}))[0];
-    proof->lose(1);
+    adversary->lose(1);
     CHECK(contains(error_text([&] { f.run_typed(ones({4})); }), "was lost"));
     CHECK(h.run_typed(ones({4}))[0].identical(want));
-    for (const auto& device : opened_devices(ProofScope::kDevice)) CHECK(device->lost() == (device->id().ordinal == 1));
+    for (const auto& device : opened_devices(AdversarialScope::kDevice)) CHECK(device->lost() == (device->id().ordinal == 1));
   }
 }
 
@@ -166,10 +166,10 @@ TEST_CASE("faults on several devices: a run that failed is over with what it wai
   for (const bool peers : {false, true})
     for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(30); ++seed) {
       INFO("peers ", peers, ", seed ", seed);
-      test::ProofOptions mode;
+      test::AdversarialOptions mode;
       mode.seed = seed;
       mode.peers = peers;
-      const ProofScope proof(mode);
+      const AdversarialScope adversary(mode);
       CompileOptions options;
       options.placement = {{"far", kSecond}};
       Graph g("far");
@@ -181,7 +181,7 @@ TEST_CASE("faults on several devices: a run that failed is over with what it wai
         g.set_state("s", next);
       }
       g.set_outputs({g.exp(g.exp(x))});
-      CompiledGraph f = Session(ProofScope::kDevice).compile_with(std::move(g), options);
+      CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(std::move(g), options);
       f.set_param("w", Tensor::full(f32({4}), 1));
       f.run_typed(ones({4}));
       Graph busy("busy");  // the second device has much to do before it comes to the run
@@ -191,7 +191,7 @@ TEST_CASE("faults on several devices: a run that failed is over with what it wai
       CompiledGraph load = Session(kSecond).compile(std::move(busy));
       load.run_typed(ones({4}));
       load.commit_no_wait(ones({4}));
-      proof->fail_step(0, 0, "boom");
+      adversary->fail_step(0, 0, "boom");
       std::string told = error_text([&] { f.commit_no_wait(ones({4})); });
       f.write_state("s", Tensor::full(f32({4}), 7));
       told += error_text([&] { f.sync_pending(); });
@@ -204,10 +204,10 @@ TEST_CASE("faults on several devices: a run that failed is over with what it wai
 TEST_CASE("faults on several devices: who reads a state behind a reader that failed has it before it is written anew") {
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(40); ++seed) {
     CAPTURE(seed);
-    test::ProofOptions mode;
+    test::AdversarialOptions mode;
     mode.seed = seed;
-    const ProofScope proof(mode);
-    const Session session(ProofScope::kDevice);
+    const AdversarialScope adversary(mode);
+    const Session session(AdversarialScope::kDevice);
     const auto reading = [&] {
       Graph g("reading");
       const Expr x = g.input("x", f32({4})), s = g.state("s", Tensor::zeros(f32({4})));
@@ -225,7 +225,7 @@ TEST_CASE("faults on several devices: who reads a state behind a reader that fai
     fails.share_state_from(writes);
     reads.run_typed(ones({4}));
     fails.run_typed(ones({4}));
-    proof->fail_step(0, 0, "boom");
+    adversary->fail_step(0, 0, "boom");
     bool submitted = false;
     std::string told = error_text([&] {
       fails.commit_no_wait(ones({4}));

@@ -14,7 +14,7 @@ namespace {
 
 using test::contains;
 using test::error_text;
-using test::ProofScope;
+using test::AdversarialScope;
 
 using test::f32;
 
@@ -78,16 +78,16 @@ void check_rows(DeviceId id) {
 
 }  // namespace
 
-TEST_CASE("proof: rows of states and params, on every kind of device") {
+TEST_CASE("adversarial: rows of states and params, on every kind of device") {
   check_rows(Device::Cpu);
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
-    check_rows(ProofScope::kDevice);
+    AdversarialScope adversary(mode);
+    check_rows(AdversarialScope::kDevice);
   }
 }
 
-TEST_CASE("proof: a state or param without dimensions has no rows, not even none of them") {
+TEST_CASE("adversarial: a state or param without dimensions has no rows, not even none of them") {
   const auto check = [](DeviceId id) {
     Graph g("counter");
     const Expr next = g.state("count", Tensor::zeros(f32({}))) + g.param("step", f32({}));
@@ -111,20 +111,20 @@ TEST_CASE("proof: a state or param without dimensions has no rows, not even none
     CHECK(f.read_state("count").at(0) == 2);
   };
   check(Device::Cpu);
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
-    check(ProofScope::kDevice);
+    AdversarialScope adversary(mode);
+    check(AdversarialScope::kDevice);
   }
 }
 
-TEST_CASE("proof: OnFailure::Keep leaves a state its rows, and others that share it go on") {
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+TEST_CASE("adversarial: OnFailure::Keep leaves a state its rows, and others that share it go on") {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
+    AdversarialScope adversary(mode);
     CompileOptions options;
     options.on_failure["cache"] = OnFailure::Keep;
-    const Session session(ProofScope::kDevice);
+    const Session session(AdversarialScope::kDevice);
     Graph g("pool");
     Expr x = g.input("x", f32({1, 3})), at = g.input("at", Shape({2}, DType::I32));
     Expr next = g.dynamic_update_slice(g.state("cache", Tensor::zeros(f32({8, 3}))), x, at);
@@ -136,7 +136,7 @@ TEST_CASE("proof: OnFailure::Keep leaves a state its rows, and others that share
     f.run_typed(step(1, 0));
     CompiledGraph other = session.compile_with(Graph(copy), options);
     other.share_state_from(f);
-    proof->fail_step(0, 0, "a unit broke");
+    adversary->fail_step(0, 0, "a unit broke");
     std::string told = error_text([&] { f.commit_no_wait(step(2, 1)); });
     const std::vector<float> row = other.run_typed(step(3, 2))[0].to_f32();  // behind it, on a stream of its own
     told += error_text([&] { f.sync_pending(); });
@@ -155,30 +155,30 @@ TEST_CASE("proof: OnFailure::Keep leaves a state its rows, and others that share
   CHECK(contains(error_text([&] { Session().compile_with(cache_step(), options); }), "did you mean 'cache'"));
 }
 
-TEST_CASE("proof: OnFailure::Keep: what others run behind a run that failed goes on from the value before it") {
+TEST_CASE("adversarial: OnFailure::Keep: what others run behind a run that failed goes on from the value before it") {
   const auto summing = [](const CompileOptions& options) {
     Graph g("summing");
     const Expr next = g.state("s", Tensor::zeros(f32({4}))) + g.input("x", f32({4}));
     g.set_state("s", next);
     g.set_outputs({next * 2.0});
-    return Session(ProofScope::kDevice).compile_with(std::move(g), options);
+    return Session(AdversarialScope::kDevice).compile_with(std::move(g), options);
   };
   const auto value = [](double x) { return NamedTensors{{"x", Tensor::full(f32({4}), x)}}; };
   CompileOptions keep;
   keep.on_failure["s"] = OnFailure::Keep;
-  for (test::ProofOptions mode : test::proof_modes())
+  for (test::AdversarialOptions mode : test::adversarial_modes())
     for (std::uint64_t seed = 1; seed <= 12; ++seed)
       for (const bool both : {false, true})    // compiled so; the state is kept in either case
         for (const bool more : {false, true})  // of the program whose run fails, on the same stream
         {
           INFO(test::mode_name(mode), ", seed ", seed, ", both ", both, ", more ", more);
           mode.seed = seed;
-          const ProofScope proof(mode);
+          const AdversarialScope adversary(mode);
           CompiledGraph a = summing(keep), b = summing(both ? keep : CompileOptions{});
           b.share_state_from(a);
           a.run_typed(value(1));
           b.run_typed(value(10));
-          proof->fail_step(0, 0, "a unit broke");
+          adversary->fail_step(0, 0, "a unit broke");
           std::string told = error_text([&] { a.commit_no_wait(value(1)); });
           // Behind one that has told, a run is a new one.
           if (more && told.empty()) told += error_text([&] { a.commit_no_wait(value(1)); });

@@ -10,9 +10,9 @@ using namespace rlx;
 using namespace rlx::test;
 
 TEST_CASE("traces: work given to a device stands on its own track, host segments on the thread's") {
-  for (const ProofOptions& mode : proof_modes({.refuse = {OpKind::Softmax}})) {
+  for (const AdversarialOptions& mode : adversarial_modes({.refuse = {OpKind::Softmax}})) {
     CAPTURE(mode_name(mode));
-    const ProofScope proof(mode);
+    const AdversarialScope adversary(mode);
     Graph g("far");
     const Expr x = g.input("x", Shape({4, 8}, DType::F32));
     Expr y;
@@ -22,14 +22,14 @@ TEST_CASE("traces: work given to a device stands on its own track, host segments
     }
     g.set_outputs({g.tanh(y)});
     const auto trace = std::make_shared<Trace>();
-    Session session(ProofScope::kDevice);
+    Session session(AdversarialScope::kDevice);
     session.with_trace(trace);
     CompileOptions options;
     options.placement = {{"here", Device::Cpu}};
     CompiledGraph f = session.compile_with(std::move(g), options);
     for (int i = 0; i < 2; ++i) (void)f.run({{"x", std::vector<float>(32, 0.5f)}});
     const std::string json = trace->json();
-    CHECK(contains(json, concat_text("device ", device_text(ProofScope::kDevice))));
+    CHECK(contains(json, concat_text("device ", device_text(AdversarialScope::kDevice))));
     const std::vector<TimelineEvent> events = events_of(json);
     check_nesting(events);
     std::set<std::int64_t> processes;

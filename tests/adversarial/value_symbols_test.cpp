@@ -20,7 +20,7 @@ namespace {
 
 using test::contains;
 using test::error_text;
-using test::ProofScope;
+using test::AdversarialScope;
 
 // The first elements of x, as many as a product of x with the weights says.
 Graph counted() {
@@ -33,35 +33,35 @@ Graph counted() {
 
 }  // namespace
 
-TEST_CASE("proof: programs whose extents are values, also where the host drives their loops and branches") {
-  std::vector<test::ProofOptions> modes = test::proof_modes();
+TEST_CASE("adversarial: programs whose extents are values, also where the host drives their loops and branches") {
+  std::vector<test::AdversarialOptions> modes = test::adversarial_modes();
   modes.push_back(modes[0]);
-  modes.back().refuse = test::ProofOptions::control_flow();
-  for (const test::ProofOptions& mode : modes) {
+  modes.back().refuse = test::AdversarialOptions::control_flow();
+  for (const test::AdversarialOptions& mode : modes) {
     CAPTURE(test::mode_name(mode));
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
       CAPTURE(seed);
-      ProofScope proof(mode);
+      AdversarialScope adversary(mode);
       const test::ValueProgram program = test::random_value_program(seed);
-      check_value_program(program, Session(ProofScope::kDevice).compile(Graph(program.graph)), seed, 5);
+      check_value_program(program, Session(AdversarialScope::kDevice).compile(Graph(program.graph)), seed, 5);
     }
   }
 }
 
-TEST_CASE("proof: a value that was seen is not bound again; an input is brought there once") {
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+TEST_CASE("adversarial: a value that was seen is not bound again; an input is brought there once") {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
-    CompiledGraph f = Session(ProofScope::kDevice).compile(counted());
+    AdversarialScope adversary(mode);
+    CompiledGraph f = Session(AdversarialScope::kDevice).compile(counted());
     f.set_param("w", {1, 1, 1, 1, 1, 1, 1, 1});
     const std::vector<float> three{1, 1, 1, 0, 0, 0, 0, 0}, five{1, 1, 1, 1, 1, 0, 0, 0};
     CHECK(f.run({{"x", three}})[0] == std::vector<float>{2, 2, 2});
     CHECK(f.run({{"x", five}})[0] == std::vector<float>(5, 2));
-    const auto before = proof->counts();
+    const auto before = adversary->counts();
     CHECK(f.run({{"x", three}})[0] == std::vector<float>{2, 2, 2});
     CHECK(f.run({{"x", five}})[0] == std::vector<float>(5, 2));
-    CHECK(proof->counts().binds == before.binds);
-    CHECK(proof->counts().uploads == before.uploads + 2);
+    CHECK(adversary->counts().binds == before.binds);
+    CHECK(adversary->counts().uploads == before.uploads + 2);
     f.set_param("w", {0, 0, 0, 0, 0, 0, 0, 0});
     CHECK(f.run({{"x", five}})[0].empty());
     f.set_param("w", {9, 0, 0, 0, 0, 0, 0, 0});
@@ -73,18 +73,18 @@ TEST_CASE("proof: a value that was seen is not bound again; an input is brought 
   }
 }
 
-TEST_CASE("proof: what others see run keeps its order around a stop; what would run twice is refused") {
+TEST_CASE("adversarial: what others see run keeps its order around a stop; what would run twice is refused") {
   Graph g("seen");
   const Expr x = g.input("x", Shape({8}, DType::F32)), w = g.param("w", Shape({8}, DType::F32));
   const Expr before = g.all_reduce(x, ReduceKind::Sum, "data", 1);
   const Expr total = g.all_reduce(g.sum(w), ReduceKind::Sum, "data", 1);
   const Dim n = g.value_dim(g.cast(total, DType::I64), 8);
   g.set_outputs({g.all_reduce(g.narrow(before, 0, 0, n), ReduceKind::Max, "data", 1), before});
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
+    AdversarialScope adversary(mode);
     std::optional<CompiledGraph> f;
-    const std::string why = error_text([&] { f = Session(ProofScope::kDevice).compile(Graph(g)); });
+    const std::string why = error_text([&] { f = Session(AdversarialScope::kDevice).compile(Graph(g)); });
     CHECK(contains(why, "what others see run, on a device that runs a program as a whole") == mode.opaque);
     if (!f) continue;
     for (int set : {3, 8, 0}) {
@@ -98,17 +98,17 @@ TEST_CASE("proof: what others see run keeps its order around a stop; what would 
   }
 }
 
-TEST_CASE("proof: runs over several devices stop for an extent and go on where the values are") {
+TEST_CASE("adversarial: runs over several devices stop for an extent and go on where the values are") {
   int several = 0;
   for (bool peers : {false, true})
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
       CAPTURE(seed);
-      test::ProofOptions mode;
-      mode.refuse = seed % 3 == 0   ? test::ProofOptions::control_flow()
+      test::AdversarialOptions mode;
+      mode.refuse = seed % 3 == 0   ? test::AdversarialOptions::control_flow()
                     : seed % 3 == 1 ? OpSet({OpKind::Reverse, OpKind::Sort})
                                     : OpSet({OpKind::Reduce, OpKind::Gather, OpKind::Cumulative});
       mode.peers = peers;
-      ProofScope proof(mode);
+      AdversarialScope adversary(mode);
       test::ValueProgram program = test::random_value_program(seed);
       CompileOptions options;
       if (seed % 2 == 0) {
@@ -116,9 +116,9 @@ TEST_CASE("proof: runs over several devices stop for an extent and go on where t
         for (std::uint32_t i = 0; i < program.graph.num_nodes(); ++i)
           if (!op_def(program.graph.nodes()[i].kind()).is_leaf())
             program.graph.set_label(NodeId{i}, dice.chance(50) ? "a/n" : "b/n");
-        test::place_label(program.graph, "a", {ProofScope::kDevice, 1}, options);
+        test::place_label(program.graph, "a", {AdversarialScope::kDevice, 1}, options);
       }
-      CompiledGraph f = Session(ProofScope::kDevice).compile_with(Graph(program.graph), options);
+      CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(program.graph), options);
       const NamedTensors values = test::random_value_inputs(program, seed);
       NamedTensors inputs;
       for (const IoInfo& p : f.params()) f.set_param(p.name, values.at(p.name));
@@ -131,10 +131,10 @@ TEST_CASE("proof: runs over several devices stop for an extent and go on where t
   CHECK(several >= 8);
 }
 
-TEST_CASE("proof: what the second device made before a stop is there behind it") {
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+TEST_CASE("adversarial: what the second device made before a stop is there behind it") {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
+    AdversarialScope adversary(mode);
     Graph g("there");
     const Expr x = g.input("x", Shape({8}, DType::F32)), w = g.param("w", Shape({8}, DType::F32));
     {
@@ -143,10 +143,10 @@ TEST_CASE("proof: what the second device made before a stop is there behind it")
       g.set_outputs({g.first(v, g.cast(g.sum(v * w), DType::I64)) + 1.0});
     }
     CompileOptions options;
-    options.placement = {{"there", {ProofScope::kDevice, 1}}};
-    CompiledGraph f = Session(ProofScope::kDevice).compile_with(std::move(g), options);
+    options.placement = {{"there", {AdversarialScope::kDevice, 1}}};
+    CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(std::move(g), options);
     for (int round = 0; round < 2; ++round) {
-      const auto before = proof->counts();
+      const auto before = adversary->counts();
       for (int n : {2, 4, 0}) {
         std::vector<float> weights(8, 0);
         weights[7] = static_cast<float>(n) / 2;  // the last of v is twice the first of x
@@ -154,18 +154,18 @@ TEST_CASE("proof: what the second device made before a stop is there behind it")
         const std::vector<float> all{17, 15, 13, 11, 9, 7, 5, 3};
         CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6, 7, 8}}})[0] == std::vector<float>(all.begin(), all.begin() + n));
       }
-      if (round != 0) CHECK(proof->counts().binds == before.binds);
+      if (round != 0) CHECK(adversary->counts().binds == before.binds);
     }
   }
 }
 
-TEST_CASE("proof: work that fails before the extent is known fails the run, and the next one works") {
-  for (const test::ProofOptions& mode : test::proof_modes()) {
+TEST_CASE("adversarial: work that fails before the extent is known fails the run, and the next one works") {
+  for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     CAPTURE(test::mode_name(mode));
-    ProofScope proof(mode);
-    CompiledGraph f = Session(ProofScope::kDevice).compile(counted());
+    AdversarialScope adversary(mode);
+    CompiledGraph f = Session(AdversarialScope::kDevice).compile(counted());
     f.set_param("w", {1, 1, 1, 1, 1, 1, 1, 1});
-    proof->fail_step(0, 0, "the first step fails");
+    adversary->fail_step(0, 0, "the first step fails");
     CHECK(contains(error_text([&] { (void)f.run({{"x", std::vector<float>(8, 1)}}); }), "the first step fails"));
     CHECK(f.run({{"x", std::vector<float>(8, 1)}})[0] == std::vector<float>(8, 2));
   }

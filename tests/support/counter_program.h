@@ -1,5 +1,5 @@
 // The smallest program with states, and what every device does alike with it: the bodies of tests that run on the
-// proof device and on the devices of tests/devices.
+// adversarial test device and on the devices of tests/devices.
 #pragma once
 
 #include <vector>

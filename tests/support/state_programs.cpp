@@ -71,7 +71,7 @@ StateProgram driven_by_host() {
   return {"loops and a branch that the host drives",
           std::move(g),
           {{"rows", Tensor::full(f32({3, 4}), 1)}},
-          ProofOptions::control_flow()};
+          AdversarialOptions::control_flow()};
 }
 
 // The run stops for an extent that it computes.
@@ -85,8 +85,8 @@ StateProgram computed_extent() {
 
 }  // namespace
 
-ProofOptions StateProgram::mode() const {
-  ProofOptions options;
+AdversarialOptions StateProgram::mode() const {
+  AdversarialOptions options;
   options.opaque = true;
   options.refuse = refused;
   return options;
@@ -94,8 +94,8 @@ ProofOptions StateProgram::mode() const {
 
 CompiledGraph StateProgram::compile() const {
   CompileOptions options;
-  if (!elsewhere.empty()) options.placement = {{elsewhere, DeviceId{ProofScope::kDevice, 1}}};
-  return Session(ProofScope::kDevice).compile_with(Graph(graph), options);
+  if (!elsewhere.empty()) options.placement = {{elsewhere, DeviceId{AdversarialScope::kDevice, 1}}};
+  return Session(AdversarialScope::kDevice).compile_with(Graph(graph), options);
 }
 
 std::vector<StateProgram> state_programs() {

@@ -1,4 +1,4 @@
-// Programs with states for runs that fail on the proof device's opaque mode: of one graph, and of parts.
+// Programs with states for runs that fail on the adversarial test device's opaque mode: of one graph, and of parts.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct StateProgram {
   OpSet refused{};          // by the device
   std::string elsewhere{};  // the label of what runs on its second ordinal
   bool is_one_graph() const { return refused.count() == 0 && elsewhere.empty(); }
-  ProofOptions mode() const;
+  AdversarialOptions mode() const;
   CompiledGraph compile() const;
 };
 

@@ -1,4 +1,4 @@
-// The n-th allocation of the host fails in a run on the proof device, for every n: a state has its old bytes or says
+// The n-th allocation of the host fails in a run on the adversarial test device, for every n: a state has its old bytes or says
 // that it is invalid, and behind a reset the program works on. On a device of whole values the states that the run did
 // not write stay valid.
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace rlx {
 namespace {
 
 using test::Promise;
-using test::ProofScope;
+using test::AdversarialScope;
 using test::Shortage;
 using test::Whose;
 
@@ -23,14 +23,14 @@ using test::Whose;
 int accepted_runs = 0;
 rlx_code accepting_run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_run* run, rlx_event** done,
                        rlx_error* error) {
-  const rlx_code code = test::proof_plugin_table()->run(program, device, stream, run, done, error);
+  const rlx_code code = test::adversarial_plugin_table()->run(program, device, stream, run, done, error);
   accepted_runs += code == RLX_PLUGIN_OK ? 1 : 0;
   return code;
 }
 
 std::size_t bytes_on_devices() {
   std::size_t sum = 0;
-  for (const auto& device : opened_devices(ProofScope::kDevice)) {
+  for (const auto& device : opened_devices(AdversarialScope::kDevice)) {
     device->drain();
     sum += device->memory().used();
   }
@@ -40,10 +40,10 @@ std::size_t bytes_on_devices() {
 void expect_exact_states(const test::StateProgram& program, Shortage shortage, bool opaque, bool cloned) {
   INFO(std::string(opaque ? "" : "arenas: "), program.name, std::string(cloned ? ", with a clone" : ""),
        std::string(shortage == Shortage::One ? ", one" : ""));
-  test::ProofOptions mode = program.mode();
+  test::AdversarialOptions mode = program.mode();
   mode.opaque = opaque;
-  const ProofScope proof(mode);
-  rlx_plugin table = *test::proof_plugin_table();
+  const AdversarialScope adversary(mode);
+  rlx_plugin table = *test::adversarial_plugin_table();
   table.run = accepting_run;
   if (opaque) (void)register_plugin(&table);
   CompiledGraph f = program.compile();
