@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "rlx/formats/form_files.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/formats/packed_weight_files.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/rlx.h"
 
@@ -86,7 +86,7 @@ int copy_part(const std::string& path) {
 int load_part(const std::string& path, std::int64_t layers, const std::string& forms) {
   const auto start = Clock::now();
   CompileOptions options;
-  if (!forms.empty()) options.form_cache = std::make_shared<FormFiles>(forms);
+  if (!forms.empty()) options.packed_weight_cache = std::make_shared<PackedWeightFiles>(forms);
   CompiledGraph f = Session().compile_with(program(layers), options);
   const auto t = Clock::now();
   f.load_params(SafetensorsFile::open(path), LoadMode::Strict);

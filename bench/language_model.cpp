@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "rlx/base/trace.h"
-#include "rlx/formats/form_files.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/formats/packed_weight_files.h"
 #include "rlx/generation/language_model.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/rlx.h"
@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
     o.context = static_cast<std::int64_t>(std::max<std::size_t>(context + 64, sequences > 1 ? 256 : 1024));
     o.page = 64;
     o.sequences = sequences;
-    o.products = products_named(products, arg(1, ""));
+    o.products = matmul_precision_named(products, arg(1, ""));
     if (cache == "q8_0") o.cache_scheme = QuantScheme::Q8_0;
     if (cache == "bf16") o.cache_dtype = DType::BF16;
     if (cache == "f16") o.cache_dtype = DType::F16;

@@ -102,14 +102,14 @@ double profiled_flops(CompiledGraph& f, std::span<const TensorView> inputs) {
   return flops;
 }
 
-constexpr Products kProducts[] = {Products::Exact, Products::BF16, Products::Int8};
+constexpr MatmulPrecision kMatmulPrecisions[] = {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8};
 
 // What products of `f` lose of their weights: the leave, where any of its forms makes use of it.
 std::string_view lost_by(const CompiledGraph& f, const BenchOptions& o) {
   const Graph& prepare = f.compile_result().lir.prepare;
   for (const Node& n : prepare.nodes())
     if (n.kind() == OpKind::Relayout && !n.op.as<ops::Relayout>().form.lossless) return o.products;
-  return products_name(Products::Exact);
+  return matmul_precision_name(MatmulPrecision::Exact);
 }
 
 // One object per case; the caller adds its own members and prints it.
@@ -131,7 +131,8 @@ void print_json(JsonWriter json) {
 
 void print_header(const CompiledGraph& f, const BenchOptions& o, const std::string& what) {
   std::printf("rlx " RLX_VERSION " on %s\n%s, %s products%s, %s\n", machine_name().c_str(), f.target_name().c_str(),
-              o.products.c_str(), o.products == products_name(Products::Exact) ? "" : " where it has kernels for them",
+              o.products.c_str(),
+              o.products == matmul_precision_name(MatmulPrecision::Exact) ? "" : " where it has kernels for them",
               what.c_str());
 }
 
@@ -277,15 +278,15 @@ MachineLimits measured_limits(const BenchOptions& o, const CompiledGraph& f) {
 }
 
 // Of a name that the parser has checked.
-Products products_called(const std::string& name) {
-  return *std::find_if(std::begin(kProducts), std::end(kProducts),
-                       [&](Products p) { return products_name(p) == name; });
+MatmulPrecision matmul_precision_called(const std::string& name) {
+  return *std::find_if(std::begin(kMatmulPrecisions), std::end(kMatmulPrecisions),
+                       [&](MatmulPrecision p) { return matmul_precision_name(p) == name; });
 }
 
 Session session_of(const BenchOptions& o) {
   Session session = session_on(o.device);
   if (o.threads) session.with_threads(o.threads);
-  session.with_policy(PrecisionPolicy::with_products(products_called(o.products)));
+  session.with_policy(PrecisionPolicy::with_matmul_precision(matmul_precision_called(o.products)));
   if (!o.isa.empty()) check_arguments([&] { return session.with_isa(o.isa).target(); });  // knows the names
   return session;
 }
@@ -452,7 +453,7 @@ void register_bench(CLI::App& app) {
   sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, kMaxThreads));
   sub->add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
   std::vector<std::string> product_names;
-  for (Products p : kProducts) product_names.emplace_back(products_name(p));
+  for (MatmulPrecision p : kMatmulPrecisions) product_names.emplace_back(matmul_precision_name(p));
   sub->add_option("--products", o->products, "what products may lose of their weights: nothing, bf16 or int8 of them")
       ->check(CLI::IsMember(product_names))
       ->capture_default_str();

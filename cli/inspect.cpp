@@ -137,7 +137,7 @@ std::string profiled_page(const InspectArgs& args, Graph g, const CompileOptions
   for (const auto& [name, value] : params) program.set_param(name, value);
   std::vector<TensorView> views;
   for (const Tensor& t : inputs) views.push_back(t.view());
-  PageOptions page;
+  ReportOptions page;
   page.times = median_profile(program, views, kProfiles);
   const bool on_cpu = session.target()->name().starts_with("cpu");
   if (on_cpu) page.limits = one_thread_limits(Device::Cpu);
@@ -146,7 +146,7 @@ std::string profiled_page(const InspectArgs& args, Graph g, const CompileOptions
   return inspect_html(program, page);
 }
 
-void write_page(const InspectArgs& args, Graph g, const CompileOptions& options) {
+void write_report(const InspectArgs& args, Graph g, const CompileOptions& options) {
   const std::string page =
       args.profile ? profiled_page(args, std::move(g), options)
                    : inspect_html(CompilePipeline(target_on(args.device).target, options).compile_graph(std::move(g)));
@@ -184,7 +184,7 @@ void run(const InspectArgs& args) {
   options.policy = args.fusable ? FusionPolicy::Fusable : FusionPolicy::Direct;
   options.keep_stages = true;
   options.trace = env_trace();
-  if (!args.html.empty()) return write_page(args, std::move(g), options);
+  if (!args.html.empty()) return write_report(args, std::move(g), options);
   if (args.code) return write_code(args, std::move(g), options);
   const NamedTarget on = target_on(args.device);
   const CompileResult result = CompilePipeline(on.target, options).compile_graph(std::move(g));

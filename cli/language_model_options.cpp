@@ -13,7 +13,7 @@
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/base/utf8.h"
-#include "rlx/formats/form_files.h"
+#include "rlx/formats/packed_weight_files.h"
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/stop_strings.h"
 #include "rlx/threads/thread_pool.h"
@@ -27,9 +27,9 @@ DecoderOptions decoder_options(const ModelArgs& args) {
   o.page = kEnginePage;
   o.check_memory = !args.skip_memory_check;
   o.forms = args.forms;
-  o.verify_forms = args.verify_forms;
+  o.verify_packed_layouts = args.verify_packed_layouts;
   set_cache_type(o, args.cache);
-  o.products = products_named(args.products, args.model);
+  o.products = matmul_precision_named(args.products, args.model);
   return o;
 }
 
@@ -55,7 +55,7 @@ std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
 }
 
 // What was wrong with saved forms; the model is right all the same.
-void say_form_problems(const DecoderModel& model) {
+void say_packed_layout_problems(const DecoderModel& model) {
   if (!model.forms()) return;
   for (const std::string& problem : model.forms()->problems()) std::fprintf(stderr, "rlx: %s\n", problem.c_str());
 }
@@ -101,20 +101,20 @@ LoadedModels load_models(const ModelArgs& args) {
                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
                  m.decoder.config().family.c_str(), static_cast<long long>(m.decoder.config().layers.size()),
                  static_cast<long long>(m.decoder.context()), static_cast<double>(m.decoder.cache_bytes()) / 1e6,
-                 std::string(products_name(options.products)).c_str());
+                 std::string(matmul_precision_name(options.products)).c_str());
   if (args.timings && m.decoder.forms())
     std::fprintf(stderr, "forms: %.1f MB found, %.1f MB saved\n",
                  static_cast<double>(m.decoder.forms()->found_bytes()) / 1e6,
                  static_cast<double>(m.decoder.forms()->saved_bytes()) / 1e6);
-  say_form_problems(m.decoder);
+  say_packed_layout_problems(m.decoder);
   if (const std::int64_t known = m.decoder.config().max_positions; known > 0 && m.decoder.context() > known)
     std::fprintf(stderr, "rlx: a context of %lld tokens is more than the %lld that the model was made for\n",
                  static_cast<long long>(m.decoder.context()), static_cast<long long>(known));
   LoadedModels loaded{std::move(m)};
   if (!args.draft.empty()) {
-    options.products = products_named(args.products, args.draft);
+    options.products = matmul_precision_named(args.products, args.draft);
     loaded.draft = load_draft_model(args.draft, options, loaded.model.decoder, session);
-    say_form_problems(loaded.draft->decoder);
+    say_packed_layout_problems(loaded.draft->decoder);
   }
   return loaded;
 }
@@ -159,7 +159,7 @@ void add_model_options(CLI::App* cmd, ModelArgs& args) {
                       "Keep the weights as products read them in this folder, from where later starts map them")
           ->check([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; })
           ->type_name("FOLDER");
-  cmd->add_flag("--verify-forms", args.verify_forms, "Read all of them first, and compare their checksums")
+  cmd->add_flag("--verify-forms", args.verify_packed_layouts, "Read all of them first, and compare their checksums")
       ->needs(forms);
   cmd->add_option("--adapter", args.adapters,
                   "A LoRA adapter in PEFT's layout and what its change is multiplied by (may be given several times)")

@@ -25,7 +25,7 @@ struct ModelArgs {
   SamplingOptions sampling{};
   std::vector<std::string> stop, adapters;
   std::string grammar, json_schema, chat_template, load_state, save_state, forms;
-  bool timings = false, skip_memory_check = false, verify_forms = false;
+  bool timings = false, skip_memory_check = false, verify_packed_layouts = false;
 };
 
 inline constexpr const char* kSystemUsage = "What the model is told before a new conversation";

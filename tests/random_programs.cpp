@@ -80,8 +80,9 @@ int run(const Campaign& c) {
   if (!device) throw Error(ErrorCode::InvalidArgument, concat_text(c.device, " is no device"));
   const bool cpu = c.device == "cpu";
   const Session session(*device);
-  const Subnormals subnormals =
-      cpu || c.device == "directx" ? Subnormals::Kept : Subnormals::MayBeZero;  // directx: the adversarial test device's name
+  const Subnormals subnormals = cpu || c.device == "directx"
+                                    ? Subnormals::Kept
+                                    : Subnormals::MayBeZero;  // directx: the adversarial test device's name
   std::uint64_t tried = 0, derived = 0, batched = 0;
   std::vector<std::uint64_t> failed;
   std::array<std::uint64_t, kNumOpKinds> counts{};

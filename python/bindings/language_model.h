@@ -70,7 +70,7 @@ struct PyLanguageModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat;
   std::vector<TokenId> end_tokens;
-  std::vector<std::string> form_problems{};  // what was wrong with saved forms
+  std::vector<std::string> packed_layout_problems{};  // what was wrong with saved forms
   Turns turns;
   Engine engine;
   std::map<RequestId, std::shared_ptr<Pending>> pending{};

@@ -2,7 +2,7 @@
 #include "python/bindings/language_model.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
-#include "rlx/formats/form_files.h"
+#include "rlx/formats/packed_weight_files.h"
 
 namespace rlx::python {
 namespace {
@@ -69,7 +69,7 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
   }
   set_cache_type(o, text("cache"));
   const std::string products = text("products");
-  o.products = products_named(products, from);
+  o.products = matmul_precision_named(products, from);
   o.adapters = adapters_from(given["adapters"]);
   EngineOptions engine;
   engine.prefix_cache = flag("prefix_cache");
@@ -81,7 +81,7 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
     o.forms = nb::cast<std::filesystem::path>(forms).string();
     if (o.forms.empty()) raise(ErrorCode::InvalidArgument, "load: forms names no folder");
   }
-  o.verify_forms = flag("verify_forms");
+  o.verify_packed_layouts = flag("verify_packed_layouts");
   std::optional<std::string> drafts_from;
   if (const nb::object draft = given["draft"]; !draft.is_none()) {
     if (!is_path(draft))
@@ -102,12 +102,12 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
   add_problems(m.decoder);
   std::optional<DraftModel> draft;
   if (drafts_from) {
-    o.products = products_named(products, *drafts_from);
+    o.products = matmul_precision_named(products, *drafts_from);
     draft = load_draft_model(*drafts_from, o, m.decoder, session);
     add_problems(draft->decoder);
   }
   auto loaded = std::make_shared<PyLanguageModel>(std::move(m), from, usual, engine, std::move(draft));
-  loaded->form_problems = std::move(problems);
+  loaded->packed_layout_problems = std::move(problems);
   return loaded;
 }
 

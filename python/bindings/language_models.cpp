@@ -313,7 +313,7 @@ void bind_language_models(nb::module_& m) {
           "cache_bytes", [](const PyLanguageModel& self) { return self.engine.model().cache_bytes(); },
           "The bytes of keys and values.")
       .def_prop_ro(
-          "form_problems", [](const PyLanguageModel& self) { return self.form_problems; },
+          "packed_layout_problems", [](const PyLanguageModel& self) { return self.packed_layout_problems; },
           "What was wrong with saved forms at the start, one line each; load warns of them.")
       .def_prop_ro(
           "statistics",

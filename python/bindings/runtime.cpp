@@ -34,10 +34,10 @@ Precision precision_from(const std::string& text) {
   raise(ErrorCode::InvalidArgument, concat_text("precision '", text, "' is none of float32, float16 and bfloat16"));
 }
 
-Products products_from(const std::string& text) {
-  if (text == "exact") return Products::Exact;
-  if (text == "bfloat16" || text == "bf16") return Products::BF16;
-  if (text == "int8") return Products::Int8;
+MatmulPrecision matmul_precision_from(const std::string& text) {
+  if (text == "exact") return MatmulPrecision::Exact;
+  if (text == "bfloat16" || text == "bf16") return MatmulPrecision::BF16;
+  if (text == "int8") return MatmulPrecision::Int8;
   raise(ErrorCode::InvalidArgument, concat_text("products '", text, "' is none of exact, bfloat16 and int8"));
 }
 
@@ -62,7 +62,7 @@ Session session_for(const std::string& device, int threads, const std::string& i
   if (threads) s.with_threads(threads);
   if (!isa.empty()) s.with_isa(isa);
   if (!precision.empty()) s.with_precision(precision_from(precision));
-  if (!products.empty()) s.with_policy(PrecisionPolicy::with_products(products_from(products)));
+  if (!products.empty()) s.with_policy(PrecisionPolicy::with_matmul_precision(matmul_precision_from(products)));
   if (trace) s.with_trace(trace);
   return s;
 }
@@ -241,7 +241,7 @@ nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
 
 // The page of a compile; with inputs it shows the time of each kernel beside its floor.
 std::string page(PyCompiled& c, const std::string& title, bool timed, nb::args positional, nb::kwargs named) {
-  PageOptions options;
+  ReportOptions options;
   options.title = title;
   if (!timed) return locked(c, [&] { return inspect_html(c.program, options); });
   constexpr int kRuns = 15;

@@ -11,7 +11,7 @@
 namespace rlx::codegen {
 
 /// How one kind of node is run (device/entry_table.h).
-struct Row {
+struct KernelEntry {
   OpKind kind;
   const char* kernel;  // for reports: "softmax"
   /// Null when kernels can run this node (dtypes, attributes, extents, which may be symbolic), else why not.
@@ -32,20 +32,20 @@ struct Row {
 };
 
 /// The families of rows, special ones before general ones.
-std::span<const Row> dot_rows();
-std::span<const Row> grouped_rows();
-std::span<const Row> attention_rows();
-std::span<const Row> norm_rows();
-std::span<const Row> elementwise_rows();
-std::span<const Row> move_rows();
-std::span<const Row> reduce_rows();
-std::span<const Row> index_rows();
-std::span<const Row> sort_rows();
-std::span<const Row> random_rows();
-std::span<const Row> collective_rows();
+std::span<const KernelEntry> dot_entries();
+std::span<const KernelEntry> grouped_entries();
+std::span<const KernelEntry> attention_entries();
+std::span<const KernelEntry> norm_entries();
+std::span<const KernelEntry> elementwise_entries();
+std::span<const KernelEntry> move_entries();
+std::span<const KernelEntry> reduce_entries();
+std::span<const KernelEntry> index_entries();
+std::span<const KernelEntry> sort_entries();
+std::span<const KernelEntry> random_entries();
+std::span<const KernelEntry> collective_entries();
 
 /// All of them.
-const RowTable<Row>& row_table();
+const EntryTable<KernelEntry>& entry_table();
 /// The kernels of a step of a planned program.
 NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect);
 

@@ -64,7 +64,7 @@ struct NodeLaunches {
   NodeId node;
   std::vector<Kernel> kernels;
   std::vector<Dim> scratch;
-  Dim steps{0};  // Row::steps
+  Dim steps{0};  // KernelEntry::steps
 };
 
 /// The value of a number in `program`, which is bound: its plan has the places, `LirModule::symbols` the values.

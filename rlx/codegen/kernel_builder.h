@@ -50,7 +50,7 @@ struct Ref {
   Dim elements() const { return extent(0, rank()); }
 };
 
-/// Row-major strides.
+/// KernelEntry-major strides.
 std::vector<Size> dense_strides(const Dims& dims);
 /// A value as it lies by itself: one that the plan gives no place, but to what it is decoded from, is seen so.
 Ref dense_ref(const Graph& g, Value v);

@@ -123,9 +123,9 @@ void sort_long_blocks(NodeKernels& node, const Dim& rows, const Dim& n, const Ke
 }
 
 // One step between pairs that lie in different blocks.
-void merge_far(NodeKernels& node, const Dim& rows, const SortedRows& data, std::int64_t padded, std::int64_t size,
-               std::int64_t half) {
-  KernelBuilder k(node, "merge_far", kThreads);
+void merge_remote(NodeKernels& node, const Dim& rows, const SortedRows& data, std::int64_t padded, std::int64_t size,
+                  std::int64_t half) {
+  KernelBuilder k(node, "merge_remote", kThreads);
   const std::string step = k.given(Size(half)), whole = k.given(Size(size));
   k << concat_text("let row = THREAD / ", padded / 2, "u;\nlet t = THREAD % ", padded / 2,
                    "u;\nif (row >= ", k.size(Size(rows)), ") { return; }\n")
@@ -167,7 +167,7 @@ SortedRows sorted_rows(NodeKernels& node, const Dim& rows, const Dim& n, const K
   const std::int64_t blocks = padded / kBlock;
   sort_long_blocks(node, rows, n, key, data, blocks);
   for (std::int64_t size = 2 * kBlock; size <= padded; size *= 2) {
-    for (std::int64_t half = size / 2; half >= kBlock; half /= 2) merge_far(node, rows, data, padded, size, half);
+    for (std::int64_t half = size / 2; half >= kBlock; half /= 2) merge_remote(node, rows, data, padded, size, half);
     merge_near(node, rows, data, blocks, size);
   }
   return data;

@@ -7,8 +7,8 @@
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/sync_points.h"
 #include "rlx/exec/access_history.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/ir/rewrite/roots.h"
 
 namespace rlx {
@@ -52,7 +52,7 @@ class PlanChecker {
     for (const LirBodies& b : plan_.bodies) check_bodies(b, ranges);
     AccessHistory history(ranges);
     std::int32_t last_ordered = kNoStep;
-    const std::vector<SymbolCut> cuts = symbol_cuts(g_, plan_.schedule);
+    const std::vector<SyncPoint> cuts = sync_points(g_, plan_.schedule);
     std::size_t next_cut = 0;
     for (std::size_t i = 0; i < plan_.schedule.size() && problems_.size() < kMaxProblems; ++i) {
       for (; next_cut < cuts.size() && cuts[next_cut].step == i; ++next_cut) check_cut(history, cuts[next_cut]);
@@ -169,7 +169,7 @@ class PlanChecker {
   }
 
   // The host reads sources between steps, when all before are done.
-  void check_cut(const AccessHistory& history, const SymbolCut& cut) {
+  void check_cut(const AccessHistory& history, const SyncPoint& cut) {
     for (Value v : cut.sources) {
       const std::int32_t made = maker_[v.node.index];
       writers_.clear();

@@ -66,7 +66,7 @@ bool fits_host(const Graph& g, NodeId id, const Claims& claims) {
 // How a node that is left as it is gets to the device.
 DispatchPath path_of_unclaimed(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
   const bool native_only = dispatch.policy_of(g.node(id).kind()) == KernelDispatchPolicy::ForceNative;
-  if (!native_only && claims.driven(g, id)) return DispatchPath::Driven;
+  if (!native_only && claims.host_controlled(g, id)) return DispatchPath::HostControlled;
   const bool allowed = dispatch.host_fallback && !native_only;
   return allowed && fits_host(g, id, claims) ? DispatchPath::HostFallback : DispatchPath::Unsupported;
 }

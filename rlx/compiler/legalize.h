@@ -17,12 +17,12 @@ namespace rlx {
 
 /// How a kind of op reaches the device.
 enum class DispatchPath : std::uint8_t {
-  Native,        // a kernel row takes it as it is
-  CommonIr,      // it was decomposed because the dispatch policy asks for the portable form
-  Rewritten,     // it was decomposed because no kernel takes it
-  HostFallback,  // neither kernel nor decomposition: the host runs it, on the cpu by its reference rule
-  Driven,        // a branch or loop without a kernel: the host decides, its bodies run where they are claimed
-  Unsupported,   // none of these
+  Native,          // a kernel row takes it as it is
+  CommonIr,        // it was decomposed because the dispatch policy asks for the portable form
+  Rewritten,       // it was decomposed because no kernel takes it
+  HostFallback,    // neither kernel nor decomposition: the host runs it, on the cpu by its reference rule
+  HostControlled,  // a branch or loop without a kernel: the host decides, its bodies run where they are claimed
+  Unsupported,     // none of these
 };
 std::string_view dispatch_path_name(DispatchPath p);
 

@@ -99,7 +99,7 @@ std::optional<Graph> taken_in_parts(const Graph& g, const Target& target, const 
   const Graph& now = out ? *out : g;
   const std::vector<std::uint32_t> devices = devices_of_nodes(now, target, home);
   std::optional<Graph> inside = change_bodies_of(now, [&](NodeId holder, const Subgraph& body) -> Subgraph {
-    if (!target.driven(now, holder)) return nullptr;
+    if (!target.host_controlled(now, holder)) return nullptr;
     std::optional<Graph> taken = taken_in_parts(*body, target, dispatch, devices[holder.index], report);
     return taken ? std::make_shared<const Graph>(std::move(*taken)) : nullptr;
   });
@@ -113,7 +113,8 @@ Graph without_views(Graph g) {
   return changed ? std::move(*changed) : std::move(g);
 }
 
-Graph hand_over(Graph g, const Target& target, const KernelDispatchConfig& dispatch, KernelDispatchReport& report) {
+Graph legalize_partition(Graph g, const Target& target, const KernelDispatchConfig& dispatch,
+                         KernelDispatchReport& report) {
   g = in_order(without_views(std::move(g)));
   if (std::optional<Graph> changed = taken_in_parts(g, target, dispatch, 0, report)) g = std::move(*changed);
   return g;
@@ -128,7 +129,7 @@ void report_moved(const Graph& g, const LirBufferPlan& plan, const Target& targe
         tell(report, n, DispatchPath::HostFallback, "its device refuses it in its part of the program");
   }
   for (const LirPart& part : plan.parts)
-    if (part.driven)
+    if (part.host_controlled)
       for (const LirModule& m : part.modules) report_moved(m.graph, m.plan, target, report, part.device);
 }
 

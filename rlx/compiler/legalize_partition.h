@@ -17,7 +17,8 @@ Graph without_views(Graph g);
 /// for these are nodes like others there and nobody asks a target about them; and with the decomposition in place of
 /// what a device refuses in the part that it is given, as `dispatch` allows. Bodies that the host drives likewise, for
 /// they are cut up in turn. `report` gets what was written out.
-Graph hand_over(Graph g, const Target& target, const KernelDispatchConfig& dispatch, KernelDispatchReport& report);
+Graph legalize_partition(Graph g, const Target& target, const KernelDispatchConfig& dispatch,
+                         KernelDispatchReport& report);
 
 /// Tells `report` the nodes of `g` that `plan` has on the host since their device refuses them in its part.
 void report_moved(const Graph& g, const LirBufferPlan& plan, const Target& target, KernelDispatchReport& report,

@@ -22,9 +22,9 @@ void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optiona
     if (n.kind() == OpKind::Custom && !holder) custom_.push_back(NodeId{i});
     ShapeRefs operands;
     for (Value v : n.inputs) operands.add(g.shape(v));
-    std::vector<Dim> believed;
-    (void)infer_shapes(n.op, operands, &believed);
-    for (Dim& d : believed) {
+    std::vector<Dim> assumed;
+    (void)infer_shapes(n.op, operands, &assumed);
+    for (Dim& d : assumed) {
       const bool known =
           std::any_of(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.value == d; });
       if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), holder.value_or(NodeId{i})});
@@ -98,7 +98,7 @@ LirModule LirBinder::bind(const SymbolBinding& values) const {
   return out;
 }
 
-LirModule LirBinder::bind_until(const SymbolCut& cut, const SymbolBinding& values) const {
+LirModule LirBinder::bind_until(const SyncPoint& cut, const SymbolBinding& values) const {
   check_conditions(values, cut.nodes);
   LirModule out;
   out.graph = graph_.bind_first(cut.nodes, values);

@@ -21,7 +21,7 @@ class LirBinder {
   LirModule bind(const SymbolBinding& values) const;
   /// What runs before a stop at which only these values are known; the graph has the nodes before it, and the sources
   /// as outputs where the device plans its memory.
-  LirModule bind_until(const SymbolCut& cut, const SymbolBinding& values) const;
+  LirModule bind_until(const SyncPoint& cut, const SymbolBinding& values) const;
 
  private:
   // An extent that must not be negative, where bounds alone do not say so.

@@ -27,7 +27,7 @@ Dim shape_bytes(const Shape& s) {
 }
 
 Dim stored_size(const Graph& g, Value v) {
-  const Form& form = form_of(g, v);
+  const PackedLayout& form = packed_layout_of(g, v);
   return form.empty() ? shape_bytes(g.shape(v)) : Dim(form.bytes);
 }
 
@@ -137,7 +137,7 @@ class Planner {
     where_.resize(slot_.size());
     place_leaves();
     make_views_and_steps();
-    cuts_ = symbol_cuts(g_, plan_.schedule);
+    cuts_ = sync_points(g_, plan_.schedule);
     set_lives();
     place_states();
     place_donated();
@@ -225,11 +225,11 @@ class Planner {
       if (try_encoded(id)) continue;
       auto step = static_cast<std::int32_t>(plan_.schedule.size());
       plan_.schedule.push_back({id, {}, encoded_operands(id)});
-      const bool driven_node = def.bodies == BodyKind::Programs && target_.driven(g_, id);
-      if (driven_node || (def.bodies != BodyKind::None && target_.plans_bodies(g_, id))) {
+      const bool host_controlled_node = def.bodies == BodyKind::Programs && target_.host_controlled(g_, id);
+      if (host_controlled_node || (def.bodies != BodyKind::None && target_.plans_bodies(g_, id))) {
         // Who runs its bodies runs all that they hold.
-        const Target& inside = driven_node ? target_ : target_.of_device(plan_.node_device(id));
-        PlannedBodies planned = plan_bodies(g_, id, inside, driven_node, plan_.node_device(id));
+        const Target& inside = host_controlled_node ? target_ : target_.of_device(plan_.node_device(id));
+        PlannedBodies planned = plan_bodies(g_, id, inside, host_controlled_node, plan_.node_device(id));
         for (std::size_t r = 0; r < planned.devices.size(); ++r) {
           Buffer range;
           range.bytes = planned.bodies.ranges[r].bytes;
@@ -247,7 +247,7 @@ class Planner {
         b.maker = id;
         b.device = plan_.node_device(id);
         const Value result(id, r);
-        if (uses_.use_count(result) == 0 && !uses_.is_output(result) && !driven_node &&
+        if (uses_.use_count(result) == 0 && !uses_.is_output(result) && !host_controlled_node &&
             target_.skips_unread(g_, id, static_cast<int>(r))) {
           b.place = Place::None;
           b.size = Dim(0);
@@ -301,7 +301,7 @@ class Planner {
   bool try_view(NodeId id) {
     const Node& n = g_.node(id);
     Value from = n.inputs[0], v(id);
-    if (!form_of(g_, from).empty()) return false;                 // only its readers' kernels know how it lies
+    if (!packed_layout_of(g_, from).empty()) return false;        // only its readers' kernels know how it lies
     const bool same = op_def(n.kind()).view == ViewKind::Always;  // all of it, so elements may be parts of bytes
     if (n.shape().dtype() != g_.shape(from).dtype() || (dtype_bits(n.shape().dtype()) < 8 && !same)) return false;
     const Dims& to = dims_of(v);
@@ -334,7 +334,7 @@ class Planner {
     for (const Root& r : roots(g_))
       if (r.is_read() && r.kind != RootKind::SymbolSource) extend(r.value, end);
     // The host reads a source between steps: the next one may write over it, those before may not.
-    for (const SymbolCut& cut : cuts_)
+    for (const SyncPoint& cut : cuts_)
       for (Value source : cut.sources) extend(source, static_cast<std::int32_t>(cut.step));
   }
 
@@ -345,8 +345,8 @@ class Planner {
   bool in_place(NodeId id, std::uint32_t k, std::uint32_t r) const {
     const LirBodies* b = plan_.bodies_of(id);
     if (g_.node(id).kind() == OpKind::Transfer) return false;
-    if (b && b->driven ? carry_in_place(g_, id, k, r)
-                       : target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r)))
+    if (b && b->host_controlled ? carry_in_place(g_, id, k, r)
+                                : target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r)))
       return true;
     return b && std::any_of(b->shared.begin(), b->shared.end(), [&](const LirBodies::Shared& s) {
              return s.operand == k && s.result == r && s.refused.empty();
@@ -550,7 +550,7 @@ class Planner {
       const Value state = g_.find_leaf(OpKind::State, u.name);
       const std::uint32_t index = buffers_[buffer(state)].index;
       if (const Buffer& b = buffers_[buffer(u.value)]; !(b.place == Place::State && b.index == index && whole(u.value)))
-        (plan_.node_device(state.node) == 0 ? plan_.state_copies : plan_.far_state_copies)
+        (plan_.node_device(state.node) == 0 ? plan_.state_copies : plan_.remote_state_copies)
             .push_back({u.value, index, copy_reason(u.value, state)});
     }
   }
@@ -748,7 +748,7 @@ class Planner {
   std::vector<Buffer> buffers_;
   std::vector<std::uint32_t> joined_;  // buffer -> the one it has become part of, or itself
   std::vector<NodeId> states_;
-  std::vector<SymbolCut> cuts_;
+  std::vector<SyncPoint> cuts_;
   ValueSlots slot_;
   std::vector<std::uint32_t> buffer_of_;  // by slot
   std::vector<Location> where_;           // by slot
@@ -773,7 +773,7 @@ LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const 
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r)
       refuse_large(g, NodeId{i}, max_bytes(g, Value(NodeId{i}, r)), target, most);
-  cut_parts(g, target, home, plan);
+  partition_parts(g, target, home, plan);
   return plan;
 }
 

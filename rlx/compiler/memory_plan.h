@@ -16,7 +16,7 @@ namespace rlx {
 /// the largest size they can take, and the numbers in the plan are those of the upper bounds (`resize_plan` gives those
 /// of other values). Of `donated` pairs of equal byte counts the plan allows those whose output is first written when
 /// the input is no longer read. A target that plans its memory itself gets the donations, and the parts of what it does
-/// not run as a whole (cut_parts.h). Throws OutOfMemory when
+/// not run as a whole (partition_parts.h). Throws OutOfMemory when
 /// a buffer exceeds the target's limit, or all of them together what can be addressed.
 /// Inputs and outputs are on device `home`; where the target stands for several, each has arenas of its own.
 LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated = {},

@@ -3,8 +3,8 @@
 #include "rlx/compiler/partition.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/views.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/packed_layout.h"
 
 namespace rlx {
 

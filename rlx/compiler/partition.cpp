@@ -30,8 +30,9 @@ class Cutter {
   Cutter(const Graph& g, const Target& target, std::uint32_t home, LirBufferPlan& plan)
       : g_(g), target_(target), home_(home), plan_(plan), devices_(devices_of_nodes(g, target, home)) {
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-      driven_.push_back(op_def(g.nodes()[i].op).bodies == BodyKind::Programs && target.driven(g, NodeId{i}));
-    for (const SymbolCut& cut : symbol_cuts(g, {})) stops_.push_back(cut.nodes);
+      host_controlled_.push_back(op_def(g.nodes()[i].op).bodies == BodyKind::Programs &&
+                                 target.host_controlled(g, NodeId{i}));
+    for (const SyncPoint& cut : sync_points(g, {})) stops_.push_back(cut.nodes);
     std::sort(stops_.begin(), stops_.end());
     for (const OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State}) {
       const std::vector<NodeId> leaves = g.leaves(kind);
@@ -90,24 +91,25 @@ class Cutter {
   struct Kind {
     std::uint32_t device = 0;
     std::size_t stage = 0;
-    std::uint32_t driven = kNoPart;
+    std::uint32_t host_controlled = kNoPart;
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   Kind kind_of(std::uint32_t i) const {
     const auto stage = std::upper_bound(stops_.begin(), stops_.end(), i) - stops_.begin();
-    return {devices_[i], static_cast<std::size_t>(stage), driven_[i] ? i : kNoPart};
+    return {devices_[i], static_cast<std::size_t>(stage), host_controlled_[i] ? i : kNoPart};
   }
 
   // Without parts where the home device runs all of it.
   void make_parts() {
     groups_.clear(), last_reader_.clear(), crosses_.clear(), parts_.clear();
     const bool elsewhere = std::any_of(devices_.begin(), devices_.end(), [&](std::uint32_t d) { return d != home_; });
-    if (!elsewhere && std::find(driven_.begin(), driven_.end(), true) == driven_.end()) return;
+    if (!elsewhere && std::find(host_controlled_.begin(), host_controlled_.end(), true) == host_controlled_.end())
+      return;
     group();
     find_reads();
     for (std::uint32_t p = 0; p < groups_.size(); ++p) {
       const NodeId first = groups_[p].front();
-      parts_.push_back(driven_[first.index] ? driven_part(first) : straight_part(p));
+      parts_.push_back(host_controlled_[first.index] ? host_controlled_part(first) : straight_part(p));
     }
   }
 
@@ -124,7 +126,7 @@ class Cutter {
     };
     if (parts_.empty()) ask(g_, home_, nullptr);
     for (const LirPart& part : parts_)
-      if (!part.driven) ask(part.modules[0].graph, part.device, &part.nodes);
+      if (!part.host_controlled) ask(part.modules[0].graph, part.device, &part.nodes);
     return out;
   }
   bool goes_to_host(NodeId id) {
@@ -192,7 +194,7 @@ class Cutter {
       if (r.is_read()) crosses_.insert(r.value), last_reader_[r.value] = kNoPart;
   }
 
-  LirPart driven_part(NodeId id) const {
+  LirPart host_controlled_part(NodeId id) const {
     const Node& n = g_.node(id);
     LirPart part;
     part.device = devices_[id.index];
@@ -201,7 +203,7 @@ class Cutter {
           Diagnostic{ErrorCode::Unsupported,
                      concat_text(op_text_name(n.op), " was placed on ", on.name(), ", which has no kernel for it"),
                      node_where(g_, id), "place it on the device that the program is compiled for"});
-    part.driven = true;
+    part.host_controlled = true;
     part.nodes = {id};
     part.inputs = n.inputs;
     for (std::uint32_t r = 0; r < n.num_results(); ++r) part.outputs.emplace_back(id, r);
@@ -244,7 +246,7 @@ class Cutter {
 
   void plan_part(std::uint32_t p) {
     LirPart& part = parts_[p];
-    if (!part.driven) {
+    if (!part.host_controlled) {
       LirModule& m = part.modules[0];
       const Target& target = target_.of_device(part.device);
       m.plan = plan_memory(m.graph, target, target.opaque() ? aliases_of(p, part) : std::vector<LirAlias>());
@@ -315,7 +317,7 @@ class Cutter {
   bool made_over(Value v, Value state) const {
     if (is_leaf(g_, v.node)) return v == state;
     const LirPart& part = plan_.parts[part_of_[v.node.index]];
-    if (part.driven) {
+    if (part.host_controlled) {
       const std::optional<std::uint32_t> from = updated_operand(g_.node(v.node).op, v.result, nullptr);
       return from && part.inputs[*from] == state && may_give(state, part_of_[v.node.index]);
     }
@@ -341,7 +343,7 @@ class Cutter {
   std::uint32_t home_;
   LirBufferPlan& plan_;
   std::vector<std::uint32_t> devices_;
-  std::vector<bool> driven_;
+  std::vector<bool> host_controlled_;
   std::vector<std::uint32_t> stops_;              // the first node behind each
   std::vector<std::vector<NodeId>> groups_;       // by part
   std::vector<LirPart> parts_;                    // as far as they are made; none where the home device runs all
@@ -356,7 +358,7 @@ class Cutter {
 
 }  // namespace
 
-void cut_parts(const Graph& g, const Target& target, std::uint32_t home, LirBufferPlan& plan) {
+void partition_parts(const Graph& g, const Target& target, std::uint32_t home, LirBufferPlan& plan) {
   Cutter(g, target, home, plan).cut();
 }
 
@@ -367,7 +369,7 @@ std::vector<Refused> refused_in_parts(const Graph& g, const Target& target, std:
 
 LirPart resize_part(const Graph& g, const LirPart& part) {
   LirPart out = part;
-  if (part.driven) {
+  if (part.host_controlled) {
     const std::vector<Subgraph> bodies = body_graphs(g.node(part.nodes[0]).op);
     for (std::size_t b = 0; b < bodies.size(); ++b) {
       out.modules[b].graph = *bodies[b];
@@ -413,7 +415,7 @@ std::vector<std::string> check_parts(const Graph& g, const LirBufferPlan& plan) 
     }
     for (Value v : part.inputs)
       if (!there(v)) wrong("reads ", v, ", which no part before it makes");
-    if (part.driven) {
+    if (part.host_controlled) {
       const OpBox& op = g.node(part.nodes[0]).op;
       const std::vector<Subgraph> bodies = body_graphs(op);
       bool same = part.nodes.size() == 1 && bodies.size() == part.modules.size() &&

@@ -15,7 +15,7 @@ namespace rlx {
 /// device does not run the whole of it; `plan.aliases` are there. Parts are as few as the order of the devices allows.
 /// Who runs a node is settled on the graph that is handed over: what a device refuses once it is cut off from what is
 /// around it goes to the host. Unsupported names what may not.
-void cut_parts(const Graph& g, const Target& target, std::uint32_t home, LirBufferPlan& plan);
+void partition_parts(const Graph& g, const Target& target, std::uint32_t home, LirBufferPlan& plan);
 
 /// A node that its device refuses in the graph that it is given, whatever it said of the whole.
 struct Refused {

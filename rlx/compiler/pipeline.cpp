@@ -229,16 +229,16 @@ LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* re
   KernelDispatchReport& told = report ? *report : local;
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
-  const Products leave = options_.precision ? options_.precision->products : Products::Exact;
+  const MatmulPrecision allowed_loss = options_.precision ? options_.precision->products : MatmulPrecision::Exact;
   SplitProgram split = [&] {
     const TraceSpan weights("compile", "separate weights");
-    return split_weights(m.graph, *program.target, leave);
+    return split_weights(m.graph, *program.target, allowed_loss);
   }();
   LirModule lir;
   // Where the device keeps whole values the parts of the program say what crosses.
   if (program.target->opaque())
-    split.run = hand_over(std::move(split.run), *program.target,
-                          options_.kernel_dispatch.value_or(KernelDispatchConfig{}), told);
+    split.run = legalize_partition(std::move(split.run), *program.target,
+                                   options_.kernel_dispatch.value_or(KernelDispatchConfig{}), told);
   else if (!program.others.empty())
     split.run = insert_transfers(split.run, *program.target);
   if (!split.run.symbol_sources().empty()) split.run = sorted_by_symbols(split.run);
@@ -343,14 +343,14 @@ void check_lir(const LirModule& lir, const Target& target) {
       if ((v.place == Place::Output && device != 0) || (v.place == Place::State && device != state_device(v.index)))
         refuse("writes an output or a state from another device than it is on", node_where(g, s.node));
     }
-  for (const auto* copies : {&lir.plan.state_copies, &lir.plan.far_state_copies})
+  for (const auto* copies : {&lir.plan.state_copies, &lir.plan.remote_state_copies})
     for (const LirStateCopy& c : *copies)
       if (!lir.plan.opaque && (state_device(c.state) == 0) != (copies == &lir.plan.state_copies))
         refuse("copies a state on another device than it is on", node_where(g, c.value.node));
   if (const std::size_t want = target.limits().alignment; lir.plan.alignment < want)
     refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", want), {});
   LirBufferPlan whole;
-  if (lir.plan.opaque && lir.plan.parts.empty()) cut_parts(g, target, 0, whole);
+  if (lir.plan.opaque && lir.plan.parts.empty()) partition_parts(g, target, 0, whole);
   if (!whole.parts.empty())
     refuse(concat_text("has no parts, but ", target.name(), " does not run as a whole what it holds"), {});
   if (const auto problems = lir.plan.opaque ? check_parts(g, lir.plan) : check_plan(g, lir.plan); !problems.empty())
@@ -362,11 +362,13 @@ void check_lir(const LirModule& lir, const Target& target) {
   const std::vector<NodeId> params = g.leaves(OpKind::Param);
   for (std::size_t i = 0; i < params.size(); ++i) {
     const Value param(params[i]), made = lir.prepare.outputs()[i];
-    if (!(form_of(g, param) == form_of(lir.prepare, made)) || !(g.shape(param) == lir.prepare.shape(made)))
-      refuse(concat_text("reads prepared weight ", i, " as ", g.shape(param), " in the form '",
-                         form_text(form_of(g, param)), "', its preparation makes ", lir.prepare.shape(made), " in '",
-                         form_text(form_of(lir.prepare, made)), "'"),
-             node_where(g, params[i]));
+    if (!(packed_layout_of(g, param) == packed_layout_of(lir.prepare, made)) ||
+        !(g.shape(param) == lir.prepare.shape(made)))
+      refuse(
+          concat_text("reads prepared weight ", i, " as ", g.shape(param), " in the form '",
+                      packed_layout_text(packed_layout_of(g, param)), "', its preparation makes ",
+                      lir.prepare.shape(made), " in '", packed_layout_text(packed_layout_of(lir.prepare, made)), "'"),
+          node_where(g, params[i]));
   }
 }
 }  // namespace

@@ -14,7 +14,7 @@
 #include "rlx/device/backend.h"
 #include "rlx/ir/module.h"
 #include "rlx/passes/passes.h"
-#include "rlx/tensor/form_cache.h"
+#include "rlx/tensor/packed_weight_cache.h"
 
 namespace rlx {
 
@@ -58,17 +58,18 @@ struct CompileOptions {
   SymbolModes symbol_modes;                  // how new values of the others are met; default: specialise
   std::vector<Donation> donate;              // each input and each output at most once
   std::map<std::string, OnFailure, std::less<>> on_failure;  // by state; default: Invalidate
-  std::shared_ptr<FormCache> form_cache{};     // keeps forms of weights for later starts (formats/form_files.h)
-  std::vector<Placement> placement{};          // one program over several devices; empty: all on the session's
-  int ordinal = 0;                             // of the device compiled for; a session sets its own
-  bool must_alias = false;                     // a state or donation that is not updated in place is an error
-  Mesh mesh;                                   // the ranks that run the program together; none: one
-  bool keep_stages = false;                    // fill CompileResult::stages
+  std::shared_ptr<PackedWeightCache>
+      packed_weight_cache{};           // keeps forms of weights for later starts (formats/packed_weight_files.h)
+  std::vector<Placement> placement{};  // one program over several devices; empty: all on the session's
+  int ordinal = 0;                     // of the device compiled for; a session sets its own
+  bool must_alias = false;             // a state or donation that is not updated in place is an error
+  Mesh mesh;                           // the ranks that run the program together; none: one
+  bool keep_stages = false;            // fill CompileResult::stages
   std::optional<std::size_t> arena_alignment;  // bytes, a power of two up to 2^30, from the target's own on
   bool finest_grain = false;                   // BackendOptions::finest_grain
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
-  std::shared_ptr<Trace> trace{};              // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
-  bool verbose = false;                        // a session prints both reports of each compile to the standard error
+  std::shared_ptr<Trace> trace{};  // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
+  bool verbose = false;            // a session prints both reports of each compile to the standard error
 };
 
 /// A graph at one stop of the pipeline.

@@ -102,11 +102,11 @@ class SeveralDevices final : public Target {
   }
   bool plans_bodies(const Graph& g, NodeId id) const override { return runner(g, id).plans_bodies(g, id); }
   // Weights get the forms of the first device, whose code makes them.
-  std::optional<Form> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
+  std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
     return on_host_segment(g, id) ? std::nullopt : first_->form(g, id, operand, of);
   }
-  bool reads_form(const Graph& g, NodeId id, int operand, const Form& form) const override {
-    return !on_host_segment(g, id) && first_->reads_form(g, id, operand, form);
+  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) const override {
+    return !on_host_segment(g, id) && first_->reads_packed(g, id, operand, form);
   }
 
  private:
@@ -120,7 +120,8 @@ class SeveralDevices final : public Target {
   bool on_host_segment(const Graph& g, NodeId id) const {
     if (!host_ || op_def(g.node(id).kind()).is_leaf()) return false;
     if (sent_to_host(g.node(id).origin.label)) return true;
-    return falls_back_ && first_->refuses(g, id) && !first_->on_host(g, id) && !driven(g, id) && host_takes(g, id);
+    return falls_back_ && first_->refuses(g, id) && !first_->on_host(g, id) && !host_controlled(g, id) &&
+           host_takes(g, id);
   }
   const Target& runner(const Graph& g, NodeId id) const { return on_host_segment(g, id) ? *host_ : *first_; }
 
@@ -260,7 +261,7 @@ Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home)
   // Bodies have transfers of their own; the device of a loop is their home.
   const auto with_placed_bodies = [&](std::uint32_t i) {
     const Node& n = g.nodes()[i];
-    if (op_def(n.op).bodies != BodyKind::Programs || !target.driven(g, NodeId{i})) return n.op;
+    if (op_def(n.op).bodies != BodyKind::Programs || !target.host_controlled(g, NodeId{i})) return n.op;
     return with_bodies(n.op, [&](std::string_view, const Subgraph& body) -> Subgraph {
       return std::make_shared<const Graph>(insert_transfers(*body, target, devices[i]));
     });
@@ -298,7 +299,7 @@ bool runs_on(const Graph& g, const Target& target, std::uint32_t device, std::ui
     const Node& n = g.nodes()[i];
     if (op_def(n.kind()).is_leaf()) continue;
     if (devices[i] == device) return true;
-    if (op_def(n.op).bodies != BodyKind::Programs || !target.driven(g, NodeId{i})) continue;
+    if (op_def(n.op).bodies != BodyKind::Programs || !target.host_controlled(g, NodeId{i})) continue;
     for (const Subgraph& body : body_graphs(n.op))
       if (runs_on(*body, target, device, devices[i])) return true;
   }

@@ -56,13 +56,13 @@ std::vector<LirBodies::Shared> shared_candidates(const Graph& g, const Node& n, 
 
 }  // namespace
 
-PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool driven, std::uint32_t home) {
+PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool host_controlled, std::uint32_t home) {
   const Node& n = g.node(id);
   const LoopParts loop = loop_parts(n.op).value_or(LoopParts{});
   PlannedBodies planned;
   LirBodies& out = planned.bodies;
   out.node = id;
-  out.driven = driven;
+  out.host_controlled = host_controlled;
   const auto new_range = [&](std::size_t bytes, std::uint32_t device) {
     out.ranges.push_back({0, 0, bytes});
     planned.devices.push_back(device);
@@ -101,7 +101,7 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
     out.second.emplace_back();
     if (!refused.empty()) out.second.back() = new_range(max_bytes(g, Value(id, c)), home);
   }
-  if (!driven) return planned;
+  if (!host_controlled) return planned;
   // Rows that the device cannot bind where they lie pass through a buffer of their own.
   const Dim apart(std::max(target.limits().view_alignment, target.limits().copy_granule));
   const Graph& step = out.modules.back().graph;

@@ -14,7 +14,7 @@ struct PlannedBodies {
 /// Plans the bodies of node `id`, which device `home` runs or, when `driven`, the program: as many ranges as the bodies
 /// have arenas, which they use in turn. A carry is updated in its own bytes where the body's plan allows it, and has a
 /// second buffer else.
-PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool driven, std::uint32_t home);
+PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool host_controlled, std::uint32_t home);
 
 /// True when result `r` of a loop may lie over operand `k`: it is that of its carry, and no other operand is the same.
 bool carry_in_place(const Graph& g, NodeId id, std::uint32_t k, std::uint32_t r);

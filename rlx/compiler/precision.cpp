@@ -30,8 +30,8 @@ PrecisionPolicy PrecisionPolicy::of_precision(Precision p) {
   return {{t, DType::F32, t, t}};
 }
 
-PrecisionPolicy PrecisionPolicy::with_products(Products products, KeepValues keep_values) {
-  (void)products_name(products);
+PrecisionPolicy PrecisionPolicy::with_matmul_precision(MatmulPrecision products, KeepValues keep_values) {
+  (void)matmul_precision_name(products);
   PrecisionPolicy policy;
   policy.products = products;
   policy.keep_values = keep_values;

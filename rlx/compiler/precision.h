@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_facts.h"
+#include "rlx/ir/packed_layout.h"
 
 namespace rlx {
 
@@ -33,7 +33,7 @@ struct PrecisionPolicy {
   /// k: at most sum_b (max_b |x| / 254 + 2^-119) sum_{k in b} |w| is lost, and a row of x that is not finite gives NaN.
   /// Beside weights in blocks Int8 leaves those that are numbers as they are, as the maker of the file did.
   /// Products that `dtypes` computes in another type than F32 have no such forms.
-  Products products = Products::Exact;
+  MatmulPrecision products = MatmulPrecision::Exact;
   /// No: once they are in forms the values of such weights are let go, and asking for them is an error.
   KeepValues keep_values = KeepValues::Yes;
 
@@ -57,7 +57,7 @@ struct PrecisionPolicy {
   /// What `with_precision` means: the type everywhere, reductions in F32.
   static PrecisionPolicy of_precision(Precision p);
   /// F32 everywhere, products with this leave.
-  static PrecisionPolicy with_products(Products products, KeepValues keep_values = KeepValues::Yes);
+  static PrecisionPolicy with_matmul_precision(MatmulPrecision products, KeepValues keep_values = KeepValues::Yes);
   friend bool operator==(const PrecisionPolicy&, const PrecisionPolicy&) = default;
 };
 

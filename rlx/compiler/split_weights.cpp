@@ -36,8 +36,8 @@ constexpr std::int64_t kLeastReads = 16, kMostRows = 32;
 
 class Splitter {
  public:
-  Splitter(const Graph& g, const Target& target, Products leave)
-      : g_(g), target_(target), leave_(leave), run_map_(g), prepare_map_(g) {
+  Splitter(const Graph& g, const Target& target, MatmulPrecision allowed_loss)
+      : g_(g), target_(target), leave_(allowed_loss), run_map_(g), prepare_map_(g) {
     for (std::uint32_t i = 0; i < g.num_nodes() && !has_blocks_; ++i)
       if (const OpBox& op = g.node(NodeId{i}).op; op.is<ops::Dequantize>())
         has_blocks_ = is_block_scheme(op.as<ops::Dequantize>().scheme);
@@ -49,7 +49,7 @@ class Splitter {
     for (const auto& scope : scopes_)
       if (scope->parent) bodies_[{scope->parent->index, scope->node}].push_back(scope.get());
     live_.resize(scopes_.size());
-    choose_forms();
+    choose_packed_layouts();
     prepare_.set_name(g_.name() + ".prepare");
     run_ = copy_shell(g_);
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) copy_node(NodeId{i});
@@ -76,7 +76,7 @@ class Splitter {
     std::int64_t count = 1;
     bool transposed = false;  // [N, K], as a gather reads it
     Dims dims{};              // of filters, which are [K, N] as a matrix; else the shape is the matrix's
-    Form form;                // of each matrix
+    PackedLayout form;        // of each matrix
     std::vector<Use> others;
     Value made{};  // in the run graph, once made
   };
@@ -158,7 +158,8 @@ class Splitter {
       return std::nullopt;
     const Shape &x = g.shape(n.inputs[0]), &w = g.shape(n.inputs[1]);
     const std::uint32_t left = n.inputs[0].node.index, right = n.inputs[1].node.index;
-    if (scope.pure[right] ? scope.pure[left] : !scope.steady[right] || scope.steady[left]) return std::nullopt;
+    if (scope.pure[right] ? scope.pure[left] : !scope.loop_invariant[right] || scope.loop_invariant[left])
+      return std::nullopt;
     if (w.rank() != 2 || x.rank() < 1 || !lb->empty() || lc->size() != 1 || (*lc)[0] != x.rank() - 1)
       return std::nullopt;
     if (!scope.pure[right] && (scope.trips() < kLeastReads || !few_rows(x))) return std::nullopt;
@@ -189,7 +190,7 @@ class Splitter {
     Formed f;
     f.count = std::max(geo.groups, geo.batch_groups);  // a matrix for each group, of its columns
     const std::int64_t all = w.dim(-1).value(), columns = all / f.count;
-    f.matrix = {w.num_elements() / all, columns, w.dtype(), w.dtype(), Products::Exact};
+    f.matrix = {w.num_elements() / all, columns, w.dtype(), w.dtype(), MatmulPrecision::Exact};
     for (std::int64_t group = 0; group < f.count; ++group) {
       std::vector<std::int64_t> start(static_cast<std::size_t>(w.rank()), 0);
       start.back() = group * columns;
@@ -201,7 +202,7 @@ class Splitter {
   }
 
   // A form for what `use` reads, or that of an earlier reader.
-  void choose_form(const Use& use, Formed f, std::map<std::string, std::size_t>& known) {
+  void choose_packed_layout(const Use& use, Formed f, std::map<std::string, std::size_t>& known) {
     const auto [it, fresh] = known.try_emplace(key_of(f), formed_.size());
     if (!fresh) {
       formed_[it->second].others.push_back(use);
@@ -214,13 +215,13 @@ class Splitter {
   }
 
   // One form for all that read the same elements as the same matrix.
-  void choose_forms() {
+  void choose_packed_layouts() {
     std::map<std::string, std::size_t> known;
     for (const auto& scope : scopes_)
       for (std::uint32_t i = 0; i < scope->graph->num_nodes(); ++i) {
         const NodeId id{i};
         if (std::optional<Formed> f = filters_of(*scope, id)) {
-          choose_form({scope.get(), id, 1}, std::move(*f), known);
+          choose_packed_layout({scope.get(), id, 1}, std::move(*f), known);
           continue;
         }
         const std::optional<int> n_axis = product_of_fixed(*scope, id);
@@ -228,7 +229,7 @@ class Splitter {
         Use use{scope.get(), id, 1};
         std::optional<Formed> f = matrix_of(use, *n_axis);
         if (!f) continue;
-        choose_form(use, std::move(*f), known);
+        choose_packed_layout(use, std::move(*f), known);
       }
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const auto* gather = g_.nodes()[i].op.get_if<ops::Gather>();
@@ -242,7 +243,8 @@ class Splitter {
     for (std::size_t f = 0; f < formed_.size(); ++f) {
       if (formed_[f].form.empty()) continue;
       for (const Use& use : formed_[f].others) {
-        if (!target_.reads_form(*use.scope->graph, use.user, static_cast<int>(use.operand), formed_[f].form)) continue;
+        if (!target_.reads_packed(*use.scope->graph, use.user, static_cast<int>(use.operand), formed_[f].form))
+          continue;
         note(use, f);
         formed_[f].transposed = formed_[f].transposed || use.operand == 0;
       }
@@ -251,7 +253,7 @@ class Splitter {
 
   // The use reads form `f`, which the nodes around its body take for it.
   void note(const Use& use, std::size_t f) {
-    form_of_use_[{use.scope->index, use.user, use.operand}] = f;
+    layout_of_use_[{use.scope->index, use.user, use.operand}] = f;
     bool whole = false;  // of the bodies outside of the stack's
     for (const WeightScope* body = use.scope; body->parent; body = body->parent) {
       const Entry entry{f, body == use.stack, whole};
@@ -272,9 +274,9 @@ class Splitter {
                                                          : trace_weight(*use.scope, v, n_axis);
     if (!traced) return std::nullopt;
     use.stack = traced->stack;
-    const Products leave = f.in_run ? Products::Exact : leave_;
+    const MatmulPrecision allowed_loss = f.in_run ? MatmulPrecision::Exact : leave_;
     const int k_axis = w.rank() == 3 ? 3 - n_axis : 1 - n_axis;
-    f.matrix = {w.dim(k_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype(), leave};
+    f.matrix = {w.dim(k_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype(), allowed_loss};
     f.regions = std::move(traced->regions);
     f.count = traced->count;
     for (const WeightRegion& r : f.regions)
@@ -284,7 +286,8 @@ class Splitter {
       f.matrix.scheme = f.regions.front().scheme;
     }
     // Who makes a file of blocks chooses what stays as it is: a router of experts, a head.
-    if (leave == Products::Int8 && has_blocks_ && !is_block_scheme(f.matrix.scheme)) f.matrix.leave = Products::Exact;
+    if (allowed_loss == MatmulPrecision::Int8 && has_blocks_ && !is_block_scheme(f.matrix.scheme))
+      f.matrix.allowed_loss = MatmulPrecision::Exact;
     for (const WeightRegion& r : f.regions) {
       // Codes stay codes: their products read them as they are.
       f.readable =
@@ -315,12 +318,12 @@ class Splitter {
     if (whole && f.count > 1) dims.insert(dims.begin(), f.count);
     return Shape(std::move(dims), f.matrix.dtype);
   }
-  static Form form_in(const Formed& f, bool whole) { return whole ? stacked(f.form, f.count) : f.form; }
+  static PackedLayout layout_in(const Formed& f, bool whole) { return whole ? stacked(f.form, f.count) : f.form; }
 
   // A matrix in its form, in the run graph: a Param, or what the run makes before its first reader.
   Value formed_value(Formed& f, const Origin& origin) {
     if (f.made.node.valid()) return f.made;
-    ops::Relayout op{form_in(f, true), f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}, f.matrix.scheme};
+    ops::Relayout op{layout_in(f, true), f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}, f.matrix.scheme};
     std::vector<Value> sources;
     for (const WeightRegion& r : f.regions) {
       const std::vector<std::int64_t> strides = row_major_strides(element_dims(r, g_.shape(r.value)));
@@ -338,7 +341,7 @@ class Splitter {
     const Shape made = f.dims.empty() ? shape : Shape(std::move(matrices), f.matrix.dtype);
     const Value relayout(
         (f.in_run ? run_ : prepare_).add_node(Node{std::move(op), std::move(sources), {made}, origin}));
-    return f.made = f.in_run ? relayout : run_param(relayout, shape, origin, form_in(f, true));
+    return f.made = f.in_run ? relayout : run_param(relayout, shape, origin, layout_in(f, true));
   }
 
   // The op of a node that reads operand 1, once [K, N] or [N, K] as it came, as the form has it.
@@ -383,7 +386,7 @@ class Splitter {
   }
 
   // A Param of the run graph that reads prepared value `p`.
-  Value run_param(Value p, const Shape& shape, const Origin& origin, const Form& form = {}) {
+  Value run_param(Value p, const Shape& shape, const Origin& origin, const PackedLayout& form = {}) {
     auto it = run_params_.find(p);
     if (it != run_params_.end()) return it->second;
     const Node& made_by = prepare_.node(p.node);
@@ -449,12 +452,12 @@ class Splitter {
   Node adapted(const WeightScope& scope, NodeId id, const Plain& plain, const FormedValue& formed) {
     const Node& n = scope.graph->node(id);
     if (const auto held = entries_.find({scope.index, id}); held != entries_.end())
-      return with_forms(scope, id, held->second, plain, formed);
+      return with_packed_layouts(scope, id, held->second, plain, formed);
     OpBox op = n.op;
     std::vector<Value> inputs;
     for (std::uint32_t i = 0; i < n.inputs.size(); ++i) {
-      const auto at = form_of_use_.find({scope.index, id, i});
-      if (at == form_of_use_.end()) {
+      const auto at = layout_of_use_.find({scope.index, id, i});
+      if (at == layout_of_use_.end()) {
         inputs.push_back(plain(n.inputs[i]));
         continue;
       }
@@ -506,7 +509,7 @@ class Splitter {
     const Node& n = scope.graph->node(id);
     std::vector<bool> read(n.inputs.size(), true);
     if (!entries_.contains({scope.index, id})) {
-      for (std::uint32_t k = 0; k < n.inputs.size(); ++k) read[k] = !form_of_use_.contains({scope.index, id, k});
+      for (std::uint32_t k = 0; k < n.inputs.size(); ++k) read[k] = !layout_of_use_.contains({scope.index, id, k});
       return read;
     }
     const HeldOperands held(n);
@@ -521,8 +524,8 @@ class Splitter {
   }
 
   template <class Plain, class FormedValue>
-  Node with_forms(const WeightScope& scope, NodeId id, const std::vector<Entry>& entries, const Plain& plain,
-                  const FormedValue& formed) {
+  Node with_packed_layouts(const WeightScope& scope, NodeId id, const std::vector<Entry>& entries, const Plain& plain,
+                           const FormedValue& formed) {
     const Node& n = scope.graph->node(id);
     const HeldOperands held(n);
     const std::vector<bool> read = operands_read(scope, id);
@@ -543,7 +546,7 @@ class Splitter {
     take(true);
     std::map<const Graph*, Subgraph> bodies;
     for (const WeightScope* body : bodies_.at({scope.index, id}))
-      bodies[body->graph] = std::make_shared<const Graph>(body_with_forms(*body, read, entries));
+      bodies[body->graph] = std::make_shared<const Graph>(body_with_packed_layouts(*body, read, entries));
     OpBox op = with_bodies(n.op, [&](std::string_view, const Subgraph& old) {
       const auto it = bodies.find(old.get());
       return it == bodies.end() ? Subgraph() : it->second;
@@ -561,7 +564,8 @@ class Splitter {
   }
 
   // A body whose Inputs are the operands that its node still takes, and those in forms.
-  Graph body_with_forms(const WeightScope& body, const std::vector<bool>& read, const std::vector<Entry>& entries) {
+  Graph body_with_packed_layouts(const WeightScope& body, const std::vector<bool>& read,
+                                 const std::vector<Entry>& entries) {
     const Graph& g = *body.graph;
     const Node& holder = body.parent->graph->node(body.node);
     const HeldOperands held(holder);
@@ -579,7 +583,7 @@ class Splitter {
         const Formed& f = formed_[e.formed];
         const Shape shape = shape_of(f, e.whole);
         ops::Input input{concat_text("prepared.", e.formed, e.whole ? ".all" : ""), shape.dims(), shape.dtype(),
-                         form_in(f, e.whole)};
+                         layout_in(f, e.whole)};
         formed[{e.formed, e.whole}] = Value(out.add_node(Node{std::move(input), {}, {shape}, holder.origin}));
       }
     };
@@ -604,12 +608,12 @@ class Splitter {
 
   const Graph& g_;
   const Target& target_;
-  const Products leave_;
+  const MatmulPrecision leave_;
   bool has_blocks_ = false;  // beside which other weights stay as exact as they are
   Graph run_, prepare_;
   std::vector<bool> pure_, constant_, has_param_, in_prepare_;
   std::vector<Formed> formed_;
-  std::map<std::tuple<std::size_t, NodeId, std::uint32_t>, std::size_t> form_of_use_;  // scope, node, operand
+  std::map<std::tuple<std::size_t, NodeId, std::uint32_t>, std::size_t> layout_of_use_;  // scope, node, operand
   std::vector<std::unique_ptr<WeightScope>> scopes_;
   std::map<NodeKey, std::vector<const WeightScope*>> bodies_;  // of the nodes that weights reach
   std::map<NodeKey, std::vector<Entry>> entries_;
@@ -680,8 +684,8 @@ class ParamSets {
 
 }  // namespace
 
-SplitProgram split_weights(const Graph& g, const Target& target, Products leave) {
-  return Splitter(g, target, leave).split();
+SplitProgram split_weights(const Graph& g, const Target& target, MatmulPrecision allowed_loss) {
+  return Splitter(g, target, allowed_loss).split();
 }
 
 std::vector<std::string> prepared_keys(const Graph& prepare) {

@@ -23,7 +23,7 @@ struct SplitProgram {
 /// Params and Constants it reads; otherwise its ops stay in `run`. What reads a mutable Param stays too. Forms of
 /// weights may lose what `leave` says. A matrix that the run computes, or is given, gets a form as well (a Relayout in
 /// `run`, without loss) when products of a loop read it in every step.
-SplitProgram split_weights(const Graph& g, const Target& target, Products leave = Products::Exact);
+SplitProgram split_weights(const Graph& g, const Target& target, MatmulPrecision allowed_loss = MatmulPrecision::Exact);
 
 /// A stable key of each output of a prepare graph: equal keys hold equal bytes for equal params, so that
 /// specialisations and clones share prepared weights. Linear in the graph.

@@ -10,8 +10,8 @@
 
 namespace rlx {
 
-std::vector<SymbolCut> symbol_cuts(const Graph& g, const std::vector<LirStep>& schedule) {
-  std::vector<SymbolCut> out;
+std::vector<SyncPoint> sync_points(const Graph& g, const std::vector<LirStep>& schedule) {
+  std::vector<SyncPoint> out;
   if (g.symbol_sources().empty()) return out;
   const std::optional<SymbolOrder> order = symbol_order(g);
   check(order.has_value(), "the symbols of a planned program can be known one after the other");
@@ -20,7 +20,7 @@ std::vector<SymbolCut> symbol_cuts(const Graph& g, const std::vector<LirStep>& s
   for (std::uint32_t t = 0; t < order->turns.size(); ++t) {
     while (nodes < g.num_nodes() && (order->turn[nodes] <= t || op_def(g.nodes()[nodes].kind()).is_leaf())) ++nodes;
     while (step < schedule.size() && schedule[step].node.index < nodes) ++step;
-    SymbolCut cut{step, nodes, order->turns[t], {}};
+    SyncPoint cut{step, nodes, order->turns[t], {}};
     for (const std::string& name : cut.symbols) {
       cut.sources.push_back(g.symbol_sources().at(name));
       check(cut.sources.back().node.index < nodes, "the nodes of a planned program are in the order of its symbols");
@@ -30,9 +30,9 @@ std::vector<SymbolCut> symbol_cuts(const Graph& g, const std::vector<LirStep>& s
   return out;
 }
 
-std::size_t last_cut(const std::vector<SymbolCut>& cuts) { return cuts.empty() ? 0 : cuts.back().step; }
+std::size_t last_cut(const std::vector<SyncPoint>& cuts) { return cuts.empty() ? 0 : cuts.back().step; }
 
-LirBufferPlan plan_until(const LirBufferPlan& plan, const SymbolCut& cut) {
+LirBufferPlan plan_until(const LirBufferPlan& plan, const SyncPoint& cut) {
   LirBufferPlan out;
   if (plan.opaque) {
     out.opaque = true;
@@ -47,7 +47,7 @@ LirBufferPlan plan_until(const LirBufferPlan& plan, const SymbolCut& cut) {
   out = plan;
   out.values.resize(cut.nodes);
   out.schedule.resize(cut.step);
-  out.output_copies.clear(), out.state_copies.clear(), out.far_state_copies.clear(), out.update_copies.clear(),
+  out.output_copies.clear(), out.state_copies.clear(), out.remote_state_copies.clear(), out.update_copies.clear(),
       out.aliases.clear();
   std::erase_if(out.bodies, [&](const LirBodies& b) { return b.node.index >= cut.nodes; });
   return out;

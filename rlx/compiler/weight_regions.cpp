@@ -36,7 +36,7 @@ class RegionTracer {
   void follow(const WeightScope& scope, WeightRegion r) {
     const Graph& g = *scope.graph;
     const Node& n = g.node(r.value.node);
-    if (scope.parent && n.kind() == OpKind::Input) return leave(scope, std::move(r));
+    if (scope.parent && n.kind() == OpKind::Input) return allowed_loss(scope, std::move(r));
     if (n.num_results() != 1 || n.inputs.empty() || !(scope.*known_)[r.value.node.index])
       return stop(scope, std::move(r));
     const Shape& shape = n.shape();
@@ -91,7 +91,7 @@ class RegionTracer {
   }
 
   // From the Input of a body to the operand outside.
-  void leave(const WeightScope& scope, WeightRegion r) {
+  void allowed_loss(const WeightScope& scope, WeightRegion r) {
     const WeightScope::Source from = scope.source(r.value.node);
     if (from.row) {
       nested_rows = nested_rows || (stack && stack != &scope);
@@ -201,23 +201,23 @@ WeightScope::Source WeightScope::source(NodeId input) const {
 
 std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vector<bool> pure, const Target& target) {
   std::vector<std::unique_ptr<WeightScope>> scopes;
-  std::vector<bool> steady(g.num_nodes());
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) steady[i] = all_static(g.nodes()[i]);
-  scopes.push_back(std::make_unique<WeightScope>(WeightScope{&g, std::move(pure), std::move(steady)}));
+  std::vector<bool> loop_invariant(g.num_nodes());
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) loop_invariant[i] = all_static(g.nodes()[i]);
+  scopes.push_back(std::make_unique<WeightScope>(WeightScope{&g, std::move(pure), std::move(loop_invariant)}));
   for (std::size_t s = 0; s < scopes.size(); ++s) {
     const Graph& outer = *scopes[s]->graph;
     for (std::uint32_t i = 0; i < outer.num_nodes(); ++i) {
       const Node& n = outer.nodes()[i];
       // What weights alone decide is no step of a run; a call is written out before.
       if (scopes[s]->pure[i] || !(n.op.is<ops::If>() || loop_parts(n.op))) continue;
-      const bool here = target.driven(outer, NodeId{i}) ||
+      const bool here = target.host_controlled(outer, NodeId{i}) ||
                         (target.plans_bodies(outer, NodeId{i}) && target.device_of(outer, NodeId{i}, 0) == 0);
       if (!here) continue;
       for (const Subgraph& graph : body_graphs(n.op)) {
         auto body = std::make_unique<WeightScope>(
             WeightScope{graph.get(), {}, {}, scopes[s].get(), NodeId{i}, scopes.size(), graph->leaves(OpKind::Input)});
         body->pure = known_in_body(*body, &WeightScope::pure, true);
-        body->steady = known_in_body(*body, &WeightScope::steady, false);
+        body->loop_invariant = known_in_body(*body, &WeightScope::loop_invariant, false);
         scopes.push_back(std::move(body));
       }
     }
@@ -264,7 +264,7 @@ std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matri
 }
 
 WeightMatrices trace_steady(const WeightScope& scope, Value matrix, int n_axis) {
-  RegionTracer tracer(0, &WeightScope::steady);
+  RegionTracer tracer(0, &WeightScope::loop_invariant);
   tracer.trace(scope, matrix, n_axis);
   return {std::move(tracer.found)};
 }

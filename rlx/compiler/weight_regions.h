@@ -15,8 +15,9 @@ namespace rlx {
 /// A program's graph, or a body in it at any depth, and which of its values are the same whenever they are read.
 struct WeightScope {
   const Graph* graph = nullptr;
-  std::vector<bool> pure{};    // by node: computed from frozen Params (and, of the program, Constants) alone
-  std::vector<bool> steady{};  // by node: the same in every step of the loops around, and of extents that are known
+  std::vector<bool> pure{};  // by node: computed from frozen Params (and, of the program, Constants) alone
+  std::vector<bool>
+      loop_invariant{};  // by node: the same in every step of the loops around, and of extents that are known
   const WeightScope* parent = nullptr;
   NodeId node{};                 // of the parent, that holds this body
   std::size_t index = 0;         // in the list of scopes; 0 is the program

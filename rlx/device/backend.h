@@ -43,10 +43,10 @@ struct RunSlot {
   /// On an opaque device the place of its buffer, else null. submit reads an input's or a state's there, puts that of
   /// an output or of a state's new value there, and lets go of a given one; the buffers need not be written when it
   /// returns, but are by its event. One that throws leaves a state's there, or none where it has given that away.
-  std::shared_ptr<Buffer>* holder = nullptr;
-  /// True when the run may write over the holder's buffer or take it apart: nobody else holds it, and the input is
-  /// donated (`LirBufferPlan::aliases`) or it is of a state that the run replaces. An input's holder is then emptied.
-  bool given = false;
+  std::shared_ptr<Buffer>* buffer_slot = nullptr;
+  /// True when the run may write over the buffer in the slot or take it apart: nobody else holds it, and the input is
+  /// donated (`LirBufferPlan::aliases`) or it is of a state that the run replaces. An input's slot is then emptied.
+  bool donated = false;
 };
 
 /// What one run works on. The views cover their values' bytes; those of the host lie in its memory where the device
@@ -57,7 +57,7 @@ struct RunArguments {
   std::span<const RunSlot> states;      // in node order of the States; those on other devices are empty
   std::span<const BufferView> weights;  // by Param index of the LIR graph
   /// Counts the changes of `states` and `weights`: equal to that of the last run, they are too.
-  std::uint64_t tables = 0;
+  std::uint64_t binding_generation = 0;
   /// Filled with the time of each step, run one after the other, by the time a wait for the run returns; or null.
   std::vector<StepTime>* times = nullptr;
   /// The steps to run, behind which earlier ones are done; on an opaque device always all.

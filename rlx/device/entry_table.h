@@ -1,5 +1,5 @@
-// Tables of rows: a row says which nodes of a kind it runs and how. Everything that the compiler learns about a backend
-// is read from its rows; what a row makes of a node is the backend's affair.
+// Tables of entries: a entry says which nodes of a kind it runs and how. Everything that the compiler learns about a
+// backend is read from its entries; what a entry makes of a node is the backend's affair.
 #pragma once
 
 #include <algorithm>
@@ -15,81 +15,82 @@
 
 namespace rlx {
 
-/// The rows of a backend by kind. A Row has at least
+/// The entries of a backend by kind. A KernelEntry has at least
 ///   OpKind kind;
-///   const char* (*refuses)(const Graph&, NodeId);  // null when the row runs the node, else why not
-/// Several rows may serve a kind: the first that accepts a node runs it.
-template <class Row>
-class RowTable {
+///   const char* (*refuses)(const Graph&, NodeId);  // null when the entry runs the node, else why not
+/// Several entries may serve a kind: the first that accepts a node runs it.
+template <class KernelEntry>
+class EntryTable {
  public:
-  using Families = std::initializer_list<std::span<const Row>>;
-  /// Special families come before general ones; `nothing` is said of a kind without a row.
-  explicit RowTable(Families families, const char* nothing = "there is no kernel of this kind") : nothing_(nothing) {
-    for (std::span<const Row> family : families)
-      for (const Row& row : family) rows_[static_cast<std::size_t>(row.kind)].push_back(&row);
+  using Families = std::initializer_list<std::span<const KernelEntry>>;
+  /// Special families come before general ones; `nothing` is said of a kind without a entry.
+  explicit EntryTable(Families families, const char* nothing = "there is no kernel of this kind") : nothing_(nothing) {
+    for (std::span<const KernelEntry> family : families)
+      for (const KernelEntry& entry : family) entries_[static_cast<std::size_t>(entry.kind)].push_back(&entry);
     for (const OpDef* def : all_op_defs())
       if (def->is_leaf() || !of(def->kind).empty()) kinds_.add(def->kind);
   }
 
-  /// The rows of a kind, in their order.
-  std::span<const Row* const> of(OpKind kind) const { return rows_[static_cast<std::size_t>(kind)]; }
-  /// The row that runs a node, or null.
-  const Row* find(const Graph& g, NodeId id) const {
-    for (const Row* row : of(g.node(id).kind()))
-      if (!row->refuses(g, id)) return row;
+  /// The entries of a kind, in their order.
+  std::span<const KernelEntry* const> of(OpKind kind) const { return entries_[static_cast<std::size_t>(kind)]; }
+  /// The entry that runs a node, or null.
+  const KernelEntry* find(const Graph& g, NodeId id) const {
+    for (const KernelEntry* entry : of(g.node(id).kind()))
+      if (!entry->refuses(g, id)) return entry;
     return nullptr;
   }
-  /// Null when some row runs the node, and for a leaf, which needs none; else why the one that takes most does not.
+  /// Null when some entry runs the node, and for a leaf, which needs none; else why the one that takes most does not.
   const char* refuses(const Graph& g, NodeId id) const {
     const OpKind kind = g.node(id).kind();
     if (op_def(kind).is_leaf()) return nullptr;
     const char* why = nothing_;
-    for (const Row* row : of(kind))
-      if (why = row->refuses(g, id); !why) break;
+    for (const KernelEntry* entry : of(kind))
+      if (why = entry->refuses(g, id); !why) break;
     return why;
   }
-  /// Every kind that has a row, and the leaves.
+  /// Every kind that has a entry, and the leaves.
   const OpSet& kinds() const { return kinds_; }
 
  private:
-  std::array<std::vector<const Row*>, kNumOpKinds> rows_;
+  std::array<std::vector<const KernelEntry*>, kNumOpKinds> entries_;
   OpSet kinds_;
   const char* nothing_;
 };
 
-/// A target whose rows answer for nodes. Beside what a table needs, a Row has, as Target says them and null for never,
+/// A target whose entries answer for nodes. Beside what a table needs, a KernelEntry has, as Target says them and null
+/// for never,
 ///   bool (*reads_strided)(const Graph&, NodeId, int operand);
 ///   bool (*reads_encoded)(const Graph&, NodeId, int operand);
 ///   bool (*in_place)(const Graph&, NodeId, int operand, int result);
 ///   std::uint32_t skips_unread;  // bit r: result r needs no place when nobody reads it
-template <class Row>
-class RowTarget : public Target {
+template <class KernelEntry>
+class EntryTarget : public Target {
  public:
-  explicit RowTarget(const RowTable<Row>& rows) : rows_(rows) {}
-  const OpSet& kinds() const override { return rows_.kinds(); }
-  const char* refuses(const Graph& g, NodeId id) const override { return rows_.refuses(g, id); }
+  explicit EntryTarget(const EntryTable<KernelEntry>& entries) : entries_(entries) {}
+  const OpSet& kinds() const override { return entries_.kinds(); }
+  const char* refuses(const Graph& g, NodeId id) const override { return entries_.refuses(g, id); }
   bool reads_strided(const Graph& g, NodeId id, int operand) const override {
-    const Row* row = rows_.find(g, id);
-    return row && row->reads_strided && row->reads_strided(g, id, operand);
+    const KernelEntry* entry = entries_.find(g, id);
+    return entry && entry->reads_strided && entry->reads_strided(g, id, operand);
   }
   bool reads_encoded(const Graph& g, NodeId id, int operand) const override {
-    const Row* row = rows_.find(g, id);
-    return row && row->reads_encoded && row->reads_encoded(g, id, operand);
+    const KernelEntry* entry = entries_.find(g, id);
+    return entry && entry->reads_encoded && entry->reads_encoded(g, id, operand);
   }
   bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
-    const Row* row = rows_.find(g, id);
-    return row && row->in_place && row->in_place(g, id, operand, result);
+    const KernelEntry* entry = entries_.find(g, id);
+    return entry && entry->in_place && entry->in_place(g, id, operand, result);
   }
   bool skips_unread(const Graph& g, NodeId id, int result) const override {
-    const Row* row = rows_.find(g, id);
-    return row && result < 32 && (row->skips_unread >> result & 1U) != 0;
+    const KernelEntry* entry = entries_.find(g, id);
+    return entry && result < 32 && (entry->skips_unread >> result & 1U) != 0;
   }
 
  protected:
-  const RowTable<Row>& rows_;
+  const EntryTable<KernelEntry>& entries_;
 };
 
-// -- helpers of rows --
+// -- helpers of entries --
 
 inline const Shape& in_shape(const Graph& g, NodeId id, int i) {
   return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]);

@@ -78,8 +78,8 @@ typedef struct rlx_option_info {
 } rlx_option_info;
 
 /* A graph in its serialised form, read during the call only. The bytes are written and read by rlx's own C++:
- * `from_bytes` of rlx/ir/serial/serialize.h, so a plug-in that looks into a graph links its own copy of the library rlx::core,
- * built as position independent code (CONTRIBUTING.md). There is no other description of them. */
+ * `from_bytes` of rlx/ir/serial/serialize.h, so a plug-in that looks into a graph links its own copy of the library
+ * rlx::core, built as position independent code (CONTRIBUTING.md). There is no other description of them. */
 typedef struct rlx_graph {
   size_t struct_size;
   const void* bytes;

@@ -182,30 +182,30 @@ class PluginBound final : public BoundGraph {
     if (!done) broken.how = "gave no event of its end";
     // What it left in its place first: nothing that it made may have the handle of that.
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      if (!a.inputs[i].given) continue;
+      if (!a.inputs[i].donated) continue;
       if (inputs_[i].buffer) {
         broken = {"left input ", i, ", which was given to it, in its place"};
         buffer_of(a.inputs[i]).take_back();
         continue;
       }
       buffer_of(a.inputs[i]).release();
-      a.inputs[i].holder->reset();
+      a.inputs[i].buffer_slot->reset();
     }
     const auto renews = [&](std::size_t s) { return states_[s].buffer != buffer_of(a.states[s]).handle(); };
     for (std::size_t s = 0; s < states_.size(); ++s)
-      if (a.states[s].given && !renews(s)) buffer_of(a.states[s]).take_back();
+      if (a.states[s].donated && !renews(s)) buffer_of(a.states[s]).take_back();
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       if (!outputs_[o].buffer)
         broken = {"gave no buffer for output ", o};
       else if (!made_[o].owner->own(outputs_[o].buffer))
         broken = {"gave as output ", o, " a buffer that is another value's"};
       else
-        *a.outputs[o].holder = std::move(made_[o].owner);
+        *a.outputs[o].buffer_slot = std::move(made_[o].owner);
     }
     for (std::size_t s = 0; s < states_.size(); ++s) {
       if (!renews(s)) continue;
-      std::shared_ptr<Buffer>& holder = *a.states[s].holder;
-      if (a.states[s].given) buffer_of(a.states[s]).release(), holder.reset();
+      std::shared_ptr<Buffer>& holder = *a.states[s].buffer_slot;
+      if (a.states[s].donated) buffer_of(a.states[s]).release(), holder.reset();
       if (!states_[s].buffer)
         broken = {"left state ", s, " without a buffer"};
       else if (!renewed_[s].owner->own(states_[s].buffer))
@@ -233,14 +233,15 @@ class PluginBound final : public BoundGraph {
   void fill(std::vector<rlx_slot>& slots, std::span<const RunSlot> from, std::string_view what) const {
     slots.clear();
     for (const RunSlot& s : from)
-      slots.push_back({plugin_buffer(*device_, s.holder ? s.holder->get() : nullptr, what).handle(), s.given ? 1 : 0});
+      slots.push_back(
+          {plugin_buffer(*device_, s.buffer_slot ? s.buffer_slot->get() : nullptr, what).handle(), s.donated ? 1 : 0});
   }
-  static PluginBuffer& buffer_of(const RunSlot& s) { return static_cast<PluginBuffer&>(**s.holder); }
+  static PluginBuffer& buffer_of(const RunSlot& s) { return static_cast<PluginBuffer&>(**s.buffer_slot); }
   template <class F>
   static void each(const RunArguments& a, bool given, F f) {
     for (std::span<const RunSlot> list : {a.inputs, a.states})
       for (const RunSlot& s : list)
-        if (s.given == given) f(buffer_of(s));
+        if (s.donated == given) f(buffer_of(s));
   }
 
   std::shared_ptr<PluginDevice> device_;

@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-bool Target::driven(const Graph& g, NodeId id) const {
+bool Target::host_controlled(const Graph& g, NodeId id) const {
   const OpBox& op = g.node(id).op;
   if (op_def(op).bodies != BodyKind::Programs || op.kind() == OpKind::Call || !refuses(g, id)) return false;
   // Rows of values that a loop walks have to be whole bytes.
@@ -26,7 +26,7 @@ bool Target::driven(const Graph& g, NodeId id) const {
       const OpDef& def = op_def(body->nodes()[i].op);
       if (def.is_leaf() || def.view == ViewKind::Always || body->nodes()[i].kind() == OpKind::Transfer) continue;
       const NodeId inner{i};
-      if (refuses(*body, inner) && !on_host(*body, inner) && !driven(*body, inner)) return false;
+      if (refuses(*body, inner) && !on_host(*body, inner) && !host_controlled(*body, inner)) return false;
     }
     return true;
   });
@@ -73,11 +73,11 @@ class Adjusted final : public Target {
   }
   bool skips_unread(const Graph& g, NodeId id, int result) const override { return base_->skips_unread(g, id, result); }
   bool plans_bodies(const Graph& g, NodeId id) const override { return base_->plans_bodies(g, id); }
-  std::optional<Form> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
+  std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
     return base_->form(g, id, operand, of);
   }
-  bool reads_form(const Graph& g, NodeId id, int operand, const Form& form) const override {
-    return base_->reads_form(g, id, operand, form);
+  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) const override {
+    return base_->reads_packed(g, id, operand, form);
   }
 
  private:

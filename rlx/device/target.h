@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "rlx/device/device.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_set.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/tensor/block_schemes.h"
 
 namespace rlx {
@@ -30,9 +30,9 @@ struct TargetLimits {
 /// and N columns.
 struct ConstantMatrix {
   std::int64_t k = 0, n = 0;
-  DType dtype = DType::F32;                  // of its values
-  DType stored = DType::F32;                 // of its sources; narrower where the values only widen them
-  Products leave = Products::Exact;          // to lose something
+  DType dtype = DType::F32;                               // of its values
+  DType stored = DType::F32;                              // of its sources; narrower where the values only widen them
+  MatmulPrecision allowed_loss = MatmulPrecision::Exact;  // to lose something
   QuantScheme scheme = QuantScheme::Affine;  // of its sources: blocks along K (`stored` is U8 then); Affine: none
 };
 
@@ -57,7 +57,7 @@ class Target : public Claims {
   /// (Place::None) and no work is done for it.
   virtual bool skips_unread(const Graph&, NodeId, int /*result*/) const { return false; }
   /// A branch or loop that is refused is driven by the program where its bodies hold nothing else that is.
-  bool driven(const Graph& g, NodeId id) const override;
+  bool host_controlled(const Graph& g, NodeId id) const override;
   /// Of a target that stands for several devices: the number (`LirModule::others`) of the one that runs the node;
   /// `home` has the inputs of `g`.
   virtual std::uint32_t device_of(const Graph&, NodeId, std::uint32_t home) const { return home; }
@@ -69,11 +69,11 @@ class Target : public Claims {
   virtual bool plans_bodies(const Graph&, NodeId) const { return false; }
   /// The form that a product's kernel wants of constant operand `operand`, the matrix `of`; none when it reads the
   /// operand as it is.
-  virtual std::optional<Form> form(const Graph&, NodeId, int /*operand*/, const ConstantMatrix& /*of*/) const {
+  virtual std::optional<PackedLayout> form(const Graph&, NodeId, int /*operand*/, const ConstantMatrix& /*of*/) const {
     return std::nullopt;
   }
   /// True when the node's kernel reads that operand in `form` too, which another reader asked for.
-  virtual bool reads_form(const Graph&, NodeId, int /*operand*/, const Form&) const { return false; }
+  virtual bool reads_packed(const Graph&, NodeId, int /*operand*/, const PackedLayout&) const { return false; }
 };
 
 /// `base`, which refuses all kinds but these.

@@ -10,8 +10,8 @@
 
 #include "rlx/base/stop_request.h"
 #include "rlx/exec/fetching.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/ops/control.h"
+#include "rlx/ir/packed_layout.h"
 
 namespace rlx {
 namespace {
@@ -40,14 +40,15 @@ BufferView part_of(const BufferView& view, std::size_t offset, std::size_t bytes
   return part;
 }
 
-void DrivenNode::Body::run(Stream& stream) {
+void HostControlledNode::Body::run(Stream& stream) {
   RunArguments a;
   a.inputs = inputs, a.outputs = outputs;
   (void)bound->submit(a, stream);
 }
 
-DrivenNode::DrivenNode(const Graph& g, const LirBodies& plan, std::vector<std::unique_ptr<BoundGraph>> bodies,
-                       std::vector<BufferView> ranges, std::size_t granule)
+HostControlledNode::HostControlledNode(const Graph& g, const LirBodies& plan,
+                                       std::vector<std::unique_ptr<BoundGraph>> bodies, std::vector<BufferView> ranges,
+                                       std::size_t granule)
     : graph_(g), plan_(plan), ranges_(std::move(ranges)), granule_(granule) {
   const Node& n = g.node(plan.node);
   parts_ = loop_parts(n.op).value_or(LoopParts{});
@@ -73,28 +74,31 @@ DrivenNode::DrivenNode(const Graph& g, const LirBodies& plan, std::vector<std::u
   now_.resize(parts_.carries);
 }
 
-void DrivenNode::run(std::span<const BufferView> operands, std::span<const BufferView> results, Stream& stream) {
+void HostControlledNode::run(std::span<const BufferView> operands, std::span<const BufferView> results,
+                             Stream& stream) {
   if (graph_.node(plan_.node).kind() == OpKind::If)
     run_branch(operands, results, stream);
   else
     run_loop(operands, results, stream);
 }
 
-bool DrivenNode::decides(const BufferView& flag, Stream& stream) {
+bool HostControlledNode::decides(const BufferView& flag, Stream& stream) {
   Fetching fetching(stream);
   stream.download(part_of(flag, 0, 1), std::span(&flag_, 1));
   fetching.finish(stream.record());
   return flag_ != std::byte{0};
 }
 
-void DrivenNode::run_branch(std::span<const BufferView> operands, std::span<const BufferView> results, Stream& stream) {
+void HostControlledNode::run_branch(std::span<const BufferView> operands, std::span<const BufferView> results,
+                                    Stream& stream) {
   Body& taken = bodies_[decides(operands[0], stream) ? 0 : 1];
   for (std::size_t i = 1; i < operands.size(); ++i) taken.inputs[i - 1].view = operands[i];
   for (std::size_t r = 0; r < results.size(); ++r) taken.outputs[r].view = results[r];
   taken.run(stream);
 }
 
-void DrivenNode::run_loop(std::span<const BufferView> operands, std::span<const BufferView> results, Stream& stream) {
+void HostControlledNode::run_loop(std::span<const BufferView> operands, std::span<const BufferView> results,
+                                  Stream& stream) {
   const OpBox& op = graph_.node(plan_.node).op;
   const auto* scan = op.get_if<ops::Scan>();
   const auto* loop = op.get_if<ops::While>();
@@ -130,14 +134,14 @@ void DrivenNode::run_loop(std::span<const BufferView> operands, std::span<const 
       if (!decides(cond.outputs[0].view, stream)) break;
     }
     const auto row = static_cast<std::size_t>(reverse ? most - 1 - trips : trips);
-    begin_trip(row, operands, results, stream);
+    begin_iteration(row, operands, results, stream);
     for (std::size_t c = 0; c < parts_.carries; ++c) {
       step.inputs[parts_.first_carry() + c].view = now_[c];
       step.outputs[c].view = next(c);
     }
     step.run(stream);
     for (std::size_t c = 0; c < parts_.carries; ++c) now_[c] = next(c);
-    end_trip(row, results, stream);
+    end_iteration(row, results, stream);
   }
   for (std::size_t c = 0; c < parts_.carries; ++c) copy(stream, now_[c], results[c]);
   end_rows(static_cast<std::size_t>(trips), results, stream);
@@ -145,7 +149,8 @@ void DrivenNode::run_loop(std::span<const BufferView> operands, std::span<const 
   staged.finish({});
 }
 
-void DrivenNode::begin_rows(std::span<const BufferView> operands, std::span<const BufferView> results, Stream& stream) {
+void HostControlledNode::begin_rows(std::span<const BufferView> operands, std::span<const BufferView> results,
+                                    Stream& stream) {
   bool fetched = false;
   for (std::size_t x = 0; x < xs_.size(); ++x) {
     const BufferView& whole = operands[parts_.first_x() + x];
@@ -159,8 +164,8 @@ void DrivenNode::begin_rows(std::span<const BufferView> operands, std::span<cons
   if (fetched) stream.record().wait();
 }
 
-void DrivenNode::begin_trip(std::size_t row, std::span<const BufferView> operands, std::span<const BufferView> results,
-                            Stream& stream) {
+void HostControlledNode::begin_iteration(std::size_t row, std::span<const BufferView> operands,
+                                         std::span<const BufferView> results, Stream& stream) {
   Body& step = bodies_.back();
   for (std::size_t x = 0; x < xs_.size(); ++x) {
     const Rows& r = xs_[x];
@@ -177,7 +182,7 @@ void DrivenNode::begin_trip(std::size_t row, std::span<const BufferView> operand
         ys_[y].passes ? ys_[y].buffer : part_of(results[parts_.carries + y], row * ys_[y].bytes, ys_[y].bytes);
 }
 
-void DrivenNode::end_trip(std::size_t row, std::span<const BufferView> results, Stream& stream) {
+void HostControlledNode::end_iteration(std::size_t row, std::span<const BufferView> results, Stream& stream) {
   for (std::size_t y = 0; y < ys_.size(); ++y) {
     Rows& r = ys_[y];
     if (!r.passes || r.bytes == 0) continue;
@@ -188,7 +193,7 @@ void DrivenNode::end_trip(std::size_t row, std::span<const BufferView> results, 
   }
 }
 
-void DrivenNode::end_rows(std::size_t trips, std::span<const BufferView> results, Stream& stream) {
+void HostControlledNode::end_rows(std::size_t trips, std::span<const BufferView> results, Stream& stream) {
   bool waited = false;
   for (std::size_t y = 0; y < ys_.size(); ++y) {
     const BufferView& whole = results[parts_.carries + y];

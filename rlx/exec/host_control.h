@@ -16,12 +16,12 @@ namespace rlx {
 BufferView part_of(const BufferView& view, std::size_t offset, std::size_t bytes);
 
 /// One node, bound to the ranges that its bodies use.
-class DrivenNode {
+class HostControlledNode {
  public:
   /// `bodies[b]` is body b of `plan`, bound; `ranges` are where those of the plan lie; places that streams copy from
   /// and to are multiples of `granule`.
-  DrivenNode(const Graph& g, const LirBodies& plan, std::vector<std::unique_ptr<BoundGraph>> bodies,
-             std::vector<BufferView> ranges, std::size_t granule);
+  HostControlledNode(const Graph& g, const LirBodies& plan, std::vector<std::unique_ptr<BoundGraph>> bodies,
+                     std::vector<BufferView> ranges, std::size_t granule);
   /// Runs it behind what the stream holds, from the operands and into the results that are there. It blocks where it
   /// waits for a decision; the last of its work may be under way when it returns.
   void run(std::span<const BufferView> operands, std::span<const BufferView> results, Stream& stream);
@@ -46,9 +46,9 @@ class DrivenNode {
   void run_loop(std::span<const BufferView> operands, std::span<const BufferView> results, Stream& stream);
   bool decides(const BufferView& flag, Stream& stream);
   void begin_rows(std::span<const BufferView> operands, std::span<const BufferView> results, Stream& stream);
-  void begin_trip(std::size_t row, std::span<const BufferView> operands, std::span<const BufferView> results,
-                  Stream& stream);
-  void end_trip(std::size_t row, std::span<const BufferView> results, Stream& stream);
+  void begin_iteration(std::size_t row, std::span<const BufferView> operands, std::span<const BufferView> results,
+                       Stream& stream);
+  void end_iteration(std::size_t row, std::span<const BufferView> results, Stream& stream);
   /// Brings the rows of `trips` trips to where they belong; those of others are zeros.
   void end_rows(std::size_t trips, std::span<const BufferView> results, Stream& stream);
 

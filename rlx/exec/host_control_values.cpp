@@ -31,7 +31,7 @@ TensorView view_of(const Shape& shape, std::span<const std::int64_t> dims, const
   return {data, shape.dtype(), dims, shape.size_bytes()};
 }
 
-void DrivenValues::Body::run(Stream& stream) {
+void HostControlledValues::Body::run(Stream& stream) {
   for (std::size_t i = 0; i < in.size(); ++i) inputs[i] = {{}, &in[i], given[i] && sole_owner(in[i])};
   for (std::size_t o = 0; o < out.size(); ++o) {
     out[o].reset();
@@ -42,7 +42,8 @@ void DrivenValues::Body::run(Stream& stream) {
   (void)bound->submit(a, stream);
 }
 
-DrivenValues::DrivenValues(const Graph& g, const LirPart& part, std::vector<std::unique_ptr<BoundGraph>> bodies)
+HostControlledValues::HostControlledValues(const Graph& g, const LirPart& part,
+                                           std::vector<std::unique_ptr<BoundGraph>> bodies)
     : graph_(g), part_(part), loop_(loop_parts(g.node(part.nodes[0]).op).value_or(LoopParts{})) {
   for (std::size_t b = 0; b < bodies.size(); ++b) {
     const LirModule& m = part.modules[b];
@@ -62,14 +63,14 @@ DrivenValues::DrivenValues(const Graph& g, const LirPart& part, std::vector<std:
   for (std::size_t y = 0; y < loop_.ys; ++y) ys_.push_back({step.makes[loop_.carries + y].size_bytes()});
 }
 
-bool DrivenValues::gives(std::size_t operand) const {
+bool HostControlledValues::gives(std::size_t operand) const {
   const std::size_t first = is_branch() ? 1 : 0;
   return operand >= first && std::any_of(bodies_.begin(), bodies_.end(), [&](const Body& b) {
            return operand - first < b.given.size() && b.given[operand - first];
          });
 }
 
-std::vector<HeldValue> DrivenValues::run(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream) {
+std::vector<HeldValue> HostControlledValues::run(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream) {
   const auto let_go = [&] {
     for (Body& b : bodies_) {
       b.in.assign(b.in.size(), nullptr);
@@ -100,14 +101,15 @@ std::vector<HeldValue> DrivenValues::run(std::vector<HeldValue>& operands, OpenD
   }
 }
 
-bool DrivenValues::decides(Buffer& flag, OpenDevice& device, Stream& stream) {
+bool HostControlledValues::decides(Buffer& flag, OpenDevice& device, Stream& stream) {
   Fetching fetching(stream);
   get_value(device, stream, flag, Shape({}, DType::Bool), &flag_);
   fetching.finish(stream.record());
   return flag_ != std::byte{0};
 }
 
-std::vector<HeldValue> DrivenValues::run_loop(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream) {
+std::vector<HeldValue> HostControlledValues::run_loop(std::vector<HeldValue>& operands, OpenDevice& device,
+                                                      Stream& stream) {
   const Node& n = graph_.node(part_.nodes[0]);
   const auto* scan = n.op.get_if<ops::Scan>();
   const auto* loop = n.op.get_if<ops::While>();

@@ -19,10 +19,10 @@ TensorView view_of(const Shape& shape, std::span<const std::int64_t> dims, const
 
 /// One node, bound to its bodies. A carry goes from trip to trip as the value that the body made; rows of an x are put
 /// one by one, those of a y are put as a whole when the loop has ended.
-class DrivenValues {
+class HostControlledValues {
  public:
   /// `bodies[b]` is body b of `part`, bound.
-  DrivenValues(const Graph& g, const LirPart& part, std::vector<std::unique_ptr<BoundGraph>> bodies);
+  HostControlledValues(const Graph& g, const LirPart& part, std::vector<std::unique_ptr<BoundGraph>> bodies);
   /// Runs it behind what the stream holds; an operand that nobody else holds may be taken over. It blocks where it
   /// waits for a decision and for rows; the last of its work may be under way when it returns the results. Where it
   /// fails, operands that no body was given are there as before.

@@ -26,7 +26,7 @@ class PartsExecutable final : public ExecutableGraph {
       auto& made = code_.emplace_back();
       for (const LirModule& m : part.modules) made.push_back(compile_parts(m, devices, part.device));
       for (std::uint32_t i = 0; i < part.nodes.size(); ++i)
-        if (part.driven || part.modules[0].graph.nodes()[i].kind() != OpKind::Input)
+        if (part.host_controlled || part.modules[0].graph.nodes()[i].kind() != OpKind::Input)
           places_.try_emplace(part.nodes[i], code_.size() - 1, i);
     }
   }
@@ -39,7 +39,7 @@ class PartsExecutable final : public ExecutableGraph {
     if (place != places_.end()) {
       const auto [p, i] = place->second;
       const LirPart& part = lir_.plan.parts[p];
-      if (part.driven) return "driven by the host";
+      if (part.host_controlled) return "driven by the host";
       const std::string name = code_[p][0]->kernel_name(NodeId{i});
       if (!part.modules[0].plan.opaque) return name;
       return concat_text(name, ", with all of its part: ", part.modules[0].graph.num_nodes(), " nodes");
@@ -83,7 +83,7 @@ class PartsBound final : public BoundGraph {
     RunStreams::Run run(streams_, stream);
     if (a.times) a.times->clear();
     for (std::uint32_t d : state_devices_) streams_.order(home_, d);  // who wrote them last is known to the caller's
-    if (a.tables != tables_) forget_weights();
+    if (a.binding_generation != binding_generation_) forget_weights();
     const Holding holding(*this);
     for (std::size_t p = 0; p < parts_.size(); ++p) {
       run_part(p);
@@ -95,8 +95,8 @@ class PartsBound final : public BoundGraph {
     for (std::size_t o = 0; o < a.outputs.size(); ++o) outputs.push_back(brought(outputs_[o], home_));
     for (const NewState& s : new_states_) states.push_back(brought(s.value, state_devices_[s.state]));
     const Event end = run.end();
-    for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].holder = std::move(outputs[o]);
-    for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].holder = std::move(states[s]);
+    for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].buffer_slot = std::move(outputs[o]);
+    for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].buffer_slot = std::move(states[s]);
     return end;
   }
 
@@ -120,7 +120,7 @@ class PartsBound final : public BoundGraph {
   };
   struct Part {
     std::unique_ptr<BoundGraph> bound;  // else driven
-    std::unique_ptr<DrivenValues> driven;
+    std::unique_ptr<HostControlledValues> host_controlled;
     std::vector<BufferView> arenas;
     std::vector<HeldValue> memory;                       // of them
     std::vector<std::uint32_t> inputs, outputs, params;  // numbers of values
@@ -141,18 +141,18 @@ class PartsBound final : public BoundGraph {
     explicit Holding(PartsBound& b) : b_(b) {
       for (std::size_t i = 0; i < b.inputs_.size(); ++i) take(b.inputs_[i], b.run_->inputs[i]);
       for (std::size_t s = 0; s < b.states_.size(); ++s)
-        b.values_[b.states_[s]].held[b.state_devices_[s]] = *b.run_->states[s].holder;
+        b.values_[b.states_[s]].held[b.state_devices_[s]] = *b.run_->states[s].buffer_slot;
       for (const NewState& s : b.new_states_)
-        if (b.run_->states[s.state].given) b.run_->states[s.state].holder->reset();
+        if (b.run_->states[s.state].donated) b.run_->states[s.state].buffer_slot->reset();
     }
     Holding(const Holding&) = delete;
     Holding& operator=(const Holding&) = delete;
     ~Holding() {
       if (!b_.streams_.ended()) {
         for (std::size_t i = 0; i < b_.inputs_.size(); ++i)
-          give_back(*b_.run_->inputs[i].holder, b_.inputs_[i], b_.home_);
+          give_back(*b_.run_->inputs[i].buffer_slot, b_.inputs_[i], b_.home_);
         for (const NewState& s : b_.new_states_)
-          give_back(*b_.run_->states[s.state].holder, s.old, b_.state_devices_[s.state]);
+          give_back(*b_.run_->states[s.state].buffer_slot, s.old, b_.state_devices_[s.state]);
       }
       for (Crossing& c : b_.values_) std::fill(c.held.begin(), c.held.end(), nullptr);
       for (Part& p : b_.parts_) p.taken.clear(), p.made.clear();
@@ -160,8 +160,8 @@ class PartsBound final : public BoundGraph {
 
    private:
     void take(std::uint32_t value, const RunSlot& slot) {
-      b_.values_[value].held[b_.home_] = *slot.holder;
-      if (slot.given) slot.holder->reset();
+      b_.values_[value].held[b_.home_] = *slot.buffer_slot;
+      if (slot.donated) slot.buffer_slot->reset();
     }
     void give_back(HeldValue& holder, std::uint32_t value, std::uint32_t device) {
       if (!holder) holder = b_.values_[value].held[device];
@@ -211,10 +211,10 @@ class PartsBound final : public BoundGraph {
     for (std::uint32_t p : plan.params) part.params.push_back(params_[p]);
     for (NodeId id : plan.nodes) part.ordered = part.ordered || is_ordered(lir_.graph.node(id).op);
     part.gives.resize(plan.inputs.size());
-    if (plan.driven) {
+    if (plan.host_controlled) {
       std::vector<std::unique_ptr<BoundGraph>> bodies;
       for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(device, plan.modules[b], {}));
-      part.driven = std::make_unique<DrivenValues>(lir_.graph, plan, std::move(bodies));
+      part.host_controlled = std::make_unique<HostControlledValues>(lir_.graph, plan, std::move(bodies));
       return part;
     }
     const LirModule& m = plan.modules[0];
@@ -241,12 +241,12 @@ class PartsBound final : public BoundGraph {
     if (p >= parts_.size()) return false;
     const Part& part = parts_[p];
     for (std::size_t i = 0; i < part.inputs.size(); ++i)
-      if (part.inputs[i] == v && (part.driven ? part.driven->gives(i) : part.gives[i])) return true;
+      if (part.inputs[i] == v && (part.host_controlled ? part.host_controlled->gives(i) : part.gives[i])) return true;
     return false;
   }
   void forget_weights() {
     for (Side& s : sides_) s.weights.clear();
-    tables_ = run_->tables;
+    binding_generation_ = run_->binding_generation;
   }
 
   // The value on a device, brought there when it is on another one.
@@ -294,7 +294,7 @@ class PartsBound final : public BoundGraph {
     const LirPart& plan = lir_.plan.parts[p];
     if (part.ordered) streams_.keep_order(plan.device);
     try {
-      if (part.driven)
+      if (part.host_controlled)
         drive(p);
       else
         run_straight(p);
@@ -337,7 +337,7 @@ class PartsBound final : public BoundGraph {
     }
     for (std::uint32_t v : part.params) part.weights.push_back(view(*brought(v, plan.device), v));
     RunArguments a;
-    a.inputs = part.in, a.outputs = part.out, a.weights = part.weights, a.tables = run_->tables;
+    a.inputs = part.in, a.outputs = part.out, a.weights = part.weights, a.binding_generation = run_->binding_generation;
     const DeviceSpan span(streams_, plan.device, "part ", p);
     if (!run_->times) {
       (void)part.bound->submit(a, streams_.of(plan.device));
@@ -359,7 +359,7 @@ class PartsBound final : public BoundGraph {
     const auto start = Clock::now();
     try {
       take_operands(p);
-      part.made = part.driven->run(part.taken, streams_.device(plan.device), streams_.of(plan.device));
+      part.made = part.host_controlled->run(part.taken, streams_.device(plan.device), streams_.of(plan.device));
       part.taken.clear();
       if (!run_->times) return;
       streams_.of(plan.device).record().wait();
@@ -382,7 +382,7 @@ class PartsBound final : public BoundGraph {
   std::vector<NewState> new_states_;
   std::vector<Part> parts_;
   std::vector<std::byte> staging_;
-  std::uint64_t tables_ = ~std::uint64_t{0};
+  std::uint64_t binding_generation_ = ~std::uint64_t{0};
   const RunArguments* run_ = nullptr;  // of this run
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 /// Steps that one device runs without the host, or one that the host takes care of.
 struct Segment {
-  enum class Kind : std::uint8_t { Straight, Copy, Driven };
+  enum class Kind : std::uint8_t { Straight, Copy, HostControlled };
   Kind kind = Kind::Straight;
   StepRange steps;
   std::uint32_t device = 0;
@@ -34,7 +34,7 @@ std::vector<Segment> segments_of(const LirModule& lir) {
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     const NodeId id = schedule[i].node;
     const LirBodies* bodies = lir.plan.bodies_of(id);
-    const auto kind = bodies && bodies->driven                        ? Segment::Kind::Driven
+    const auto kind = bodies && bodies->host_controlled               ? Segment::Kind::HostControlled
                       : lir.graph.node(id).kind() == OpKind::Transfer ? Segment::Kind::Copy
                                                                       : Segment::Kind::Straight;
     const std::uint32_t device = lir.plan.node_device(id);
@@ -57,7 +57,7 @@ class ProgramExecutable final : public ExecutableGraph {
       : devices_(devices.begin(), devices.end()), home_(home), segments_(segments_of(lir)) {
     for (const LirBodies& b : lir.plan.bodies) {
       auto& made = bodies_.emplace_back();
-      if (!b.driven) continue;
+      if (!b.host_controlled) continue;
       for (const LirModule& m : b.modules) made.push_back(compile(m, devices, lir.plan.node_device(b.node)));
     }
     code_.resize(devices.size());
@@ -105,7 +105,7 @@ class ProgramExecutable final : public ExecutableGraph {
                                    std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override {
     const LirBufferPlan& plan = lir().plan;
-    if (const LirBodies* b = plan.bodies_of(node); b && b->driven) return "driven by the host";
+    if (const LirBodies* b = plan.bodies_of(node); b && b->host_controlled) return "driven by the host";
     if (lir().graph.node(node).kind() == OpKind::Transfer) return "copy between devices";
     const auto& code = code_[plan.node_device(node)];
     return code ? code->kernel_name(node) : "none";
@@ -151,13 +151,13 @@ class ProgramBound final : public BoundGraph {
       }
       sides_[d].bound = exe.code_[d]->bind(streams_.device(d), d != exe.home_ && beside_ ? *beside_ : lir_, own);
     }
-    for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) driven_.push_back(bind_driven(k));
+    for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) host_controlled_.push_back(bind_host_controlled(k));
     for (const LirStep& step : lir_.plan.schedule)
       each_read(lir_.graph, step, [&](Value v) {  // a view of one is read where the view is, also by a copy from there
         note_weight(v, lir_.plan.node_device(lir_.plan.at(v).is_view ? v.node : step.node));
       });
     for (NodeId id : lir_.graph.leaves(OpKind::State)) state_devices_.push_back(lir_.plan.node_device(id));
-    for (const LirStateCopy& c : lir_.plan.far_state_copies) note_weight(c.value, state_devices_[c.state]);
+    for (const LirStateCopy& c : lir_.plan.remote_state_copies) note_weight(c.value, state_devices_[c.state]);
   }
 
   Event submit(const RunArguments& a, Stream& stream) override {
@@ -166,7 +166,7 @@ class ProgramBound final : public BoundGraph {
     if (a.times) a.times->clear();
     // Whoever wrote their states or used their arenas last is known to the caller's stream.
     each_open([&](std::uint32_t d) { streams_.order(exe_.home_, d); });
-    if (a.tables != tables_) {
+    if (a.binding_generation != binding_generation_) {
       divide_states();
       bring_weights();
     }
@@ -180,12 +180,12 @@ class ProgramBound final : public BoundGraph {
       switch (s.kind) {
         case Segment::Kind::Straight: run_straight(s.device, part); break;
         case Segment::Kind::Copy: timed(part.begin, [&](NodeId id) { transfer(id); }); break;
-        case Segment::Kind::Driven: timed(part.begin, [&](NodeId id) { drive(id); }); break;
+        case Segment::Kind::HostControlled: timed(part.begin, [&](NodeId id) { drive(id); }); break;
       }
       copied = s.kind == Segment::Kind::Straight && s.device == exe_.home_ && part.end == steps;
     }
     if (range.end == steps && !copied) run_straight(exe_.home_, {steps, steps});
-    if (range.end == steps) copy_far_states();
+    if (range.end == steps) copy_remote_states();
     return run.end();
   }
 
@@ -213,10 +213,10 @@ class ProgramBound final : public BoundGraph {
 
   // New values of states on other devices that are not made in place. What lies in a state itself is set aside first:
   // states may change places.
-  void copy_far_states() {
+  void copy_remote_states() {
     std::vector<BufferView> values;
-    for (std::size_t k = 0; k < lir_.plan.far_state_copies.size(); ++k) {
-      const LirStateCopy& c = lir_.plan.far_state_copies[k];
+    for (std::size_t k = 0; k < lir_.plan.remote_state_copies.size(); ++k) {
+      const LirStateCopy& c = lir_.plan.remote_state_copies[k];
       const std::uint32_t device = state_devices_[c.state];
       values.push_back(place(c.value, device));
       if (lir_.plan.at(c.value).place != Place::State || values.back().bytes == 0) continue;
@@ -226,7 +226,7 @@ class ProgramBound final : public BoundGraph {
       values.back() = aside;
     }
     for (std::size_t k = 0; k < values.size(); ++k) {
-      const LirStateCopy& c = lir_.plan.far_state_copies[k];
+      const LirStateCopy& c = lir_.plan.remote_state_copies[k];
       if (values[k].bytes == 0) continue;
       Stream& stream = streams_.of(state_devices_[c.state]);
       const BufferView to = part_of(run_->states[c.state].view, 0, values[k].bytes);
@@ -251,9 +251,9 @@ class ProgramBound final : public BoundGraph {
     return {*buffers_.back(), 0, bytes};
   }
 
-  std::unique_ptr<DrivenNode> bind_driven(std::size_t k) {
+  std::unique_ptr<HostControlledNode> bind_host_controlled(std::size_t k) {
     const LirBodies& plan = lir_.plan.bodies[k];
-    if (!plan.driven) return nullptr;
+    if (!plan.host_controlled) return nullptr;
     const std::uint32_t d = lir_.plan.node_device(plan.node);
     std::vector<BufferView> ranges;
     for (const LirRange& r : plan.ranges) ranges.push_back(part_of(arenas_[r.arena], r.offset, r.bytes));
@@ -263,7 +263,7 @@ class ProgramBound final : public BoundGraph {
       for (std::uint32_t range : plan.arenas[b]) arenas.push_back(ranges[range]);
       bodies.push_back(exe_.bodies_[k][b]->bind(streams_.device(d), plan.modules[b], arenas));
     }
-    return std::make_unique<DrivenNode>(lir_.graph, plan, std::move(bodies), std::move(ranges), exe_.granule_);
+    return std::make_unique<HostControlledNode>(lir_.graph, plan, std::move(bodies), std::move(ranges), exe_.granule_);
   }
 
   // Where a value lies that device `device` reads.
@@ -326,7 +326,7 @@ class ProgramBound final : public BoundGraph {
         copy_between(from, exe_.home_, s.weights[i], d);
       }
     }
-    tables_ = run_->tables;
+    binding_generation_ = run_->binding_generation;
   }
 
   // From device to device by the second one's stream where it reaches the first one's memory; else by way of the host,
@@ -359,7 +359,7 @@ class ProgramBound final : public BoundGraph {
     if (device == exe_.home_)
       part = *run_;
     else
-      part.weights = s.weights, part.tables = run_->tables;
+      part.weights = s.weights, part.binding_generation = run_->binding_generation;
     part.states = s.states;
     part.range = range;
     std::vector<StepTime> times;
@@ -405,7 +405,7 @@ class ProgramBound final : public BoundGraph {
     const auto k = static_cast<std::size_t>(lir_.plan.bodies_of(id) - lir_.plan.bodies.data());
     // Its bodies use ranges of all devices, by streams of their own.
     each_open([&](std::uint32_t other) { streams_.order(other, d); });
-    driven_[k]->run(operands_, results_, streams_.of(d));
+    host_controlled_[k]->run(operands_, results_, streams_.of(d));
     each_open([&](std::uint32_t other) { streams_.order(d, other); });
   }
 
@@ -415,13 +415,13 @@ class ProgramBound final : public BoundGraph {
   std::vector<BufferView> arenas_;
   std::vector<Side> sides_;  // by device
   RunStreams streams_;
-  std::vector<std::unique_ptr<DrivenNode>> driven_;  // as the plan has them; null: a kernel's
+  std::vector<std::unique_ptr<HostControlledNode>> host_controlled_;  // as the plan has them; null: a kernel's
   std::vector<std::shared_ptr<Buffer>> buffers_;
   std::vector<std::uint32_t> state_devices_;
   std::map<std::size_t, BufferView> aside_;  // of far state copies
   std::vector<std::byte> staging_;
   std::vector<BufferView> operands_, results_;
-  std::uint64_t tables_ = ~std::uint64_t{0};
+  std::uint64_t binding_generation_ = ~std::uint64_t{0};
   const RunArguments* run_ = nullptr;  // of this run
 };
 

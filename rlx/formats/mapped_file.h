@@ -26,7 +26,7 @@ FileStatus file_status(const struct ::stat& info);
 
 /// A file mapped read-only for as long as this object lives; an empty file is a valid, empty mapping.
 /// If another process shortens the file meanwhile, touching the lost pages is fatal, as for every mapping, unless
-/// lost_pages.h is asked to do something about it.
+/// sigbus_guard.h is asked to do something about it.
 class MappedFile {
  public:
   MappedFile() = default;

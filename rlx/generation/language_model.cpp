@@ -63,28 +63,29 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
 
 // What the makers of a file have rounded already: x is rounded likewise. Files of numbers lose nothing that nobody
 // asked for.
-Products usual_products(const std::string& path) {
+MatmulPrecision usual_products(const std::string& path) {
   if (is_gguf_path(path)) {
     const std::shared_ptr<GgufFile> file = GgufFile::open(path);
     const auto has = [&](auto is) { return std::ranges::any_of(file->tensors(), is); };
-    if (has([](const GgufTensor& t) { return t.info().scheme != QuantScheme::Affine; })) return Products::Int8;
-    return has([](const GgufTensor& t) { return t.type == GgufType::BF16; }) ? Products::BF16 : Products::Exact;
+    if (has([](const GgufTensor& t) { return t.info().scheme != QuantScheme::Affine; })) return MatmulPrecision::Int8;
+    return has([](const GgufTensor& t) { return t.type == GgufType::BF16; }) ? MatmulPrecision::BF16
+                                                                             : MatmulPrecision::Exact;
   }
   try {
     const std::shared_ptr<SafetensorsFolder> folder = SafetensorsFolder::open(path);
     const auto is_bf16 = [&](const std::string& name) { return folder->find(name)->dtype == DType::BF16; };
-    return std::ranges::any_of(folder->names(), is_bf16) ? Products::BF16 : Products::Exact;
+    return std::ranges::any_of(folder->names(), is_bf16) ? MatmulPrecision::BF16 : MatmulPrecision::Exact;
   } catch (const Error&) {
-    return Products::Exact;  // what is wrong with the folder is for its loader to say
+    return MatmulPrecision::Exact;  // what is wrong with the folder is for its loader to say
   }
 }
 
 }  // namespace
 
-Products products_named(std::string_view name, const std::string& path) {
+MatmulPrecision matmul_precision_named(std::string_view name, const std::string& path) {
   if (name == "auto") return usual_products(path);
-  for (const Products p : {Products::Exact, Products::BF16, Products::Int8})
-    if (products_name(p) == name) return p;
+  for (const MatmulPrecision p : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8})
+    if (matmul_precision_name(p) == name) return p;
   throw Error(ErrorCode::InvalidArgument, concat_text("products '", name, "' is none of auto, exact, bf16 and int8"));
 }
 

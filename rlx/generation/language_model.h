@@ -34,7 +34,7 @@ DraftModel load_draft_model(const std::string& path, DecoderOptions options, con
                             const Session& session = Session());
 /// What products may lose, by name: "exact", "bf16", "int8"; "auto": int8 for a GGUF file at `path` that holds blocks,
 /// bf16 for a file or folder of bf16, else exact. Errors: InvalidArgument for another name; those of GgufFile::open.
-Products products_named(std::string_view name, const std::string& path);
+MatmulPrecision matmul_precision_named(std::string_view name, const std::string& path);
 /// Sets what keys and values are kept as, by name: "f32", "bf16", "f16", or a scheme of blocks such as "q8_0" and
 /// "q4_0". InvalidArgument for another name.
 void set_cache_type(DecoderOptions& options, std::string_view name);

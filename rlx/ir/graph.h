@@ -190,8 +190,8 @@ class Graph : public Builder {
   std::vector<Value> outputs_;
   std::vector<StateUpdate> state_updates_;
   std::vector<std::uint32_t> update_of_state_;  // by place among the states: 1 + its place in state_updates_, or 0
-  OnDemand<std::map<std::string, SymbolInfo>> symbols_;  // bodies are many and have none
-  OnDemand<std::map<std::string, Value>> symbol_sources_;
+  LazyField<std::map<std::string, SymbolInfo>> symbols_;  // bodies are many and have none
+  LazyField<std::map<std::string, Value>> symbol_sources_;
   std::vector<NodeId> ordered_;
   std::string label_prefix_;
   GraphLife life_;

@@ -156,11 +156,13 @@ std::string parts_text(const LirModule& m) {
     const LirPart& part = m.plan.parts[p];
     std::vector<NodeId> nodes;  // once each: several of the part may stand for one that was written out
     for (std::size_t i = 0; i < part.nodes.size(); ++i)
-      if (part.driven || !op_def(part.modules[0].graph.nodes()[i].kind()).is_leaf()) nodes.push_back(part.nodes[i]);
+      if (part.host_controlled || !op_def(part.modules[0].graph.nodes()[i].kind()).is_leaf())
+        nodes.push_back(part.nodes[i]);
     std::sort(nodes.begin(), nodes.end());
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    out += concat_text("  part ", p,
-                       part.driven ? ", which the host drives: " : concat_text(" on device ", part.device, ": "));
+    out +=
+        concat_text("  part ", p,
+                    part.host_controlled ? ", which the host drives: " : concat_text(" on device ", part.device, ": "));
     for (std::size_t i = 0; i < std::min(nodes.size(), kMost); ++i)
       out += concat_text(i ? ", " : "", nodes[i], " ", op_text_name(m.graph.node(nodes[i]).op));
     if (nodes.size() > kMost) out += concat_text(" and ", nodes.size() - kMost, " more");
@@ -178,7 +180,7 @@ std::string waits_text(const LirModule& m) {
     const LirBodies* b = m.plan.bodies_of(s.node);
     if (kind == OpKind::Transfer)
       out += concat_text("  ", s.node, " goes to another device: the host waits unless a stream reaches both\n");
-    else if (b && b->driven && kind != OpKind::Scan)
+    else if (b && b->host_controlled && kind != OpKind::Scan)
       out += concat_text("  a run waits at ", s.node, ": the host decides\n");
   }
   return out;
@@ -189,7 +191,7 @@ std::string bodies_text(const LirModule& m) {
   std::string out;
   for (const LirBodies& b : m.plan.bodies) {
     for (const LirRange& r : b.ranges)
-      out += concat_text("  ", b.driven ? "driven " : "", "bodies of ", b.node, ": arena",
+      out += concat_text("  ", b.host_controlled ? "driven " : "", "bodies of ", b.node, ": arena",
                          r.arena ? concat_text(" ", r.arena) : std::string(), " from ", r.offset, ", ",
                          bytes_text(r.bytes), "\n");
     for (const LirBodies::Shared& s : b.shared)
@@ -313,7 +315,7 @@ std::string inspect_plan_notes(const LirModule& m) {
   std::string out = parts_text(m) + waits_text(m) + bodies_text(m);
   for (const LirOutputCopy& c : m.plan.output_copies)
     out += concat_text("  then copy ", c.value, " to output ", c.output, "\n");
-  for (const auto* copies : {&m.plan.state_copies, &m.plan.far_state_copies})
+  for (const auto* copies : {&m.plan.state_copies, &m.plan.remote_state_copies})
     for (const LirStateCopy& c : *copies)
       out += concat_text("  then copy ", c.value, " to state ", c.state, c.reason.empty() ? "" : ": ", c.reason, "\n");
   for (const LirUpdateCopy& c : m.plan.update_copies)
@@ -330,7 +332,7 @@ std::string inspect_copies(const LirModule& m) {
   auto leaf = [&](OpKind kind, std::uint32_t index) {
     return concat_text("'", m.graph.leaf_name(m.graph.leaves(kind)[index]), "'");
   };
-  for (const auto* copies : {&m.plan.state_copies, &m.plan.far_state_copies})
+  for (const auto* copies : {&m.plan.state_copies, &m.plan.remote_state_copies})
     for (const LirStateCopy& c : *copies)
       out += concat_text("state ", leaf(OpKind::State, c.state), ": ", bytes_text(m.graph.shape(c.value).size_bytes()),
                          " are copied after each run: ", c.reason, "\n");

@@ -8,17 +8,17 @@ namespace rlx {
 
 /// A T that is made when it is first written: until then it reads as T() and takes a pointer's room. Copies are deep.
 template <class T>
-class OnDemand {
+class LazyField {
  public:
-  OnDemand() = default;
-  OnDemand(T value) { *this = std::move(value); }  // NOLINT(implicit)
-  OnDemand(const OnDemand& other) : held_(other.held_ ? std::make_unique<T>(*other.held_) : nullptr) {}
-  OnDemand(OnDemand&&) noexcept = default;
-  OnDemand& operator=(OnDemand other) noexcept {
+  LazyField() = default;
+  LazyField(T value) { *this = std::move(value); }  // NOLINT(implicit)
+  LazyField(const LazyField& other) : held_(other.held_ ? std::make_unique<T>(*other.held_) : nullptr) {}
+  LazyField(LazyField&&) noexcept = default;
+  LazyField& operator=(LazyField other) noexcept {
     held_ = std::move(other.held_);
     return *this;
   }
-  OnDemand& operator=(T value) {
+  LazyField& operator=(T value) {
     held_ = value == T() ? nullptr : std::make_unique<T>(std::move(value));
     return *this;
   }

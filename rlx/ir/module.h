@@ -153,7 +153,7 @@ struct LirBodies {
   };
   std::vector<Shared> shared{};
   /// True when no kernel runs the node: the program decides, and submits the bodies (exec/program.h).
-  bool driven = false;
+  bool host_controlled = false;
   /// Of a loop that is driven, for each of its xs and then of its ys: the range that a row passes through, where rows
   /// do not lie where the device can bind them.
   std::vector<std::optional<std::uint32_t>> rows{};
@@ -166,7 +166,7 @@ struct LirBodies {
 /// reads it, whole.
 struct LirPart {
   std::uint32_t device = 0;
-  bool driven = false;
+  bool host_controlled = false;
   /// What one device runs, planned for it; of a branch or loop its bodies, in the order of the op's attributes.
   std::vector<LirModule> modules;
   /// For each node of that graph the one of the program that it is a copy of, of an Input the one that makes it; of a
@@ -192,7 +192,7 @@ struct LirBufferPlan {
   std::vector<LirOutputCopy> output_copies;
   std::vector<LirStateCopy> state_copies;
   /// The same of states on other devices than the first, which the program copies and no backend's code.
-  std::vector<LirStateCopy> far_state_copies{};
+  std::vector<LirStateCopy> remote_state_copies{};
   std::vector<LirUpdateCopy> update_copies;
   std::vector<LirAlias> aliases;
   std::vector<LirBodies> bodies;  // of nodes whose kernels run them as programs, in order of the nodes

@@ -43,9 +43,9 @@ Shapes InferContext::inputs() const {
   return out;
 }
 
-Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* believed) {
+Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* assumed) {
   const OpDef& def = op_def(op);
-  InferContext c(op, inputs, believed);
+  InferContext c(op, inputs, assumed);
   if (auto e = check_operand_count(op, static_cast<int>(inputs.size()))) return *e;
   for (const AttrField& f : def.attrs) {  // a body that was never set would be dereferenced by the rule
     if (f.type == AttrType::Body && !std::get<Subgraph>(f.get(op.data())))

@@ -40,19 +40,19 @@ class ShapeRefs {
     if (size_ < kNear)
       near_[size_] = &s;
     else
-      far_.push_back(&s);
+      remote_.push_back(&s);
     ++size_;
   }
   std::size_t size() const { return size_; }
   const Shape& at(std::int64_t operand) const {
     const std::size_t i = detail::checked_index("operand", operand, size_);
-    return *(i < kNear ? near_[i] : far_[i - kNear]);
+    return *(i < kNear ? near_[i] : remote_[i - kNear]);
   }
 
  private:
   static constexpr std::size_t kNear = 6;  // most nodes have no more operands
   std::array<const Shape*, kNear> near_;
-  std::vector<const Shape*> far_;
+  std::vector<const Shape*> remote_;
   std::size_t size_ = 0;
 };
 
@@ -61,8 +61,8 @@ class ShapeRefs {
 /// What a shape rule sees: the op and its operand shapes. The rule returns one shape per result, or an error.
 class InferContext {
  public:
-  InferContext(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* believed = nullptr)
-      : op_(op), inputs_(inputs), believed_(believed) {}
+  InferContext(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* assumed = nullptr)
+      : op_(op), inputs_(inputs), assumed_(assumed) {}
   template <class Op>
   const Op& op() const {
     return op_.as<Op>();
@@ -76,11 +76,11 @@ class InferContext {
   const Shape& input(std::string_view name) const { return input(index(name)); }
   Shapes inputs() const;
   /// Where beliefs about symbolic extents are collected; null when nobody asks. For rules that infer bodies.
-  std::vector<Dim>* believed() const { return believed_; }
+  std::vector<Dim>* assumed() const { return assumed_; }
   /// True when `d` is known to be negative. A symbolic one is believed not to be; `infer_shapes` can collect what was.
   bool negative(const Dim& d) const {
     if (d.is_static()) return d.value() < 0;
-    if (believed_) believed_->push_back(d);
+    if (assumed_) assumed_->push_back(d);
     return false;
   }
   /// A ShapeMismatch / DTypeMismatch / InvalidArgument diagnostic that starts with the op's name.
@@ -105,7 +105,7 @@ class InferContext {
   Diagnostic make(ErrorCode code, std::string message) const;
   const OpBox& op_;
   const ShapeRefs& inputs_;
-  std::vector<Dim>* believed_;
+  std::vector<Dim>* assumed_;
 };
 
 /// What a reference rule sees: operands as dense tensors, results allocated (zero-filled) with their inferred shapes.
@@ -500,7 +500,7 @@ std::optional<NamedOp> find_op(std::string_view text_name);
 void check_rule(bool condition, const OpBox& op, std::string_view what);
 
 /// The operand-count check and the infer rule together.
-Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* believed = nullptr);
+Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* assumed = nullptr);
 inline Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs) {
   return infer_shapes(op, ShapeRefs(inputs));
 }

@@ -33,7 +33,7 @@ class Claims {
   /// True for a node that is refused, but can be run by its reference rule when it has no decomposition.
   virtual bool on_host(const Graph&, NodeId) const { return false; }
   /// True for a branch or loop that is refused, but whose bodies can run as programs of their own.
-  virtual bool driven(const Graph&, NodeId) const { return false; }
+  virtual bool host_controlled(const Graph&, NodeId) const { return false; }
   /// True when the node's kernel reads that operand, the result of a Dequantize, from its codes, or makes the codes of
   /// a Quantize itself.
   virtual bool reads_encoded(const Graph&, NodeId, int /*operand*/) const { return false; }

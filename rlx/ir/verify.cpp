@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "rlx/ir/form.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/rewrite/symbol_order.h"
 
@@ -92,7 +92,7 @@ class Verifier {
       out_.push_back(std::move(d));
       return false;
     }
-    if (*inferred == n.shapes) return check_forms(id);
+    if (*inferred == n.shapes) return check_packed_layouts(id);
     std::string expected;
     for (const Shape& s : *inferred) expected += (expected.empty() ? "" : ", ") + s.text();
     report_node(id, ErrorCode::ShapeMismatch, concat_text("the results should be ", expected));
@@ -137,13 +137,13 @@ class Verifier {
   }
 
   // Kernels believe the form of what they read: only prepared weights have one, and bodies what their node gives them.
-  bool check_forms(NodeId id) {
+  bool check_packed_layouts(NodeId id) {
     const Node& n = g_.node(id);
-    const Form& own = form_of(g_, Value(id));
+    const PackedLayout& own = packed_layout_of(g_, Value(id));
     if ((n.kind() == OpKind::Param || n.kind() == OpKind::Input) && !own.empty() &&
         (level_ != Level::Lir || (n.kind() == OpKind::Input && !is_body_))) {
       report_node(id, ErrorCode::InvalidArgument,
-                  concat_text("'", g_.leaf_name(id), "' has the form '", form_text(own), "'"),
+                  concat_text("'", g_.leaf_name(id), "' has the form '", packed_layout_text(own), "'"),
                   "leave the form out: the compiler gives weights their forms");
       return false;
     }
@@ -152,18 +152,18 @@ class Verifier {
     for (const Subgraph& body : body_graphs(n.op)) {
       const std::vector<NodeId> inputs = body->leaves(OpKind::Input);
       for (std::size_t i = 0; i < inputs.size(); ++i) {
-        Form given;
+        PackedLayout given;
         const std::size_t k = n.kind() == OpKind::If ? i + 1 : i;
-        if ((loop || n.kind() == OpKind::If) && k < n.inputs.size()) given = form_of(g_, n.inputs[k]);
+        if ((loop || n.kind() == OpKind::If) && k < n.inputs.size()) given = packed_layout_of(g_, n.inputs[k]);
         if (loop && i >= loop->first_x() && given.count > 0 && given.bytes % given.count == 0)
-          given = matrix_form(given);
-        const Form& taken = form_of(*body, Value(inputs[i]));
+          given = layout_of_one_matrix(given);
+        const PackedLayout& taken = packed_layout_of(*body, Value(inputs[i]));
         const bool carry = loop && i >= loop->first_carry() && i < loop->first_x();
         if (taken == given && !(carry && !taken.empty())) continue;
         ok = false;
         report_node(id, ErrorCode::InvalidArgument,
-                    concat_text("'", body->leaf_name(inputs[i]), "' of its body has the form '", form_text(taken),
-                                "', what it takes '", form_text(given), "'"));
+                    concat_text("'", body->leaf_name(inputs[i]), "' of its body has the form '",
+                                packed_layout_text(taken), "', what it takes '", packed_layout_text(given), "'"));
       }
     }
     return ok;

@@ -9,9 +9,9 @@
 #include "rlx/base/stop_request.h"
 #include "rlx/error.h"
 #include "rlx/formats/convert_source.h"
-#include "rlx/formats/form_files.h"
 #include "rlx/formats/gguf_architectures.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/formats/packed_weight_files.h"
 #include "rlx/formats/safetensors_folder.h"
 #include "rlx/formats/sigbus_guard.h"
 #include "rlx/models/adapter/adapter_set.h"
@@ -46,7 +46,7 @@ DecoderGraphOptions graph_options(const DecoderConfig& c, const DecoderOptions& 
   g.pages_per_sequence = (g.context + g.page - 1) / g.page;
   g.pages = o.pages ? o.pages : g.pages_per_sequence * g.sequences;
   g.cache_dtype = o.cache_dtype, g.cache_scheme = o.cache_scheme;
-  g.round_q = o.products == Products::Int8;
+  g.round_q = o.products == MatmulPrecision::Int8;
   // Layers with a window have pages of their own where these are fewer. Of a cache in one piece they are small.
   if (const std::int64_t window = longest_window(c); window != 0 && !o.whole_windows) {
     const std::int64_t page = o.page ? g.page : kEnginePage;
@@ -70,21 +70,21 @@ CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) 
     out.on_failure["cache.k." + std::to_string(i)] = OnFailure::Keep;
     if (!c.mla) out.on_failure["cache.v." + std::to_string(i)] = OnFailure::Keep;
   }
-  if (o.products != Products::Exact) out.precision = PrecisionPolicy::with_products(o.products);
+  if (o.products != MatmulPrecision::Exact) out.precision = PrecisionPolicy::with_matmul_precision(o.products);
   return out;
 }
 
 // Of one model: those of another with equal names and shapes would take the places of its forms. A model that took the
 // place of another one, at the same path, finds the old forms and writes over them.
-std::shared_ptr<FormFiles> form_files(const std::string& path, const DecoderOptions& o) {
+std::shared_ptr<PackedWeightFiles> packed_weight_files(const std::string& path, const DecoderOptions& o) {
   if (o.forms.empty()) return nullptr;
   std::error_code failed;
   std::filesystem::path real = std::filesystem::canonical(path, failed);
   if (failed) real = path;
   const std::string text = real.string(), name = real.filename().string().substr(0, 100);
-  return std::make_shared<FormFiles>(
+  return std::make_shared<PackedWeightFiles>(
       join_path(o.forms, concat_text(name, "-", fingerprint_bytes(text.data(), text.size()).text().substr(0, 16))),
-      FormFiles::Options{.verify = o.verify_forms, .keep_lost_pages = true});
+      PackedWeightFiles::Options{.verify = o.verify_packed_layouts, .keep_lost_pages = true});
 }
 
 // What PEFT calls the matrices of a model's file. A checkpoint of the model without its head has names that begin
@@ -144,7 +144,7 @@ struct DecoderModel::Impl {
   mutable std::optional<Fingerprint> weights{};  // once somebody asked
   std::vector<std::string> adapter_names{};
   std::vector<const void*> mapped{};  // where the weights lie
-  std::shared_ptr<const FormFiles> forms{};
+  std::shared_ptr<const PackedWeightFiles> forms{};
 
   // Inputs of the run under way, in the order of the graph.
   std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, window_slots{},
@@ -427,8 +427,8 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
     require_memory(path, least_memory(config, weights, graph, options.products), *available, config, graph);
   KvCache cache(graph.sequences, graph.context, graph.page, graph.pages, window_pages(config, graph));
   CompileOptions compiled = compile_options(config, options);
-  const std::shared_ptr<FormFiles> forms = form_files(path, options);
-  compiled.form_cache = forms;
+  const std::shared_ptr<PackedWeightFiles> forms = packed_weight_files(path, options);
+  compiled.packed_weight_cache = forms;
   CompiledGraph program =
       session.compile_with(build_decoder(config, weights, graph, adapters ? &*adapters : nullptr), compiled);
   if (available)
@@ -501,7 +501,7 @@ Fingerprint DecoderModel::weights_fingerprint() const {
 Fingerprint DecoderModel::sources_fingerprint() const {
   return rlx::sources_fingerprint(*impl().loader, impl().weight_names());
 }
-std::shared_ptr<const FormFiles> DecoderModel::forms() const { return impl().forms; }
+std::shared_ptr<const PackedWeightFiles> DecoderModel::forms() const { return impl().forms; }
 void DecoderModel::write_cache(std::string_view state, const Tensor& value, Rows rows) {
   impl().program.write_state(state, value, rows);
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "rlx/ir/form.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/ir/serial/fingerprint.h"
 #include "rlx/models/adapter.h"
 #include "rlx/models/decoder/kv_cache.h"
@@ -21,7 +21,7 @@
 
 namespace rlx {
 
-class FormFiles;
+class PackedWeightFiles;
 
 /// Tokens of a page of the cache that engines share between requests: of multiples of this number no logit depends on
 /// how they lie in pages.
@@ -36,11 +36,12 @@ struct DecoderOptions {
   DType cache_dtype = DType::F32;  // F32, BF16 or F16
   std::optional<QuantScheme> cache_scheme{};  // q8_0, q4_0, ..: keys and values are kept as blocks instead
   bool whole_windows = false;  // layers with a window keep the keys of the whole context: sequences can be cut anywhere
-  Products products = Products::Exact;  // what products may lose of their weights; Int8: scores with keys of q8_0 too
-  bool check_memory = true;             // before anything is loaded: an error where the model cannot fit
-  std::size_t memory_limit = 0;         // bytes that it may need then; 0: as many as the device has available
-  std::string forms{};                  // a folder that keeps weights as products read them, for later starts to map
-  bool verify_forms = false;            // their bytes are read and compared with their checksums before they are used
+  MatmulPrecision products =
+      MatmulPrecision::Exact;          // what products may lose of their weights; Int8: scores with keys of q8_0 too
+  bool check_memory = true;            // before anything is loaded: an error where the model cannot fit
+  std::size_t memory_limit = 0;        // bytes that it may need then; 0: as many as the device has available
+  std::string forms{};                 // a folder that keeps weights as products read them, for later starts to map
+  bool verify_packed_layouts = false;  // their bytes are read and compared with their checksums before they are used
   std::vector<AdapterOptions> adapters{};  // which tokens may ask for, each for one of them or none
 };
 
@@ -66,9 +67,9 @@ class DecoderModel {
   /// SafetensorsFolder::open or GgufFile::open, and of build_decoder; OutOfMemory, before anything is loaded, for a
   /// model that needs more memory than there is, naming each part of it; of adapters NotFound, Unsupported for kinds
   /// that are not read, and BadFile naming what is missing, has another shape or belongs to no
-  /// part. With `forms` the model has a folder of its own there; errors: those of FormFiles. A form that is damaged, or
-  /// of other weights, is made anew, and where it cannot be written the model is loaded all the same: `forms()->
-  /// problems()` says what was wrong.
+  /// part. With `forms` the model has a folder of its own there; errors: those of PackedWeightFiles. A form that is
+  /// damaged, or of other weights, is made anew, and where it cannot be written the model is loaded all the same:
+  /// `forms()-> problems()` says what was wrong.
   static DecoderModel load(const std::string& path, const DecoderOptions& options = {},
                            const Session& session = Session());
   ~DecoderModel();
@@ -111,7 +112,7 @@ class DecoderModel {
   /// The options that it was loaded with.
   const DecoderOptions& options() const;
   /// Where its forms were saved or found; null without DecoderOptions::forms.
-  std::shared_ptr<const FormFiles> forms() const;
+  std::shared_ptr<const PackedWeightFiles> forms() const;
 
   /// What decides the keys and values of a text beside its tokens, the type of the cache and `options().products`: the
   /// configuration, rotary angles for this context; the content of the weights, all of which is read the first time;

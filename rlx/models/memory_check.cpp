@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rlx/error.h"
-#include "rlx/ir/form.h"
+#include "rlx/ir/packed_layout.h"
 
 namespace rlx {
 namespace {
@@ -82,7 +82,7 @@ std::vector<bool> only_gathered(const Graph& g) {
 }  // namespace
 
 MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& graph,
-                        Products products) {
+                        MatmulPrecision products) {
   if (!weights.loader)
     throw Error(ErrorCode::InvalidArgument, "least_memory: the weights have no loader (a null pointer)");
   MemoryNeed need;
@@ -91,8 +91,8 @@ MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights
     const auto view = weights.loader->find(name);
     if (!view || (!config.tied && embedding.ends_with(name))) continue;  // of which rows are looked up
     std::size_t bytes = view->size_bytes;
-    if (products != Products::Exact && is_float(view->dtype)) {
-      const std::size_t least = products == Products::Int8 ? 1 : 2;
+    if (products != MatmulPrecision::Exact && is_float(view->dtype)) {
+      const std::size_t least = products == MatmulPrecision::Int8 ? 1 : 2;
       bytes = bytes / size_bytes(view->dtype) * std::min(least, size_bytes(view->dtype));
     }
     need.in_files += bytes;

@@ -24,7 +24,7 @@ struct MemoryNeed {
 /// At least what a model needs, by the heads of its files: weights as they lie there, where products may lose something
 /// as small as they may become, and the cache.
 MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& graph,
-                        Products products);
+                        MatmulPrecision products);
 /// What the compiled program of a model needs.
 MemoryNeed program_memory(const LirModule& program, const DecoderConfig& config, const DecoderGraphOptions& graph);
 

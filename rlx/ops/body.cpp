@@ -31,7 +31,7 @@ Result<Shapes> infer_body(const InferContext& c, const Graph& body, std::span<co
         return c.attr_error(what, " is not in topological order");
       in.add(body.shape(v));
     }
-    Result<Shapes> inferred = infer_shapes(node.op, in, c.believed());
+    Result<Shapes> inferred = infer_shapes(node.op, in, c.assumed());
     if (!inferred) return c.error("in ", what, ": ", inferred.error().message);
     if (!(*inferred == node.shapes))
       return c.error("in ", what, ": ", node_text(body, id), " should be ", inferred->front());

@@ -32,7 +32,7 @@ class Body {
   Leaving find() {
     classify();
     Leaving out;
-    const auto leave = [&](Value v) {
+    const auto allowed_loss = [&](Value v) {
       // A view is left in the body: it costs nothing there, and may be much larger.
       while (fixed_[v.node.index] && op_def(g_.node(v.node).op).is_view()) v = g_.node(v.node).inputs[0];
       const Node& n = g_.node(v.node);
@@ -42,8 +42,8 @@ class Body {
     };
     for (const Node& n : g_.nodes())
       if (!fixed_[static_cast<std::size_t>(&n - g_.nodes().data())])
-        for (Value v : n.inputs) leave(v);
-    for (Value v : g_.outputs()) leave(v);
+        for (Value v : n.inputs) allowed_loss(v);
+    for (Value v : g_.outputs()) allowed_loss(v);
     std::sort(out.invariants.begin(), out.invariants.end());
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const Node& n = g_.nodes()[i];

@@ -5,6 +5,6 @@
 
 namespace rlx {
 
-extern const std::string_view kPageStyle, kPageBody, kPageScript;
+extern const std::string_view kReportStyle, kReportBody, kReportScript;
 
 }  // namespace rlx

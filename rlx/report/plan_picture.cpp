@@ -14,7 +14,7 @@ enum class How : int { Own = 0, InPlace = 1, View = 2 };
 
 class PlanWriter {
  public:
-  PlanWriter(JsonText& json, PageRecords& records, PageStrings& strings)
+  PlanWriter(JsonText& json, ReportRecords& records, ReportStrings& strings)
       : json_(json), records_(records), strings_(strings) {}
 
   void write(const LirModule& m, const std::string& name, std::int64_t body) {
@@ -175,10 +175,11 @@ class PlanWriter {
   void write_parts(const LirModule& m) {
     json_.key("parts").begin('[');
     for (const LirPart& part : m.plan.parts) {
-      json_.begin('[').value(part.device).value(part.driven).begin('[');
+      json_.begin('[').value(part.device).value(part.host_controlled).begin('[');
       std::vector<NodeId> nodes;
       for (std::size_t i = 0; i < part.nodes.size(); ++i)
-        if (part.driven || !op_def(part.modules[0].graph.nodes()[i].kind()).is_leaf()) nodes.push_back(part.nodes[i]);
+        if (part.host_controlled || !op_def(part.modules[0].graph.nodes()[i].kind()).is_leaf())
+          nodes.push_back(part.nodes[i]);
       std::sort(nodes.begin(), nodes.end());
       nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
       for (NodeId id : nodes) json_.value(id.index);
@@ -188,13 +189,13 @@ class PlanWriter {
   }
 
   JsonText& json_;
-  PageRecords& records_;
-  PageStrings& strings_;
+  ReportRecords& records_;
+  ReportStrings& strings_;
 };
 
 }  // namespace
 
-void write_plans(JsonText& json, const LirModule& m, PageRecords& records, PageStrings& strings) {
+void write_plans(JsonText& json, const LirModule& m, ReportRecords& records, ReportStrings& strings) {
   PlanWriter(json, records, strings).write(m, "program", -1);
 }
 

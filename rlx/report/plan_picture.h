@@ -13,6 +13,6 @@ namespace rlx {
 /// node it is written over], ..], "elsewhere": [[node, result, place, bytes, first step, last step], ..],
 /// "held": [[node, arena, offset, bytes, step], ..], "parts", "notes"}. A first step of -1: before the run; a last one
 /// of the number of steps: behind it. `body` is the number of the graph among the bodies, -1 for the program's own.
-void write_plans(JsonText& json, const LirModule& m, PageRecords& records, PageStrings& strings);
+void write_plans(JsonText& json, const LirModule& m, ReportRecords& records, ReportStrings& strings);
 
 }  // namespace rlx

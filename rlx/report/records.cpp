@@ -66,7 +66,7 @@ void write_list(JsonText& json, const std::vector<T>& numbers) {
 
 }  // namespace
 
-const PageRecords::OpTexts& PageRecords::texts(const OpBox& op) {
+const ReportRecords::OpTexts& ReportRecords::texts(const OpBox& op) {
   const auto [at, is_new] = ops_.try_emplace(op.data());
   if (!is_new) return at->second;
   OpTexts t;
@@ -79,7 +79,7 @@ const PageRecords::OpTexts& PageRecords::texts(const OpBox& op) {
 }
 
 // What stays of a node when a pass does not touch it: all but operands, shapes and bodies.
-std::vector<std::uint64_t> PageRecords::signatures(const Graph& g) {
+std::vector<std::uint64_t> ReportRecords::signatures(const Graph& g) {
   std::vector<std::uint64_t> out;
   out.reserve(g.num_nodes());
   for (const Node& n : g.nodes()) {
@@ -95,7 +95,7 @@ std::vector<std::uint64_t> PageRecords::signatures(const Graph& g) {
 
 // For each node of `after` the node before that it is, or kNone. First a node of the same operands; else, as its
 // operands may be what changed, the next one that has the first operand, or else the next one.
-std::vector<std::uint32_t> PageRecords::match(const Graph& after, const std::vector<std::uint64_t>& signature) {
+std::vector<std::uint32_t> ReportRecords::match(const Graph& after, const std::vector<std::uint64_t>& signature) {
   const Graph& before = *before_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> exact, loose;
   for (std::uint32_t i = 0; i < before.num_nodes(); ++i) {
@@ -124,7 +124,7 @@ std::vector<std::uint32_t> PageRecords::match(const Graph& after, const std::vec
   return found;
 }
 
-bool PageRecords::changed(const Node& a, const Node& b, const std::vector<std::uint32_t>& entity_of_b) {
+bool ReportRecords::changed(const Node& a, const Node& b, const std::vector<std::uint32_t>& entity_of_b) {
   if (a.inputs.size() != b.inputs.size() || a.shapes != b.shapes) return true;
   for (std::size_t i = 0; i < a.inputs.size(); ++i)
     if (a.inputs[i].result != b.inputs[i].result ||
@@ -133,7 +133,7 @@ bool PageRecords::changed(const Node& a, const Node& b, const std::vector<std::u
   return a.op.data() != b.op.data() && texts(a.op).has_bodies && texts(a.op).bodies != texts(b.op).bodies;
 }
 
-std::uint32_t PageRecords::write_record(const Node& n, const std::vector<std::uint32_t>& entity_of) {
+std::uint32_t ReportRecords::write_record(const Node& n, const std::vector<std::uint32_t>& entity_of) {
   const OpTexts& t = texts(n.op);
   JsonText json;
   json.begin('[').value(t.name).value(t.attrs);
@@ -174,7 +174,7 @@ std::uint32_t PageRecords::write_record(const Node& n, const std::vector<std::ui
   return num_records_++;
 }
 
-std::string PageRecords::roots_text(const Graph& g, const std::vector<std::uint32_t>& entity_of) {
+std::string ReportRecords::roots_text(const Graph& g, const std::vector<std::uint32_t>& entity_of) {
   JsonText json;
   json.begin('[');
   const auto root = [&](const std::string& what, Value v) {
@@ -187,7 +187,7 @@ std::string PageRecords::roots_text(const Graph& g, const std::vector<std::uint3
   return json.end(']').take();
 }
 
-void PageRecords::add_stage(JsonText& json, std::string_view name, std::string_view what, const Graph& g) {
+void ReportRecords::add_stage(JsonText& json, std::string_view name, std::string_view what, const Graph& g) {
   std::vector<std::uint64_t> signature = signatures(g);
   std::vector<std::uint32_t> found(g.num_nodes(), kNone), entity(g.num_nodes());
   if (before_) found = match(g, signature);
@@ -220,7 +220,7 @@ void PageRecords::add_stage(JsonText& json, std::string_view name, std::string_v
   before_roots_ = std::move(ends);
 }
 
-std::uint32_t PageRecords::body(const Graph& g) {
+std::uint32_t ReportRecords::body(const Graph& g) {
   if (const auto at = body_numbers_.find(&g); at != body_numbers_.end()) return at->second;
   std::vector<std::uint32_t> numbers(g.num_nodes()), records;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) numbers[i] = i;
@@ -235,7 +235,7 @@ std::uint32_t PageRecords::body(const Graph& g) {
   return number;
 }
 
-void PageRecords::write(JsonText& json) {
+void ReportRecords::write(JsonText& json) {
   json.key("records").raw(concat_text("[", records_, "]")).key("bodies").begin('[');
   for (const std::string& body : bodies_) json.raw(body);
   json.end(']');

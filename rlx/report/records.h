@@ -15,9 +15,9 @@
 
 namespace rlx {
 
-class PageRecords {
+class ReportRecords {
  public:
-  explicit PageRecords(PageStrings& strings) : strings_(strings) {}
+  explicit ReportRecords(ReportStrings& strings) : strings_(strings) {}
 
   /// The next stage, as JSON: {"name", "what", "order": [first entity, count, ..], "set": [entity, record, ..],
   /// "roots": [[text, entity, result], ..]}. Roots that are those of the stage before are left out.
@@ -41,7 +41,7 @@ class PageRecords {
   bool changed(const Node& a, const Node& b, const std::vector<std::uint32_t>& entity_of_b);
   std::string roots_text(const Graph& g, const std::vector<std::uint32_t>& entity_of);
 
-  PageStrings& strings_;
+  ReportStrings& strings_;
   std::unordered_map<const void*, OpTexts> ops_;
   std::unordered_map<const Graph*, std::uint32_t> body_numbers_;
   std::vector<std::string> bodies_;

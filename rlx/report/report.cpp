@@ -47,7 +47,7 @@ void write_fusion(JsonText& json, const FusionReport& report) {
   json.end(']').end('}');
 }
 
-void write_kernels(JsonText& json, const PageOptions& options, PageStrings& strings) {
+void write_kernels(JsonText& json, const ReportOptions& options, ReportStrings& strings) {
   json.begin('{').member("note", options.times_note).key("limits").begin('[').value(options.limits.gflops);
   for (const MachineLimits::Bandwidth& b : options.limits.bandwidth)
     json.begin('[').value(b.bytes).value(b.gb_per_s).end(']');
@@ -68,9 +68,9 @@ void write_dispatch(JsonText& json, const KernelDispatchReport& report) {
   json.end(']');
 }
 
-std::string page_data(const CompileResult& result, const PageOptions& options) {
-  PageStrings strings;
-  PageRecords records(strings);
+std::string report_data(const CompileResult& result, const ReportOptions& options) {
+  ReportStrings strings;
+  ReportRecords records(strings);
   JsonText json;
   const LirModule& lir = result.lir;
   json.begin('{').member("version", 1).member("title", options.title.empty() ? lir.graph.name() : options.title);
@@ -128,21 +128,21 @@ std::string page_data(const CompileResult& result, const PageOptions& options) {
 
 }  // namespace
 
-std::string inspect_html(const CompileResult& result, const PageOptions& options) {
+std::string inspect_html(const CompileResult& result, const ReportOptions& options) {
   const std::string title = html_text(options.title.empty() ? result.lir.graph.name() : options.title);
   std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   // Nothing is fetched, and the browser sees to it.
   out +=
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n";
-  out += concat_text("<title>", title, " - rlx</title>\n<style>\n", kPageStyle, "</style>\n</head>\n", kPageBody);
+  out += concat_text("<title>", title, " - rlx</title>\n<style>\n", kReportStyle, "</style>\n</head>\n", kReportBody);
   out += "<script type=\"application/json\" id=\"data\">";
-  out += page_data(result, options);
-  out += concat_text("</script>\n<script>\n\"use strict\";\n(() => {\n", kPageScript, "})();\n</script>\n</html>\n");
+  out += report_data(result, options);
+  out += concat_text("</script>\n<script>\n\"use strict\";\n(() => {\n", kReportScript, "})();\n</script>\n</html>\n");
   return out;
 }
 
-std::string inspect_html(const CompiledGraph& program, const PageOptions& options) {
+std::string inspect_html(const CompiledGraph& program, const ReportOptions& options) {
   return inspect_html(program.compile_result(), options);
 }
 

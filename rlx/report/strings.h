@@ -9,9 +9,9 @@
 
 namespace rlx {
 
-class PageStrings {
+class ReportStrings {
  public:
-  PageStrings() { (void)id(""); }
+  ReportStrings() { (void)id(""); }
   /// The number of a text; 0 is the empty one.
   std::uint32_t id(std::string_view text) {
     const auto at = ids_.emplace(std::string(text), static_cast<std::uint32_t>(texts_.size()));

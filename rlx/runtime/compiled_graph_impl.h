@@ -21,7 +21,7 @@ namespace rlx {
 /// The weights that one code's kernels read.
 struct ProgramWeights {
   std::shared_ptr<const CompiledProgram> code;
-  std::uint64_t tables = 0;  // of the runner when they were prepared
+  std::uint64_t binding_generation = 0;  // of the runner when they were prepared
   WeightTable weights;
 };
 
@@ -30,18 +30,18 @@ struct BoundProgram {
   std::shared_ptr<const ProgramAtExtents> spec;
   std::unique_ptr<BoundGraph> bound;
   std::vector<BufferView> arenas;
-  std::uint64_t tables = 0;  // of the runner when `weights` and `states` were filled
+  std::uint64_t binding_generation = 0;  // of the runner when `weights` and `states` were filled
   std::vector<BufferView> weights;
   std::vector<RunSlot> inputs, outputs, states;
-  std::vector<std::shared_ptr<Buffer>> input_holders, output_holders;  // behind the slots on an opaque device
-  std::vector<std::size_t> cells;                                      // which of the runner's `states` are
-  std::vector<bool> updates;                                           // those of them that a run gives new values
+  std::vector<std::shared_ptr<Buffer>> input_buffer_slots, output_buffer_slots;  // behind the slots on an opaque device
+  std::vector<std::size_t> cells;                                                // which of the runner's `states` are
+  std::vector<bool> updates;                  // those of them that a run gives new values
   std::vector<std::weak_ptr<Buffer>> before;  // on an opaque device: theirs when the run under way was submitted
   std::vector<std::uint64_t> moves;           // of those cells when `states` was filled
   std::vector<void*> results;                 // where the host wants the outputs of the next run
 
   /// True when runs put another buffer in the place of the k-th state's.
-  bool renews(std::size_t k) const { return updates[k] && states[k].holder; }
+  bool renews(std::size_t k) const { return updates[k] && states[k].buffer_slot; }
 };
 
 /// The program of a run. What the run holds of an opaque device's memory is let go of with this, however the run ends.
@@ -52,7 +52,7 @@ class ProgramInUse {
   ProgramInUse& operator=(ProgramInUse&&) = delete;
   ~ProgramInUse() {
     if (!p_) return;
-    for (auto* list : {&p_->input_holders, &p_->output_holders})
+    for (auto* list : {&p_->input_buffer_slots, &p_->output_buffer_slots})
       for (std::shared_ptr<Buffer>& holder : *list) holder.reset();
   }
   BoundProgram& operator*() const { return *p_; }
@@ -140,7 +140,7 @@ struct CompiledGraph::Impl {
   mutable std::map<std::shared_ptr<OpenDevice>, std::shared_ptr<Stream>> state_streams;  // of other devices
   std::shared_ptr<WeightStore> weights;
   std::vector<std::shared_ptr<StateCell>> states;
-  std::uint64_t tables = 1;  // counts the changes of weights and states
+  std::uint64_t binding_generation = 1;  // counts the changes of weights and states
   std::map<std::string, Handle, std::less<>> handles;
   std::vector<std::vector<std::int64_t>> raw_dims;       // behind the views of run_raw
   std::span<const Slot> committed;                       // what sync_pending returns, once `pending` is done
@@ -200,8 +200,8 @@ struct CompiledGraph::Impl {
   /// Runs up to each stop, reads the values there, and goes on with the program at these, up to the last one.
   void advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times);
   BoundProgram& next_program(BoundProgram& s);
-  void read_sources(BoundProgram& s, const SymbolCut& cut, std::vector<StepTime>* times);
-  void read_outputs(BoundProgram& s, const SymbolCut& cut, std::vector<StepTime>* times);
+  void read_sources(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times);
+  void read_outputs(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times);
   /// What comes before the first step: states and inputs are looked at, memory and tables are there, inputs in place.
   void begin(BoundProgram& s, std::span<const TensorView> views);
   /// Submits steps of `s` behind the work on its states, which they write or do not.

@@ -41,7 +41,7 @@ void require_on_host(std::string_view what, std::string_view name, const Tensor&
 WeightStore& CompiledGraph::Impl::own_weights() {
   require_present();
   if (!sole_owner(weights)) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
-  ++tables;
+  ++binding_generation;
   return *weights;
 }
 
@@ -161,7 +161,7 @@ void CompiledGraph::share_weights_from(const CompiledGraph& other) try {
   impl().require_present();
   impl().weights = other.impl().weights;
   for (const ProgramWeights& p : impl().prepared) impl().weights->add(p.code->weights);
-  ++impl().tables;
+  ++impl().binding_generation;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::share_weights_from");
 }

@@ -40,7 +40,8 @@ CompiledGraph::Impl::Impl(std::shared_ptr<SharedPrograms> shared)
       device(code->device),
       stream(device->stream()),
       weights(std::make_shared<WeightStore>(
-          code->options.form_cache, code->options.precision ? code->options.precision->keep_values : KeepValues::Yes)),
+          code->options.packed_weight_cache,
+          code->options.precision ? code->options.precision->keep_values : KeepValues::Yes)),
       memory(device, std::max<std::size_t>(64, code->target->limits().alignment)) {}
 
 std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<SharedPrograms> code) {
@@ -73,8 +74,8 @@ BoundProgram& CompiledGraph::Impl::use(std::shared_ptr<const ProgramAtExtents> s
   fresh->inputs.resize(fresh->spec->inputs.size());
   fresh->outputs.resize(fresh->spec->outputs.size());
   fresh->results.resize(fresh->spec->outputs.size());
-  fresh->input_holders.resize(fresh->inputs.size());
-  fresh->output_holders.resize(fresh->outputs.size());
+  fresh->input_buffer_slots.resize(fresh->inputs.size());
+  fresh->output_buffer_slots.resize(fresh->outputs.size());
   shapes.push_front(std::move(fresh));
   constexpr std::size_t kMaxBound = 32;
   if (shapes.size() > kMaxBound) shapes.pop_back();
@@ -96,12 +97,12 @@ ProgramWeights& CompiledGraph::Impl::known(const std::shared_ptr<const CompiledP
 
 const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const CompiledProgram>& c) {
   ProgramWeights& p = known(c);
-  if (p.tables != tables) {
+  if (p.binding_generation != binding_generation) {
     const TraceScope traced(trace());
     const TraceSpan span("weights", "prepare weights", code->source.name());
     p.weights = {};  // its buffers may be written when nobody else holds them
     p.weights = weights->prepare(c->weights, {*code->backend, *code->target, code->backend_options, *device, *stream});
-    p.tables = tables;
+    p.binding_generation = binding_generation;
   }
   return p.weights;
 }
@@ -114,8 +115,8 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
     for (auto& other : shapes) other->bound.reset();
     memory.reserve(c, code->source.name());
   }
-  if (place_states(c, s)) ++tables;
-  if (s.tables != tables) {
+  if (place_states(c, s)) ++binding_generation;
+  if (s.binding_generation != binding_generation) {
     s.weights = prepare(s.spec->code).views;
     s.states.clear(), s.cells.clear(), s.updates.clear(), s.moves.clear();
     const Graph& run = s.spec->lir().graph;
@@ -129,7 +130,7 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
       s.moves.push_back(states[i]->moves);
     }
     s.before.resize(s.states.size());
-    s.tables = tables;
+    s.binding_generation = binding_generation;
   }
   if (s.bound) return;
   const TraceScope traced(trace());
@@ -288,14 +289,15 @@ void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> vie
   // Weights and constants that the last run waited for may never have come: they are brought anew.
   if (run_thrown || last_run.failed()) {
     for (auto& program : shapes) program->bound.reset();
-    ++tables;
+    ++binding_generation;
     run_thrown = false;
     last_run = {};
   }
   bind(s);
   require_states();  // one that was brought from another device: what was to make it there may have failed only now
   for (std::size_t i = 0; i < views.size(); ++i)
-    s.inputs[i] = input_slot(*device, *stream, views[i], s.spec->inputs[i], memory.input_room(i), s.input_holders[i]);
+    s.inputs[i] =
+        input_slot(*device, *stream, views[i], s.spec->inputs[i], memory.input_room(i), s.input_buffer_slots[i]);
 }
 
 const CompiledGraph::Impl::RunNames& CompiledGraph::Impl::run_names() {
@@ -312,7 +314,7 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];
     // Kept rows that are written in place are there whatever became of that work.
-    if (!cell.keep || s.states[k].holder)
+    if (!cell.keep || s.states[k].buffer_slot)
       wait_behind(*stream, cell.written);
     else if (!cell.written.ready())
       stream->wait_order(cell.written);
@@ -321,7 +323,7 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
   }
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];
-    s.states[k].given = false;
+    s.states[k].donated = false;
     if (!writes || !s.updates[k]) continue;
     if (!s.renews(k)) {
       cell.valid = cell.keep;  // written in place, nobody can tell from when on
@@ -329,13 +331,13 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
     }
     s.before[k] = cell.buffer;
     if (cell.keep) cell.before.push_back({{}, cell.buffer, cell.written});
-    s.states[k].given = sole_owner(cell.buffer);
+    s.states[k].donated = sole_owner(cell.buffer);
   }
   Event done;
   Trace* const apart = trace() && runs_apart() ? trace() : nullptr;
   const TraceSpan span(apart, apart ? run_names().submit : 0, apart ? run_names().device : 0);
   try {
-    done = s.bound->submit({s.inputs, outputs, s.states, s.weights, tables, times, range}, *stream);
+    done = s.bound->submit({s.inputs, outputs, s.states, s.weights, binding_generation, times, range}, *stream);
   } catch (...) {
     run_thrown = true;
     follow_submitted(s);
@@ -394,20 +396,20 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
     bind(s);
   for (const LirAlias& a : s.spec->lir().plan.aliases) {
     RunSlot& slot = s.inputs[a.input];
-    if (!slot.holder || !a.refused.empty()) continue;
+    if (!slot.buffer_slot || !a.refused.empty()) continue;
     if (on_device && on_device->given) on_device->given->erase(code->inputs[a.input].name);
-    slot.given = sole_owner(*slot.holder);
+    slot.donated = sole_owner(*slot.buffer_slot);
   }
   if (on_device) on_device->outputs.resize(s.outputs.size());
   for (std::size_t o = 0; o < s.outputs.size(); ++o)
-    s.outputs[o] = on_device ? value_slot(*device, s.spec->outputs[o], on_device->outputs[o], s.output_holders[o])
+    s.outputs[o] = on_device ? value_slot(*device, s.spec->outputs[o], on_device->outputs[o], s.output_buffer_slots[o])
                              : output_slot(*device, s.results[o], s.spec->outputs[o].size_bytes(),
-                                           memory.output_room(o), s.output_holders[o]);
+                                           memory.output_room(o), s.output_buffer_slots[o]);
   const Event done = submit(s, {s.spec->first_step()}, s.outputs, true, times);
   for (std::size_t i : s.cells) states[i]->valid = true;
   try {
     for (std::size_t i = 0; i < views.size(); ++i)
-      if (s.inputs[i].holder) s.input_holders[i].reset();
+      if (s.inputs[i].buffer_slot) s.input_buffer_slots[i].reset();
     for (std::size_t o = 0; o < s.outputs.size(); ++o) {
       const Shape& shape = s.spec->outputs[o];
       if (on_device) {

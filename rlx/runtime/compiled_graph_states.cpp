@@ -277,7 +277,7 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
     (void)find_io(other.states(), states()[0].name, "state", other.impl().code->source.name());  // names the nearest
   }
   for (const auto& [i, j] : pairs) impl().states[i] = other.impl().states[j];
-  ++impl().tables;
+  ++impl().binding_generation;
   return pairs.size();
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::share_state_from");

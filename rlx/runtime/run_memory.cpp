@@ -89,9 +89,9 @@ RunSlot output_slot(OpenDevice& device, void* data, std::size_t bytes, const Buf
 
 void fetch_output(OpenDevice& device, Stream& stream, const RunSlot& from, const Shape& shape, void* data,
                   Buffer* readback) {
-  if (from.holder) {
-    if (shape.size_bytes() != 0) get_value(device, stream, **from.holder, shape, data);
-    from.holder->reset();
+  if (from.buffer_slot) {
+    if (shape.size_bytes() != 0) get_value(device, stream, **from.buffer_slot, shape, data);
+    from.buffer_slot->reset();
     return;
   }
   if (on_host(device) || from.view.bytes == 0) return;
@@ -114,7 +114,7 @@ RunSlot value_slot(OpenDevice& device, const Shape& shape, Tensor& value, std::s
 }
 
 void keep_value(const RunSlot& from, const Shape& shape, const Event& done, Tensor& value) {
-  if (from.holder) value = Tensor::on_device(std::move(*from.holder), shape);
+  if (from.buffer_slot) value = Tensor::on_device(std::move(*from.buffer_slot), shape);
   if (value.buffer()) value.buffer()->set_written(done);
 }
 

@@ -189,7 +189,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
     if (const std::optional<std::size_t> i = state_index.find(lir.graph.leaf_name(id))) {
       code->state_devices[*i] = code->devices[lir.plan.node_device(id)];
     }
-  code->cuts = symbol_cuts(lir.graph, lir.plan.schedule);
+  code->cuts = sync_points(lir.graph, lir.plan.schedule);
   if (!lir.graph.is_static() || !code->cuts.empty()) code->binder.emplace(lir);
   check_ordered_sources(*code);
   for (NodeId id : lir.graph.leaves(OpKind::Input)) code->input_bytes.push_back(max_bytes(lir.graph, Value(id)));

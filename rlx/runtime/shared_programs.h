@@ -31,7 +31,7 @@ struct CompiledProgram {
   std::shared_ptr<const ExecutableGraph> executable;
   WeightPlan weights;
   std::optional<LirBinder> binder;                         // of the executable's program, when it has symbols left
-  std::vector<SymbolCut> cuts;                             // where runs stop to read symbols
+  std::vector<SyncPoint> cuts;                             // where runs stop to read symbols
   std::vector<std::size_t> slot_offsets;                   // of the outputs, in the results of a run
   std::size_t slot_bytes = 0;                              // of all of them
   std::vector<std::size_t> input_bytes, output_bytes;      // the most that each takes

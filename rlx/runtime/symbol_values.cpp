@@ -164,7 +164,7 @@ void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView
   while (!used->spec->is_last()) {
     BoundProgram& s = *used;
     const CompiledProgram& c = *s.spec->code;
-    const SymbolCut& cut = c.cuts[s.spec->turn];
+    const SyncPoint& cut = c.cuts[s.spec->turn];
     if (s.spec->turn == 0)
       begin(s, views);
     else
@@ -189,13 +189,13 @@ BoundProgram& CompiledGraph::Impl::next_program(BoundProgram& s) {
   // `s` was at the front until now, so it stays when a new one lets the last of the list go.
   BoundProgram& next = known != shapes.end() ? *shapes.front() : use(code->specialize(s.spec, at_stop));
   next.inputs.swap(s.inputs);
-  next.input_holders.swap(s.input_holders);
+  next.input_buffer_slots.swap(s.input_buffer_slots);
   for (std::size_t i = 0; i < next.inputs.size(); ++i)
-    if (next.inputs[i].holder) next.inputs[i].holder = &next.input_holders[i];
+    if (next.inputs[i].buffer_slot) next.inputs[i].buffer_slot = &next.input_buffer_slots[i];
   return next;
 }
 
-void CompiledGraph::Impl::read_sources(BoundProgram& s, const SymbolCut& cut, std::vector<StepTime>* times) {
+void CompiledGraph::Impl::read_sources(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times) {
   const std::size_t from = s.spec->first_step();
   if (from != cut.step) (void)submit(s, {from, cut.step}, {}, s.spec->code->writes_states(from, cut.step), times);
   sources.clear();
@@ -205,7 +205,7 @@ void CompiledGraph::Impl::read_sources(BoundProgram& s, const SymbolCut& cut, st
 
 // A device that plans its memory has no steps: the sources are outputs of a program of their own, whose work the run
 // does again.
-void CompiledGraph::Impl::read_outputs(BoundProgram& s, const SymbolCut& cut, std::vector<StepTime>* times) {
+void CompiledGraph::Impl::read_outputs(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times) {
   std::vector<std::shared_ptr<Buffer>> holders(cut.sources.size());
   std::vector<RunSlot> outputs;
   for (std::size_t k = 0; k < holders.size(); ++k)

@@ -119,7 +119,7 @@ WeightPlan::WeightPlan(std::shared_ptr<const ExecutableGraph> e) : executable(st
   }
 }
 
-void WeightStore::Reading::add(const std::string& key, const Form& form) {
+void WeightStore::Reading::add(const std::string& key, const PackedLayout& form) {
   for (std::size_t i = 0; i < form.sources.size(); ++i) {
     const ParamNames& reads = form.sources[i].reads;
     auto [list, fresh] = sources.try_emplace(reads);
@@ -139,7 +139,7 @@ WeightStore::WeightStore(const WeightStore& other) {
   cache_ = other.cache_;
   keep_ = other.keep_;
   read_raw_ = other.read_raw_;
-  whole_in_forms_ = other.whole_in_forms_;
+  whole_in_packed_layouts_ = other.whole_in_packed_layouts_;
 }
 
 bool WeightStore::has(std::string_view name) const {
@@ -165,8 +165,8 @@ std::size_t WeightStore::bytes() const {
 }
 
 // A copy with bytes of its own.
-std::shared_ptr<WeightStore::Form> WeightStore::copy_of(const Form& form) {
-  auto copy = std::make_shared<Form>(form);
+std::shared_ptr<WeightStore::PackedLayout> WeightStore::copy_of(const PackedLayout& form) {
+  auto copy = std::make_shared<PackedLayout>(form);
   copy->mapped = false;
   if (!copy->bytes.empty()) copy->bytes = Tensor::copy_of(copy->bytes.data(), copy->bytes.shape());
   copy->resident = {};
@@ -174,7 +174,7 @@ std::shared_ptr<WeightStore::Form> WeightStore::copy_of(const Form& form) {
 }
 
 // A form for writing: a clone goes on reading the old bytes.
-WeightStore::Form& WeightStore::own(std::shared_ptr<Form>& form) {
+WeightStore::PackedLayout& WeightStore::own(std::shared_ptr<PackedLayout>& form) {
   if (!sole_owner(form) || form->mapped) form = copy_of(*form);
   form->resident = {};
   return *form;
@@ -185,7 +185,7 @@ bool WeightStore::is_packed(const std::string& name) const { return packed_at_.c
 
 // Whether nothing else needs them.
 bool WeightStore::held_packed(const std::string& name) const {
-  return !read_raw_.contains(name) && whole_in_forms_.contains(name);
+  return !read_raw_.contains(name) && whole_in_packed_layouts_.contains(name);
 }
 
 // Writes the values of `name` into every form that waits for them.
@@ -193,9 +193,9 @@ void WeightStore::pack_waiting(const std::string& name, const Tensor& values, co
   const auto packed = packed_at_.find(name);
   if (packed == packed_at_.end()) return;
   for (const PackedAt& at : packed->second) {
-    std::shared_ptr<Form>& form = forms_.find(at.key)->second;
+    std::shared_ptr<PackedLayout>& form = forms_.find(at.key)->second;
     if (form->sources[at.source].ready) continue;
-    Form& f = own(form);
+    PackedLayout& f = own(form);
     write_source(f, at.source, values, loader, name);
     f.sources[at.source].ready = true;
   }
@@ -216,12 +216,12 @@ std::int64_t source_elements(const ops::Relayout& op, const Shape& of) {
 }  // namespace
 
 // Writes a source into its form, some columns at a time, so that of a mapped file little more than these is in memory.
-void WeightStore::write_source(Form& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
+void WeightStore::write_source(PackedLayout& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
                                const std::string& name) {
   const TraceSpan span("weights", "pack", name);
   constexpr std::int64_t kSliceBytes = std::int64_t{64} << 20;
   const ops::Relayout& op = f.packed_by->lir().prepare.node(f.node).op.as<ops::Relayout>();
-  const ops::FormSource at = op.source(source);
+  const ops::PackedSource at = op.source(source);
   const auto bytes_of = [&](std::int64_t elements) { return source_bytes(op, values.dtype(), elements); };
   const std::int64_t column_bytes = std::max<std::int64_t>(1, bytes_of(op.k));
   // Columns that are apart in the file share its pages, so only those that follow each other are let go by slices.
@@ -245,9 +245,9 @@ void WeightStore::set(std::span<const NewValue> values) {
   std::lock_guard lock(mutex_);
   // First all that needs memory, beside what is there.
   struct Change {
-    std::shared_ptr<Form>& form;
-    std::shared_ptr<Form> instead;  // of a form that somebody else reads, or that is computed anew as a whole
-    std::vector<std::size_t> old;   // the sources that change
+    std::shared_ptr<PackedLayout>& form;
+    std::shared_ptr<PackedLayout> instead;  // of a form that somebody else reads, or that is computed anew as a whole
+    std::vector<std::size_t> old;           // the sources that change
   };
   std::vector<Change> changes;
   std::set<ParamNames> lists;  // that hold one of them
@@ -260,10 +260,10 @@ void WeightStore::set(std::span<const NewValue> values) {
   for (auto& [key, old] : old_sources) {
     const auto known = forms_.find(key);
     if (known == forms_.end()) continue;
-    std::shared_ptr<Form>& form = known->second;
-    std::shared_ptr<Form> instead;
+    std::shared_ptr<PackedLayout>& form = known->second;
+    std::shared_ptr<PackedLayout> instead;
     if (!form->packed_by) {
-      instead = std::make_shared<Form>(*form);
+      instead = std::make_shared<PackedLayout>(*form);
       instead->bytes = Tensor();
       instead->resident = {};
     } else if (!sole_owner(form) || form->mapped) {
@@ -316,13 +316,13 @@ void WeightStore::set(std::span<const NewValue> values) {
 
 // The sources of forms that hold values of `name` bit for bit, or also those with loss; only those that are written,
 // when `ready`.
-std::vector<WeightStore::HeldPart> WeightStore::parts_in_forms(const std::string& name, bool ready,
-                                                               bool with_loss) const {
+std::vector<WeightStore::HeldPart> WeightStore::parts_in_packed_layouts(const std::string& name, bool ready,
+                                                                        bool with_loss) const {
   std::vector<HeldPart> parts;
   const auto packed = packed_at_.find(name);
   if (packed == packed_at_.end()) return parts;
   for (const PackedAt& at : packed->second) {
-    const Form& form = *forms_.find(at.key)->second;
+    const PackedLayout& form = *forms_.find(at.key)->second;
     if (ready && !form.sources[at.source].ready) continue;
     const Graph& prepare = form.packed_by->lir().prepare;
     const Node& node = prepare.node(form.node);
@@ -339,7 +339,7 @@ bool WeightStore::covers(std::vector<HeldPart>& parts) {
   constexpr std::int64_t kNoColumn = std::numeric_limits<std::int64_t>::max();
   // Of the columns of all matrices that lie in the param one after the other; none where a part begins inside one.
   const auto first_column = [](const HeldPart& p) -> std::int64_t {
-    const ops::FormSource& at = p.at;
+    const ops::PackedSource& at = p.at;
     if (at.n_stride <= 0) return 0;
     if (at.k_stride <= at.n_stride) return at.offset % at.n_stride == 0 ? at.offset / at.n_stride : kNoColumn;
     const std::int64_t matrix = at.k_stride * p.k, inside = at.offset % matrix;
@@ -365,7 +365,7 @@ const Tensor& WeightStore::raw(const std::string& name) {
     if (p.raw.dtype() != p.declared) p = Param{p.raw.cast(p.declared), p.declared};
     return p.raw;
   }
-  std::vector<HeldPart> parts = parts_in_forms(name, true);
+  std::vector<HeldPart> parts = parts_in_packed_layouts(name, true);
   if (covers(parts)) {
     Tensor t = Tensor::uninitialized(parts.front().of);
     for (const HeldPart& part : parts)
@@ -373,7 +373,7 @@ const Tensor& WeightStore::raw(const std::string& name) {
     p.raw = std::move(t);
     return p.raw;
   }
-  if (keep_ == KeepValues::No && (parts = parts_in_forms(name, true, true), covers(parts)))
+  if (keep_ == KeepValues::No && (parts = parts_in_packed_layouts(name, true, true), covers(parts)))
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("the values of param '", name, "' were let go: only a form with loss has them"),
                 "set it again, or compile with PrecisionPolicy::keep_values = KeepValues::Yes");
@@ -383,14 +383,14 @@ const Tensor& WeightStore::raw(const std::string& name) {
 
 // Brings params into every form that waits for them: out of the cache where it has the form, else from their values.
 void WeightStore::pack_params(std::span<const std::string> names) {
-  const std::vector<Savable> savable = savable_forms(names);
+  const std::vector<Savable> savable = savable_packed_layouts(names);
   std::vector<bool> restored;
   for (const Savable& s : savable) {
-    Form& form = **s.form;
+    PackedLayout& form = **s.form;
     Tensor bytes = cache_->find(s.key, form.bytes.size_bytes(), s.source, [&] { return s.content(); });
     restored.push_back(!bytes.empty());
     if (!restored.back()) continue;
-    auto mapped = std::make_shared<Form>(form);
+    auto mapped = std::make_shared<PackedLayout>(form);
     mapped->bytes = std::move(bytes);
     mapped->mapped = true;
     mapped->resident = {};
@@ -405,7 +405,7 @@ void WeightStore::pack_params(std::span<const std::string> names) {
     if (held_packed(name)) p = Param{{}, p.declared};
   }
   for (std::size_t i = 0; i < savable.size(); ++i) {
-    const Form& form = **savable[i].form;
+    const PackedLayout& form = **savable[i].form;
     if (!restored[i] && std::all_of(form.sources.begin(), form.sources.end(), [](const Source& s) { return s.ready; }))
       cache_->save(savable[i].key, {form.bytes.data(), form.bytes.size_bytes()}, savable[i].source,
                    savable[i].content());
@@ -413,7 +413,7 @@ void WeightStore::pack_params(std::span<const std::string> names) {
 }
 
 // The forms that wait for nothing but params of files, some of `names` among them.
-std::vector<WeightStore::Savable> WeightStore::savable_forms(std::span<const std::string> names) {
+std::vector<WeightStore::Savable> WeightStore::savable_packed_layouts(std::span<const std::string> names) {
   std::vector<Savable> out;
   if (!cache_) return out;
   std::set<std::string_view> keys;
@@ -421,11 +421,11 @@ std::vector<WeightStore::Savable> WeightStore::savable_forms(std::span<const std
     if (const auto packed = packed_at_.find(name); packed != packed_at_.end())
       for (const PackedAt& at : packed->second) keys.insert(at.key);
   for (std::string_view key : keys) {
-    std::shared_ptr<Form>& form = forms_.find(key)->second;
+    std::shared_ptr<PackedLayout>& form = forms_.find(key)->second;
     Savable s;
     s.form = &form;
-    s.key =
-        concat_text(key, " ", form_text(form->packed_by->lir().prepare.node(form->node).op.as<ops::Relayout>().form));
+    s.key = concat_text(
+        key, " ", packed_layout_text(form->packed_by->lir().prepare.node(form->node).op.as<ops::Relayout>().form));
     bool all = true;
     std::string others;  // files of a checkpoint in several
     for (std::size_t i = 0; i < form->sources.size() && all; ++i) {
@@ -469,8 +469,8 @@ void WeightStore::add(const WeightPlan& plan) {
 
 void WeightStore::add_locked(const WeightPlan& plan) {
   const Graph& prepare = plan.executable->lir().prepare;
-  std::map<std::string, std::shared_ptr<Form>, std::less<>> made;  // known when they are whole
-  std::vector<std::shared_ptr<Form>> fresh;                        // the packed ones among them in the order of use
+  std::map<std::string, std::shared_ptr<PackedLayout>, std::less<>> made;  // known when they are whole
+  std::vector<std::shared_ptr<PackedLayout>> fresh;  // the packed ones among them in the order of use
   constexpr std::size_t kLine = 64;
   auto padded = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
   std::size_t slab_bytes = 0;
@@ -488,7 +488,7 @@ void WeightStore::add_locked(const WeightPlan& plan) {
         readers.push_back(plan.executable);
     }
     if (forms_.contains(plan.keys[i]) || made.contains(plan.keys[i])) continue;
-    auto form = std::make_shared<Form>();
+    auto form = std::make_shared<PackedLayout>();
     made.emplace(plan.keys[i], form);
     if (node.op.is<ops::Relayout>()) {
       form->packed_by = plan.executable;
@@ -520,7 +520,7 @@ void WeightStore::add_locked(const WeightPlan& plan) {
   Tensor slab;
   if (!fresh.empty()) slab = Tensor::uninitialized(Shape({Dim(slab_bytes)}, DType::U8));
   std::size_t used = 0;
-  for (const std::shared_ptr<Form>& form : fresh) {
+  for (const std::shared_ptr<PackedLayout>& form : fresh) {
     auto bytes = static_cast<std::size_t>(prepare.node(form->node).op.as<ops::Relayout>().form.bytes);
     form->bytes = Tensor::part_of(slab, used, Shape({Dim(bytes)}, DType::U8));
     used += padded(bytes);
@@ -541,8 +541,8 @@ void WeightStore::add_locked(const WeightPlan& plan) {
       if (!source.param.empty()) packed_names.insert(source.param);
   forms_.merge(made);
   for (const std::string& name : packed_names) {
-    std::vector<HeldPart> parts = parts_in_forms(name, false, keep_ == KeepValues::No);
-    if (covers(parts)) whole_in_forms_.insert(name);
+    std::vector<HeldPart> parts = parts_in_packed_layouts(name, false, keep_ == KeepValues::No);
+    if (covers(parts)) whole_in_packed_layouts_.insert(name);
   }
 }
 
@@ -568,7 +568,7 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
       if (node.kind() == OpKind::Param) need(prepare.leaf_name(v.node));
       continue;
     }
-    const Form& form = *forms_.at(plan.keys[i]);
+    const PackedLayout& form = *forms_.at(plan.keys[i]);
     for (std::size_t s = 0; s < form.sources.size(); ++s) {
       const Source& source = form.sources[s];
       if (source.ready) continue;
@@ -601,11 +601,11 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
     auto result_of = [&](Value v) { return &computed[computed_at.at(v)]; };
     for (std::size_t i = 0; i < n; ++i) {
       if (plan.keys[i].empty()) continue;
-      std::shared_ptr<Form>& form = forms_.at(plan.keys[i]);
+      std::shared_ptr<PackedLayout>& form = forms_.at(plan.keys[i]);
       const Node& node = prepare.node(prepare.outputs()[i].node);
       for (std::size_t s = 0; s < form->sources.size(); ++s) {
         if (form->sources[s].ready) continue;
-        Form& f = own(form);
+        PackedLayout& f = own(form);
         if (f.packed_by)
           write_source(f, s, *result_of(node.inputs[s]), nullptr, {});
         else
@@ -629,7 +629,7 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
       const Tensor& values = raw(prepare.leaf_name(id));
       add(values, params_.find(prepare.leaf_name(id))->second.resident);
     } else {
-      Form& form = *forms_.at(plan.keys[i]);
+      PackedLayout& form = *forms_.at(plan.keys[i]);
       add(form.bytes, form.resident);
     }
   }

@@ -56,7 +56,7 @@ class WeightStore {
  public:
   /// `cache`, unless it is null, keeps forms that are made of files from one start to the next.
   /// `keep`: the values behind forms with loss.
-  explicit WeightStore(std::shared_ptr<FormCache> cache = nullptr, KeepValues keep = KeepValues::Yes)
+  explicit WeightStore(std::shared_ptr<PackedWeightCache> cache = nullptr, KeepValues keep = KeepValues::Yes)
       : cache_(std::move(cache)), keep_(keep) {}
   WeightStore(const WeightStore& other);
   WeightStore& operator=(const WeightStore&) = delete;
@@ -96,7 +96,7 @@ class WeightStore {
     ParamNames reads;
     bool ready = false;
   };
-  struct Form {
+  struct PackedLayout {
     Tensor bytes;
     std::vector<Source> sources;                       // one for a computed form
     std::shared_ptr<const ExecutableGraph> packed_by;  // null for a computed form
@@ -113,12 +113,12 @@ class WeightStore {
       std::size_t source;
     };
     std::map<ParamNames, std::vector<At>> sources;  // that are made of these params
-    void add(const std::string& key, const Form& form);
+    void add(const std::string& key, const PackedLayout& form);
   };
 
   void add_locked(const WeightPlan& plan);
-  static std::shared_ptr<Form> copy_of(const Form& form);
-  static Form& own(std::shared_ptr<Form>& form);
+  static std::shared_ptr<PackedLayout> copy_of(const PackedLayout& form);
+  static PackedLayout& own(std::shared_ptr<PackedLayout>& form);
   bool is_packed(const std::string& name) const;
   bool held_packed(const std::string& name) const;
   void pack_waiting(const std::string& name, const Tensor& values, const WeightLoader* loader);
@@ -126,33 +126,33 @@ class WeightStore {
   /// A form that waits for params of files, which a cache may hold.
   struct Savable {
     std::string key;  // in the cache
-    std::shared_ptr<Form>* form = nullptr;
+    std::shared_ptr<PackedLayout>* form = nullptr;
     SourceIdentity source{};
     std::vector<Tensor> params;  // what it is made of, in order
     std::vector<std::string> names;
     std::shared_ptr<const WeightLoader> loader;
     std::string content() const;  // and gives back the pages that it has read
   };
-  std::vector<Savable> savable_forms(std::span<const std::string> names);
-  static void write_source(Form& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
+  std::vector<Savable> savable_packed_layouts(std::span<const std::string> names);
+  static void write_source(PackedLayout& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
                            const std::string& name);
   /// A source of a form that holds some columns of a param.
   struct HeldPart {
-    const Form* form = nullptr;
+    const PackedLayout* form = nullptr;
     std::size_t source = 0;
     Shape of;                          // the param's
     std::int64_t k = 0, elements = 0;  // of the matrix; of the param
-    ops::FormSource at{};
+    ops::PackedSource at{};
   };
-  std::vector<HeldPart> parts_in_forms(const std::string& name, bool ready, bool with_loss = false) const;
+  std::vector<HeldPart> parts_in_packed_layouts(const std::string& name, bool ready, bool with_loss = false) const;
   static bool covers(std::vector<HeldPart>& parts);
   const Tensor& raw(const std::string& name);
 
   mutable std::mutex mutex_;
-  std::shared_ptr<FormCache> cache_;
+  std::shared_ptr<PackedWeightCache> cache_;
   KeepValues keep_;
   std::map<std::string, Param, std::less<>> params_;
-  std::map<std::string, std::shared_ptr<Form>, std::less<>> forms_;
+  std::map<std::string, std::shared_ptr<PackedLayout>, std::less<>> forms_;
   struct PackedAt {
     std::string key;
     std::size_t source;
@@ -160,9 +160,10 @@ class WeightStore {
   std::map<std::string, std::vector<PackedAt>, std::less<>> packed_at_;  // the packed forms of a param; they stay
   Reading reading_;
   std::map<std::string, std::vector<std::weak_ptr<const ExecutableGraph>>> readers_;  // of computed forms, by key
-  std::set<std::string> read_raw_;                     // params that a kernel or a computed form of some plan reads
-  std::set<std::string, std::less<>> whole_in_forms_;  // params that can be read back out of forms, or are not to be
-  std::map<const std::byte*, Resident> constants_;     // by their bytes, which live as long as the plans that read them
+  std::set<std::string> read_raw_;  // params that a kernel or a computed form of some plan reads
+  std::set<std::string, std::less<>>
+      whole_in_packed_layouts_;                     // params that can be read back out of forms, or are not to be
+  std::map<const std::byte*, Resident> constants_;  // by their bytes, which live as long as the plans that read them
 };
 
 }  // namespace rlx

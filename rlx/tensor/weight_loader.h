@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/tensor/form_cache.h"
+#include "rlx/tensor/packed_weight_cache.h"
 #include "rlx/tensor/tensor.h"
 
 namespace rlx {

@@ -56,7 +56,7 @@ struct Orders {
 class AdversarialBuffer final : public Buffer {
  public:
   AdversarialBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<AdversarialBytes> bytes,
-              std::shared_ptr<const void> owner = nullptr)
+                    std::shared_ptr<const void> owner = nullptr)
       : Buffer(device->id(), bytes->bytes(), bytes->for_host() ? bytes->host() : nullptr),
         memory(std::move(bytes)),
         device_(std::move(device)),
@@ -86,7 +86,7 @@ struct Place256 {
 class AdversarialDevice final : public OpenDevice {
  public:
   AdversarialDevice(DeviceId id, const AdversarialOptions& options, std::shared_ptr<Workers> workers,
-              std::shared_ptr<AtomicCounts> work_counts)
+                    std::shared_ptr<AtomicCounts> work_counts)
       : counts(std::move(work_counts)),
         queue(std::make_shared<AdversarialQueue>(options.seed + static_cast<std::uint64_t>(id.ordinal) * 977)),
         seed(options.seed),
@@ -114,7 +114,7 @@ class AdversarialDevice final : public OpenDevice {
     if (memory().used() + bytes > limit_) throw_no_memory(bytes, use, limit_);
     ++counts->allocations;
     auto memory = std::make_shared<AdversarialBytes>(bytes, use == BufferUse::Readback, AdversarialBackend::kAlignment,
-                                               in_use_[static_cast<std::size_t>(use)]);
+                                                     in_use_[static_cast<std::size_t>(use)]);
     {
       std::lock_guard lock(known_mutex_);
       std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
@@ -255,7 +255,7 @@ class AdversarialProgram {
       if (!constant) continue;
       const Tensor& value = constant->value;
       auto bytes = std::make_shared<AdversarialBytes>(value.size_bytes(), false, AdversarialBackend::kAlignment,
-                                                std::make_shared<std::atomic<std::size_t>>(0));
+                                                      std::make_shared<std::atomic<std::size_t>>(0));
       if (value.size_bytes() != 0) std::memcpy(bytes->worker(), value.data(), value.size_bytes());
       constants_.emplace(i, Place256{std::move(bytes), 0, value.size_bytes()});
     }
@@ -378,11 +378,11 @@ class AdversarialBound final : public BoundGraph {
     auto bindings = std::make_shared<Bindings>();
     for (const RunSlot& s : a.inputs) bindings->inputs.push_back(bound(s.view));
     for (const RunSlot& s : a.outputs) bindings->outputs.push_back(bound(s.view));
-    if (a.tables != tables_) {  // what the count says is what is believed
+    if (a.binding_generation != binding_generation_) {  // what the count says is what is believed
       states_.clear(), weights_.clear();
       for (const RunSlot& s : a.states) states_.push_back(s.view.buffer ? bound(s.view) : Place256());
       for (const BufferView& w : a.weights) weights_.push_back(w.buffer ? bound(w) : Place256());
-      tables_ = a.tables;
+      binding_generation_ = a.binding_generation;
     }
     bindings->states = states_;
     bindings->weights = weights_;
@@ -410,7 +410,7 @@ class AdversarialBound final : public BoundGraph {
   std::shared_ptr<AdversarialDevice> device_;
   std::shared_ptr<AdversarialProgram> program_;
   std::vector<Place256> states_, weights_;
-  std::uint64_t tables_ = ~std::uint64_t{0};
+  std::uint64_t binding_generation_ = ~std::uint64_t{0};
   Event last_;
 };
 
@@ -468,7 +468,8 @@ class AdversarialTarget final : public Target {
     std::vector<Value> operands = n.inputs;
     std::sort(operands.begin(), operands.end());
     const auto distinct = static_cast<std::size_t>(std::unique(operands.begin(), operands.end()) - operands.begin());
-    if (n.kind() != OpKind::Concat && distinct + n.num_results() > static_cast<std::size_t>(AdversarialBackend::kBindings))
+    if (n.kind() != OpKind::Concat &&
+        distinct + n.num_results() > static_cast<std::size_t>(AdversarialBackend::kBindings))
       return "it has more operands and results than a kernel has bindings";
     return nullptr;
   }
@@ -550,7 +551,9 @@ class AdversarialDeviceBackend final : public AdversarialBackend {
 
 }  // namespace
 
-std::shared_ptr<AdversarialBackend> adversarial_backend(const AdversarialOptions& options) { return std::make_shared<AdversarialDeviceBackend>(options); }
+std::shared_ptr<AdversarialBackend> adversarial_backend(const AdversarialOptions& options) {
+  return std::make_shared<AdversarialDeviceBackend>(options);
+}
 
 AdversarialScope::AdversarialScope(const AdversarialOptions& options) {
   if (options.opaque) {

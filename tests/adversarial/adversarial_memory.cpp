@@ -24,14 +24,15 @@ std::byte* map_between_guards(int fd, std::size_t pages, std::size_t page, int p
 }  // namespace
 
 AdversarialBytes::AdversarialBytes(std::size_t bytes, bool for_host, std::size_t alignment,
-                       std::shared_ptr<std::atomic<std::size_t>> in_use)
+                                   std::shared_ptr<std::atomic<std::size_t>> in_use)
     : bytes_(bytes), for_host_(for_host), in_use_(std::move(in_use)) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
   const std::size_t padded = (bytes + alignment - 1) / alignment * alignment;
   pages_ = std::max<std::size_t>(1, (padded + page - 1) / page) * page;
   start_ = pages_ - padded;  // against the guard behind
   const int fd = ::memfd_create("rlx-adversarial", MFD_CLOEXEC);
-  check(fd >= 0 && ::ftruncate(fd, static_cast<off_t>(pages_)) == 0, "no memory for a buffer of the adversarial test device");
+  check(fd >= 0 && ::ftruncate(fd, static_cast<off_t>(pages_)) == 0,
+        "no memory for a buffer of the adversarial test device");
   host_map_ = map_between_guards(fd, pages_, page, for_host ? PROT_READ | PROT_WRITE : PROT_NONE);
   worker_map_ = map_between_guards(fd, pages_, page, PROT_READ | PROT_WRITE);
   ::close(fd);

@@ -1,4 +1,5 @@
-// Memory of the adversarial test device: pages that lie twice in the address space, once for the host and once for the worker.
+// Memory of the adversarial test device: pages that lie twice in the address space, once for the host and once for the
+// worker.
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,8 @@ namespace rlx::test {
 class AdversarialBytes {
  public:
   /// All bits set: NaN in every float dtype, -1 in integers.
-  AdversarialBytes(std::size_t bytes, bool for_host, std::size_t alignment, std::shared_ptr<std::atomic<std::size_t>> in_use);
+  AdversarialBytes(std::size_t bytes, bool for_host, std::size_t alignment,
+                   std::shared_ptr<std::atomic<std::size_t>> in_use);
   ~AdversarialBytes();
   AdversarialBytes(const AdversarialBytes&) = delete;
   AdversarialBytes& operator=(const AdversarialBytes&) = delete;

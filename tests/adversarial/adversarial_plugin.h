@@ -1,5 +1,5 @@
-// The adversarial test device in opaque mode: a plug-in's table, as a backend of another repository has one. Whole values, fresh
-// buffers, donated ones emptied, late and random order, late failures.
+// The adversarial test device in opaque mode: a plug-in's table, as a backend of another repository has one. Whole
+// values, fresh buffers, donated ones emptied, late and random order, late failures.
 #pragma once
 
 #include <memory>

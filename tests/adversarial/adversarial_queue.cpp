@@ -56,8 +56,8 @@ void AdversarialQueue::append(const std::shared_ptr<AdversarialLane>& lane, Adve
   changed_.notify_all();
 }
 
-Event AdversarialQueue::add(const std::shared_ptr<AdversarialLane>& lane, std::function<void()> run, Holds holds, Event after,
-                      bool order_only) {
+Event AdversarialQueue::add(const std::shared_ptr<AdversarialLane>& lane, std::function<void()> run, Holds holds,
+                            Event after, bool order_only) {
   std::lock_guard lock(mutex_);
   if (lost_) std::rethrow_exception(lost_);
   if (lane->failed_epoch == lane->epoch) {

@@ -1,4 +1,5 @@
-// The worker of a adversarial test device: streams of work that it runs late, one command at a time, each stream in its order.
+// The worker of a adversarial test device: streams of work that it runs late, one command at a time, each stream in its
+// order.
 #pragma once
 
 #include <condition_variable>

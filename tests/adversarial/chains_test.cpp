@@ -1,5 +1,5 @@
-// Chains of updates and ordered ops on the adversarial test device: what copies is counted there, and steps run in any order that
-// the plan's edges allow.
+// Chains of updates and ordered ops on the adversarial test device: what copies is counted there, and steps run in any
+// order that the plan's edges allow.
 #include <doctest/doctest.h>
 
 #include <mutex>

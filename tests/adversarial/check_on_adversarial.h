@@ -8,14 +8,16 @@
 
 namespace rlx::test {
 
-/// Compiles `g` for the adversarial test device and checks two runs; which kinds of it the host drives, and which it runs.
-inline std::string check_on_adversarial(const Graph& g, const NamedTensors& values, const CompileOptions& options = {}) {
+/// Compiles `g` for the adversarial test device and checks two runs; which kinds of it the host drives, and which it
+/// runs.
+inline std::string check_on_adversarial(const Graph& g, const NamedTensors& values,
+                                        const CompileOptions& options = {}) {
   CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   check_runs(f, g, values);
   std::string text;
   for (const KindDispatch& k : f.compile_result().dispatch.summaries)
-    if (k.path == DispatchPath::HostFallback || k.path == DispatchPath::Driven)
-      text += concat_text(k.path == DispatchPath::Driven ? "" : "host:", k.name, " ");
+    if (k.path == DispatchPath::HostFallback || k.path == DispatchPath::HostControlled)
+      text += concat_text(k.path == DispatchPath::HostControlled ? "" : "host:", k.name, " ");
   return text;
 }
 

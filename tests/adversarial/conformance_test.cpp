@@ -1,6 +1,6 @@
-// The conformance suite on the adversarial test device: every op sample and random programs, through CompiledGraph, against the
-// exact result with its bounds. What they would find is memory of the host where there is none, order that was only
-// luck, values too close, bindings too many.
+// The conformance suite on the adversarial test device: every op sample and random programs, through CompiledGraph,
+// against the exact result with its bounds. What they would find is memory of the host where there is none, order that
+// was only luck, values too close, bindings too many.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/text.h"

@@ -8,8 +8,8 @@
 namespace rlx {
 namespace {
 
-using test::f32;
 using test::AdversarialScope;
+using test::f32;
 
 test::AdversarialOptions without_control_flow() {
   test::AdversarialOptions options;
@@ -25,7 +25,7 @@ TEST_CASE("driven: every sample of a branch, a loop or a call") {
     if (def.bodies != BodyKind::Programs) return;
     INFO(def.name, ", variant '", sample.name, "'");
     CompiledGraph f = test::check_sample(Session(AdversarialScope::kDevice), sample);
-    for (const LirBodies& b : f.compile_result().lir.plan.bodies) CHECK(b.driven);
+    for (const LirBodies& b : f.compile_result().lir.plan.bodies) CHECK(b.host_controlled);
   });
 }
 

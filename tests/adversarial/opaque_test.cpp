@@ -13,9 +13,9 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
-using test::AdversarialScope;
 
 using test::f32;
 
@@ -97,7 +97,10 @@ TEST_CASE("adversarial: memory of whole values beyond the limit names device, by
 
 TEST_CASE("adversarial: options at open are checked by who takes them") {
   AdversarialScope adversary(opaque());
-  CHECK(contains(error_text([] { Session(AdversarialScope::kDevice, {{"memori", "1"}}); }), "takes no option 'memori'"));
+  CHECK(contains(error_text([] {
+                   Session(AdversarialScope::kDevice, {{"memori", "1"}});
+                 }),
+                 "takes no option 'memori'"));
   CHECK(contains(error_text([] { Session(AdversarialScope::kDevice, {{"memori", "1"}}); }), "did you mean 'memory'"));
   CHECK(contains(error_text([] {
                    Session(AdversarialScope::kDevice, {{"memory", "much"}});

@@ -15,10 +15,10 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::AdversarialScope;
 
 // What the calls below do; of one thread.
 struct FullDevice {
@@ -50,7 +50,7 @@ rlx_code counted_run(rlx_program* program, rlx_device* device, rlx_stream* strea
   const rlx_code code = maybe_full<&rlx_plugin::run>(program, device, stream, run, done, error);
   if (code != RLX_PLUGIN_OK) return code;
   ++full_device.runs;
-  if (full_device.scale && *full_device.scale < before.size() && before[*full_device.scale].given != 0)
+  if (full_device.scale && *full_device.scale < before.size() && before[*full_device.scale].donated != 0)
     full_device.strayed = true;
   return code;
 }

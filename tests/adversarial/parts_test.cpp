@@ -1,5 +1,5 @@
-// One program over several devices of whole values: what the adversarial test device refuses in opaque mode, or what was placed on
-// its second ordinal, is cut out as a graph of its own; the host drives the loops that it refuses.
+// One program over several devices of whole values: what the adversarial test device refuses in opaque mode, or what
+// was placed on its second ordinal, is cut out as a graph of its own; the host drives the loops that it refuses.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::AdversarialScope;
 
 test::AdversarialOptions whole_values(OpSet refused = {}) {
   test::AdversarialOptions options;
@@ -101,7 +101,8 @@ TEST_CASE("parts: every sample of a branch, a loop or a call, driven over whole 
   test::for_each_sample([&](const OpDef& def, const Sample& sample) {
     if (def.bodies != BodyKind::Programs) return;
     INFO(def.name, ", variant '", sample.name, "'");
-    (void)test::check_sample(Session(AdversarialScope::kDevice), sample);  // the adversarial test device throws when given a loop
+    (void)test::check_sample(Session(AdversarialScope::kDevice),
+                             sample);  // the adversarial test device throws when given a loop
   });
 }
 
@@ -234,7 +235,8 @@ TEST_CASE("parts: a state is on the ordinal that updates it") {
 }
 
 TEST_CASE("parts: values of symbols, also those that the run computes, with the host in between") {
-  for (OpSet refused : {OpSet{OpKind::Reverse, OpKind::Sort, OpKind::Reduce}, test::AdversarialOptions::control_flow()}) {
+  for (OpSet refused :
+       {OpSet{OpKind::Reverse, OpKind::Sort, OpKind::Reduce}, test::AdversarialOptions::control_flow()}) {
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
       CAPTURE(seed);
       const AdversarialScope adversary(whole_values(refused));

@@ -17,10 +17,10 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::AdversarialScope;
 
 const DeviceId kOther{AdversarialScope::kDevice, 1};
 
@@ -109,7 +109,8 @@ TEST_CASE("placement: what a loop on the cpu holds is fused although the first d
     CHECK(kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0);
     CHECK(kinds_in(run, OpKind::ElementwiseRegion) == kinds_in_bodies(run, OpKind::ElementwiseRegion));
     // The report speaks of the device that it names, not of the cpu beside it.
-    CHECK(f.compile_result().dispatch.supported_claim_count == Session(AdversarialScope::kDevice).target()->kinds().count());
+    CHECK(f.compile_result().dispatch.supported_claim_count ==
+          Session(AdversarialScope::kDevice).target()->kinds().count());
   }
 }
 
@@ -160,7 +161,8 @@ TEST_CASE("placement: a loop of another device holds steps that go back to the f
       });
     }
     g.set_outputs({r.carries[0]});
-    (void)test::check_on_adversarial(g, test::drawn(g), sent({{"there", kOther}, {"back", {AdversarialScope::kDevice, 0}}}));
+    (void)test::check_on_adversarial(g, test::drawn(g),
+                                     sent({{"there", kOther}, {"back", {AdversarialScope::kDevice, 0}}}));
   }
 }
 

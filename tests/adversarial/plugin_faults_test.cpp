@@ -27,9 +27,9 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
-using test::AdversarialScope;
 
 using test::f32;
 
@@ -159,12 +159,14 @@ TEST_CASE("plug-ins: why a probe finds no device is said once, with the plug-in'
           std::strcpy(error->message, "no board in any slot");  // NOLINT: it fits
           return RLX_PLUGIN_UNAVAILABLE;
         }) ==
-        "device unavailable: device DirectX 12 is not available: the plug-in 'adversarial' (a table of this program): probe "
+        "device unavailable: device DirectX 12 is not available: the plug-in 'adversarial' (a table of this program): "
+        "probe "
         "failed: no board in any slot\n  hint: pick one of rlx::available_devices()");
   CHECK(unavailable_reason(AdversarialScope::kDevice) ==
         "the plug-in 'adversarial' (a table of this program): probe failed: no board in any slot");
   CHECK(told(failing<const char*, std::int32_t*, rlx_error*>) ==
-        "device unavailable: device DirectX 12 is not available: the plug-in 'adversarial' (a table of this program): probe "
+        "device unavailable: device DirectX 12 is not available: the plug-in 'adversarial' (a table of this program): "
+        "probe "
         "failed: the board is on fire (put it out)\n  hint: pick one of rlx::available_devices()");
 }
 
@@ -305,7 +307,8 @@ TEST_CASE("plug-ins: device_open may use rlx: programs, other devices, registrat
   CHECK(opening([] { Session(AdversarialScope::kDevice, {{"memory", "1000000"}}); }).empty());
   CHECK(opening([] { (void)register_plugin(test::adversarial_plugin_table()); }).empty());
   CHECK(opening([] { Session other(AdversarialScope::kDevice); }) ==
-        "invalid argument: device directx, backend 'adversarial', is asked for while it is being opened, by what opens it\n"
+        "invalid argument: device directx, backend 'adversarial', is asked for while it is being opened, by what opens "
+        "it\n"
         "  hint: a backend may use other devices to open one, not the same");
 }
 
@@ -452,9 +455,10 @@ TEST_CASE("plug-ins: a handle that an earlier run, another program or device hol
   std::vector<Tensor> y = f.run_device(in);
   const auto told = [](const auto& what, std::string_view device, std::string_view call) {
     const std::string text = error_text(what);
-    CHECK_MESSAGE(contains(text, concat_text("device ", device, ", the plug-in 'adversarial' (a table of this program): ",
-                                             call, " a buffer that is another value's")),
-                  text);
+    CHECK_MESSAGE(
+        contains(text, concat_text("device ", device, ", the plug-in 'adversarial' (a table of this program): ", call,
+                                   " a buffer that is another value's")),
+        text);
   };
   for (int i = 0; i < 2; ++i) {
     told([&] { (void)f.run_device(in); }, "directx", "run said that it is done, but gave as output 0");
@@ -522,7 +526,8 @@ TEST_CASE("plug-ins: what another opening, device or plug-in made is refused by 
   other_table.name = "other";
   (void)register_plugin(&table);
   const auto opened = [](DeviceId id, const DeviceOptions& options = {}) { return Session(id, options).open_device(); };
-  const std::shared_ptr<OpenDevice> lost = opened(AdversarialScope::kDevice), second = opened({AdversarialScope::kDevice, 1});
+  const std::shared_ptr<OpenDevice> lost = opened(AdversarialScope::kDevice),
+                                    second = opened({AdversarialScope::kDevice, 1});
   const float bytes[4] = {1, 2, 3, 4};
   const std::int64_t dims[] = {4};
   const auto put = [&](OpenDevice& on, Stream& stream) {
@@ -549,7 +554,8 @@ TEST_CASE("plug-ins: what another opening, device or plug-in made is refused by 
   const std::shared_ptr<OpenDevice> here = opened(AdversarialScope::kDevice);
   CHECK(here != lost);
   add("device directx:1" + plug_in, second);
-  add("device directx" + plug_in + " as it was opened otherwise", opened(AdversarialScope::kDevice, {{"memory", "1000000"}}));
+  add("device directx" + plug_in + " as it was opened otherwise",
+      opened(AdversarialScope::kDevice, {{"memory", "1000000"}}));
   (void)register_plugin(&other_table);
   add("device directx, the plug-in 'other' (a table of this program)", opened(AdversarialScope::kDevice));
 

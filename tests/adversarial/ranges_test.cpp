@@ -22,8 +22,7 @@ struct Cuts {
 };
 
 // Submits the range that it is asked for in pieces.
-Event submit_in_pieces(Cuts& cuts, BoundGraph& inner, std::size_t steps, const RunArguments& arguments,
-                       Stream& stream) {
+Event submit_in_tasks(Cuts& cuts, BoundGraph& inner, std::size_t steps, const RunArguments& arguments, Stream& stream) {
   RunArguments piece = arguments;
   const StepRange whole = arguments.range.of(steps);
   ++cuts.runs;
@@ -66,7 +65,7 @@ void check_pieces(const Session& whole, const std::shared_ptr<const Backend>& ba
   Cuts cuts;
   register_backend(device, std::make_shared<test::HookedBackend>(
                                backend, [&](BoundGraph& inner, std::size_t steps, const RunArguments& a, Stream& s) {
-                                 return submit_in_pieces(cuts, inner, steps, a, s);
+                                 return submit_in_tasks(cuts, inner, steps, a, s);
                                }));
   for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(100); ++seed)
     for (int threads : {1, 3}) {

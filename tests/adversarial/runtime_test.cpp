@@ -20,10 +20,10 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::counter;
 using test::error_text;
-using test::AdversarialScope;
 
 struct Arena {
   static test::AdversarialOptions options() { return {}; }
@@ -56,7 +56,8 @@ Graph decode_step() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("adversarial: every kind of run, states between runs, weights that change, clones", Mode, Arena, Opaque) {
+TEST_CASE_TEMPLATE("adversarial: every kind of run, states between runs, weights that change, clones", Mode, Arena,
+                   Opaque) {
   AdversarialScope adversary(Mode::options());
   test::check_kinds_of_runs(Session(AdversarialScope::kDevice));
 }
@@ -72,8 +73,8 @@ TEST_CASE_TEMPLATE("adversarial: weights are set between runs without a bind", M
 }
 
 TEST_CASE_TEMPLATE(
-    "adversarial: a decode loop binds once, brings one upload of each input a step and fetches each output once", Mode, Arena,
-    Opaque) {
+    "adversarial: a decode loop binds once, brings one upload of each input a step and fetches each output once", Mode,
+    Arena, Opaque) {
   AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(decode_step());
   std::vector<float> x(8), y(8);
@@ -103,7 +104,8 @@ TEST_CASE_TEMPLATE(
   CHECK(f.compile_result().lir.plan.state_copies.empty());
 }
 
-TEST_CASE("adversarial: decoding over a cache of full extent by kv_len binds once, allocates nothing and copies no state") {
+TEST_CASE(
+    "adversarial: decoding over a cache of full extent by kv_len binds once, allocates nothing and copies no state") {
   using test::DecodeLoop;
   AdversarialScope adversary;
   CompileOptions options;
@@ -199,10 +201,11 @@ TEST_CASE_TEMPLATE("adversarial: two runners that share a state are ordered, eac
   CompiledGraph a = compiled(counter());
   CompiledGraph elsewhere = compiled(counter(), {AdversarialScope::kDevice, 1});
   const std::string other = error_text([&] { elsewhere.share_state_from(a); });
-  CHECK_MESSAGE(contains(other,
-                         "runs on directx:1 (backend 'adversarial'), graph 'counter' on directx (backend 'adversarial'): "
-                         "they cannot share states"),
-                other);
+  CHECK_MESSAGE(
+      contains(other,
+               "runs on directx:1 (backend 'adversarial'), graph 'counter' on directx (backend 'adversarial'): "
+               "they cannot share states"),
+      other);
   CHECK_MESSAGE(contains(other, "hint: compile both by one Session"), other);
   CHECK_MESSAGE(contains(other, "copy with read_state and write_state"), other);
   CompiledGraph host = Session().compile(counter());
@@ -211,8 +214,8 @@ TEST_CASE_TEMPLATE("adversarial: two runners that share a state are ordered, eac
 }
 
 TEST_CASE_TEMPLATE(
-    "adversarial: a step that fails late fails what is behind it, leaves states invalid, and the next session works", Mode,
-    Arena, Opaque) {
+    "adversarial: a step that fails late fails what is behind it, leaves states invalid, and the next session works",
+    Mode, Arena, Opaque) {
   AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
@@ -278,8 +281,8 @@ std::string refusal(CompiledGraph& f, const Tensor& x, ErrorCode code) {
 }
 }  // namespace
 
-TEST_CASE_TEMPLATE("adversarial: tensors of a device that was lost are refused by programs of the one opened anew", Mode,
-                   Arena, Opaque) {
+TEST_CASE_TEMPLATE("adversarial: tensors of a device that was lost are refused by programs of the one opened anew",
+                   Mode, Arena, Opaque) {
   AdversarialScope adversary(Mode::options());
   CompiledGraph f = compiled(counter());
   const Tensor made = f.run_device({{"x", Tensor::full(f32({4}), 3)}})[1], brought = to(made.to_host(), f.device()),
@@ -378,14 +381,16 @@ TEST_CASE("adversarial: memory beyond the limit names the device, what is wanted
 TEST_CASE_TEMPLATE("adversarial: devices by ordinal have memory of their own; what is not there is said", Mode, Arena,
                    Opaque) {
   AdversarialScope adversary(Mode::options());
-  CompiledGraph a = compiled(counter(), {AdversarialScope::kDevice, 0}), b = compiled(counter(), {AdversarialScope::kDevice, 1});
+  CompiledGraph a = compiled(counter(), {AdversarialScope::kDevice, 0}),
+                b = compiled(counter(), {AdversarialScope::kDevice, 1});
   CHECK(a.run({{"x", kOnes}}) == b.run({{"x", kOnes}}));
   CHECK(Session({AdversarialScope::kDevice, 1}).open_device()->id() == *parse_device_id("directx:1"));
   CHECK(contains(error_text([] { Session({AdversarialScope::kDevice, 2}); }), "there is no device directx:2"));
   CHECK(contains(error_text([] { Session({AdversarialScope::kDevice, -1}); }), "ordinals count from 0 to 1"));
 }
 
-TEST_CASE_TEMPLATE("adversarial: values of no bytes, and of bytes that are no multiple of the granule", Mode, Arena, Opaque) {
+TEST_CASE_TEMPLATE("adversarial: values of no bytes, and of bytes that are no multiple of the granule", Mode, Arena,
+                   Opaque) {
   AdversarialScope adversary(Mode::options());
   Graph g("small");
   Expr none = g.input("none", Shape({0, 3}, DType::F32)), flags = g.input("flags", Shape({3}, DType::Bool));

@@ -1,5 +1,5 @@
-// One program over several devices: what the adversarial test device refuses runs on the cpu, in loops too, and nodes that were
-// placed on its second ordinal run there, with copies between.
+// One program over several devices: what the adversarial test device refuses runs on the cpu, in loops too, and nodes
+// that were placed on its second ordinal run there, with copies between.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::AdversarialScope;
 
 test::AdversarialOptions refusing(OpSet kinds) {
   test::AdversarialOptions options;
@@ -207,7 +207,8 @@ TEST_CASE("placement: what it refuses") {
   CompileOptions both;
   both.placement = {{"stage1", {AdversarialScope::kDevice, 1}}, {"stage1", Device::Cpu}};
   const std::string twice = error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); });
-  CHECK(contains(twice, concat_text("label 'stage1' goes to ", device_text({AdversarialScope::kDevice, 1}), " and to cpu")));
+  CHECK(contains(twice,
+                 concat_text("label 'stage1' goes to ", device_text({AdversarialScope::kDevice, 1}), " and to cpu")));
   both.placement[1] = both.placement[0];  // said twice is said once
   CHECK(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); }).empty());
 }
@@ -266,7 +267,7 @@ TEST_CASE("placement: random programs split at random over both ordinals and the
 
 namespace {
 
-// Row `at` of a cache becomes x, of which y is a product with the whole of it.
+// KernelEntry `at` of a cache becomes x, of which y is a product with the whole of it.
 Graph cached() {
   Graph g("cached");
   const Expr x = g.input("x", f32({1, 16})), at = g.input("at", Shape({2}, DType::I32));
@@ -349,9 +350,9 @@ TEST_CASE("placement: states of the second device that are copied, or change pla
   CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), placed_there());
   test::check_runs(f, g, test::drawn(g));
   const LirModule& lir = f.compile_result().lir;
-  CHECK(!lir.plan.far_state_copies.empty());
+  CHECK(!lir.plan.remote_state_copies.empty());
   LirModule bad = lir;
-  std::swap(bad.plan.far_state_copies, bad.plan.state_copies);
+  std::swap(bad.plan.remote_state_copies, bad.plan.state_copies);
   CHECK(contains(error_text([&] {
                    CompileOptions options = placed_there();
                    (void)Session(AdversarialScope::kDevice).compile_module(GraphModule(std::move(bad)), options);
@@ -389,8 +390,9 @@ TEST_CASE("segments: a label on the program's own device is no other device") {
   }
   g.set_outputs({x + first});
   CompileOptions options;
-  options.placement = {
-      {"a", {AdversarialScope::kDevice, 0}}, {"b", {AdversarialScope::kDevice, 1}}, {"c", {AdversarialScope::kDevice, 0}}};
+  options.placement = {{"a", {AdversarialScope::kDevice, 0}},
+                       {"b", {AdversarialScope::kDevice, 1}},
+                       {"c", {AdversarialScope::kDevice, 0}}};
   CHECK(test::check_on_adversarial(g, test::drawn(g), options).empty());
   CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
   const LirModule& lir = f.compile_result().lir;

@@ -15,10 +15,10 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
 using test::f32;
-using test::AdversarialScope;
 
 const DeviceId kSecond{AdversarialScope::kDevice, 1};
 
@@ -151,13 +151,15 @@ TEST_CASE("faults on several devices: the loss of one device is not that of the 
     const AdversarialScope adversary(mode);
     Graph plain("plain");
     plain.set_outputs({plain.tanh(plain.input("x", f32({4})))});
-    CompiledGraph f = placed(counting(), "c", kSecond), h = Session(AdversarialScope::kDevice).compile(std::move(plain));
+    CompiledGraph f = placed(counting(), "c", kSecond),
+                  h = Session(AdversarialScope::kDevice).compile(std::move(plain));
     f.run_typed(ones({4}));
     const Tensor want = h.run_typed(ones({4}))[0];
     adversary->lose(1);
     CHECK(contains(error_text([&] { f.run_typed(ones({4})); }), "was lost"));
     CHECK(h.run_typed(ones({4}))[0].identical(want));
-    for (const auto& device : opened_devices(AdversarialScope::kDevice)) CHECK(device->lost() == (device->id().ordinal == 1));
+    for (const auto& device : opened_devices(AdversarialScope::kDevice))
+      CHECK(device->lost() == (device->id().ordinal == 1));
   }
 }
 

@@ -12,13 +12,13 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
-using test::AdversarialScope;
 
 using test::f32;
 
-// Row `at` of a cache becomes x.
+// KernelEntry `at` of a cache becomes x.
 Graph cache_step() {
   Graph g("cache");
   Expr x = g.input("x", f32({1, 3})), at = g.input("at", Shape({2}, DType::I32)), w = g.param("w", f32({8, 3}));
@@ -141,7 +141,7 @@ TEST_CASE("adversarial: OnFailure::Keep leaves a state its rows, and others that
     const std::vector<float> row = other.run_typed(step(3, 2))[0].to_f32();  // behind it, on a stream of its own
     told += error_text([&] { f.sync_pending(); });
     CHECK_MESSAGE(contains(told, "a unit broke"), told);
-    // Row 1 was to be written and may hold anything where it is written in place; the others are as they were.
+    // KernelEntry 1 was to be written and may hold anything where it is written in place; the others are as they were.
     const std::vector<float> cache = f.read_state("cache").to_f32();
     CHECK(cache[0] == 1);
     CHECK(cache[9] == 0);

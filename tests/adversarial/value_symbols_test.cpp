@@ -18,9 +18,9 @@
 namespace rlx {
 namespace {
 
+using test::AdversarialScope;
 using test::contains;
 using test::error_text;
-using test::AdversarialScope;
 
 // The first elements of x, as many as a product of x with the weights says.
 Graph counted() {

@@ -1,6 +1,6 @@
-// The n-th allocation of the host fails in a run on the adversarial test device, for every n: a state has its old bytes or says
-// that it is invalid, and behind a reset the program works on. On a device of whole values the states that the run did
-// not write stay valid.
+// The n-th allocation of the host fails in a run on the adversarial test device, for every n: a state has its old bytes
+// or says that it is invalid, and behind a reset the program works on. On a device of whole values the states that the
+// run did not write stay valid.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -14,8 +14,8 @@
 namespace rlx {
 namespace {
 
-using test::Promise;
 using test::AdversarialScope;
+using test::Promise;
 using test::Shortage;
 using test::Whose;
 

@@ -2,8 +2,8 @@
 // through branches in loops, with what is left reading the raw values.
 #include <doctest/doctest.h>
 
-#include "rlx/ir/form.h"
 #include "rlx/ir/ops/lir.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/ir/rewrite/bodies.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/needs.h"
@@ -23,7 +23,7 @@ struct Seen {
 void look(const Graph& g, Seen& seen) {
   for (const Node& n : g.nodes())
     for (const Subgraph& body : body_graphs(n.op)) {
-      for (NodeId id : body->leaves(OpKind::Input)) seen.formed_inputs += !form_of(*body, Value(id)).empty();
+      for (NodeId id : body->leaves(OpKind::Input)) seen.formed_inputs += !packed_layout_of(*body, Value(id)).empty();
       look(*body, seen);
     }
 }
@@ -39,7 +39,7 @@ Seen check_on_cpu(const Graph& g, const NamedTensors& values) {
     const LirModule& lir = f.compile_result().lir;
     look(lir.graph, seen);
     for (NodeId id : lir.graph.leaves(OpKind::Param))
-      seen.raw_inputs += form_of(lir.graph, Value(id)).empty() && lir.graph.shape(id).rank() >= 2;
+      seen.raw_inputs += packed_layout_of(lir.graph, Value(id)).empty() && lir.graph.shape(id).rank() >= 2;
     for (const Node& n : lir.graph.nodes()) seen.made_in_run += n.kind() == OpKind::Relayout;
     // Other values later, through the same forms.
     NamedTensors later = values;
@@ -92,7 +92,7 @@ TEST_CASE("bodies: a scan over layers reads one matrix of a stacked form in each
           CompiledGraph f = Session().compile(Graph(g));
           const Graph& lir = f.compile_result().lir.graph;
           std::int64_t stacks = 0;
-          for (NodeId id : lir.leaves(OpKind::Param)) stacks += form_of(lir, Value(id)).count == 4;
+          for (NodeId id : lir.leaves(OpKind::Param)) stacks += packed_layout_of(lir, Value(id)).count == 4;
           CHECK(stacks == 1);
         }
 }

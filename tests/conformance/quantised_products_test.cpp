@@ -8,11 +8,11 @@
 
 #include "rlx/compiler/pipeline.h"
 #include "rlx/device/registry.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/ops/quantize.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 #include "tests/support/guarded_program.h"
@@ -46,9 +46,9 @@ struct BlockWeights {
   }
 };
 
-CompileOptions leave(Products products) {
+CompileOptions leave(MatmulPrecision products) {
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_products(products);
+  options.precision = PrecisionPolicy::with_matmul_precision(products);
   return options;
 }
 
@@ -57,11 +57,11 @@ Expr product(Graph& g, const Expr& x, const Expr& blocks, QuantScheme s) {
   return g.dot_general(x, g.dequantize(blocks, s), ops::DotGeneral{{x.rank() - 1}, {1}, {}, {}});
 }
 
-// The sum, and what may be lost of it as PrecisionPolicy::products says, F32 sums beside it.
+// The sum, and what may be lost of it as PrecisionPolicy::matmul says, F32 sums beside it.
 struct Sum {
   double want = 0, loss = 0;
 };
-Sum sum_of(Products products, const Tensor& x, const Tensor& w, std::int64_t row, std::int64_t column) {
+Sum sum_of(MatmulPrecision products, const Tensor& x, const Tensor& w, std::int64_t row, std::int64_t column) {
   const std::int64_t k = w.shape().dim(-1).value();
   Sum out;
   double terms = 0;
@@ -75,13 +75,14 @@ Sum sum_of(Products products, const Tensor& x, const Tensor& w, std::int64_t row
       largest.add(xi, 0);
       weights += std::fabs(wi);
     }
-    if (products == Products::Int8) out.loss += largest.value() / 254 * weights, terms += largest.value() * weights;
+    if (products == MatmulPrecision::Int8)
+      out.loss += largest.value() / 254 * weights, terms += largest.value() * weights;
   }
   out.loss += 4e-6 * terms;
   REQUIRE(std::isfinite(out.want + out.loss));
   return out;
 }
-double worst_share(Products products, const Tensor& x, const Tensor& w, const Tensor& got) {
+double worst_share(MatmulPrecision products, const Tensor& x, const Tensor& w, const Tensor& got) {
   const std::int64_t n = w.shape().dim(0).value(), m = got.num_elements() / n;
   test::Worst worst;
   for (std::int64_t i = 0; i < m; ++i)
@@ -95,11 +96,11 @@ double worst_share(Products products, const Tensor& x, const Tensor& w, const Te
 TEST_CASE("quantised products: every scheme, instruction set, policy and size beside the decoded weights") {
   for (const std::string& isa : test::isas())
     for (const QuantScheme s : kWithStrips)
-      for (const Products products : {Products::Exact, Products::BF16, Products::Int8})
+      for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8})
         for (const std::array<std::int64_t, 4>& of :
              {std::array<std::int64_t, 4>{1, 96, 2, 1}, {3, 37, 3, 2}, {21, 130, 1, 3}}) {
           const std::int64_t m = of[0], n = of[1], k = of[2] * block_layout(s).elements;
-          INFO(isa, " ", quant_scheme_name(s), " ", products_name(products), " ", m, "x", n, "x", k);
+          INFO(isa, " ", quant_scheme_name(s), " ", matmul_precision_name(products), " ", m, "x", n, "x", k);
           const BlockWeights w(s, {n, k}, 2);
           const Tensor x = normals_of({m, k}, 1);
           Graph g("product");
@@ -145,7 +146,7 @@ TEST_CASE("quantised products: a row has the same bits among any number of rows 
     const auto run = [&](std::int64_t m, int threads) {
       Graph g("rows");
       g.set_outputs({product(g, g.input("x", Shape({m, k}, DType::F32)), g.param("w", w.blocks.shape()), s)});
-      CompiledGraph f = Session().with_threads(threads).compile_with(std::move(g), leave(Products::Int8));
+      CompiledGraph f = Session().with_threads(threads).compile_with(std::move(g), leave(MatmulPrecision::Int8));
       f.set_param("w", w.blocks);
       return f.run_typed({{"x", Tensor::copy_of(x.data(), Shape({m, k}, DType::F32))}})[0];
     };
@@ -160,7 +161,7 @@ TEST_CASE("quantised products: a row has the same bits among any number of rows 
 
 TEST_CASE("quantised products: kernels name themselves, and are asked for by the policy") {
   const BlockWeights w(QuantScheme::Q4_0, {48, 64}, 8);
-  for (const Products products : {Products::Exact, Products::BF16, Products::Int8}) {
+  for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
     Graph g("named");
     g.set_outputs(
         {product(g, g.input("x", Shape({2, 64}, DType::F32)), g.param("w", w.blocks.shape()), QuantScheme::Q4_0)});
@@ -169,7 +170,7 @@ TEST_CASE("quantised products: kernels name themselves, and are asked for by the
     const NodeId node = r.lir.plan.schedule.back().node;
     const auto exe = backend->compile_lir(std::move(r.lir), {});
     const std::string name = exe->kernel_name(node);
-    CHECK(name.rfind(products == Products::Int8 ? "gemm_strips_int8 (" : "gemm_strips_f32 (", 0) == 0);
+    CHECK(name.rfind(products == MatmulPrecision::Int8 ? "gemm_interleaved_int8 (" : "gemm_interleaved_f32 (", 0) == 0);
   }
 }
 
@@ -186,7 +187,7 @@ TEST_CASE("quantised products: projections of one x are joined from their blocks
     out.push_back(product(g, x, g.param(name, w.blocks.shape()), QuantScheme::Q6_K).value());
   }
   g.set_outputs(out);
-  CompiledGraph f = Session().compile_with(std::move(g), leave(Products::Int8));
+  CompiledGraph f = Session().compile_with(std::move(g), leave(MatmulPrecision::Int8));
   const LirModule& lir = f.compile_result().lir;
   CHECK(lir.plan.schedule.size() <= 4);  // one product, and its parts copied out
   for (const Node& n : lir.prepare.nodes()) CHECK((n.kind() == OpKind::Param || n.kind() == OpKind::Relayout));
@@ -195,7 +196,7 @@ TEST_CASE("quantised products: projections of one x are joined from their blocks
   std::vector<Tensor> got = f.run_typed({{"x", in}});
   int i = 0;
   for (const char* name : {"q", "k", "v"})
-    CHECK(worst_share(Products::Int8, in, numbers.at(name), got[static_cast<std::size_t>(i++)]) <= 1);
+    CHECK(worst_share(MatmulPrecision::Int8, in, numbers.at(name), got[static_cast<std::size_t>(i++)]) <= 1);
   // Rows of a param that only its form holds: the others are read back out of it.
   const BlockWeights row(QuantScheme::Q6_K, {2, k}, 77);
   f.set_param("k", row.blocks, Rows{5, 2});
@@ -208,15 +209,15 @@ TEST_CASE("quantised products: projections of one x are joined from their blocks
         CHECK(after[1].at(r * 24 + j) == got[1].at(r * 24 + j));
         continue;
       }
-      const Sum sum = sum_of(Products::Int8, in, row.numbers, r, j - 5);
+      const Sum sum = sum_of(MatmulPrecision::Int8, in, row.numbers, r, j - 5);
       CHECK(test::difference(after[1].at(r * 24 + j), sum.want) <= sum.loss);
     }
 }
 
 TEST_CASE("quantised products: the layers of a scan read the strips of a stack") {
   const std::int64_t layers = 5, k = 64;
-  for (const Products products : {Products::Exact, Products::Int8}) {
-    CAPTURE(products_name(products));
+  for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::Int8}) {
+    CAPTURE(matmul_precision_name(products));
     const BlockWeights w(QuantScheme::Q4_0, {layers, k, k}, 10);
     const Tensor x = normals_of({2, k}, 11);
     Graph g("stack");
@@ -228,7 +229,7 @@ TEST_CASE("quantised products: the layers of a scan read the strips of a stack")
     CompiledGraph f = Session().with_threads(2).compile_with(std::move(g), leave(products));
     const Graph& run = f.compile_result().lir.graph;
     REQUIRE(run.leaves(OpKind::Param).size() == 1);
-    const Form& form = form_of(run, Value(run.leaves(OpKind::Param)[0]));
+    const PackedLayout& form = packed_layout_of(run, Value(run.leaves(OpKind::Param)[0]));
     CHECK(form.id == "strips");
     CHECK(form.count == layers);
     f.set_param("w", w.blocks);
@@ -262,7 +263,7 @@ TEST_CASE("quantised products: products that could run at once take turns with t
           g.relu(product(g, x, g.param(concat_text("w", name), w.blocks.shape()), QuantScheme::Q4_0)).value());
     }
     g.set_outputs(out);
-    return Session().with_threads(3).compile_with(std::move(g), leave(Products::Int8));
+    return Session().with_threads(3).compile_with(std::move(g), leave(MatmulPrecision::Int8));
   }();
   NamedTensors xs;
   for (const auto& [name, value] : in) {
@@ -281,7 +282,7 @@ TEST_CASE("quantised products: products that could run at once take turns with t
     const BlockWeights w(QuantScheme::Q4_0, {n, k}, static_cast<unsigned>(name[0]));
     Tensor want = first[static_cast<std::size_t>(i++)];
     for (const std::int64_t at : {0L, 5000L, m * n - 1}) {
-      const Sum sum = sum_of(Products::Int8, in.at(concat_text("x", name)), w.numbers, at / n, at % n);
+      const Sum sum = sum_of(MatmulPrecision::Int8, in.at(concat_text("x", name)), w.numbers, at / n, at % n);
       CHECK(test::difference(want.at(at), std::max(sum.want, 0.0)) <= sum.loss);
     }
   }
@@ -295,7 +296,7 @@ TEST_CASE("quantised products: a row with NaN or an infinity is NaN where x is r
   x.set(2 * k + 3, HUGE_VAL);
   Graph g("special");
   g.set_outputs({product(g, g.input("x", x.shape()), g.param("w", w.blocks.shape()), QuantScheme::Q4_0)});
-  CompiledGraph f = Session().compile_with(std::move(g), leave(Products::Int8));
+  CompiledGraph f = Session().compile_with(std::move(g), leave(MatmulPrecision::Int8));
   f.set_param("w", w.blocks);
   const Tensor got = f.run_typed({{"x", x}})[0];
   for (std::int64_t i = 0; i < 4; ++i)

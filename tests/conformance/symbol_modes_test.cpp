@@ -38,7 +38,8 @@ TEST_CASE("every op over a symbolic batch: runtime and bucket give the bits of s
   test::Share share(2);
   test::for_each_sample([&](const OpDef& def, const Sample& sample) {
     if (sample.inputs.empty() || def.level == Level::Lir || def.is_leaf() || !share.next()) return;
-    // Its groups are a number, which a batch multiplies: refused for a symbol, with the way out (ops/dot/grouped_dot.cpp).
+    // Its groups are a number, which a batch multiplies: refused for a symbol, with the way out
+    // (ops/dot/grouped_dot.cpp).
     if (const auto* d = sample.op.get_if<ops::GroupedDot>(); d && d->fn == GroupedKind::Contract) return;
     // Likewise (ops/conv/conv.cpp): unit/ops/conv/conv_test.cpp batches x alone.
     if (sample.op.is<ops::Conv>() || sample.op.is<ops::FusedConv>()) return;

@@ -31,7 +31,7 @@ TEST_CASE("device: attention in tiles of many and of few rows, and cut along the
                                   g.input("v", Shape({2, keys, kv * depth}, DType::F32))});
         g.set_outputs({y, y.result(1)});
         const char* name = queries > 8 ? "attention_f32" : keys > 512 ? "attention_merge" : "attention_few_f32";
-        test::expect_forms(g, name);
+        test::expect_packed_layouts(g, name);
       }
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("device: products, norms and attention of extents that a run knows") {
     for (std::int64_t of : {1, 8, 33, 130}) {
       CAPTURE(of);
       const Graph bound = g.bind({{"n", of}});
-      const NamedTensors values = test::form_values(bound);
+      const NamedTensors values = test::packed_values(bound);
       test::expect_within_bound(f.run_typed(values), test::evaluate_bounded(bound, values));
     }
   }
@@ -68,12 +68,12 @@ TEST_CASE("device: NaN and infinities in products, softmax and attention") {
     Graph g("special");
     const Expr q = g.input("q", Shape({1, queries, 4}, DType::F32)), k = g.input("k", Shape({1, 5, 4}, DType::F32)),
                v = g.input("v", Shape({1, 5, 4}, DType::F32)), mask = g.input("m", Shape({queries, 5}, DType::F32));
-    ops::Attention plain_form, biased;
-    plain_form.head_dim = biased.head_dim = 4, biased.mask = MaskKind::Bias;
-    const Expr y = g.add(biased, {q, k, v, mask}), z = g.add(plain_form, {q, k, v});
+    ops::Attention row_major_layout, biased;
+    row_major_layout.head_dim = biased.head_dim = 4, biased.mask = MaskKind::Bias;
+    const Expr y = g.add(biased, {q, k, v, mask}), z = g.add(row_major_layout, {q, k, v});
     g.set_outputs(
         {y, y.result(1), z, z.result(1), g.softmax(mask, 1), g.softmax(mask, 0), g.matmul(mask, g.reshape(k, {5, 4}))});
-    NamedTensors values = test::form_values(g);
+    NamedTensors values = test::packed_values(g);
     const auto put = [&](const char* name, std::int64_t i, double x) {
       const Tensor& old = values.at(name);
       Tensor t = Tensor::copy_of(old.data(), old.shape());

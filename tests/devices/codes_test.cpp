@@ -70,7 +70,7 @@ void expect_coded_gather(const CodedTable& table, const ops::Gather& op) {
     values.emplace(name, ids);
   }
   g.set_outputs({g.add(op, std::move(operands))});
-  test::expect_forms(g, "gather_coded", values, "dequantize");
+  test::expect_packed_layouts(g, "gather_coded", values, "dequantize");
 }
 
 // x [rows, K] times the table, as [N, K] if it is turned, by a kernel that reads its codes.
@@ -79,7 +79,7 @@ void expect_coded_product(const CodedTable& w, std::int64_t rows, bool is_turned
   const Shape table = g.shape(w.decoded);
   const Expr x = g.input("x", Shape({rows, table.dim(is_turned ? 1 : 0)}, table.dtype()));
   g.set_outputs({g.dot_general(x, g.expr(w.decoded), is_turned ? turned() : plain())});
-  test::expect_forms(g, kernel, w.codes, "dequantize");
+  test::expect_packed_layouts(g, kernel, w.codes, "dequantize");
 }
 
 }  // namespace

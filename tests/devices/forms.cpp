@@ -16,7 +16,7 @@ std::string kernels_of(CompiledGraph& f, const NamedTensors& values) {
   return names;
 }
 
-NamedTensors form_values(const Graph& g, const NamedTensors& known) {
+NamedTensors packed_values(const Graph& g, const NamedTensors& known) {
   NamedTensors values = known;
   std::uint64_t seed = 1;
   for (NodeId id : g.leaves(OpKind::Input)) {
@@ -27,12 +27,12 @@ NamedTensors form_values(const Graph& g, const NamedTensors& known) {
   return values;
 }
 
-void expect_form(const Graph& g, const char* kernels, const std::string& name, const NamedTensors& known,
-                 const std::string& never) {
+void expect_packed_layout(const Graph& g, const char* kernels, const std::string& name, const NamedTensors& known,
+                          const std::string& never) {
   INFO("kernels for ", std::string(kernels), "\n", print_text(g));
   CompiledGraph f = Session(DeviceId{test_device()}, {{"kernels", kernels}}).compile(Graph(g));
   CHECK(host_part(f) == "");
-  const NamedTensors values = form_values(g, known);
+  const NamedTensors values = packed_values(g, known);
   const std::string all = kernels_of(f, values);
   CHECK_MESSAGE(all.find(name) != std::string::npos, "no kernel ", name, " but ", all);
   if (!never.empty()) CHECK_MESSAGE(all.find(never) == std::string::npos, "a kernel ", never, " in ", all);
@@ -44,15 +44,16 @@ namespace {
 void deal(const Graph& g, const char* kernels, const std::string& name, const NamedTensors& known,
           const std::string& never) {
   static std::size_t number = 0;
-  if (is_dealt_here(number++)) expect_form(g, kernels, name, known, never);
+  if (is_dealt_here(number++)) expect_packed_layout(g, kernels, name, known, never);
 }
 
 }  // namespace
 
-void expect_forms(const Graph& g, const std::string& name, const NamedTensors& known, const std::string& never) {
+void expect_packed_layouts(const Graph& g, const std::string& name, const NamedTensors& known,
+                           const std::string& never) {
   for (const char* kernels : {"software", "hardware"}) deal(g, kernels, name, known, never);
 }
-void expect_forms_by(const Graph& g, const std::string& software, const std::string& hardware) {
+void expect_packed_layouts_by(const Graph& g, const std::string& software, const std::string& hardware) {
   deal(g, "software", software, {}, {});
   deal(g, "hardware", hardware, {}, {});
 }

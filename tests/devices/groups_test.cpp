@@ -25,7 +25,7 @@ TEST_CASE("device: rows of many groups, in tiles where they are many") {
     g.set_outputs({g.grouped_dot(x, is_turned ? g.transpose(w, {0, 2, 1}) : w, of)});
     Tensor own = Tensor::zeros(of.shape());
     for (std::int64_t i = 0; i < rows; ++i) own.set_i64(i, (i * 3 + i / 7) % 7 - 1);  // -1 and 5 are none
-    test::expect_forms(g, rows > 8 ? "grouped_tiles" : "gemv_columns", {{"of", own}});
+    test::expect_packed_layouts(g, rows > 8 ? "grouped_tiles" : "gemv_columns", {{"of", own}});
   };
   for (bool is_turned : {false, true})
     for (std::int64_t rows : {3, 9, 70}) {
@@ -52,7 +52,7 @@ TEST_CASE("device: what is infinite in a matrix does no harm to rows of other gr
   for (std::int64_t rows : {0, 1, 21, 1500}) {
     CAPTURE(rows);
     const Graph bound = g.bind({{"m", rows}});
-    NamedTensors values = test::form_values(bound);
+    NamedTensors values = test::packed_values(bound);
     const Tensor& numbers = values.at("w");
     Tensor hot = Tensor::copy_of(numbers.data(), numbers.shape()), own = Tensor::zeros(Shape({rows}, DType::I32));
     hot.set(100, std::numeric_limits<double>::infinity());

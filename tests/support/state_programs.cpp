@@ -49,8 +49,8 @@ StateProgram host_segment() {
 }
 
 // The host drives: a state is the carry of a scan, one of a while loop, one goes through a branch.
-StateProgram driven_by_host() {
-  Graph g("driven_by_host");
+StateProgram host_controlled() {
+  Graph g("host_controlled");
   const Expr rows = g.input("rows", f32({3, 4})), scale = scale_of(g);
   const Expr a = g.state("a", Tensor::zeros(f32({4}))), b = g.state("b", Tensor::full(f32({4}), 1));
   const Expr c = g.state("c", Tensor::full(f32({4}), 3));
@@ -100,7 +100,7 @@ CompiledGraph StateProgram::compile() const {
 
 std::vector<StateProgram> state_programs() {
   std::vector<StateProgram> all;
-  for (auto* make : {one_graph, layers_on_two, host_segment, driven_by_host, computed_extent}) all.push_back(make());
+  for (auto* make : {one_graph, layers_on_two, host_segment, host_controlled, computed_extent}) all.push_back(make());
   return all;
 }
 

@@ -62,7 +62,7 @@ void merge_waits(std::vector<Wait>& waits) {
   waits.resize(kept);
 }
 
-std::vector<Access> node_accesses(const LowerContext& c, const RowHalves& rows, std::uint8_t halves) {
+std::vector<Access> node_accesses(const LowerContext& c, const RowTiling& rows, std::uint8_t halves) {
   std::vector<Access> out;
   const auto touch = [&](const View& v, bool write, bool by_rows) {
     const LirValue& w = *v.where;

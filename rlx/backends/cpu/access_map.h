@@ -35,7 +35,7 @@ void merge_waits(std::vector<Wait>& waits);
 
 /// What a node reads and writes, by the halves of its one piece where `rows` says how they divide rows, else each value
 /// whole by `halves`. Weights and constants, which nothing writes, are left out.
-std::vector<Access> node_accesses(const LowerContext& c, const RowHalves& rows, std::uint8_t halves);
+std::vector<Access> node_accesses(const LowerContext& c, const RowTiling& rows, std::uint8_t halves);
 
 /// Fed the steps in order, it knows for each byte the half that wrote it last and the halves that read it since, and
 /// names all that a step must wait for. An order that only follows from others is named too, since the halves of a step

@@ -10,19 +10,19 @@
 
 namespace rlx::cpu {
 
-struct AuditedPiece;
+struct AuditedTask;
 
 /// The schedule of such runs.
-class AuditedPieces {
+class AuditedTasks {
  public:
-  explicit AuditedPieces(LoweredProgram& program);
-  ~AuditedPieces();
-  AuditedPieces(const AuditedPieces&) = delete;
-  AuditedPieces& operator=(const AuditedPieces&) = delete;
+  explicit AuditedTasks(LoweredProgram& program);
+  ~AuditedTasks();
+  AuditedTasks(const AuditedTasks&) = delete;
+  AuditedTasks& operator=(const AuditedTasks&) = delete;
   void run(int threads, ChunkAudit& audit);
 
  private:
-  std::vector<std::unique_ptr<AuditedPiece>> pieces_;
+  std::vector<std::unique_ptr<AuditedTask>> tasks_;
   StepSchedule schedule_;
 };
 

@@ -13,10 +13,10 @@ namespace {
 
 using cpu::Isa;
 
-class CpuTarget final : public RowTarget<cpu::Row> {
+class CpuTarget final : public EntryTarget<cpu::KernelEntry> {
  public:
   CpuTarget(Isa isa, int threads)
-      : RowTarget(cpu::row_table()),
+      : EntryTarget(cpu::entry_table()),
         kernels_(cpu::kernels_for(isa)),
         threads_(threads),
         name_(concat_text("cpu (", cpu::isa_name(isa), ", ", threads, threads == 1 ? " thread)" : " threads)")) {}
@@ -27,16 +27,16 @@ class CpuTarget final : public RowTarget<cpu::Row> {
   bool on_host(const Graph& g, NodeId id) const override { return cpu::runs_on_host(g, id); }
   RegionLimits region_limits() const override { return {cpu::kTapeMaxInputs, cpu::kTapeMaxRegisters}; }
   bool plans_bodies(const Graph& g, NodeId id) const override {
-    const cpu::Row* row = rows_.find(g, id);
+    const cpu::KernelEntry* row = entries_.find(g, id);
     return row && row->plans_bodies;
   }
-  std::optional<Form> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
-    const cpu::Row* row = rows_.find(g, id);
+  std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
+    const cpu::KernelEntry* row = entries_.find(g, id);
     return row && row->form ? row->form(kernels_, g, id, operand, of) : std::nullopt;
   }
-  bool reads_form(const Graph& g, NodeId id, int operand, const Form& form) const override {
-    const cpu::Row* row = rows_.find(g, id);
-    return row && row->reads_form && row->reads_form(g, id, operand, form);
+  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) const override {
+    const cpu::KernelEntry* row = entries_.find(g, id);
+    return row && row->reads_packed && row->reads_packed(g, id, operand, form);
   }
 
  private:

@@ -37,7 +37,7 @@ class Bound final : public BoundGraph {
       common_ = AlignedBytes(p.common_bytes);
       p.common = {common_.data};
     }
-    pointers_ = FollowedPointers(std::move(p.patches));
+    pointers_ = PointerRelocation(std::move(p.patches));
   }
 
   Event submit(const RunArguments& a, Stream&) override {
@@ -59,11 +59,11 @@ class Bound final : public BoundGraph {
   void run_alone(const StepRange& range) {
     const AsWorkerZero alone(1);  // whatever worker of another run calls this one
     Trace* const trace = Trace::current();
-    if (!trace) return run_in_order(program_.pieces(range.begin, range.end));
+    if (!trace) return run_in_order(program_.tasks(range.begin, range.end));
     const PieceNames& names = *names_for(trace);
-    for (std::size_t k = program_.first_piece(range.begin); k < program_.first_piece(range.end); ++k) {
-      const TraceSpan span(trace, names.pieces[k]);
-      run_in_order(program_.pieces().subspan(k, 1));
+    for (std::size_t k = program_.first_task(range.begin); k < program_.first_task(range.end); ++k) {
+      const TraceSpan span(trace, names.tasks[k]);
+      run_in_order(program_.tasks().subspan(k, 1));
     }
   }
 
@@ -74,7 +74,7 @@ class Bound final : public BoundGraph {
         schedules_->run(s, names);
         continue;
       }
-      const TraceSpan span(names ? names->trace : nullptr, names ? names->pieces[s.pieces[0]] : 0);
+      const TraceSpan span(names ? names->trace : nullptr, names ? names->tasks[s.tasks[0]] : 0);
       s.alone->run(s.alone->ctx, 0);
     }
   }
@@ -86,14 +86,14 @@ class Bound final : public BoundGraph {
     const LirModule& lir = program_.lir();
     auto names = std::make_unique<PieceNames>(PieceNames{trace, trace->serial(), {}});
     for (std::size_t i = 0; i < num_steps_; ++i) {
-      const std::size_t pieces = program_.first_piece(i + 1) - program_.first_piece(i);
-      if (pieces == 0) continue;
+      const std::size_t tasks = program_.first_task(i + 1) - program_.first_task(i);
+      if (tasks == 0) continue;
       const NodeId id = lir.plan.schedule[i].node;
       JsonText args;
       args.member("value", id.text()).member("step", i).member("label", lir.graph.node(id).origin.label);
       args.member("kernel", program_.row(i).kernel).member("device", "cpu");
-      names->pieces.resize(program_.first_piece(i + 1),
-                           trace->name("step", op_text_name(lir.graph.node(id).op), args.take()));
+      names->tasks.resize(program_.first_task(i + 1),
+                          trace->name("step", op_text_name(lir.graph.node(id).op), args.take()));
     }
     names_ = std::move(names);
     return names_.get();
@@ -107,7 +107,7 @@ class Bound final : public BoundGraph {
     times.reserve(range.end - range.begin);
     for (std::size_t i = range.begin; i < range.end; ++i) {
       const auto start = Clock::now();
-      run_in_order(program_.pieces(i, i + 1));
+      run_in_order(program_.tasks(i, i + 1));
       times.push_back({steps[i].node, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
     }
   }
@@ -116,11 +116,11 @@ class Bound final : public BoundGraph {
   LoweredProgram program_;
   std::size_t num_steps_;
   FinalCopies final_copies_;
-  std::optional<AuditedPieces> audited_;  // one of the two
-  std::optional<PieceSchedules> schedules_;
+  std::optional<AuditedTasks> audited_;  // one of the two
+  std::optional<TaskSchedules> schedules_;
   std::unique_ptr<PieceNames> names_;  // of the trace that runs are recorded in
   AlignedBytes scratch_, common_;
-  FollowedPointers pointers_;
+  PointerRelocation pointers_;
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace rlx::cpu {
 class LowerContext;
 
 /// One kernel for one kind of node (device/entry_table.h).
-struct Row {
+struct KernelEntry {
   OpKind kind;
   const char* kernel;  // "gemm_f32", for reports
   /// Null when the kernel can run this node (dtypes, ranks, attributes), else why not; dimensions may be symbolic.
@@ -33,45 +33,46 @@ struct Row {
   bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
   bool plans_bodies = false;
-  std::optional<Form> (*form)(const KernelTable&, const Graph&, NodeId, int operand, const ConstantMatrix&) = nullptr;
-  bool (*reads_form)(const Graph&, NodeId, int operand, const Form&) = nullptr;
+  std::optional<PackedLayout> (*form)(const KernelTable&, const Graph&, NodeId, int operand,
+                                      const ConstantMatrix&) = nullptr;
+  bool (*reads_packed)(const Graph&, NodeId, int operand, const PackedLayout&) = nullptr;
   bool (*reads_encoded)(const Graph&, NodeId, int operand) = nullptr;
   std::uint32_t skips_unread = 0;  // bit r: result r needs no place when nobody reads it (LowerContext::is_read)
 };
 
 /// The families of rows, tuned ones before generic ones.
-std::span<const Row> quantized_rows();
-std::span<const Row> pair_rows();
-std::span<const Row> strip_rows();
-std::span<const Row> dot_rows();
-std::span<const Row> product_rows();
-std::span<const Row> relayout_rows();
-std::span<const Row> attention_rows();
-std::span<const Row> norm_rows();
-std::span<const Row> wide_norm_rows();
-std::span<const Row> tape_rows();
-std::span<const Row> move_rows();
-std::span<const Row> reduce_rows();
-std::span<const Row> index_rows();
-std::span<const Row> sort_rows();
-std::span<const Row> factor_rows();
-std::span<const Row> complex_rows();
-std::span<const Row> fft_rows();
-std::span<const Row> random_rows();
-std::span<const Row> sample_rows();
-std::span<const Row> grouped_rows();
-std::span<const Row> generic_elementwise_rows();
-std::span<const Row> generic_reduce_rows();
-std::span<const Row> generic_dot_rows();
-std::span<const Row> custom_rows();
-std::span<const Row> control_rows();
-std::span<const Row> collective_rows();
+std::span<const KernelEntry> quantized_entries();
+std::span<const KernelEntry> bf16_entries();
+std::span<const KernelEntry> interleaved_entries();
+std::span<const KernelEntry> dot_entries();
+std::span<const KernelEntry> matmul_entries();
+std::span<const KernelEntry> prepack_entries();
+std::span<const KernelEntry> attention_entries();
+std::span<const KernelEntry> norm_entries();
+std::span<const KernelEntry> norm_f64_entries();
+std::span<const KernelEntry> tape_entries();
+std::span<const KernelEntry> move_entries();
+std::span<const KernelEntry> reduce_entries();
+std::span<const KernelEntry> index_entries();
+std::span<const KernelEntry> sort_entries();
+std::span<const KernelEntry> factor_entries();
+std::span<const KernelEntry> complex_entries();
+std::span<const KernelEntry> fft_entries();
+std::span<const KernelEntry> random_entries();
+std::span<const KernelEntry> sample_entries();
+std::span<const KernelEntry> grouped_entries();
+std::span<const KernelEntry> generic_elementwise_entries();
+std::span<const KernelEntry> generic_reduce_entries();
+std::span<const KernelEntry> generic_dot_entries();
+std::span<const KernelEntry> custom_entries();
+std::span<const KernelEntry> control_entries();
+std::span<const KernelEntry> collective_entries();
 
 /// All of them.
-const RowTable<Row>& row_table();
+const EntryTable<KernelEntry>& entry_table();
 /// Whether the reference rule can stand in for a row; and the step that calls it.
 bool runs_on_host(const Graph& g, NodeId id);
-const Row& host_row();
+const KernelEntry& host_entry();
 
 /// A value at bind time: its shape and where its elements lie.
 struct View {
@@ -112,18 +113,18 @@ struct Common {
 
 /// How the halves of a piece's chunks divide rows: the lower half (StepSchedule::lower_half) touches no row from
 /// `lower_end` on, the upper half none before `upper_begin`, in the operands and results named. 0 rows: not known.
-struct RowHalves {
+struct RowTiling {
   std::int64_t rows = 0, lower_end = 0, upper_begin = 0;
   std::uint32_t operands = 0, results = 0;  // by bit
 };
 
 /// One kernel invocation of a bound program: `run(ctx, chunk)` for each chunk.
-struct Piece {
+struct Task {
   void (*run)(void* ctx, std::int64_t chunk) = nullptr;
   void* ctx = nullptr;
   std::int64_t chunks = 0;
   double cost_ns = 0;  // estimate for one thread
-  RowHalves halves{};
+  RowTiling halves{};
   bool alone = false;   // run by the thread that runs the program, when all before it is done
   bool common = false;  // of a node that uses the common memory: it waits for the node that had it before
 };
@@ -152,7 +153,7 @@ class Executable;
 /// What lowering fills in; the bound program.
 struct Program {
   const Executable* executable = nullptr;
-  std::vector<Piece> pieces;
+  std::vector<Task> tasks;
   std::vector<Patch> patches;
   std::vector<std::unique_ptr<Kept>> kept;
   std::size_t scratch_bytes = 0;  // per thread
@@ -174,7 +175,7 @@ class LowerContext {
         kernels_(kernels),
         threads_(threads),
         program_(program),
-        first_piece_(program.pieces.size()) {}
+        first_task_(program.tasks.size()) {}
 
   const Graph& graph() const { return lir_.graph; }
   NodeId id() const { return id_; }
@@ -219,15 +220,15 @@ class LowerContext {
   template <auto Run, class T>
   void step(T& ctx, std::int64_t chunks, double cost_ns) {
     if (chunks <= 0) return;
-    program_.pieces.push_back(
+    program_.tasks.push_back(
         {[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
-    program_.pieces.back().common = uses_common_;
+    program_.tasks.back().common = uses_common_;
   }
   /// Adds a step that the thread which runs the program runs by itself, between what is before and what comes after.
   template <auto Run, class T>
   void step_alone(T& ctx, double cost_ns) {
     step<Run>(ctx, 1, cost_ns);
-    program_.pieces.back().alone = true;
+    program_.tasks.back().alone = true;
   }
   /// Of a node whose row plans bodies: their plans, a range they use, and one of them as a program of its own.
   const LirBodies& bodies() const { return *lir_.plan.bodies_of(id_); }
@@ -240,8 +241,8 @@ class LowerContext {
   /// other, and touch no others of the operands and results named: those whose leading axes are the rows (or what the
   /// rows are counted in, sequences for example). Then halves of it need not wait for halves of other steps. Nothing
   /// when the node has added no step.
-  void walks_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
-                  std::initializer_list<int> operands, std::initializer_list<int> results = {0});
+  void tile_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
+                 std::initializer_list<int> operands, std::initializer_list<int> results = {0});
   /// Scratch of at least `bytes` per thread; its address is final when the program runs.
   const Scratch* scratch(std::size_t bytes) {
     if (bytes > program_.scratch_bytes) program_.scratch_bytes = bytes;
@@ -266,7 +267,7 @@ class LowerContext {
   const KernelTable& kernels_;
   int threads_;
   Program& program_;
-  std::size_t first_piece_;  // the node's pieces are those from here on
+  std::size_t first_task_;  // the node's pieces are those from here on
   bool uses_common_ = false;
 };
 

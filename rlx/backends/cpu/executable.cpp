@@ -22,8 +22,8 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
       rows_.push_back(nullptr);
       continue;
     }
-    const Row* row = row_table().find(lir_.graph, s.node);
-    if (!row && runs_on_host(lir_.graph, s.node)) row = &host_row();
+    const KernelEntry* row = entry_table().find(lir_.graph, s.node);
+    if (!row && runs_on_host(lir_.graph, s.node)) row = &host_entry();
     if (!row)
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("the cpu backend has no kernel for ", node_text(lir_.graph, s.node)),
@@ -35,11 +35,11 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
     const auto* op = lir_.prepare.nodes()[i].op.get_if<ops::Relayout>();
     if (!op) continue;
     const bool coded = is_block_scheme(op->scheme);
-    if (!(coded ? reads_strips(kernels_, op->form, op->k, op->n) && strip_scheme(op->form) == op->scheme
-                : reads_panels(kernels_, op->form, op->k, op->n)))
+    if (!(coded ? reads_interleaved(kernels_, op->form, op->k, op->n) && interleaved_scheme(op->form) == op->scheme
+                : reads_packed_b(kernels_, op->form, op->k, op->n)))
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("the kernels of cpu (", isa_name(kernels_.isa),
-                                         ") read no weight in the form '", form_text(op->form), "'"),
+                                         ") read no weight in the form '", packed_layout_text(op->form), "'"),
                              node_where(lir_.prepare, NodeId{i}), "compile the graph on this machine"});
     std::vector<std::int64_t>& begins = begins_[i];
     begins.push_back(0);
@@ -57,7 +57,7 @@ PanelSource Executable::panel_source(NodeId node, std::size_t source, const Form
 std::size_t Executable::matrix_offset(NodeId node, std::size_t source) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   const std::int64_t matrix = op.n == 0 ? 0 : begins_.at(node.index)[source] / op.n;
-  return static_cast<std::size_t>(matrix * matrix_form(op.form).bytes);
+  return static_cast<std::size_t>(matrix * layout_of_one_matrix(op.form).bytes);
 }
 
 void Executable::encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype,
@@ -75,9 +75,9 @@ void Executable::encode(NodeId node, std::size_t source, const FormColumns& colu
         part.begin = std::max(all.begin, (first + chunk) * step - all.first);
         part.end = std::min(all.end, (first + chunk + 1) * step - all.first);
         if (coded)
-          encode_strips(part, values, to);
+          encode_interleaved(part, values, to);
         else
-          encode_panels(kernels_, part, dtype, values, to);
+          encode_packed_b(kernels_, part, dtype, values, to);
       },
       threads_);
 }
@@ -86,8 +86,8 @@ void Executable::decode(NodeId node, std::size_t source, const std::byte* form, 
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   const PanelSource all = panel_source(node, source, {0, op.source(source).columns});
   const std::byte* matrix = form + matrix_offset(node, source);
-  if (is_block_scheme(op.scheme)) return decode_strips(all, matrix, values);
-  decode_panels(all, matrix, dtype, values);
+  if (is_block_scheme(op.scheme)) return decode_interleaved(all, matrix, values);
+  decode_packed_b(all, matrix, dtype, values);
 }
 
 std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& program,
@@ -96,7 +96,7 @@ std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& progr
 }
 
 std::string Executable::kernel_name(NodeId node) const {
-  const Row* row = node.index < row_of_.size() ? row_of_[node.index] : nullptr;
+  const KernelEntry* row = node.index < row_of_.size() ? row_of_[node.index] : nullptr;
   return row ? concat_text(row->kernel, " (", isa_name(kernels_.isa), ")") : "none";
 }
 

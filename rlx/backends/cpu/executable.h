@@ -39,7 +39,7 @@ class Executable final : public ExecutableGraph {
     return lir_.ranges.empty() || std::any_of(lir_.ranges.begin(), lir_.ranges.end(), holds);
   }
   /// The row of schedule step `step`; of one without code undefined.
-  const Row& row(std::size_t step) const { return *rows_[step]; }
+  const KernelEntry& row(std::size_t step) const { return *rows_[step]; }
 
  private:
   PanelSource panel_source(NodeId node, std::size_t source, const FormColumns& columns) const;
@@ -50,8 +50,8 @@ class Executable final : public ExecutableGraph {
   int threads_;
   bool finest_grain_;
   std::shared_ptr<ChunkAudit> audit_;
-  std::vector<const Row*> rows_;                                         // by schedule step
-  std::vector<const Row*> row_of_;                                       // by node; null: none runs it
+  std::vector<const KernelEntry*> rows_;                                 // by schedule step
+  std::vector<const KernelEntry*> row_of_;                               // by node; null: none runs it
   std::unordered_map<std::uint32_t, std::vector<std::int64_t>> begins_;  // of a relayout: where its sources begin
 };
 

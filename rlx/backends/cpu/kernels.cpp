@@ -75,8 +75,8 @@ KernelTable make_table(Isa isa) {
   fill_tape_kernels(isa, t);
   fill_data_kernels(isa, t);
   fill_random_kernels(isa, t);
-  t.strips = &strip_kernels(isa, byte_products(isa).back());
-  if (const auto pairs = fast_pair_products(isa)) t.pairs = &pair_kernels(isa, *pairs);
+  t.strips = &interleaved_kernels(isa, int8_matmul(isa).back());
+  if (const auto pairs = fast_bf16_matmul(isa)) t.pairs = &bf16_kernels(isa, *pairs);
   return t;
 }
 

@@ -62,9 +62,12 @@ struct GemmPlan {
 };
 
 /// What the elements of packed B are stored as; products widen them as they load them.
-/// I8: codes, by a scale for each column, which stand behind all panels. BF16Pairs are for products of matmul/bf16_kernels.h.
-enum class PanelType : std::uint8_t { F32, BF16, F16, I8, BF16Pairs };
-constexpr std::int64_t panel_element_bytes(PanelType t) { return t == PanelType::F32 ? 4 : t == PanelType::I8 ? 1 : 2; }
+/// I8: codes, by a scale for each column, which stand behind all panels. BF16Pairs are for products of
+/// matmul/bf16_kernels.h.
+enum class PackedBType : std::uint8_t { F32, BF16, F16, I8, BF16Pairs };
+constexpr std::int64_t panel_element_bytes(PackedBType t) {
+  return t == PackedBType::F32 ? 4 : t == PackedBType::I8 ? 1 : 2;
+}
 /// Where the scales of I8 panels with `elements` elements begin.
 constexpr std::int64_t panel_scales_at(std::int64_t elements) { return (elements + 63) / 64 * 64; }
 
@@ -75,7 +78,7 @@ struct GemmF32 {
   const float* a = nullptr;
   std::int64_t lda = 0;
   const void* b_packed = nullptr;
-  PanelType b_type = PanelType::F32;
+  PackedBType b_type = PackedBType::F32;
   float* c = nullptr;
   std::int64_t ldc = 0;
   GemmEpilogue epilogue;
@@ -123,8 +126,8 @@ struct GemmStridedPlan {
   std::size_t scratch_bytes = 0;                  // per concurrently running thread
 };
 
-struct StripKernels;  // quant/interleaved_kernels.h
-struct PairKernels;   // matmul/bf16_kernels.h
+struct InterleavedKernels;  // quant/interleaved_kernels.h
+struct Bf16Kernels;         // matmul/bf16_kernels.h
 
 // -- Attention --
 
@@ -189,7 +192,7 @@ struct AttentionF32 {
   const QueryRange* ranges = nullptr;  // [B], with blocks
   PoolType pool = PoolType::F32;       // of k and v with blocks; their strides count its units
   /// With a pool of Q8_0: q may be rounded to 8 bits in blocks of 32, and scores are products of bytes.
-  const StripKernels* rounds_q = nullptr;
+  const InterleavedKernels* rounds_q = nullptr;
 };
 
 /// How an attention is cut into chunks: runs of items, an item being (batch, heads of one kv head, query block).
@@ -497,9 +500,9 @@ struct KernelTable {
                            const float* packed_a, void* scratch);
 
   /// Products of block-quantised weights.
-  const StripKernels* strips;
+  const InterleavedKernels* strips;
   /// Products of bf16 with bf16; null where the machine has none.
-  const PairKernels* pairs;
+  const Bf16Kernels* pairs;
 
   AttentionPlan (*attention_plan_f32)(const AttentionF32& attention, int threads);
   void (*attention_f32)(const AttentionF32& attention, const AttentionPlan& plan, std::int64_t chunk, void* scratch);

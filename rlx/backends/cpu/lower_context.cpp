@@ -58,10 +58,10 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
   return nullptr;
 }
 
-void LowerContext::walks_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
-                              std::initializer_list<int> operands, std::initializer_list<int> results) {
-  if (program_.pieces.size() == first_piece_ || rows <= 0) return;  // a step of no chunks adds no piece
-  Piece& p = program_.pieces.back();
+void LowerContext::tile_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
+                             std::initializer_list<int> operands, std::initializer_list<int> results) {
+  if (program_.tasks.size() == first_task_ || rows <= 0) return;  // a step of no chunks adds no piece
+  Task& p = program_.tasks.back();
   const std::int64_t lower = StepSchedule::lower_half(p.chunks);
   p.halves.rows = rows;
   p.halves.lower_end = std::min(rows, (lower + chunks_per_group - 1) / chunks_per_group * group_rows);

@@ -31,24 +31,24 @@ LoweredProgram::LoweredProgram(const Executable& exe, const LirModule& lir, std:
     : exe_(exe), lir_(lir), is_body_(is_body), arenas_(arenas.begin(), arenas.end()) {
   program_.executable = &exe;
   const std::size_t n = lir_.plan.schedule.size();
-  first_piece_.resize(n + 1);
+  first_task_.resize(n + 1);
   for (std::size_t i = 0; i < n; ++i) {
-    first_piece_[i] = program_.pieces.size();
+    first_task_[i] = program_.tasks.size();
     if (!compiled(i) || makes_nothing(lir_.plan.schedule[i].node)) continue;
     LowerContext c = lowering(lir_.plan.schedule[i].node);
     row(i).lower(c);
     clear_tails(c);
   }
-  first_piece_[n] = program_.pieces.size();
+  first_task_[n] = program_.tasks.size();
   if (const LirValue* first = program_.first_weight)  // the last product of a run fetches the first weight of the next
     program_.patches.push_back({program_.next_weight, first->place, first->index, first->offset});
 }
 
-const Row& LoweredProgram::row(std::size_t step) const {
+const KernelEntry& LoweredProgram::row(std::size_t step) const {
   if (!is_body_) return exe_.row(step);
   const NodeId id = lir_.plan.schedule[step].node;
-  const Row* found = row_table().find(lir_.graph, id);
-  return found ? *found : host_row();  // the row of the node that holds the body has asked
+  const KernelEntry* found = entry_table().find(lir_.graph, id);
+  return found ? *found : host_entry();  // the row of the node that holds the body has asked
 }
 
 std::span<const StepRange> LoweredProgram::ranges() const {

@@ -24,15 +24,15 @@ class LoweredProgram {
   Program& program() { return program_; }
   LowerContext lowering(NodeId id) { return {lir_, id, arenas_, exe_.kernels(), exe_.planned_threads(), program_}; }
 
-  const Row& row(std::size_t step) const;
+  const KernelEntry& row(std::size_t step) const;
   /// The ranges that runs will name, as far as that is known: what the executable was given to compile, of a body none.
   std::span<const StepRange> ranges() const;
-  std::span<const Piece> pieces() const { return program_.pieces; }
+  std::span<const Task> tasks() const { return program_.tasks; }
   /// The first piece of a step of the plan, or for the number of steps the number of pieces.
-  std::size_t first_piece(std::size_t step) const { return first_piece_[step]; }
+  std::size_t first_task(std::size_t step) const { return first_task_[step]; }
   /// The pieces of steps [begin, end).
-  std::span<const Piece> pieces(std::size_t begin, std::size_t end) const {
-    return pieces().subspan(first_piece_[begin], first_piece_[end] - first_piece_[begin]);
+  std::span<const Task> tasks(std::size_t begin, std::size_t end) const {
+    return tasks().subspan(first_task_[begin], first_task_[end] - first_task_[begin]);
   }
 
  private:
@@ -43,7 +43,7 @@ class LoweredProgram {
   bool is_body_;
   std::vector<BufferView> arenas_;
   Program program_;
-  std::vector<std::size_t> first_piece_;  // LIR step -> first piece
+  std::vector<std::size_t> first_task_;  // LIR step -> first piece
 };
 
 }  // namespace rlx::cpu

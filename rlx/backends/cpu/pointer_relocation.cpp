@@ -7,7 +7,7 @@
 
 namespace rlx::cpu {
 
-FollowedPointers::FollowedPointers(std::vector<Patch> given) : patches_(std::move(given)) {
+PointerRelocation::PointerRelocation(std::vector<Patch> given) : patches_(std::move(given)) {
   std::vector<Patch>& patches = patches_;
   std::stable_sort(patches.begin(), patches.end(), [](const Patch& a, const Patch& b) {
     return a.place != b.place ? a.place < b.place : a.index < b.index;
@@ -17,17 +17,17 @@ FollowedPointers::FollowedPointers(std::vector<Patch> given) : patches_(std::mov
     while (end < patches.size() && patches[end].place == patches[i].place && patches[end].index == patches[i].index)
       ++end;
     const Place place = patches[i].place;
-    (place == Place::Input || place == Place::Output ? callers_ : tables_)
+    (place == Place::Input || place == Place::Output ? callers_ : binding_generation_)
         .push_back({place, patches[i].index, i, end, nullptr});
     i = end;
   }
 }
 
-void FollowedPointers::follow(const RunArguments& a) {
+void PointerRelocation::follow(const RunArguments& a) {
   for (Followed& f : callers_) follow(f, f.place == Place::Input ? a.inputs : a.outputs);
-  if (a.tables == seen_tables_) return;
-  seen_tables_ = kNoTables;  // until all are followed
-  for (Followed& f : tables_) {
+  if (a.binding_generation == seen_generation_) return;
+  seen_generation_ = kNoTables;  // until all are followed
+  for (Followed& f : binding_generation_) {
     if (f.place == Place::State) {
       follow(f, a.states);
     } else {
@@ -35,15 +35,15 @@ void FollowedPointers::follow(const RunArguments& a) {
       point(f, a.weights[f.index].host);
     }
   }
-  seen_tables_ = a.tables;
+  seen_generation_ = a.binding_generation;
 }
 
-void FollowedPointers::follow(Followed& f, std::span<const RunSlot> slots) {
+void PointerRelocation::follow(Followed& f, std::span<const RunSlot> slots) {
   check(f.index < slots.size(), "a run with too few buffers");
   point(f, slots[f.index].view.host);
 }
 
-void FollowedPointers::point(Followed& f, const std::byte* base) {
+void PointerRelocation::point(Followed& f, const std::byte* base) {
   if (base == f.last) return;
   f.last = base;
   for (std::size_t i = f.begin; i < f.end; ++i) {

@@ -11,11 +11,11 @@
 namespace rlx::cpu {
 
 /// The pointers of a program into callers' buffers, weights and states.
-class FollowedPointers {
+class PointerRelocation {
  public:
-  FollowedPointers() = default;
+  PointerRelocation() = default;
   /// Those of a program whose fields stay where they are.
-  explicit FollowedPointers(std::vector<Patch> patches);
+  explicit PointerRelocation(std::vector<Patch> patches);
   /// Rewrites the pointers into buffers that are not those of the last run.
   void follow(const RunArguments& a);
 
@@ -31,9 +31,9 @@ class FollowedPointers {
   void follow(Followed& f, std::span<const RunSlot> slots);
   void point(Followed& f, const std::byte* base);
   std::vector<Patch> patches_;
-  std::vector<Followed> callers_, tables_;
+  std::vector<Followed> callers_, binding_generation_;
   static constexpr std::uint64_t kNoTables = ~std::uint64_t{0};
-  std::uint64_t seen_tables_ = kNoTables;
+  std::uint64_t seen_generation_ = kNoTables;
 };
 
 }  // namespace rlx::cpu

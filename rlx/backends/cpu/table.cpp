@@ -7,49 +7,23 @@
 
 namespace rlx::cpu {
 
-std::span<const Row> line_rows();
-std::span<const Row> recurrent_rows();
-std::span<const Row> wide_region_rows();
+std::span<const KernelEntry> scan_argmax_entries();
+std::span<const KernelEntry> recurrent_entries();
+std::span<const KernelEntry> region_64bit_entries();
 
-const RowTable<Row>& row_table() {
+const EntryTable<KernelEntry>& entry_table() {
   // Never destroyed: threads may compile while the process ends.
-  static const RowTable<Row>& table = *new RowTable<Row>({quantized_rows(),
-                                                          strip_rows(),
-                                                          pair_rows(),
-                                                          dot_rows(),
-                                                          byte_rows(),
-                                                          conv_rows(),
-                                                          conv_column_rows(),
-                                                          product_rows(),
-                                                          relayout_rows(),
-                                                          attention_rows(),
-                                                          norm_rows(),
-                                                          wide_norm_rows(),
-                                                          tape_rows(),
-                                                          wide_region_rows(),
-                                                          move_rows(),
-                                                          index_rows(),
-                                                          sort_rows(),
-                                                          complex_rows(),
-                                                          fft_rows(),
-                                                          factor_rows(),
-                                                          random_rows(),
-                                                          sample_rows(),
-                                                          grouped_rows(),
-                                                          recurrent_rows(),
-                                                          reduce_rows(),
-                                                          line_rows(),
-                                                          window_rows(),
-                                                          resize_rows(),
-                                                          channel_norm_rows(),
-                                                          generic_dot_rows(),
-                                                          generic_conv_rows(),
-                                                          generic_elementwise_rows(),
-                                                          generic_reduce_rows(),
-                                                          generic_window_rows(),
-                                                          custom_rows(),
-                                                          control_rows(),
-                                                          collective_rows()});
+  static const EntryTable<KernelEntry>& table = *new EntryTable<KernelEntry>(
+      {quantized_entries(),      interleaved_entries(),    bf16_entries(),         dot_entries(),
+       int8_entries(),           conv_entries(),           conv_column_entries(),  matmul_entries(),
+       prepack_entries(),        attention_entries(),      norm_entries(),         norm_f64_entries(),
+       tape_entries(),           region_64bit_entries(),   move_entries(),         index_entries(),
+       sort_entries(),           complex_entries(),        fft_entries(),          factor_entries(),
+       random_entries(),         sample_entries(),         grouped_entries(),      recurrent_entries(),
+       reduce_entries(),         scan_argmax_entries(),    window_entries(),       resize_entries(),
+       channel_norm_entries(),   generic_dot_entries(),    generic_conv_entries(), generic_elementwise_entries(),
+       generic_reduce_entries(), generic_window_entries(), custom_entries(),       control_entries(),
+       collective_entries()});
   return table;
 }
 

@@ -13,34 +13,34 @@ constexpr double kGroupNs = 30'000;  // tiny steps are run together up to this m
 
 }  // namespace
 
-void run_in_order(std::span<const Piece> pieces) {
-  for (const Piece& p : pieces)
+void run_in_order(std::span<const Task> tasks) {
+  for (const Task& p : tasks)
     for (std::int64_t c = 0; c < p.chunks; ++c) p.run(p.ctx, c);
 }
 
-void PieceSchedules::run_group(void* group, std::int64_t) {
+void TaskSchedules::run_group(void* group, std::int64_t) {
   const Group& g = *static_cast<const Group*>(group);
   const PieceNames* const names = g.owner.names_;
-  if (!names) return run_in_order(g.pieces);
-  const auto first = static_cast<std::size_t>(g.pieces.data() - g.owner.program_.pieces().data());
-  for (std::size_t i = 0; i < g.pieces.size(); ++i) {
-    const TraceSpan span(names->trace, names->pieces[first + i]);
-    run_in_order(g.pieces.subspan(i, 1));
+  if (!names) return run_in_order(g.tasks);
+  const auto first = static_cast<std::size_t>(g.tasks.data() - g.owner.program_.tasks().data());
+  for (std::size_t i = 0; i < g.tasks.size(); ++i) {
+    const TraceSpan span(names->trace, names->tasks[first + i]);
+    run_in_order(g.tasks.subspan(i, 1));
   }
 }
 
-void PieceSchedules::run(Segment& segment, const PieceNames* names) {
+void TaskSchedules::run(Segment& segment, const PieceNames* names) {
   names_ = names;
   const int threads = program_.executable().threads();
   if (!names) return ThreadPool::process().run(segment.schedule, threads);
   step_names_.clear();
-  for (std::uint32_t piece : segment.pieces) step_names_.push_back(piece == kGroup ? 0 : names->pieces[piece]);
+  for (std::uint32_t task : segment.tasks) step_names_.push_back(task == kGroup ? 0 : names->tasks[task]);
   const StepTrace traced{names->trace, step_names_};
   ThreadPool::process().run(segment.schedule, threads, &traced);
 }
 
 /// What each schedule step waits for, gathered in any order.
-class PieceSchedules::WaitLists {
+class TaskSchedules::WaitLists {
  public:
   void add(std::int32_t step, Wait wait) {
     if (lists_.size() <= static_cast<std::size_t>(step)) lists_.resize(static_cast<std::size_t>(step) + 1);
@@ -85,10 +85,10 @@ class PieceSchedules::WaitLists {
   std::vector<std::size_t> ends_;
 };
 
-PieceSchedules::PieceSchedules(LoweredProgram& program) : program_(program) {
+TaskSchedules::TaskSchedules(LoweredProgram& program) : program_(program) {
   double cost_ns = 0;
   bool one_group = true;  // there is nothing that a second thread could take
-  for (const Piece& p : program_.pieces()) {
+  for (const Task& p : program_.tasks()) {
     cost_ns += p.cost_ns;
     one_group = one_group && !p.alone && joins_others(p);
   }
@@ -103,11 +103,11 @@ PieceSchedules::PieceSchedules(LoweredProgram& program) : program_(program) {
 }
 
 // Not worth a second thread, or nothing for one.
-bool PieceSchedules::joins_others(const Piece& p) const {
+bool TaskSchedules::joins_others(const Task& p) const {
   return (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
 }
 
-std::vector<Segment>& PieceSchedules::of(const StepRange& range) {
+std::vector<Segment>& TaskSchedules::of(const StepRange& range) {
   for (const auto& s : stretches_)
     if (s->range == range) return s->segments;
   auto made = std::make_unique<Stretch>(Stretch{range, make_segments(range)});
@@ -116,17 +116,17 @@ std::vector<Segment>& PieceSchedules::of(const StepRange& range) {
 }
 
 // Schedules between the steps that run alone.
-std::vector<Segment> PieceSchedules::make_segments(const StepRange& range) {
+std::vector<Segment> TaskSchedules::make_segments(const StepRange& range) {
   std::vector<Segment> segments;
   std::size_t from = range.begin;
   const auto close = [&](std::size_t to) {
-    if (!program_.pieces(from, to).empty() || segments.empty()) segments.push_back(make_segment(from, to));
+    if (!program_.tasks(from, to).empty() || segments.empty()) segments.push_back(make_segment(from, to));
   };
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    const std::span<const Piece> own = program_.pieces(i, i + 1);
+    const std::span<const Task> own = program_.tasks(i, i + 1);
     if (own.empty() || !own.front().alone) continue;
     close(i);
-    segments.push_back({StepSchedule(), own.data(), {static_cast<std::uint32_t>(program_.first_piece(i))}});
+    segments.push_back({StepSchedule(), own.data(), {static_cast<std::uint32_t>(program_.first_task(i))}});
     from = i + 1;
   }
   close(range.end);
@@ -135,28 +135,28 @@ std::vector<Segment> PieceSchedules::make_segments(const StepRange& range) {
 
 // Cuts the pieces of LIR steps [from, to) into schedule steps: a big piece is its own step with its chunks; small
 // pieces next to each other are run by one thread as one step, which waits for all that any of them waits for.
-Segment PieceSchedules::make_segment(std::size_t from, std::size_t to) {
+Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
   const auto& steps = program_.lir().plan.schedule;
   std::vector<ScheduleStep> out;
   Segment segment;
   WaitLists waits;                                         // by schedule step
   std::vector<std::vector<std::int32_t>> done(to - from);  // what completes LIR step from + i
-  const std::size_t first = program_.first_piece(from);
-  std::vector<std::int32_t> step_of(program_.first_piece(to) - first);  // by piece from the first on
-  bool open = false;  // the last schedule step takes more small pieces
+  const std::size_t first = program_.first_task(from);
+  std::vector<std::int32_t> step_of(program_.first_task(to) - first);  // by piece from the first on
+  bool open = false;                                                   // the last schedule step takes more small pieces
   double group_ns = 0;
   for (std::size_t i = from; i < to; ++i) {
     std::vector<std::int32_t> before;
     for (std::int32_t p : steps[i].predecessors)
       if (const auto j = static_cast<std::size_t>(p); j >= from)  // those of earlier segments are complete
         before.insert(before.end(), done[j - from].begin(), done[j - from].end());
-    for (std::size_t k = program_.first_piece(i); k < program_.first_piece(i + 1); ++k) {
-      const Piece& p = program_.pieces()[k];
+    for (std::size_t k = program_.first_task(i); k < program_.first_task(i + 1); ++k) {
+      const Task& p = program_.tasks()[k];
       const bool tiny = joins_others(p);
       const bool joins = tiny && open && group_ns + p.cost_ns <= kGroupNs;
       if (!joins) {
         groups_.push_back(std::make_unique<Group>(Group{*this, {&p, std::size_t{0}}}));
-        segment.pieces.push_back(tiny ? kGroup : static_cast<std::uint32_t>(k));
+        segment.tasks.push_back(tiny ? kGroup : static_cast<std::uint32_t>(k));
         if (tiny) {
           out.push_back({1, run_group, groups_.back().get(), {}});
         } else {
@@ -165,7 +165,7 @@ Segment PieceSchedules::make_segment(std::size_t from, std::size_t to) {
         open = tiny;
         group_ns = 0;
       }
-      std::span<const Piece>& group = groups_.back()->pieces;
+      std::span<const Task>& group = groups_.back()->tasks;
       group = {group.data(), group.size() + 1};
       group_ns += p.cost_ns;
       const auto self = static_cast<std::int32_t>(out.size()) - 1;
@@ -175,7 +175,7 @@ Segment PieceSchedules::make_segment(std::size_t from, std::size_t to) {
     }
     done[i - from] = std::move(before);
   }
-  let_halves_run_ahead(from, to, step_of, out, waits);
+  let_tiles_run_ahead(from, to, step_of, out, waits);
   take_turns(from, to, step_of, waits);
   waits.give_to(out);
   segment.schedule = StepSchedule(out);
@@ -184,14 +184,14 @@ Segment PieceSchedules::make_segment(std::size_t from, std::size_t to) {
 
 // A node that uses the common memory waits for all of the one that had it before. Through the same list as the waits of
 // halves, which may wait for less.
-void PieceSchedules::take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
-                                WaitLists& waits) {
-  const std::size_t first = program_.first_piece(from);
+void TaskSchedules::take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
+                               WaitLists& waits) {
+  const std::size_t first = program_.first_task(from);
   std::vector<Wait> before, own;
   for (std::size_t i = from; i < to; ++i) {
     own.clear();
-    for (std::size_t k = program_.first_piece(i); k < program_.first_piece(i + 1); ++k)
-      if (program_.pieces()[k].common) own.push_back({step_of[k - first], kWaitsForAll});
+    for (std::size_t k = program_.first_task(i); k < program_.first_task(i + 1); ++k)
+      if (program_.tasks()[k].common) own.push_back({step_of[k - first], kWaitsForAll});
     if (own.empty()) continue;
     for (const Wait& mine : own) {
       std::vector<Wait> others;
@@ -206,21 +206,21 @@ void PieceSchedules::take_turns(std::size_t from, std::size_t to, const std::vec
 // Where steps walk rows, a half waits for the halves that touch its bytes, not for whole steps: each thread then
 // takes its sequences through many steps before it meets another. What the plan orders by way of a step in between
 // has to be found again, since that step may now be done by halves; AccessMap finds all of it.
-void PieceSchedules::let_halves_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
-                                          const std::vector<ScheduleStep>& steps, WaitLists& waits) {
-  const std::size_t first = program_.first_piece(from);
-  const std::span<const Piece> pieces = program_.pieces(from, to);
-  if (std::count_if(pieces.begin(), pieces.end(), [](const Piece& p) { return p.halves.rows > 0; }) < 2) return;
+void TaskSchedules::let_tiles_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
+                                        const std::vector<ScheduleStep>& steps, WaitLists& waits) {
+  const std::size_t first = program_.first_task(from);
+  const std::span<const Task> tasks = program_.tasks(from, to);
+  if (std::count_if(tasks.begin(), tasks.end(), [](const Task& p) { return p.halves.rows > 0; }) < 2) return;
   std::vector<Access> accesses;
   std::vector<std::size_t> ends;  // of the accesses of each piece
   for (std::size_t i = from; i < to; ++i)
-    for (std::size_t k = program_.first_piece(i) - first; k < program_.first_piece(i + 1) - first; ++k) {
+    for (std::size_t k = program_.first_task(i) - first; k < program_.first_task(i + 1) - first; ++k) {
       const bool divided = steps[static_cast<std::size_t>(step_of[k])].chunks > 1;
       const bool alone =
-          program_.first_piece(i + 1) - program_.first_piece(i) == 1;  // else the pieces share more than values
+          program_.first_task(i + 1) - program_.first_task(i) == 1;  // else the pieces share more than values
       const LowerContext c = program_.lowering(program_.lir().plan.schedule[i].node);
       const std::vector<Access> own =
-          node_accesses(c, divided && alone ? pieces[k].halves : RowHalves{}, divided ? kBothHalves : kLower);
+          node_accesses(c, divided && alone ? tasks[k].halves : RowTiling{}, divided ? kBothHalves : kLower);
       accesses.insert(accesses.end(), own.begin(), own.end());
       ends.push_back(accesses.size());
     }

@@ -14,28 +14,28 @@
 namespace rlx::cpu {
 
 /// Runs pieces one after the other, on the calling thread.
-void run_in_order(std::span<const Piece> pieces);
+void run_in_order(std::span<const Task> tasks);
 
 /// Steps for all threads, or one that the thread which runs the program runs itself.
 struct Segment {
   StepSchedule schedule;
-  const Piece* alone = nullptr;
-  std::vector<std::uint32_t> pieces{};  // by schedule step, the piece that it is; kGroup: several
+  const Task* alone = nullptr;
+  std::vector<std::uint32_t> tasks{};  // by schedule step, the piece that it is; kGroup: several
 };
 inline constexpr std::uint32_t kGroup = ~std::uint32_t{0};
 
 /// Names of the pieces of a program in a trace.
 struct PieceNames {
   Trace* trace = nullptr;
-  std::uint64_t serial = 0;           // of the trace
-  std::vector<std::uint32_t> pieces;  // by piece
+  std::uint64_t serial = 0;          // of the trace
+  std::vector<std::uint32_t> tasks;  // by piece
 };
 
 /// The schedules of a program's ranges.
-class PieceSchedules {
+class TaskSchedules {
  public:
   /// Makes those of the ranges that runs will name; a run of another one makes its own when it comes.
-  explicit PieceSchedules(LoweredProgram& program);
+  explicit TaskSchedules(LoweredProgram& program);
   /// True when all pieces are run one after the other, by the thread that runs the program.
   bool runs_alone() const { return runs_alone_; }
   std::vector<Segment>& of(const StepRange& range);
@@ -48,18 +48,18 @@ class PieceSchedules {
     std::vector<Segment> segments;
   };
   class WaitLists;
-  bool joins_others(const Piece& p) const;
+  bool joins_others(const Task& p) const;
   std::vector<Segment> make_segments(const StepRange& range);
   // What small steps run, one piece after the other.
   struct Group {
-    const PieceSchedules& owner;
-    std::span<const Piece> pieces;
+    const TaskSchedules& owner;
+    std::span<const Task> tasks;
   };
   static void run_group(void* group, std::int64_t);
   Segment make_segment(std::size_t from, std::size_t to);
   void take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of, WaitLists& waits);
-  void let_halves_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
-                            const std::vector<ScheduleStep>& steps, WaitLists& waits);
+  void let_tiles_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
+                           const std::vector<ScheduleStep>& steps, WaitLists& waits);
 
   LoweredProgram& program_;
   bool runs_alone_ = false;

@@ -41,8 +41,8 @@ ElementOf element_of(DType t) {
 
 namespace {
 
-// Row-major, for any rank: the plug-in reads as many numbers as the value has dimensions. The usual ranks take no
-// memory.
+// KernelEntry-major, for any rank: the plug-in reads as many numbers as the value has dimensions. The usual ranks take
+// no memory.
 struct RowMajor {
   explicit RowMajor(std::size_t rank) {
     layout.struct_size = abi::kLayoutSize;

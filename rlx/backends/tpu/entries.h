@@ -11,9 +11,9 @@
 namespace rlx::tpu {
 
 /// One node while its text is written: operands there, results to be set.
-class RowContext {
+class EmitContext {
  public:
-  RowContext(Writer& writer, const Graph& g, NodeId id, std::span<const Hlo> inputs)
+  EmitContext(Writer& writer, const Graph& g, NodeId id, std::span<const Hlo> inputs)
       : w(writer), g_(g), id_(id), inputs_(inputs), results_(node().num_results()) {}
 
   const Graph& graph() const { return g_; }
@@ -47,27 +47,27 @@ class RowContext {
 };
 
 /// How nodes of a kind are written (device/entry_table.h); a kind has one row.
-struct Row {
+struct KernelEntry {
   OpKind kind;
   const char* (*refuses)(const Graph&, NodeId);  // asked of symbolic shapes too
-  void (*emit)(RowContext&);
+  void (*emit)(EmitContext&);
 };
 
-std::span<const Row> elementwise_rows();
-std::span<const Row> move_rows();
-std::span<const Row> index_rows();
-std::span<const Row> order_rows();
-std::span<const Row> reduce_rows();
-std::span<const Row> dot_rows();
-std::span<const Row> factor_rows();
-std::span<const Row> grouped_rows();
-std::span<const Row> random_rows();
-std::span<const Row> control_rows();
-std::span<const Row> collective_rows();
-std::span<const Row> fft_rows();
+std::span<const KernelEntry> elementwise_entries();
+std::span<const KernelEntry> move_entries();
+std::span<const KernelEntry> index_entries();
+std::span<const KernelEntry> order_entries();
+std::span<const KernelEntry> reduce_entries();
+std::span<const KernelEntry> dot_entries();
+std::span<const KernelEntry> factor_entries();
+std::span<const KernelEntry> grouped_entries();
+std::span<const KernelEntry> random_entries();
+std::span<const KernelEntry> control_entries();
+std::span<const KernelEntry> collective_entries();
+std::span<const KernelEntry> fft_entries();
 
 /// All of them.
-const RowTable<Row>& row_table();
+const EntryTable<KernelEntry>& entry_table();
 /// Writes every node of a graph and gives its outputs; `inputs` are its Inputs in node order.
 Hlos emit_body(Writer& w, const Graph& g, std::span<const Hlo> inputs);
 /// Null when every node of a graph has a row that takes it.

@@ -90,17 +90,17 @@ class TpuBound final : public BoundGraph {
   }
 
   void take_slot(std::size_t i, const RunSlot& s) {
-    const TpuBuffer& b = tpu_buffer(*device_, s.holder ? s.holder->get() : nullptr, "a run");
+    const TpuBuffer& b = tpu_buffer(*device_, s.buffer_slot ? s.buffer_slot->get() : nullptr, "a run");
     arguments_[i] = b.handle();
-    if (aliased_[i] && (!s.given || b.lent())) kept_.push_back(static_cast<std::int64_t>(i));
+    if (aliased_[i] && (!s.donated || b.lent())) kept_.push_back(static_cast<std::int64_t>(i));
   }
   void take_weights(const RunArguments& a) {
-    if (!tables_ || *tables_ != a.tables || weights_.size() != a.weights.size()) {
-      tables_.reset();
+    if (!binding_generation_ || *binding_generation_ != a.binding_generation || weights_.size() != a.weights.size()) {
+      binding_generation_.reset();
       weights_.clear();
       for (const BufferView& w : a.weights)
         weights_.push_back(tpu_buffer(*device_, w.buffer, "the weight of a run").handle());
-      tables_ = a.tables;
+      binding_generation_ = a.binding_generation;
     }
     arguments_.insert(arguments_.end(), weights_.begin(), weights_.end());
   }
@@ -124,7 +124,8 @@ class TpuBound final : public BoundGraph {
     abi::Failure* const failure = device_->library().attempt(device_->text(), call);
     if (!failure) return done;
     for (std::size_t i = 0; i < a.inputs.size() + a.states.size(); ++i)
-      if (const RunSlot& s = slot(a, i); s.given && static_cast<TpuBuffer&>(**s.holder).taken()) s.holder->reset();
+      if (const RunSlot& s = slot(a, i); s.donated && static_cast<TpuBuffer&>(**s.buffer_slot).taken())
+        s.buffer_slot->reset();
     try {
       device_->throw_failed("PJRT_LoadedExecutable_Execute", failure, program_->run_bytes(), BufferUse::Arena);
     } catch (const Error& e) {
@@ -141,11 +142,11 @@ class TpuBound final : public BoundGraph {
       results_[r].owner->own(made_[r], results_[r].rank);
     }
     for (const RunSlot& s : a.inputs)
-      if (s.given) s.holder->reset();
-    for (std::size_t o = 0; o < outputs_; ++o) *a.outputs[o].holder = std::move(results_[o].owner);
+      if (s.donated) s.buffer_slot->reset();
+    for (std::size_t o = 0; o < outputs_; ++o) *a.outputs[o].buffer_slot = std::move(results_[o].owner);
     for (std::size_t s = 0; s < updated_.size(); ++s) {
       std::shared_ptr<TpuBuffer> made = std::move(results_[outputs_ + s].owner);
-      if (updated_[s]) *a.states[s].holder = std::move(made);
+      if (updated_[s]) *a.states[s].buffer_slot = std::move(made);
     }
     if (!whole)
       device_->library().broke(device_->text(), "PJRT_LoadedExecutable_Execute", "left a result without a buffer");
@@ -158,7 +159,7 @@ class TpuBound final : public BoundGraph {
   std::vector<Result> results_;
   std::vector<abi::Buffer*> arguments_, weights_, made_;
   std::vector<std::int64_t> kept_;  // arguments that a run must leave as they are
-  std::optional<std::uint64_t> tables_;
+  std::optional<std::uint64_t> binding_generation_;
 };
 
 }  // namespace

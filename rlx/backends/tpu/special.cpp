@@ -42,8 +42,8 @@ Term lgamma(const Term& given) {
   return select((x >= 0.5) & (x <= 2.5), near, x.apply("chlo.lgamma")).to(given.dtype());
 }
 
-// As the row of the table (ir/math/special_functions.h), all of whose paths are taken; CHLO's digits around the root are
-// those of 1.
+// As the row of the table (ir/math/special_functions.h), all of whose paths are taken; CHLO's digits around the root
+// are those of 1.
 Term digamma(const Term& given) {
   static constexpr double kSeries[] = {
       0.951055876031833,      -0.2118137106407303,     0.060135621060193475,  -0.018550615381735008,

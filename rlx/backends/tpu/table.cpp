@@ -25,11 +25,11 @@ class Walk {
         continue;
       }
       if (op_def(n.kind()).is_leaf()) continue;
-      const std::span<const Row* const> rows = row_table().of(n.kind());
+      const std::span<const KernelEntry* const> rows = entry_table().of(n.kind());
       check(!rows.empty(), "a node without a row in a graph to be written as StableHLO");
       inputs.clear();
       for (Value v : n.inputs) inputs.push_back(at(v));
-      RowContext c(w_, g_, NodeId{i}, inputs);
+      EmitContext c(w_, g_, NodeId{i}, inputs);
       rows[0]->emit(c);
       for (std::uint32_t r = 0; r < n.num_results(); ++r) set(Value(NodeId{i}, r), c.results()[r]);
     }
@@ -84,16 +84,16 @@ Hlo packed(Writer& w, const Hlo& value, const Shape& s) {
 
 }  // namespace
 
-const RowTable<Row>& row_table() {
+const EntryTable<KernelEntry>& entry_table() {
   // Never destroyed: threads may compile while the process ends.
-  static const RowTable<Row>& table =
-      *new RowTable<Row>({elementwise_rows(), move_rows(), index_rows(), order_rows(), reduce_rows(), dot_rows(),
-                          factor_rows(), grouped_rows(), random_rows(), control_rows(), collective_rows(), fft_rows()},
-                         "StableHLO text has no row for this kind");
+  static const EntryTable<KernelEntry>& table = *new EntryTable<KernelEntry>(
+      {elementwise_entries(), move_entries(), index_entries(), order_entries(), reduce_entries(), dot_entries(),
+       factor_entries(), grouped_entries(), random_entries(), control_entries(), collective_entries(), fft_entries()},
+      "StableHLO text has no row for this kind");
   return table;
 }
 
-void RowContext::set(std::uint32_t r, Hlo v) {
+void EmitContext::set(std::uint32_t r, Hlo v) {
   check(v.dtype == kept_as(dtype(r)) && v.dims == dims(r), "a row wrote a result of another type");
   results_[r] = std::move(v);
 }
@@ -115,8 +115,8 @@ const char* body_refuses(const Graph& g) {
   return nullptr;
 }
 
-const OpSet& stablehlo_kinds() { return row_table().kinds(); }
-const char* stablehlo_refuses(const Graph& g, NodeId id) { return row_table().refuses(g, id); }
+const OpSet& stablehlo_kinds() { return entry_table().kinds(); }
+const char* stablehlo_refuses(const Graph& g, NodeId id) { return entry_table().refuses(g, id); }
 
 std::string stablehlo_text(const Graph& g, std::span<const HloAlias> aliases) {
   check(g.is_static(), "a graph with symbols to be written as StableHLO");

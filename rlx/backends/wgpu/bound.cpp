@@ -418,12 +418,12 @@ Event BoundProgram::submit(const RunArguments& a, Stream& stream) {
   gpu_.require();
   for (std::size_t i = 0; i < a.inputs.size(); ++i) rebind(Place::Input, i, a.inputs[i].view);
   for (std::size_t i = 0; i < a.outputs.size(); ++i) rebind(Place::Output, i, a.outputs[i].view);
-  if (a.tables != tables_) {
+  if (a.binding_generation != binding_generation_) {
     for (std::size_t i = 0; i < a.states.size(); ++i)
       if (a.states[i].view.buffer) rebind(Place::State, i, a.states[i].view);
     for (std::size_t i = 0; i < a.weights.size(); ++i)
       if (a.weights[i].buffer) rebind(Place::Prepared, i, a.weights[i]);
-    tables_ = a.tables;
+    binding_generation_ = a.binding_generation;
   }
   const StepRange range = a.range.of(program_.plan.schedule.size());
   if (a.times)

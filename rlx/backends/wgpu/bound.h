@@ -115,7 +115,7 @@ class BoundProgram final : public BoundGraph {
   Gpu::OwnBuffer numbers_;
   std::shared_ptr<rlx::Buffer> scratch_, aside_;
   std::unique_ptr<Timestamps> timestamps_;
-  std::uint64_t tables_ = ~std::uint64_t{0};
+  std::uint64_t binding_generation_ = ~std::uint64_t{0};
 };
 
 }  // namespace rlx::wgpu

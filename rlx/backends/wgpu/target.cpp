@@ -35,16 +35,16 @@ TargetLimits limits_of(Device kind) {
 }
 
 /// Adapters are looked for when somebody asks what they decide.
-class WgpuTarget final : public RowTarget<codegen::Row> {
+class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
  public:
-  explicit WgpuTarget(Device kind) : RowTarget(codegen::row_table()), kind_(kind) {}
+  explicit WgpuTarget(Device kind) : EntryTarget(codegen::entry_table()), kind_(kind) {}
   std::string_view name() const override { return known().name; }
   Device device() const override { return kind_; }
   bool runtime_symbols() const override { return true; }
   TargetLimits limits() const override { return known().limits; }
   RegionLimits region_limits() const override { return {kBindings - 1, 0}; }
   const char* refuses(const Graph& g, NodeId id) const override {
-    if (const char* why = rows_.refuses(g, id)) return why;
+    if (const char* why = entries_.refuses(g, id)) return why;
     const Node& n = g.node(id);
     for (std::size_t i = 0; i < n.inputs.size(); ++i)
       if (is_large(g.shape(n.inputs[i])) && !reads_encoded(g, id, static_cast<int>(i)))
@@ -52,7 +52,7 @@ class WgpuTarget final : public RowTarget<codegen::Row> {
     for (const Shape& s : n.shapes)
       if (is_large(s) && !is_codes_alone(g, id))
         return "a result has more bytes than a kernel of the device can be given";
-    const codegen::Row* row = rows_.find(g, id);
+    const codegen::KernelEntry* row = entries_.find(g, id);
     if (row && row->steps && known().cuts_loops)
       if (const Dim steps = row->steps(g, id, dialect_of(kind_)); steps.is_static() && steps.value() > kMostSteps)
         return "its kernels have longer loops than Mesa's rasterisers run (65,535 steps)";

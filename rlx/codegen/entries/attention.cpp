@@ -86,7 +86,7 @@ Dim attention_steps(const Graph& g, NodeId id, const Dialect&) {
   return keys * Dim(4) + floordiv(keys * Dim(op.head_dim), Dim(32)) + Dim(256);
 }
 
-constexpr Row kAttentionRows[] = {
+constexpr KernelEntry kAttentionEntries[] = {
     {OpKind::Attention, "attention", attention_refuses, write_attention, attention_strided, nullptr, nullptr, 0b10,
      widened_bytes, attention_steps},
     {OpKind::Rope, "rope", refuse_dtypes, write_rope, attention_strided},
@@ -95,6 +95,6 @@ constexpr Row kAttentionRows[] = {
 
 }  // namespace
 
-std::span<const Row> attention_rows() { return kAttentionRows; }
+std::span<const KernelEntry> attention_entries() { return kAttentionEntries; }
 
 }  // namespace rlx::codegen

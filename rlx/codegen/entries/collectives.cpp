@@ -1,7 +1,7 @@
 // Rows: collectives of one rank, where what it has is all there is.
+#include "rlx/ir/ops/collectives.h"
 #include "rlx/codegen/entry.h"
 #include "rlx/codegen/moves.h"
-#include "rlx/ir/ops/collectives.h"
 
 namespace rlx::codegen {
 namespace {
@@ -33,18 +33,18 @@ void write_permute(NodeKernels& node) { (node.op<ops::Permute>().pairs.empty() ?
 bool same_place(const Graph&, NodeId, int operand, int result) { return operand == result; }
 
 template <class Op>
-constexpr Row one_rank_row(void (*write)(NodeKernels&) = write_copies) {
+constexpr KernelEntry one_rank_row(void (*write)(NodeKernels&) = write_copies) {
   return {Op::kind, "one_rank", takes_ranks<Op>, write, nullptr, same_place};
 }
-constexpr Row kCollectiveRows[] = {one_rank_row<ops::AllReduce>(),
-                                   one_rank_row<ops::AllGather>(),
-                                   one_rank_row<ops::ReduceScatter>(),
-                                   one_rank_row<ops::AllToAll>(),
-                                   one_rank_row<ops::Permute>(write_permute),
-                                   one_rank_row<ops::AxisIndex>(write_zeros)};  // the only rank is number 0
+constexpr KernelEntry kCollectiveEntries[] = {one_rank_row<ops::AllReduce>(),
+                                              one_rank_row<ops::AllGather>(),
+                                              one_rank_row<ops::ReduceScatter>(),
+                                              one_rank_row<ops::AllToAll>(),
+                                              one_rank_row<ops::Permute>(write_permute),
+                                              one_rank_row<ops::AxisIndex>(write_zeros)};  // the only rank is number 0
 
 }  // namespace
 
-std::span<const Row> collective_rows() { return kCollectiveRows; }
+std::span<const KernelEntry> collective_entries() { return kCollectiveEntries; }
 
 }  // namespace rlx::codegen

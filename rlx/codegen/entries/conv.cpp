@@ -85,13 +85,13 @@ Dim conv_steps(const Graph& g, NodeId id, const Dialect&) {
 
 }  // namespace
 
-std::span<const Row> conv_rows() {
-  static constexpr Row kRows[] = {{.kind = OpKind::Conv,
-                                   .kernel = "conv",
-                                   .refuses = conv_refuses,
-                                   .write = write_conv,
-                                   .reads_strided = conv_reads_strided,
-                                   .steps = conv_steps}};
+std::span<const KernelEntry> conv_entries() {
+  static constexpr KernelEntry kRows[] = {{.kind = OpKind::Conv,
+                                           .kernel = "conv",
+                                           .refuses = conv_refuses,
+                                           .write = write_conv,
+                                           .reads_strided = conv_reads_strided,
+                                           .steps = conv_steps}};
   return kRows;
 }
 

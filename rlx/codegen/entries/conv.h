@@ -7,6 +7,6 @@
 
 namespace rlx::codegen {
 
-std::span<const Row> conv_rows();
+std::span<const KernelEntry> conv_entries();
 
 }  // namespace rlx::codegen

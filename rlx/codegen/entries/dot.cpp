@@ -71,7 +71,7 @@ Dim dot_steps(const Graph& g, NodeId id, const Dialect& dialect) {
                                                : steps_of<ops::DotGeneral>(g, id, dialect);
 }
 
-constexpr Row kRows[] = {
+constexpr KernelEntry kRows[] = {
     {OpKind::DotGeneral, "dot_coded", coded_refuses, write_coded, all_but_codes, nullptr, reads_codes, 0, widened_bytes,
      dot_steps},
     {OpKind::FusedDot, "dot_coded", coded_refuses, write_coded, all_but_codes, dot_overwrites, reads_codes, 0,
@@ -84,6 +84,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> dot_rows() { return kRows; }
+std::span<const KernelEntry> dot_entries() { return kRows; }
 
 }  // namespace rlx::codegen

@@ -107,8 +107,10 @@ bool overwrites(const Graph& g, NodeId id, int operand, int result) {
 }
 bool any_strides(const Graph&, NodeId, int) { return true; }
 
-constexpr Row op_row(OpKind kind) { return {kind, "elementwise", op_refuses, write_op, any_strides, overwrites}; }
-constexpr Row kElementwiseRows[] = {
+constexpr KernelEntry op_row(OpKind kind) {
+  return {kind, "elementwise", op_refuses, write_op, any_strides, overwrites};
+}
+constexpr KernelEntry kElementwiseEntries[] = {
     op_row(OpKind::Activation),
     op_row(OpKind::Binary),
     op_row(OpKind::Compare),
@@ -119,6 +121,6 @@ constexpr Row kElementwiseRows[] = {
 
 }  // namespace
 
-std::span<const Row> elementwise_rows() { return kElementwiseRows; }
+std::span<const KernelEntry> elementwise_entries() { return kElementwiseEntries; }
 
 }  // namespace rlx::codegen

@@ -1,7 +1,7 @@
 // Rows: products of rows with the matrix of their group, and the sums that are their derivative.
+#include "rlx/codegen/grouped.h"
 #include "rlx/codegen/elements.h"
 #include "rlx/codegen/entry.h"
-#include "rlx/codegen/grouped.h"
 #include "rlx/codegen/reductions.h"
 #include "rlx/codegen/walk.h"
 #include "rlx/ir/op_def.h"
@@ -94,11 +94,11 @@ ScratchBytes grouped_scratch(const Graph& g, NodeId id) {
   return rows.is_static() ? widened.and_also(sorted_bytes(1, rows.value())) : widened;
 }
 
-constexpr Row kGroupedRows[] = {{OpKind::GroupedDot, "grouped_dot", grouped_refuses, write_grouped, strided_weights,
-                                 nullptr, nullptr, 0, grouped_scratch, grouped_steps}};
+constexpr KernelEntry kGroupedEntries[] = {{OpKind::GroupedDot, "grouped_dot", grouped_refuses, write_grouped,
+                                            strided_weights, nullptr, nullptr, 0, grouped_scratch, grouped_steps}};
 
 }  // namespace
 
-std::span<const Row> grouped_rows() { return kGroupedRows; }
+std::span<const KernelEntry> grouped_entries() { return kGroupedEntries; }
 
 }  // namespace rlx::codegen

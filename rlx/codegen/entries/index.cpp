@@ -100,7 +100,7 @@ void write_gather_coded(NodeKernels& node) {
 // -- windows --
 
 // Axes along which a window is less than the whole.
-std::vector<std::int64_t> window_axes(const Dims& whole, const Dims& window) {
+std::vector<std::int64_t> slid_axes(const Dims& whole, const Dims& window) {
   std::vector<std::int64_t> axes;
   for (std::size_t a = 0; a < whole.size(); ++a)
     if (!(whole[a] == window[a])) axes.push_back(static_cast<std::int64_t>(a));
@@ -121,7 +121,7 @@ std::string window_starts(Mover& m, const Ref& starts, const std::vector<std::in
 
 void write_dynamic_slice(NodeKernels& node) {
   if (node.out().elements().is_static(0)) return;
-  const std::vector<std::int64_t> axes = window_axes(node.in(0).dims, node.out().dims);
+  const std::vector<std::int64_t> axes = slid_axes(node.in(0).dims, node.out().dims);
   const Ref x = grouped_axes(as_words(node.in(0)), axes), out = grouped_axes(as_words(node.out()), axes);
   Mover m(node, "dynamic_slice", {out, x});
   const Ref to = m.in_units(out), from = m.in_units(x);
@@ -140,7 +140,7 @@ void write_dynamic_update(NodeKernels& node) {
     if (!in_place) copy_elements(node, "copy", node.out(), node.in(0));
     return;
   }
-  const std::vector<std::int64_t> axes = window_axes(node.in(0).dims, node.in(1).dims);
+  const std::vector<std::int64_t> axes = slid_axes(node.in(0).dims, node.in(1).dims);
   const Ref x = grouped_axes(as_words(node.in(0)), axes), update = grouped_axes(as_words(node.in(1)), axes),
             out = grouped_axes(as_words(node.out()), axes);
   Mover m(node, "dynamic_update", {out, update, x});
@@ -182,7 +182,7 @@ ScratchBytes scatter_scratch(const Graph& g, NodeId id) {
 // A run of equal targets is walked twice.
 Dim scatter_steps(const Graph& g, NodeId id, const Dialect&) { return in_shape(g, id, 1).num_elements_dim() * Dim(2); }
 
-constexpr Row kIndexRows[] = {
+constexpr KernelEntry kIndexEntries[] = {
     {OpKind::Gather, "gather_coded", table_refuses, write_gather_coded, nullptr, nullptr, reads_table_codes},
     {OpKind::Gather, "gather", gather_refuses, write_gather},
     {OpKind::Scatter, "scatter", scatter_refuses, write_scatter, nullptr, updates_in_place, nullptr, 0, scatter_scratch,
@@ -193,6 +193,6 @@ constexpr Row kIndexRows[] = {
 
 }  // namespace
 
-std::span<const Row> index_rows() { return kIndexRows; }
+std::span<const KernelEntry> index_entries() { return kIndexEntries; }
 
 }  // namespace rlx::codegen

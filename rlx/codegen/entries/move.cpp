@@ -237,15 +237,15 @@ void write_where(NodeKernels& node) {
   finish_elements(k, f);
 }
 
-constexpr Row move_row(OpKind kind, const char* name, void (*write)(NodeKernels&),
-                       bool (*strided)(const Graph&, NodeId, int) = nullptr) {
+constexpr KernelEntry move_row(OpKind kind, const char* name, void (*write)(NodeKernels&),
+                               bool (*strided)(const Graph&, NodeId, int) = nullptr) {
   return {kind, name, packed_refuses, write, strided};
 }
 bool whole_overwrites(const Graph& g, NodeId id, int operand, int) {
   return operand != 0 && in_shape(g, id, operand).dims() == g.shape(id).dims();
 }
 
-constexpr Row kMoveRows[] = {
+constexpr KernelEntry kMoveEntries[] = {
     move_row(OpKind::StopGradient, "copy", write_copy, any_view),
     {OpKind::Reshape, "reshape", never_refuses, write_reshape, any_view},
     move_row(OpKind::Bitcast, "bitcast", write_bitcast),
@@ -263,6 +263,6 @@ constexpr Row kMoveRows[] = {
 
 }  // namespace
 
-std::span<const Row> move_rows() { return kMoveRows; }
+std::span<const KernelEntry> move_entries() { return kMoveEntries; }
 
 }  // namespace rlx::codegen

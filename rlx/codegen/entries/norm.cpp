@@ -203,7 +203,7 @@ Dim row_steps(const Graph& g, NodeId id, const Dialect&) {
   return floordiv(n, Dim(kRasteriserThreads)) * Dim(3) + Dim(64);
 }
 
-constexpr Row kNormRows[] = {
+constexpr KernelEntry kNormEntries[] = {
     {OpKind::LayerNorm, "layer_norm", refuse_dtypes, write_plain_norm<ops::LayerNorm, true>, norm_strided,
      norm_in_place, nullptr, 0b110, widened_bytes, row_steps<ops::LayerNorm>},
     {OpKind::RmsNorm, "rms_norm", refuse_dtypes, write_plain_norm<ops::RmsNorm, false>, norm_strided, norm_in_place,
@@ -219,6 +219,6 @@ constexpr Row kNormRows[] = {
 
 }  // namespace
 
-std::span<const Row> norm_rows() { return kNormRows; }
+std::span<const KernelEntry> norm_entries() { return kNormEntries; }
 
 }  // namespace rlx::codegen

@@ -1,7 +1,7 @@
 // Rows: random bits.
+#include "rlx/ir/ops/random.h"
 #include "rlx/codegen/entry.h"
 #include "rlx/codegen/moves.h"
-#include "rlx/ir/ops/random.h"
 
 namespace rlx::codegen {
 namespace {
@@ -34,10 +34,10 @@ void write_rng_bits(NodeKernels& node) {
   k.finish_threads(count);
 }
 
-constexpr Row kRandomRows[] = {{OpKind::RngBits, "rng_bits", rng_refuses, write_rng_bits}};
+constexpr KernelEntry kRandomEntries[] = {{OpKind::RngBits, "rng_bits", rng_refuses, write_rng_bits}};
 
 }  // namespace
 
-std::span<const Row> random_rows() { return kRandomRows; }
+std::span<const KernelEntry> random_entries() { return kRandomEntries; }
 
 }  // namespace rlx::codegen

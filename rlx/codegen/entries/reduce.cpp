@@ -216,7 +216,7 @@ void write_reduce_window(NodeKernels& node) {
 
 bool reduces_strided(const Graph&, NodeId, int) { return true; }
 
-constexpr Row kReduceRows[] = {
+constexpr KernelEntry kReduceEntries[] = {
     {OpKind::Reduce, "reduce", refuse_dtypes, write_reduce, reduces_strided},
     {OpKind::ArgReduce, "arg_reduce", refuse_dtypes, write_arg_reduce, reduces_strided},
     {OpKind::Cumulative, "cumulative", refuse_dtypes, write_cumulative, nullptr, nullptr, nullptr, 0, widened_bytes},
@@ -230,6 +230,6 @@ constexpr Row kReduceRows[] = {
 
 }  // namespace
 
-std::span<const Row> reduce_rows() { return kReduceRows; }
+std::span<const KernelEntry> reduce_entries() { return kReduceEntries; }
 
 }  // namespace rlx::codegen

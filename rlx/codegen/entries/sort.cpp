@@ -84,13 +84,13 @@ ScratchBytes topk_scratch(const Graph& g, NodeId id) {
   return k > kFewOfBlocks ? sorted_along(in_shape(g, id, 0), -1) : ScratchBytes{};
 }
 
-constexpr Row kSortRows[] = {
+constexpr KernelEntry kSortEntries[] = {
     {OpKind::Sort, "sort", sort_refuses, write_sort, nullptr, nullptr, nullptr, 0, sort_scratch},
     {OpKind::TopK, "topk", refuse_dtypes, write_topk, nullptr, nullptr, nullptr, 0, topk_scratch},
 };
 
 }  // namespace
 
-std::span<const Row> sort_rows() { return kSortRows; }
+std::span<const KernelEntry> sort_entries() { return kSortEntries; }
 
 }  // namespace rlx::codegen

@@ -4,16 +4,16 @@
 
 namespace rlx::codegen {
 
-const RowTable<Row>& row_table() {
+const EntryTable<KernelEntry>& entry_table() {
   // Never destroyed: threads may compile while the process ends.
-  static const RowTable<Row>& table =
-      *new RowTable<Row>({dot_rows(), conv_rows(), grouped_rows(), attention_rows(), norm_rows(), elementwise_rows(),
-                          move_rows(), reduce_rows(), index_rows(), sort_rows(), random_rows(), collective_rows()});
+  static const EntryTable<KernelEntry>& table = *new EntryTable<KernelEntry>(
+      {dot_entries(), conv_entries(), grouped_entries(), attention_entries(), norm_entries(), elementwise_entries(),
+       move_entries(), reduce_entries(), index_entries(), sort_entries(), random_entries(), collective_entries()});
   return table;
 }
 
 NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect) {
-  const Row* row = row_table().find(lir.graph, id);
+  const KernelEntry* row = entry_table().find(lir.graph, id);
   check(row != nullptr, concat_text("no row for a planned step: ", op_text_name(lir.graph.node(id).op)));
   NodeKernels node(lir, id, dialect);
   row->write(node);

@@ -21,11 +21,11 @@ class Classifier {
   // What a state that behaves alike does with the tokens that are no longer than the horizon.
   void take_from(const TokenClass& twin) {
     switch (twin.form) {
-      case TokenClass::Form::Bits: accepted_ = twin.list; break;
-      case TokenClass::Form::Accepted:
+      case TokenClass::PackedLayout::Bits: accepted_ = twin.list; break;
+      case TokenClass::PackedLayout::Accepted:
         for (const std::uint32_t id : twin.list) set_bit(accepted_, id);
         break;
-      case TokenClass::Form::Rejected:
+      case TokenClass::PackedLayout::Rejected:
         for (const std::uint32_t id : trie_.tree.values) set_bit(accepted_, id);
         for (const std::uint32_t id : twin.list) accepted_[id / 32] &= ~(1U << id % 32);
         break;
@@ -79,10 +79,10 @@ class Classifier {
     if (accepted <= few) {
       list(true);
     } else if (all - accepted <= few) {
-      out.form = TokenClass::Form::Rejected;
+      out.form = TokenClass::PackedLayout::Rejected;
       list(false);
     } else {
-      out.form = TokenClass::Form::Bits;
+      out.form = TokenClass::PackedLayout::Bits;
       out.list = std::move(accepted_);
     }
     std::sort(exits_.begin(), exits_.end());
@@ -113,13 +113,13 @@ TokenClass classify_tokens(StackMachine& machine, StateId state, const TokenTrie
 
 void TokenMask::add(const TokenClass& c) {
   switch (c.form) {
-    case TokenClass::Form::Accepted:
+    case TokenClass::PackedLayout::Accepted:
       for (const std::uint32_t id : c.list) set(id);
       break;
-    case TokenClass::Form::Bits:
+    case TokenClass::PackedLayout::Bits:
       for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= c.list[i];
       break;
-    case TokenClass::Form::Rejected: {
+    case TokenClass::PackedLayout::Rejected: {
       std::vector<std::uint32_t> missing;
       for (const std::uint32_t id : c.list)
         if (!has(id)) missing.push_back(id);

@@ -12,8 +12,8 @@ namespace rlx {
 /// Tokens that can be read from a state without leaving its frame, in whichever form is smaller, and the nodes of the
 /// tree at which the frame may have ended: from there on the stack below has to read the rest.
 struct TokenClass {
-  enum class Form : std::uint8_t { Accepted, Rejected, Bits };
-  Form form = Form::Accepted;
+  enum class PackedLayout : std::uint8_t { Accepted, Rejected, Bits };
+  PackedLayout form = PackedLayout::Accepted;
   std::vector<std::uint32_t> list{};   // ids, or the words of a mask
   std::vector<std::uint32_t> exits{};  // in order
   std::size_t bytes() const {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "rlx/ir/form.h"
 #include "rlx/ir/op_kind.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/tensor/tensor.h"
 
 // clang-format off
@@ -18,7 +18,7 @@ struct Input {
   std::string name{};
   Dims dims{};
   DType dtype = DType::F32;
-  OnDemand<Form> form{};  // LIR only, of a body: how the weight that it takes lies
+  LazyField<PackedLayout> form{};  // LIR only, of a body: how the weight that it takes lies
 };
 /// A weight, bound by name after compiling.
 struct Param {
@@ -27,7 +27,7 @@ struct Param {
   Dims dims{};
   DType dtype = DType::F32;
   ParamMode mode = ParamMode::Frozen;
-  OnDemand<Form> form{};  // LIR only: how the prepared bytes lie
+  LazyField<PackedLayout> form{};  // LIR only: how the prepared bytes lie
 };
 /// An embedded tensor.
 struct Constant { RLX_OP(Constant); Tensor value{}; };

@@ -66,8 +66,8 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
     value(c.value);
     h.number(c.output);
   }
-  for (const auto* copies : {&plan.state_copies, &plan.far_state_copies}) {
-    if (copies == &plan.far_state_copies && copies->empty()) continue;  // one device
+  for (const auto* copies : {&plan.state_copies, &plan.remote_state_copies}) {
+    if (copies == &plan.remote_state_copies && copies->empty()) continue;  // one device
     h.number(copies->size());
     for (const LirStateCopy& c : *copies) {
       value(c.value);
@@ -87,7 +87,7 @@ void hash_plan(HashSink& h, const LirBufferPlan& plan) {
   }
   for (const LirPart& p : plan.parts) {
     h.number(p.device);
-    h.number(p.driven);
+    h.number(p.host_controlled);
     h.number(p.nodes.size());
     for (NodeId id : p.nodes) h.number(id.index);
     for (const auto* values : {&p.inputs, &p.outputs})

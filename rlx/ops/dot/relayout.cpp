@@ -14,7 +14,7 @@ std::int64_t elements_of(const Shape& s, QuantScheme scheme) {
   if (s.dtype() != DType::U8 || s.rank() < 1 || s.dim(-1).value() % l.bytes != 0) return -1;
   return s.num_elements() / l.bytes * l.elements;
 }
-bool on_borders(const ops::Relayout& op, const ops::FormSource& at) {
+bool on_borders(const ops::Relayout& op, const ops::PackedSource& at) {
   if (!is_block_scheme(op.scheme)) return true;
   const std::int64_t block = block_layout(op.scheme).elements;
   return at.k_stride == 1 && op.k % block == 0 && at.offset % block == 0 && at.n_stride % block == 0;
@@ -26,7 +26,7 @@ bool holds(DType wide, DType narrow) {
 
 /// True when a source of `elements` elements holds all that a form of `k` rows reads of it; strides and counts may be
 /// as large as their type.
-bool reaches(std::int64_t elements, std::int64_t k, const ops::FormSource& at) {
+bool reaches(std::int64_t elements, std::int64_t k, const ops::PackedSource& at) {
   std::int64_t left = elements - 1 - at.offset;  // that may lie behind the first
   if (left < 0) return false;
   if (at.k_stride > 0 && k - 1 > left / at.k_stride) return false;
@@ -46,7 +46,7 @@ struct RelayoutRules {
     std::int64_t columns = 0, matrices = 1;
     for (int i = 0; i < c.num_inputs(); ++i) {
       const Shape& s = c.input(i);
-      const ops::FormSource at = op.source(static_cast<std::size_t>(i));
+      const ops::PackedSource at = op.source(static_cast<std::size_t>(i));
       if (!s.is_static()) return c.error("source ", i, " ", s, " has symbols");
       const std::int64_t elements = elements_of(s, op.scheme);
       if (is_block_scheme(op.scheme)) {
@@ -81,7 +81,7 @@ struct RelayoutRules {
     Tensor& out = a.out();
     std::int64_t column = 0;  // of all matrices
     for (std::size_t i = 0; i < a.inputs.size(); ++i) {
-      const ops::FormSource at = op.source(i);
+      const ops::PackedSource at = op.source(i);
       std::vector<float> decoded;
       if (is_block_scheme(op.scheme)) {
         decoded.resize(static_cast<std::size_t>(elements_of(a.inputs[i].shape(), op.scheme)));
@@ -101,7 +101,7 @@ struct RelayoutRules {
   static constexpr NoRule jvp = none("derivatives are taken before values get forms");
   static constexpr NoRule batch = none("batching happens before values get forms");
   static void samples(SampleSet& s) {
-    const Form form{"panels", {16}, 192};
+    const PackedLayout form{"panels", {16}, 192};
     s.add_discrete("one source", {Shape({3, 4}, DType::F32)},
                    ops::Relayout{form, 3, 4, false, DType::F32, {4, 0, 4, 1}});
     s.add_discrete("two sources, one [N, K] in bf16", {Shape({3, 4}, DType::F32), Shape({2, 3}, DType::BF16)},

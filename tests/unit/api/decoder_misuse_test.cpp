@@ -324,7 +324,7 @@ TEST_CASE("misuse: engines") {
   CHECK(e.idle());
   CHECK(e.step().empty());
   REFUSED("cannot be kept as", set_cache_type(o, "f8"));
-  REFUSED("products", products_named("int3", "model.gguf"));
+  REFUSED("products", matmul_precision_named("int3", "model.gguf"));
   (void)e.idle_model().forward(three);
   options.sampling.top_p = 1;
   REFUSED("tokens", e.submit(three, options));
@@ -358,10 +358,10 @@ TEST_CASE("misuse: fingerprints and memory of decoders") {
   CHECK(sources_fingerprint(*file, names) == Fingerprint());
   CHECK(sources_fingerprint(*file, std::vector<std::string>{"w.weight"}) != Fingerprint());
   c = small_config();
-  REFUSED("no loader", least_memory(c, {}, {}, Products::Exact));
+  REFUSED("no loader", least_memory(c, {}, {}, MatmulPrecision::Exact));
   DecoderGraphOptions wrong;
   wrong.pages = -1;
-  REFUSED("pages must be in", least_memory(c, {file, "w"}, wrong, Products::Exact));
+  REFUSED("pages must be in", least_memory(c, {file, "w"}, wrong, MatmulPrecision::Exact));
   REFUSED("pages must be in", program_memory(LirModule{Graph("g"), {}, Graph("p")}, c, wrong));
   MemoryNeed need;
   need.repacked = 1;

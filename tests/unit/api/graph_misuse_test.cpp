@@ -5,7 +5,6 @@
 
 #include "rlx/ir/chain.h"
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
@@ -17,6 +16,7 @@
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/ir/quant/calibration.h"
 #include "rlx/ir/quant/quant_map.h"
 #include "rlx/ir/rewrite.h"
@@ -45,16 +45,16 @@ TEST_CASE("misuse: forms") {
   Graph g("g");
   Expr x = g.input("x", Shape({2}, DType::F32));
   g.set_outputs({x});
-  CHECK(form_of(g, x.value()).empty());
+  CHECK(packed_layout_of(g, x.value()).empty());
   CHECK(stored_bytes(g, x.value()) == 8);
-  REFUSED("", form_of(g, Value(NodeId{7})));
+  REFUSED("", packed_layout_of(g, Value(NodeId{7})));
   REFUSED("", stored_bytes(g, Value(NodeId{})));
-  CHECK(parse_form("nonsense").bytes < 0);
+  CHECK(parse_packed_layout("nonsense").bytes < 0);
   REFUSED("", ops::Relayout{}.source(0));
-  REFUSED("cannot be that of 0 matrices", stacked(Form{"panels", {16}, 64}, 0));
-  REFUSED("cannot be that of", stacked(Form{"panels", {16}, 64}, kHigh));
-  REFUSED("of no whole matrices", matrix_form(Form{"panels", {16}, 65, 2}));
-  REFUSED("of no whole matrices", matrix_form(Form{"panels", {16}, 64, 0}));
+  REFUSED("cannot be that of 0 matrices", stacked(PackedLayout{"panels", {16}, 64}, 0));
+  REFUSED("cannot be that of", stacked(PackedLayout{"panels", {16}, 64}, kHigh));
+  REFUSED("of no whole matrices", layout_of_one_matrix(PackedLayout{"panels", {16}, 65, 2}));
+  REFUSED("of no whole matrices", layout_of_one_matrix(PackedLayout{"panels", {16}, 64, 0}));
 }
 
 TEST_CASE("misuse: calibration records and maps of quantised values") {

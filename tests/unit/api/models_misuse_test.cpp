@@ -3,12 +3,12 @@
 #include <functional>
 #include <limits>
 
-#include "rlx/formats/form_files.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/gguf_writer.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/model_convert.h"
 #include "rlx/formats/npy.h"
+#include "rlx/formats/packed_weight_files.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/formats/sigbus_guard.h"
 #include "rlx/models/encoder.h"
@@ -149,9 +149,9 @@ TEST_CASE("misuse: arrays of NumPy") {
 
 TEST_CASE("misuse: saved forms") {
   const test::TempDir dir;
-  REFUSED("folder of saved forms", FormFiles(dir.write("file", "x")));
-  REFUSED("folder of saved forms", FormFiles(""));
-  FormFiles files(dir.file("forms"));
+  REFUSED("folder of saved forms", PackedWeightFiles(dir.write("file", "x")));
+  REFUSED("folder of saved forms", PackedWeightFiles(""));
+  PackedWeightFiles files(dir.file("forms"));
   files.save("", {}, {}, "");
   const auto content = [] { return std::string(); };
   CHECK(files.find("", 0, {}, content).num_elements() == 0);

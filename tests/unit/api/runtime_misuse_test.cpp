@@ -473,8 +473,8 @@ TEST_CASE("misuse: the pipeline") {
   CHECK_FALSE(parse_kernel_dispatch_policy("").has_value());
   REFUSED("77 is no PrecisionCategory", PrecisionPolicy().of(static_cast<PrecisionCategory>(77)));
   REFUSED("77 is no Precision", PrecisionPolicy::of_precision(static_cast<Precision>(77)));
-  REFUSED("77 is no Products", PrecisionPolicy::with_products(static_cast<Products>(77)));
-  REFUSED("77 is no Products", products_name(static_cast<Products>(77)));
+  REFUSED("77 is no Products", PrecisionPolicy::with_matmul_precision(static_cast<MatmulPrecision>(77)));
+  REFUSED("77 is no Products", matmul_precision_name(static_cast<MatmulPrecision>(77)));
   CHECK(apply_precision(Graph(), PrecisionPolicy::always_f16()).num_nodes() == 0);
   CHECK(legalize_for_backend(Graph(), OpSet()).empty());
   REFUSED("matmul", legalize_or_rewrite_for_backend(program(), OpSet(), ""));

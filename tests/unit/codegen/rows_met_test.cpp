@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-using MetRows = std::set<const codegen::Row*>;
+using MetRows = std::set<const codegen::KernelEntry*>;
 
 // Adds the rows that write kernels of `g`; none where the device leaves a part to the host.
 void meet_rows(const Graph& g, MetRows& met) {
@@ -29,7 +29,7 @@ void meet_rows(const Graph& g, MetRows& met) {
   for (const LirStep& s : lir.plan.schedule) {
     const Node& n = lir.graph.node(s.node);
     if (lir.plan.node_device(s.node) != 0 || op_def(n.kind()).bodies == BodyKind::Programs) continue;
-    const codegen::Row* row = codegen::row_table().find(lir.graph, s.node);
+    const codegen::KernelEntry* row = codegen::entry_table().find(lir.graph, s.node);
     CHECK_MESSAGE(row != nullptr, "no row for a planned step: ", std::string(op_text_name(n.op)));
     if (row && !codegen::launches_of(lir, s.node, codegen::Dialect{}).kernels.empty()) met.insert(row);
   }
@@ -83,7 +83,7 @@ TEST_CASE("codegen: every row writes kernels for a sample") {
   meet_rows(extents_of_a_run(), met);
   for (const OpDef* def : all_op_defs())
     if (def->view != ViewKind::Always)  // a row for the claim: the planner makes no step of it
-      for (const codegen::Row* row : codegen::row_table().of(def->kind))
+      for (const codegen::KernelEntry* row : codegen::entry_table().of(def->kind))
         CHECK_MESSAGE(met.contains(row), "no sample has a node for the row '", std::string(row->kernel), "' of ",
                       std::string(def->name));
 }

@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/quantize.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 

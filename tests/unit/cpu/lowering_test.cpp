@@ -17,7 +17,7 @@ namespace {
 struct Nothing {};
 void run_nothing(const Nothing&, std::int64_t) {}
 
-Tensor random_rows(unsigned seed, std::vector<std::int64_t> dims) {
+Tensor random_entries(unsigned seed, std::vector<std::int64_t> dims) {
   std::mt19937 rng(seed);
   std::size_t count = 1;
   for (const std::int64_t d : dims) count *= static_cast<std::size_t>(d);
@@ -52,11 +52,11 @@ TEST_CASE("a node without steps says nothing of the step of the node before") {
   first.step<run_nothing>(nothing, 3, 1.0);
   LowerContext second(lir, node, memory, kernels_for(best_isa()), 1, program);
   second.step<run_nothing>(nothing, 0, 1.0);
-  second.walks_rows(8, 1, 1, {0});
-  REQUIRE(program.pieces.size() == 1);
-  CHECK(program.pieces[0].halves.rows == 0);
-  first.walks_rows(4, 1, 1, {0});
-  CHECK(program.pieces[0].halves.rows == 4);
+  second.tile_rows(8, 1, 1, {0});
+  REQUIRE(program.tasks.size() == 1);
+  CHECK(program.tasks[0].halves.rows == 0);
+  first.tile_rows(4, 1, 1, {0});
+  CHECK(program.tasks[0].halves.rows == 4);
 }
 
 TEST_CASE("blocks are made in the places of a cache where they are put, from part of a wider value") {
@@ -92,7 +92,7 @@ TEST_CASE("blocks are made in the places of a cache where they are put, from par
         CHECK(report.missed.back().reason == MissReason::IsOutput);
         for (const std::int64_t count : {std::int64_t{1}, std::int64_t{7}, std::int64_t{300}}) {
           NamedTensors in;
-          in.emplace("x", random_rows(static_cast<unsigned>(count), {count, 3 * kWidth}));
+          in.emplace("x", random_entries(static_cast<unsigned>(count), {count, 3 * kWidth}));
           std::vector<std::int32_t> slots(static_cast<std::size_t>(count));
           std::mt19937 rng(4);
           for (std::int32_t& s : slots)
@@ -152,8 +152,8 @@ TEST_CASE("norms of heads read part of a wider value, in the bits of a copy of i
           return g;
         };
         NamedTensors in;
-        in.emplace("x", random_rows(9, {count, 3 * kWidth}));
-        in.emplace("gamma", random_rows(10, {kDim}));
+        in.emplace("x", random_entries(9, {count, 3 * kWidth}));
+        in.emplace("gamma", random_entries(10, {kDim}));
         CompiledGraph in_place = Session().compile(graph(false)), copied = Session().compile(graph(true));
         if (count > 1) CHECK(steps_of(in_place, OpKind::Slice) + steps_of(in_place, OpKind::Transpose) == 0);
         CHECK(same_bytes(in_place.run_typed(in)[0], copied.run_typed(in)[0]));

@@ -88,10 +88,11 @@ TEST_CASE("engine: answers are those of each request alone, whatever runs beside
   struct Case {
     std::int64_t sequences, max_tokens, page, pages;
     bool prefixes;
-    Products products = Products::Exact;
+    MatmulPrecision products = MatmulPrecision::Exact;
   };
-  for (const Case& c : {Case{4, 512, 0, 0, false}, Case{4, 7, 8, 0, true}, Case{3, 16, 4, 0, true},
-                        Case{5, 9, 4, 22, true}, Case{1, 1, 16, 0, true}, Case{3, 16, 4, 0, true, Products::BF16}}) {
+  for (const Case& c :
+       {Case{4, 512, 0, 0, false}, Case{4, 7, 8, 0, true}, Case{3, 16, 4, 0, true}, Case{5, 9, 4, 22, true},
+        Case{1, 1, 16, 0, true}, Case{3, 16, 4, 0, true, MatmulPrecision::BF16}}) {
     CAPTURE(c.pages);
     DecoderOptions o;
     o.products = c.products;
@@ -212,7 +213,7 @@ TEST_CASE("language models: caches and products by name") {
     CHECK(contains(error_text([&] { set_cache_type(o, name); }), "keys and values cannot be kept as"));
   CHECK(o.cache_dtype == DType::BF16);
   const TinyModel tiny;
-  CHECK(products_named("auto", tiny.folder.path()) == Products::Exact);
+  CHECK(matmul_precision_named("auto", tiny.folder.path()) == MatmulPrecision::Exact);
   for (const GgufType type : {GgufType::F32, GgufType::F16, GgufType::BF16, GgufType::Q8_0}) {
     const std::string path = tiny.folder.file(concat_text(gguf_type_info(type).name, ".gguf"));
     const std::vector<std::int64_t> dims{32, 32};
@@ -222,22 +223,24 @@ TEST_CASE("language models: caches and products by name") {
     file.begin();
     file.write(std::vector<std::byte>(gguf_size_bytes(type, dims)));
     file.commit();
-    CHECK(products_named("auto", path) == (type == GgufType::Q8_0   ? Products::Int8
-                                           : type == GgufType::BF16 ? Products::BF16
-                                                                    : Products::Exact));
+    CHECK(matmul_precision_named("auto", path) == (type == GgufType::Q8_0   ? MatmulPrecision::Int8
+                                                   : type == GgufType::BF16 ? MatmulPrecision::BF16
+                                                                            : MatmulPrecision::Exact));
   }
   for (const DType dtype : {DType::BF16, DType::F16, DType::F32}) {
     const test::TempDir folder;
     write_safetensors(folder.file("model.safetensors"),
                       std::array{NamedTensor{"w", Tensor::zeros(Shape({4, 4}, dtype))}});
-    CHECK(products_named("auto", folder.path()) == (dtype == DType::BF16 ? Products::BF16 : Products::Exact));
+    CHECK(matmul_precision_named("auto", folder.path()) ==
+          (dtype == DType::BF16 ? MatmulPrecision::BF16 : MatmulPrecision::Exact));
   }
-  CHECK(products_named("auto", tiny.folder.path() + "/nothing") == Products::Exact);
-  CHECK(contains(error_text([&] { (void)products_named("auto", tiny.folder.path() + "/config.json"); }), "GGUF"));
-  CHECK(products_named("exact", "") == Products::Exact);
-  CHECK(products_named("bf16", "") == Products::BF16);
-  CHECK(products_named("int8", "") == Products::Int8);
-  CHECK(contains(error_text([&] { (void)products_named("int4", ""); }), "none of auto, exact, bf16 and int8"));
+  CHECK(matmul_precision_named("auto", tiny.folder.path() + "/nothing") == MatmulPrecision::Exact);
+  CHECK(
+      contains(error_text([&] { (void)matmul_precision_named("auto", tiny.folder.path() + "/config.json"); }), "GGUF"));
+  CHECK(matmul_precision_named("exact", "") == MatmulPrecision::Exact);
+  CHECK(matmul_precision_named("bf16", "") == MatmulPrecision::BF16);
+  CHECK(matmul_precision_named("int8", "") == MatmulPrecision::Int8);
+  CHECK(contains(error_text([&] { (void)matmul_precision_named("int4", ""); }), "none of auto, exact, bf16 and int8"));
 }
 
 }  // namespace rlx

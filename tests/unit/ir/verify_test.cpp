@@ -3,13 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include "rlx/ir/form.h"
 #include "rlx/ir/ops/control.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/reduce.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/ir/text.h"
 
 using namespace rlx;
@@ -129,8 +129,8 @@ TEST_CASE("forms: only of prepared weights, and in bodies those of the operands"
     for (const Diagnostic& d : verify(g, level)) all += d.text() + "\n";
     return all;
   };
-  const Form panels{"panels", {16, 8, 0, 1}, 1024};
-  const auto with_input = [&](const Form& form) {
+  const PackedLayout panels{"panels", {16, 8, 0, 1}, 1024};
+  const auto with_input = [&](const PackedLayout& form) {
     Graph g("g");
     ops::Input x{"x", {4, 4}, DType::F32};
     x.form = form;
@@ -142,7 +142,7 @@ TEST_CASE("forms: only of prepared weights, and in bodies those of the operands"
   CHECK(text_of(with_input(panels), Level::Lir).find("leave the form out") != std::string::npos);
 
   // A scan over two matrices in a form; its body takes one of them in each step.
-  const auto scan_with = [&](const Form& taken) {
+  const auto scan_with = [&](const PackedLayout& taken) {
     Graph body("step");
     const Expr h = body.input("h", Shape({4, 4}, DType::F32));
     ops::Input row{"w", {4, 4}, DType::F32};
@@ -160,7 +160,7 @@ TEST_CASE("forms: only of prepared weights, and in bodies those of the operands"
     return g;
   };
   CHECK(text_of(scan_with(panels), Level::Lir).empty());
-  for (const Form& other : {Form{}, stacked(panels, 2), Form{"panels", {8, 8, 0, 1}, 1024}})
+  for (const PackedLayout& other : {PackedLayout{}, stacked(panels, 2), PackedLayout{"panels", {8, 8, 0, 1}, 1024}})
     CHECK(text_of(scan_with(other), Level::Lir).find("'w' of its body has the form") != std::string::npos);
 }
 

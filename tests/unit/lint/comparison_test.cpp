@@ -39,7 +39,7 @@ std::vector<std::string> blind_calls(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("house: no comparison in tests and benches is blind to NaN") {
+TEST_CASE("lint: no comparison in tests and benches is blind to NaN") {
   const std::string dash = "-";  // keeps the examples below from being found in this file
   CHECK(!blind_calls(std::string("worst = std::") + "max(worst, std::fabs(a[i] " + dash + " b[i]));").empty());
   CHECK(blind_calls(std::string("largest = std::") + "max(largest, std::fabs(a[i]));").size() == 1);

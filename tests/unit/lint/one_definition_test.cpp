@@ -40,7 +40,7 @@ std::set<std::string> types_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("house: no two files of the library define a type of one name") {
+TEST_CASE("lint: no two files of the library define a type of one name") {
   CHECK(types_of(
             "namespace rlx {\nstruct A {\n};\nnamespace {\nclass B final : public C {\n}  // namespace\nenum class D "
             ": int { X };\nstruct E;\n") == std::set<std::string>{"rlx::A", "rlx::D"});

@@ -119,13 +119,13 @@ TEST_CASE("decoder: a row has the same bits however its tokens come, alone and b
     const auto* from = t.values<float>().data() + first * t.dim(1);
     return std::vector<float>(from, from + count * t.dim(1));
   };
-  const std::pair<const char*, Products> cases[] = {{"mistral", Products::Exact},  // windows
-                                                    {"gpt_oss", Products::Exact},  // sinks and experts
-                                                    {"mistral", Products::BF16},
-                                                    {"gpt_oss", Products::Int8}};
+  const std::pair<const char*, MatmulPrecision> cases[] = {{"mistral", MatmulPrecision::Exact},  // windows
+                                                           {"gpt_oss", MatmulPrecision::Exact},  // sinks and experts
+                                                           {"mistral", MatmulPrecision::BF16},
+                                                           {"gpt_oss", MatmulPrecision::Int8}};
   for (const auto& one : cases) {
     CAPTURE(one.first);
-    CAPTURE(std::string(products_name(one.second)));
+    CAPTURE(std::string(matmul_precision_name(one.second)));
     const LoadedReference r(one.first);
     DecoderOptions o = for_reference(r.reference);
     o.products = one.second;

@@ -25,9 +25,9 @@ std::string data_of(const std::string& page) {
 }
 
 // The data of a page, with its nodes as they were.
-class PageData {
+class ReportData {
  public:
-  explicit PageData(const std::string& page) : document_(JsonDocument::parse(data_of(page), "page")) {
+  explicit ReportData(const std::string& page) : document_(JsonDocument::parse(data_of(page), "page")) {
     for (JsonValue text : root().at("strings").elements("strings")) strings_.emplace_back(text.as_string("text"));
     records_ = root().at("records").elements("records");
     for (JsonValue stage : root().at("stages").elements("stages")) {
@@ -147,7 +147,7 @@ TEST_CASE("page: numbers as JSON has them") {
 
 TEST_CASE("page: every stage is there, each node with its op, operands, types and label") {
   const CompileResult result = compiled(program(12));
-  const PageData page(inspect_html(result));
+  const ReportData page(inspect_html(result));
   REQUIRE(page.stages().size() == result.stages.size());
   for (std::size_t i = 0; i < result.stages.size(); ++i) CHECK(page.stages()[i] == lines_of(result.stages[i].graph));
   CHECK(page.root().get_int("planned") == static_cast<std::int64_t>(result.stages.size()) - 1);
@@ -155,7 +155,7 @@ TEST_CASE("page: every stage is there, each node with its op, operands, types an
 
 TEST_CASE("page: nodes that a pass leaves keep their number, those it makes get a new one") {
   const CompileResult result = compiled(program(12));
-  const PageData page(inspect_html(result));
+  const ReportData page(inspect_html(result));
   for (JsonValue stage : page.root().at("stages").elements("stages"))
     if (stage.get_string("name") == "fuse-dot-epilogue") {
       // Twelve products become fused ones; x, weights, biases, the state and the end stay, but for operands.
@@ -168,7 +168,7 @@ TEST_CASE("page: nodes that a pass leaves keep their number, those it makes get 
 TEST_CASE("page: every missed fusion with reason and hint, at the node of the stage that it saw") {
   const CompileResult result = compiled(program(3));
   REQUIRE(!result.fusion.missed.empty());
-  const PageData page(inspect_html(result));
+  const ReportData page(inspect_html(result));
   const std::vector<JsonValue> missed = page.root().at("fusion").at("missed").elements("missed");
   REQUIRE(missed.size() == result.fusion.missed.size());
   for (std::size_t i = 0; i < missed.size(); ++i) {
@@ -187,7 +187,7 @@ TEST_CASE("page: every missed fusion with reason and hint, at the node of the st
 
 TEST_CASE("page: every value of the plan is there with its place, bytes and life") {
   const CompileResult result = compiled(program(5));
-  const PageData page(inspect_html(result));
+  const ReportData page(inspect_html(result));
   const LirBufferPlan& plan = result.lir.plan;
   const JsonValue shown = page.root().at("plans").elements("plans").at(0);
   CHECK(shown.at("steps").elements("steps").size() == plan.schedule.size());
@@ -198,7 +198,7 @@ TEST_CASE("page: every value of the plan is there with its place, bytes and life
   CHECK(buffers.size() == arena);
   CHECK(buffers.size() + shown.at("elsewhere").elements("elsewhere").size() == values);
   for (JsonValue b : buffers) {
-    const std::vector<std::int64_t> row = PageData::numbers(b);
+    const std::vector<std::int64_t> row = ReportData::numbers(b);
     const LirValue& v = plan.at(Value(NodeId{static_cast<std::uint32_t>(row[0])}, static_cast<std::uint32_t>(row[1])));
     CHECK(row[3] == static_cast<std::int64_t>(v.offset));
     CHECK(row[4] == static_cast<std::int64_t>(v.bytes));
@@ -222,7 +222,7 @@ TEST_CASE("page: bodies of loops, and their plans") {
   set_state "s" %2
 }
 )");
-  const PageData page(inspect_html(compiled(g)));
+  const ReportData page(inspect_html(compiled(g)));
   bool inner = false;
   for (JsonValue body : page.root().at("bodies").elements("bodies")) inner |= body.get_string("graph") == "inner";
   CHECK(inner);
@@ -235,7 +235,7 @@ TEST_CASE("page: bodies of loops, and their plans") {
 TEST_CASE("page: open symbols have no plan; several devices are named; a program of a session has its times") {
   Graph open =
       parse_text("graph @open {\n  %0 = input() {name = \"x\"} : [n, 4] f32\n  %1 = exp(%0)\n  return %1\n}\n");
-  const PageData page(inspect_html(compiled(open)));
+  const ReportData page(inspect_html(compiled(open)));
   CHECK(page.root().get_bool("open"));
   CHECK(page.root().at("plans").elements("plans").empty());
 
@@ -245,14 +245,14 @@ TEST_CASE("page: open symbols have no plan; several devices are named; a program
   for (const IoInfo& p : f.params()) f.set_param(p.name, Tensor::zeros(p.shape));
   const Tensor x = Tensor::zeros(Shape({4, 8}, DType::F32));
   const TensorView view = x.view();
-  PageOptions shown;
+  ReportOptions shown;
   shown.title = "a <title> & more";
   shown.times = median_profile(f, {&view, 1}, 3);
   shown.limits.gflops = 10;
   shown.limits.bandwidth = {{1024, 5.0}};
   const std::string html = inspect_html(f, shown);
   CHECK(contains(html, "<title>a &lt;title&gt; &amp; more - rlx</title>"));
-  const PageData timed(html);
+  const ReportData timed(html);
   const std::vector<JsonValue> times = timed.root().at("kernels").at("times").elements("times");
   CHECK(times.size() == f.compile_result().lir.plan.schedule.size());
   for (JsonValue t : times) {
@@ -274,7 +274,7 @@ TEST_CASE("page: its size is linear in the nodes") {
 
 TEST_CASE("page: a result without stages shows the planned program; a profile of no runs is refused") {
   const CompileResult result = CompilePipeline(Session().target()).compile_graph(program(1));
-  const PageData page(inspect_html(result));
+  const ReportData page(inspect_html(result));
   REQUIRE(page.stages().size() == 1);
   CHECK(page.stages()[0] == lines_of(result.lir.graph));
   CompiledGraph f = Session().compile(program(1));

@@ -203,7 +203,7 @@ TEST_CASE("one symbol decides what another is computed from: a stop for each, on
   g.set_outputs({first, twin, g.narrow(x, 0, 0, c)});
   CompiledGraph f = Session().compile(std::move(g));
   const LirModule& lir = f.compile_result().lir;
-  const std::vector<SymbolCut> cuts = symbol_cuts(lir.graph, lir.plan.schedule);
+  const std::vector<SyncPoint> cuts = sync_points(lir.graph, lir.plan.schedule);
   REQUIRE(cuts.size() == 2);
   CHECK(cuts[0].symbols == std::vector<std::string>{"a", "b"});
   CHECK(cuts[1].symbols == std::vector<std::string>{"c"});

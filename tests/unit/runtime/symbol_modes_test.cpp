@@ -412,8 +412,8 @@ TEST_CASE("symbolic graphs fuse as bound ones do") {
     CHECK(a.fusion.missed.size() == b.fusion.missed.size());
     CHECK(a.lir.prepare.outputs().size() <= b.lir.prepare.outputs().size());
     int packed[2] = {0, 0};
-    for (NodeId p : a.lir.graph.leaves(OpKind::Param)) packed[0] += !form_of(a.lir.graph, Value(p)).empty();
-    for (NodeId p : b.lir.graph.leaves(OpKind::Param)) packed[1] += !form_of(b.lir.graph, Value(p)).empty();
+    for (NodeId p : a.lir.graph.leaves(OpKind::Param)) packed[0] += !packed_layout_of(a.lir.graph, Value(p)).empty();
+    for (NodeId p : b.lir.graph.leaves(OpKind::Param)) packed[1] += !packed_layout_of(b.lir.graph, Value(p)).empty();
     CHECK(packed[0] == packed[1]);
     CHECK(packed[0] > 0);
   }

@@ -51,7 +51,7 @@ TEST_CASE("StableHLO: every row writes a node of a sample, and there is one row 
   meet_kinds(extent_of_a_run(), met);
   for (const OpDef* def : all_op_defs()) {
     const std::string name(def->name);
-    const std::size_t rows = tpu::row_table().of(def->kind).size();
+    const std::size_t rows = tpu::entry_table().of(def->kind).size();
     CHECK_MESSAGE(rows <= 1, "there are ", rows, " rows of ", name);
     // The rows of views are for the claim: the compiler leaves the operand in its place.
     if (rows != 0 && def->view != ViewKind::Always)

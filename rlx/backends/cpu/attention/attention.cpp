@@ -119,9 +119,9 @@ void lower_attention(LowerContext& c) {
   // Items go sequence by sequence; a chunk that begins in one and ends in another belongs to both.
   const std::int64_t per_sequence = s.plan.items / a.batch, per_chunk = s.plan.items_per_chunk;
   if (per_sequence % per_chunk == 0)
-    c.walks_rows(a.batch, 1, per_sequence / per_chunk, {0, 1, 2}, {0, 1});
+    c.tile_rows(a.batch, 1, per_sequence / per_chunk, {0, 1, 2}, {0, 1});
   else if (per_chunk % per_sequence == 0)
-    c.walks_rows(a.batch, per_chunk / per_sequence, 1, {0, 1, 2}, {0, 1});
+    c.tile_rows(a.batch, per_chunk / per_sequence, 1, {0, 1, 2}, {0, 1});
 }
 
 bool attention_reads_strided(const Graph&, NodeId, int) { return true; }
@@ -308,7 +308,7 @@ bool rope_in_place(const Graph& g, NodeId id, int operand, int) {
   return operand == 0 && !(in[0] == in[1]) && !(in[0] == in[2]);
 }
 
-constexpr Row kAttentionRows[] = {
+constexpr KernelEntry kAttentionEntries[] = {
     {.kind = OpKind::Attention,
      .kernel = "attention_f32",
      .refuses = attention_refuses,
@@ -326,6 +326,6 @@ constexpr Row kAttentionRows[] = {
 
 }  // namespace
 
-std::span<const Row> attention_rows() { return kAttentionRows; }
+std::span<const KernelEntry> attention_entries() { return kAttentionEntries; }
 
 }  // namespace rlx::cpu

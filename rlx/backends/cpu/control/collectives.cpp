@@ -48,17 +48,17 @@ const char* refuses(const Graph& g, NodeId id) {
 bool same_place(const Graph&, NodeId, int operand, int result) { return operand == result; }
 
 template <class Op>
-constexpr Row one_rank_row() {
-  Row row{Op::kind, "one_rank", refuses<Op>, lower_copies};
+constexpr KernelEntry one_rank_row() {
+  KernelEntry row{Op::kind, "one_rank", refuses<Op>, lower_copies};
   row.in_place = same_place;
   return row;
 }
-constexpr Row kCollectivesRows[] = {one_rank_row<ops::AllReduce>(),     one_rank_row<ops::AllGather>(),
-                                    one_rank_row<ops::ReduceScatter>(), one_rank_row<ops::AllToAll>(),
-                                    one_rank_row<ops::Permute>(),       one_rank_row<ops::AxisIndex>()};
+constexpr KernelEntry kCollectivesEntries[] = {one_rank_row<ops::AllReduce>(),     one_rank_row<ops::AllGather>(),
+                                               one_rank_row<ops::ReduceScatter>(), one_rank_row<ops::AllToAll>(),
+                                               one_rank_row<ops::Permute>(),       one_rank_row<ops::AxisIndex>()};
 
 }  // namespace
 
-std::span<const Row> collective_rows() { return kCollectivesRows; }
+std::span<const KernelEntry> collective_entries() { return kCollectivesEntries; }
 
 }  // namespace rlx::cpu

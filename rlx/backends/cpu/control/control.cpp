@@ -7,8 +7,8 @@
 #include "rlx/backends/cpu/entries.h"
 #include "rlx/base/stop_request.h"
 #include "rlx/device/host_device.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/ops/control.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/ir/rewrite/bodies.h"
 
 namespace rlx::cpu {
@@ -197,9 +197,10 @@ void run_while(WhileStep& s, std::int64_t) {
 
 template <class Step, auto Run>
 void lower_control(LowerContext& c) {
-  constexpr double kTripNs = 1000;  // the host decides between schedules: never shared out, never joined with others
+  constexpr double kIterationNs =
+      1000;  // the host decides between schedules: never shared out, never joined with others
   auto& s = c.keep<Step>(c, open_host_device(Device::Cpu)->stream());
-  c.step_alone<Run>(s, kTripNs);
+  c.step_alone<Run>(s, kIterationNs);
 }
 
 bool whole_bytes(const Shape& s) { return dtype_bits(s.dtype()) >= 8; }
@@ -212,7 +213,7 @@ const char* control_refuses(const Graph& g, NodeId id) {
     if (!whole_bytes(s)) return "a result's elements are less than a byte";
   for (const Subgraph& body : body_graphs(n.op))
     for (std::uint32_t i = 0; i < body->num_nodes(); ++i)
-      if (row_table().refuses(*body, NodeId{i}) && !runs_on_host(*body, NodeId{i}))
+      if (entry_table().refuses(*body, NodeId{i}) && !runs_on_host(*body, NodeId{i}))
         return "its body holds an op that the cpu cannot run";
   return nullptr;
 }
@@ -226,18 +227,18 @@ bool carry_in_place(const Graph& g, NodeId id, int operand, int result) {
 }
 
 template <class Step, auto Run>
-constexpr Row control_row(OpKind kind, const char* kernel) {
-  Row row{kind, kernel, control_refuses, lower_control<Step, Run>};
+constexpr KernelEntry control_row(OpKind kind, const char* kernel) {
+  KernelEntry row{kind, kernel, control_refuses, lower_control<Step, Run>};
   if (kind != OpKind::If) row.in_place = carry_in_place;
   row.plans_bodies = true;
   return row;
 }
-constexpr Row kControlRows[] = {control_row<IfStep, run_if>(OpKind::If, "if"),
-                                control_row<WhileStep, run_while>(OpKind::While, "while"),
-                                control_row<ScanStep, run_scan>(OpKind::Scan, "scan")};
+constexpr KernelEntry kControlEntries[] = {control_row<IfStep, run_if>(OpKind::If, "if"),
+                                           control_row<WhileStep, run_while>(OpKind::While, "while"),
+                                           control_row<ScanStep, run_scan>(OpKind::Scan, "scan")};
 
 }  // namespace
 
-std::span<const Row> control_rows() { return kControlRows; }
+std::span<const KernelEntry> control_entries() { return kControlEntries; }
 
 }  // namespace rlx::cpu

@@ -121,11 +121,11 @@ const char* custom_refuses(const Graph& g, NodeId id) {
   return refuse_unless(!kernel->accepts || kernel->accepts(g, id), "its kernel does not accept this node");
 }
 
-constexpr Row kCustomRows[] = {{OpKind::Custom, "custom", custom_refuses, lower_custom}};
+constexpr KernelEntry kCustomEntries[] = {{OpKind::Custom, "custom", custom_refuses, lower_custom}};
 
 }  // namespace
 
-std::span<const Row> custom_rows() { return kCustomRows; }
+std::span<const KernelEntry> custom_entries() { return kCustomEntries; }
 
 }  // namespace cpu
 }  // namespace rlx

@@ -56,9 +56,9 @@ bool runs_on_host(const Graph& g, NodeId id) {
   return def.reference.has() && !def.is_leaf() && def.level != Level::Lir;
 }
 
-const Row& host_row() {
+const KernelEntry& host_entry() {
   // Any kind: the row is chosen where no other row accepts a node, not by kind.
-  static constexpr Row row{OpKind::Custom, "reference rule", never_refuses, lower_host};
+  static constexpr KernelEntry row{OpKind::Custom, "reference rule", never_refuses, lower_host};
   return row;
 }
 

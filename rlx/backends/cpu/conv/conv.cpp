@@ -174,7 +174,7 @@ bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
 
 void lower_conv(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
-  if (y.elements() == 0 || lower_conv_of_pairs(c)) return;
+  if (y.elements() == 0 || lower_conv_bf16(c)) return;
   const ConvGeometry g = conv_geometry(*conv_of(c.node().op), x.rank());
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   auto& r = c.keep<ConvRun>();
@@ -201,8 +201,8 @@ void lower_conv(LowerContext& c) {
   r.zeros.resize(static_cast<std::size_t>(conv.depth * most_taps));
   conv.zeros = r.zeros.data();
   r.scratch = c.scratch(r.plan.scratch_bytes);
-  if (const Form& form = form_of(c.graph(), c.node().inputs[1]); !form.empty()) {
-    check(reads_panels(c.kernels(), form, r.plan.k, conv.features), "filters in panels of another instruction set");
+  if (const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]); !form.empty()) {
+    check(reads_packed_b(c.kernels(), form, r.plan.k, conv.features), "filters in panels of another instruction set");
     c.point(conv.panels, w);
   } else {
     c.point(r.filters.w, w);
@@ -218,7 +218,7 @@ void lower_conv(LowerContext& c) {
 // -- each feature by itself --
 
 const char* depthwise_refuses(const Graph& g, NodeId id) {
-  if (!form_of(g, g.node(id).inputs[1]).empty()) return "its filters are in panels";
+  if (!packed_layout_of(g, g.node(id).inputs[1]).empty()) return "its filters are in panels";
   if (const char* why = refuse_unless_f32(g, id)) return why;
   if (const char* why = conv_epilogue_refuses(g, id)) return why;
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
@@ -291,26 +291,27 @@ void lower_depthwise(LowerContext& c) {
 bool conv_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
 // Filters of weights lie in panels as a matrix [taps * features of x, features of the result].
-std::optional<Form> conv_form(const KernelTable& kernels, const Graph&, NodeId, int operand, const ConstantMatrix& m) {
+std::optional<PackedLayout> conv_packed_layout(const KernelTable& kernels, const Graph&, NodeId, int operand,
+                                               const ConstantMatrix& m) {
   if (operand != 1 || m.dtype != DType::F32 || m.k < 1 || m.n < 1) return std::nullopt;
-  return panel_form(kernels, {m.k, m.n, DType::F32, DType::F32, Products::Exact});
+  return packed_b_layout(kernels, {m.k, m.n, DType::F32, DType::F32, MatmulPrecision::Exact});
 }
-bool conv_reads_form(const Graph&, NodeId, int operand, const Form& form) {
+bool conv_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& form) {
   const std::optional<Panels> panels = panels_of(form);
-  return operand == 1 && panels && panels->type == PanelType::F32;
+  return operand == 1 && panels && panels->type == PackedBType::F32;
 }
 
-constexpr Row kConvRows[] = {
+constexpr KernelEntry kConvEntries[] = {
     {OpKind::Conv, "depthwise_f32", depthwise_refuses, lower_depthwise, conv_reads_strided},
     {OpKind::FusedConv, "depthwise_f32", depthwise_refuses, lower_depthwise, conv_reads_strided},
-    {OpKind::FusedConv, "conv_product", conv_refuses, lower_conv, conv_reads_strided, nullptr, false, conv_form,
-     conv_reads_form},
-    {OpKind::Conv, "conv_product", conv_refuses, lower_conv, conv_reads_strided, nullptr, false, conv_form,
-     conv_reads_form},
+    {OpKind::FusedConv, "conv_product", conv_refuses, lower_conv, conv_reads_strided, nullptr, false,
+     conv_packed_layout, conv_reads_packed},
+    {OpKind::Conv, "conv_product", conv_refuses, lower_conv, conv_reads_strided, nullptr, false, conv_packed_layout,
+     conv_reads_packed},
 };
 
 }  // namespace
 
-std::span<const Row> conv_rows() { return kConvRows; }
+std::span<const KernelEntry> conv_entries() { return kConvEntries; }
 
 }  // namespace rlx::cpu

@@ -245,7 +245,7 @@ void lower_columns(LowerContext& c) {
         p.a_signed = (places_first ? x : w).dtype == DType::I8, p.b_signed = (places_first ? w : x).dtype == DType::I8;
         add_byte_product(c, p, a, b, at);
       } else {
-        ProductOperands p;
+        MatmulOperands p;
         set_columns_axes(p, product, places_first, places, place, one_step, members, y_batch);
         p.a_type = p.b_type = x.dtype, p.c_type = y.dtype;
         add_number_product(c, p, a, b, at);
@@ -256,7 +256,7 @@ void lower_columns(LowerContext& c) {
 
 }  // namespace
 
-bool lower_conv_of_pairs(LowerContext& c) {
+bool lower_conv_bf16(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   const auto* op = c.node().op.get_if<ops::Conv>();
   const bool halves =
@@ -282,10 +282,11 @@ namespace {
 
 bool columns_read_strided(const Graph&, NodeId, int) { return true; }
 
-constexpr Row kColumnRows[] = {{OpKind::Conv, "conv_columns", columns_refuse, lower_columns, columns_read_strided}};
+constexpr KernelEntry kColumnEntries[] = {
+    {OpKind::Conv, "conv_columns", columns_refuse, lower_columns, columns_read_strided}};
 
 }  // namespace
 
-std::span<const Row> conv_column_rows() { return kColumnRows; }
+std::span<const KernelEntry> conv_column_entries() { return kColumnEntries; }
 
 }  // namespace rlx::cpu

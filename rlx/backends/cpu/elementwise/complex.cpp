@@ -198,7 +198,7 @@ void lower_exp(LowerContext& c) {
   c.step<ComplexExp::run>(s, (s.n + s.per_chunk - 1) / s.per_chunk, 3.0 * static_cast<double>(s.n));
 }
 
-constexpr Row kComplexRows[] = {
+constexpr KernelEntry kComplexEntries[] = {
     {OpKind::Binary, "complex_binary_c64", arithmetic_refuses, lower_arithmetic, any_operand_strides},
     {OpKind::Activation, "complex_activation_c64", arithmetic_refuses, lower_arithmetic, any_operand_strides},
     {OpKind::Activation, "complex_exp_c64", exp_refuses, lower_exp},
@@ -208,6 +208,6 @@ constexpr Row kComplexRows[] = {
 
 }  // namespace
 
-std::span<const Row> complex_rows() { return kComplexRows; }
+std::span<const KernelEntry> complex_entries() { return kComplexEntries; }
 
 }  // namespace rlx::cpu

@@ -8,17 +8,17 @@
 
 namespace rlx::cpu {
 
-const WideKernels& wide_kernels([[maybe_unused]] Isa isa) {
+const F64Kernels& f64_kernels([[maybe_unused]] Isa isa) {
 #if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::wide_table() : isa == Isa::Avx2 ? avx2::wide_table() : sse4::wide_table();
+  return isa == Isa::Avx512 ? avx512::f64_table() : isa == Isa::Avx2 ? avx2::f64_table() : sse4::f64_table();
 #elif defined(__aarch64__)
-  return neon::wide_table();
+  return neon::f64_table();
 #else
-  return generic::wide_table();
+  return generic::f64_table();
 #endif
 }
 
-double wide_cost(ActivationKind fn) {
+double f64_cost(ActivationKind fn) {
   using A = ActivationKind;
   switch (fn) {
     case A::Relu:
@@ -72,7 +72,7 @@ double wide_cost(ActivationKind fn) {
     default: return 0;
   }
 }
-double wide_cost(BinaryKind fn) {
+double f64_cost(BinaryKind fn) {
   using B = BinaryKind;
   switch (fn) {
     case B::Add:
@@ -88,7 +88,7 @@ double wide_cost(BinaryKind fn) {
     default: return 0;
   }
 }
-bool wide_has(ActivationKind fn) { return wide_cost(fn) > 0; }
-bool wide_has(BinaryKind fn) { return wide_cost(fn) > 0; }
+bool f64_has(ActivationKind fn) { return f64_cost(fn) > 0; }
+bool f64_has(BinaryKind fn) { return f64_cost(fn) > 0; }
 
 }  // namespace rlx::cpu

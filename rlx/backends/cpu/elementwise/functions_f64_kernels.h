@@ -7,16 +7,16 @@
 namespace rlx::cpu {
 
 /// Block functions that take which function from `BlockArgs::fn`. A result may lie over an operand; any n.
-struct WideKernels {
+struct F64Kernels {
   BlockFn<double> unary;   // ActivationKind
   BlockFn<double> binary;  // BinaryKind
 };
-const WideKernels& wide_kernels(Isa isa);
+const F64Kernels& f64_kernels(Isa isa);
 
 /// Whether there is a vector form, and about how many ns an element of it takes.
-bool wide_has(ActivationKind fn);
-bool wide_has(BinaryKind fn);
-double wide_cost(ActivationKind fn);
-double wide_cost(BinaryKind fn);
+bool f64_has(ActivationKind fn);
+bool f64_has(BinaryKind fn);
+double f64_cost(ActivationKind fn);
+double f64_cost(BinaryKind fn);
 
 }  // namespace rlx::cpu

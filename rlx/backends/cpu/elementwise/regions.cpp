@@ -749,7 +749,7 @@ bool same_elements(const Graph& g, NodeId id, int operand, int result) {
   return x.dims() == y.dims() && dtype_bits(x.dtype()) == dtype_bits(y.dtype());
 }
 
-constexpr Row kRegionsRows[] = {
+constexpr KernelEntry kRegionsEntries[] = {
     {OpKind::Activation, "tape", single_refuses, lower_single, any_strides, same_elements},
     {OpKind::Binary, "tape", single_refuses, lower_single, any_strides, same_elements},
     {OpKind::Compare, "tape", single_refuses, lower_single, any_strides, same_elements},
@@ -762,6 +762,6 @@ constexpr Row kRegionsRows[] = {
 
 }  // namespace
 
-std::span<const Row> tape_rows() { return kRegionsRows; }
+std::span<const KernelEntry> tape_entries() { return kRegionsEntries; }
 
 }  // namespace rlx::cpu

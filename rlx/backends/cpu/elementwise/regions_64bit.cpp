@@ -179,15 +179,15 @@ class RegionWriter {
     args.params = function_params(op);
     args.fn = static_cast<int>(op.fn);
     const bool takes_alpha = op.fn == ActivationKind::Elu || op.fn == ActivationKind::LeakyRelu;
-    if (wide_has(op.fn) && (takes_alpha || has_own_params(op)))
-      return wide(wide_kernels(isa_).unary, args, in, wide_cost(op.fn));
+    if (f64_has(op.fn) && (takes_alpha || has_own_params(op)))
+      return wide(f64_kernels(isa_).unary, args, in, f64_cost(op.fn));
     return wide(activation_block<double>(op, t), args, in, 3);
   }
   int binary(BinaryKind fn, std::array<int, 3> in) {
     BlockArgs args;
     args.bits = 64;
     args.fn = static_cast<int>(fn);
-    if (wide_has(fn)) return wide(wide_kernels(isa_).binary, args, in, wide_cost(fn));
+    if (f64_has(fn)) return wide(f64_kernels(isa_).binary, args, in, f64_cost(fn));
     return wide(binary_block<double>(fn), args, in, 3);
   }
   Isa isa_;
@@ -235,7 +235,7 @@ std::optional<std::vector<int>> registers_of(const RegionCode& code) {
   return at;
 }
 
-struct WideRegionStep {
+struct Region64Step {
   RowWalk<kRegionWalks> walk;
   RegionCode code;
   std::vector<int> registers;
@@ -253,7 +253,7 @@ void spread_values(const void* from, std::int64_t at, std::int64_t step, int n, 
   for (int i = 0; i < n; ++i) y[i] = p[i * step];
 }
 
-void run_wide_region(const WideRegionStep& s, std::int64_t chunk) {
+void run_region_64bit(const Region64Step& s, std::int64_t chunk) {
   alignas(64) std::byte registers[kRegionRegisters][kRegionBlock * 8];
   const RegionCode& code = s.code;
   constexpr std::size_t kMostValues = 64;
@@ -312,7 +312,7 @@ RegionCode region_code(const Graph& g, NodeId id, Isa isa) {
   return RegionWriter(isa).write(*g.node(id).op.as<ops::ElementwiseRegion>().body);
 }
 
-const char* wide_region_refuses(const Graph& g, NodeId id) {
+const char* region_64bit_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_high_rank(g.shape(id))) return why;
   const RegionCode code = region_code(g, id, Isa::Generic);
   return refuse_unless(
@@ -320,11 +320,11 @@ const char* wide_region_refuses(const Graph& g, NodeId id) {
       "its values are not all f64, i64 and bool, or there are too many, or one of its ops has no loop");
 }
 
-void lower_wide_region(LowerContext& c) {
+void lower_region_64bit(LowerContext& c) {
   if (lower_typed(c)) return;
   const View y = c.out();
   if (y.elements() == 0) return;
-  auto& s = c.keep<WideRegionStep>();
+  auto& s = c.keep<Region64Step>();
   s.code = region_code(c.graph(), c.id(), c.kernels().isa);
   s.registers = registers_of(s.code).value();
   std::vector<std::vector<std::int64_t>> strides(kRegionWalks, std::vector<std::int64_t>(y.dims.size(), 0));
@@ -345,18 +345,18 @@ void lower_wide_region(LowerContext& c) {
   const auto columns = static_cast<double>(std::min<std::int64_t>(kRegionBlock, s.walk.cols()));
   s.blocks_per_chunk =
       c.grain(std::max<std::int64_t>(4, static_cast<std::int64_t>(kChunkNs / (s.code.cost * columns))));
-  c.step<run_wide_region>(s, (s.blocks + s.blocks_per_chunk - 1) / s.blocks_per_chunk,
-                          s.code.cost * static_cast<double>(y.elements()));
+  c.step<run_region_64bit>(s, (s.blocks + s.blocks_per_chunk - 1) / s.blocks_per_chunk,
+                           s.code.cost * static_cast<double>(y.elements()));
 }
 
 bool region_reads_strided(const Graph&, NodeId, int) { return true; }
 
-constexpr Row kWideRegionRows[] = {
-    {OpKind::ElementwiseRegion, "wide_region", wide_region_refuses, lower_wide_region, region_reads_strided},
+constexpr KernelEntry kRegion64BitEntries[] = {
+    {OpKind::ElementwiseRegion, "wide_region", region_64bit_refuses, lower_region_64bit, region_reads_strided},
 };
 
 }  // namespace
 
-std::span<const Row> wide_region_rows() { return kWideRegionRows; }
+std::span<const KernelEntry> region_64bit_entries() { return kRegion64BitEntries; }
 
 }  // namespace rlx::cpu

@@ -419,11 +419,11 @@ void lower_fft(LowerContext& c) {
 // Every line is read before it is written.
 bool fft_in_place(const Graph& g, NodeId id, int, int) { return g.node(id).op.as<ops::Fft>().fn == FftKind::Complex; }
 
-constexpr Row kFftRows[] = {
+constexpr KernelEntry kFftEntries[] = {
     {.kind = OpKind::Fft, .kernel = "fft", .refuses = never_refuses, .lower = lower_fft, .in_place = fft_in_place}};
 
 }  // namespace
 
-std::span<const Row> fft_rows() { return kFftRows; }
+std::span<const KernelEntry> fft_entries() { return kFftEntries; }
 
 }  // namespace rlx::cpu

@@ -98,21 +98,21 @@ StoreBlock<A> store_block(DType t) {
 
 /// a + b and a * b; integers wrap.
 template <class A>
-A wide_add(A a, A b) {
+A add_vd(A a, A b) {
   if constexpr (std::is_same_v<A, std::int64_t>)
     return static_cast<A>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   else
     return a + b;
 }
 template <class A>
-A wide_sub(A a, A b) {
+A sub_vd(A a, A b) {
   if constexpr (std::is_same_v<A, std::int64_t>)
     return static_cast<A>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
   else
     return a - b;
 }
 template <class A>
-A wide_mul(A a, A b) {
+A mul_vd(A a, A b) {
   if constexpr (std::is_same_v<A, std::int64_t>)
     return static_cast<A>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
   else

@@ -62,7 +62,7 @@ struct ConvStep {
       for (std::int64_t c = 0; c < depth; ++c) {
         load_x(x, x_at + c * x_feature, 0, 1, &scale);
         load_w(w, w_at + c * w_in, w_out, n, values);
-        for (int i = 0; i < n; ++i) acc[i] = wide_add(acc[i], wide_mul(scale, values[i]));
+        for (int i = 0; i < n; ++i) acc[i] = add_vd(acc[i], mul_vd(scale, values[i]));
       }
     }
     store(y, y_at, y_feature, n, acc);
@@ -115,10 +115,10 @@ void lower(LowerContext& c) {
 
 bool any_strides(const Graph&, NodeId, int) { return true; }
 
-constexpr Row kRows[] = {{OpKind::Conv, "generic_conv", refuses, lower, any_strides}};
+constexpr KernelEntry kRows[] = {{OpKind::Conv, "generic_conv", refuses, lower, any_strides}};
 
 }  // namespace
 
-std::span<const Row> generic_conv_rows() { return kRows; }
+std::span<const KernelEntry> generic_conv_entries() { return kRows; }
 
 }  // namespace rlx::cpu

@@ -35,7 +35,7 @@ struct DotStep {
         for (std::int64_t k = 0; k < inner.cols(); ++k) {
           s.load_a(s.a, at.offset[0] + inner.offset[0] + k * inner.step(0), 0, 1, &scale);
           load_columns(s, at.offset[1] + inner.offset[1] + k * inner.step(1), first, n, values);
-          for (int i = 0; i < n; ++i) acc[i] = wide_add(acc[i], wide_mul(scale, values[i]));
+          for (int i = 0; i < n; ++i) acc[i] = add_vd(acc[i], mul_vd(scale, values[i]));
         }
       }
       s.store(s.y, row * s.num_cols + first, 1, n, acc);
@@ -122,10 +122,10 @@ void lower(LowerContext& c) {
 
 bool any_strides(const Graph&, NodeId, int) { return true; }
 
-constexpr Row kRows[] = {{OpKind::DotGeneral, "generic_dot", refuses, lower, any_strides}};
+constexpr KernelEntry kRows[] = {{OpKind::DotGeneral, "generic_dot", refuses, lower, any_strides}};
 
 }  // namespace
 
-std::span<const Row> generic_dot_rows() { return kRows; }
+std::span<const KernelEntry> generic_dot_entries() { return kRows; }
 
 }  // namespace rlx::cpu

@@ -97,15 +97,15 @@ struct VectorFn {
 VectorFn vector_fn(const Node& n, Isa isa) {
   if (const auto* op = n.op.get_if<ops::Activation>()) {
     const bool takes_alpha = op->fn == ActivationKind::Elu || op->fn == ActivationKind::LeakyRelu;
-    if (wide_has(op->fn) && (takes_alpha || has_own_params(*op)))
-      return {wide_kernels(isa).unary, static_cast<int>(op->fn), wide_cost(op->fn)};
+    if (f64_has(op->fn) && (takes_alpha || has_own_params(*op)))
+      return {f64_kernels(isa).unary, static_cast<int>(op->fn), f64_cost(op->fn)};
   }
-  if (const auto* op = n.op.get_if<ops::Binary>(); op && wide_has(op->fn))
-    return {wide_kernels(isa).binary, static_cast<int>(op->fn), wide_cost(op->fn)};
+  if (const auto* op = n.op.get_if<ops::Binary>(); op && f64_has(op->fn))
+    return {f64_kernels(isa).binary, static_cast<int>(op->fn), f64_cost(op->fn)};
   return {};
 }
 
-const char* wide_refuses(const Graph& g, NodeId id) {
+const char* f64_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_high_rank(g.shape(id))) return why;
   const bool has_fn = visit_wide(computed_dtype(g, id), [&]<class A>(A) { return node_fn<A>(g, id) != nullptr; });
   return refuse_unless(has_fn, "its function is not defined for this dtype");
@@ -125,7 +125,7 @@ bool holds(DType t) {
 }
 
 template <class A>
-struct WideStep {
+struct F64Step {
   RowWalk<4> walk;  // three operands, the result
   int num_inputs = 0;
   BlockArgs args;
@@ -136,7 +136,7 @@ struct WideStep {
   BlockFn<A> fn = nullptr;
   std::int64_t blocks_per_row = 1, blocks = 0, blocks_per_chunk = 1;
 
-  static void run(const WideStep& s, std::int64_t chunk) {
+  static void run(const F64Step& s, std::int64_t chunk) {
     A values[3][kGenericBlock], result[kGenericBlock];
     RowWalk<4> walk = s.walk;
     const std::int64_t begin = chunk * s.blocks_per_chunk, end = std::min(s.blocks, begin + s.blocks_per_chunk);
@@ -161,12 +161,12 @@ struct WideStep {
   }
 };
 
-void lower_wide(LowerContext& c) {
+void lower_f64(LowerContext& c) {
   const View y = c.out();
   if (y.elements() == 0 || lower_typed(c)) return;
   const DType computed = computed_dtype(c.graph(), c.id());
   visit_wide(computed, [&]<class A>(A) {
-    auto& s = c.keep<WideStep<A>>();
+    auto& s = c.keep<F64Step<A>>();
     s.num_inputs = c.num_inputs();
     s.args.bits = dtype_bits(computed);
     if (const auto* op = c.graph().node(c.id()).op.template get_if<ops::Activation>())
@@ -198,8 +198,8 @@ void lower_wide(LowerContext& c) {
         dtype_bits(y.dtype) < 8
             ? s.blocks
             : c.grain(std::max<std::int64_t>(1, 4096 / std::min<std::int64_t>(kGenericBlock, s.walk.cols())));
-    c.step<WideStep<A>::run>(s, (s.blocks + s.blocks_per_chunk - 1) / s.blocks_per_chunk,
-                             cost * static_cast<double>(y.elements()));
+    c.step<F64Step<A>::run>(s, (s.blocks + s.blocks_per_chunk - 1) / s.blocks_per_chunk,
+                            cost * static_cast<double>(y.elements()));
   });
 }
 
@@ -262,17 +262,17 @@ void lower_iota(LowerContext& c) {
                    (s.bits != 0 ? 0.3 : 2.0) * static_cast<double>(s.elements));
 }
 
-constexpr Row kRows[] = {
-    {OpKind::Activation, "generic_activation", wide_refuses, lower_wide, any_strides},
-    {OpKind::Binary, "generic_binary", wide_refuses, lower_wide, any_strides},
-    {OpKind::Compare, "generic_compare", wide_refuses, lower_wide, any_strides},
-    {OpKind::Where, "generic_where", wide_refuses, lower_wide, any_strides},
-    {OpKind::Cast, "generic_cast", wide_refuses, lower_wide, any_strides},
+constexpr KernelEntry kRows[] = {
+    {OpKind::Activation, "generic_activation", f64_refuses, lower_f64, any_strides},
+    {OpKind::Binary, "generic_binary", f64_refuses, lower_f64, any_strides},
+    {OpKind::Compare, "generic_compare", f64_refuses, lower_f64, any_strides},
+    {OpKind::Where, "generic_where", f64_refuses, lower_f64, any_strides},
+    {OpKind::Cast, "generic_cast", f64_refuses, lower_f64, any_strides},
     {OpKind::Iota, "iota", never_refuses, lower_iota},
 };
 
 }  // namespace
 
-std::span<const Row> generic_elementwise_rows() { return kRows; }
+std::span<const KernelEntry> generic_elementwise_entries() { return kRows; }
 
 }  // namespace rlx::cpu

@@ -33,10 +33,10 @@ void accumulate(ReduceKind fn, const A* v, int n, A& acc) {
   switch (fn) {
     case ReduceKind::Sum:
     case ReduceKind::Mean:
-      for (int i = 0; i < n; ++i) acc = wide_add(acc, v[i]);
+      for (int i = 0; i < n; ++i) acc = add_vd(acc, v[i]);
       break;
     case ReduceKind::Prod:
-      for (int i = 0; i < n; ++i) acc = wide_mul(acc, v[i]);
+      for (int i = 0; i < n; ++i) acc = mul_vd(acc, v[i]);
       break;
     case ReduceKind::Max:
     case ReduceKind::Min:
@@ -243,7 +243,7 @@ struct SoftmaxStep : Lines {
 struct FloatSoftmaxStep : Lines {
   DType dtype = DType::F32;
   std::int64_t together = 1;
-  const WideReduceKernels* runs = nullptr;
+  const TypedReduceKernels* runs = nullptr;
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
   static void run(const FloatSoftmaxStep& s, std::int64_t chunk) {
@@ -280,7 +280,7 @@ void lower_float_softmax(LowerContext& c, const View& x) {
   s.dtype = x.dtype;
   s.together = std::clamp<std::int64_t>(65536 / std::max<std::int64_t>(1, s.axis.extent), 1, 32);
   s.per_chunk = c.finest() ? 1 : std::max(s.per_chunk, s.together);
-  s.runs = &wide_reduce_kernels(c.kernels().isa);
+  s.runs = &typed_reduce_kernels(c.kernels().isa);
   s.kernels = &c.kernels();
   s.scratch = c.scratch(static_cast<std::size_t>(s.together * (s.axis.extent + 1) + 64) * sizeof(float));
   add_lines(c, s, 1);
@@ -297,7 +297,7 @@ void lower_softmax(LowerContext& c) {
   add_lines(c, s, 8);
 }
 
-constexpr Row kRows[] = {
+constexpr KernelEntry kRows[] = {
     {OpKind::Reduce, "generic_reduce", any_refuses, lower_reduce, first_operand},
     {OpKind::ArgReduce, "generic_arg_reduce", ordered_refuses, lower_arg_reduce},
     {OpKind::Cumulative, "generic_scan", any_refuses, lower_scan},
@@ -306,6 +306,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> generic_reduce_rows() { return kRows; }
+std::span<const KernelEntry> generic_reduce_entries() { return kRows; }
 
 }  // namespace rlx::cpu

@@ -41,10 +41,10 @@ struct WindowStep {
       switch (fn) {
         case ReduceKind::Sum:
         case ReduceKind::Mean:
-          for (int k = 0; k < n; ++k) acc = wide_add(acc, values[k]);
+          for (int k = 0; k < n; ++k) acc = add_vd(acc, values[k]);
           break;
         case ReduceKind::Prod:
-          for (int k = 0; k < n; ++k) acc = wide_mul(acc, values[k]);
+          for (int k = 0; k < n; ++k) acc = mul_vd(acc, values[k]);
           break;
         case ReduceKind::Max:
         case ReduceKind::Min:
@@ -146,7 +146,7 @@ void lower_reduce_window(LowerContext& c) {
   });
 }
 
-constexpr Row kRows[] = {
+constexpr KernelEntry kRows[] = {
     {.kind = OpKind::ReduceWindow,
      .kernel = "generic_reduce_window",
      .refuses = windows_refuse,
@@ -156,6 +156,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> generic_window_rows() { return kRows; }
+std::span<const KernelEntry> generic_window_entries() { return kRows; }
 
 }  // namespace rlx::cpu

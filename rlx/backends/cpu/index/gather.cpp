@@ -67,7 +67,7 @@ void lower_panel_gather(LowerContext& c) {
   const View x = c.in(0), indices = c.in(1), y = c.out();
   if (y.elements() == 0) return;
   auto& s = c.keep<PanelGather>();
-  s.panels = *panels_of(form_of(c.graph(), c.node().inputs[0]));
+  s.panels = *panels_of(packed_layout_of(c.graph(), c.node().inputs[0]));
   s.indices.wide = indices.dtype == DType::I64;
   s.extent = x.dim(0);
   s.inner = x.dim(1);
@@ -80,26 +80,26 @@ void lower_panel_gather(LowerContext& c) {
   c.step<run_panel_gather>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, row_ns * static_cast<double>(s.rows));
 }
 const char* panel_gather_refuses(const Graph& g, NodeId id) {
-  return refuse_unless(panels_of(form_of(g, g.node(id).inputs[0])).has_value(), "its table is not in panels");
+  return refuse_unless(panels_of(packed_layout_of(g, g.node(id).inputs[0])).has_value(), "its table is not in panels");
 }
 // Rows of a table, an index out of range being the nearest one.
 bool reads_rows(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Gather>();
   return op.axes == std::vector<std::int64_t>{0} && op.mode == IndexMode::Clamp;
 }
-bool gather_reads_form(const Graph& g, NodeId id, int operand, const Form& form) {
+bool gather_reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) {
   return operand == 0 && reads_rows(g, id) && in_dtype(g, id, 0) == DType::F32 && form.lossless &&
          panels_of(form).has_value();
 }
 
-constexpr Row kGatherRows[] = {
-    {OpKind::Gather, "gather_panels", panel_gather_refuses, lower_panel_gather},
+constexpr KernelEntry kGatherEntries[] = {
+    {OpKind::Gather, "gather_packed", panel_gather_refuses, lower_panel_gather},
     {OpKind::Gather, "gather_blocks", gather_refuses, lower_gather, gather_reads_strided, nullptr, false, nullptr,
-     gather_reads_form},
+     gather_reads_packed},
 };
 
 }  // namespace
 
-std::span<const Row> gather_rows() { return kGatherRows; }
+std::span<const KernelEntry> gather_entries() { return kGatherEntries; }
 
 }  // namespace rlx::cpu

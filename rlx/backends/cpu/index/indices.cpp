@@ -45,11 +45,11 @@ const char* index_refuses(const Graph& g, NodeId id) {
   return refuse_high_rank(in_shape(g, id, 1));
 }
 
-std::span<const Row> index_rows() {
+std::span<const KernelEntry> index_entries() {
   // Never destroyed, as the table. Rows in place of others come before scatters of any kind.
-  static const std::vector<Row>& rows = *[] {
-    auto* all = new std::vector<Row>;
-    for (const auto& some : {gather_rows(), put_rows(), scatter_rows(), window_at_rows()})
+  static const std::vector<KernelEntry>& rows = *[] {
+    auto* all = new std::vector<KernelEntry>;
+    for (const auto& some : {gather_entries(), put_rows_entries(), scatter_entries(), window_at_entries()})
       all->insert(all->end(), some.begin(), some.end());
     return all;
   }();

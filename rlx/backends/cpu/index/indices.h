@@ -10,11 +10,11 @@
 
 namespace rlx::cpu {
 
-/// The rows of one file each, which index_rows() joins.
-std::span<const Row> gather_rows();
-std::span<const Row> put_rows();
-std::span<const Row> scatter_rows();
-std::span<const Row> window_at_rows();
+/// The rows of one file each, which index_entries() joins.
+std::span<const KernelEntry> gather_entries();
+std::span<const KernelEntry> put_rows_entries();
+std::span<const KernelEntry> scatter_entries();
+std::span<const KernelEntry> window_at_entries();
 
 /// Fills in `b`, which stays where it is; operands 1 and on are the indices.
 void point_blocks(LowerContext& c, NamedBlocks& b, const View& x, const std::vector<std::int64_t>& axes,

@@ -288,7 +288,7 @@ void lower_dim_size(LowerContext& c) {
   c.step<run_size>(s, 1, 5);
 }
 
-constexpr Row kMoveRows[] = {
+constexpr KernelEntry kMoveEntries[] = {
     {OpKind::Reshape, "copy", move_refuses, lower_reshape, always},
     {OpKind::StopGradient, "copy", move_refuses, lower_reshape, always},
     {OpKind::Bitcast, "copy", move_refuses, lower_reshape, always},
@@ -303,6 +303,6 @@ constexpr Row kMoveRows[] = {
 
 }  // namespace
 
-std::span<const Row> move_rows() { return kMoveRows; }
+std::span<const KernelEntry> move_entries() { return kMoveEntries; }
 
 }  // namespace rlx::cpu

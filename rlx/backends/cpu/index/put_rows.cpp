@@ -98,7 +98,7 @@ bool put_rows_reads_encoded(const Graph& g, NodeId id, int operand) {
          encoder_refuses(g, from) == nullptr;
 }
 
-constexpr Row kPutRows[] = {
+constexpr KernelEntry kPutEntries[] = {
     {.kind = OpKind::Scatter,
      .kernel = "put_rows",
      .refuses = put_rows_refuses,
@@ -110,6 +110,6 @@ constexpr Row kPutRows[] = {
 
 }  // namespace
 
-std::span<const Row> put_rows() { return kPutRows; }
+std::span<const KernelEntry> put_rows_entries() { return kPutEntries; }
 
 }  // namespace rlx::cpu

@@ -191,12 +191,12 @@ bool scatter_reads_strided(const Graph& g, NodeId id, int operand) {
   return operand + 1 < static_cast<int>(g.node(id).inputs.size());
 }
 
-constexpr Row kScatterRows[] = {
+constexpr KernelEntry kScatterEntries[] = {
     {OpKind::Scatter, "scatter_blocks", index_refuses, lower_scatter, scatter_reads_strided, over_first},
 };
 
 }  // namespace
 
-std::span<const Row> scatter_rows() { return kScatterRows; }
+std::span<const KernelEntry> scatter_entries() { return kScatterEntries; }
 
 }  // namespace rlx::cpu

@@ -94,7 +94,7 @@ void lower_qr(LowerContext& c) { lower_factor<ops::Qr>(c, FactorKind::Qr); }
 void lower_eigh(LowerContext& c) { lower_factor<ops::Eigh>(c, FactorKind::Eigh); }
 void lower_svd(LowerContext& c) { lower_factor<ops::Svd>(c, FactorKind::Svd); }
 
-constexpr Row kFactorRows[] = {
+constexpr KernelEntry kFactorEntries[] = {
     {OpKind::Cholesky, "cholesky", never_refuses, lower_cholesky},
     {OpKind::TriangularSolve, "triangular_solve", never_refuses, lower_triangular_solve},
     {OpKind::Lu, "lu", never_refuses, lower_lu},
@@ -105,6 +105,6 @@ constexpr Row kFactorRows[] = {
 
 }  // namespace
 
-std::span<const Row> factor_rows() { return kFactorRows; }
+std::span<const KernelEntry> factor_entries() { return kFactorEntries; }
 
 }  // namespace rlx::cpu

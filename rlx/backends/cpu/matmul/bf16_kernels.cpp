@@ -13,9 +13,9 @@
 
 namespace rlx::cpu {
 
-std::span<const PairProducts> pair_products([[maybe_unused]] Isa isa) {
+std::span<const Bf16DotKind> bf16_dot_kinds([[maybe_unused]] Isa isa) {
 #if defined(__x86_64__)
-  static constexpr PairProducts kAll[] = {PairProducts::Dot, PairProducts::Tiles};
+  static constexpr Bf16DotKind kAll[] = {Bf16DotKind::Dot, Bf16DotKind::Tiles};
   __builtin_cpu_init();
   if (isa == Isa::Avx512 && isa_supported(isa) && __builtin_cpu_supports("avx512bf16") != 0)
     return std::span(kAll).first(has_tiles(TileProducts::BF16) ? 2 : 1);
@@ -23,31 +23,31 @@ std::span<const PairProducts> pair_products([[maybe_unused]] Isa isa) {
   return {};
 }
 
-std::optional<PairProducts> fast_pair_products(Isa isa) {
-  const auto has = pair_products(isa);
+std::optional<Bf16DotKind> fast_bf16_matmul(Isa isa) {
+  const auto has = bf16_dot_kinds(isa);
   if (has.empty()) return std::nullopt;
 #if defined(__x86_64__)
   // The instruction for pairs takes Intel's processors two cycles: 119 Gop/s where F32 has 218 (Xeon, model 207).
-  if (has.back() == PairProducts::Dot && __builtin_cpu_is("intel") != 0) return std::nullopt;
+  if (has.back() == Bf16DotKind::Dot && __builtin_cpu_is("intel") != 0) return std::nullopt;
 #endif
   return has.back();
 }
 
-const PairKernels& pair_kernels(Isa isa, PairProducts products) {
+const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind products) {
 #if defined(__x86_64__)
-  if (const auto has = pair_products(isa); !has.empty() && products <= has.back())
-    return products == PairProducts::Tiles ? avx512bf16::pair_tile_table() : avx512bf16::pair_table();
+  if (const auto has = bf16_dot_kinds(isa); !has.empty() && products <= has.back())
+    return products == Bf16DotKind::Tiles ? avx512bf16::bf16_tile_table() : avx512bf16::bf16_table();
 #endif
   throw Error(ErrorCode::Unsupported,
-              concat_text("this machine has no ", products == PairProducts::Dot ? "dot products" : "tiles",
+              concat_text("this machine has no ", products == Bf16DotKind::Dot ? "dot products" : "tiles",
                           " of bf16 beside ", isa_name(isa)));
 }
 
-const ProductKernels& pair_product_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] PairProducts products) {
+const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind products) {
 #if defined(__x86_64__)
-  if (const auto has = pair_products(isa); !has.empty() && products <= has.back())
-    return products == PairProducts::Tiles ? avx512bf16::pair_product_table<true>()
-                                           : avx512bf16::pair_product_table<false>();
+  if (const auto has = bf16_dot_kinds(isa); !has.empty() && products <= has.back())
+    return products == Bf16DotKind::Tiles ? avx512bf16::bf16_strided_table<true>()
+                                          : avx512bf16::bf16_strided_table<false>();
 #endif
   throw Error(ErrorCode::Unsupported, concat_text("this machine has no products of bf16 beside ", isa_name(isa)));
 }

@@ -16,9 +16,9 @@ namespace {
 constexpr const char* kNotF32 = "its operands and result are not f32";
 
 const char* packed_refuses(const Graph& g, NodeId id) {
-  const std::optional<Panels> panels = panels_of(form_of(g, g.node(id).inputs[1]));
+  const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
   if (!panels) return "its second operand is not in panels";
-  if (panels->type == PanelType::BF16Pairs) return "its panels are for products of bf16";
+  if (panels->type == PackedBType::BF16Pairs) return "its panels are for products of bf16";
   if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32) return kNotF32;
   return epilogue_refuses(g, id);
 }
@@ -38,11 +38,11 @@ double gemm_cost_ns(const LowerContext& c, std::int64_t m, std::int64_t n, std::
 
 void lower_packed(LowerContext& c) {
   const Value weight = c.node().inputs[1];
-  const Form& form = form_of(c.graph(), weight);
+  const PackedLayout& form = packed_layout_of(c.graph(), weight);
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_panels(c.kernels(), form, k, n), "a weight in panels of another instruction set");
+  check(reads_packed_b(c.kernels(), form, k, n), "a weight in panels of another instruction set");
   auto& p = c.keep<PackedGemm>();
   const auto rows = as_rows(x);
   check(rows.has_value(), "x of a packed product folds to rows");
@@ -68,8 +68,8 @@ void lower_packed(LowerContext& c) {
   program.next_weight = &p.gemm.prefetch_next;
   c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, n, k, panel_element_bytes(p.gemm.b_type)));
   const auto operand = [](const EpilogueOperand& o) { return o.operand < 0 ? -1 : o.operand + 2; };
-  c.walks_rows(p.gemm.m, p.plan.rows_per_chunk, p.plan.panel_chunks,
-               {0, operand(epilogue.residual), operand(epilogue.mul)});
+  c.tile_rows(p.gemm.m, p.plan.rows_per_chunk, p.plan.panel_chunks,
+              {0, operand(epilogue.residual), operand(epilogue.mul)});
 }
 
 // -- two run-time operands --
@@ -90,16 +90,16 @@ const char* strided_fused_refuses(const Graph& g, NodeId id) {
                        "a bias needs a last axis that comes from the second operand");
 }
 
-std::optional<Form> dot_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
-                             const ConstantMatrix& m) {
+std::optional<PackedLayout> dot_packed_layout(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                              const ConstantMatrix& m) {
   if (operand != 1 || m.dtype != DType::F32 || in_dtype(g, id, 0) != DType::F32 || m.k < 1 || m.n < 1)
     return std::nullopt;
-  if (is_block_scheme(m.scheme)) return strip_form(kernels, m);
-  if (const auto pairs = pair_form(kernels, m)) return pairs;
-  return panel_form(kernels, m);
+  if (is_block_scheme(m.scheme)) return interleaved_layout(kernels, m);
+  if (const auto pairs = bf16_pair_layout(kernels, m)) return pairs;
+  return packed_b_layout(kernels, m);
 }
-bool dot_reads_form(const Graph&, NodeId, int operand, const Form& form) {
-  return operand == 1 && (panels_of(form) || strips_of(form));
+bool dot_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& form) {
+  return operand == 1 && (panels_of(form) || interleaved_panels_of(form));
 }
 
 struct StridedGemm {
@@ -150,17 +150,17 @@ bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
          read_before_written(g, id, operand - 2);
 }
 
-constexpr Row kDotRows[] = {
+constexpr KernelEntry kDotEntries[] = {
     {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows},
     {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows, lies_over_epilogue},
     {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_strided, strided_reads_strided, nullptr, false,
-     dot_form, dot_reads_form},
+     dot_packed_layout, dot_reads_packed},
     {OpKind::FusedDot, "gemm_strided_f32", strided_fused_refuses, lower_strided, strided_reads_strided,
-     strided_in_place, false, dot_form, dot_reads_form},
+     strided_in_place, false, dot_packed_layout, dot_reads_packed},
 };
 
 }  // namespace
 
-std::span<const Row> dot_rows() { return kDotRows; }
+std::span<const KernelEntry> dot_entries() { return kDotEntries; }
 
 }  // namespace rlx::cpu

@@ -26,7 +26,7 @@ bool turn_vector(DotAxes& axes);
 /// Whether the second operand has an axis that is neither contracted nor of the batch.
 bool has_rhs_free_axis(const Graph& g, NodeId id);
 
-/// Puts them into the operands of a kernel: GemmStridedF32, ProductOperands.
+/// Puts them into the operands of a kernel: GemmStridedF32, MatmulOperands.
 template <class Operands>
 void place_axes(const DotAxes& axes, Operands& p) {
   check(axes.col.extent == 1 || axes.col.c == 1, "columns of a product are adjacent");

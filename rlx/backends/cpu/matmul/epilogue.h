@@ -27,14 +27,14 @@ struct EpilogueForm {
 std::optional<EpilogueForm> match_epilogue(const Graph& g, NodeId id);
 /// Likewise of a convolution (Conv has none), whose vectors lie along axis `features` of the result.
 std::optional<EpilogueForm> match_conv_epilogue(const Graph& g, NodeId id, int features);
-/// Why they have not, for `Row::refuses`.
+/// Why they have not, for `KernelEntry::refuses`.
 const char* epilogue_refuses(const Graph& g, NodeId id);
 /// Whether operand `i` of a FusedDot's epilogue is the residual or the multiplier, of which each element is read right
 /// before the element of the result is written.
 bool read_before_written(const Graph& g, NodeId id, int i);
-/// For `Row::reads_strided` and `Row::in_place` of products of rows x with a matrix that lies in a form or in codes: x
-/// may be a strided matrix (with more axes its rows might not fold). The result may lie over residual or multiplier,
-/// not over x, whose rows are read for every panel.
+/// For `KernelEntry::reads_strided` and `KernelEntry::in_place` of products of rows x with a matrix that lies in a form
+/// or in codes: x may be a strided matrix (with more axes its rows might not fold). The result may lie over residual or
+/// multiplier, not over x, whose rows are read for every panel.
 bool reads_strided_rows(const Graph& g, NodeId id, int operand);
 bool lies_over_epilogue(const Graph& g, NodeId id, int operand, int result);
 /// Makes `field` the address of an operand, if there is one: a constant, or operand 2 + i of the node.

@@ -126,10 +126,10 @@ void run_formed(const FormedGroups& s, std::int64_t chunk) {
   const std::byte* const b = s.b + e * s.matrix_bytes + first_column / s.piece * s.piece_bytes;
   float* const out = s.c + first * s.n + first_column;
   if (s.strips && s.strips->int8) {
-    StripGemm gemm{m,   n,   s.k, s.strips->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()),
-                   out, s.n, {}};
-    const StripKernels& kernels = *s.kernels->strips;
-    const StripPlan plan = kernels.plan(gemm, 1);
+    InterleavedGemm gemm{m,   n,   s.k, s.strips->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()),
+                         out, s.n, {}};
+    const InterleavedKernels& kernels = *s.kernels->strips;
+    const InterleavedPlan plan = kernels.plan(gemm, 1);
     for (std::int64_t i = 0; i < plan.quantize_chunks; ++i) kernels.quantize(gemm, plan, i);
     for (std::int64_t i = 0; i < plan.chunks; ++i) kernels.run(gemm, plan, i);
     return;
@@ -155,7 +155,7 @@ void run_formed(const FormedGroups& s, std::int64_t chunk) {
   }
 }
 void lower_formed(LowerContext& c) {
-  const Form& form = form_of(c.graph(), c.node().inputs[1]);
+  const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]);
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
   const Grouping& g = add_grouping(c, c.in(1).dim(0));
@@ -163,20 +163,20 @@ void lower_formed(LowerContext& c) {
   s.grouping = &g;
   s.kernels = &c.kernels();
   s.k = x.dim(1), s.n = y.dim(1);
-  s.strips = strips_of(form);
-  s.matrix_bytes = matrix_form(form).bytes;
+  s.strips = interleaved_panels_of(form);
+  s.matrix_bytes = layout_of_one_matrix(form).bytes;
   const std::int64_t width = c.kernels().packed_nr_f32(s.n);
   std::int64_t scratch = 0;
   if (s.strips) {
-    check(reads_strips(c.kernels(), form, s.k, s.n), "weights in strips of another instruction set");
+    check(reads_interleaved(c.kernels(), form, s.k, s.n), "weights in strips of another instruction set");
     s.piece = s.strips->lanes;
-    s.piece_bytes = strip_traits(s.strips->kind).strip_bytes(s.k / kStripGroup, s.strips->lanes);
-    StripGemm most;
+    s.piece_bytes = interleaved_traits(s.strips->kind).interleaved_bytes(s.k / kInterleavedGroup, s.strips->lanes);
+    InterleavedGemm most;
     most.m = kGroupTileRows, most.n = s.n, most.k = s.k, most.kind = s.strips->kind;
     scratch = s.strips->int8 ? c.kernels().strips->plan(most, 1).code_bytes
                              : s.k * width * static_cast<std::int64_t>(sizeof(float));
   } else {
-    check(reads_panels(c.kernels(), form, s.k, s.n), "weights in panels of another instruction set");
+    check(reads_packed_b(c.kernels(), form, s.k, s.n), "weights in panels of another instruction set");
     s.panels = *panels_of(form);
     s.piece = s.panels.width;
     s.piece_bytes = s.k * s.panels.width * panel_element_bytes(s.panels.type);
@@ -222,7 +222,7 @@ struct GenericGroups {
     A scale, values[kGenericBlock];
     load(x, x_at, 0, 1, &scale);
     load(other, other_at, step, n, values);
-    for (int i = 0; i < n; ++i) sum[i] = wide_add(sum[i], wide_mul(scale, values[i]));
+    for (int i = 0; i < n; ++i) sum[i] = add_vd(sum[i], mul_vd(scale, values[i]));
   }
   void row_of(std::int64_t row, std::int64_t first, int n, A* sum) const {
     const std::int64_t e = grouping->group_of(row);
@@ -264,26 +264,27 @@ void lower_generic(LowerContext& c) {
   });
 }
 
-bool in_form(const Graph& g, NodeId id) { return !form_of(g, g.node(id).inputs[1]).empty(); }
+bool in_form(const Graph& g, NodeId id) { return !packed_layout_of(g, g.node(id).inputs[1]).empty(); }
 const char* formed_refuses(const Graph& g, NodeId id, bool strips) {
-  const Form& form = form_of(g, g.node(id).inputs[1]);
-  if (strips ? !strips_of(form) : !panels_of(form)) return strips ? "its matrices are not in strips" : "nor in panels";
+  const PackedLayout& form = packed_layout_of(g, g.node(id).inputs[1]);
+  if (strips ? !interleaved_panels_of(form) : !panels_of(form))
+    return strips ? "its matrices are not in strips" : "nor in panels";
   return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
 }
-const char* strips_refuse_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, true); }
+const char* interleaved_refuses_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, true); }
 const char* panels_refuse_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, false); }
 const char* generic_refuses_groups(const Graph& g, NodeId id) {
   return refuse_unless(!in_form(g, id), "its matrices are in a form");
 }
-std::optional<Form> groups_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
-                                const ConstantMatrix& m) {
+std::optional<PackedLayout> groups_packed_layout(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                                 const ConstantMatrix& m) {
   if (operand != 1 || m.dtype != DType::F32 || in_dtype(g, id, 0) != DType::F32 || m.k < 1 || m.n < 1)
     return std::nullopt;
-  return is_block_scheme(m.scheme) ? strip_form(kernels, m) : std::optional(panel_form(kernels, m));
+  return is_block_scheme(m.scheme) ? interleaved_layout(kernels, m) : std::optional(packed_b_layout(kernels, m));
 }
-bool groups_read_form(const Graph& g, NodeId id, int operand, const Form& form) {
+bool groups_read_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) {
   return operand == 1 && g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows &&
-         (panels_of(form) || strips_of(form));
+         (panels_of(form) || interleaved_panels_of(form));
 }
 
 const char* f32_refuses(const Graph& g, NodeId id) {
@@ -294,21 +295,21 @@ bool reads_strided_weights(const Graph& g, NodeId id, int operand) {
   return operand == 1 && g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows;
 }
 
-constexpr Row kGroupedRows[] = {
-    {OpKind::GroupedDot, "grouped_strips", strips_refuse_groups, lower_formed},
-    {OpKind::GroupedDot, "grouped_panels", panels_refuse_groups, lower_formed},
+constexpr KernelEntry kGroupedEntries[] = {
+    {OpKind::GroupedDot, "grouped_interleaved", interleaved_refuses_groups, lower_formed},
+    {OpKind::GroupedDot, "grouped_packed", panels_refuse_groups, lower_formed},
     {.kind = OpKind::GroupedDot,
      .kernel = "grouped_gemm_f32",
      .refuses = f32_refuses,
      .lower = lower_f32,
      .reads_strided = reads_strided_weights,
-     .form = groups_form,
-     .reads_form = groups_read_form},
+     .form = groups_packed_layout,
+     .reads_packed = groups_read_packed},
     {OpKind::GroupedDot, "generic_groups", generic_refuses_groups, lower_generic, reads_strided_weights},
 };
 
 }  // namespace
 
-std::span<const Row> grouped_rows() { return kGroupedRows; }
+std::span<const KernelEntry> grouped_entries() { return kGroupedEntries; }
 
 }  // namespace rlx::cpu

@@ -19,7 +19,7 @@ bool is_number_of_bytes(DType t) {
          t == DType::U32 || t == DType::U64;
 }
 
-const char* products_refuse(const Graph& g, NodeId id) {
+const char* matmul_refuses(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
   const bool halves = is_half(t) && (y == t || y == DType::F32);
   const bool same = y == t && (t == DType::F64 || is_complex(t) || is_number_of_bytes(t));
@@ -44,7 +44,7 @@ DType sums_of(DType y) {
 }
 
 /// A product of complex numbers as one of their parts.
-void turn_complex(ProductOperands& p, DType part) {
+void turn_complex(MatmulOperands& p, DType part) {
   p.b_complex = true;
   p.a_type = p.b_type = p.c_type = part;
   p.n *= 2, p.ldc *= 2, p.a_m_stride *= 2;
@@ -53,51 +53,51 @@ void turn_complex(ProductOperands& p, DType part) {
   p.contracted[p.num_contracted++] = {2, 1, 0, 0};
 }
 
-struct ProductStep {
-  ProductOperands product;
-  ProductPlan plan;
-  const ProductKernels* kernels = nullptr;
+struct MatmulStep {
+  MatmulOperands product;
+  MatmulPlan plan;
+  const MatmulKernels* kernels = nullptr;
   const Common* packed = nullptr;
   const Scratch* scratch = nullptr;
 
-  static void pack(const ProductStep& s, std::int64_t chunk) {
+  static void pack(const MatmulStep& s, std::int64_t chunk) {
     s.kernels->pack(s.product, s.plan, chunk, s.packed->base);
   }
-  static void run(const ProductStep& s, std::int64_t chunk) {
+  static void run(const MatmulStep& s, std::int64_t chunk) {
     s.kernels->run(s.product, s.plan, chunk, s.packed ? s.packed->base : nullptr, s.scratch->mine());
   }
 };
 
 /// The steps of a product whose operands and kernels are known; `run_ns` for all chunks of it.
-void add_product(LowerContext& c, ProductStep& s, double run_ns) {
+void add_product(LowerContext& c, MatmulStep& s, double run_ns) {
   s.plan = s.kernels->plan(s.product, c.threads());
   s.scratch = c.scratch(s.plan.scratch_bytes);
   if (s.plan.pack_bytes > 0) {
     s.packed = c.common(static_cast<std::size_t>(s.plan.pack_bytes));
-    c.step<&ProductStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
+    c.step<&MatmulStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
   }
-  c.step<&ProductStep::run>(s, s.plan.chunks, run_ns);
+  c.step<&MatmulStep::run>(s, s.plan.chunks, run_ns);
 }
 
-double pair_flops_per_ns(const PairKernels& pairs) { return pairs.products == PairProducts::Tiles ? 1000 : 300; }
+double bf16_flops_per_ns(const Bf16Kernels& pairs) { return pairs.products == Bf16DotKind::Tiles ? 1000 : 300; }
 
 /// Sets the kernels of a product of operands of `t` with these sums, of pairs where the machine has them; gives their
 /// speed in operations per ns.
-double choose_kernels(LowerContext& c, ProductStep& s, DType t, DType sums) {
-  if (const PairKernels* const pairs = t == DType::BF16 ? c.kernels().pairs : nullptr) {
-    s.kernels = &pair_product_kernels(c.kernels().isa, pairs->products);
-    return pair_flops_per_ns(*pairs);
+double choose_kernels(LowerContext& c, MatmulStep& s, DType t, DType sums) {
+  if (const Bf16Kernels* const pairs = t == DType::BF16 ? c.kernels().pairs : nullptr) {
+    s.kernels = &bf16_strided_kernels(c.kernels().isa, pairs->products);
+    return bf16_flops_per_ns(*pairs);
   }
-  s.kernels = &product_kernels(c.kernels().isa, sums);
+  s.kernels = &matmul_kernels(c.kernels().isa, sums);
   const double f32 = gemm_flops_per_ns(c.kernels().isa);
   return sums == DType::I64 ? f32 / 8 : sums == DType::F32 ? f32 : f32 / 2;
 }
 
-void lower_product(LowerContext& c) {
+void lower_matmul(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
   if (y.elements() == 0) return;
-  auto& s = c.keep<ProductStep>();
-  ProductOperands& p = s.product;
+  auto& s = c.keep<MatmulStep>();
+  MatmulOperands& p = s.product;
   DotAxes axes = dot_axes(c);
   bool swapped = turn_vector(axes);
   place_axes(axes, p);
@@ -125,39 +125,39 @@ bool product_reads_strided(const Graph&, NodeId, int operand) { return operand <
 // -- halves with a weight in panels: rows of x are widened, the product is that of F32, and so are results rounded --
 
 const char* panels_of_halves_refuse(const Graph& g, NodeId id) {
-  const std::optional<Panels> panels = panels_of(form_of(g, g.node(id).inputs[1]));
-  if (!panels || panels->type == PanelType::BF16Pairs) return "its second operand is not in panels";
+  const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
+  if (!panels || panels->type == PackedBType::BF16Pairs) return "its second operand is not in panels";
   const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
   return refuse_unless(is_half(t) && (y == t || y == DType::F32), "its operands are not f16 or bf16");
 }
 
-std::optional<Form> halves_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
-                                const ConstantMatrix& m) {
+std::optional<PackedLayout> packed_layout_16bit(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                                const ConstantMatrix& m) {
   if (operand != 1 || !is_half(m.dtype) || in_dtype(g, id, 0) != m.dtype || m.k < 1 || m.n < 1) return std::nullopt;
   if (is_block_scheme(m.scheme)) return std::nullopt;
   ConstantMatrix exact = m;
   // Instructions for pairs lose nothing of products of bf16 (matmul/bf16_kernels.h).
   if (kernels.pairs != nullptr && m.stored == DType::BF16 && m.dtype == DType::BF16) {
-    exact.leave = Products::BF16;
-    return pair_form(kernels, exact);
+    exact.allowed_loss = MatmulPrecision::BF16;
+    return bf16_pair_layout(kernels, exact);
   }
-  exact.leave = Products::Exact;
+  exact.allowed_loss = MatmulPrecision::Exact;
   if (exact.stored != m.dtype) return std::nullopt;
-  return panel_form(kernels, exact);
+  return packed_b_layout(kernels, exact);
 }
-bool reads_halves_form(const Graph& g, NodeId id, int operand, const Form& form) {
+bool reads_packed_16bit(const Graph& g, NodeId id, int operand, const PackedLayout& form) {
   const std::optional<Panels> p = panels_of(form);
   if (operand != 1 || !p || !is_half(in_dtype(g, id, 0))) return false;
-  if (p->type == PanelType::BF16Pairs) return form.lossless && in_dtype(g, id, 0) == DType::BF16;
-  return p->type == PanelType::F16 || p->type == PanelType::BF16;
+  if (p->type == PackedBType::BF16Pairs) return form.lossless && in_dtype(g, id, 0) == DType::BF16;
+  return p->type == PackedBType::F16 || p->type == PackedBType::BF16;
 }
 
 // -- bf16 with a weight in pairs --
 
 const char* pairs_of_halves_refuse(const Graph& g, NodeId id) {
-  const Form& form = form_of(g, g.node(id).inputs[1]);
+  const PackedLayout& form = packed_layout_of(g, g.node(id).inputs[1]);
   const std::optional<Panels> panels = panels_of(form);
-  if (!panels || panels->type != PanelType::BF16Pairs || !form.lossless)
+  if (!panels || panels->type != PackedBType::BF16Pairs || !form.lossless)
     return "its second operand is not in panels of pairs of what it is";
   const DType y = g.shape(id).dtype();
   return refuse_unless(in_dtype(g, id, 0) == DType::BF16 && (y == DType::BF16 || y == DType::F32),
@@ -167,31 +167,31 @@ const char* pairs_of_halves_refuse(const Graph& g, NodeId id) {
 void lower_pairs_of_halves(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  auto& s = c.keep<ProductStep>();
-  ProductOperands& p = s.product;
+  auto& s = c.keep<MatmulStep>();
+  MatmulOperands& p = s.product;
   const auto rows = as_rows(x);
   check(rows.has_value(), "x of a product with a formed weight folds to rows");
   p.m = rows->rows, p.n = y.dim(-1), p.a_m_stride = rows->ld, p.ldc = p.n;
   p.num_contracted = 1;
   p.contracted[0] = {x.dim(-1), 1, 1, 0};
   p.a_type = p.b_type = DType::BF16, p.c_type = y.dtype;
-  check(reads_panels(c.kernels(), form_of(c.graph(), c.node().inputs[1]), x.dim(-1), p.n),
+  check(reads_packed_b(c.kernels(), packed_layout_of(c.graph(), c.node().inputs[1]), x.dim(-1), p.n),
         "a weight in pairs of another machine");
   c.point(p.a, x);
   p.b_strips = true;
   c.point(p.b, c.in(1));
   c.point(p.c, y);
-  s.kernels = &pair_product_kernels(c.kernels().isa, c.kernels().pairs->products);
+  s.kernels = &bf16_strided_kernels(c.kernels().isa, c.kernels().pairs->products);
   const double weights = static_cast<double>(p.n) * static_cast<double>(x.dim(-1));
   add_product(c, s,
-              std::max(2 * static_cast<double>(p.m) * weights / pair_flops_per_ns(*c.kernels().pairs), weights / 30));
+              std::max(2 * static_cast<double>(p.m) * weights / bf16_flops_per_ns(*c.kernels().pairs), weights / 30));
 }
 
 struct HalvesStep {
   GemmF32 gemm;
   GemmPlan plan;
   const KernelTable* kernels = nullptr;
-  const ProductKernels* convert = nullptr;
+  const MatmulKernels* convert = nullptr;
   DType x_type = DType::F16, y_type = DType::F16;
   const void* x = nullptr;
   void* y = nullptr;
@@ -226,8 +226,8 @@ void lower_halves(LowerContext& c) {
   check(rows.has_value(), "x of a product with a formed weight folds to rows");
   GemmF32& g = s.gemm;
   g.m = rows->rows, g.n = y.dim(-1), g.k = x.dim(-1);
-  const Form& form = form_of(c.graph(), c.node().inputs[1]);
-  check(reads_panels(c.kernels(), form, g.k, g.n), "a weight in panels of another instruction set");
+  const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]);
+  check(reads_packed_b(c.kernels(), form, g.k, g.n), "a weight in panels of another instruction set");
   g.b_type = panels_of(form)->type;
   g.lda = g.k, g.ldc = g.n;
   c.point(g.b_packed, c.in(1));
@@ -237,7 +237,7 @@ void lower_halves(LowerContext& c) {
   else
     c.point(g.c, y);
   s.kernels = &c.kernels();
-  s.convert = &product_kernels(c.kernels().isa, DType::F32);
+  s.convert = &matmul_kernels(c.kernels().isa, DType::F32);
   s.x_type = x.dtype, s.y_type = y.dtype;
   s.ld_x = rows->ld;
   s.rows_per_chunk = c.grain(std::max<std::int64_t>(1, 16384 / std::max(g.k, g.n)));
@@ -252,21 +252,21 @@ void lower_halves(LowerContext& c) {
   if (is_half(y.dtype)) c.step<&HalvesStep::narrow>(s, chunks, 0.1 * static_cast<double>(g.m * g.n));
 }
 
-constexpr Row kProductRows[] = {
-    {OpKind::DotGeneral, "gemm_pairs_halves", pairs_of_halves_refuse, lower_pairs_of_halves, reads_strided_rows},
-    {OpKind::DotGeneral, "gemm_panels_halves", panels_of_halves_refuse, lower_halves, reads_strided_rows},
-    {OpKind::DotGeneral, "gemm_product", products_refuse, lower_product, product_reads_strided, nullptr, false,
-     halves_form, reads_halves_form},
+constexpr KernelEntry kMatmulEntries[] = {
+    {OpKind::DotGeneral, "gemm_bf16_pairs", pairs_of_halves_refuse, lower_pairs_of_halves, reads_strided_rows},
+    {OpKind::DotGeneral, "gemm_packed_16bit", panels_of_halves_refuse, lower_halves, reads_strided_rows},
+    {OpKind::DotGeneral, "gemm_product", matmul_refuses, lower_matmul, product_reads_strided, nullptr, false,
+     packed_layout_16bit, reads_packed_16bit},
 };
 
 }  // namespace
 
-std::span<const Row> product_rows() { return kProductRows; }
+std::span<const KernelEntry> matmul_entries() { return kMatmulEntries; }
 
-void add_number_product(LowerContext& c, const ProductOperands& product, const ProductSource& a, const ProductSource& b,
+void add_number_product(LowerContext& c, const MatmulOperands& product, const ProductSource& a, const ProductSource& b,
                         std::int64_t at) {
-  auto& s = c.keep<ProductStep>();
-  ProductOperands& p = s.product;
+  auto& s = c.keep<MatmulStep>();
+  MatmulOperands& p = s.product;
   p = product;
   point_source(c, p.a, a);
   point_source(c, p.b, b);

@@ -15,7 +15,7 @@ struct ProductSource {
 
 /// Adds the steps of a product whose result is the node's from element `at` on; of complex numbers in units of them.
 /// The dtypes say which product it is; sums are as wide as the result.
-void add_number_product(LowerContext& c, const ProductOperands& product, const ProductSource& a, const ProductSource& b,
+void add_number_product(LowerContext& c, const MatmulOperands& product, const ProductSource& a, const ProductSource& b,
                         std::int64_t at);
 /// The same of bytes with sums in I32; k and the number of products follow from the axes.
 void add_byte_product(LowerContext& c, const ByteGemm& product, const ProductSource& a, const ProductSource& b,

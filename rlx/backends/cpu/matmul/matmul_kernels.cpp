@@ -14,10 +14,10 @@ namespace rlx::cpu {
 namespace {
 
 struct FoundProducts {
-  const ProductKernels* f64 = nullptr;
-  const ProductKernels* f32 = nullptr;
-  const ProductKernels* i32 = nullptr;
-  const ProductKernels* i64 = nullptr;
+  const MatmulKernels* f64 = nullptr;
+  const MatmulKernels* f32 = nullptr;
+  const MatmulKernels* i32 = nullptr;
+  const MatmulKernels* i64 = nullptr;
 };
 FoundProducts found_products(Isa isa) {
   FoundProducts found;
@@ -27,7 +27,7 @@ FoundProducts found_products(Isa isa) {
 
 }  // namespace
 
-const ProductKernels& product_kernels(Isa isa, DType sums) {
+const MatmulKernels& matmul_kernels(Isa isa, DType sums) {
   const FoundProducts found = found_products(isa);
   switch (sums) {
     case DType::F64: return *found.f64;

@@ -18,7 +18,7 @@ namespace rlx::cpu {
 /// Complex products (`b_complex`) are of the parts of A and C, F32 or F64, with B in complex numbers: a row of A is
 /// (re, im, re, ..), to which belong the rows (re, im) and i (re, im) of B. The last contracted axis is that of the
 /// parts, of 2; all strides of B count complex numbers, and n the parts of columns.
-struct ProductOperands {
+struct MatmulOperands {
   std::int64_t m = 0, n = 0;
   const void* a = nullptr;
   std::int64_t a_m_stride = 0;
@@ -39,7 +39,7 @@ struct ProductOperands {
 /// Rows at most of a product whose C is turned.
 inline constexpr std::int64_t kTurnedRows = 8;
 /// A product of few columns as one of few rows, whose other operand passes once: C^T = B^T A^T.
-inline void turn_product(ProductOperands& p) {
+inline void turn_product(MatmulOperands& p) {
   std::swap(p.m, p.n);
   std::swap(p.a, p.b);
   std::swap(p.a_m_stride, p.b_n_stride);
@@ -50,7 +50,7 @@ inline void turn_product(ProductOperands& p) {
 }
 
 /// How one is cut: chunks are ranges of register tiles, and none of it changes a bit of a result.
-struct ProductPlan {
+struct MatmulPlan {
   std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t k = 1;
   std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
@@ -62,10 +62,10 @@ struct ProductPlan {
   std::size_t scratch_bytes = 0;                // per concurrently running thread
 };
 
-struct ProductKernels {
-  ProductPlan (*plan)(const ProductOperands& product, int threads);
-  void (*pack)(const ProductOperands& product, const ProductPlan& plan, std::int64_t chunk, void* packed);
-  void (*run)(const ProductOperands& product, const ProductPlan& plan, std::int64_t chunk, const void* packed,
+struct MatmulKernels {
+  MatmulPlan (*plan)(const MatmulOperands& product, int threads);
+  void (*pack)(const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk, void* packed);
+  void (*run)(const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk, const void* packed,
               void* scratch);
   /// Elements of one dtype as another: F16 or BF16 to F32 and back, `count` of them.
   void (*widen)(DType from, const void* x, float* y, std::int64_t count);
@@ -75,6 +75,6 @@ struct ProductKernels {
 };
 
 /// With sums in F64, F32, I32 or I64.
-const ProductKernels& product_kernels(Isa isa, DType sums);
+const MatmulKernels& matmul_kernels(Isa isa, DType sums);
 
 }  // namespace rlx::cpu

@@ -18,17 +18,17 @@ constexpr const char* kId = "panels";
 // Counted up when the same parameters begin to mean other bytes: forms that were saved are then made again.
 constexpr std::int64_t kVersion = 1;
 
-DType panel_dtype(PanelType t) {
+DType panel_dtype(PackedBType t) {
   constexpr DType kDTypes[] = {DType::F32, DType::BF16, DType::F16, DType::I8, DType::BF16};
   return kDTypes[static_cast<int>(t)];
 }
 
 // Bytes of a matrix: the elements of all panels, and the scales of I8.
-std::int64_t bytes_of(const Panels& p, std::int64_t k, std::int64_t n) {
+std::int64_t packed_bytes(const Panels& p, std::int64_t k, std::int64_t n) {
   const std::int64_t columns = (n + p.lanes - 1) / p.lanes * p.lanes;
-  const std::int64_t elements = (p.type == PanelType::BF16Pairs ? padded_pairs(k) : k) * columns;
-  return p.type == PanelType::I8 ? panel_scales_at(elements) + columns * static_cast<std::int64_t>(sizeof(float))
-                                 : elements * panel_element_bytes(p.type);
+  const std::int64_t elements = (p.type == PackedBType::BF16Pairs ? padded_pairs(k) : k) * columns;
+  return p.type == PackedBType::I8 ? panel_scales_at(elements) + columns * static_cast<std::int64_t>(sizeof(float))
+                                   : elements * panel_element_bytes(p.type);
 }
 template <class Byte>
 auto* scales_of(const Panels& p, std::int64_t k, std::int64_t n, Byte* panels) {
@@ -43,19 +43,19 @@ struct PanelColumn {
 };
 PanelColumn column_of(const Panels& p, std::int64_t k, std::int64_t n, std::int64_t j) {
   const std::int64_t first = j / p.width * p.width;
-  if (p.type == PanelType::BF16Pairs) return {first * padded_pairs(k) + 2 * (j - first), 2 * p.width, 2};
+  if (p.type == PackedBType::BF16Pairs) return {first * padded_pairs(k) + 2 * (j - first), 2 * p.width, 2};
   const std::int64_t step = std::min(p.width, (n - first + p.lanes - 1) / p.lanes * p.lanes);
   return {first * k + (j - first), step};
 }
 
 /// Calls f(T{}) with the C++ type of the elements.
 template <class F>
-void visit_panels(PanelType t, F&& f) {
-  if (t == PanelType::F32)
+void visit_panels(PackedBType t, F&& f) {
+  if (t == PackedBType::F32)
     f(float{});
-  else if (t == PanelType::BF16 || t == PanelType::BF16Pairs)
+  else if (t == PackedBType::BF16 || t == PackedBType::BF16Pairs)
     f(BF16{});
-  else if (t == PanelType::F16)
+  else if (t == PackedBType::F16)
     f(F16{});
   else
     f(std::int8_t{});
@@ -87,7 +87,7 @@ void for_runs(const Panels& p, const PanelSource& s, std::int64_t first, std::in
 // What products add up behind the elements of column `j`, from step `k` of k on.
 template <class To>
 void fill_zeros(const Panels& p, const PanelSource& s, std::int64_t j, std::int64_t k, To* panels) {
-  if (p.type != PanelType::BF16Pairs) return;
+  if (p.type != PackedBType::BF16Pairs) return;
   const PanelColumn column = column_of(p, s.op.k, s.op.n, j);
   for (; k < padded_pairs(s.op.k); ++k) panels[column.element(k)] = To(0.0F);
 }
@@ -168,55 +168,57 @@ void find_scales(const Panels& p, const PanelSource& s, const From* values, floa
 
 }  // namespace
 
-Form panel_form(const KernelTable& kernels, const ConstantMatrix& m) {
+PackedLayout packed_b_layout(const KernelTable& kernels, const ConstantMatrix& m) {
   const bool halves = m.stored == DType::BF16 || m.stored == DType::F16;
-  const PanelType type = m.leave == Products::Int8             ? PanelType::I8
-                         : m.stored == DType::F16              ? PanelType::F16
-                         : halves || m.leave == Products::BF16 ? PanelType::BF16
-                                                               : PanelType::F32;
+  const PackedBType type = m.allowed_loss == MatmulPrecision::Int8             ? PackedBType::I8
+                           : m.stored == DType::F16                            ? PackedBType::F16
+                           : halves || m.allowed_loss == MatmulPrecision::BF16 ? PackedBType::BF16
+                                                                               : PackedBType::F32;
   const Panels p{kernels.packed_nr_f32(m.n), kernels.lanes_f32, type};
-  const bool lossless = type == PanelType::F32 || (halves && type != PanelType::I8);
-  return {kId, {p.width, p.lanes, static_cast<std::int64_t>(type), kVersion}, bytes_of(p, m.k, m.n), 1, lossless};
+  const bool lossless = type == PackedBType::F32 || (halves && type != PackedBType::I8);
+  return {kId, {p.width, p.lanes, static_cast<std::int64_t>(type), kVersion}, packed_bytes(p, m.k, m.n), 1, lossless};
 }
 
-std::optional<Form> pair_form(const KernelTable& kernels, const ConstantMatrix& m) {
-  if (!kernels.pairs || m.leave != Products::BF16 || m.stored == DType::F16) return std::nullopt;
-  const Panels p{kPairLanes, kPairLanes, PanelType::BF16Pairs};
-  return Form{kId,
-              {p.width, p.lanes, static_cast<std::int64_t>(p.type), kVersion},
-              bytes_of(p, m.k, m.n),
-              1,
-              m.stored == DType::BF16};
+std::optional<PackedLayout> bf16_pair_layout(const KernelTable& kernels, const ConstantMatrix& m) {
+  if (!kernels.pairs || m.allowed_loss != MatmulPrecision::BF16 || m.stored == DType::F16) return std::nullopt;
+  const Panels p{kPairLanes, kPairLanes, PackedBType::BF16Pairs};
+  return PackedLayout{kId,
+                      {p.width, p.lanes, static_cast<std::int64_t>(p.type), kVersion},
+                      packed_bytes(p, m.k, m.n),
+                      1,
+                      m.stored == DType::BF16};
 }
 
-std::optional<Panels> panels_of(const Form& form) {
+std::optional<Panels> panels_of(const PackedLayout& form) {
   if (form.id != kId || form.params.size() != 4 || form.params[3] != kVersion) return std::nullopt;
-  const Panels p{form.params[0], form.params[1], static_cast<PanelType>(form.params[2])};
+  const Panels p{form.params[0], form.params[1], static_cast<PackedBType>(form.params[2])};
   if (p.width < 1 || p.lanes < 1 || form.params[2] < 0 || form.params[2] > 4) return std::nullopt;
   return p;
 }
 
-bool reads_panels(const KernelTable& kernels, const Form& form, std::int64_t k, std::int64_t n) {
+bool reads_packed_b(const KernelTable& kernels, const PackedLayout& form, std::int64_t k, std::int64_t n) {
   const std::optional<Panels> p = panels_of(form);
-  if (p && p->type == PanelType::BF16Pairs)
-    return matrix_form(form) ==
-           pair_form(kernels, {k, n, DType::F32, form.lossless ? DType::BF16 : DType::F32, Products::BF16});
-  const Products leave = form.lossless                      ? Products::Exact
-                         : !p || p->type == PanelType::BF16 ? Products::BF16
-                                                            : Products::Int8;
-  return p && matrix_form(form) ==
-                  panel_form(kernels, {k, n, DType::F32, form.lossless ? panel_dtype(p->type) : DType::F32, leave});
+  if (p && p->type == PackedBType::BF16Pairs)
+    return layout_of_one_matrix(form) ==
+           bf16_pair_layout(kernels,
+                            {k, n, DType::F32, form.lossless ? DType::BF16 : DType::F32, MatmulPrecision::BF16});
+  const MatmulPrecision allowed_loss = form.lossless                        ? MatmulPrecision::Exact
+                                       : !p || p->type == PackedBType::BF16 ? MatmulPrecision::BF16
+                                                                            : MatmulPrecision::Int8;
+  return p && layout_of_one_matrix(form) ==
+                  packed_b_layout(kernels,
+                                  {k, n, DType::F32, form.lossless ? panel_dtype(p->type) : DType::F32, allowed_loss});
 }
 
 std::int64_t panel_chunk(const Panels& p, std::int64_t k) {
   return p.width * std::max<std::int64_t>(1, (std::int64_t{1} << 16) / std::max<std::int64_t>(1, p.width * k));
 }
 
-void encode_panels(const KernelTable& kernels, const PanelSource& s, DType from, const std::byte* values,
-                   std::byte* to) {
+void encode_packed_b(const KernelTable& kernels, const PanelSource& s, DType from, const std::byte* values,
+                     std::byte* to) {
   const Panels p = *panels_of(s.op.form);
   const std::int64_t at = s.source.offset + s.begin * s.source.n_stride;
-  if (p.type == PanelType::BF16Pairs && from == DType::BF16 && s.source.k_stride == 1) {
+  if (p.type == PackedBType::BF16Pairs && from == DType::BF16 && s.source.k_stride == 1) {
     const auto* typed = reinterpret_cast<const std::uint16_t*>(values);
     auto* panels = reinterpret_cast<std::uint16_t*>(to);
     PanelSource rest = s;
@@ -230,8 +232,8 @@ void encode_panels(const KernelTable& kernels, const PanelSource& s, DType from,
     convert_columns(p, rest, reinterpret_cast<const BF16*>(values), reinterpret_cast<BF16*>(to), nullptr);
     return;
   }
-  if (p.type != PanelType::I8 && p.type != PanelType::BF16Pairs && from == panel_dtype(p.type)) {
-    if (p.type == PanelType::F32)
+  if (p.type != PackedBType::I8 && p.type != PackedBType::BF16Pairs && from == panel_dtype(p.type)) {
+    if (p.type == PackedBType::F32)
       kernels.pack_b_f32(reinterpret_cast<const float*>(values) + at, s.source.k_stride, s.source.n_stride, s.op.k,
                          s.op.n, s.first + s.begin, s.first + s.end, reinterpret_cast<float*>(to));
     else
@@ -243,7 +245,7 @@ void encode_panels(const KernelTable& kernels, const PanelSource& s, DType from,
     if constexpr (std::is_convertible_v<From, float>)
       visit_panels(p.type, [&]<class To>(To) {
         const auto* typed = reinterpret_cast<const From*>(values);
-        float* scales = p.type == PanelType::I8 ? scales_of(p, s.op.k, s.op.n, to) : nullptr;
+        float* scales = p.type == PackedBType::I8 ? scales_of(p, s.op.k, s.op.n, to) : nullptr;
         if (scales) find_scales(p, s, typed, scales);
         convert_columns(p, s, typed, reinterpret_cast<To*>(to), scales);
       });
@@ -252,9 +254,9 @@ void encode_panels(const KernelTable& kernels, const PanelSource& s, DType from,
   });
 }
 
-void decode_panels(const PanelSource& s, const std::byte* panels, DType to, std::byte* values) {
+void decode_packed_b(const PanelSource& s, const std::byte* panels, DType to, std::byte* values) {
   const Panels p = *panels_of(s.op.form);
-  const float* scales = p.type == PanelType::I8 ? scales_of(p, s.op.k, s.op.n, panels) : nullptr;
+  const float* scales = p.type == PackedBType::I8 ? scales_of(p, s.op.k, s.op.n, panels) : nullptr;
   for (std::int64_t j = s.begin; j < s.end; ++j) {
     const PanelColumn column = column_of(p, s.op.k, s.op.n, s.first + j);
     const std::int64_t at = s.source.offset + j * s.source.n_stride;
@@ -268,7 +270,7 @@ void decode_panels(const PanelSource& s, const std::byte* panels, DType to, std:
 void read_panel_column(const Panels& p, std::int64_t k, std::int64_t n, std::int64_t j, const std::byte* panels,
                        float* to) {
   const PanelColumn column = column_of(p, k, n, j);
-  const float scale = p.type == PanelType::I8 ? scales_of(p, k, n, panels)[j] : 1;
+  const float scale = p.type == PackedBType::I8 ? scales_of(p, k, n, panels)[j] : 1;
   visit_panels(p.type, [&]<class T>(T) {
     const T* from = reinterpret_cast<const T*>(panels);
     for (std::int64_t i = 0; i < k; ++i) to[i] = scale * static_cast<float>(from[column.element(i)]);

@@ -7,7 +7,7 @@
 namespace rlx::cpu {
 namespace {
 
-const char* relayout_refuses(const Graph& g, NodeId id) {
+const char* prepack_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Relayout>();
   for (int i = 0; i < static_cast<int>(g.node(id).inputs.size()); ++i)
     if (const DType from = in_dtype(g, id, i); from != DType::F32 && from != DType::BF16 && from != DType::F16)
@@ -16,10 +16,10 @@ const char* relayout_refuses(const Graph& g, NodeId id) {
                        "its form is not that of one matrix in panels");
 }
 
-struct RelayoutStep {
+struct PrepackStep {
   const KernelTable* kernels = nullptr;
   ops::Relayout op{};
-  ops::FormSource source{};
+  ops::PackedSource source{};
   std::int64_t first = 0;  // column of the matrix that the source begins with
   DType from = DType::F32;
   const std::byte* values = nullptr;
@@ -27,24 +27,24 @@ struct RelayoutStep {
   std::int64_t columns = 0;      // of a chunk, from the matrix's first on
   std::int64_t first_chunk = 0;  // that the source lies in
 };
-void run_relayout(const RelayoutStep& s, std::int64_t chunk) {
+void run_prepack(const PrepackStep& s, std::int64_t chunk) {
   const std::int64_t at = (s.first_chunk + chunk) * s.columns - s.first;
   const std::int64_t begin = std::max<std::int64_t>(0, at), end = std::min(s.source.columns, at + s.columns);
-  encode_panels(*s.kernels, {s.op, s.source, s.first, begin, end}, s.from, s.values, s.panels);
+  encode_packed_b(*s.kernels, {s.op, s.source, s.first, begin, end}, s.from, s.values, s.panels);
 }
 
-void lower_relayout(LowerContext& c) {
+void lower_prepack(LowerContext& c) {
   const auto& op = c.op<ops::Relayout>();
-  check(reads_panels(c.kernels(), op.form, op.k, op.n), "a matrix in panels of another instruction set");
+  check(reads_packed_b(c.kernels(), op.form, op.k, op.n), "a matrix in panels of another instruction set");
   const Panels panels = *panels_of(op.form);
   const std::int64_t columns = c.finest() ? panels.width : panel_chunk(panels, op.k);
   std::int64_t first = 0;
   for (int i = 0; i < c.num_inputs(); ++i) {
-    const ops::FormSource source = op.source(static_cast<std::size_t>(i));
+    const ops::PackedSource source = op.source(static_cast<std::size_t>(i));
     if (source.columns == 0) continue;
     const View x = c.in(i);
     check(x.dense(), "a source of panels lies row-major");
-    auto& s = c.keep<RelayoutStep>();
+    auto& s = c.keep<PrepackStep>();
     s.kernels = &c.kernels();
     s.op = op;
     s.source = source;
@@ -55,15 +55,15 @@ void lower_relayout(LowerContext& c) {
     c.point(s.values, x);
     c.point(s.panels, c.out());
     first += source.columns;
-    c.step<run_relayout>(s, (first + columns - 1) / columns - s.first_chunk,
-                       0.4 * static_cast<double>(source.columns * op.k));
+    c.step<run_prepack>(s, (first + columns - 1) / columns - s.first_chunk,
+                        0.4 * static_cast<double>(source.columns * op.k));
   }
 }
 
-constexpr Row kRelayoutRows[] = {{OpKind::Relayout, "pack_panels", relayout_refuses, lower_relayout}};
+constexpr KernelEntry kPrepackEntries[] = {{OpKind::Relayout, "pack_panels", prepack_refuses, lower_prepack}};
 
 }  // namespace
 
-std::span<const Row> relayout_rows() { return kRelayoutRows; }
+std::span<const KernelEntry> prepack_entries() { return kPrepackEntries; }
 
 }  // namespace rlx::cpu

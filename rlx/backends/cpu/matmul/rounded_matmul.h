@@ -9,11 +9,11 @@
 
 namespace rlx::cpu {
 
-/// StripGemm and StripKernels, or PairGemm and PairKernels.
+/// InterleavedGemm and InterleavedKernels, or Bf16Gemm and Bf16Kernels.
 template <class Gemm, class Kernels>
-struct RoundedProduct {
+struct RoundedMatmul {
   Gemm gemm;
-  StripPlan plan;
+  InterleavedPlan plan;
   const Kernels* kernels = nullptr;
   const Common* common = nullptr;
 
@@ -22,20 +22,20 @@ struct RoundedProduct {
     g.codes = reinterpret_cast<std::int32_t*>(common->base);
     return g;
   }
-  static void quantize(const RoundedProduct& p, std::int64_t chunk) { p.kernels->quantize(p.placed(), p.plan, chunk); }
-  static void run(const RoundedProduct& p, std::int64_t chunk) { p.kernels->run(p.placed(), p.plan, chunk); }
+  static void quantize(const RoundedMatmul& p, std::int64_t chunk) { p.kernels->quantize(p.placed(), p.plan, chunk); }
+  static void run(const RoundedMatmul& p, std::int64_t chunk) { p.kernels->run(p.placed(), p.plan, chunk); }
 };
 
 /// Time of a product [m, k] times [k, n] at this many operations a nanosecond, with a matrix that memory may have to
 /// give.
-inline double product_ns(std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
+inline double matmul_ns(std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
   const double nk = static_cast<double>(n) * static_cast<double>(k);
   return std::max(2 * static_cast<double>(m) * nk / flops_per_ns, nk / 60.0);
 }
 
 /// Extents, operands and epilogue of the node; the kernels are known.
 template <class Gemm, class Kernels>
-void point_rounded(LowerContext& c, RoundedProduct<Gemm, Kernels>& p) {
+void point_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p) {
   const View x = c.in(0), y = c.out();
   const auto rows = as_rows(x);
   check(rows.has_value(), "x of a product with a formed weight folds to rows");
@@ -49,12 +49,12 @@ void point_rounded(LowerContext& c, RoundedProduct<Gemm, Kernels>& p) {
 
 /// The steps: rounding, `round_ns` an element of x, and the product.
 template <class Gemm, class Kernels>
-void add_rounded(LowerContext& c, RoundedProduct<Gemm, Kernels>& p, double round_ns, double flops_per_ns) {
-  using Product = RoundedProduct<Gemm, Kernels>;
+void add_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p, double round_ns, double flops_per_ns) {
+  using Product = RoundedMatmul<Gemm, Kernels>;
   p.plan = p.kernels->plan(p.gemm, c.threads());
   p.common = c.common(static_cast<std::size_t>(p.plan.code_bytes));
   c.step<&Product::quantize>(p, p.plan.quantize_chunks, round_ns * static_cast<double>(p.gemm.m * p.gemm.k));
-  c.step<&Product::run>(p, p.plan.chunks, product_ns(p.gemm.m, p.gemm.n, p.gemm.k, flops_per_ns));
+  c.step<&Product::run>(p, p.plan.chunks, matmul_ns(p.gemm.m, p.gemm.n, p.gemm.k, flops_per_ns));
 }
 
 }  // namespace rlx::cpu

@@ -97,7 +97,7 @@ void lower_batch_norm(LowerContext& c) {
 
 bool norm_in_place(const Graph&, NodeId, int operand, int result) { return operand == 0 && result == 0; }
 
-constexpr Row kChannelNormRows[] = {
+constexpr KernelEntry kChannelNormEntries[] = {
     {.kind = OpKind::GroupNorm,
      .kernel = "group_norm_f32",
      .refuses = channels_refuse,
@@ -112,6 +112,6 @@ constexpr Row kChannelNormRows[] = {
 
 }  // namespace
 
-std::span<const Row> channel_norm_rows() { return kChannelNormRows; }
+std::span<const KernelEntry> channel_norm_entries() { return kChannelNormEntries; }
 
 }  // namespace rlx::cpu

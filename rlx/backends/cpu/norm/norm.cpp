@@ -1,4 +1,4 @@
-// Row kernels: layer and RMS norm with and without residual, softmax, log-softmax, cross entropy.
+// KernelEntry kernels: layer and RMS norm with and without residual, softmax, log-softmax, cross entropy.
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -124,7 +124,7 @@ void add_norm(LowerContext& c, const NormForm& form) {
     c.step<run_norm_of_runs>(s, chunks, cost);
   else
     c.step<run_norm>(s, chunks, cost);
-  c.walks_rows(s.rows, s.rows_per_chunk, 1, {0, residual}, {0, 1, 2, 3});
+  c.tile_rows(s.rows, s.rows_per_chunk, 1, {0, residual}, {0, 1, 2, 3});
 }
 
 void lower_layer_norm(LowerContext& c) {
@@ -234,7 +234,7 @@ void lower_cross_entropy(LowerContext& c) {
                             kCostNs * static_cast<double>(s.count * s.rows.cols));
 }
 
-constexpr Row kNormRows[] = {
+constexpr KernelEntry kNormEntries[] = {
     // Before those of f32, whose reasons tell more of what no row takes.
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_16",
@@ -288,6 +288,6 @@ constexpr Row kNormRows[] = {
 
 }  // namespace
 
-std::span<const Row> norm_rows() { return kNormRows; }
+std::span<const KernelEntry> norm_entries() { return kNormEntries; }
 
 }  // namespace rlx::cpu

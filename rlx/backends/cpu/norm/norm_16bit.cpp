@@ -29,7 +29,7 @@ struct HalfNormStep {
   const void *x = nullptr, *gamma = nullptr, *beta = nullptr;
   void* y = nullptr;
   float *mean = nullptr, *rstd = nullptr;
-  const WideReduceKernels* runs = nullptr;
+  const TypedReduceKernels* runs = nullptr;
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
 };
@@ -72,7 +72,7 @@ void add_half_norm(LowerContext& c, bool layer, double eps, std::size_t axes) {
   operand("beta", s.beta);
   if (layer && c.is_read(1)) c.point(s.mean, c.out(1));
   if (c.is_read(rstd)) c.point(s.rstd, c.out(rstd));
-  s.runs = &wide_reduce_kernels(c.kernels().isa);
+  s.runs = &typed_reduce_kernels(c.kernels().isa);
   s.kernels = &c.kernels();
   s.scratch = c.scratch(static_cast<std::size_t>(3 * s.cols + 64) * sizeof(float));
   constexpr double kCostNs = 0.3;

@@ -23,7 +23,7 @@ bool every_dtype(const Graph& g, NodeId id, DType t) {
 // -- norms --
 
 template <class Op>
-const char* wide_norm_refuses(const Graph& g, NodeId id) {
+const char* norm_f64_refuses(const Graph& g, NodeId id) {
   // The row of F32 stands before this one, and the last reason is the one told: what no dtype would change comes first.
   const auto& axes = g.node(id).op.template as<Op>().axes;
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
@@ -31,18 +31,18 @@ const char* wide_norm_refuses(const Graph& g, NodeId id) {
   return refuse_unless(every_dtype(g, id, DType::F64), "its operands and results are not all of one float type");
 }
 
-struct WideNormStep {
+struct NormF64Step {
   NormF64 norm;
   std::int64_t rows = 0, per_chunk = 1;
   void (*run)(const NormF64&, std::int64_t, std::int64_t) = nullptr;
 };
-void run_wide_norm(const WideNormStep& s, std::int64_t chunk) {
+void run_norm_f64(const NormF64Step& s, std::int64_t chunk) {
   s.run(s.norm, chunk * s.per_chunk, std::min(s.rows, (chunk + 1) * s.per_chunk));
 }
 
-void add_wide_norm(LowerContext& c, double eps, std::size_t axes, int mean, int rstd) {
+void add_norm_f64(LowerContext& c, double eps, std::size_t axes, int mean, int rstd) {
   const View x = c.in(0);
-  auto& s = c.keep<WideNormStep>();
+  auto& s = c.keep<NormF64Step>();
   const std::size_t split = x.dims.size() - axes;
   s.rows = product(std::span(x.dims).first(split)), s.norm.cols = product(std::span(x.dims).subspan(split));
   const auto read = [&](int r) { return r >= 0 && c.is_read(r); };
@@ -57,42 +57,42 @@ void add_wide_norm(LowerContext& c, double eps, std::size_t axes, int mean, int 
   operand("beta", s.norm.beta);
   if (read(mean)) c.point(s.norm.mean_out, c.out(mean));
   if (read(rstd)) c.point(s.norm.rstd_out, c.out(rstd));
-  const WideRowKernels& kernels = wide_row_kernels(c.kernels().isa);
+  const F64RowKernels& kernels = f64_row_kernels(c.kernels().isa);
   s.run = mean >= 0 ? kernels.layer_norm_f64 : kernels.rms_norm_f64;
   constexpr double kCostNs = 0.3;
   const std::int64_t cols = std::max<std::int64_t>(1, s.norm.cols);
   s.per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, cols, kCostNs, c.threads()));
-  c.step<run_wide_norm>(s, (s.rows + s.per_chunk - 1) / s.per_chunk, kCostNs * static_cast<double>(s.rows * cols));
+  c.step<run_norm_f64>(s, (s.rows + s.per_chunk - 1) / s.per_chunk, kCostNs * static_cast<double>(s.rows * cols));
 }
-void lower_wide_layer_norm(LowerContext& c) {
+void lower_layer_norm_f64(LowerContext& c) {
   const auto& op = c.op<ops::LayerNorm>();
-  add_wide_norm(c, op.eps, op.axes.size(), 1, 2);
+  add_norm_f64(c, op.eps, op.axes.size(), 1, 2);
 }
-void lower_wide_rms_norm(LowerContext& c) {
+void lower_rms_norm_f64(LowerContext& c) {
   const auto& op = c.op<ops::RmsNorm>();
-  add_wide_norm(c, op.eps, op.axes.size(), -1, 1);
+  add_norm_f64(c, op.eps, op.axes.size(), -1, 1);
 }
 
 // -- softmax --
 
-const char* wide_softmax_refuses(const Graph& g, NodeId id) {
+const char* softmax_f64_refuses(const Graph& g, NodeId id) {
   return refuse_unless(every_dtype(g, id, DType::F64) || every_dtype(g, id, DType::F32),
                        "its operand is neither f32 nor f64");
 }
 
 /// Of [outer, r, inner] along r: rows where inner is 1, else strips of columns.
-struct WideSoftmaxStep {
+struct F64SoftmaxStep {
   const void* x = nullptr;
   void* y = nullptr;
   std::int64_t outer = 1, r = 1, inner = 1, per_chunk = 1, strips = 1;
   bool log = false, wide = false;
-  const WideRowKernels* kernels = nullptr;
+  const F64RowKernels* kernels = nullptr;
 };
-void run_wide_softmax_rows(const WideSoftmaxStep& s, std::int64_t chunk) {
+void run_softmax_rows_f64(const F64SoftmaxStep& s, std::int64_t chunk) {
   s.kernels->softmax_f64(s.log, static_cast<const double*>(s.x), static_cast<double*>(s.y), s.r, chunk * s.per_chunk,
                          std::min(s.outer, (chunk + 1) * s.per_chunk));
 }
-void run_softmax_columns(const WideSoftmaxStep& s, std::int64_t chunk) {
+void run_softmax_columns(const F64SoftmaxStep& s, std::int64_t chunk) {
   const std::int64_t outer = chunk / s.strips, col = chunk % s.strips * s.per_chunk, at = outer * s.r * s.inner;
   const std::int64_t cols = std::min(s.per_chunk, s.inner - col);
   if (s.wide)
@@ -103,22 +103,22 @@ void run_softmax_columns(const WideSoftmaxStep& s, std::int64_t chunk) {
                                    s.inner, col, cols);
 }
 
-void add_wide_softmax(LowerContext& c, bool log, std::size_t axis) {
+void add_softmax_f64(LowerContext& c, bool log, std::size_t axis) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  auto& s = c.keep<WideSoftmaxStep>();
+  auto& s = c.keep<F64SoftmaxStep>();
   s.log = log, s.wide = x.dtype == DType::F64;
   s.outer = product(std::span(x.dims).first(axis));
   s.r = x.dims[axis];
   s.inner = product(std::span(x.dims).subspan(axis + 1));
   c.point(s.x, x);
   c.point(s.y, y);
-  s.kernels = &wide_row_kernels(c.kernels().isa);
+  s.kernels = &f64_row_kernels(c.kernels().isa);
   const double cost = s.wide ? 1.2 : 0.4;
   if (s.inner == 1 && s.wide) {
     s.per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.outer, s.r, cost, c.threads()));
-    c.step<run_wide_softmax_rows>(s, (s.outer + s.per_chunk - 1) / s.per_chunk,
-                                  cost * static_cast<double>(y.elements()));
+    c.step<run_softmax_rows_f64>(s, (s.outer + s.per_chunk - 1) / s.per_chunk,
+                                 cost * static_cast<double>(y.elements()));
     return;
   }
   // A few cache lines of each row at least; more where there are few rows.
@@ -127,42 +127,42 @@ void add_wide_softmax(LowerContext& c, bool log, std::size_t axis) {
   s.strips = (s.inner + s.per_chunk - 1) / s.per_chunk;
   c.step<run_softmax_columns>(s, s.outer * s.strips, cost * static_cast<double>(y.elements()));
 }
-void lower_wide_softmax(LowerContext& c) {
-  add_wide_softmax(c, false, static_cast<std::size_t>(c.op<ops::Softmax>().axis));
+void lower_softmax_f64(LowerContext& c) {
+  add_softmax_f64(c, false, static_cast<std::size_t>(c.op<ops::Softmax>().axis));
 }
-void lower_wide_log_softmax(LowerContext& c) {
-  add_wide_softmax(c, true, static_cast<std::size_t>(c.op<ops::LogSoftmax>().axis));
+void lower_log_softmax_f64(LowerContext& c) {
+  add_softmax_f64(c, true, static_cast<std::size_t>(c.op<ops::LogSoftmax>().axis));
 }
 
 bool first_in_place(const Graph&, NodeId, int operand, int result) { return operand == 0 && result == 0; }
 
-constexpr Row kWideNormRows[] = {
+constexpr KernelEntry kNormF64Entries[] = {
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_f64",
-     .refuses = wide_norm_refuses<ops::LayerNorm>,
-     .lower = lower_wide_layer_norm,
+     .refuses = norm_f64_refuses<ops::LayerNorm>,
+     .lower = lower_layer_norm_f64,
      .in_place = first_in_place,
      .skips_unread = 0b111},
     {.kind = OpKind::RmsNorm,
      .kernel = "rms_norm_f64",
-     .refuses = wide_norm_refuses<ops::RmsNorm>,
-     .lower = lower_wide_rms_norm,
+     .refuses = norm_f64_refuses<ops::RmsNorm>,
+     .lower = lower_rms_norm_f64,
      .in_place = first_in_place,
      .skips_unread = 0b11},
     {.kind = OpKind::Softmax,
      .kernel = "softmax_columns",
-     .refuses = wide_softmax_refuses,
-     .lower = lower_wide_softmax,
+     .refuses = softmax_f64_refuses,
+     .lower = lower_softmax_f64,
      .in_place = first_in_place},
     {.kind = OpKind::LogSoftmax,
      .kernel = "log_softmax_columns",
-     .refuses = wide_softmax_refuses,
-     .lower = lower_wide_log_softmax,
+     .refuses = softmax_f64_refuses,
+     .lower = lower_log_softmax_f64,
      .in_place = first_in_place},
 };
 
 }  // namespace
 
-std::span<const Row> wide_norm_rows() { return kWideNormRows; }
+std::span<const KernelEntry> norm_f64_entries() { return kNormF64Entries; }
 
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// Row kernels of F64 and softmax of columns, once per instruction set.
+// KernelEntry kernels of F64 and softmax of columns, once per instruction set.
 #include "rlx/backends/cpu/norm/norm_f64_kernels.h"
 
 #include <math.h>  // NOLINT: kernels call the global names
@@ -8,15 +8,15 @@
 
 namespace rlx::cpu {
 
-const WideRowKernels& wide_row_kernels([[maybe_unused]] Isa isa) {
+const F64RowKernels& f64_row_kernels([[maybe_unused]] Isa isa) {
 #if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::wide_row_table()
-         : isa == Isa::Avx2 ? avx2::wide_row_table()
-                            : sse4::wide_row_table();
+  return isa == Isa::Avx512 ? avx512::f64_row_table()
+         : isa == Isa::Avx2 ? avx2::f64_row_table()
+                            : sse4::f64_row_table();
 #elif defined(__aarch64__)
-  return neon::wide_row_table();
+  return neon::f64_row_table();
 #else
-  return generic::wide_row_table();
+  return generic::f64_row_table();
 #endif
 }
 

@@ -1,4 +1,4 @@
-// Row kernels of F64, and softmax along other axes than the last.
+// KernelEntry kernels of F64, and softmax along other axes than the last.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct NormF64 {
   double* rstd_out = nullptr;
 };
 
-struct WideRowKernels {
+struct F64RowKernels {
   void (*layer_norm_f64)(const NormF64& norm, std::int64_t row_begin, std::int64_t row_end);
   void (*rms_norm_f64)(const NormF64& norm, std::int64_t row_begin, std::int64_t row_end);
   /// As those of f32 (kernels.h), rows of `cols` one after the other; `log`: the logarithm.
@@ -32,6 +32,6 @@ struct WideRowKernels {
   void (*softmax_columns_f64)(bool log, const double* x, double* y, std::int64_t r, std::int64_t inner,
                               std::int64_t col, std::int64_t cols);
 };
-const WideRowKernels& wide_row_kernels(Isa isa);
+const F64RowKernels& f64_row_kernels(Isa isa);
 
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// Row kernels: norms, softmax, pooling, rotary embedding; once per instruction set.
+// KernelEntry kernels: norms, softmax, pooling, rotary embedding; once per instruction set.
 #include <utility>
 
 #include "rlx/backends/cpu/kernel_families.h"

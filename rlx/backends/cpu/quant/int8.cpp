@@ -20,14 +20,14 @@ const char* bytes_refuse(const Graph& g, NodeId id) {
                        "it has more axes than the kernel");
 }
 
-struct ByteProduct {
+struct Int8Product {
   ByteGemm gemm;
   ByteGemmPlan plan;
   const ByteKernels* kernels = nullptr;
   const Scratch* scratch = nullptr;
 };
-void run_byte_pack(const ByteProduct& p, std::int64_t chunk) { p.kernels->pack(p.gemm, p.plan, chunk); }
-void run_bytes(const ByteProduct& p, std::int64_t chunk) { p.kernels->run(p.gemm, p.plan, chunk, p.scratch->mine()); }
+void run_byte_pack(const Int8Product& p, std::int64_t chunk) { p.kernels->pack(p.gemm, p.plan, chunk); }
+void run_bytes(const Int8Product& p, std::int64_t chunk) { p.kernels->run(p.gemm, p.plan, chunk, p.scratch->mine()); }
 
 void lower_bytes(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();
@@ -43,15 +43,16 @@ void lower_bytes(LowerContext& c) {
 
 bool bytes_read_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
-constexpr Row kByteRows[] = {{OpKind::DotGeneral, "gemm_bytes_i32", bytes_refuse, lower_bytes, bytes_read_strided}};
+constexpr KernelEntry kInt8Entries[] = {
+    {OpKind::DotGeneral, "gemm_int8_i32", bytes_refuse, lower_bytes, bytes_read_strided}};
 
 }  // namespace
 
-std::span<const Row> byte_rows() { return kByteRows; }
+std::span<const KernelEntry> int8_entries() { return kInt8Entries; }
 
 void add_byte_product(LowerContext& c, const ByteGemm& product, const ProductSource& a, const ProductSource& b,
                       std::int64_t at) {
-  auto& p = c.keep<ByteProduct>();
+  auto& p = c.keep<Int8Product>();
   ByteGemm& g = p.gemm;
   g = product;
   g.k = g.products = 1;

@@ -7,6 +7,6 @@
 
 namespace rlx::cpu {
 
-std::span<const Row> byte_rows();
+std::span<const KernelEntry> int8_entries();
 
 }  // namespace rlx::cpu

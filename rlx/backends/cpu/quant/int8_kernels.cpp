@@ -14,16 +14,16 @@
 
 namespace rlx::cpu {
 
-const ByteKernels& byte_kernels(Isa isa, ByteProducts products) {
-  if (products > byte_products(isa).back())
+const ByteKernels& byte_kernels(Isa isa, Int8Matmul products) {
+  if (products > int8_matmul(isa).back())
     throw Error(ErrorCode::Unsupported,
                 concat_text("this machine has no such products of bytes beside ", isa_name(isa)));
 #if defined(__x86_64__)
   switch (isa) {
     case Isa::Avx512:
-      return products == ByteProducts::Tiles ? avx512vnni::byte_tile_table()
-             : products == ByteProducts::Dot ? avx512vnni::byte_table()
-                                             : avx512::byte_table();
+      return products == Int8Matmul::Tiles ? avx512vnni::byte_tile_table()
+             : products == Int8Matmul::Dot ? avx512vnni::byte_table()
+                                           : avx512::byte_table();
     case Isa::Avx2: return avx2::byte_table();
     default: return sse4::byte_table();
   }

@@ -31,8 +31,8 @@ struct ByteGemmPlan {
   std::int64_t code_bytes = 0, panel_bytes = 0;
   std::int64_t rows_per_chunk = 0, row_chunks = 0, strips_per_chunk = 0, column_chunks = 0, chunks = 0;
   std::int64_t rows_per_pack = 0, pack_chunks = 0;
-  bool thin = false;   // few rows: B is read as it lies
-  bool tiles = false;  // which take either sign: codes are the numbers, in blocks of rows; so are packs and chunks
+  bool skinny = false;  // few rows: B is read as it lies
+  bool tiles = false;   // which take either sign: codes are the numbers, in blocks of rows; so are packs and chunks
   std::int64_t blocks_per_chunk = 0;
 };
 
@@ -45,6 +45,6 @@ struct ByteKernels {
 };
 
 /// Errors: Unsupported for what this machine has not.
-const ByteKernels& byte_kernels(Isa isa, ByteProducts products);
+const ByteKernels& byte_kernels(Isa isa, Int8Matmul products);
 
 }  // namespace rlx::cpu

@@ -9,27 +9,27 @@
 namespace rlx::cpu {
 namespace {
 
-const char* strips_refuse(const Graph& g, NodeId id, bool int8) {
-  const std::optional<Strips> s = strips_of(form_of(g, g.node(id).inputs[1]));
+const char* interleaved_refuses(const Graph& g, NodeId id, bool int8) {
+  const std::optional<Strips> s = interleaved_panels_of(packed_layout_of(g, g.node(id).inputs[1]));
   if (!s) return "its second operand is not in strips";
   if (s->int8 != int8) return int8 ? "its strips are for products of x as it is" : "its strips are for x in 8 bits";
   if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32)
     return "its operands and result are not f32";
   return epilogue_refuses(g, id);
 }
-const char* int8_refuses(const Graph& g, NodeId id) { return strips_refuse(g, id, true); }
-const char* exact_refuses(const Graph& g, NodeId id) { return strips_refuse(g, id, false); }
+const char* int8_refuses(const Graph& g, NodeId id) { return interleaved_refuses(g, id, true); }
+const char* exact_refuses(const Graph& g, NodeId id) { return interleaved_refuses(g, id, false); }
 
 // -- x in 8 bits --
 
 void lower_int8(LowerContext& c) {
   if (c.out().elements() == 0) return;
-  const Form& form = form_of(c.graph(), c.node().inputs[1]);
-  auto& p = c.keep<RoundedProduct<StripGemm, StripKernels>>();
+  const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]);
+  auto& p = c.keep<RoundedMatmul<InterleavedGemm, InterleavedKernels>>();
   p.kernels = c.kernels().strips;
-  p.gemm.kind = strips_of(form)->kind;
+  p.gemm.kind = interleaved_panels_of(form)->kind;
   point_rounded(c, p);
-  check(reads_strips(c.kernels(), form, p.gemm.k, p.gemm.n), "a weight in strips of another instruction set");
+  check(reads_interleaved(c.kernels(), form, p.gemm.k, p.gemm.n), "a weight in strips of another instruction set");
   add_rounded(c, p, 0.15, 4 * gemm_flops_per_ns(c.kernels().isa));
 }
 
@@ -38,9 +38,9 @@ void lower_int8(LowerContext& c) {
 // Some columns at a time, as many as a panel of the f32 kernels has.
 struct ExactProduct {
   GemmF32 gemm;
-  StripKind kind = StripKind::Q4_0;
+  InterleavedKind kind = InterleavedKind::Q4_0;
   const std::byte* strips = nullptr;
-  std::int64_t strip_bytes = 0, width = 0, panels_per_chunk = 1;
+  std::int64_t interleaved_bytes = 0, width = 0, panels_per_chunk = 1;
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
 };
@@ -51,7 +51,8 @@ void run_exact(const ExactProduct& p, std::int64_t chunk) {
   for (std::int64_t n0 = first; n0 < std::min(p.gemm.n, first + p.panels_per_chunk * p.width); n0 += p.width) {
     GemmF32 g = p.gemm;
     g.n = std::min(p.width, g.n - n0);
-    p.kernels->strips->decode(p.kind, g.k, p.strips + n0 / lanes * p.strip_bytes, (g.n + lanes - 1) / lanes, panel);
+    p.kernels->strips->decode(p.kind, g.k, p.strips + n0 / lanes * p.interleaved_bytes, (g.n + lanes - 1) / lanes,
+                              panel);
     g.b_packed = panel;
     g.c += n0;
     if (g.epilogue.bias) g.epilogue.bias += n0;
@@ -63,18 +64,18 @@ void run_exact(const ExactProduct& p, std::int64_t chunk) {
 }
 
 void lower_exact(LowerContext& c) {
-  const Form& form = form_of(c.graph(), c.node().inputs[1]);
+  const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]);
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_strips(c.kernels(), form, k, n), "a weight in strips of another instruction set");
+  check(reads_interleaved(c.kernels(), form, k, n), "a weight in strips of another instruction set");
   auto& p = c.keep<ExactProduct>();
   const auto rows = as_rows(x);
   check(rows.has_value(), "x of a product in strips folds to rows");
-  const Strips strips = *strips_of(form);
+  const Strips strips = *interleaved_panels_of(form);
   p.kernels = &c.kernels();
   p.kind = strips.kind;
-  p.strip_bytes = strip_traits(strips.kind).strip_bytes(k / kStripGroup, strips.lanes);
+  p.interleaved_bytes = interleaved_traits(strips.kind).interleaved_bytes(k / kInterleavedGroup, strips.lanes);
   p.width = p.kernels->packed_nr_f32(n);
   check(p.width % strips.lanes == 0, "panels are whole strips");
   p.gemm.m = rows->rows, p.gemm.n = n, p.gemm.k = k;
@@ -84,7 +85,7 @@ void lower_exact(LowerContext& c) {
   c.point(p.gemm.c, y);
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), n, p.gemm.epilogue);
   p.scratch = c.scratch(static_cast<std::size_t>(k * p.width) * sizeof(float));
-  const double ns = product_ns(p.gemm.m, n, k, gemm_flops_per_ns(p.kernels->isa)) +
+  const double ns = matmul_ns(p.gemm.m, n, k, gemm_flops_per_ns(p.kernels->isa)) +
                     0.1 * static_cast<double>(n) * static_cast<double>(k);
   const std::int64_t panels = (n + p.width - 1) / p.width;
   p.panels_per_chunk =
@@ -92,15 +93,15 @@ void lower_exact(LowerContext& c) {
   c.step<run_exact>(p, (panels + p.panels_per_chunk - 1) / p.panels_per_chunk, ns);
 }
 
-constexpr Row kStripRows[] = {
-    {OpKind::DotGeneral, "gemm_strips_int8", int8_refuses, lower_int8, reads_strided_rows},
-    {OpKind::FusedDot, "gemm_strips_int8", int8_refuses, lower_int8, reads_strided_rows, lies_over_epilogue},
-    {OpKind::DotGeneral, "gemm_strips_f32", exact_refuses, lower_exact, reads_strided_rows},
-    {OpKind::FusedDot, "gemm_strips_f32", exact_refuses, lower_exact, reads_strided_rows, lies_over_epilogue},
+constexpr KernelEntry kInterleavedEntries[] = {
+    {OpKind::DotGeneral, "gemm_interleaved_int8", int8_refuses, lower_int8, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_interleaved_int8", int8_refuses, lower_int8, reads_strided_rows, lies_over_epilogue},
+    {OpKind::DotGeneral, "gemm_interleaved_f32", exact_refuses, lower_exact, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_interleaved_f32", exact_refuses, lower_exact, reads_strided_rows, lies_over_epilogue},
 };
 
 }  // namespace
 
-std::span<const Row> strip_rows() { return kStripRows; }
+std::span<const KernelEntry> interleaved_entries() { return kInterleavedEntries; }
 
 }  // namespace rlx::cpu

@@ -14,7 +14,7 @@
 
 namespace rlx::cpu {
 
-void cut_strips(const StripCut& cut, int threads, StripPlan& plan) {
+void cut_strips(const StripCut& cut, int threads, InterleavedPlan& plan) {
   const auto parts_of = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const bool finest = threads == kFinestCut;
   const std::int64_t one = 1, workers = std::max(1, threads), rows_bytes = cut.block_rows * cut.row_bytes;
@@ -26,8 +26,8 @@ void cut_strips(const StripCut& cut, int threads, StripPlan& plan) {
   // Some 3 us a chunk; enough chunks for threads of unequal speed, as many for each.
   const double rows = static_cast<double>(std::min(cut.m, plan.blocks_per_chunk * cut.block_rows));
   const double ops = 2.0 * static_cast<double>(cut.k * cut.lanes) * rows;
-  const double strip_ns = 1 + std::max(static_cast<double>(cut.strip_bytes) / 40, ops / cut.ops_per_ns);
-  const std::int64_t least = finest ? 1 : std::min(cut.strips, static_cast<std::int64_t>(3000 / strip_ns) + 1);
+  const double interleaved_ns = 1 + std::max(static_cast<double>(cut.interleaved_bytes) / 40, ops / cut.ops_per_ns);
+  const std::int64_t least = finest ? 1 : std::min(cut.strips, static_cast<std::int64_t>(3000 / interleaved_ns) + 1);
   std::int64_t wanted = finest         ? cut.strips
                         : workers == 1 ? 1
                                        : std::min(8 * workers, std::max(one, cut.strips / least));
@@ -41,8 +41,8 @@ void cut_strips(const StripCut& cut, int threads, StripPlan& plan) {
   plan.quantize_chunks = parts_of(plan.blocks, plan.blocks_per_quantize);
 }
 
-std::span<const ByteProducts> byte_products(Isa isa) {
-  static constexpr ByteProducts kAll[] = {ByteProducts::Pairs, ByteProducts::Dot, ByteProducts::Tiles};
+std::span<const Int8Matmul> int8_matmul(Isa isa) {
+  static constexpr Int8Matmul kAll[] = {Int8Matmul::Pairs, Int8Matmul::Dot, Int8Matmul::Tiles};
 #if defined(__x86_64__)
   __builtin_cpu_init();
   if (isa == Isa::Avx512 && isa_supported(isa) && __builtin_cpu_supports("avx512vnni") != 0)
@@ -53,24 +53,24 @@ std::span<const ByteProducts> byte_products(Isa isa) {
   return std::span(kAll).first(1);
 }
 
-const StripKernels& strip_kernels(Isa isa, ByteProducts products) {
-  if (products > byte_products(isa).back())
+const InterleavedKernels& interleaved_kernels(Isa isa, Int8Matmul products) {
+  if (products > int8_matmul(isa).back())
     throw Error(ErrorCode::Unsupported,
-                concat_text("this machine has no ", products == ByteProducts::Dot ? "dot products" : "tiles",
+                concat_text("this machine has no ", products == Int8Matmul::Dot ? "dot products" : "tiles",
                             " of bytes beside ", isa_name(isa)));
 #if defined(__x86_64__)
   switch (isa) {
     case Isa::Avx512:
-      return products == ByteProducts::Tiles ? avx512vnni::tile_table()
-             : products == ByteProducts::Dot ? avx512vnni::strip_table()
-                                             : avx512::strip_table();
-    case Isa::Avx2: return avx2::strip_table();
-    default: return sse4::strip_table();
+      return products == Int8Matmul::Tiles ? avx512vnni::tile_table()
+             : products == Int8Matmul::Dot ? avx512vnni::interleaved_table()
+                                           : avx512::interleaved_table();
+    case Isa::Avx2: return avx2::interleaved_table();
+    default: return sse4::interleaved_table();
   }
 #elif defined(__aarch64__)
-  return neon::strip_table();
+  return neon::interleaved_table();
 #else
-  return generic::strip_table();
+  return generic::interleaved_table();
 #endif
 }
 

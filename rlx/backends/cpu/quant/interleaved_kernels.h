@@ -18,27 +18,29 @@
 namespace rlx::cpu {
 
 /// The block schemes that there are strips of.
-enum class StripKind : std::uint8_t { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K };
-inline constexpr int kNumStripKinds = 8;
+enum class InterleavedKind : std::uint8_t { Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K };
+inline constexpr int kNumInterleavedKinds = 8;
 /// Steps of k that share a scale of x, and a group of codes.
-inline constexpr std::int64_t kStripGroup = 32;
+inline constexpr std::int64_t kInterleavedGroup = 32;
 
 /// What the header of a unit holds: of two groups d, or d and m each; of eight groups one d and m and for each group
 /// six bits of scale and of min; or one d and for each half of a group a signed scale.
-enum class StripScales : std::uint8_t { Halves, HalvesAndMins, Pairs, Signed };
+enum class InterleavedScales : std::uint8_t { Halves, HalvesAndMins, Pairs, Signed };
 
-struct StripTraits {
-  StripScales scales;
+struct InterleavedTraits {
+  InterleavedScales scales;
   bool nibbles;  // else a byte a code
   int offset;    // number = scale * (code - offset), less or more a minimum
-  constexpr bool mins() const { return scales == StripScales::HalvesAndMins || scales == StripScales::Pairs; }
+  constexpr bool mins() const {
+    return scales == InterleavedScales::HalvesAndMins || scales == InterleavedScales::Pairs;
+  }
   /// Parts of a group with a scale each.
-  constexpr int parts() const { return scales == StripScales::Signed ? 2 : 1; }
+  constexpr int parts() const { return scales == InterleavedScales::Signed ? 2 : 1; }
   constexpr int unit_groups() const {
-    return scales == StripScales::Halves || scales == StripScales::HalvesAndMins ? 2 : 8;
+    return scales == InterleavedScales::Halves || scales == InterleavedScales::HalvesAndMins ? 2 : 8;
   }
   constexpr std::int64_t header_bytes(std::int64_t lanes) const {
-    return lanes * (scales == StripScales::Halves ? 4 : scales == StripScales::HalvesAndMins ? 8 : 20);
+    return lanes * (scales == InterleavedScales::Halves ? 4 : scales == InterleavedScales::HalvesAndMins ? 8 : 20);
   }
   constexpr std::int64_t group_bytes(std::int64_t lanes) const { return lanes * (nibbles ? 16 : 32); }
   constexpr std::int64_t unit_bytes(std::int64_t lanes) const {
@@ -51,16 +53,17 @@ struct StripTraits {
   constexpr std::int64_t codes_at(std::int64_t g, std::int64_t lanes) const {
     return unit_at(g, lanes) + header_bytes(lanes) + g % unit_groups() * group_bytes(lanes);
   }
-  constexpr std::int64_t strip_bytes(std::int64_t groups, std::int64_t lanes) const {
+  constexpr std::int64_t interleaved_bytes(std::int64_t groups, std::int64_t lanes) const {
     return (groups + unit_groups() - 1) / unit_groups() * header_bytes(lanes) + groups * group_bytes(lanes);
   }
 };
 
-constexpr StripTraits strip_traits(StripKind kind) {
-  constexpr StripTraits kTraits[kNumStripKinds] = {
-      {StripScales::Halves, true, 8},         {StripScales::HalvesAndMins, true, 0}, {StripScales::Halves, false, 16},
-      {StripScales::HalvesAndMins, false, 0}, {StripScales::Halves, false, 128},     {StripScales::Pairs, true, 0},
-      {StripScales::Pairs, false, 0},         {StripScales::Signed, false, 32},
+constexpr InterleavedTraits interleaved_traits(InterleavedKind kind) {
+  constexpr InterleavedTraits kTraits[kNumInterleavedKinds] = {
+      {InterleavedScales::Halves, true, 8},    {InterleavedScales::HalvesAndMins, true, 0},
+      {InterleavedScales::Halves, false, 16},  {InterleavedScales::HalvesAndMins, false, 0},
+      {InterleavedScales::Halves, false, 128}, {InterleavedScales::Pairs, true, 0},
+      {InterleavedScales::Pairs, false, 0},    {InterleavedScales::Signed, false, 32},
   };
   return kTraits[static_cast<int>(kind)];
 }
@@ -80,20 +83,20 @@ struct EvenBlocks {
 ///   sum over blocks b of k: max |A[m, b]| / 254 * sum of |B[b, n]|
 /// beside what F32 sums lose; blocks of A without a magnitude of 2^-119 count as zeros. A row of A with an element that
 /// is not finite gives NaN throughout; a column with a number d or m that is not finite gives no finite number.
-struct StripGemm {
+struct InterleavedGemm {
   std::int64_t m = 0, n = 0, k = 0;
-  StripKind kind = StripKind::Q4_0;
+  InterleavedKind kind = InterleavedKind::Q4_0;
   const float* a = nullptr;
   std::int64_t lda = 0;
   const void* strips = nullptr;
-  std::int32_t* codes = nullptr;  // of A, `StripPlan::code_bytes`, shared by all chunks
+  std::int32_t* codes = nullptr;  // of A, `InterleavedPlan::code_bytes`, shared by all chunks
   float* c = nullptr;
   std::int64_t ldc = 0;
   GemmEpilogue epilogue;
 };
 
 /// How such a product is cut. An element is one chain over the groups in the order of k, whatever the cut.
-struct StripPlan {
+struct InterleavedPlan {
   std::int64_t chunks = 0;  // chunk = row chunk * strip_chunks + strip chunk
   std::int64_t strips = 0, strips_per_chunk = 0, strip_chunks = 0;
   std::int64_t blocks = 0, blocks_per_chunk = 0;  // of rows, one register tile each
@@ -106,23 +109,23 @@ struct StripPlan {
 struct StripCut {
   std::int64_t m = 0, k = 0, lanes = 0, strips = 0;
   std::int64_t blocks = 0, most_blocks = 0, block_rows = 0;  // of rows; those that strips may pass together
-  std::int64_t row_bytes = 0, strip_bytes = 0;               // of the codes of a row of A; of a strip
+  std::int64_t row_bytes = 0, interleaved_bytes = 0;         // of the codes of a row of A; of a strip
   std::int64_t strips_together = 1;                          // of a register tile
   std::int64_t cached = 512 << 10;                           // bytes of codes that stay in L2 while strips pass
   double ops_per_ns = 500;
 };
 /// The rest of a plan whose blocks and bytes are known; `threads` may be kFinestCut.
-void cut_strips(const StripCut& cut, int threads, StripPlan& plan);
+void cut_strips(const StripCut& cut, int threads, InterleavedPlan& plan);
 
 /// How products of bytes are summed; the sums are exact, so all give the same bits.
-enum class ByteProducts : std::uint8_t {
+enum class Int8Matmul : std::uint8_t {
   Pairs,  // by the instructions that every machine of the instruction set has
   Dot,    // four products by one instruction (AVX-512 VNNI)
   Tiles,  // and of many rows by tiles (AMX)
 };
 
-/// out[r * ld_out + j] = row r of x times key j, a row of K / 32 blocks of Q8_0: as StripGemm has it, bit for bit, with
-/// x rounded likewise.
+/// out[r * ld_out + j] = row r of x times key j, a row of K / 32 blocks of Q8_0: as InterleavedGemm has it, bit for
+/// bit, with x rounded likewise.
 struct BlockScores {
   std::int64_t rows = 0, count = 0, k = 0;  // of x; of keys; elements of a row, a multiple of 32
   const std::int32_t* codes = nullptr;      // of x, from `round_score_row`
@@ -134,15 +137,15 @@ struct BlockScores {
 };
 
 /// The kernels of one instruction set.
-struct StripKernels {
-  ByteProducts products;
-  StripPlan (*plan)(const StripGemm& gemm, int threads);
+struct InterleavedKernels {
+  Int8Matmul products;
+  InterleavedPlan (*plan)(const InterleavedGemm& gemm, int threads);
   /// Rounds the rows of some blocks of A; all chunks come before any chunk of `run`.
-  void (*quantize)(const StripGemm& gemm, const StripPlan& plan, std::int64_t chunk);
-  void (*run)(const StripGemm& gemm, const StripPlan& plan, std::int64_t chunk);
+  void (*quantize)(const InterleavedGemm& gemm, const InterleavedPlan& plan, std::int64_t chunk);
+  void (*run)(const InterleavedGemm& gemm, const InterleavedPlan& plan, std::int64_t chunk);
   /// The numbers of `strips` strips that follow each other as panels of f32, [k][strips * lanes], each rounded as
   /// dequantize_blocks does.
-  void (*decode)(StripKind kind, std::int64_t k, const void* strips, std::int64_t count, float* panel);
+  void (*decode)(InterleavedKind kind, std::int64_t k, const void* strips, std::int64_t count, float* panel);
   /// Runs `iterations` of the best loop of products of bytes on registers and returns the operations done; for
   /// measuring the peak.
   std::int64_t (*dot_peak)(std::int64_t iterations);
@@ -153,14 +156,14 @@ struct StripKernels {
 };
 
 /// What BlockScores needs: words of the codes of a row, bytes of a strip.
-constexpr std::int64_t score_words(std::int64_t k) { return k / kStripGroup * 10; }
+constexpr std::int64_t score_words(std::int64_t k) { return k / kInterleavedGroup * 10; }
 constexpr std::int64_t score_strip_bytes(std::int64_t k, std::int64_t lanes) {
-  return strip_traits(StripKind::Q8_0).strip_bytes(k / kStripGroup, lanes);
+  return interleaved_traits(InterleavedKind::Q8_0).interleaved_bytes(k / kInterleavedGroup, lanes);
 }
 
 /// Those of `isa`. Errors: Unsupported for what this machine has not.
-const StripKernels& strip_kernels(Isa isa, ByteProducts products);
+const InterleavedKernels& interleaved_kernels(Isa isa, Int8Matmul products);
 /// What this machine has beside `isa`, the best last.
-std::span<const ByteProducts> byte_products(Isa isa);
+std::span<const Int8Matmul> int8_matmul(Isa isa);
 
 }  // namespace rlx::cpu

@@ -9,45 +9,45 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr const char* kStripsId = "strips";
+constexpr const char* kInterleavedId = "strips";
 // Counted up when the same parameters begin to mean other bytes: forms that were saved are then made again.
-constexpr std::int64_t kStripsVersion = 1;
+constexpr std::int64_t kInterleavedVersion = 1;
 
-constexpr QuantScheme kStripSchemes[kNumStripKinds] = {QuantScheme::Q4_0, QuantScheme::Q4_1, QuantScheme::Q5_0,
-                                                       QuantScheme::Q5_1, QuantScheme::Q8_0, QuantScheme::Q4_K,
-                                                       QuantScheme::Q5_K, QuantScheme::Q6_K};
+constexpr QuantScheme kInterleavedSchemes[kNumInterleavedKinds] = {
+    QuantScheme::Q4_0, QuantScheme::Q4_1, QuantScheme::Q5_0, QuantScheme::Q5_1,
+    QuantScheme::Q8_0, QuantScheme::Q4_K, QuantScheme::Q5_K, QuantScheme::Q6_K};
 
-std::optional<StripKind> kind_of(QuantScheme scheme) {
-  for (int i = 0; i < kNumStripKinds; ++i)
-    if (kStripSchemes[i] == scheme) return static_cast<StripKind>(i);
+std::optional<InterleavedKind> kind_of(QuantScheme scheme) {
+  for (int i = 0; i < kNumInterleavedKinds; ++i)
+    if (kInterleavedSchemes[i] == scheme) return static_cast<InterleavedKind>(i);
   return std::nullopt;
 }
 
 // One column of a strip.
-class StripColumn {
+class InterleavedColumn {
  public:
-  StripColumn(const Strips& s, std::int64_t k, std::int64_t column, std::byte* strips)
-      : kind_(s.kind), traits_(strip_traits(s.kind)), lanes_(s.lanes), lane_(column % s.lanes) {
-    at_ = strips + column / lanes_ * traits_.strip_bytes(k / kStripGroup, lanes_);
+  InterleavedColumn(const Strips& s, std::int64_t k, std::int64_t column, std::byte* strips)
+      : kind_(s.kind), traits_(interleaved_traits(s.kind)), lanes_(s.lanes), lane_(column % s.lanes) {
+    at_ = strips + column / lanes_ * traits_.interleaved_bytes(k / kInterleavedGroup, lanes_);
   }
 
   // Block `b`, which is group b, or the unit b of eight.
   void put(std::int64_t b, const BlockNumbers& n) {
     const std::int64_t groups = traits_.unit_groups() == 2 ? 1 : 8, first = b * groups;
     put_scales(first, n);
-    for (std::int64_t g = 0; g < groups; ++g) put_codes(first + g, n.codes.data() + g * kStripGroup);
+    for (std::int64_t g = 0; g < groups; ++g) put_codes(first + g, n.codes.data() + g * kInterleavedGroup);
   }
   // All numbers of a block but its codes, into the unit of group `first`.
   void put_scales(std::int64_t first, const BlockNumbers& n) {
     std::byte* unit = at_ + traits_.unit_at(first, lanes_);
     put_half(unit + d_at(first), n.d);
     if (traits_.mins()) put_half(unit + m_at(first), n.m);
-    if (traits_.scales == StripScales::Pairs)
+    if (traits_.scales == InterleavedScales::Pairs)
       for (std::int64_t g = 0; g < 8; ++g) {
         put_byte(unit + small_at(g), n.scale[index(g)]);
         put_byte(unit + small_at(g) + lanes_, n.min[index(g)]);
       }
-    if (traits_.scales == StripScales::Signed) {
+    if (traits_.scales == InterleavedScales::Signed) {
       for (std::int64_t g = 0; g < 8; ++g)
         for (std::int64_t p = 0; p < 2; ++p) put_byte(unit + small_at(g) + p * lanes_, n.scale[index(2 * g + p)]);
       put_half(unit + traits_.header_bytes(lanes_) - 2 * lanes_ + 2 * lane_, 0);  // behind the scales
@@ -58,7 +58,7 @@ class StripColumn {
     std::uint64_t eight[4];
     std::memcpy(eight, codes, sizeof eight);
     if (traits_.nibbles) eight[0] |= eight[2] << 4, eight[1] |= eight[3] << 4;
-    std::uint8_t bytes[kStripGroup];
+    std::uint8_t bytes[kInterleavedGroup];
     std::memcpy(bytes, eight, sizeof bytes);
     std::byte* to = word(g, 0);
     for (std::int64_t j = 0; j < words(); ++j) std::memcpy(to + j * lanes_ * 4, bytes + 4 * j, 4);
@@ -69,12 +69,12 @@ class StripColumn {
     const std::byte* unit = at_ + traits_.unit_at(first, lanes_);
     n.d = half(unit + d_at(first));
     if (traits_.mins()) n.m = half(unit + m_at(first));
-    if (traits_.scales == StripScales::Pairs)
+    if (traits_.scales == InterleavedScales::Pairs)
       for (std::int64_t g = 0; g < 8; ++g) {
         n.scale[index(g)] = byte(unit + small_at(g));
         n.min[index(g)] = byte(unit + small_at(g) + lanes_);
       }
-    if (traits_.scales == StripScales::Signed)
+    if (traits_.scales == InterleavedScales::Signed)
       for (std::int64_t g = 0; g < 8; ++g)
         for (std::int64_t p = 0; p < 2; ++p) n.scale[index(2 * g + p)] = byte(unit + small_at(g) + p * lanes_);
     for (std::int64_t g = 0; g < groups; ++g)
@@ -82,7 +82,7 @@ class StripColumn {
         std::uint8_t bytes[4];
         std::memcpy(bytes, word(first + g, j), 4);
         for (std::int64_t i = 0; i < 4; ++i) {
-          std::uint8_t* code = n.codes.data() + g * kStripGroup + 4 * j + i;
+          std::uint8_t* code = n.codes.data() + g * kInterleavedGroup + 4 * j + i;
           code[0] = traits_.nibbles ? bytes[i] & 15 : bytes[i];
           if (traits_.nibbles) code[16] = static_cast<std::uint8_t>(bytes[i] >> 4);
         }
@@ -96,7 +96,7 @@ class StripColumn {
     std::memcpy(unit + d_at(b), block, 2);
     if (traits_.mins()) std::memcpy(unit + m_at(b), block + 2, 2);
     const std::byte* codes = block + (traits_.mins() ? 4 : 2);
-    const std::uint32_t flip = kind_ == StripKind::Q8_0 ? 0x80808080U : 0;
+    const std::uint32_t flip = kind_ == InterleavedKind::Q8_0 ? 0x80808080U : 0;
     std::byte* to = word(b, 0);
     for (std::int64_t j = 0; j < words(); ++j, to += lanes_ * 4) {
       std::uint32_t four;
@@ -129,7 +129,7 @@ class StripColumn {
     return ((traits_.unit_groups() == 2 ? 2 : 1) * lanes_ + pair(g) * lanes_ + lane_) * 2;
   }
   std::int64_t small_at(std::int64_t g) const {
-    return (traits_.scales == StripScales::Pairs ? 4 : 2) * lanes_ + 2 * g * lanes_ + lane_;
+    return (traits_.scales == InterleavedScales::Pairs ? 4 : 2) * lanes_ + 2 * g * lanes_ + lane_;
   }
   std::byte* word(std::int64_t g, std::int64_t j) const {
     return at_ + traits_.codes_at(g, lanes_) + (j * lanes_ + lane_) * 4;
@@ -143,8 +143,8 @@ class StripColumn {
   }
   static std::int8_t byte(const std::byte* from) { return static_cast<std::int8_t>(*from); }
 
-  StripKind kind_;
-  StripTraits traits_;
+  InterleavedKind kind_;
+  InterleavedTraits traits_;
   std::int64_t lanes_, lane_;
   std::byte* at_;
 };
@@ -172,9 +172,9 @@ void transpose_words(FourWords (&v)[4]) {
 // A whole strip of such blocks as `move_block` moves one at a time: `columns` are the first blocks of its columns.
 void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte* const> columns, std::int64_t each,
                 std::byte* strip) {
-  const StripTraits t = strip_traits(s.kind);
+  const InterleavedTraits t = interleaved_traits(s.kind);
   const std::int64_t lanes = s.lanes, words = t.nibbles ? 4 : 8, header = t.mins() ? 4 : 2;
-  const std::uint32_t flip = s.kind == StripKind::Q8_0 ? 0x80808080U : 0;
+  const std::uint32_t flip = s.kind == InterleavedKind::Q8_0 ? 0x80808080U : 0;
   for (std::int64_t b = 0; b < each; ++b) {
     std::byte* const numbers = strip + t.unit_at(b, lanes) + b % 2 * lanes * 2;
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
@@ -198,9 +198,9 @@ void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte
 }
 
 // A block of 256 whose codes lie in runs of whole groups, as `BlockBits` says: those of a group have one shift.
-void put_runs(StripColumn& column, std::int64_t b, const BlockLayout& l, const std::uint8_t* block) {
+void put_runs(InterleavedColumn& column, std::int64_t b, const BlockLayout& l, const std::uint8_t* block) {
   const auto group_bits = [&](const BlockBits& bits, int g) {
-    const int shifts = 8 / bits.width, first = g * static_cast<int>(kStripGroup);
+    const int shifts = 8 / bits.width, first = g * static_cast<int>(kInterleavedGroup);
     return std::pair{block + bits.at + first / (bits.run * shifts) * bits.run + first % bits.run,
                      first / bits.run % shifts * bits.width};
   };
@@ -217,11 +217,11 @@ void put_runs(StripColumn& column, std::int64_t b, const BlockLayout& l, const s
   column.put_scales(8 * b, n);
   constexpr std::uint64_t kOnes = 0x0101010101010101U;
   for (int g = 0; g < 8; ++g) {
-    std::uint8_t codes[kStripGroup];
+    std::uint8_t codes[kInterleavedGroup];
     const auto [low, low_shift] = group_bits(l.low, g);
     const auto [high, high_shift] = l.high.bytes > 0 ? group_bits(l.high, g) : std::pair{low, 0};
     const std::uint64_t high_mask = l.high.bytes > 0 ? kOnes * ((1U << l.high.width) - 1U) : 0;
-    for (int i = 0; i < kStripGroup; i += 8) {
+    for (int i = 0; i < kInterleavedGroup; i += 8) {
       std::uint64_t eight, above;  // what a shift brings in from the next byte the mask takes away
       std::memcpy(&eight, low + i, 8);
       std::memcpy(&above, high + i, 8);
@@ -241,49 +241,52 @@ void for_source_columns(const PanelSource& s, F&& f) {
 
 }  // namespace
 
-std::optional<Form> strip_form(const KernelTable& kernels, const ConstantMatrix& m) {
-  const std::optional<StripKind> kind = kind_of(m.scheme);
+std::optional<PackedLayout> interleaved_layout(const KernelTable& kernels, const ConstantMatrix& m) {
+  const std::optional<InterleavedKind> kind = kind_of(m.scheme);
   if (!kind || m.dtype != DType::F32 || m.k < 1 || m.n < 1 || m.k % block_layout(m.scheme).elements != 0)
     return std::nullopt;
   const std::int64_t lanes = kernels.lanes_f32, strips = (m.n + lanes - 1) / lanes;
-  const std::int64_t bytes = strips * strip_traits(*kind).strip_bytes(m.k / kStripGroup, lanes);
-  return Form{
-      kStripsId, {static_cast<std::int64_t>(*kind), lanes, m.leave == Products::Int8 ? 1 : 0, kStripsVersion}, bytes};
+  const std::int64_t bytes = strips * interleaved_traits(*kind).interleaved_bytes(m.k / kInterleavedGroup, lanes);
+  return PackedLayout{
+      kInterleavedId,
+      {static_cast<std::int64_t>(*kind), lanes, m.allowed_loss == MatmulPrecision::Int8 ? 1 : 0, kInterleavedVersion},
+      bytes};
 }
 
-std::optional<Strips> strips_of(const Form& form) {
-  if (form.id != kStripsId || form.params.size() != 4 || form.params[3] != kStripsVersion) return std::nullopt;
-  if (form.params[0] < 0 || form.params[0] >= kNumStripKinds || form.params[1] < 1) return std::nullopt;
+std::optional<Strips> interleaved_panels_of(const PackedLayout& form) {
+  if (form.id != kInterleavedId || form.params.size() != 4 || form.params[3] != kInterleavedVersion)
+    return std::nullopt;
+  if (form.params[0] < 0 || form.params[0] >= kNumInterleavedKinds || form.params[1] < 1) return std::nullopt;
   if (form.params[2] < 0 || form.params[2] > 1) return std::nullopt;
-  return Strips{static_cast<StripKind>(form.params[0]), form.params[1], form.params[2] == 1};
+  return Strips{static_cast<InterleavedKind>(form.params[0]), form.params[1], form.params[2] == 1};
 }
 
-QuantScheme strip_scheme(const Form& form) {
-  const std::optional<Strips> s = strips_of(form);
-  return s ? kStripSchemes[static_cast<int>(s->kind)] : QuantScheme::Affine;
+QuantScheme interleaved_scheme(const PackedLayout& form) {
+  const std::optional<Strips> s = interleaved_panels_of(form);
+  return s ? kInterleavedSchemes[static_cast<int>(s->kind)] : QuantScheme::Affine;
 }
 
-bool reads_strips(const KernelTable& kernels, const Form& form, std::int64_t k, std::int64_t n) {
-  const std::optional<Strips> s = strips_of(form);
+bool reads_interleaved(const KernelTable& kernels, const PackedLayout& form, std::int64_t k, std::int64_t n) {
+  const std::optional<Strips> s = interleaved_panels_of(form);
   if (!s) return false;
-  ConstantMatrix m{k, n, DType::F32, DType::U8, s->int8 ? Products::Int8 : Products::Exact};
-  m.scheme = strip_scheme(form);
-  return matrix_form(form) == strip_form(kernels, m);
+  ConstantMatrix m{k, n, DType::F32, DType::U8, s->int8 ? MatmulPrecision::Int8 : MatmulPrecision::Exact};
+  m.scheme = interleaved_scheme(form);
+  return layout_of_one_matrix(form) == interleaved_layout(kernels, m);
 }
 
-std::int64_t strip_chunk(const Form& form, std::int64_t k) {
-  const Strips s = *strips_of(form);
-  const std::int64_t bytes = strip_traits(s.kind).strip_bytes(k / kStripGroup, s.lanes);
+std::int64_t strip_chunk(const PackedLayout& form, std::int64_t k) {
+  const Strips s = *interleaved_panels_of(form);
+  const std::int64_t bytes = interleaved_traits(s.kind).interleaved_bytes(k / kInterleavedGroup, s.lanes);
   return s.lanes * std::max<std::int64_t>(1, (std::int64_t{1} << 18) / std::max<std::int64_t>(1, bytes));
 }
 
-void encode_strips(const PanelSource& s, const std::byte* blocks, std::byte* to) {
-  const Strips strips = *strips_of(s.op.form);
+void encode_interleaved(const PanelSource& s, const std::byte* blocks, std::byte* to) {
+  const Strips strips = *interleaved_panels_of(s.op.form);
   const BlockLayout& l = block_layout(s.op.scheme);
-  const std::int64_t each = s.op.k / l.elements, groups = s.op.k / kStripGroup;
-  const bool moved = l.elements == kStripGroup && (l.low.width == 8 || l.high.bytes == 0);
-  const bool in_runs = l.low.run % kStripGroup == 0 && l.high.run % kStripGroup == 0;
-  std::vector<StripColumn> columns;
+  const std::int64_t each = s.op.k / l.elements, groups = s.op.k / kInterleavedGroup;
+  const bool moved = l.elements == kInterleavedGroup && (l.low.width == 8 || l.high.bytes == 0);
+  const bool in_runs = l.low.run % kInterleavedGroup == 0 && l.high.run % kInterleavedGroup == 0;
+  std::vector<InterleavedColumn> columns;
   std::vector<const std::byte*> whole;
   // Blocks of the columns of a strip by turns: what is written is one stream.
   for (std::int64_t j = s.begin; j < s.end;) {
@@ -294,10 +297,11 @@ void encode_strips(const PanelSource& s, const std::byte* blocks, std::byte* to)
     if (moved && stop - j == strips.lanes) {
       whole.clear();
       for (std::int64_t c = j; c < stop; ++c) whole.push_back(first_block(c));
-      move_strip(strips, l, whole, each,
-                 to + (s.first + j) / strips.lanes * strip_traits(strips.kind).strip_bytes(groups, strips.lanes));
+      move_strip(
+          strips, l, whole, each,
+          to + (s.first + j) / strips.lanes * interleaved_traits(strips.kind).interleaved_bytes(groups, strips.lanes));
       if (groups % 2 != 0)
-        for (std::int64_t c = j; c < stop; ++c) StripColumn(strips, s.op.k, s.first + c, to).clear_tail(groups);
+        for (std::int64_t c = j; c < stop; ++c) InterleavedColumn(strips, s.op.k, s.first + c, to).clear_tail(groups);
       j = stop;
       continue;
     }
@@ -305,7 +309,7 @@ void encode_strips(const PanelSource& s, const std::byte* blocks, std::byte* to)
     for (std::int64_t c = j; c < stop; ++c) columns.emplace_back(strips, s.op.k, s.first + c, to);
     for (std::int64_t b = 0; b < each; ++b)
       for (std::int64_t c = j; c < stop; ++c) {
-        StripColumn& column = columns[static_cast<std::size_t>(c - j)];
+        InterleavedColumn& column = columns[static_cast<std::size_t>(c - j)];
         const std::byte* block = first_block(c) + b * l.bytes;
         if (moved)
           column.move_block(b, block);
@@ -314,18 +318,18 @@ void encode_strips(const PanelSource& s, const std::byte* blocks, std::byte* to)
         else
           column.put(b, unpack_block(s.op.scheme, {block, static_cast<std::size_t>(l.bytes)}));
       }
-    for (StripColumn& column : columns) column.clear_tail(groups);
+    for (InterleavedColumn& column : columns) column.clear_tail(groups);
     j = stop;
   }
   if (s.first + s.end == s.op.n)
-    for (std::int64_t j = s.op.n; j % strips.lanes != 0; ++j) StripColumn(strips, s.op.k, j, to).clear(groups);
+    for (std::int64_t j = s.op.n; j % strips.lanes != 0; ++j) InterleavedColumn(strips, s.op.k, j, to).clear(groups);
 }
 
-void decode_strips(const PanelSource& s, const std::byte* strips, std::byte* blocks) {
-  const Strips form = *strips_of(s.op.form);
+void decode_interleaved(const PanelSource& s, const std::byte* strips, std::byte* blocks) {
+  const Strips form = *interleaved_panels_of(s.op.form);
   const BlockLayout& l = block_layout(s.op.scheme);
   for_source_columns(s, [&](std::int64_t column, std::int64_t first) {
-    const StripColumn c(form, s.op.k, column, const_cast<std::byte*>(strips));  // only read
+    const InterleavedColumn c(form, s.op.k, column, const_cast<std::byte*>(strips));  // only read
     for (std::int64_t b = 0; b < s.op.k / l.elements; ++b)
       pack_block(s.op.scheme, c.get(b), {blocks + (first + b) * l.bytes, static_cast<std::size_t>(l.bytes)});
   });

@@ -150,39 +150,39 @@ void lower_coded(LowerContext& c) {
   c.step<run_coded>(p, (p.gemm.n + p.width - 1) / p.width, decoded + 2 * mnk / gemm_flops_per_ns(c.kernels().isa));
 }
 
-std::optional<Form> coded_form(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
-                               const ConstantMatrix& m) {
+std::optional<PackedLayout> quantized_layout(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
+                                             const ConstantMatrix& m) {
   if (operand != 1 || in_dtype(g, id, 0) != DType::F32) return std::nullopt;
-  return strip_form(kernels, m);
+  return interleaved_layout(kernels, m);
 }
-bool coded_reads_form(const Graph&, NodeId, int operand, const Form& form) {
-  return operand == 1 && strips_of(form).has_value();
+bool quantized_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& form) {
+  return operand == 1 && interleaved_panels_of(form).has_value();
 }
 
-constexpr Row kQuantizedRows[] = {
+constexpr KernelEntry kQuantizedEntries[] = {
     {OpKind::Dequantize, "decode", decoder_refuses, lower_decode},
     {OpKind::Quantize, "encode_blocks", encoder_refuses, lower_encode, encode_reads_strided},
     {.kind = OpKind::DotGeneral,
-     .kernel = "gemm_coded_f32",
+     .kernel = "gemm_quantized_f32",
      .refuses = coded_refuses,
      .lower = lower_coded,
      .reads_strided = reads_strided_rows,
-     .form = coded_form,
-     .reads_form = coded_reads_form,
+     .form = quantized_layout,
+     .reads_packed = quantized_reads_packed,
      .reads_encoded = coded_reads},
     {.kind = OpKind::FusedDot,
-     .kernel = "gemm_coded_f32",
+     .kernel = "gemm_quantized_f32",
      .refuses = coded_refuses,
      .lower = lower_coded,
      .reads_strided = reads_strided_rows,
      .in_place = lies_over_epilogue,
-     .form = coded_form,
-     .reads_form = coded_reads_form,
+     .form = quantized_layout,
+     .reads_packed = quantized_reads_packed,
      .reads_encoded = coded_reads},
 };
 
 }  // namespace
 
-std::span<const Row> quantized_rows() { return kQuantizedRows; }
+std::span<const KernelEntry> quantized_entries() { return kQuantizedEntries; }
 
 }  // namespace rlx::cpu

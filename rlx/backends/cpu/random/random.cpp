@@ -65,10 +65,10 @@ void lower_rng(LowerContext& c) {
                   (s.bits == 32 ? 3.0 : 15.0) * static_cast<double>(s.total));
 }
 
-constexpr Row kRandomRows[] = {{OpKind::RngBits, "threefry", never_refuses, lower_rng}};
+constexpr KernelEntry kRandomEntries[] = {{OpKind::RngBits, "threefry", never_refuses, lower_rng}};
 
 }  // namespace
 
-std::span<const Row> random_rows() { return kRandomRows; }
+std::span<const KernelEntry> random_entries() { return kRandomEntries; }
 
 }  // namespace rlx::cpu

@@ -37,9 +37,9 @@ DType dtype_reduced_as(const Graph& g, NodeId id) {
   const auto fn = g.node(id).op.as<ops::Reduce>().fn;
   return t == DType::Bool && (fn == rlx::ReduceKind::Max || fn == rlx::ReduceKind::Min) ? DType::U8 : t;
 }
-const char* wide_reduce_refuses(const Graph& g, NodeId id) {
+const char* typed_reduce_refuses(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0);
-  if (!has_wide_reduce(dtype_reduced_as(g, id)) || g.shape(id).dtype() != t)
+  if (!has_typed_reduce(dtype_reduced_as(g, id)) || g.shape(id).dtype() != t)
     return "its dtype is none of those with kernels of reductions";
   if (is_int(t) && g.node(id).op.as<ops::Reduce>().fn == rlx::ReduceKind::Mean) return "it is a mean of integers";
   return axes_refuse(g, id);
@@ -139,12 +139,12 @@ void lower(LowerContext& c) {
       });
 }
 
-struct WideReduceStep {
-  WideReduce reduce;
+struct TypedReduceStep {
+  TypedReduce reduce;
   std::int64_t strips = 1, units = 0, per_chunk = 1;  // of columns; of all; in a chunk
-  const WideReduceKernels* kernels = nullptr;
+  const TypedReduceKernels* kernels = nullptr;
 };
-void run_wide_reduce(const WideReduceStep& s, std::int64_t chunk) {
+void run_typed_reduce(const TypedReduceStep& s, std::int64_t chunk) {
   const std::int64_t end = std::min(s.units, (chunk + 1) * s.per_chunk);
   for (std::int64_t u = chunk * s.per_chunk; u < end; ++u) {
     const std::int64_t col = u % s.strips * kReduceColumns;
@@ -159,7 +159,7 @@ struct NoneStep {
 };
 void run_none(const NoneStep& s, std::int64_t) { std::fill_n(s.y, s.n, s.value); }
 
-void lower_wide_reduce(LowerContext& c) {
+void lower_typed_reduce(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   if (x.dtype == DType::Bool && x.elements() == 0) {
@@ -173,7 +173,7 @@ void lower_wide_reduce(LowerContext& c) {
   std::byte* between = nullptr;
   each_group(
       c, [&](std::span<const std::int64_t> dims, std::span<const std::int64_t> axes, const View* from, const View* to) {
-        auto& s = c.keep<WideReduceStep>();
+        auto& s = c.keep<TypedReduceStep>();
         s.reduce.kind = kernel_kind(c.op<ops::Reduce>().fn);
         s.reduce.dtype = dtype_reduced_as(c.graph(), c.id());
         set_reduced(s.reduce, dims, axes);
@@ -181,21 +181,21 @@ void lower_wide_reduce(LowerContext& c) {
         if (to == nullptr)
           between = c.workspace(static_cast<std::size_t>(results) * static_cast<std::size_t>(dtype_bits(x.dtype) / 8));
         point_ends(c, s.reduce, from, to, between);
-        s.kernels = &wide_reduce_kernels(c.kernels().isa);
+        s.kernels = &typed_reduce_kernels(c.kernels().isa);
         s.strips = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
         s.units = s.reduce.outer * s.strips;
         const std::int64_t r = std::max<std::int64_t>(1, s.reduce.r),
                            in_unit = r * std::min(kReduceColumns, s.reduce.inner);
         s.per_chunk = c.grain(std::max<std::int64_t>(1, 32768 / in_unit));
-        c.step<run_wide_reduce>(s, (s.units + s.per_chunk - 1) / s.per_chunk, 0.2 * static_cast<double>(results * r));
+        c.step<run_typed_reduce>(s, (s.units + s.per_chunk - 1) / s.per_chunk, 0.2 * static_cast<double>(results * r));
       });
 }
 
-constexpr Row kReduceRows[] = {{OpKind::Reduce, "reduce_f32", refuses, lower},
-                               {OpKind::Reduce, "reduce_wide", wide_reduce_refuses, lower_wide_reduce}};
+constexpr KernelEntry kReduceEntries[] = {{OpKind::Reduce, "reduce_f32", refuses, lower},
+                                          {OpKind::Reduce, "reduce_typed", typed_reduce_refuses, lower_typed_reduce}};
 
 }  // namespace
 
-std::span<const Row> reduce_rows() { return kReduceRows; }
+std::span<const KernelEntry> reduce_entries() { return kReduceEntries; }
 
 }  // namespace rlx::cpu

@@ -11,14 +11,14 @@ namespace rlx::cpu {
 namespace {
 
 const char* lines_refuse(const Graph& g, NodeId id) {
-  return refuse_unless(has_line_kernels(in_dtype(g, id, 0)), "its dtype has no kernels of lines");
+  return refuse_unless(has_scan_argmax_kernels(in_dtype(g, id, 0)), "its dtype has no kernels of lines");
 }
 
 // Lines of an operand as units of work: lines themselves where their elements are neighbours, else strips of columns.
 struct LineUnits {
   AxisView axis;
   std::int64_t strips = 1, units = 0, per_chunk = 1;
-  const LineKernels* kernels = nullptr;
+  const ScanArgmaxKernels* kernels = nullptr;
 
   /// Elements of a unit.
   std::int64_t elements() const { return axis.extent * (axis.inner == 1 ? 1 : std::min(kLineColumns, axis.inner)); }
@@ -29,7 +29,7 @@ struct LineUnits {
     strips = (axis.inner + kLineColumns - 1) / kLineColumns;
     units = axis.outer * strips;
     per_chunk = c.grain(std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, elements())));
-    kernels = &line_kernels(c.kernels().isa);
+    kernels = &scan_argmax_kernels(c.kernels().isa);
   }
   std::int64_t chunks() const { return (units + per_chunk - 1) / per_chunk; }
   std::int64_t end(std::int64_t chunk) const { return std::min(units, (chunk + 1) * per_chunk); }
@@ -130,11 +130,11 @@ void lower_scan_lines(LowerContext& c) {
   c.step<run_scan_lines>(s, s.chunks(), 0.5 * static_cast<double>(c.in(0).elements()));
 }
 
-constexpr Row kLineRows[] = {{OpKind::ArgReduce, "arg_lines", lines_refuse, lower_arg_lines},
-                             {OpKind::Cumulative, "scan_lines", lines_refuse, lower_scan_lines}};
+constexpr KernelEntry kScanArgmaxEntries[] = {{OpKind::ArgReduce, "arg_lines", lines_refuse, lower_arg_lines},
+                                              {OpKind::Cumulative, "scan_lines", lines_refuse, lower_scan_lines}};
 
 }  // namespace
 
-std::span<const Row> line_rows() { return kLineRows; }
+std::span<const KernelEntry> scan_argmax_entries() { return kScanArgmaxEntries; }
 
 }  // namespace rlx::cpu

@@ -10,22 +10,22 @@
 
 namespace rlx::cpu {
 
-bool has_line_kernels(DType t) { return !is_complex(t) && !is_storage_only(t); }
+bool has_scan_argmax_kernels(DType t) { return !is_complex(t) && !is_storage_only(t); }
 
-const LineKernels& line_kernels(Isa isa) {
+const ScanArgmaxKernels& scan_argmax_kernels(Isa isa) {
   const Isa checked = kernels_for(isa).isa;
 #if defined(__x86_64__)
   switch (checked) {
-    case Isa::Avx512: return avx512::line_table();
-    case Isa::Avx2: return avx2::line_table();
-    default: return sse4::line_table();
+    case Isa::Avx512: return avx512::scan_argmax_table();
+    case Isa::Avx2: return avx2::scan_argmax_table();
+    default: return sse4::scan_argmax_table();
   }
 #elif defined(__aarch64__)
   static_cast<void>(checked);
-  return neon::line_table();
+  return neon::scan_argmax_table();
 #else
   static_cast<void>(checked);
-  return generic::line_table();
+  return generic::scan_argmax_table();
 #endif
 }
 

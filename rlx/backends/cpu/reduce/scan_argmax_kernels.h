@@ -20,7 +20,7 @@ struct LineScan {
 /// Columns that a call has at most.
 inline constexpr std::int64_t kLineColumns = 256;
 
-struct LineKernels {
+struct ScanArgmaxKernels {
   /// Which of the n elements from `at` on is the largest (smallest): the first of equal ones, NaN above all. n > 0.
   std::int64_t (*best)(DType t, bool maximum, const void* x, std::int64_t at, std::int64_t n);
   /// The same of `cols` columns of `rows` rows, `ld` elements apart.
@@ -33,7 +33,7 @@ struct LineKernels {
 };
 
 /// True for the dtypes that there are kernels for.
-bool has_line_kernels(DType t);
-const LineKernels& line_kernels(Isa isa);
+bool has_scan_argmax_kernels(DType t);
+const ScanArgmaxKernels& scan_argmax_kernels(Isa isa);
 
 }  // namespace rlx::cpu

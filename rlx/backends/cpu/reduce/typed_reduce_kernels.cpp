@@ -10,22 +10,22 @@
 
 namespace rlx::cpu {
 
-bool has_wide_reduce(DType t) { return is_int(t) || t == DType::F64 || t == DType::F16 || t == DType::BF16; }
+bool has_typed_reduce(DType t) { return is_int(t) || t == DType::F64 || t == DType::F16 || t == DType::BF16; }
 
-const WideReduceKernels& wide_reduce_kernels(Isa isa) {
+const TypedReduceKernels& typed_reduce_kernels(Isa isa) {
   const Isa checked = kernels_for(isa).isa;
 #if defined(__x86_64__)
   switch (checked) {
-    case Isa::Avx512: return avx512::wide_reduce_table();
-    case Isa::Avx2: return avx2::wide_reduce_table();
-    default: return sse4::wide_reduce_table();
+    case Isa::Avx512: return avx512::typed_reduce_table();
+    case Isa::Avx2: return avx2::typed_reduce_table();
+    default: return sse4::typed_reduce_table();
   }
 #elif defined(__aarch64__)
   static_cast<void>(checked);
-  return neon::wide_reduce_table();
+  return neon::typed_reduce_table();
 #else
   static_cast<void>(checked);
-  return generic::wide_reduce_table();
+  return generic::typed_reduce_table();
 #endif
 }
 

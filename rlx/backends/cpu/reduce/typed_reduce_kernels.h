@@ -10,7 +10,7 @@
 namespace rlx::cpu {
 
 /// y[o, j] = the reduction of x[o, :, j]; x is [outer, r, inner], both row-major.
-struct WideReduce {
+struct TypedReduce {
   ReduceKind kind = ReduceKind::Sum;
   DType dtype = DType::F64;
   std::int64_t outer = 1, r = 1, inner = 1;
@@ -20,9 +20,9 @@ struct WideReduce {
 /// Columns that a chunk has at most where inner is not 1.
 inline constexpr std::int64_t kReduceColumns = 256;
 
-struct WideReduceKernels {
+struct TypedReduceKernels {
   /// Columns [col, col + cols) of outer index o; cols <= kReduceColumns. With inner 1 the result o.
-  void (*run)(const WideReduce& reduce, std::int64_t o, std::int64_t col, std::int64_t cols);
+  void (*run)(const TypedReduce& reduce, std::int64_t o, std::int64_t col, std::int64_t cols);
   /// out[i] = the element at base[at + i * step], of F32, F16, BF16 or an integer of at most 16 bits.
   void (*load)(DType t, const void* base, std::int64_t at, std::int64_t step, std::int64_t n, float* out);
   /// base[at + i * step] = in[i], rounded to F32, F16 or BF16.
@@ -30,7 +30,7 @@ struct WideReduceKernels {
 };
 
 /// True for the dtypes that there are kernels for.
-bool has_wide_reduce(DType t);
-const WideReduceKernels& wide_reduce_kernels(Isa isa);
+bool has_typed_reduce(DType t);
+const TypedReduceKernels& typed_reduce_kernels(Isa isa);
 
 }  // namespace rlx::cpu

@@ -14,7 +14,7 @@
 
 namespace rlx::cpu {
 
-std::span<const Row> recurrent_rows();
+std::span<const KernelEntry> recurrent_entries();
 
 namespace {
 
@@ -153,9 +153,9 @@ void add_cell_steps(LowerContext& c, CellRun& s) {
   const std::int64_t threads = c.finest() ? 2 : std::max(1, c.threads());
   // Weights that a core's cache does not hold are read by one thread each, too.
   constexpr double kHeldBytes = 1.5e6;
-  const bool few_rows = r.batch * r.directions < threads * tile || bytes > kHeldBytes;
+  const bool skinny_rows = r.batch * r.directions < threads * tile || bytes > kHeldBytes;
   const bool shares = c.finest() ? s.blocks > 1 && r.steps <= 8
-                                 : threads > 1 && few_rows && step_ns > kWorthMeeting && r.steps <= kMostSteps &&
+                                 : threads > 1 && skinny_rows && step_ns > kWorthMeeting && r.steps <= kMostSteps &&
                                        r.directions * s.blocks >= threads;
   if (shares) {
     s.blocks_per_chunk = c.grain((s.blocks * r.directions + threads - 1) / threads);
@@ -299,7 +299,7 @@ void lower_gated_delta(LowerContext& c) {
       static_cast<double>(f.batch * f.heads * (f.steps + 1) * f.width) * (0.12 * static_cast<double>(f.n) + 1));
 }
 
-constexpr Row kRecurrentRows[] = {
+constexpr KernelEntry kRecurrentEntries[] = {
     {.kind = OpKind::Lstm,
      .kernel = "lstm_f32",
      .refuses = cell_refuses<ops::Lstm>,
@@ -334,6 +334,6 @@ constexpr Row kRecurrentRows[] = {
 
 }  // namespace
 
-std::span<const Row> recurrent_rows() { return kRecurrentRows; }
+std::span<const KernelEntry> recurrent_entries() { return kRecurrentEntries; }
 
 }  // namespace rlx::cpu

@@ -416,14 +416,14 @@ void lower_sample(LowerContext& c) {
     lower_sample_as<float>(c);
 }
 
-constexpr Row kSampleRows[] = {{.kind = OpKind::Sample,
-                                .kernel = "sample_rows",
-                                .refuses = never_refuses,
-                                .lower = lower_sample,
-                                .skips_unread = 0b10}};
+constexpr KernelEntry kSampleEntries[] = {{.kind = OpKind::Sample,
+                                           .kernel = "sample_entries",
+                                           .refuses = never_refuses,
+                                           .lower = lower_sample,
+                                           .skips_unread = 0b10}};
 
 }  // namespace
 
-std::span<const Row> sample_rows() { return kSampleRows; }
+std::span<const KernelEntry> sample_entries() { return kSampleEntries; }
 
 }  // namespace rlx::cpu

@@ -225,12 +225,12 @@ const char* sort_refuses(const Graph& g, NodeId id) {
   return refuse_unless(!n.is_static() || n.value() < std::int64_t{1} << 31, "its axis has 2^31 elements or more");
 }
 
-constexpr Row kSortRows[] = {
+constexpr KernelEntry kSortEntries[] = {
     {.kind = OpKind::Sort, .kernel = "sort_lines", .refuses = sort_refuses, .lower = lower_sort, .skips_unread = ~0U},
     {OpKind::TopK, "top_k", never_refuses, lower_top_k}};
 
 }  // namespace
 
-std::span<const Row> sort_rows() { return kSortRows; }
+std::span<const KernelEntry> sort_entries() { return kSortEntries; }
 
 }  // namespace rlx::cpu

@@ -140,7 +140,7 @@ template <class W>
 KeyLine<W> key_line(DType t, Isa isa) {
   const auto of = []<class E>(E) { return KeyLine<W>{load_as<W, E>, store_as<W, E>}; };
   if constexpr (std::is_same_v<W, float>) {
-    return t == DType::F32 ? of(float{}) : KeyLine<W>{nullptr, nullptr, t, &wide_reduce_kernels(isa)};
+    return t == DType::F32 ? of(float{}) : KeyLine<W>{nullptr, nullptr, t, &typed_reduce_kernels(isa)};
   } else if constexpr (std::is_same_v<W, double>) {
     return of(double{});
   } else if constexpr (std::is_same_v<W, std::int64_t>) {

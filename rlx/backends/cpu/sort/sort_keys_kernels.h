@@ -17,8 +17,8 @@ template <class W>
 struct KeyLine {
   void (*loads)(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, W* out) = nullptr;
   void (*stores)(const W* in, std::int64_t n, void* y, std::int64_t at, std::int64_t step) = nullptr;
-  DType half = DType::F32;                      // of F16 and BF16 as floats
-  const WideReduceKernels* converts = nullptr;  // those
+  DType half = DType::F32;                       // of F16 and BF16 as floats
+  const TypedReduceKernels* converts = nullptr;  // those
 
   void load(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, W* out) const {
     if constexpr (std::is_same_v<W, float>)

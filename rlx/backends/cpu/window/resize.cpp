@@ -185,10 +185,10 @@ void lower_resize(LowerContext& c) {
   }
 }
 
-constexpr Row kResizeRows[] = {{OpKind::Interpolate, "interpolate_f32", resize_refuses, lower_resize}};
+constexpr KernelEntry kResizeEntries[] = {{OpKind::Interpolate, "interpolate_f32", resize_refuses, lower_resize}};
 
 }  // namespace
 
-std::span<const Row> resize_rows() { return kResizeRows; }
+std::span<const KernelEntry> resize_entries() { return kResizeEntries; }
 
 }  // namespace rlx::cpu

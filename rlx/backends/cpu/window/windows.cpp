@@ -145,7 +145,7 @@ void lower_window_scatter(LowerContext& c) {
                                  (1 + 0.4 * held_elements(s.windows)) * static_cast<double>(source.elements()));
 }
 
-constexpr Row kWindowRows[] = {
+constexpr KernelEntry kWindowEntries[] = {
     {.kind = OpKind::ReduceWindow,
      .kernel = "reduce_window_f32",
      .refuses = window_refuses,
@@ -156,6 +156,6 @@ constexpr Row kWindowRows[] = {
 
 }  // namespace
 
-std::span<const Row> window_rows() { return kWindowRows; }
+std::span<const KernelEntry> window_entries() { return kWindowEntries; }
 
 }  // namespace rlx::cpu

@@ -7,9 +7,9 @@
 
 namespace rlx::cpu {
 
-std::span<const Row> window_rows();
-std::span<const Row> resize_rows();
-std::span<const Row> channel_norm_rows();
-std::span<const Row> generic_window_rows();
+std::span<const KernelEntry> window_entries();
+std::span<const KernelEntry> resize_entries();
+std::span<const KernelEntry> channel_norm_entries();
+std::span<const KernelEntry> generic_window_entries();
 
 }  // namespace rlx::cpu

@@ -65,7 +65,7 @@ const char* window_at_refuses(const Graph& g, NodeId id) { return refuse_high_ra
 bool window_at_reads_strided(const Graph& g, NodeId id, int operand) {
   return operand == 0 || (g.node(id).kind() == OpKind::DynamicUpdateSlice && operand == 1);
 }
-constexpr Row kWindowAtRows[] = {
+constexpr KernelEntry kWindowAtEntries[] = {
     {OpKind::DynamicSlice, "window_copy", window_at_refuses, lower_dynamic_slice, window_at_reads_strided},
     {OpKind::DynamicUpdateSlice, "window_update", window_at_refuses, lower_dynamic_update, window_at_reads_strided,
      over_first},
@@ -86,6 +86,6 @@ void copy_unless_in_place(LowerContext& c, const View& x, const View& y) {
   }
 }
 
-std::span<const Row> window_at_rows() { return kWindowAtRows; }
+std::span<const KernelEntry> window_at_entries() { return kWindowAtEntries; }
 
 }  // namespace rlx::cpu

@@ -10,20 +10,20 @@ const char* refuses_ranks(const Graph& g, NodeId id) {
   return g.node(id).op.as<Op>().ranks == 1 ? nullptr : "the device runs one rank";
 }
 
-void emit_operands(RowContext& c) {
+void emit_operands(EmitContext& c) {
   const Hlos values = c.w.in_order(c.inputs());
   for (std::uint32_t i = 0; i < values.size(); ++i) c.set(i, values[i]);
 }
-void emit_permute(RowContext& c) {
+void emit_permute(EmitContext& c) {
   const Hlos values = c.w.in_order(c.inputs());
   c.set(c.op<ops::Permute>().pairs.empty() ? c.w.full(c.type().dtype, 0, c.dims()) : values[0]);
 }
-void emit_axis_index(RowContext& c) { c.set(c.w.scalar(DType::I64, 0)); }
+void emit_axis_index(EmitContext& c) { c.set(c.w.scalar(DType::I64, 0)); }
 
 }  // namespace
 
-std::span<const Row> collective_rows() {
-  static constexpr Row kRows[] = {
+std::span<const KernelEntry> collective_entries() {
+  static constexpr KernelEntry kRows[] = {
       {OpKind::AllReduce, refuses_ranks<ops::AllReduce>, emit_operands},
       {OpKind::AllGather, refuses_ranks<ops::AllGather>, emit_operands},
       {OpKind::ReduceScatter, refuses_ranks<ops::ReduceScatter>, emit_operands},

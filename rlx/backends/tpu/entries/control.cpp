@@ -13,14 +13,14 @@ const char* refuses_bodies(const Graph& g, NodeId id) {
   return nullptr;
 }
 
-std::vector<HloType> result_types(const RowContext& c) {
+std::vector<HloType> result_types(const EmitContext& c) {
   std::vector<HloType> out;
   for (std::uint32_t r = 0; r < c.node().num_results(); ++r) out.push_back(c.type(r));
   return out;
 }
 
 // The branches read the operands where they stand, outside. What is ordered in them gives one more result, a token.
-void emit_if(RowContext& c) {
+void emit_if(EmitContext& c) {
   const auto& op = c.op<ops::If>();
   std::vector<HloType> types = result_types(c);
   std::optional<Hlo> before;
@@ -51,7 +51,7 @@ void emit_if(RowContext& c) {
 // filled, the token where ops of the body are ordered, and a count.
 class Loop {
  public:
-  Loop(RowContext& c, const LoopParts& parts, std::int64_t rows, DType count)
+  Loop(EmitContext& c, const LoopParts& parts, std::int64_t rows, DType count)
       : c_(c), w_(c.w), parts_(parts), rows_(rows), count_(count), ordered_(is_ordered(c.node().op)) {
     start_.assign(c.inputs().begin(), c.inputs().end());
     for (std::size_t y = 0; y < parts.ys; ++y) {
@@ -121,7 +121,7 @@ class Loop {
     return w_.reshape(w_.dynamic_slice(stack, starts(stack, at), one), Extents(one.begin() + 1, one.end()));
   }
 
-  RowContext& c_;
+  EmitContext& c_;
   Writer& w_;
   const LoopParts& parts_;
   std::int64_t rows_;
@@ -133,7 +133,7 @@ class Loop {
 
 DType count_dtype(std::int64_t most) { return most < (std::int64_t{1} << 31) ? DType::I32 : DType::I64; }
 
-void emit_while(RowContext& c) {
+void emit_while(EmitContext& c) {
   const auto& op = c.op<ops::While>();
   Writer& w = c.w;
   const LoopParts parts = *loop_parts(c.node().op);
@@ -154,7 +154,7 @@ void emit_while(RowContext& c) {
   c.set(trips, w.convert(last.back(), DType::I64));
 }
 
-void emit_scan(RowContext& c) {
+void emit_scan(EmitContext& c) {
   const auto& op = c.op<ops::Scan>();
   const LoopParts parts = *loop_parts(c.node().op);
   const std::int64_t length = op.length[0].value();
@@ -165,7 +165,7 @@ void emit_scan(RowContext& c) {
   }));
 }
 
-void emit_barrier(RowContext& c) {
+void emit_barrier(EmitContext& c) {
   const std::vector<HloType> types = result_types(c);
   if (types.empty()) return;
   const Hlos results = c.w.ops("optimization_barrier", c.inputs(), types);
@@ -174,8 +174,8 @@ void emit_barrier(RowContext& c) {
 
 }  // namespace
 
-std::span<const Row> control_rows() {
-  static constexpr Row kRows[] = {
+std::span<const KernelEntry> control_entries() {
+  static constexpr KernelEntry kRows[] = {
       {OpKind::If, refuses_bodies, emit_if},
       {OpKind::While, refuses_bodies, emit_while},
       {OpKind::Scan, refuses_bodies, emit_scan},

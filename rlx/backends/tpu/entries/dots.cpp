@@ -11,7 +11,7 @@ namespace rlx::tpu {
 namespace {
 
 template <class Op>
-Hlo dot(RowContext& c, const Op& op, DType out) {
+Hlo dot(EmitContext& c, const Op& op, DType out) {
   Writer& w = c.w;
   const DotTypes t = dot_types(c.in_dtype(0), c.in_dtype(1), out);
   const Hlo lhs = cast(w, c.in(0), c.in_dtype(0), t.operands), rhs = cast(w, c.in(1), c.in_dtype(1), t.operands);
@@ -19,9 +19,9 @@ Hlo dot(RowContext& c, const Op& op, DType out) {
               t.result, out);
 }
 
-void emit_dot(RowContext& c) { c.set(dot(c, c.op<ops::DotGeneral>(), c.dtype())); }
+void emit_dot(EmitContext& c) { c.set(dot(c, c.op<ops::DotGeneral>(), c.dtype())); }
 
-void emit_fused_dot(RowContext& c) {
+void emit_fused_dot(EmitContext& c) {
   const auto& op = c.op<ops::FusedDot>();
   Hlos inputs{dot(c, op, op.out.value_or(c.in_dtype(0)))};
   inputs.insert(inputs.end(), c.inputs().begin() + 2, c.inputs().end());
@@ -43,7 +43,7 @@ std::string conv_roles(const char* names, std::int64_t first, std::int64_t secon
   return out + "]";
 }
 
-void emit_conv(RowContext& c) {
+void emit_conv(EmitContext& c) {
   Writer& w = c.w;
   const auto& op = c.op<ops::Conv>();
   const HloType result = c.type();
@@ -88,7 +88,7 @@ void emit_conv(RowContext& c) {
   c.set(cast(w, y, t.result, c.dtype()));
 }
 
-void emit_region(RowContext& c) {
+void emit_region(EmitContext& c) {
   const Hlos results = emit_body(c.w, *c.op<ops::ElementwiseRegion>().body, c.inputs());
   for (std::uint32_t r = 0; r < results.size(); ++r) c.set(r, results[r]);
 }
@@ -130,8 +130,8 @@ Hlo dot_general(Writer& w, const Hlo& lhs, const Hlo& rhs, const DotAxes& axes, 
                           precision, ">]"));
 }
 
-std::span<const Row> dot_rows() {
-  static constexpr Row kRows[] = {
+std::span<const KernelEntry> dot_entries() {
+  static constexpr KernelEntry kRows[] = {
       {OpKind::DotGeneral, never_refuses, emit_dot},
       {OpKind::Conv, never_refuses, emit_conv},
       {OpKind::FusedDot, refuses_fused_dot, emit_fused_dot},

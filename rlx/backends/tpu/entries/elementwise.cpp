@@ -104,7 +104,7 @@ Hlo integer_function(Writer& w, const Hlo& x, ActivationKind fn) {
   return x;
 }
 
-void emit_activation(RowContext& c) {
+void emit_activation(EmitContext& c) {
   const auto& op = c.op<ops::Activation>();
   c.set(activation(c.w, c.in(0), op));
 }
@@ -172,7 +172,7 @@ bool is_power_of_two(const Graph& g, Value v) {
   return std::fabs(std::frexp(c->value.at(0), &exponent)) == 0.5 && std::abs(exponent) < 100;
 }
 
-void emit_binary(RowContext& c) {
+void emit_binary(EmitContext& c) {
   const BinaryKind fn = c.op<ops::Binary>().fn;
   if (fn == BinaryKind::Div && is_power_of_two(c.graph(), c.node().inputs[1]))
     return c.set(c.w.div(c.spread(0), c.spread(1)));
@@ -185,14 +185,14 @@ Term zero_if_subnormal(const Term& x) {
   return select(abs(x) < smallest, copysign(x.like(0), x), x);
 }
 
-void emit_compare(RowContext& c) {
+void emit_compare(EmitContext& c) {
   static constexpr std::string_view kDirections[] = {"EQ", "NE", "LT", "LE", "GT", "GE"};
   c.set(c.w.compare(kDirections[static_cast<std::size_t>(c.op<ops::Compare>().fn)], c.spread(0), c.spread(1)));
 }
 
-void emit_where(RowContext& c) { c.set(c.w.select(c.spread(0), c.spread(1), c.spread(2))); }
-void emit_cast(RowContext& c) { c.set(cast(c.w, c.in(0), c.in_dtype(0), c.dtype())); }
-void emit_clamp(RowContext& c) { c.set(c.w.min(c.w.max(c.spread(0), c.spread(1)), c.spread(2))); }
+void emit_where(EmitContext& c) { c.set(c.w.select(c.spread(0), c.spread(1), c.spread(2))); }
+void emit_cast(EmitContext& c) { c.set(cast(c.w, c.in(0), c.in_dtype(0), c.dtype())); }
+void emit_clamp(EmitContext& c) { c.set(c.w.min(c.w.max(c.spread(0), c.spread(1)), c.spread(2))); }
 
 const char* refuses_activation(const Graph& g, NodeId id) {
   const ActivationKind fn = g.node(id).op.as<ops::Activation>().fn;
@@ -264,8 +264,8 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
   return a;
 }
 
-std::span<const Row> elementwise_rows() {
-  static constexpr Row kRows[] = {
+std::span<const KernelEntry> elementwise_entries() {
+  static constexpr KernelEntry kRows[] = {
       {OpKind::Activation, refuses_activation, emit_activation},
       {OpKind::Binary, refuses_binary, emit_binary},
       {OpKind::Compare, refuses_compare, emit_compare},

@@ -7,17 +7,16 @@ namespace {
 
 // XLA reads imaginary parts of the diagonal, which a Hermitian matrix has not, and what is above the diagonal of its
 // factor may be anything.
-void emit_cholesky(RowContext& c) {
+void emit_cholesky(EmitContext& c) {
   Hlo a = c.in(0);
   if (a.elements() == 0) return c.set(a);
   const Hlo rows = c.w.iota(DType::I32, a.dims, a.rank() - 2), columns = c.w.iota(DType::I32, a.dims, a.rank() - 1);
-  if (is_complex(a.dtype))
-    a = c.w.complex(c.w.real(a), c.w.select(c.w.compare("EQ", rows, columns), 0.0, c.w.imag(a)));
+  if (is_complex(a.dtype)) a = c.w.complex(c.w.real(a), c.w.select(c.w.compare("EQ", rows, columns), 0.0, c.w.imag(a)));
   const Hlo l = c.w.op("cholesky", {&a}, type_of(a), "lower = true");
   c.set(c.w.select(c.w.compare("GE", rows, columns), l, 0.0));
 }
 
-void emit_triangular_solve(RowContext& c) {
+void emit_triangular_solve(EmitContext& c) {
   const auto& op = c.op<ops::TriangularSolve>();
   Hlo a = c.in(0);
   const Hlo& b = c.in(1);
@@ -33,8 +32,8 @@ void emit_triangular_solve(RowContext& c) {
 
 }  // namespace
 
-std::span<const Row> factor_rows() {
-  static constexpr Row kRows[] = {
+std::span<const KernelEntry> factor_entries() {
+  static constexpr KernelEntry kRows[] = {
       {OpKind::Cholesky, never_refuses, emit_cholesky},
       {OpKind::TriangularSolve, never_refuses, emit_triangular_solve},
   };

@@ -12,8 +12,8 @@
 namespace rlx::tpu {
 namespace {
 
-void emit_complex(RowContext& c) { c.set(c.w.complex(c.spread(0), c.spread(1))); }
-void emit_complex_part(RowContext& c) { c.set(c.op<ops::ComplexPart>().imag ? c.w.imag(c.in(0)) : c.w.real(c.in(0))); }
+void emit_complex(EmitContext& c) { c.set(c.w.complex(c.spread(0), c.spread(1))); }
+void emit_complex_part(EmitContext& c) { c.set(c.op<ops::ComplexPart>().imag ? c.w.imag(c.in(0)) : c.w.real(c.in(0))); }
 
 // One op along the last axes of x, `lengths` points each, unscaled forward and by 1 / their product inverse.
 Hlo transform(Writer& w, const Hlo& x, std::string_view type, const Extents& lengths, HloType result) {
@@ -39,7 +39,7 @@ Hlo transform_axis(Writer& w, const Hlo& x, std::int64_t axis, std::string_view 
   return moved ? w.transpose(y, perm) : y;
 }
 
-void emit_fft(RowContext& c) {
+void emit_fft(EmitContext& c) {
   Writer& w = c.w;
   const auto& op = c.op<ops::Fft>();
   const Extents dims = c.dims(), x_dims = c.in(0).dims;
@@ -83,10 +83,10 @@ void emit_fft(RowContext& c) {
 
 }  // namespace
 
-std::span<const Row> fft_rows() {
-  static constexpr Row kRows[] = {{OpKind::Complex, never_refuses, emit_complex},
-                                  {OpKind::ComplexPart, never_refuses, emit_complex_part},
-                                  {OpKind::Fft, never_refuses, emit_fft}};
+std::span<const KernelEntry> fft_entries() {
+  static constexpr KernelEntry kRows[] = {{OpKind::Complex, never_refuses, emit_complex},
+                                          {OpKind::ComplexPart, never_refuses, emit_complex_part},
+                                          {OpKind::Fft, never_refuses, emit_fft}};
   return kRows;
 }
 

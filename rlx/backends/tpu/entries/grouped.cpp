@@ -68,7 +68,7 @@ Hlo zero_outside(Writer& w, const Hlo& value, const Hlo& rows, std::int64_t m) {
   return w.select(there, value, 0);
 }
 
-void emit_grouped_dot(RowContext& c) {
+void emit_grouped_dot(EmitContext& c) {
   const auto& op = c.op<ops::GroupedDot>();
   Writer& w = c.w;
   const bool by_rows = op.fn == GroupedKind::Rows;
@@ -121,8 +121,8 @@ void emit_grouped_dot(RowContext& c) {
 
 }  // namespace
 
-std::span<const Row> grouped_rows() {
-  static constexpr Row kRows[] = {{OpKind::GroupedDot, never_refuses, emit_grouped_dot}};
+std::span<const KernelEntry> grouped_entries() {
+  static constexpr KernelEntry kRows[] = {{OpKind::GroupedDot, never_refuses, emit_grouped_dot}};
   return kRows;
 }
 

@@ -12,7 +12,7 @@ namespace {
 // there is one axis.
 class Indices {
  public:
-  Indices(RowContext& c, std::span<const Hlo> parts, const std::vector<std::int64_t>& axes, const Extents& table)
+  Indices(EmitContext& c, std::span<const Hlo> parts, const std::vector<std::int64_t>& axes, const Extents& table)
       : w_(c.w), parts_(parts.begin(), parts.end()) {
     // One dtype for all of them.
     const bool mixed = std::any_of(parts.begin(), parts.end(), [&](const Hlo& p) { return p.dtype != parts[0].dtype; });
@@ -90,7 +90,7 @@ Hlo gather(Writer& w, const Hlo& table, const Hlo& vectors, std::int64_t vector_
                           ">, slice_sizes = ", i64_array(sizes), ", indices_are_sorted = false"));
 }
 
-void emit_gather(RowContext& c) {
+void emit_gather(EmitContext& c) {
   const auto& op = c.op<ops::Gather>();
   const Hlo& table = c.in(0);
   const bool fills = op.mode == IndexMode::Fill;
@@ -139,7 +139,7 @@ void keep_last(Writer& w, Indices& indices) {
   indices.keep_where(w.compare("EQ", winner, number));
 }
 
-void emit_scatter(RowContext& c) {
+void emit_scatter(EmitContext& c) {
   const auto& op = c.op<ops::Scatter>();
   Writer& w = c.w;
   const Hlo& into = c.in(0);
@@ -184,11 +184,11 @@ Hlos starts_of(Writer& w, const Hlo& vector, const Extents& of, const Extents& s
   return out;
 }
 
-void emit_dynamic_slice(RowContext& c) {
+void emit_dynamic_slice(EmitContext& c) {
   if (c.in(0).rank() == 0) return c.set(c.in(0));
   c.set(c.w.dynamic_slice(c.in(0), starts_of(c.w, c.in(1), c.in(0).dims, c.dims()), c.dims()));
 }
-void emit_dynamic_update_slice(RowContext& c) {
+void emit_dynamic_update_slice(EmitContext& c) {
   if (c.in(0).rank() == 0) return c.set(c.in(1));
   c.set(c.w.dynamic_update_slice(c.in(0), c.in(1), starts_of(c.w, c.in(2), c.in(0).dims, c.in(1).dims)));
 }
@@ -205,8 +205,8 @@ Hlo set_rows(Writer& w, const Hlo& into, const Hlo& indices, const Hlo& updates)
   return scatter(w, into, indices, updates, 1, {0}, true, [](const Hlo&, const Hlo& b) { return b; });
 }
 
-std::span<const Row> index_rows() {
-  static constexpr Row kRows[] = {
+std::span<const KernelEntry> index_entries() {
+  static constexpr KernelEntry kRows[] = {
       {OpKind::Gather, never_refuses, emit_gather},
       {OpKind::Scatter, never_refuses, emit_scatter},
       {OpKind::DynamicSlice, never_refuses, emit_dynamic_slice},

@@ -18,7 +18,7 @@ Hlo before(Writer& w, const Hlo& a, const Hlo& b, bool descending) {
   return w.either(less, by_nan);
 }
 
-void emit_sort(RowContext& c) {
+void emit_sort(EmitContext& c) {
   const auto& op = c.op<ops::Sort>();
   const bool nothing = c.in(0).elements() == 0;
   const Hlos out =
@@ -47,7 +47,7 @@ Hlo first_extremum(Writer& w, const Hlo& x, std::int64_t axis, bool largest) {
   return w.reduce("minimum", places, last, axes);
 }
 
-void emit_arg_reduce(RowContext& c) {
+void emit_arg_reduce(EmitContext& c) {
   const auto& op = c.op<ops::ArgReduce>();
   c.set(c.w.reshape(first_extremum(c.w, widen(c.w, c.in(0)), op.axis, op.fn == ArgReduceKind::Max), c.dims()));
 }
@@ -62,7 +62,7 @@ Hlo top_k_key(Writer& w, const Hlo& x) {
                   w.select(w.compare("EQ", wide, 0), 0, wide));
 }
 
-void emit_top_k(RowContext& c) {
+void emit_top_k(EmitContext& c) {
   Writer& w = c.w;
   const Hlo& x = c.in(0);
   const std::int64_t n = x.dims.back();
@@ -98,8 +98,8 @@ Hlos sorted(Writer& w, std::span<const Hlo> operands, std::int64_t axis, bool de
       concat_text("dimension = ", axis, " : i64, is_stable = true"));
 }
 
-std::span<const Row> order_rows() {
-  static constexpr Row kRows[] = {
+std::span<const KernelEntry> order_entries() {
+  static constexpr KernelEntry kRows[] = {
       {OpKind::Sort, never_refuses, emit_sort},
       {OpKind::ArgReduce, never_refuses, emit_arg_reduce},
       {OpKind::TopK, never_refuses, emit_top_k},

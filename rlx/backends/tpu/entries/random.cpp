@@ -1,7 +1,7 @@
 // Random bits: Threefry-2x32 in integer ops, so that they are the same on every device.
 #include "rlx/ir/ops/random.h"
-#include "rlx/backends/tpu/expression.h"
 #include "rlx/backends/tpu/entries.h"
+#include "rlx/backends/tpu/expression.h"
 #include "rlx/ir/math/threefry.h"
 
 namespace rlx::tpu {
@@ -10,7 +10,7 @@ namespace {
 Term shifted_left(const Term& x, int by) { return x.apply("shift_left", x.like(by)); }
 Term shifted_right(const Term& x, int by) { return x.apply("shift_right_logical", x.like(by)); }
 
-void emit_rng_bits(RowContext& c) {
+void emit_rng_bits(EmitContext& c) {
   Writer& w = c.w;
   const Extents dims = c.dims();
   const Hlo& key = c.in(0);
@@ -52,8 +52,8 @@ void emit_rng_bits(RowContext& c) {
 
 }  // namespace
 
-std::span<const Row> random_rows() {
-  static constexpr Row kRows[] = {{OpKind::RngBits, never_refuses, emit_rng_bits}};
+std::span<const KernelEntry> random_entries() {
+  static constexpr KernelEntry kRows[] = {{OpKind::RngBits, never_refuses, emit_rng_bits}};
   return kRows;
 }
 

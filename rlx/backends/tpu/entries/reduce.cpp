@@ -51,7 +51,7 @@ Hlo divided(Writer& w, const Hlo& x, std::int64_t n) {
 
 // A row of its own, and not the decomposition, for the quotient: XLA multiplies with the reciprocal of each row's sum,
 // which is exact enough here, and not where a graph divides.
-void emit_softmax(RowContext& c) {
+void emit_softmax(EmitContext& c) {
   const std::int64_t axis = c.op<ops::Softmax>().axis;
   const std::int64_t axes[] = {axis};
   Writer& w = c.w;
@@ -68,7 +68,7 @@ void emit_softmax(RowContext& c) {
   c.set(w.convert(w.div(e, w.broadcast(total, x.dims, others)), c.type().dtype));
 }
 
-void emit_reduce(RowContext& c) {
+void emit_reduce(EmitContext& c) {
   const auto& op = c.op<ops::Reduce>();
   Writer& w = c.w;
   const Fold fn = op.fn == ReduceKind::Prod  ? Fold::Prod
@@ -94,7 +94,7 @@ Hlo moved(Writer& w, const Hlo& x, const Hlo& nothing, std::int64_t axis, std::i
   return w.pad(x, nothing, low, high, std::vector<std::int64_t>(x.dims.size(), 0));
 }
 
-void emit_cumulative(RowContext& c) {
+void emit_cumulative(EmitContext& c) {
   const auto& op = c.op<ops::Cumulative>();
   Writer& w = c.w;
   const Fold fn = op.fn == CumulativeKind::Sum    ? Fold::Sum
@@ -149,7 +149,7 @@ Hlos better(Writer& w, const Hlos& v, bool max) {
   return {w.select(takes, b, a), w.select(takes, b_place, a_place)};
 }
 
-void emit_reduce_window(RowContext& c) {
+void emit_reduce_window(EmitContext& c) {
   const auto& op = c.op<ops::ReduceWindow>();
   Writer& w = c.w;
   const Fold fn = op.fn == ReduceKind::Prod  ? Fold::Prod
@@ -195,8 +195,8 @@ Hlo running(Writer& w, std::string_view name, const Hlo& x, const Hlo& nothing, 
   return y;
 }
 
-std::span<const Row> reduce_rows() {
-  static constexpr Row kRows[] = {
+std::span<const KernelEntry> reduce_entries() {
+  static constexpr KernelEntry kRows[] = {
       {OpKind::Reduce, never_refuses, emit_reduce},
       {OpKind::Cumulative, never_refuses, emit_cumulative},
       {OpKind::Softmax, never_refuses, emit_softmax},

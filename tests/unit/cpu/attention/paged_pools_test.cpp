@@ -50,7 +50,7 @@ struct PagedResult {
   explicit PagedResult(const PagedCase& c) : y(kTokens * c.heads * c.dv, kNan), lse(kTokens * c.heads, kNan) {}
 };
 void attend(const KernelTable& t, const PagedCase& c, PoolType type, const void* k, const void* v, bool expand,
-            PagedResult& out, const StripKernels* rounds_q = nullptr, const Buffer* given_q = nullptr) {
+            PagedResult& out, const InterleavedKernels* rounds_q = nullptr, const Buffer* given_q = nullptr) {
   const std::int64_t unit = pool_unit(type), k_row = pool_row_bytes(type, c.d) / unit,
                      v_row = pool_row_bytes(type, c.dv) / unit;
   Buffer q(kTokens * c.heads * c.d), sinks(c.heads);
@@ -100,7 +100,7 @@ TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
   rlx::test::Share share(3);
   for (const KernelTable* t : tables())
     for (const PagedCase& c : cases)
-      for (const ByteProducts products : byte_products(t->isa)) {
+      for (const Int8Matmul products : int8_matmul(t->isa)) {
         if (!share.next()) continue;
         INFO(isa_name(t->isa), " products ", static_cast<int>(products), " heads ", c.heads, " of ", c.kv_heads);
         const std::int64_t rows = kPages * c.page * c.kv_heads, n = kTokens * c.heads * c.dv;
@@ -111,12 +111,12 @@ TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
         for (std::int64_t i = 0; i < 32; ++i) q[i] = 0;  // a block of no magnitude
         const TypedRows tk(PoolType::Q8_0, k, rows, c.d), tv(PoolType::Q8_0, v, rows, c.dv);
         PagedResult together(c), apart(c), of_numbers(c), again(c);
-        const StripKernels& strips = strip_kernels(t->isa, products);
+        const InterleavedKernels& strips = interleaved_kernels(t->isa, products);
         attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, together, &strips, &q);
         attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), true, apart, &strips, &q);
         // Every kernel has the bits of the one that every machine has, and a row those it has alone.
         attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, again,
-               &strip_kernels(t->isa, ByteProducts::Pairs), &q);
+               &interleaved_kernels(t->isa, Int8Matmul::Pairs), &q);
         CHECK(same_bits(together.y, apart.y, n));
         CHECK(same_bits(together.lse, apart.lse, kTokens * c.heads));
         CHECK(same_bits(together.y, again.y, n));

@@ -218,7 +218,7 @@ Expr follow(Graph& g, Follows f, Expr y, Expr bias, Expr other) {
   return y;
 }
 
-void check_followed(const ConvCase& c, bool last, Follows follows, const KernelTable& table, int threads) {
+void check_relocated(const ConvCase& c, bool last, Follows follows, const KernelTable& table, int threads) {
   INFO("depth ", c.depth, " multiple ", c.multiple, " groups ", c.groups, " of ", c.rows, "x", c.cols, " window ",
        c.row_taps, "x", c.col_taps, " stride ", c.stride, last ? " features last " : " features first ",
        isa_name(table.isa), " threads ", threads, " follows ", static_cast<int>(follows));
@@ -287,7 +287,7 @@ TEST_CASE("conv kernels: what follows is done as elements are written, with the 
   for (const KernelTable* t : tables())
     for (const bool last : {false, true})
       for (std::size_t i = 0; i < std::size(cases); ++i)
-        for (const Follows f : all) check_followed(cases[i], last, f, *t, i % 2 == 0 ? 1 : 2);
+        for (const Follows f : all) check_relocated(cases[i], last, f, *t, i % 2 == 0 ? 1 : 2);
 }
 
 }  // namespace rlx::cpu::test

@@ -114,7 +114,7 @@ double wide_ulps(double got, Real want) {
   return static_cast<double>(std::fabs(static_cast<Real>(got) - want) / unit);
 }
 
-std::vector<double> wide_run(const WideKernels& k, A fn, const std::vector<double>& x) {
+std::vector<double> f64_run(const F64Kernels& k, A fn, const std::vector<double>& x) {
   std::vector<double> y(x.size());
   BlockArgs args;
   args.fn = static_cast<int>(fn);
@@ -132,7 +132,7 @@ TEST_CASE("wide math: every function over every exponent, in ulp against long do
     std::vector<Real> want(values.size());
     for (std::size_t i = 0; i < values.size(); ++i) want[i] = c.f(static_cast<Real>(values[i]));
     for (const KernelTable* t : tables()) {
-      const std::vector<double> got = wide_run(wide_kernels(t->isa), c.fn, values);
+      const std::vector<double> got = f64_run(f64_kernels(t->isa), c.fn, values);
       double worst = -1, at = 0;
       int signs = 0;
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -161,7 +161,7 @@ TEST_CASE("wide math: erfinv inverts, its ends and what lies outside") {
   x.push_back(1 - 0x1p-53);
   for (const KernelTable* t : tables()) {
     CAPTURE(isa_name(t->isa));
-    const std::vector<double> y = wide_run(wide_kernels(t->isa), A::Erfinv, x);
+    const std::vector<double> y = f64_run(f64_kernels(t->isa), A::Erfinv, x);
     double worst = 0, at = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const Real a = std::fabs(x[i]);
@@ -218,7 +218,7 @@ TEST_CASE("wide math: functions of two operands, special values among them") {
       std::vector<double> y(a.size());
       BlockArgs args;
       args.fn = static_cast<int>(c.fn);
-      wide_kernels(t->isa).binary(a.data(), b.data(), nullptr, y.data(), static_cast<int>(a.size()), args);
+      f64_kernels(t->isa).binary(a.data(), b.data(), nullptr, y.data(), static_cast<int>(a.size()), args);
       double worst = 0;
       std::size_t at = 0;
       for (std::size_t i = 0; i < a.size(); ++i) {
@@ -247,7 +247,7 @@ TEST_CASE("wide math: the rules of the function table, where long doubles have n
       BlockArgs args;
       args.fn = static_cast<int>(fn);
       args.params = {fn == A::LeakyRelu ? 0.01 : 1.0, 0};
-      wide_kernels(t->isa).unary(values.data(), nullptr, nullptr, y.data(), static_cast<int>(y.size()), args);
+      f64_kernels(t->isa).unary(values.data(), nullptr, nullptr, y.data(), static_cast<int>(y.size()), args);
       int wrong = 0;
       double at = 0;
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -267,18 +267,18 @@ TEST_CASE("wide math: a result depends on its own operand alone, and nothing bey
   for (std::size_t i = 0; i < sweep.size(); i += 7) values.push_back(sweep[i]);
   for (int f = 0; f < kNumActivationKinds; ++f) {
     const A fn = static_cast<A>(f);
-    if (!wide_has(fn)) continue;
+    if (!f64_has(fn)) continue;
     for (const KernelTable* t : tables()) {
       CAPTURE(isa_name(t->isa));
       INFO(function_text(fn));
-      const std::vector<double> all = wide_run(wide_kernels(t->isa), fn, values);
+      const std::vector<double> all = f64_run(f64_kernels(t->isa), fn, values);
       BlockArgs args;
       args.fn = f;
       args.params = {1, 0};
       for (int n : {1, 2, 3, 5, 7, 9, 13, 16, 17}) {
         std::vector<double> y(static_cast<std::size_t>(n) + 2, 77.0);
         std::vector<double> x(values.begin() + 300 + 17 * n, values.begin() + 300 + 18 * n);
-        wide_kernels(t->isa).unary(x.data(), nullptr, nullptr, y.data() + 1, n, args);
+        f64_kernels(t->isa).unary(x.data(), nullptr, nullptr, y.data() + 1, n, args);
         bool same = y.front() == 77 && y.back() == 77;
         for (int i = 0; i < n; ++i)
           same = same && std::bit_cast<std::uint64_t>(y[static_cast<std::size_t>(i) + 1]) ==

@@ -157,8 +157,8 @@ void check_columns(std::int64_t r, std::int64_t inner, double bound, Run&& run) 
       CAPTURE(r);
       CAPTURE(inner);
       std::vector<T> y(x.size() + 2, static_cast<T>(55)), again = x;
-      run(wide_row_kernels(t->isa), log, x.data(), y.data() + 1);
-      run(wide_row_kernels(t->isa), log, again.data(), again.data());
+      run(f64_row_kernels(t->isa), log, x.data(), y.data() + 1);
+      run(f64_row_kernels(t->isa), log, again.data(), again.data());
       CHECK((y.front() == 55 && y.back() == 55));
       CHECK(std::memcmp(again.data(), y.data() + 1, x.size() * sizeof(T)) == 0);
       Worst worst;
@@ -186,23 +186,23 @@ void check_columns(std::int64_t r, std::int64_t inner, double bound, Run&& run) 
 TEST_CASE("wide rows: softmax along columns and rows") {
   for (const std::int64_t r : {1, 3, 64, 65, 200})
     for (const std::int64_t inner : {1, 5, 8, 33, 64, 71}) {
-      check_columns<float>(r, inner, 1e-6, [&](const WideRowKernels& k, bool log, const float* x, float* y) {
+      check_columns<float>(r, inner, 1e-6, [&](const F64RowKernels& k, bool log, const float* x, float* y) {
         for (std::int64_t col = 0; col < inner; col += 40)
           k.softmax_columns_f32(log, x, y, r, inner, col, std::min<std::int64_t>(40, inner - col));
       });
-      check_columns<double>(r, inner, 2e-15, [&](const WideRowKernels& k, bool log, const double* x, double* y) {
+      check_columns<double>(r, inner, 2e-15, [&](const F64RowKernels& k, bool log, const double* x, double* y) {
         for (std::int64_t col = 0; col < inner; col += 40)
           k.softmax_columns_f64(log, x, y, r, inner, col, std::min<std::int64_t>(40, inner - col));
       });
       if (inner != 1) continue;
-      check_columns<double>(r, 1, 2e-15, [&](const WideRowKernels& k, bool log, const double* x, double* y) {
+      check_columns<double>(r, 1, 2e-15, [&](const F64RowKernels& k, bool log, const double* x, double* y) {
         k.softmax_f64(log, x, y, r, 0, 1);
       });
     }
 }
 TEST_CASE("wide rows: softmax of a row of -inf is 0, its logarithm -inf; NaN and +inf reach the row alone") {
   for (const KernelTable* t : tables()) {
-    const WideRowKernels& k = wide_row_kernels(t->isa);
+    const F64RowKernels& k = f64_row_kernels(t->isa);
     std::vector<double> x(3 * 19, -HUGE_VAL), y(x.size());
     x[19 + 18] = NAN, x[38 + 2] = 1;
     k.softmax_f64(false, x.data(), y.data(), 19, 0, 3);
@@ -241,7 +241,7 @@ TEST_CASE("wide rows: norms of doubles against long doubles, lengths around vect
           if (affine) n.gamma = gamma.data(), n.beta = beta.data();
           if (layer) n.mean_out = mean.data();
           n.rstd_out = rstd.data();
-          const WideRowKernels& k = wide_row_kernels(t->isa);
+          const F64RowKernels& k = f64_row_kernels(t->isa);
           (layer ? k.layer_norm_f64 : k.rms_norm_f64)(n, 0, rows);
           CHECK(y.back() == 55);
           Worst worst;

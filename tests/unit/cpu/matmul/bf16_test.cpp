@@ -15,31 +15,31 @@ namespace rlx::cpu::test {
 namespace {
 
 // Empty on machines without products of bf16.
-std::vector<const PairKernels*> pair_sets() {
-  std::vector<const PairKernels*> out;
-  for (const PairProducts p : pair_products(Isa::Avx512)) out.push_back(&pair_kernels(Isa::Avx512, p));
+std::vector<const Bf16Kernels*> bf16_sets() {
+  std::vector<const Bf16Kernels*> out;
+  for (const Bf16DotKind p : bf16_dot_kinds(Isa::Avx512)) out.push_back(&bf16_kernels(Isa::Avx512, p));
   return out;
 }
 // The kernels of this machine with the pairs in them, chosen for speed or not.
 KernelTable table_with_pairs() {
   KernelTable t = kernels_for(Isa::Avx512);
-  t.pairs = pair_sets().back();
+  t.pairs = bf16_sets().back();
   return t;
 }
 
 float as_bf16(float v) { return static_cast<float>(BF16(v)); }
 
 // A matrix [k, n] of numbers of bf16 and its panels.
-struct PairMatrix {
+struct Bf16Matrix {
   std::int64_t k, n;
   std::vector<BF16> numbers;  // [n, k]
-  Form form;
+  PackedLayout form;
   Buffer panels;
-  PairMatrix(std::int64_t depth, std::int64_t columns, unsigned seed)
+  Bf16Matrix(std::int64_t depth, std::int64_t columns, unsigned seed)
       : k(depth),
         n(columns),
         numbers(static_cast<std::size_t>(k * n)),
-        form(*pair_form(table_with_pairs(), {k, n, DType::F32, DType::BF16, Products::BF16})),
+        form(*bf16_pair_layout(table_with_pairs(), {k, n, DType::F32, DType::BF16, MatmulPrecision::BF16})),
         panels(form.bytes / 4, kNan) {
     std::mt19937 rng(seed);
     std::normal_distribution<float> normal(0, 0.1F);
@@ -51,19 +51,19 @@ struct PairMatrix {
   }
   void encode() {
     const ops::Relayout op{form, k, n, false, DType::F32, {}};
-    encode_panels(table_with_pairs(), {op, {n, 0, 1, k}, 0, 0, n}, DType::BF16,
-                  reinterpret_cast<const std::byte*>(numbers.data()), reinterpret_cast<std::byte*>(panels.data()));
+    encode_packed_b(table_with_pairs(), {op, {n, 0, 1, k}, 0, 0, n}, DType::BF16,
+                    reinterpret_cast<const std::byte*>(numbers.data()), reinterpret_cast<std::byte*>(panels.data()));
     REQUIRE(panels.intact());
   }
 };
 
 // C of x times the matrix, all chunks backwards.
-void multiply(const PairKernels& kernels, const PairMatrix& w, const Buffer& x, std::int64_t m, Buffer& c, int threads,
+void multiply(const Bf16Kernels& kernels, const Bf16Matrix& w, const Buffer& x, std::int64_t m, Buffer& c, int threads,
               const GemmEpilogue& epilogue = {}) {
-  PairGemm g;
+  Bf16Gemm g;
   g.m = m, g.n = w.n, g.k = w.k, g.a = x.data(), g.lda = w.k;
   g.strips = w.panels.data(), g.c = c.data(), g.ldc = w.n, g.epilogue = epilogue;
-  const StripPlan plan = kernels.plan(g, threads);
+  const InterleavedPlan plan = kernels.plan(g, threads);
   REQUIRE(plan.code_bytes > 0);
   Buffer rounded(plan.code_bytes / 4, kNan);
   g.codes = reinterpret_cast<std::int32_t*>(rounded.data());
@@ -74,7 +74,7 @@ void multiply(const PairKernels& kernels, const PairMatrix& w, const Buffer& x, 
 }
 
 TEST_CASE("pairs: panels from every dtype and layout, in pieces, and back") {
-  if (pair_sets().empty()) return;
+  if (bf16_sets().empty()) return;
   const KernelTable t = table_with_pairs();
   for (const DType from : {DType::BF16, DType::F32, DType::F64, DType::I8})
     for (const std::int64_t n : {1, 16, 17, 100})
@@ -83,20 +83,20 @@ TEST_CASE("pairs: panels from every dtype and layout, in pieces, and back") {
           for (const std::int64_t cut : {std::int64_t{0}, n / 3, std::min<std::int64_t>(n, 16)}) {
             CAPTURE(dtype_name(from));
             INFO(k, "x", n, " cut at ", cut);
-            const Form form = *pair_form(t, {k, n, DType::F32, from, Products::BF16});
+            const PackedLayout form = *bf16_pair_layout(t, {k, n, DType::F32, from, MatmulPrecision::BF16});
             CHECK(form.lossless == (from == DType::BF16));
-            CHECK(reads_panels(t, form, k, n));
+            CHECK(reads_packed_b(t, form, k, n));
             const ops::Relayout op{form, k, n, false, DType::F32, {}};
-            const ops::FormSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
+            const ops::PackedSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
             std::vector<std::byte> values(size_bytes(from, k * n)), back(size_bytes(DType::F32, k * n));
             Buffer panels(form.bytes / 4, kNan);
             for (std::int64_t i = 0; i < k * n; ++i)
               store_element(values.data(), from, i, static_cast<double>(i % 251) - 120.5);
             auto* bytes = reinterpret_cast<std::byte*>(panels.data());
             for (const auto& [begin, end] : {std::pair{cut, n}, std::pair{std::int64_t{0}, cut}})
-              encode_panels(t, {op, at, 0, begin, end}, from, values.data(), bytes);
+              encode_packed_b(t, {op, at, 0, begin, end}, from, values.data(), bytes);
             CHECK(panels.intact());
-            decode_panels({op, at, 0, 0, n}, bytes, DType::F32, back.data());
+            decode_packed_b({op, at, 0, 0, n}, bytes, DType::F32, back.data());
             bool same = true;
             for (std::int64_t i = 0; i < k * n; ++i)
               same = same && load_element<float>(back.data(), DType::F32, i) ==
@@ -121,26 +121,28 @@ TEST_CASE("pairs: panels from every dtype and layout, in pieces, and back") {
 
 TEST_CASE("pairs: forms are made with leave alone, and told apart") {
   const KernelTable& plain = kernels_for(best_isa());
-  for (const Products leave : {Products::Exact, Products::Int8})
-    CHECK_FALSE(pair_form(plain, {64, 32, DType::F32, DType::BF16, leave}));
+  for (const MatmulPrecision allowed_loss : {MatmulPrecision::Exact, MatmulPrecision::Int8})
+    CHECK_FALSE(bf16_pair_layout(plain, {64, 32, DType::F32, DType::BF16, allowed_loss}));
   for (const KernelTable* other : tables())
-    if (other->isa != Isa::Avx512) CHECK_FALSE(pair_form(*other, {64, 32, DType::F32, DType::BF16, Products::BF16}));
-  if (pair_sets().empty()) return;
+    if (other->isa != Isa::Avx512)
+      CHECK_FALSE(bf16_pair_layout(*other, {64, 32, DType::F32, DType::BF16, MatmulPrecision::BF16}));
+  if (bf16_sets().empty()) return;
   const KernelTable t = table_with_pairs();
-  CHECK_FALSE(pair_form(t, {64, 32, DType::F32, DType::F16, Products::BF16}));  // would lose bits of the weight
-  const Form form = *pair_form(t, {64, 32, DType::F32, DType::BF16, Products::BF16});
-  CHECK(reads_panels(t, form, 64, 32));
-  CHECK_FALSE(reads_panels(t, form, 64, 33));
-  CHECK_FALSE(reads_panels(*tables().front(), form, 64, 32));
+  CHECK_FALSE(
+      bf16_pair_layout(t, {64, 32, DType::F32, DType::F16, MatmulPrecision::BF16}));  // would lose bits of the weight
+  const PackedLayout form = *bf16_pair_layout(t, {64, 32, DType::F32, DType::BF16, MatmulPrecision::BF16});
+  CHECK(reads_packed_b(t, form, 64, 32));
+  CHECK_FALSE(reads_packed_b(t, form, 64, 33));
+  CHECK_FALSE(reads_packed_b(*tables().front(), form, 64, 32));
   for (std::size_t i = 0; i < form.params.size(); ++i) {
-    Form other = form;
+    PackedLayout other = form;
     other.params[i] += 1;
-    CHECK_FALSE(reads_panels(t, other, 64, 32));
+    CHECK_FALSE(reads_packed_b(t, other, 64, 32));
   }
 }
 
 TEST_CASE("pairs: products are those of x in bf16, at any size") {
-  for (const PairKernels* kernels : pair_sets())
+  for (const Bf16Kernels* kernels : bf16_sets())
     for (const std::array<std::int64_t, 3>& extents : {std::array<std::int64_t, 3>{1, 1, 1},
                                                        {2, 48, 64},
                                                        {3, 17, 33},
@@ -151,7 +153,7 @@ TEST_CASE("pairs: products are those of x in bf16, at any size") {
                                                        {600, 40, 520}}) {
       const std::int64_t m = extents[0], n = extents[1], k = extents[2];
       INFO(static_cast<int>(kernels->products), " ", m, "x", n, "x", k);
-      const PairMatrix w(k, n, 7);
+      const Bf16Matrix w(k, n, 7);
       Buffer x(m * k), c(m * n, kNan);
       randomize(x, 11, -3, 3);
       multiply(*kernels, w, x, m, c, 2);
@@ -173,10 +175,10 @@ TEST_CASE("pairs: products are those of x in bf16, at any size") {
 }
 
 TEST_CASE("pairs: a row has the same bits alone and among 1 to 64, in every cut") {
-  for (const PairKernels* kernels : pair_sets())
+  for (const Bf16Kernels* kernels : bf16_sets())
     for (const std::int64_t k : {70, 300}) {
       const std::int64_t n = 50;
-      const PairMatrix w(k, n, 9);
+      const Bf16Matrix w(k, n, 9);
       Buffer x(64 * k), all(64 * n);
       randomize(x, 3);
       multiply(*kernels, w, x, 64, all, 1);
@@ -191,10 +193,10 @@ TEST_CASE("pairs: a row has the same bits alone and among 1 to 64, in every cut"
 }
 
 TEST_CASE("pairs: what is not finite and next to nothing in x and in the weights") {
-  for (const PairKernels* kernels : pair_sets()) {
+  for (const Bf16Kernels* kernels : bf16_sets()) {
     CAPTURE(static_cast<int>(kernels->products));
     const std::int64_t m = 7, n = 20, k = 45;
-    PairMatrix w(k, n, 1);
+    Bf16Matrix w(k, n, 1);
     w.numbers[static_cast<std::size_t>(3 * k + 2)] = BF16(kInf);
     w.numbers[static_cast<std::size_t>(4 * k + 44)] = BF16(kNan);
     w.encode();
@@ -222,9 +224,9 @@ TEST_CASE("pairs: what is not finite and next to nothing in x and in the weights
 
 TEST_CASE("pairs: epilogues are those of the other products") {
   const std::int64_t m = 20, n = 37, k = 64;
-  for (const PairKernels* kernels : pair_sets()) {
+  for (const Bf16Kernels* kernels : bf16_sets()) {
     CAPTURE(static_cast<int>(kernels->products));
-    const PairMatrix w(k, n, 4);
+    const Bf16Matrix w(k, n, 4);
     Buffer x(m * k), plain(m * n), bias(n), residual(m * n), mul(m * n);
     randomize(x, 1), randomize(bias, 2), randomize(residual, 3), randomize(mul, 4);
     multiply(*kernels, w, x, m, plain, 1);
@@ -242,8 +244,8 @@ TEST_CASE("pairs: epilogues are those of the other products") {
 
 TEST_CASE("pairs: what the machine has not is an error that says so") {
   for (const Isa isa : {Isa::Sse4, Isa::Avx2}) {
-    CHECK(pair_products(isa).empty());
-    CHECK_THROWS_AS((void)pair_kernels(isa, PairProducts::Dot), Error);
+    CHECK(bf16_dot_kinds(isa).empty());
+    CHECK_THROWS_AS((void)bf16_kernels(isa, Bf16DotKind::Dot), Error);
   }
 }
 

@@ -20,7 +20,7 @@ struct GroupCase {
   Stored stored;
   bool apart;  // a param of each matrix, [N, K]; else one of all, [E, N, K]
   std::int64_t m, k, n;
-  Products products = Products::Exact;
+  MatmulPrecision products = MatmulPrecision::Exact;
 };
 
 std::optional<QuantScheme> scheme_of(Stored s) {
@@ -89,7 +89,7 @@ void check_groups(const GroupCase& c, const std::string& isa) {
   }
   g.set_outputs({g.grouped_dot(x, g.transpose(all, {0, 2, 1}), ids)});
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_products(c.products);
+  options.precision = PrecisionPolicy::with_matmul_precision(c.products);
   CompiledGraph f = Session().with_isa(isa).with_threads(2).compile_with(std::move(g), options);
   for (const auto& [name, tensor] : params) f.set_param(name, tensor);
   std::mt19937 rng(4);
@@ -105,7 +105,7 @@ void check_groups(const GroupCase& c, const std::string& isa) {
   const TensorView inputs[] = {{rows.data(), DType::F32, x_dims, rows.size_bytes()},
                                {of.data(), DType::I32, id_dims, of.size_bytes()}};
   for (const NodeTime& t : f.profile(inputs)) kernels.insert(t.kernel.substr(0, t.kernel.find(' ')));
-  CHECK(kernels == std::set<std::string>{scheme ? "grouped_strips" : "grouped_panels"});
+  CHECK(kernels == std::set<std::string>{scheme ? "grouped_interleaved" : "grouped_packed"});
   Worst worst;
   for (std::int64_t i = 0; i < c.m; ++i) {
     const std::int64_t e = of.at_i64(i);
@@ -128,7 +128,8 @@ void check_groups(const GroupCase& c, const std::string& isa) {
         }
         rounded += largest.value() / 254 * weights;
       }
-      worst.add(static_cast<double>(got), want, (c.products == Products::Int8 ? rounded : 0) + 2e-6 * terms + 1e-30);
+      worst.add(static_cast<double>(got), want,
+                (c.products == MatmulPrecision::Int8 ? rounded : 0) + 2e-6 * terms + 1e-30);
     }
   }
   CHECK(worst.value() <= 1);
@@ -144,7 +145,7 @@ TEST_CASE("products by group read weights in forms, of the groups that have rows
         check_groups({s, apart, 1, k, 33}, isa);
         check_groups({s, apart, 13, k, 80}, isa);
         if (share.next()) check_groups({s, apart, 300, k, 50}, isa);
-        if (scheme_of(s)) check_groups({s, apart, 70, k, 70, Products::Int8}, isa);
+        if (scheme_of(s)) check_groups({s, apart, 70, k, 70, MatmulPrecision::Int8}, isa);
       }
 }
 

@@ -57,8 +57,8 @@ double chain(const Isa isa, const Elements& a, std::int64_t at_a, std::int64_t s
   return static_cast<double>(sum);
 }
 
-void run_cut(const ProductKernels& kernels, const ProductOperands& p, int threads) {
-  const ProductPlan plan = kernels.plan(p, threads);
+void run_cut(const MatmulKernels& kernels, const MatmulOperands& p, int threads) {
+  const MatmulPlan plan = kernels.plan(p, threads);
   struct alignas(64) Line {
     std::byte bytes[64];
   };
@@ -84,7 +84,7 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   Elements a(t, s.m * s.k), b(t, s.n * s.k), c(y, s.m * s.n);
   a.draw(dice);
   b.draw(dice);
-  ProductOperands p;
+  MatmulOperands p;
   p.m = s.m, p.n = s.n;
   p.a = a.bytes.data(), p.b = b.bytes.data(), p.c = c.bytes.data();
   p.a_type = p.b_type = t;
@@ -94,7 +94,7 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   p.ldc = s.n;
   p.num_contracted = 1;
   p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
-  const ProductKernels& kernels = product_kernels(isa, t == DType::F64 ? t : DType::F32);
+  const MatmulKernels& kernels = matmul_kernels(isa, t == DType::F64 ? t : DType::F32);
   run_cut(kernels, p, threads);
   REQUIRE(c.intact());
   if (s.n <= kTurnedRows) {
@@ -154,17 +154,17 @@ TEST_CASE("a row of a product has the same bits alone and among others") {
   std::mt19937 dice(3);
   const std::int64_t m = 37, n = 53, k = 700;
   for (const KernelTable* table : tables()) {
-    const ProductKernels& kernels = product_kernels(table->isa, DType::F64);
+    const MatmulKernels& kernels = matmul_kernels(table->isa, DType::F64);
     Elements a(DType::F64, m * k), b(DType::F64, k * n), all(DType::F64, m * n), one(DType::F64, n);
     a.draw(dice);
     b.draw(dice);
-    ProductOperands p;
+    MatmulOperands p;
     p.m = m, p.n = n, p.a_m_stride = k, p.ldc = n, p.num_contracted = 1;
     p.contracted[0] = {k, 1, n, 0};
     p.a = a.bytes.data(), p.b = b.bytes.data(), p.c = all.bytes.data();
     run_cut(kernels, p, 1);
     for (std::int64_t i = 0; i < m; ++i) {
-      ProductOperands row = p;
+      MatmulOperands row = p;
       row.m = 1;
       row.a = a.bytes.data() + i * k * 8;
       row.c = one.bytes.data();
@@ -176,7 +176,7 @@ TEST_CASE("a row of a product has the same bits alone and among others") {
 
 TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infinities and subnormals too") {
   for (const KernelTable* table : tables()) {
-    const ProductKernels& kernels = product_kernels(table->isa, DType::F32);
+    const MatmulKernels& kernels = matmul_kernels(table->isa, DType::F32);
     for (const DType t : {DType::F16, DType::BF16}) {
       std::vector<std::uint16_t> bits(65536), back(65536);
       for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
@@ -215,13 +215,13 @@ void check_integers(Isa isa, DType t, const ProductCase& s, int threads, std::mt
   std::vector<T> c(static_cast<std::size_t>(s.m * s.n + 16), T(77));
   for (auto* v : {&a, &b})
     for (T& x : *v) x = static_cast<T>(dice());
-  ProductOperands p;
+  MatmulOperands p;
   p.m = s.m, p.n = s.n, p.ldc = s.n, p.a = a.data(), p.b = b.data(), p.c = c.data();
   p.a_type = p.b_type = p.c_type = t;
   p.a_m_stride = s.a_t ? 1 : s.k, p.b_n_stride = s.b_t ? s.k : 1;
   p.num_contracted = 1;
   p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
-  run_cut(product_kernels(isa, sizeof(T) == 8 ? DType::I64 : DType::I32), p, threads);
+  run_cut(matmul_kernels(isa, sizeof(T) == 8 ? DType::I64 : DType::I32), p, threads);
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < s.m; ++i)
     for (std::int64_t j = 0; j < s.n; ++j) {
@@ -263,7 +263,7 @@ void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, 
   std::vector<std::complex<T>> c(static_cast<std::size_t>(s.m * s.n + 4), T(77));
   for (auto* v : {&a, &b})
     for (auto& x : *v) x = {static_cast<T>(normal(dice)), static_cast<T>(normal(dice))};
-  ProductOperands p;
+  MatmulOperands p;
   p.m = s.m, p.n = 2 * s.n, p.ldc = 2 * s.n, p.a = a.data(), p.b = b.data(), p.c = c.data();
   p.a_type = p.b_type = p.c_type = sizeof(T) == 8 ? DType::F64 : DType::F32;
   p.b_complex = true;
@@ -276,7 +276,7 @@ void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, 
     p.contracted[p.num_contracted++] = {s.k, 2 * step_a, step_b, 0};
   }
   p.contracted[p.num_contracted++] = {2, 1, 0, 0};
-  run_cut(product_kernels(isa, p.a_type), p, threads);
+  run_cut(matmul_kernels(isa, p.a_type), p, threads);
   double worst = 0;
   for (std::int64_t i = 0; i < s.m; ++i)
     for (std::int64_t j = 0; j < s.n; ++j) {
@@ -323,9 +323,9 @@ TEST_CASE("products of complex numbers: every layout and size, cut in every way"
 
 // -- products of bf16 by instructions for pairs, which make zeros of subnormal numbers --
 
-std::vector<const ProductKernels*> pair_product_sets() {
-  std::vector<const ProductKernels*> out;
-  for (const PairProducts p : pair_products(Isa::Avx512)) out.push_back(&pair_product_kernels(Isa::Avx512, p));
+std::vector<const MatmulKernels*> bf16_strided_sets() {
+  std::vector<const MatmulKernels*> out;
+  for (const Bf16DotKind p : bf16_dot_kinds(Isa::Avx512)) out.push_back(&bf16_strided_kernels(Isa::Avx512, p));
   return out;
 }
 
@@ -347,8 +347,8 @@ struct PairCase {
   std::int64_t place(std::int64_t kk) const { return inner == k ? kk : kk % inner * (k / inner) + kk / inner; }
   std::int64_t at_a(std::int64_t i, std::int64_t kk) const { return a_t ? place(kk) * m + i : i * k + place(kk); }
   std::int64_t at_b(std::int64_t kk, std::int64_t j) const { return b_t ? j * k + place(kk) : place(kk) * n + j; }
-  ProductOperands operands(Elements& c) const {
-    ProductOperands p;
+  MatmulOperands operands(Elements& c) const {
+    MatmulOperands p;
     p.m = m, p.n = n, p.a = a.bytes.data(), p.b = b.bytes.data(), p.c = c.bytes.data();
     p.a_type = p.b_type = DType::BF16, p.c_type = c.type;
     p.a_m_stride = a_t ? 1 : k, p.b_n_stride = b_t ? k : 1, p.ldc = n;
@@ -378,9 +378,9 @@ struct PairCase {
     }
     return {sum, terms};
   }
-  Elements run(const ProductKernels& kernels, DType y, int threads) const {
+  Elements run(const MatmulKernels& kernels, DType y, int threads) const {
     Elements c(y, m * n);
-    ProductOperands p = operands(c);
+    MatmulOperands p = operands(c);
     run_cut(kernels, p, threads);
     CHECK(c.intact());
     if (n <= kTurnedRows) {
@@ -396,7 +396,7 @@ struct PairCase {
 TEST_CASE("products of bf16 by pairs: every layout and size within the bound of sums, the same in every cut") {
   std::mt19937 dice(11);
   rlx::test::Share share(2);
-  for (const ProductKernels* kernels : pair_product_sets())
+  for (const MatmulKernels* kernels : bf16_strided_sets())
     for (const auto& sizes : {std::array<std::int64_t, 4>{1, 1, 1, 1},
                               {1, 40, 64, 64},
                               {7, 17, 33, 33},
@@ -449,7 +449,7 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
 TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each element knows its own operands alone") {
   std::mt19937 dice(12);
   const std::int64_t m = 37, n = 150, k = 170;
-  for (const ProductKernels* kernels : pair_product_sets())
+  for (const MatmulKernels* kernels : bf16_strided_sets())
     for (const bool turned : {false, true}) {
       PairCase s(m, n, k, k, turned, turned);
       s.a.draw(dice);

@@ -14,25 +14,25 @@ constexpr std::int64_t kDepths[] = {0, 1, 7, 64, 77};
 constexpr std::int64_t kColumns[] = {1, 5, 16, 17, 33, 48, 100};
 
 /// Random bits of 16-bit floats, with NaN, infinities, zeros and subnormals among them.
-std::vector<std::uint16_t> any_halves(std::int64_t n, unsigned seed, bool only_finite, PanelType type) {
+std::vector<std::uint16_t> any_halves(std::int64_t n, unsigned seed, bool only_finite, PackedBType type) {
   std::mt19937 rng(seed);
   std::vector<std::uint16_t> out(static_cast<std::size_t>(n));
   for (std::uint16_t& h : out) {
     h = static_cast<std::uint16_t>(rng());
-    const std::uint16_t exponent = type == PanelType::BF16 ? 0x7f80 : 0x7c00;
+    const std::uint16_t exponent = type == PackedBType::BF16 ? 0x7f80 : 0x7c00;
     if (only_finite && (h & exponent) == exponent) h = static_cast<std::uint16_t>(h & ~exponent);
-    if (only_finite && type == PanelType::BF16) h = static_cast<std::uint16_t>((h & 0x807f) | 0x3f00);  // near 1
+    if (only_finite && type == PackedBType::BF16) h = static_cast<std::uint16_t>((h & 0x807f) | 0x3f00);  // near 1
   }
   return out;
 }
 
-float widened(PanelType type, std::uint16_t h) {
-  return type == PanelType::BF16 ? bf16_bits_to_float(h) : f16_bits_to_float(h);
+float widened(PackedBType type, std::uint16_t h) {
+  return type == PackedBType::BF16 ? bf16_bits_to_float(h) : f16_bits_to_float(h);
 }
 
 TEST_CASE("panels: products of 16-bit panels have the bits of products of the widened values") {
   for (const KernelTable* t : tables())
-    for (const PanelType type : {PanelType::BF16, PanelType::F16})
+    for (const PackedBType type : {PackedBType::BF16, PackedBType::F16})
       for (const bool finite : {true, false})
         for (const std::int64_t n : kColumns)
           for (const std::int64_t k : kDepths)
@@ -66,20 +66,20 @@ TEST_CASE("panels: products of 16-bit panels have the bits of products of the wi
 }
 
 // A source [k, n] or [n, k] in dtype `from` into panels of `type`, column ranges in any order, and back.
-void check_round_trip(const KernelTable& t, DType from, PanelType type, std::int64_t k, std::int64_t n,
+void check_round_trip(const KernelTable& t, DType from, PackedBType type, std::int64_t k, std::int64_t n,
                       bool transposed) {
   const DType stored[] = {DType::F32, DType::BF16, DType::F16};
   const DType kept = stored[static_cast<int>(type)];
-  ops::Relayout op{panel_form(t, {k, n, DType::F32, kept}), k, n, false, DType::F32, {}};
-  const ops::FormSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
+  ops::Relayout op{packed_b_layout(t, {k, n, DType::F32, kept}), k, n, false, DType::F32, {}};
+  const ops::PackedSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
   std::vector<std::byte> values(size_bytes(from, k * n) + 16), back(size_bytes(kept, k * n) + 16),
       form(static_cast<std::size_t>(op.form.bytes), std::byte{0xff});
   for (std::int64_t i = 0; i < k * n; ++i) store_element(values.data(), from, i, static_cast<double>(i % 251) - 120.5);
-  REQUIRE(reads_panels(t, op.form, k, n));
+  REQUIRE(reads_packed_b(t, op.form, k, n));
   const std::int64_t cut = n / 3;
   for (const auto& [begin, end] : {std::pair{cut, n}, std::pair{std::int64_t{0}, cut}})
-    encode_panels(t, {op, at, 0, begin, end}, from, values.data(), form.data());
-  decode_panels({op, at, 0, 0, n}, form.data(), kept, back.data());
+    encode_packed_b(t, {op, at, 0, begin, end}, from, values.data(), form.data());
+  decode_packed_b({op, at, 0, 0, n}, form.data(), kept, back.data());
   bool same = true;
   for (std::int64_t i = 0; i < k * n; ++i) {
     std::byte rounded[8];
@@ -99,7 +99,7 @@ void check_round_trip(const KernelTable& t, DType from, PanelType type, std::int
 TEST_CASE("panels: from every dtype and layout, in pieces, and back") {
   for (const KernelTable* t : tables())
     for (const DType from : {DType::F32, DType::BF16, DType::F16, DType::F64, DType::I8})
-      for (const PanelType type : {PanelType::F32, PanelType::BF16, PanelType::F16})
+      for (const PackedBType type : {PackedBType::F32, PackedBType::BF16, PackedBType::F16})
         for (const std::int64_t n : {1, 17, 100})
           for (const std::int64_t k : {1, 33, 70})
             for (const bool transposed : {false, true}) {
@@ -119,18 +119,18 @@ TEST_CASE("panels: codes lie within half a step of the values, from every dtype 
             CAPTURE(isa_name(t->isa));
             CAPTURE(dtype_name(from));
             const ops::Relayout op{
-                panel_form(*t, {k, n, DType::F32, from, Products::Int8}), k, n, false, DType::F32, {}};
-            REQUIRE(reads_panels(*t, op.form, k, n));
+                packed_b_layout(*t, {k, n, DType::F32, from, MatmulPrecision::Int8}), k, n, false, DType::F32, {}};
+            REQUIRE(reads_packed_b(*t, op.form, k, n));
             CHECK(!op.form.lossless);
-            const ops::FormSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
+            const ops::PackedSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
             std::vector<std::byte> values(size_bytes(from, k * n) + 16), back(size_bytes(DType::F64, k * n) + 16),
                 form(static_cast<std::size_t>(op.form.bytes), std::byte{0xff});
             for (std::int64_t i = 0; i < k * n; ++i)
               store_element(values.data(), from, i,
                             static_cast<double>(i * 37 % 251 - 125) / (from == DType::I8 ? 1 : 8));
             for (const auto& [begin, end] : {std::pair{n / 3, n}, std::pair{std::int64_t{0}, n / 3}})
-              encode_panels(*t, {op, at, 0, begin, end}, from, values.data(), form.data());
-            decode_panels({op, at, 0, 0, n}, form.data(), DType::F64, back.data());
+              encode_packed_b(*t, {op, at, 0, begin, end}, from, values.data(), form.data());
+            decode_packed_b({op, at, 0, 0, n}, form.data(), DType::F64, back.data());
             const auto element = [&](const std::vector<std::byte>& of, DType dtype, std::int64_t kk, std::int64_t j) {
               return load_element<double>(of.data(), dtype, kk * at.k_stride + j * at.n_stride);
             };
@@ -155,17 +155,17 @@ TEST_CASE("panels: codes lie within half a step of the values, from every dtype 
 
 TEST_CASE("panels: forms of other kernels, versions and shapes are told apart") {
   const KernelTable& t = *tables().back();
-  const Form form = panel_form(t, {70, 33, DType::F32, DType::F32});
-  CHECK(reads_panels(t, form, 70, 33));
-  CHECK(!reads_panels(t, form, 70, 34 + 64));
+  const PackedLayout form = packed_b_layout(t, {70, 33, DType::F32, DType::F32});
+  CHECK(reads_packed_b(t, form, 70, 33));
+  CHECK(!reads_packed_b(t, form, 70, 34 + 64));
   for (std::size_t i = 0; i < form.params.size(); ++i) {
-    Form other = form;
+    PackedLayout other = form;
     other.params[i] += 1;
-    CHECK(!reads_panels(t, other, 70, 33));
+    CHECK(!reads_packed_b(t, other, 70, 33));
   }
-  Form other = form;
+  PackedLayout other = form;
   other.bytes += 64;
-  CHECK(!reads_panels(t, other, 70, 33));
+  CHECK(!reads_packed_b(t, other, 70, 33));
   other = form, other.id = "blocks";
   CHECK(!panels_of(other));
 }

@@ -88,7 +88,7 @@ TEST_CASE("products of bytes are exact by every instruction set") {
   rlx::test::Share share(3);
   for (const Isa isa : {Isa::Generic, Isa::Sse4, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
     if (!isa_supported(isa)) continue;
-    for (const ByteProducts way : byte_products(isa)) {
+    for (const Int8Matmul way : int8_matmul(isa)) {
       CAPTURE(isa_name(isa));
       CAPTURE(static_cast<int>(way));
       const ByteKernels& kernels = byte_kernels(isa, way);

@@ -12,18 +12,19 @@
 namespace rlx::cpu::test {
 namespace {
 
-constexpr QuantScheme kSchemesOfStrips[] = {QuantScheme::Q4_0, QuantScheme::Q4_1, QuantScheme::Q5_0, QuantScheme::Q5_1,
-                                            QuantScheme::Q8_0, QuantScheme::Q4_K, QuantScheme::Q5_K, QuantScheme::Q6_K};
+constexpr QuantScheme kInterleavableSchemes[] = {QuantScheme::Q4_0, QuantScheme::Q4_1, QuantScheme::Q5_0,
+                                                 QuantScheme::Q5_1, QuantScheme::Q8_0, QuantScheme::Q4_K,
+                                                 QuantScheme::Q5_K, QuantScheme::Q6_K};
 
 // The kernels of an instruction set, with each way to sum products of bytes that the machine has.
-struct StripSet {
+struct InterleavedSet {
   const KernelTable* table;
-  const StripKernels* kernels;
+  const InterleavedKernels* kernels;
 };
-std::vector<StripSet> strip_sets() {
-  std::vector<StripSet> out;
+std::vector<InterleavedSet> interleaved_sets() {
+  std::vector<InterleavedSet> out;
   for (const KernelTable* t : tables())
-    for (const ByteProducts p : byte_products(t->isa)) out.push_back({t, &strip_kernels(t->isa, p)});
+    for (const Int8Matmul p : int8_matmul(t->isa)) out.push_back({t, &interleaved_kernels(t->isa, p)});
   return out;
 }
 
@@ -59,25 +60,25 @@ struct Blocks {
 
 struct Encoded {
   ops::Relayout op;
-  ops::FormSource at;
+  ops::PackedSource at;
   std::vector<std::byte> storage;
   const std::byte* strips = nullptr;
 };
 Encoded encoded(const KernelTable& t, const Blocks& b) {
-  ConstantMatrix m{b.k, b.n, DType::F32, DType::U8, Products::Int8};
+  ConstantMatrix m{b.k, b.n, DType::F32, DType::U8, MatmulPrecision::Int8};
   m.scheme = b.scheme;
   Encoded e;
-  e.op = {*strip_form(t, m), b.k, b.n, false, DType::F32, {b.n, 0, 1, b.k}, b.scheme};
+  e.op = {*interleaved_layout(t, m), b.k, b.n, false, DType::F32, {b.n, 0, 1, b.k}, b.scheme};
   e.at = e.op.source(0);
   e.storage.assign(static_cast<std::size_t>(e.op.form.bytes) + 64, std::byte{0xff});
   const auto address = reinterpret_cast<std::uintptr_t>(e.storage.data());
   std::byte* to = e.storage.data() + (64 - address % 64) % 64;
   e.strips = to;
-  REQUIRE(reads_strips(t, e.op.form, b.k, b.n));
-  REQUIRE(strip_scheme(e.op.form) == b.scheme);
+  REQUIRE(reads_interleaved(t, e.op.form, b.k, b.n));
+  REQUIRE(interleaved_scheme(e.op.form) == b.scheme);
   const std::int64_t cut = b.n / 3;  // in pieces that end inside a strip
   for (const auto& [begin, end] : {std::pair{cut, b.n}, std::pair{std::int64_t{0}, cut}})
-    encode_strips({e.op, e.at, 0, begin, end}, b.bytes.data(), to);
+    encode_interleaved({e.op, e.at, 0, begin, end}, b.bytes.data(), to);
   return e;
 }
 
@@ -85,7 +86,7 @@ std::int64_t depth_of(QuantScheme s, std::int64_t blocks) { return block_layout(
 
 TEST_CASE("strips: blocks of any bits come back, in pieces") {
   for (const KernelTable* t : tables())
-    for (const QuantScheme s : kSchemesOfStrips)
+    for (const QuantScheme s : kInterleavableSchemes)
       for (const std::int64_t n : {1, 7, 16, 37})
         for (const std::int64_t blocks : {1, 3, 4}) {
           CAPTURE(isa_name(t->isa));
@@ -95,7 +96,7 @@ TEST_CASE("strips: blocks of any bits come back, in pieces") {
           const Blocks b = Blocks::of_any_bits(s, n, depth_of(s, blocks), static_cast<unsigned>(n));
           const Encoded e = encoded(*t, b);
           std::vector<std::byte> back(b.bytes.size(), std::byte{0x11});
-          decode_strips({e.op, e.at, 0, 0, n}, e.strips, back.data());
+          decode_interleaved({e.op, e.at, 0, 0, n}, e.strips, back.data());
           CHECK(back == b.bytes);
           // No byte of the form is left as it was, so that equal weights make equal files.
           const Encoded again = [&] {
@@ -108,31 +109,31 @@ TEST_CASE("strips: blocks of any bits come back, in pieces") {
 
 TEST_CASE("strips: of a scheme without them, or columns that end inside a block, none are made") {
   const KernelTable& t = *tables().front();
-  ConstantMatrix m{256, 16, DType::F32, DType::U8, Products::Int8};
+  ConstantMatrix m{256, 16, DType::F32, DType::U8, MatmulPrecision::Int8};
   for (const QuantScheme s : {QuantScheme::Affine, QuantScheme::Q2_K, QuantScheme::Q3_K}) {
     m.scheme = s;
-    CHECK_FALSE(strip_form(t, m));
+    CHECK_FALSE(interleaved_layout(t, m));
   }
   m.scheme = QuantScheme::Q4_K;
-  CHECK(strip_form(t, m)->lossless);
-  CHECK(form_text(*strip_form(t, m)) != form_text(*[&] {
+  CHECK(interleaved_layout(t, m)->lossless);
+  CHECK(packed_layout_text(*interleaved_layout(t, m)) != packed_layout_text(*[&] {
           ConstantMatrix exact = m;
-          exact.leave = Products::Exact;
-          return strip_form(t, exact);
+          exact.allowed_loss = MatmulPrecision::Exact;
+          return interleaved_layout(t, exact);
         }()));
   m.k = 128;
-  CHECK_FALSE(strip_form(t, m));
-  Form odd = *strip_form(t, {256, 16, DType::F32, DType::U8, Products::Int8, QuantScheme::Q4_0});
+  CHECK_FALSE(interleaved_layout(t, m));
+  PackedLayout odd = *interleaved_layout(t, {256, 16, DType::F32, DType::U8, MatmulPrecision::Int8, QuantScheme::Q4_0});
   for (const std::vector<std::int64_t>& params :
        {std::vector<std::int64_t>{}, {99, 16, 1, 1}, {-1, 16, 1, 1}, {0, 0, 1, 1}, {0, 16, 2, 1}, {0, 16, 1, 77}}) {
     odd.params = params;
-    CHECK_FALSE(strips_of(odd));
+    CHECK_FALSE(interleaved_panels_of(odd));
   }
 }
 
 TEST_CASE("strips: decoded numbers are those of the blocks, bit for bit") {
-  for (const StripSet& set : strip_sets())
-    for (const QuantScheme s : kSchemesOfStrips)
+  for (const InterleavedSet& set : interleaved_sets())
+    for (const QuantScheme s : kInterleavableSchemes)
       for (const bool any_bits : {false, true}) {
         CAPTURE(isa_name(set.table->isa));
         CAPTURE(quant_scheme_name(s));
@@ -141,7 +142,7 @@ TEST_CASE("strips: decoded numbers are those of the blocks, bit for bit") {
         b.decode();
         const Encoded e = encoded(*set.table, b);
         Buffer panel(k * n);
-        set.kernels->decode(strips_of(e.op.form)->kind, k, e.strips, 2, panel.data());
+        set.kernels->decode(interleaved_panels_of(e.op.form)->kind, k, e.strips, 2, panel.data());
         CHECK(panel.intact());
         bool same = true;
         for (std::int64_t j = 0; j < n; ++j)
@@ -155,12 +156,12 @@ TEST_CASE("strips: decoded numbers are those of the blocks, bit for bit") {
 }
 
 // C of x times the strips, all chunks backwards.
-void multiply(const StripSet& set, const Encoded& e, const Buffer& x, std::int64_t m, Buffer& c, int threads,
+void multiply(const InterleavedSet& set, const Encoded& e, const Buffer& x, std::int64_t m, Buffer& c, int threads,
               const GemmEpilogue& epilogue = {}) {
-  StripGemm g;
-  g.m = m, g.n = e.op.n, g.k = e.op.k, g.kind = strips_of(e.op.form)->kind;
+  InterleavedGemm g;
+  g.m = m, g.n = e.op.n, g.k = e.op.k, g.kind = interleaved_panels_of(e.op.form)->kind;
   g.a = x.data(), g.lda = g.k, g.strips = e.strips, g.c = c.data(), g.ldc = g.n, g.epilogue = epilogue;
-  const StripPlan plan = set.kernels->plan(g, threads);
+  const InterleavedPlan plan = set.kernels->plan(g, threads);
   REQUIRE(plan.code_bytes > 0);
   Buffer codes(plan.code_bytes / 4 + 1);
   g.codes = reinterpret_cast<std::int32_t*>(codes.data());
@@ -177,10 +178,10 @@ struct Bound {
 Bound bound_of(const Buffer& x, const Blocks& b, std::int64_t i, std::int64_t j) {
   Bound out;
   double terms = 0;
-  for (std::int64_t k0 = 0; k0 < b.k; k0 += kStripGroup) {
+  for (std::int64_t k0 = 0; k0 < b.k; k0 += kInterleavedGroup) {
     double weights = 0;
     Worst largest;
-    for (std::int64_t k = k0; k < k0 + kStripGroup; ++k) {
+    for (std::int64_t k = k0; k < k0 + kInterleavedGroup; ++k) {
       const double xk = x[i * b.k + k], w = b.numbers[static_cast<std::size_t>(j * b.k + k)];
       out.want += xk * w;
       terms += std::fabs(xk * w);
@@ -196,8 +197,8 @@ Bound bound_of(const Buffer& x, const Blocks& b, std::int64_t i, std::int64_t j)
 }
 
 TEST_CASE("strips: products of x in 8 bits lose what they may, at any size") {
-  for (const StripSet& set : strip_sets())
-    for (const QuantScheme s : kSchemesOfStrips)
+  for (const InterleavedSet& set : interleaved_sets())
+    for (const QuantScheme s : kInterleavableSchemes)
       for (const std::array<std::int64_t, 3>& extents : {std::array<std::int64_t, 3>{1, 1, 1},
                                                          {2, 48, 2},
                                                          {3, 17, 3},
@@ -226,7 +227,7 @@ TEST_CASE("strips: products of x in 8 bits lose what they may, at any size") {
 TEST_CASE("strips: a row has the same bits alone and among 1 to 64, in every cut, with any instructions") {
   const std::int64_t n = 50;
   for (const KernelTable* t : tables())
-    for (const QuantScheme s : kSchemesOfStrips) {
+    for (const QuantScheme s : kInterleavableSchemes) {
       CAPTURE(isa_name(t->isa));
       CAPTURE(quant_scheme_name(s));
       const std::int64_t k = depth_of(s, 3);
@@ -234,12 +235,12 @@ TEST_CASE("strips: a row has the same bits alone and among 1 to 64, in every cut
       const Encoded e = encoded(*t, b);
       Buffer x(64 * k), all(64 * n);
       randomize(x, 3);
-      multiply({t, &strip_kernels(t->isa, ByteProducts::Pairs)}, e, x, 64, all, 1);
+      multiply({t, &interleaved_kernels(t->isa, Int8Matmul::Pairs)}, e, x, 64, all, 1);
       bool same = true;
-      for (const ByteProducts p : byte_products(t->isa)) {
+      for (const Int8Matmul p : int8_matmul(t->isa)) {
         for (std::int64_t m = 1; m <= 64; ++m) {
           Buffer c(m * n, kNan);
-          multiply({t, &strip_kernels(t->isa, p)}, e, x, m, c, m % 3 == 0 ? kFinestCut : static_cast<int>(m % 3));
+          multiply({t, &interleaved_kernels(t->isa, p)}, e, x, m, c, m % 3 == 0 ? kFinestCut : static_cast<int>(m % 3));
           same = same && std::equal(c.data(), c.data() + m * n, all.data());
         }
       }
@@ -248,8 +249,8 @@ TEST_CASE("strips: a row has the same bits alone and among 1 to 64, in every cut
 }
 
 TEST_CASE("strips: what is not finite, nothing and next to nothing in x and in the weights") {
-  for (const StripSet& set : strip_sets())
-    for (const QuantScheme s : kSchemesOfStrips) {
+  for (const InterleavedSet& set : interleaved_sets())
+    for (const QuantScheme s : kInterleavableSchemes) {
       CAPTURE(isa_name(set.table->isa));
       CAPTURE(quant_scheme_name(s));
       const std::int64_t n = 20, k = depth_of(s, 2), m = 8;
@@ -298,7 +299,7 @@ TEST_CASE("strips: what is not finite, nothing and next to nothing in x and in t
 
 TEST_CASE("strips: epilogues are those of the other products") {
   const std::int64_t m = 6, n = 37, k = 64;
-  for (const StripSet& set : strip_sets()) {
+  for (const InterleavedSet& set : interleaved_sets()) {
     CAPTURE(isa_name(set.table->isa));
     const Blocks b = Blocks::of_normals(QuantScheme::Q4_0, n, k, 4);
     const Encoded e = encoded(*set.table, b);

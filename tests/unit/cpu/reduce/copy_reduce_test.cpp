@@ -232,12 +232,12 @@ TEST_CASE("wide reductions: every dtype, kind and layout, NaN among them") {
           const bool with_nan = is_float(type) && kind != ReduceKind::Prod && e.r > 3;
           if (with_nan) store_element(x.mutable_data(), type, (e.r / 2) * e.inner, std::nan(""));
           Tensor y = Tensor::zeros(Shape({e.outer * e.inner}, type));
-          WideReduce g;
+          TypedReduce g;
           g.kind = kind, g.dtype = type, g.outer = e.outer, g.r = e.r, g.inner = e.inner;
           g.x = x.data(), g.y = y.mutable_data();
           for (std::int64_t o = 0; o < e.outer; ++o)
             for (std::int64_t col = 0; col < e.inner; col += kReduceColumns)
-              wide_reduce_kernels(t->isa).run(g, o, col, std::min(kReduceColumns, e.inner - col));
+              typed_reduce_kernels(t->isa).run(g, o, col, std::min(kReduceColumns, e.inner - col));
           std::int64_t wrong = 0;
           for (std::int64_t o = 0; o < e.outer; ++o)
             for (std::int64_t j = 0; j < e.inner; ++j) {
@@ -291,12 +291,12 @@ TEST_CASE("wide reductions: extrema of halves, every bit pattern with others") {
       for (const ReduceKind kind : {ReduceKind::Max, ReduceKind::Min}) {
         CAPTURE(isa_name(t->isa));
         CAPTURE(dtype_name(type));
-        WideReduce g;
+        TypedReduce g;
         g.kind = kind, g.dtype = type, g.outer = 1, g.r = 2, g.inner = kAll, g.x = x.data(), g.y = y.data();
         for (std::int64_t col = 0; col < kAll; col += kReduceColumns)
-          wide_reduce_kernels(t->isa).run(g, 0, col, kReduceColumns);
+          typed_reduce_kernels(t->isa).run(g, 0, col, kReduceColumns);
         g.outer = kAll, g.inner = 1, g.x = lines.data(), g.y = z.data();
-        for (std::int64_t o = 0; o < kAll; ++o) wide_reduce_kernels(t->isa).run(g, o, 0, 1);
+        for (std::int64_t o = 0; o < kAll; ++o) typed_reduce_kernels(t->isa).run(g, o, 0, 1);
         std::int64_t wrong = 0;
         for (std::int64_t i = 0; i < kAll; ++i) {
           const double a = value(x, i), b = value(x, kAll + i);

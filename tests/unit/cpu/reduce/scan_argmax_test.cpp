@@ -50,7 +50,7 @@ bool same_values(const Tensor& a, const Tensor& b) {
 
 TEST_CASE("line kernels: the first of the largest and smallest, NaN above all, each instruction set") {
   for (const KernelTable* table : tables()) {
-    const LineKernels& k = line_kernels(table->isa);
+    const ScanArgmaxKernels& k = scan_argmax_kernels(table->isa);
     for (const DType t : kLineTypes)
       for (const std::int64_t n : kLineSizes)
         for (const bool maximum : {true, false}) {
@@ -84,7 +84,7 @@ TEST_CASE("line kernels: running reductions, both ways, with and without the ele
                                      CumulativeKind::Min};
   rlx::test::Share share(3);
   for (const KernelTable* table : tables()) {
-    const LineKernels& k = line_kernels(table->isa);
+    const ScanArgmaxKernels& k = scan_argmax_kernels(table->isa);
     for (const DType t : kLineTypes)
       for (int kind = 0; kind < 4; ++kind) {
         if (t == DType::Bool && kind < 2) continue;

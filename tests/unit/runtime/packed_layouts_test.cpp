@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/quantize.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/runtime/session.h"
@@ -25,11 +25,11 @@ Tensor values(std::vector<std::int64_t> dims, int seed, DType t = DType::F32) {
 }
 
 /// Forms that the run graph reads its params in.
-std::vector<Form> forms(const CompiledGraph& f) {
+std::vector<PackedLayout> forms(const CompiledGraph& f) {
   const Graph& g = f.compile_result().lir.graph;
-  std::vector<Form> out;
+  std::vector<PackedLayout> out;
   for (NodeId p : g.leaves(OpKind::Param))
-    if (!form_of(g, Value(p)).empty()) out.push_back(form_of(g, Value(p)));
+    if (!packed_layout_of(g, Value(p)).empty()) out.push_back(packed_layout_of(g, Value(p)));
   return out;
 }
 
@@ -52,13 +52,14 @@ CompiledGraph check_runs(const Graph& g, const NamedTensors& params, const Named
 }
 
 TEST_CASE("forms: text and back, and what is no form") {
-  for (const Form& f : {Form{}, Form{"panels", {48, 16, 1, 1}, 4096}, Form{"rows", {}, 0, 12, false}})
-    CHECK(parse_form(form_text(f)) == f);
-  CHECK(form_text(Form{"rows", {-1}, 8, 2, false}) == "rows(-1);8;count 2;lossy");
+  for (const PackedLayout& f :
+       {PackedLayout{}, PackedLayout{"panels", {48, 16, 1, 1}, 4096}, PackedLayout{"rows", {}, 0, 12, false}})
+    CHECK(parse_packed_layout(packed_layout_text(f)) == f);
+  CHECK(packed_layout_text(PackedLayout{"rows", {-1}, 8, 2, false}) == "rows(-1);8;count 2;lossy");
   for (const char* bad : {"panels", "(1);2", "panels(1;2", "panels(1,);2", "panels(1);", "panels(1);-2", "panels(1);2;",
                           "panels(1);2;count 0", "panels(1);2 ", "panels(1);99999999999999999999"}) {
     CAPTURE(bad);
-    CHECK(parse_form(bad).bytes < 0);
+    CHECK(parse_packed_layout(bad).bytes < 0);
   }
   const std::string text = "graph @g {\n  %0 = param() {name = \"w\", form = \"panels(\"} : [2, 2] f32\n  return %0\n}";
   CHECK(test::contains(test::error_text([&] { verify_or_throw(parse_text(text), Level::Lir, "the graph"); }),
@@ -75,10 +76,10 @@ TEST_CASE("forms: a weight in half precision stays so, whatever lies between it 
     g.set_outputs({g.matmul(x, g.transpose(a, {1, 0})), g.relu(g.matmul(x, g.slice(b, {0, 16}, {64, 80})))});
     CompiledGraph f = check_runs(g, {{"a", values({96, 64}, 1, stored)}, {"b", values({64, 80}, 2, stored)}},
                                  {{"x", values({3, 64}, 3)}});
-    const std::vector<Form> all = forms(f);
+    const std::vector<PackedLayout> all = forms(f);
     REQUIRE(!all.empty());
     std::int64_t bytes = 0;
-    for (const Form& form : all) bytes += form.bytes;
+    for (const PackedLayout& form : all) bytes += form.bytes;
     CHECK(bytes == (96 + 64) * 64 * 2);
     CHECK(!op_histogram(f.compile_result().lir.graph).contains("cast"));
     CHECK(!op_histogram(f.compile_result().lir.prepare).contains("cast"));
@@ -247,7 +248,7 @@ TEST_CASE("coded products: every layout of codes, read where they lie") {
       CHECK(decoded == (is_block_scheme(c.op.scheme) ? 0 : 1));
       CHECK(lir.plan.arena_bytes < static_cast<std::size_t>(m * n * 4 + 4 * m * (k + n) + 4096));
       CHECK(forms(f).size() == (is_block_scheme(c.op.scheme) ? 1 : 0));
-      for (const Form& form : forms(f)) CHECK(form.lossless);
+      for (const PackedLayout& form : forms(f)) CHECK(form.lossless);
     }
   }
 }

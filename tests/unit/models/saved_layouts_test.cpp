@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "rlx/formats/form_files.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/formats/packed_weight_files.h"
 #include "rlx/models/decoder_model.h"
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
@@ -43,7 +43,7 @@ FormsStart start_with(const std::string& model, const DecoderOptions& options,
   return out;
 }
 
-std::vector<std::string> forms_below(const std::string& folder) {
+std::vector<std::string> packed_below(const std::string& folder) {
   std::vector<std::string> out;
   for (const auto& entry : fs::recursive_directory_iterator(folder))
     if (entry.is_regular_file()) out.push_back(entry.path().string());
@@ -58,7 +58,7 @@ void write_changed(const test::TempDir& folder, test::DecoderReference reference
   test::write_model(folder, reference);
 }
 
-DecoderOptions with_forms(const std::string& folder) {
+DecoderOptions with_packed_layouts(const std::string& folder) {
   DecoderOptions o;
   o.context = 64, o.forms = folder;
   return o;
@@ -75,11 +75,11 @@ TEST_CASE("saved forms of a language model: the second start maps what the first
   for (const QuantScheme scheme : {QuantScheme::Q8_0, QuantScheme::Q4_0, QuantScheme::Q4_K})
     models.push_back(dir.write(concat_text("m", models.size(), ".gguf"), test::with_blocks(f32, scheme)));
   for (const std::string& model : models)
-    for (const Products products : {Products::Exact, Products::BF16, Products::Int8}) {
+    for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
       CAPTURE(model);
-      CAPTURE(std::string(products_name(products)));
+      CAPTURE(std::string(matmul_precision_name(products)));
       const test::TempDir forms;
-      DecoderOptions o = with_forms(""), with = with_forms(forms.file("forms"));
+      DecoderOptions o = with_packed_layouts(""), with = with_packed_layouts(forms.file("forms"));
       o.products = with.products = products;
       const FormsStart plain = start_with(model, o), first = start_with(model, with), second = start_with(model, with);
       CHECK(first.found == 0);
@@ -91,7 +91,7 @@ TEST_CASE("saved forms of a language model: the second start maps what the first
       CHECK(second.prepared + second.found <= first.prepared + 64);
       CHECK(second.prepared < first.prepared);
       CHECK((first.problems.empty() && second.problems.empty()));
-      with.verify_forms = true;
+      with.verify_packed_layouts = true;
       const FormsStart verified = start_with(model, with);
       CHECK(verified.found == first.saved);
       CHECK(verified.logits.identical(plain.logits));
@@ -103,9 +103,9 @@ TEST_CASE("saved forms of a language model: one folder for several models and se
   const test::TempDir a, b, forms;
   test::write_model(a, reference);
   write_changed(b, reference);
-  const DecoderOptions o = with_forms(forms.path()), none = with_forms("");
+  const DecoderOptions o = with_packed_layouts(forms.path()), none = with_packed_layouts("");
   DecoderOptions int8 = o;
-  int8.products = Products::Int8;
+  int8.products = MatmulPrecision::Int8;
   const FormsStart first = start_with(a.path(), o), other = start_with(b.path(), o), third = start_with(a.path(), int8);
   CHECK((first.found == 0 && other.found == 0 && third.found == 0));
   CHECK_FALSE(first.logits.identical(other.logits));
@@ -122,7 +122,7 @@ TEST_CASE("saved forms of a language model: of a checkpoint in several files") {
   const test::DecoderReference reference = test::decoder_reference("llama2");
   const test::TempDir model, forms;
   test::write_model(model, reference, 5);
-  const DecoderOptions o = with_forms(forms.path());
+  const DecoderOptions o = with_packed_layouts(forms.path());
   const FormsStart first = start_with(model.path(), o), second = start_with(model.path(), o);
   CHECK(first.saved > 0);
   CHECK(second.found == first.saved);
@@ -143,9 +143,9 @@ TEST_CASE("saved forms of a language model: other weights in the same file are n
   const test::DecoderReference reference = test::decoder_reference("llama2");
   const test::TempDir model, forms;
   test::write_model(model, reference);
-  const DecoderOptions o = with_forms(forms.path()), none = with_forms("");
+  const DecoderOptions o = with_packed_layouts(forms.path()), none = with_packed_layouts("");
   const FormsStart old = start_with(model.path(), o);
-  const std::vector<std::string> files = forms_below(forms.path());
+  const std::vector<std::string> files = packed_below(forms.path());
   // Touched: the same weights are found by their content, once, and by the file's time from then on.
   const std::string weights = model.file("model.safetensors");
   const auto now = fs::last_write_time(weights);
@@ -165,16 +165,16 @@ TEST_CASE("saved forms of a language model: other weights in the same file are n
   const FormsStart after = start_with(model.path(), o);
   CHECK((after.found == old.saved && after.saved == 0));
   CHECK(after.logits.identical(changed.logits));
-  CHECK(forms_below(forms.path()) == files);  // in the places of the old ones
+  CHECK(packed_below(forms.path()) == files);  // in the places of the old ones
   CHECK(changed.problems.empty());
 }
 
 TEST_CASE("saved forms of a language model: damaged and foreign files are told, and made anew") {
   const test::TempDir model, forms;
   test::write_model(model, test::decoder_reference("llama2"));
-  DecoderOptions o = with_forms(forms.path());
+  DecoderOptions o = with_packed_layouts(forms.path());
   const FormsStart first = start_with(model.path(), o);
-  const std::vector<std::string> files = forms_below(forms.path());
+  const std::vector<std::string> files = packed_below(forms.path());
   REQUIRE(files.size() > 4);
   fs::resize_file(files[0], fs::file_size(files[0]) - 1);
   std::ofstream(files[1]) << "some other text";
@@ -193,7 +193,7 @@ TEST_CASE("saved forms of a language model: damaged and foreign files are told, 
   std::string bytes = read_file(files[4]);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   write_file(files[4], bytes);
-  o.verify_forms = true;
+  o.verify_packed_layouts = true;
   const FormsStart verified = start_with(model.path(), o);
   CHECK(verified.logits.identical(first.logits));
   REQUIRE(verified.problems.size() == 1);
@@ -205,15 +205,16 @@ TEST_CASE("saved forms of a language model: a folder that cannot be made, and a 
   const test::TempDir model, dir;
   test::write_model(model, test::decoder_reference("llama2"));
   for (const std::string& place : {dir.write("file", "x"), dir.file("file/below")}) {
-    const auto refused = attempt([&] { return DecoderModel::load(model.path(), with_forms(place)).context(); });
+    const auto refused =
+        attempt([&] { return DecoderModel::load(model.path(), with_packed_layouts(place)).context(); });
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.error().code == ErrorCode::NotFound);
     CHECK(contains(refused.error().message, "folder of saved forms"));
     CHECK(contains(refused.error().message, place));
   }
   // Files that may not grow stand for a full disk.
-  const DecoderOptions o = with_forms(dir.file("full"));
-  const FormsStart plain = start_with(model.path(), with_forms(""));
+  const DecoderOptions o = with_packed_layouts(dir.file("full"));
+  const FormsStart plain = start_with(model.path(), with_packed_layouts(""));
   FormsStart full;
   {
     struct rlimit was {};
@@ -232,7 +233,7 @@ TEST_CASE("saved forms of a language model: a folder that cannot be made, and a 
   REQUIRE(full.problems.size() == 1);  // and not one for each form
   CHECK(contains(full.problems[0], "no more forms are saved: cannot write"));
   CHECK(contains(full.problems[0], "File too large"));
-  CHECK(forms_below(dir.file("full")).empty());  // nothing is left half written
+  CHECK(packed_below(dir.file("full")).empty());  // nothing is left half written
   const FormsStart later = start_with(model.path(), o);
   CHECK(later.saved > 0);
   CHECK(start_with(model.path(), o).found == later.saved);
@@ -241,13 +242,13 @@ TEST_CASE("saved forms of a language model: a folder that cannot be made, and a 
 TEST_CASE("saved forms of a language model: one that is made shorter while it is in use is an error of the next run") {
   const test::TempDir model, forms;
   test::write_model(model, test::decoder_reference("llama2"));
-  const DecoderOptions o = with_forms(forms.path());
+  const DecoderOptions o = with_packed_layouts(forms.path());
   (void)start_with(model.path(), o);
   DecoderModel m = DecoderModel::load(model.path(), o);
   const std::vector<TokenId> tokens{3, 1, 4};
   const Tensor before = m.forward(tokens);
   std::string largest;
-  for (const std::string& file : forms_below(forms.path()))
+  for (const std::string& file : packed_below(forms.path()))
     if (largest.empty() || fs::file_size(file) > fs::file_size(largest)) largest = file;
   REQUIRE(fs::file_size(largest) > 3 * 4096);
   fs::resize_file(largest, 4096);

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "rlx/ir/evaluate.h"
-#include "rlx/ir/form.h"
 #include "rlx/ir/graph.h"
+#include "rlx/ir/packed_layout.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 #include "tests/support/error_text.h"
@@ -26,19 +26,19 @@ Tensor normals(std::vector<std::int64_t> dims, unsigned seed, double scale = 1) 
   return out;
 }
 
-CompileOptions with(Products products, KeepValues keep = KeepValues::Yes) {
+CompileOptions with(MatmulPrecision products, KeepValues keep = KeepValues::Yes) {
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_products(products, keep);
+  options.precision = PrecisionPolicy::with_matmul_precision(products, keep);
   return options;
 }
 
-const Form& form_of_param(const CompiledGraph& f, std::size_t which = 0) {
+const PackedLayout& packed_layout_of_param(const CompiledGraph& f, std::size_t which = 0) {
   const Graph& g = f.compile_result().lir.graph;
-  return form_of(g, Value(g.leaves(OpKind::Param)[which]));
+  return packed_layout_of(g, Value(g.leaves(OpKind::Param)[which]));
 }
 
-// What may be lost of element (i, j) of x [M, K] times w [K, N], as PrecisionPolicy::products says.
-double allowed(Products products, const Tensor& x, const Tensor& w, std::int64_t i, std::int64_t j) {
+// What may be lost of element (i, j) of x [M, K] times w [K, N], as PrecisionPolicy::matmul says.
+double allowed(MatmulPrecision products, const Tensor& x, const Tensor& w, std::int64_t i, std::int64_t j) {
   const std::int64_t k = w.shape().dim(0).value(), n = w.shape().dim(1).value();
   double terms = 0, of_x = 0;
   test::Worst largest;
@@ -48,7 +48,7 @@ double allowed(Products products, const Tensor& x, const Tensor& w, std::int64_t
     largest.add(w.at(at * n + j), 0);
   }
   const double int8 = of_x * largest.value() / 254;
-  const double loss = products == Products::Exact ? 0 : products == Products::BF16 ? terms / 256 : int8;
+  const double loss = products == MatmulPrecision::Exact ? 0 : products == MatmulPrecision::BF16 ? terms / 256 : int8;
   REQUIRE(std::isfinite(terms + int8));
   return loss + kExactly * (terms + 1e-30);
 }
@@ -59,8 +59,8 @@ TEST_CASE("lossy forms: no more is lost than the policy says, at every size and 
          {std::array<std::int64_t, 3>{1, 1, 1}, {3, 7, 5}, {1, 384, 100}, {17, 33, 49}, {64, 256, 96}, {5, 64, 131}}) {
       const std::int64_t m = extents[0], k = extents[1], n = extents[2];
       const Tensor x = normals({m, k}, 1), w = normals({k, n}, 2, 0.05), bias = normals({n}, 3);
-      for (const Products products : {Products::Exact, Products::BF16, Products::Int8}) {
-        INFO(isa, " ", m, "x", k, "x", n, " ", std::string(products_name(products)));
+      for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
+        INFO(isa, " ", m, "x", k, "x", n, " ", std::string(matmul_precision_name(products)));
         Graph g("product");
         Expr p = g.matmul(g.input("x", x.shape()), g.param("w", w.shape()));
         g.set_outputs({p, g.relu(p * 0.5 + g.param("bias", bias.shape()))});
@@ -77,16 +77,16 @@ TEST_CASE("lossy forms: no more is lost than the policy says, at every size and 
           REQUIRE(test::difference(got[1].at(i), want[1].at(i)) <= 0.5 * loss + kExactly);
           same = same && got[0].at(i) == want[0].at(i);
         }
-        if (k >= 64 && products != Products::Exact) CHECK(!same);  // the form is what was read
-        CHECK(form_of_param(f).lossless == (products == Products::Exact));
+        if (k >= 64 && products != MatmulPrecision::Exact) CHECK(!same);  // the form is what was read
+        CHECK(packed_layout_of_param(f).lossless == (products == MatmulPrecision::Exact));
       }
     }
 }
 
 TEST_CASE("lossy forms: a product of few rows has the bits that it has among many") {
   const Tensor x = normals({40, 200}, 4), w = normals({200, 150}, 5);
-  for (const Products products : {Products::Exact, Products::BF16, Products::Int8}) {
-    CAPTURE(std::string(products_name(products)));
+  for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
+    CAPTURE(std::string(matmul_precision_name(products)));
     const auto run = [&](std::int64_t rows) {
       Graph g("rows");
       g.set_outputs({g.matmul(g.input("x", Shape({rows, 200}, DType::F32)), g.param("w", w.shape()))});
@@ -110,14 +110,15 @@ TEST_CASE("lossy forms: int8 takes a byte a value and a scale a column, halves t
   g.set_outputs({rows, g.matmul(g.tanh(rows), g.transpose(table, {1, 0})), g.sum(table)});
   const Tensor values = normals({kVocabulary, kD}, 6), ids = test::ints({4}, {95, 0, 47, 48});
   const std::vector<Tensor> want = evaluate(g, {{"table", values}, {"ids", ids}});
-  for (const Products products : {Products::BF16, Products::Int8}) {
+  for (const MatmulPrecision products : {MatmulPrecision::BF16, MatmulPrecision::Int8}) {
     CompiledGraph f = Session().compile_with(g, with(products));
     f.set_param("table", values);
     const std::vector<Tensor> got = f.run_typed({{"ids", ids}});
     CHECK(got[0].identical(want[0]));
     CHECK(test::difference(got[2].at(0), want[2].at(0)) < 1e-3);
     CHECK(!got[1].identical(want[1]));
-    const std::int64_t bytes = products == Products::BF16 ? 2 * kVocabulary * kD : kVocabulary * kD + 4 * kVocabulary;
+    const std::int64_t bytes =
+        products == MatmulPrecision::BF16 ? 2 * kVocabulary * kD : kVocabulary * kD + 4 * kVocabulary;
     CHECK(f.prepared_bytes() == static_cast<std::size_t>(bytes + 4 * kVocabulary * kD + 4));  // and the sum
   }
 }
@@ -132,7 +133,7 @@ TEST_CASE("lossy forms: beside weights in blocks those that are numbers stay as 
       y = g.add(y, g.mul(g.matmul(x, g.transpose(g.dequantize(codes, QuantScheme::Q8_0), {1, 0})), 0.0));
     }
     g.set_outputs({y});
-    CompiledGraph f = Session().compile_with(g, with(Products::Int8)), exact = Session().compile(g);
+    CompiledGraph f = Session().compile_with(g, with(MatmulPrecision::Int8)), exact = Session().compile(g);
     const Tensor w = normals({64, 8}, 17), in = normals({3, 64}, 18);
     for (CompiledGraph* c : {&f, &exact}) {
       c->set_param("router", w);
@@ -148,8 +149,8 @@ TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is
       {g.matmul(g.input("x", Shape({g.symbol("n"), 64}, DType::F32)), g.param("w", Shape({64, 96}, DType::F32)))});
   const Tensor w = normals({64, 96}, 7), x = normals({3, 64}, 8);
   const std::size_t form = 64 * 96 + 4 * 96, raw = 4 * 64 * 96;
-  CompiledGraph kept = Session().compile_with(g, with(Products::Int8)),
-                dropped = Session().compile_with(g, with(Products::Int8, KeepValues::No));
+  CompiledGraph kept = Session().compile_with(g, with(MatmulPrecision::Int8)),
+                dropped = Session().compile_with(g, with(MatmulPrecision::Int8, KeepValues::No));
   for (CompiledGraph* f : {&kept, &dropped}) {
     f->set_param("w", w);
     const Tensor first = f->run_typed({{"x", x}})[0];
@@ -180,7 +181,7 @@ TEST_CASE("lossy forms: the matrices of a scan, and sources of 16 bits") {
              [](Graph& b, const ExprList& c, const ExprList& row) { return LoopStep{b.matmul(c[0], row[0])}; });
   g.set_outputs({g.matmul(r.carries[0], g.transpose(g.cast(g.param("half", half.shape()), DType::F32), {1, 0}))});
   const Tensor want = evaluate(g, {{"x", x}, {"stack", stack}, {"half", half}})[0];
-  CompiledGraph f = Session().compile_with(g, with(Products::Int8, KeepValues::No));
+  CompiledGraph f = Session().compile_with(g, with(MatmulPrecision::Int8, KeepValues::No));
   f.set_param("stack", stack);
   f.set_param("half", half);
   const Tensor got = f.run_typed({{"x", x}})[0];
@@ -203,7 +204,7 @@ TEST_CASE("lossy forms: what is not finite spoils its column and no other; the s
   Graph g("odd");
   g.set_outputs({g.matmul(g.input("x", Shape({2, kK}, DType::F32)), g.param("w", w.shape()))});
   Tensor x = Tensor::full(Shape({2, kK}, DType::F32), 1);
-  CompiledGraph f = Session().compile_with(g, with(Products::Int8));
+  CompiledGraph f = Session().compile_with(g, with(MatmulPrecision::Int8));
   f.set_param("w", w);
   const Tensor got = f.run_typed({{"x", x}})[0], want = evaluate(g, {{"x", x}, {"w", w}})[0];
   for (std::int64_t j = 0; j < kN; ++j) {
@@ -212,19 +213,20 @@ TEST_CASE("lossy forms: what is not finite spoils its column and no other; the s
       CHECK(std::isnan(got.at(j)));
       continue;
     }
-    CHECK(test::difference(got.at(j), want.at(j)) <= allowed(Products::Int8, x, w, 0, j));
+    CHECK(test::difference(got.at(j), want.at(j)) <= allowed(MatmulPrecision::Int8, x, w, 0, j));
     if (j == 13) CHECK(got.at(j) == 0);
     if (j == 17) CHECK(got.at(j) == want.at(j));
   }
 }
 
 TEST_CASE("lossy forms: a policy that is none is refused") {
-  CHECK(test::contains(test::error_text([] { PrecisionPolicy::with_products(static_cast<Products>(7)); }),
-                       "7 is no Products"));
+  CHECK(
+      test::contains(test::error_text([] { PrecisionPolicy::with_matmul_precision(static_cast<MatmulPrecision>(7)); }),
+                     "7 is no Products"));
   PrecisionPolicy policy;
-  policy.products = static_cast<Products>(9);
+  policy.products = static_cast<MatmulPrecision>(9);
   CHECK(test::contains(test::error_text([&] { Session().with_policy(policy); }), "9 is no Products"));
-  CHECK(Session().policy().products == Products::Exact);
+  CHECK(Session().policy().products == MatmulPrecision::Exact);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Text of forms, and the form of a value.
-#include "rlx/ir/form.h"
+#include "rlx/ir/packed_layout.h"
 
 #include <charconv>
 
@@ -9,16 +9,16 @@
 
 namespace rlx {
 
-std::string_view products_name(Products products) {
+std::string_view matmul_precision_name(MatmulPrecision products) {
   switch (products) {
-    case Products::Exact: return "exact";
-    case Products::BF16: return "bf16";
-    case Products::Int8: return "int8";
+    case MatmulPrecision::Exact: return "exact";
+    case MatmulPrecision::BF16: return "bf16";
+    case MatmulPrecision::Int8: return "int8";
   }
   detail::throw_no_enumerator("Products", static_cast<std::int64_t>(products));
 }
 
-std::string form_text(const Form& form) {
+std::string packed_layout_text(const PackedLayout& form) {
   if (form.empty()) return {};
   std::string out = form.id + "(";
   for (std::size_t i = 0; i < form.params.size(); ++i) out += concat_text(i > 0 ? "," : "", form.params[i]);
@@ -28,11 +28,11 @@ std::string form_text(const Form& form) {
   return out;
 }
 
-Form parse_form(std::string_view text) {
-  Form form;
+PackedLayout parse_packed_layout(std::string_view text) {
+  PackedLayout form;
   if (text.empty()) return form;
   const auto malformed = [&] {
-    Form bad;
+    PackedLayout bad;
     bad.id = std::string(text);
     bad.bytes = -1;
     return bad;
@@ -64,25 +64,26 @@ Form parse_form(std::string_view text) {
   return form;
 }
 
-Form stacked(const Form& one, std::int64_t count) {
-  Form all = one;
+PackedLayout stacked(const PackedLayout& one, std::int64_t count) {
+  PackedLayout all = one;
   if (count < 1 || __builtin_mul_overflow(all.bytes, count, &all.bytes) ||
       __builtin_mul_overflow(all.count, count, &all.count))
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the form '", form_text(one), "' cannot be that of ", count, " matrices"));
+                concat_text("the form '", packed_layout_text(one), "' cannot be that of ", count, " matrices"));
   return all;
 }
 
-Form matrix_form(const Form& form) {
-  Form one = form;
+PackedLayout layout_of_one_matrix(const PackedLayout& form) {
+  PackedLayout one = form;
   if (one.count < 1 || one.bytes % one.count != 0)
-    throw Error(ErrorCode::InvalidArgument, concat_text("the form '", form_text(form), "' is of no whole matrices"));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the form '", packed_layout_text(form), "' is of no whole matrices"));
   one.bytes /= form.count, one.count = 1;
   return one;
 }
 
-const Form& form_of(const Graph& g, Value v) {
-  static const Form none;
+const PackedLayout& packed_layout_of(const Graph& g, Value v) {
+  static const PackedLayout none;
   const OpBox& op = g.node(v.node).op;
   if (const auto* p = op.get_if<ops::Param>()) return *p->form;
   if (const auto* i = op.get_if<ops::Input>()) return *i->form;
@@ -91,7 +92,7 @@ const Form& form_of(const Graph& g, Value v) {
 }
 
 std::size_t stored_bytes(const Graph& g, Value v) {
-  const Form& form = form_of(g, v);
+  const PackedLayout& form = packed_layout_of(g, v);
   return form.empty() ? g.shape(v).size_bytes() : static_cast<std::size_t>(form.bytes);
 }
 

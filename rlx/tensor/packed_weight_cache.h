@@ -21,9 +21,9 @@ struct SourceIdentity {
 };
 
 /// Where forms are kept. Calls may come from several threads.
-class FormCache {
+class PackedWeightCache {
  public:
-  virtual ~FormCache() = default;
+  virtual ~PackedWeightCache() = default;
   /// The bytes saved under `key`, `bytes` of them, mapped: made of `source` as it is, or, where that has changed, of
   /// weights of the same `content()`. An empty tensor when there are none.
   virtual Tensor find(std::string_view key, std::size_t bytes, const SourceIdentity& source,

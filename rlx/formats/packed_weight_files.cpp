@@ -1,5 +1,5 @@
 // Saved forms: a page of text that says what the bytes behind it are, then the bytes.
-#include "rlx/formats/form_files.h"
+#include "rlx/formats/packed_weight_files.h"
 
 #include <cerrno>
 #include <charconv>
@@ -48,36 +48,39 @@ std::optional<std::string_view> line_of(std::string_view head, std::string_view 
 
 }  // namespace
 
-FormFiles::FormFiles(std::string folder, Options options) : folder_(std::move(folder)), options_(options) {
+PackedWeightFiles::PackedWeightFiles(std::string folder, Options options)
+    : folder_(std::move(folder)), options_(options) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) fail_file(folder_, "make the folder of saved forms", error.value());
 }
 
-std::string FormFiles::path_of(std::string_view key) const { return join_path(folder_, hash_of(key) + ".form"); }
+std::string PackedWeightFiles::path_of(std::string_view key) const {
+  return join_path(folder_, hash_of(key) + ".form");
+}
 
-std::vector<std::string> FormFiles::problems() const {
+std::vector<std::string> PackedWeightFiles::problems() const {
   std::lock_guard lock(mutex_);
   return problems_;
 }
 
-std::vector<const void*> FormFiles::mapped() const {
+std::vector<const void*> PackedWeightFiles::mapped() const {
   std::lock_guard lock(mutex_);
   return mapped_;
 }
 
-std::size_t FormFiles::found_bytes() const {
+std::size_t PackedWeightFiles::found_bytes() const {
   std::lock_guard lock(mutex_);
   return found_bytes_;
 }
 
-std::size_t FormFiles::saved_bytes() const {
+std::size_t PackedWeightFiles::saved_bytes() const {
   std::lock_guard lock(mutex_);
   return saved_bytes_;
 }
 
 // A full disk, or a folder that may not be written, is told once: what comes next would fail like it.
-void FormFiles::write(const std::string& path, std::span<const std::string_view> parts) {
+void PackedWeightFiles::write(const std::string& path, std::span<const std::string_view> parts) {
   {
     std::lock_guard lock(mutex_);
     if (!writable_) return;
@@ -96,14 +99,14 @@ void FormFiles::write(const std::string& path, std::span<const std::string_view>
   }
 }
 
-void FormFiles::note(std::string problem) {
+void PackedWeightFiles::note(std::string problem) {
   if (options_.strict) throw Error(ErrorCode::BadFile, std::move(problem), "delete the file: it is written again");
   std::lock_guard lock(mutex_);
   problems_.push_back(std::move(problem));
 }
 
-Tensor FormFiles::find(std::string_view key, std::size_t bytes, const SourceIdentity& source,
-                       const std::function<std::string()>& content) {
+Tensor PackedWeightFiles::find(std::string_view key, std::size_t bytes, const SourceIdentity& source,
+                               const std::function<std::string()>& content) {
   const std::string path = path_of(key);
   if (!is_file(path)) return {};
   std::shared_ptr<const MappedFile> file;
@@ -152,8 +155,8 @@ Tensor FormFiles::find(std::string_view key, std::size_t bytes, const SourceIden
   return found;
 }
 
-void FormFiles::save(std::string_view key, std::span<const std::byte> bytes, const SourceIdentity& source,
-                     const std::string& content) {
+void PackedWeightFiles::save(std::string_view key, std::span<const std::byte> bytes, const SourceIdentity& source,
+                             const std::string& content) {
   const std::string head = sealed(head_text(key, bytes.size(), source, content, hash_of(bytes)));
   const std::string_view parts[] = {head, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
   const std::string path = path_of(key);

@@ -17,13 +17,13 @@ struct Value;
 
 /// What is lost when a product reads its weights in a form: nothing, what BF16 does not hold, or what one of 255 steps
 /// for each column does not; of weights in blocks Int8 rounds the other operand, and BF16 may round both (precision.h
-/// has the numbers). Loss needs leave (PrecisionPolicy::products).
-enum class Products : std::uint8_t { Exact, BF16, Int8 };
+/// has the numbers). Loss needs leave (PrecisionPolicy::matmul).
+enum class MatmulPrecision : std::uint8_t { Exact, BF16, Int8 };
 /// "exact", "bf16", "int8".
-std::string_view products_name(Products products);
+std::string_view matmul_precision_name(MatmulPrecision products);
 
 /// How kernels want a value. Only the rows that asked for it understand `id` and `params`; the empty form is row-major.
-struct Form {
+struct PackedLayout {
   std::string id{};                    // "panels"
   std::vector<std::int64_t> params{};  // all that the bytes depend on: widths, dtypes, the version of the encoder
   std::int64_t bytes = 0;
@@ -31,37 +31,37 @@ struct Form {
   bool lossless = true;    // the values can be read back bit for bit
 
   bool empty() const { return id.empty(); }
-  friend bool operator==(const Form&, const Form&) = default;
+  friend bool operator==(const PackedLayout&, const PackedLayout&) = default;
 };
 
 /// "panels(48,1);589824", with ";count 4" and ";lossy" where they are; "" for the empty form.
-std::string form_text(const Form& form);
-/// The way back; a text that `form_text` does not write gives a form of negative bytes, which no op accepts.
-Form parse_form(std::string_view text);
+std::string packed_layout_text(const PackedLayout& form);
+/// The way back; a text that `packed_layout_text` does not write gives a form of negative bytes, which no op accepts.
+PackedLayout parse_packed_layout(std::string_view text);
 
 /// `one`, the form of a matrix, as that of `count` of them, one after the other; InvalidArgument for less than one and
 /// for more bytes than can be counted.
-Form stacked(const Form& one, std::int64_t count);
+PackedLayout stacked(const PackedLayout& one, std::int64_t count);
 /// The form of each matrix of a form of several; InvalidArgument when its bytes do not divide.
-Form matrix_form(const Form& form);
+PackedLayout layout_of_one_matrix(const PackedLayout& form);
 
 /// The form of a value: of a prepared Param, an Input of a body that takes one, or a Relayout; the empty one of others.
-const Form& form_of(const Graph& g, Value v);
+const PackedLayout& packed_layout_of(const Graph& g, Value v);
 /// Bytes that a value of a graph without symbols takes: those of its form, or of its shape.
 std::size_t stored_bytes(const Graph& g, Value v);
 
 namespace detail {
 template <>
-struct AttrTraits<Form> {
+struct AttrTraits<PackedLayout> {
   static constexpr AttrType type = AttrType::String;
   static constexpr std::span<const std::string_view> names() { return {}; }
-  static AttrValue get(const Form& f) { return form_text(f); }
-  static void set(Form& f, AttrValue a) { f = parse_form(std::get<std::string>(a)); }
+  static AttrValue get(const PackedLayout& f) { return packed_layout_text(f); }
+  static void set(PackedLayout& f, AttrValue a) { f = parse_packed_layout(std::get<std::string>(a)); }
 };
 template <>
-struct AttrTraits<OnDemand<Form>> : AttrTraits<Form> {
-  static AttrValue get(const OnDemand<Form>& f) { return form_text(*f); }
-  static void set(OnDemand<Form>& f, AttrValue a) { f = parse_form(std::get<std::string>(a)); }
+struct AttrTraits<LazyField<PackedLayout>> : AttrTraits<PackedLayout> {
+  static AttrValue get(const LazyField<PackedLayout>& f) { return packed_layout_text(*f); }
+  static void set(LazyField<PackedLayout>& f, AttrValue a) { f = parse_packed_layout(std::get<std::string>(a)); }
 };
 }  // namespace detail
 

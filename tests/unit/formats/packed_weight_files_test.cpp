@@ -1,5 +1,5 @@
 // Saved forms: found by later starts while their weights are the same, and never believed when they are damaged.
-#include "rlx/formats/form_files.h"
+#include "rlx/formats/packed_weight_files.h"
 
 #include <doctest/doctest.h>
 
@@ -39,12 +39,12 @@ template <class F>
 Spoiled spoiled(F spoil, bool verify = false) {
   const test::TempDir dir;
   const std::string folder = dir.file("forms");
-  FormFiles writer(folder);
+  PackedWeightFiles writer(folder);
   writer.save("k", bytes_of("abcdefgh"), kSource, "content");
   std::string file = read(writer.path_of("k"));
   spoil(file);
   write_file(writer.path_of("k"), file);
-  FormFiles reader(folder, {verify, false}), strict(folder, {verify, true});
+  PackedWeightFiles reader(folder, {verify, false}), strict(folder, {verify, true});
   Spoiled out;
   const auto content = [] { return std::string("other"); };
   out.found = reader.find("k", 8, kSource, content);
@@ -55,7 +55,7 @@ Spoiled spoiled(F spoil, bool verify = false) {
 
 TEST_CASE("saved forms: found by key, size and source; by content where the file was touched") {
   const test::TempDir dir;
-  FormFiles files(dir.file("a/b"));
+  PackedWeightFiles files(dir.file("a/b"));
   CHECK(files.find("k", 8, kSource, [] { return std::string("content"); }).empty());
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
   const auto never = []() -> std::string {
@@ -108,11 +108,12 @@ TEST_CASE("saved forms: one message for each way a file can be wrong, and it is 
 TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be written") {
   const test::TempDir dir;
   write_file(dir.file("file"), "x");
-  CHECK(contains(error_text([&] { FormFiles(dir.file("file")); }), "folder of saved forms"));
-  CHECK(contains(error_text([&] { FormFiles(dir.file("file/below")); }), "folder of saved forms"));
+  CHECK(contains(error_text([&] { PackedWeightFiles(dir.file("file")); }), "folder of saved forms"));
+  CHECK(contains(error_text([&] { PackedWeightFiles(dir.file("file/below")); }), "folder of saved forms"));
   for (const char* path : {"file", "file/below"})
-    CHECK(attempt([&] { return FormFiles(dir.file(path)).problems().size(); }).error().code == ErrorCode::NotFound);
-  FormFiles files(dir.file("gone"));
+    CHECK(attempt([&] { return PackedWeightFiles(dir.file(path)).problems().size(); }).error().code ==
+          ErrorCode::NotFound);
+  PackedWeightFiles files(dir.file("gone"));
   std::filesystem::remove_all(dir.file("gone"));
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
   REQUIRE(files.problems().size() == 1);
@@ -123,14 +124,14 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
   CHECK(files.problems().size() == 1);
   CHECK(files.saved_bytes() == 0);
   CHECK(std::filesystem::is_empty(dir.file("gone")));
-  FormFiles strict(dir.file("lost"), {.strict = true});
+  PackedWeightFiles strict(dir.file("lost"), {.strict = true});
   std::filesystem::remove_all(dir.file("lost"));
   CHECK(contains(error_text([&] { strict.save("k", bytes_of("abcdefgh"), kSource, "content"); }), "cannot write"));
 }
 
 TEST_CASE("saved forms: one that is made shorter while it is mapped reads as zeros where its user asks for that") {
   const test::TempDir dir;
-  FormFiles files(dir.path(), {.keep_lost_pages = true});
+  PackedWeightFiles files(dir.path(), {.keep_lost_pages = true});
   files.save("k", bytes_of(std::string(10000, 'x')), kSource, "content");
   const Tensor found = files.find("k", 10000, kSource, [] { return std::string("content"); });
   REQUIRE(found.size_bytes() == 10000);
@@ -141,7 +142,7 @@ TEST_CASE("saved forms: one that is made shorter while it is mapped reads as zer
 
 TEST_CASE("saved forms: a pipe in the place of a file is neither read nor waited for") {
   const test::TempDir dir;
-  FormFiles files(dir.path());
+  PackedWeightFiles files(dir.path());
   const std::string path = files.path_of("k");
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   CHECK(files.find("k", 8, kSource, [] { return std::string("content"); }).empty());
@@ -173,8 +174,8 @@ struct Started {
 };
 Started start(const std::string& weights, const std::string& forms) {
   CompileOptions options;
-  const auto cache = std::make_shared<FormFiles>(forms);
-  options.form_cache = cache;
+  const auto cache = std::make_shared<PackedWeightFiles>(forms);
+  options.packed_weight_cache = cache;
   CompiledGraph f = Session().compile_with(program(), options);
   f.load_params(SafetensorsFile::open(weights));
   std::vector<float> y = f.run_typed({{"x", ramp({2, 64}, 3, DType::F32)}})[0].to_f32();
