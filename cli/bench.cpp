@@ -14,8 +14,7 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
@@ -64,7 +63,7 @@ std::pair<std::int64_t, std::int64_t> parse_shape(const std::string& text) {
   return {b, s};
 }
 
-// The processor in words, and how many of them this process may use.
+// The processor's name and the number of CPUs that this process may use.
 std::string machine_name() {
   std::string name;
   std::ifstream info("/proc/cpuinfo");
@@ -104,7 +103,7 @@ double profiled_flops(CompiledGraph& f, std::span<const TensorView> inputs) {
 
 constexpr MatmulPrecision kMatmulPrecisions[] = {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8};
 
-// What products of `f` lose of their weights: the leave, where any of its forms makes use of it.
+// The precision of the matmuls of `f`: that of --products if any packed weight is lossy, else exact.
 std::string_view lost_by(const CompiledGraph& f, const BenchOptions& o) {
   const Graph& prepare = f.compile_result().lir.prepare;
   for (const Node& n : prepare.nodes())
@@ -130,9 +129,9 @@ void print_json(JsonWriter json) {
 }
 
 void print_header(const CompiledGraph& f, const BenchOptions& o, const std::string& what) {
-  std::printf("rlx " RLX_VERSION " on %s\n%s, %s products%s, %s\n", machine_name().c_str(), f.target_name().c_str(),
+  std::printf("rlx " RLX_VERSION " on %s\n%s, %s matmuls%s, %s\n", machine_name().c_str(), f.target_name().c_str(),
               o.products.c_str(),
-              o.products == matmul_precision_name(MatmulPrecision::Exact) ? "" : " where it has kernels for them",
+              o.products == matmul_precision_name(MatmulPrecision::Exact) ? "" : " where kernels for them exist",
               what.c_str());
 }
 
@@ -149,7 +148,7 @@ struct Run {
   TensorView inputs[2];
   MutableTensorView output;
 
-  // The token ids of the peers' bench: spread over the vocabulary, the same in every engine.
+  // Token ids spread over the vocabulary, the same as in the benches of other engines.
   Run(std::int64_t b, std::int64_t s, std::int64_t hidden, std::int64_t vocab) {
     for (std::int64_t i = 0; i < b; ++i)
       for (std::int64_t j = 0; j < s; ++j)
@@ -164,7 +163,7 @@ struct Run {
   }
 };
 
-// Packed products of a profiled run on one thread: the share of the time that GEMM tuning can change.
+// FLOPs and time of the packed GEMMs in a profiled run on one thread.
 struct GemmShare {
   double flops = 0, ns = 0;
 };
@@ -184,14 +183,15 @@ GemmShare gemm_share(CompiledGraph& f, Run& r) {
   return runs[2];
 }
 
-// Milliseconds to copy every weight of the checkpoint into freshly mapped pages: what no preparation of them can beat.
+// Milliseconds to copy every weight of the checkpoint into freshly mapped pages: the lower bound of any weight packing.
 double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   bytes = 0;
   for (const std::string& name : weights.names()) bytes += weights.find(name)->size_bytes;
   auto start = Clock::now();
   void* to = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (to == MAP_FAILED)
-    throw Error(ErrorCode::OutOfMemory, concat_text("there is no room for a copy of the weights (", bytes, " bytes)"));
+    throw Error(ErrorCode::OutOfMemory,
+                concat_text("there is no memory for a copy of the weights (", bytes, " bytes)"));
   auto* at = static_cast<std::byte*>(to);
   for (const std::string& name : weights.names()) {
     auto view = weights.find(name);
@@ -203,8 +203,8 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   return ms;
 }
 
-// Where the time of a run goes, kernel by kernel, the slowest first; on the cpu of a run on one thread, beside the
-// least time that the machine allows.
+// The time of each kernel of a run, the slowest first. On the cpu the run has one thread, and `floor_ns` is the least
+// time that the limits of the machine allow.
 struct KernelTime {
   std::string op, kernel;
   double ns = 0, floor_ns = 0, flops = 0, bytes = 0;
@@ -247,7 +247,7 @@ void print_breakdown(std::vector<KernelTime> rows, const CompiledGraph& f) {
   }
 }
 
-// The same rows as members of a case's object, on the cpu after the limits that the floors come from.
+// Adds the rows to the JSON object of a case, on the cpu after the machine limits behind the floors.
 void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const MachineLimits& limits) {
   const bool floors = limits.gflops > 0;
   if (floors) {
@@ -266,7 +266,7 @@ void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const 
   json.end_array();
 }
 
-// What the machine can do on the cpu, measured now, for --breakdown; printed where people read.
+// For --breakdown on the cpu: measures the limits of the machine now, and prints them unless the output is JSON.
 MachineLimits measured_limits(const BenchOptions& o, const CompiledGraph& f) {
   if (!o.breakdown || f.device() != Device::Cpu) return {};
   const MachineLimits limits = one_thread_limits(Device::Cpu, o.isa);
@@ -277,7 +277,7 @@ MachineLimits measured_limits(const BenchOptions& o, const CompiledGraph& f) {
   return limits;
 }
 
-// Of a name that the parser has checked.
+// The parser has checked the name.
 MatmulPrecision matmul_precision_called(const std::string& name) {
   return *std::find_if(std::begin(kMatmulPrecisions), std::end(kMatmulPrecisions),
                        [&](MatmulPrecision p) { return matmul_precision_name(p) == name; });
@@ -287,7 +287,7 @@ Session session_of(const BenchOptions& o) {
   Session session = session_on(o.device);
   if (o.threads) session.with_threads(o.threads);
   session.with_policy(PrecisionPolicy::with_matmul_precision(matmul_precision_called(o.products)));
-  if (!o.isa.empty()) check_arguments([&] { return session.with_isa(o.isa).target(); });  // knows the names
+  if (!o.isa.empty()) check_arguments([&] { return session.with_isa(o.isa).target(); });  // throws for an unknown name
   return session;
 }
 
@@ -356,8 +356,8 @@ void bench_model(const BenchOptions& o) {
   if (o.memory) report_memory(*session.open_device(), f.prepared_bytes());
 }
 
-// The graph with numbers for its symbols, by --bind or from the shapes of the files; and the values of the files. What
-// the graph itself says of a symbol is known in each run.
+// Reads the files into `values` and binds the symbols of the graph from --bind and from their shapes. Symbols that the
+// graph computes get their values in each run.
 Graph static_graph(const BenchOptions& o, NamedTensors& values) {
   Graph g = read_graph(o.graph);
   SymbolBinding binding = parse_symbols(g, o.bindings);
@@ -435,36 +435,37 @@ void bench(const BenchOptions& o) {
 
 }  // namespace
 
-void register_bench(CLI::App& app) {
+void register_bench(CommandLine& line) {
   auto o = std::make_shared<BenchOptions>();
-  CLI::App* sub = app.add_subcommand("bench", "Measure the latency of a graph, or of a sentence encoder per shape");
-  auto* graph = sub->add_option("graph", o->graph, "graph in text or binary form; - reads the standard input");
-  graph->type_name("FILE");
-  add_file_bindings(*sub, o->files);
-  sub->add_option("-b,--bind", o->bindings, "value of a symbolic dimension that no input file gives")
-      ->type_name("SYMBOL=N")
-      ->allow_extra_args(false)
-      ->needs(graph);
-  auto* model = sub->add_option("--model", o->model, "model folder of a sentence encoder")->type_name("DIR");
-  sub->add_option("--shapes", o->shapes, "of the model: BATCHxSEQUENCE, several by commas")
-      ->delimiter(',')
-      ->needs(model);
-  sub->add_option("-d,--device", o->device, kDeviceUsage)->capture_default_str();
-  sub->add_option("--threads", o->threads, "threads (default: the machine's)")->check(CLI::Range(1, kMaxThreads));
-  sub->add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
+  const Command sub = line.add_command("bench", "Measure the latency of a graph, or of a sentence encoder per shape");
+  const Argument graph = sub.add_option("graph", o->graph, "graph in text or binary form; - reads the standard input");
+  graph.type_name("FILE");
+  add_file_bindings(sub, o->files);
+  sub.add_option("-b,--bind", o->bindings, "value of a symbolic dimension that no input file gives")
+      .type_name("SYMBOL=N")
+      .one_value_each()
+      .needs(graph);
+  const Argument model = sub.add_option("--model", o->model, "model folder of a sentence encoder").type_name("DIR");
+  sub.add_option("--shapes", o->shapes, "input shapes of the model: BATCHxSEQUENCE, separated by commas")
+      .delimiter(',')
+      .needs(model);
+  sub.add_option("-d,--device", o->device, kDeviceUsage).show_default();
+  sub.add_option("--threads", o->threads, "threads (default: the machine's)").in_range(1, kMaxThreads);
+  sub.add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
   std::vector<std::string> product_names;
   for (MatmulPrecision p : kMatmulPrecisions) product_names.emplace_back(matmul_precision_name(p));
-  sub->add_option("--products", o->products, "what products may lose of their weights: nothing, bf16 or int8 of them")
-      ->check(CLI::IsMember(product_names))
-      ->capture_default_str();
-  sub->add_option("--runs", o->min_runs, "least number of timed runs")->check(CLI::Range(1, 1000000));
-  sub->add_option("--seconds", o->budget_s, "time budget of a graph or shape")->check(CLI::Range(0.001, 3600.0));
-  sub->add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");
-  sub->add_flag("--memory", o->memory, kMemoryFlag);
-  sub->add_flag("--breakdown", o->breakdown, "time by kernel, beside the floor that arithmetic and memory set");
-  sub->footer(concat_text(
+  sub.add_option("--products", o->products,
+                 "allowed precision loss of matmuls: none, or operands rounded to bf16 or int8")
+      .one_of(product_names)
+      .show_default();
+  sub.add_option("--runs", o->min_runs, "least number of timed runs").in_range(1, 1000000);
+  sub.add_option("--seconds", o->budget_s, "time budget of a graph or shape").in_range(0.001, 3600.0);
+  sub.add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");
+  sub.add_flag("--memory", o->memory, kMemoryFlag);
+  sub.add_flag("--breakdown", o->breakdown, "time by kernel, beside the roofline floor of arithmetic and memory");
+  sub.footer(concat_text(
       "Inputs and params of a graph that no file gives get made-up values, the same in every run.\n\n", kExitStatus));
-  sub->callback([o] { bench(*o); });
+  sub.callback([o] { bench(*o); });
 }
 
 }  // namespace rlx::cli

@@ -5,8 +5,7 @@
 #include <iostream>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/language_model_options.h"
 #include "cli/shown_answer.h"
@@ -57,14 +56,14 @@ class Chat {
   bool said_something() const { return !c_.tokens.empty(); }
   void save(const std::string& path) {
     if (!said_something())
-      throw Error(ErrorCode::InvalidArgument, concat_text("nothing was said yet that '", path, "' could hold"));
+      throw Error(ErrorCode::InvalidArgument, concat_text("cannot save '", path, "': nothing was said yet"));
     (void)engine_.save(path, c_);
   }
   void load(const std::string& path) {
     Conversation c = engine_.load(path);
     if (c.messages.empty())
       throw Error(ErrorCode::InvalidArgument, concat_text(path, " holds a text, no conversation of turns"),
-                  "`rlx generate --load-state` goes on with it");
+                  "`rlx generate --load-state` continues it");
     c_ = std::move(c);
     kept_ = c_.messages.front().role == "system" ? 1 : 0;
   }
@@ -81,7 +80,7 @@ class Chat {
         throw Error(ErrorCode::InvalidArgument,
                     concat_text("a conversation of ", ids.size(),
                                 " tokens leaves no room for an answer in a context of ", context),
-                    "--drop-oldest goes on without the oldest turns, --context makes room, /new begins anew");
+                    "--drop-oldest drops the oldest turns, --context enlarges the context, /new starts over");
       return ids;
     }
     const std::size_t dropped =
@@ -102,7 +101,7 @@ class Chat {
   std::size_t kept_ = 0;  // messages that a new conversation begins with
 };
 
-// "/save FILE" for the name of `command`; nothing for another line.
+// The file name of a line such as "/save FILE"; none if the line is not this command.
 std::optional<std::string> file_of(std::string_view line, std::string_view command) {
   if (!line.starts_with(command)) return std::nullopt;
   line.remove_prefix(command.size());
@@ -125,7 +124,9 @@ void run_chat(const ChatArgs& args) {
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal)
     std::fputs(
-        "Ctrl-C ends an answer, Ctrl-D the conversation; /new begins a new one, /save FILE and /load FILE keep one.\n",
+        "Ctrl-C ends an answer, Ctrl-D the conversation; /new starts over, /save FILE saves the conversation, /load "
+        "FILE "
+        "loads one.\n",
         stderr);
   std::string line;
   while (true) {
@@ -151,14 +152,14 @@ void run_chat(const ChatArgs& args) {
 
 }  // namespace
 
-void register_chat(CLI::App& app) {
+void register_chat(CommandLine& line) {
   auto args = std::make_shared<ChatArgs>();
-  CLI::App* cmd = app.add_subcommand("chat", "Talk with a language model");
+  const Command cmd = line.add_command("chat", "Talk with a language model");
   add_model_options(cmd, *args);
-  cmd->add_option("--system", args->system, kSystemUsage);
-  cmd->add_flag("--drop-oldest", args->drop_oldest,
-                "When the context is full, go on without the oldest turns, but with the system message");
-  cmd->callback([args] { run_chat(*args); });
+  cmd.add_option("--system", args->system, kSystemUsage);
+  cmd.add_flag("--drop-oldest", args->drop_oldest,
+               "When the context is full, drop the oldest turns but keep the system message");
+  cmd.callback([args] { run_chat(*args); });
 }
 
 }  // namespace rlx::cli

@@ -4,8 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
@@ -81,33 +80,33 @@ void convert(const ConvertArgs& args) {
 
 }  // namespace
 
-void register_convert(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "convert", "Convert a model: Hugging Face folder <-> GGUF file, or a GGUF file to other types");
+void register_convert(CommandLine& line) {
+  const Command command =
+      line.add_command("convert", "Convert a model: Hugging Face folder <-> GGUF file, or a GGUF file to other types");
   auto args = std::make_shared<ConvertArgs>();
   command
-      ->add_option("source", args->source,
-                   "A folder with config.json and safetensors, or a GGUF file (any part of a split one)")
-      ->required();
-  command->add_option("target", args->target, "A file *.gguf, or a folder for config.json and model.safetensors")
-      ->required();
-  command->add_option("--type", args->type,
-                      "Type of the matrices: F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, ... (default: as they are)");
-  command->add_option("--head-type", args->head_type, "Type of the output matrix (default: at least Q6_K)");
-  command->add_option("--importance", args->importance,
-                      "GGUF (llama.cpp's imatrix) or safetensors file with a weight for each column of each matrix");
-  command->add_option("--pre", args->pre,
-                      "llama.cpp's name of the pre-tokeniser, where tokenizer.json's patterns have none");
-  command->add_option("--split-max-size", args->split_max_size,
-                      "Bytes of tensors that a file may hold, 500M or 2G: several files are written where more are "
-                      "needed (default: one)");
-  command->add_option("--threads", args->threads, "Threads of the quantisers (default: all)")->check(not_negative());
-  command->add_flag("--quiet", args->quiet, "No progress and no notes");
-  command->footer(
-      std::string(
-          "What was written when it ends early is kept beside the target, and the same command goes on with it.\n") +
-      kExitStatus);
-  command->callback([args] { convert(*args); });
+      .add_option("source", args->source,
+                  "A folder with config.json and safetensors, or a GGUF file (any part of a split one)")
+      .required();
+  command.add_option("target", args->target, "A file *.gguf, or a folder for config.json and model.safetensors")
+      .required();
+  command.add_option("--type", args->type,
+                     "Type of the matrices: F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, ... (default: unchanged)");
+  command.add_option("--head-type", args->head_type, "Type of the output matrix (default: at least Q6_K)");
+  command.add_option(
+      "--importance", args->importance,
+      "Importance matrix, a weight for each column of each matrix: imatrix GGUF of llama.cpp, or safetensors");
+  command.add_option("--pre", args->pre,
+                     "llama.cpp's name of the pre-tokenizer, if the patterns of tokenizer.json are not known");
+  command.add_option("--split-max-size", args->split_max_size,
+                     "Most bytes of tensors in a file, for example 500M or 2G; larger models become several files "
+                     "(default: one file)");
+  command.add_option("--threads", args->threads, "Threads for quantization (default: all)").not_negative();
+  command.add_flag("--quiet", args->quiet, "No progress and no notes");
+  command.footer(std::string("A conversion that is interrupted keeps what it has written beside the target; the same "
+                             "command resumes it.\n") +
+                 kExitStatus);
+  command.callback([args] { convert(*args); });
 }
 
 }  // namespace rlx::cli

@@ -10,18 +10,16 @@
 
 namespace rlx::cli {
 
-/// The sample as a graph with `t` in place of the dtype of its data; none when the op does not take `t`, which
-/// `refusal` then says of where it does.
+/// The sample as a graph whose data have dtype `t`. None if the op does not take `t`; `refusal` gets the error.
 std::optional<Graph> sample_in_dtype(const Sample& sample, DType t, std::string* refusal = nullptr);
-/// Devices of one backend: its rows answer alike for all of them.
+/// The devices of one backend. They have the same kernels.
 struct DeviceColumn {
   std::vector<Device> devices;
   std::string names() const;
 };
 std::vector<DeviceColumn> device_columns();
 
-/// The page: every op sample is tried in every dtype, and the compiler's own legalisation says what a device makes of
-/// it.
+/// The page. The compiler legalizes every op sample in every dtype for every device.
 std::string devices_page();
 
 }  // namespace rlx::cli

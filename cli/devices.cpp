@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/device_page.h"
 #include "cli/terminal.h"
@@ -103,31 +102,31 @@ void list_devices(bool json_format) {
 
 }  // namespace
 
-void register_devices(CLI::App& app) {
+void register_devices(CommandLine& line) {
   struct Args {
     std::string format = "text", output;
     bool environment = false, options = false, dtypes = false;
   };
   auto args = std::make_shared<Args>();
-  CLI::App* cmd = app.add_subcommand("devices", "List devices and whether they can be used here");
-  auto* format = cmd->add_option("--format", args->format, "text or json")
-                     ->check(CLI::IsMember({"text", "json"}))
-                     ->capture_default_str();
-  auto* environment =
-      cmd->add_flag("--env", args->environment, "the environment variables rlx reads, instead of the devices");
-  auto* options = cmd->add_flag("--options", args->options,
-                                "what sessions on each device take as options (Session(device, {{NAME, VALUE}}); "
-                                "device_options in Python), instead of the devices")
-                      ->excludes(environment);
-  auto* dtypes = cmd->add_flag("--dtypes", args->dtypes,
-                               "which op runs in which dtype on which device, as a page: docs/devices.md")
-                     ->excludes(format)
-                     ->excludes(environment)
-                     ->excludes(options);
-  cmd->add_option("-o,--output", args->output, "file for --dtypes instead of the standard output")
-      ->type_name("FILE")
-      ->needs(dtypes);
-  cmd->callback([args] {
+  const Command cmd = line.add_command("devices", "List devices and whether they can be used here");
+  const Argument format =
+      cmd.add_option("--format", args->format, "text or json").one_of({"text", "json"}).show_default();
+  const Argument environment =
+      cmd.add_flag("--env", args->environment, "the environment variables rlx reads, instead of the devices");
+  const Argument options =
+      cmd.add_flag("--options", args->options,
+                   "what sessions on each device take as options (Session(device, {{NAME, VALUE}}); "
+                   "device_options in Python), instead of the devices")
+          .excludes(environment);
+  const Argument dtypes =
+      cmd.add_flag("--dtypes", args->dtypes, "which op runs in which dtype on which device, as a page: docs/devices.md")
+          .excludes(format)
+          .excludes(environment)
+          .excludes(options);
+  cmd.add_option("-o,--output", args->output, "file for --dtypes instead of the standard output")
+      .type_name("FILE")
+      .needs(dtypes);
+  cmd.callback([args] {
     if (!args->dtypes)
       return (args->environment ? list_environment
               : args->options   ? list_options

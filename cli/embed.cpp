@@ -6,8 +6,7 @@
 #include <iterator>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/graph_file.h"
 #include "cli/memory_report.h"
@@ -46,7 +45,7 @@ class Texts {
   void add_file(const std::string& path) {
     add(path == "-" ? "standard input:" : path + ":", split_lines(read_text(path)));
   }
-  /// Leaves out the texts `gone`, which ascend; the others keep their names.
+  /// Removes the texts with the sorted indices `gone`; the others keep their names.
   void remove(const std::vector<std::size_t>& gone) {
     std::size_t to = 0, next = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -71,10 +70,10 @@ class Texts {
 
  private:
   std::vector<Source> sources_;
-  std::vector<std::size_t> place_;  // of each text among those that were read; empty: none was left out
+  std::vector<std::size_t> place_;  // the index of each text before `remove`; empty: none was removed
 };
 
-// The texts without a token, which the options allow; told on the standard error.
+// The texts without a token, which --skip-empty and --zero-empty allow. Prints a note about them.
 std::vector<std::size_t> find_empty(const EmbedArgs& args, const Texts& texts, const SentenceEncoder& encoder) {
   std::vector<std::size_t> empty;
   for (std::size_t i = 0; i < texts.all.size(); ++i)
@@ -90,7 +89,7 @@ void require_texts(const EmbedArgs& args, std::size_t count) {
     throw Error(ErrorCode::InvalidArgument, "there is no text to embed",
                 "give --text TEXT, --file LINES.txt, or lines on the standard input");
   if (args.pairs && count == 1)
-    throw UsageError(ErrorCode::InvalidArgument, "--pairs compares texts, and there is one only", "give at least two");
+    throw UsageError(ErrorCode::InvalidArgument, "--pairs compares texts, and only one is given", "give at least two");
 }
 
 Texts read_texts(const EmbedArgs& args) {
@@ -121,7 +120,7 @@ void append_number(std::string& out, float v) {
   out.append(digits, std::to_chars(digits, digits + sizeof digits, v).ptr);
 }
 
-// Rows of vectors, written as they are made.
+// Writes the embeddings of one block after the other.
 class VectorWriter {
  public:
   VectorWriter(Output& out, const std::string& format, std::size_t rows, std::int64_t columns)
@@ -226,7 +225,7 @@ void run(const EmbedArgs& args) {
 
   ProgressBar bar("embedding", texts.size());
   std::vector<TruncationNotice> notices;
-  // Blocks bound the memory of a long input and let rows leave early; inside one, texts of similar length meet.
+  // Blocks bound the memory of a long input and give results early; inside one, texts of similar length form batches.
   const std::size_t block = args.pairs ? texts.size() : static_cast<std::size_t>(args.batch) * 64;
   std::unique_ptr<VectorWriter> writer;
   if (!args.pairs) writer = std::make_unique<VectorWriter>(out, format, texts.size(), encoder.hidden_size());
@@ -254,48 +253,45 @@ void run(const EmbedArgs& args) {
 
 }  // namespace
 
-void register_embed(CLI::App& app) {
+void register_embed(CommandLine& line) {
   auto args = std::make_shared<EmbedArgs>();
-  CLI::App* cmd = app.add_subcommand("embed", "Embed texts with a sentence-embedding model");
-  cmd->add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")
-      ->required()
-      ->type_name("DIR");
-  cmd->add_option("--text", args->texts, "A text to embed; may be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  cmd->add_option("--file", args->files, "A file of texts, one per line, gzip too ('-': standard input)")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  cmd->add_option("--format", args->format,
-                  "json (an array of number arrays), npy or text; default json, with --pairs text")
-      ->check(CLI::IsMember({"json", "npy", "text"}));
-  cmd->add_option("-o,--output", args->output, "Write here instead of the standard output")->type_name("FILE");
-  cmd->add_option("--batch", args->batch, "Texts that run together")->check(CLI::Range(1, 4096))->capture_default_str();
-  cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
-  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
-      ->check(CLI::Range(0, kMaxThreads))
-      ->capture_default_str();
-  cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str();
-  cmd->add_option("--dimensions", args->dimensions, "Elements kept of a vector, for models trained so; 0: all")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  auto* named = cmd->add_option("--prompt-name", args->prompt_name,
-                                "The model's own prompt to put before texts (query, document, ..)")
-                    ->type_name("NAME");
-  cmd->add_option("--prompt", args->prompt, "Text to put before every text")->type_name("TEXT")->excludes(named);
-  auto* skip = cmd->add_flag("--skip-empty", args->skip_empty, "Leave out texts without a word or sign");
-  cmd->add_flag("--zero-empty", args->zero_empty, "Give texts without a word or sign a vector of zeros")
-      ->excludes(skip);
-  cmd->add_flag("--memory", args->memory, kMemoryFlag);
-  cmd->add_flag("--pairs", args->pairs, "Print the cosine of every pair of texts instead of their vectors");
-  cmd->footer(
+  const Command cmd = line.add_command("embed", "Embed texts with a sentence-embedding model");
+  cmd.add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")
+      .required()
+      .type_name("DIR");
+  cmd.add_option("--text", args->texts, "A text to embed; may be given several times")
+      .type_name("TEXT")
+      .one_value_each();
+  cmd.add_option("--file", args->files, "A file of texts, one per line, gzip too ('-': standard input)")
+      .type_name("FILE")
+      .one_value_each();
+  cmd.add_option("--format", args->format,
+                 "json (an array of number arrays), npy or text; default json, with --pairs text")
+      .one_of({"json", "npy", "text"});
+  cmd.add_option("-o,--output", args->output, "Write here instead of the standard output").type_name("FILE");
+  cmd.add_option("--batch", args->batch, "Texts per batch").in_range(1, 4096).show_default();
+  cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
+  cmd.add_option("--threads", args->threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
+  cmd.add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")
+      .in_range(0, 1 << 30)
+      .show_default();
+  cmd.add_option("--dimensions", args->dimensions, "Elements kept of each vector, for Matryoshka models; 0: all")
+      .in_range(0, 1 << 20)
+      .show_default();
+  const Argument named = cmd.add_option("--prompt-name", args->prompt_name,
+                                        "The model's own prompt to put before texts (query, document, ..)")
+                             .type_name("NAME");
+  cmd.add_option("--prompt", args->prompt, "Text to put before every text").type_name("TEXT").excludes(named);
+  const Argument skip = cmd.add_flag("--skip-empty", args->skip_empty, "Leave out texts that have no tokens");
+  cmd.add_flag("--zero-empty", args->zero_empty, "Give texts that have no tokens a vector of zeros").excludes(skip);
+  cmd.add_flag("--memory", args->memory, kMemoryFlag);
+  cmd.add_flag("--pairs", args->pairs, "Print the cosine similarity of every pair of texts instead of vectors");
+  cmd.footer(
       concat_text("Without --text and --file, texts are read from the standard input, one per line. An empty one is an "
                   "error unless\n"
                   "--skip-empty or --zero-empty is given.\n\n",
                   kExitStatus));
-  cmd->callback([args] { run(*args); });
+  cmd.callback([args] { run(*args); });
 }
 
 }  // namespace rlx::cli

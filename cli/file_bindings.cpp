@@ -3,8 +3,7 @@
 
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/graph_file.h"
 #include "cli/usage.h"
 #include "rlx/formats/npy.h"
@@ -20,7 +19,7 @@ bool widens(DType from, DType to) {
   return from == DType::C64 && to == DType::C128;
 }
 
-// The tensor in the dtype its leaf declares. Only exact conversions happen unasked.
+// The tensor in the dtype that its leaf declares. Without --cast only lossless conversions are made.
 Tensor fitted(const Tensor& t, const Shape& declared, const std::string& what, bool cast) {
   if (t.dtype() == declared.dtype()) return t;
   if (cast || widens(t.dtype(), declared.dtype())) return t.cast(declared.dtype());
@@ -106,16 +105,14 @@ NamedTensors read_bindings(const Graph& g, const FileBindings& files) {
   return values;
 }
 
-void add_file_bindings(CLI::App& command, FileBindings& to) {
+void add_file_bindings(Command command, FileBindings& to) {
   command
       .add_option("-i,--input", to.inputs, "FILE.npy for the next input, NAME=FILE.npy, or FILE.npz with all of them")
-      ->type_name("[NAME=]FILE")
-      ->allow_extra_args(false);
-  command.add_option("-p,--param", to.params, "a weight, as --input")
-      ->type_name("[NAME=]FILE")
-      ->allow_extra_args(false);
+      .type_name("[NAME=]FILE")
+      .one_value_each();
+  command.add_option("-p,--param", to.params, "a weight, given like --input").type_name("[NAME=]FILE").one_value_each();
   command.add_option("-w,--weights", to.weights, "safetensors file with the weights that no --param gives")
-      ->type_name("FILE");
+      .type_name("FILE");
   command.add_flag("--cast", to.cast, "convert inputs and params whose dtype differs, even when that rounds");
 }
 

@@ -4,16 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/graph.h"
 
-namespace CLI {
-class App;
-}
-
 namespace rlx::cli {
 
-/// What --input, --param, --weights and --cast gave.
+/// The values of --input, --param, --weights and --cast.
 struct FileBindings {
   std::vector<std::string> inputs, params;
   std::string weights;
@@ -21,11 +18,11 @@ struct FileBindings {
 };
 
 /// Adds these options to a command; `to` must live as long as the command.
-void add_file_bindings(CLI::App& command, FileBindings& to);
+void add_file_bindings(Command command, FileBindings& to);
 
 /// The tensors of the files by the names of the leaves of `g`, in the dtypes these declare. Errors: those of the
-/// readers, NotFound for a name that `g` does not have, DTypeMismatch for a conversion that rounds and was not asked
-/// for.
+/// readers, NotFound for a name that `g` does not have, DTypeMismatch for a lossy conversion
+/// without --cast.
 NamedTensors read_bindings(const Graph& g, const FileBindings& files);
 /// Throws NotFound naming the first input or param of `g` without a value, and the option that gives it one.
 void require_all(const Graph& g, const NamedTensors& values);

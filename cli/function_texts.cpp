@@ -1,4 +1,4 @@
-// Reading what the headers of rlx/functions declare, with the comments beside it.
+// Reading the declarations and comments of the headers of rlx/functions.
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +19,7 @@ void append_words(std::string& text, std::string_view words) {
   if (!words.empty()) text += concat_text(text.empty() ? "" : " ", words);
 }
 
-// How many of the characters open less how many close.
+// The number of `open` less the number of `close`.
 int depth(std::string_view s, char open, char close) {
   return static_cast<int>(std::count(s.begin(), s.end(), open) - std::count(s.begin(), s.end(), close));
 }
@@ -30,12 +30,13 @@ void set_title(FunctionFamily& family, const std::string& comment) {
   for (std::string_view stop : {". ", ": ", "; "}) end = std::min(end, comment.find(stop));
   family.title = comment.substr(0, end);
   if (family.title.ends_with('.')) family.title.pop_back();
-  // What a colon opens needs the title before it, so the whole sentence stands again.
+  // What follows a colon or a semicolon needs the title: `about` repeats the whole sentence.
   const bool whole = end < comment.size() && comment[end] != '.';
   family.about = end == comment.size() ? std::string() : trimmed(std::string_view(comment).substr(whole ? 0 : end + 1));
 }
 
-// The declaration without its line's origin, which callers leave out, and without what follows its parentheses.
+// The declaration without the SourceLoc parameter, which callers leave out, and without what follows the last
+// parenthesis.
 std::string shown_declaration(std::string text) {
   for (std::string_view origin : {", SourceLoc loc = SourceLoc::current()", "SourceLoc loc = SourceLoc::current()"})
     if (const std::size_t at = text.find(origin); at != std::string::npos) text.erase(at, origin.size());
@@ -59,7 +60,7 @@ class HeaderReader {
     if (line.starts_with("namespace ")) family_.space = line.substr(10, line.find(" {") - 10);
     if (line.empty() || line[0] == '#' || line[0] == '}' || line.starts_with("//") || line.starts_with("namespace ") ||
         line.starts_with("using ")) {
-      group_ = false;  // what stands here ends a list of functions with one comment
+      group_ = false;  // such a line ends a list of functions with one comment
       return;
     }
     commented_ = commented;
@@ -98,7 +99,7 @@ class HeaderReader {
   int open_ = 0;  // parentheses and braces of the statement that are not closed yet
   bool in_comment_ = false;
   bool commented_ = false;  // the statement has a comment of its own
-  bool group_ = false;      // the last entry is one of functions that another may join
+  bool group_ = false;      // a function without a comment joins the last entry
 };
 
 }  // namespace

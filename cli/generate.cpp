@@ -4,8 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/language_model_options.h"
 #include "cli/shown_answer.h"
@@ -32,8 +31,8 @@ void run_generate(const GenerateArgs& args) {
   require_text(prompt, args.file.empty() ? "the prompt" : args.file);
   for (const std::string& stop : args.stop) require_text(stop, "--stop");
   if (args.raw && !args.system.empty())
-    throw UsageError(ErrorCode::InvalidArgument, "--raw has no turns that --system could come before",
-                     "write it at the beginning of the text");
+    throw UsageError(ErrorCode::InvalidArgument, "--raw uses no chat template, so --system has no place",
+                     "write it at the beginning of the prompt");
   std::optional<Grammar> grammar = read_grammar(args);
   LoadedModels loaded = load_models(args);
   const LanguageModel& m = loaded.model;
@@ -45,7 +44,7 @@ void run_generate(const GenerateArgs& args) {
   Conversation c;
   const bool goes_on = !args.load_state.empty();
   if (goes_on) c = engine.load(args.load_state);
-  // A conversation of turns gets one more, a text its next words; without a prompt the answer itself goes on.
+  // A chat gets one more turn, a text is continued; without a prompt the last answer continues.
   const bool turns = m.chat && !args.raw && (!goes_on || !c.messages.empty());
   const bool further = goes_on && prompt.empty();
   std::vector<TokenId> ids = c.tokens;
@@ -59,7 +58,7 @@ void run_generate(const GenerateArgs& args) {
     const std::vector<TokenId> more = m.tokenizer->encode(prompt, !goes_on);
     ids.insert(ids.end(), more.begin(), more.end());
     if (ids.empty())
-      throw Error(ErrorCode::InvalidArgument, "the prompt is empty, and the model has no token that begins a text",
+      throw Error(ErrorCode::InvalidArgument, "the prompt is empty, and the model has no BOS token",
                   "give at least one character");
   }
   const ShownAnswer said = show_answer(engine, ids, options, args.timings);
@@ -78,15 +77,15 @@ void run_generate(const GenerateArgs& args) {
 
 }  // namespace
 
-void register_generate(CLI::App& app) {
+void register_generate(CommandLine& line) {
   auto args = std::make_shared<GenerateArgs>();
-  CLI::App* cmd = app.add_subcommand("generate", "Answer a prompt with a language model");
+  const Command cmd = line.add_command("generate", "Answer a prompt with a language model");
   add_model_options(cmd, *args);
-  cmd->add_option("prompt", args->prompt, "The prompt; none: --file, or the standard input");
-  cmd->add_option("--file", args->file, "Read the prompt from a file")->type_name("FILE");
-  cmd->add_option("--system", args->system, kSystemUsage);
-  cmd->add_flag("--raw", args->raw, "Continue the text as it is, without the model's chat template");
-  cmd->callback([args] { run_generate(*args); });
+  cmd.add_option("prompt", args->prompt, "The prompt (default: --file, or the standard input)");
+  cmd.add_option("--file", args->file, "Read the prompt from a file").type_name("FILE");
+  cmd.add_option("--system", args->system, kSystemUsage);
+  cmd.add_flag("--raw", args->raw, "Continue the text as it is, without the model's chat template");
+  cmd.callback([args] { run_generate(*args); });
 }
 
 }  // namespace rlx::cli

@@ -109,12 +109,12 @@ Session session_on(const std::string& text) {
 }
 
 namespace {
-// Why nothing can be run there; "" for what can, and for a backend's name.
+// Why the device cannot be used here; "" if it can, and for the name of a backend.
 std::string absence(const std::string& text) {
   if (backend_by_name(text) && !parse_device_id(text)) return {};
   const NamedDevice device = device_called(text);
   const auto backend = backend_for(device.id.kind);
-  // Options may decide what there is: the session says so.
+  // Options may make the device available, such as the path of a plug-in; opening the session reports the rest.
   return backend && !device.options.empty() && backend->probe_with(device.id.kind, device.options).count != 0
              ? std::string()
              : unavailable_reason(device.id.kind);

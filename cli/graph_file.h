@@ -1,4 +1,4 @@
-// Graphs and tensors of the command line: files in, printed values out.
+// Graphs, devices, symbols and printed tensors of the command line.
 #pragma once
 
 #include <string>
@@ -35,25 +35,25 @@ NamedDevice device_called(const std::string& text);
 /// A session on the device called `text`, which may also be the name of a backend ("reference").
 Session session_on(const std::string& text);
 
-/// The same for compiles alone: the device need not be there (Session::for_target).
+/// A session that only compiles: the device may be absent (Session::for_target).
 Session plan_session_on(const std::string& text);
 
-/// What a compile for a device asks, and why the device cannot be used here ("" where it can).
+/// The target of a device, and why the device cannot be used here ("" if it can).
 struct NamedTarget {
   std::shared_ptr<const Target> target;
   std::string absent;
 };
-/// The target of the device called `text`, which need not be there (Session::for_target).
+/// The target of the device called `text`, which may be absent (Session::for_target).
 NamedTarget target_on(const std::string& text);
 
 /// `text` as symbol values: "batch=8". Errors: UsageError for an unknown symbol, naming those of `g`, for no number and
 /// for one outside the symbol's bounds.
 SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& texts);
 
-/// What is known of the symbols of `g` that `binding` gives no value: "" when there are none, else
-/// "dimensions 'batch', 'seq' have no value".
+/// Names the symbols of `g` that `binding` gives no value: "dimensions 'batch', 'seq' have no value"; "" if all have
+/// one.
 std::string without_value(const Graph& g, const SymbolBinding& binding);
-/// Options that give them one within their bounds: "--bind batch=16 --bind seq=16".
+/// Example options that give these symbols values within their bounds: "--bind batch=16 --bind seq=16".
 std::string bind_options(const Graph& g, const SymbolBinding& binding);
 
 /// Shape and values for people: one line per row of the last axis, shortest digits that read back; at most

@@ -3,8 +3,7 @@
 #include <map>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/graph_file.h"
 #include "cli/made_up.h"
@@ -63,7 +62,7 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
     return as_text ? print_text(g, TextOptions{.origins = true, .max_elements = 8}) : inspect_graph(g);
   };
   std::vector<Section> out;
-  std::map<std::string, int> runs;  // passes run again on what others left: the names tell which run it was
+  std::map<std::string, int> runs;  // a pass may run again: the name of its stage has the number of the run
   for (std::size_t i = 0; i < result.stages.size(); ++i) {
     const PipelineStage& stage = result.stages[i];
     if (stage.name == "lir") continue;  // shown with its plan
@@ -85,13 +84,12 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
 
 // How to see the plan of a program that was compiled with open dimensions.
 std::string plan_hint(const CompileResult& result) {
-  return concat_text("a plan takes numbers: ", bind_options(result.lir.graph, {}));
+  return concat_text("the plan needs values: ", bind_options(result.lir.graph, {}));
 }
 
 std::string summary(const CompileResult& result, const NamedTarget& on) {
   std::string out = concat_text("target: ", on.target->name(), "\n");
-  if (!on.absent.empty())
-    out += concat_text("the device is not here, a plan is all that can be made: ", on.absent, "\n");
+  if (!on.absent.empty()) out += concat_text("the device is not available, so this is only a plan: ", on.absent, "\n");
   if (result.source)
     out += concat_text(inspect_graph_stats(result.lir.graph), "buffer plan: none, ",
                        without_value(result.lir.graph, {}), "; ", plan_hint(result));
@@ -102,7 +100,7 @@ std::string summary(const CompileResult& result, const NamedTarget& on) {
          "\n";
 }
 
-// The stages that a compile may have, for --list without a graph; a compile keeps those that it needs.
+// All stages that a compile may have, for --list without a graph.
 void list_stages() {
   Output out("-");
   auto line = [&](std::string_view name, std::string_view what) {
@@ -111,7 +109,7 @@ void list_stages() {
   line("hir", kGiven);
   for (const Pass* pass : all_passes()) line(pass->name, pass->what);
   line("legalize", "ops that the device has no kernel for are decomposed");
-  line("NAME-2", "the pass NAME or legalize once more, on what others left; NAME-3 and on likewise");
+  line("NAME-2", "the second run of the pass NAME or of legalize; NAME-3 and so on likewise");
   line("lir", kPlanned);
   line("fusion", kFused);
   line("dispatch", kDispatched);
@@ -120,12 +118,12 @@ void list_stages() {
 
 constexpr int kProfiles = 15;
 
-// The page of a program that is run for its times, on made-up inputs and weights.
+// The HTML report with times, of a program that runs on made-up inputs and weights.
 std::string profiled_page(const InspectArgs& args, Graph g, const CompileOptions& options) {
   const Graph bound = options.dim_binding.empty() ? g : g.bind(options.dim_binding);
   if (const std::string missing = without_value(bound, {}); !missing.empty())
     throw UsageError(ErrorCode::InvalidArgument, missing,
-                     concat_text("a profile takes numbers: ", bind_options(bound, {})));
+                     concat_text("the profile needs values: ", bind_options(bound, {})));
   std::vector<Tensor> inputs;
   std::map<std::string, Tensor> params;
   std::uint64_t seed = 0;
@@ -159,11 +157,12 @@ void write_code(const InspectArgs& args, Graph g, const CompileOptions& options)
   const Graph bound = options.dim_binding.empty() ? g : g.bind(options.dim_binding);
   if (const std::string missing = without_value(bound, {}); !missing.empty())
     throw UsageError(ErrorCode::InvalidArgument, missing,
-                     concat_text("a device's text takes numbers: ", bind_options(bound, {})));
+                     concat_text("device code needs values: ", bind_options(bound, {})));
   const std::string text = plan_session_on(args.device).compile_with(std::move(g), options).code();
   if (text.empty())
-    throw UsageError(ErrorCode::Unsupported, concat_text("device ", args.device, " gets no text of a program"),
-                     "kernels of the cpu are part of rlx; others get a text where this build has a backend for them");
+    throw UsageError(
+        ErrorCode::Unsupported, concat_text("device ", args.device, " has no device code"),
+        "the kernels of the cpu are part of rlx; code is generated for devices with a backend in this build");
   Output out("-");
   out.write(text);
   out.close();
@@ -216,42 +215,39 @@ void run(const InspectArgs& args) {
 
 }  // namespace
 
-void register_inspect(CLI::App& app) {
+void register_inspect(CommandLine& line) {
   auto args = std::make_shared<InspectArgs>();
-  CLI::App* cmd = app.add_subcommand("inspect", "Show every stage of a compile: graphs, fusion, buffers");
-  cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
-  auto* model = cmd->add_option("-m,--model", args->model,
-                                "model folder: its encoder is built and compiled (weights are not loaded)")
-                    ->type_name("DIR");
-  cmd->add_option("--batch", args->batch, "texts of the model's batch")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 30))
-      ->needs(model);
-  cmd->add_option("--seq", args->sequence, "tokens per text of the model's batch")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 30))
-      ->needs(model);
-  cmd->add_option("-b,--bind", args->bindings, "value of a symbolic dimension; the plan of buffers needs all of them")
-      ->type_name("SYMBOL=N")
-      ->allow_extra_args(false);
-  cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
-  cmd->add_option("-s,--stage", args->stages, "show only these stages, separated by commas")
-      ->delimiter(',')
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  cmd->add_flag("--list", args->list, "list the stages: of this compile, or without a graph those that there are");
-  cmd->add_flag("--summary", args->summary, "sizes and counts only");
-  cmd->add_flag("--text", args->text, "graphs in text form instead of the table");
-  cmd->add_flag("--code", args->code,
-                "only the text that the device gets: StableHLO of a tpu, WGSL of a gpu; the device need not be there");
-  cmd->add_flag("--no-fusion", args->no_fusion, "compile without fusion");
-  cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives and let the passes fuse them");
-  cmd->add_option("--save", args->save, "write the graph itself, before any stage, in text form to FILE")
-      ->type_name("FILE");
-  auto* html =
-      cmd->add_option("--html", args->html, "write all of it to FILE as one page for a browser")->type_name("FILE");
-  cmd->add_flag("--profile", args->profile, "run it on made-up values, for the times of the page")->needs(html);
-  cmd->callback([args] { run(*args); });
+  const Command cmd = line.add_command("inspect", "Show every stage of a compile: graphs, fusion, buffers");
+  cmd.add_option("graph", args->graph, "graph in text or binary form; - reads the standard input").type_name("FILE");
+  const Argument model = cmd.add_option("-m,--model", args->model,
+                                        "model folder: its encoder is built and compiled (weights are not loaded)")
+                             .type_name("DIR");
+  cmd.add_option("--batch", args->batch, "texts of the model's batch").show_default().in_range(1, 1 << 30).needs(model);
+  cmd.add_option("--seq", args->sequence, "tokens per text of the model's batch")
+      .show_default()
+      .in_range(1, 1 << 30)
+      .needs(model);
+  cmd.add_option("-b,--bind", args->bindings, "value of a symbolic dimension; the buffer plan needs all of them")
+      .type_name("SYMBOL=N")
+      .one_value_each();
+  cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
+  cmd.add_option("-s,--stage", args->stages, "show only these stages, separated by commas")
+      .delimiter(',')
+      .type_name("NAME")
+      .one_value_each();
+  cmd.add_flag("--list", args->list, "list the stages of this compile, or without a graph all possible stages");
+  cmd.add_flag("--summary", args->summary, "sizes and counts only");
+  cmd.add_flag("--text", args->text, "graphs in text form instead of the table");
+  cmd.add_flag("--code", args->code,
+               "only the device code: StableHLO of a tpu, WGSL of a gpu; the device may be absent");
+  cmd.add_flag("--no-fusion", args->no_fusion, "compile without fusion");
+  cmd.add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives and let the passes fuse them");
+  cmd.add_option("--save", args->save, "write the graph itself, before any stage, in text form to FILE")
+      .type_name("FILE");
+  const Argument html =
+      cmd.add_option("--html", args->html, "write all of it to FILE as an HTML report").type_name("FILE");
+  cmd.add_flag("--profile", args->profile, "run the graph on made-up values, for the times in the report").needs(html);
+  cmd.callback([args] { run(*args); });
 }
 
 }  // namespace rlx::cli

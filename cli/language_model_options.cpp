@@ -1,4 +1,4 @@
-// From options of the command line to models, engines and what is wanted of an answer.
+// Options of the command line to models, engines and generation options.
 #include "cli/language_model_options.h"
 
 #include <chrono>
@@ -7,8 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
@@ -33,7 +32,7 @@ DecoderOptions decoder_options(const ModelArgs& args) {
   return o;
 }
 
-// All of them together, each "PATH" or "PATH=SCALE"; a path may have a "=" of its own.
+// Joins all --adapter options, each "PATH" or "PATH=SCALE", to one adapter. A path may contain "=".
 constexpr const char* kAdapter = "adapter";
 std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
   if (args.adapters.empty()) return {};
@@ -47,14 +46,15 @@ std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
       char* end = nullptr;
       part.scale = std::strtod(scale.c_str(), &end);
       if (scale.empty() || *end != '\0' || !std::isfinite(part.scale))
-        throw UsageError(ErrorCode::InvalidArgument, concat_text("--adapter ", arg, ": \"", scale, "\" is no scale"));
+        throw UsageError(ErrorCode::InvalidArgument,
+                         concat_text("--adapter ", arg, ": \"", scale, "\" is not a scale"));
     }
     all.parts.push_back(part);
   }
   return {all};
 }
 
-// What was wrong with saved forms; the model is right all the same.
+// Reports problems with stored packed weights. They cost time, not correctness: the weights are packed anew.
 void say_packed_layout_problems(const DecoderModel& model) {
   if (!model.forms()) return;
   for (const std::string& problem : model.forms()->problems()) std::fprintf(stderr, "rlx: %s\n", problem.c_str());
@@ -97,18 +97,18 @@ LoadedModels load_models(const ModelArgs& args) {
   if (!args.chat_template.empty())
     m.chat = ChatTemplate::parse(read_text(args.chat_template), args.chat_template, m.special_tokens);
   if (args.timings)
-    std::fprintf(stderr, "loaded in %.2f s: %s, %lld layers, context %lld, cache %.1f MB, products %s\n",
+    std::fprintf(stderr, "loaded in %.2f s: %s, %lld layers, context %lld, cache %.1f MB, matmuls %s\n",
                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
                  m.decoder.config().family.c_str(), static_cast<long long>(m.decoder.config().layers.size()),
                  static_cast<long long>(m.decoder.context()), static_cast<double>(m.decoder.cache_bytes()) / 1e6,
                  std::string(matmul_precision_name(options.products)).c_str());
   if (args.timings && m.decoder.forms())
-    std::fprintf(stderr, "forms: %.1f MB found, %.1f MB saved\n",
+    std::fprintf(stderr, "packed weights: %.1f MB found, %.1f MB saved\n",
                  static_cast<double>(m.decoder.forms()->found_bytes()) / 1e6,
                  static_cast<double>(m.decoder.forms()->saved_bytes()) / 1e6);
   say_packed_layout_problems(m.decoder);
   if (const std::int64_t known = m.decoder.config().max_positions; known > 0 && m.decoder.context() > known)
-    std::fprintf(stderr, "rlx: a context of %lld tokens is more than the %lld that the model was made for\n",
+    std::fprintf(stderr, "rlx: a context of %lld tokens is more than the %lld that the model was trained for\n",
                  static_cast<long long>(m.decoder.context()), static_cast<long long>(known));
   LoadedModels loaded{std::move(m)};
   if (!args.draft.empty()) {
@@ -131,93 +131,91 @@ void require_text(const std::string& text, std::string_view what) {
                 "convert the text to UTF-8, for example with iconv");
 }
 
-void add_model_options(CLI::App* cmd, ModelArgs& args) {
-  cmd->add_option("model", args.model, "A GGUF file, or a folder with config.json, *.safetensors and tokenizer.json")
-      ->required()
-      ->type_name("MODEL");
-  cmd->add_option("-n,--tokens", args.tokens, "Tokens of an answer at most; 0: until the context is full")
-      ->check(not_negative())
-      ->capture_default_str();
-  cmd->add_option("--context", args.context,
-                  "Tokens of a conversation at most; 0: what the model is good for, up to 4096")
-      ->check(not_negative())
-      ->capture_default_str();
-  cmd->add_option("--cache", args.cache, "What keys and values are kept as")
-      ->check(CLI::IsMember({"f32", "bf16", "f16", "q8_0", "q4_0"}))
-      ->capture_default_str();
-  cmd->add_option("--products", args.products,
-                  "What products may lose: int8 and bf16 round what they read; auto: int8 for GGUF files of blocks, "
-                  "bf16 for weights in bf16")
-      ->check(CLI::IsMember({"auto", "exact", "bf16", "int8"}))
-      ->capture_default_str();
-  cmd->add_option("-d,--device", args.device, kDeviceUsage)->capture_default_str();
-  cmd->add_option("--threads", args.threads, "Threads; 0: as many as the machine grants")
-      ->check(CLI::Range(0, kMaxThreads))
-      ->capture_default_str();
-  CLI::Option* forms =
-      cmd->add_option("--forms", args.forms,
-                      "Keep the weights as products read them in this folder, from where later starts map them")
-          ->check([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; })
-          ->type_name("FOLDER");
-  cmd->add_flag("--verify-forms", args.verify_packed_layouts, "Read all of them first, and compare their checksums")
-      ->needs(forms);
-  cmd->add_option("--adapter", args.adapters,
-                  "A LoRA adapter in PEFT's layout and what its change is multiplied by (may be given several times)")
-      ->type_name("FOLDER[=SCALE]");
-  const char* drafting = "Speculative decoding (the text is the same, and may come sooner)";
-  cmd->add_option("--draft", args.draft, "A small model of the same vocabulary that drafts tokens")
-      ->type_name("MODEL")
-      ->group(drafting);
-  cmd->add_option("--draft-tokens", args.drafts.tokens, "Tokens of a draft at most")
-      ->check(not_negative())
-      ->capture_default_str()
-      ->group(drafting);
-  cmd->add_option("--lookup", args.drafts.lookup,
-                  "Draft what followed where the text ended the same way before, in this many tokens or more; 0: off")
-      ->check(not_negative())
-      ->capture_default_str()
-      ->group(drafting);
-  cmd->add_option("--stop", args.stop, "Text that ends the answer (may be given several times)");
-  cmd->add_flag("--timings", args.timings, "Say on the standard error how long things took");
-  cmd->add_flag("--skip-memory-check", args.skip_memory_check,
-                "Load the model even where it seems not to fit into memory");
-  CLI::Option* grammar =
-      cmd->add_option("--grammar", args.grammar, "Answers are texts of this GBNF grammar")->type_name("FILE");
-  cmd->add_option("--json-schema", args.json_schema, "Answers are JSON of this schema: a file, or the schema itself")
-      ->type_name("FILE|TEXT")
-      ->excludes(grammar);
-  cmd->add_option("--chat-template", args.chat_template, "A chat template in place of the model's: a file of Jinja")
-      ->type_name("FILE");
-  cmd->add_option("--save-state", args.save_state, "Write the conversation with its keys and values at the end")
-      ->type_name("FILE");
-  cmd->add_option("--load-state", args.load_state, "Go on with a conversation that was saved")->type_name("FILE");
+void add_model_options(Command cmd, ModelArgs& args) {
+  cmd.add_option("model", args.model, "A GGUF file, or a folder with config.json, *.safetensors and tokenizer.json")
+      .required()
+      .type_name("MODEL");
+  cmd.add_option("-n,--tokens", args.tokens, "Most tokens to generate; 0: until the context is full")
+      .not_negative()
+      .show_default();
+  cmd.add_option("--context", args.context, "Context length in tokens; 0: that of the model, but at most 4096")
+      .not_negative()
+      .show_default();
+  cmd.add_option("--cache", args.cache, "Type of the KV cache")
+      .one_of({"f32", "bf16", "f16", "q8_0", "q4_0"})
+      .show_default();
+  cmd.add_option(
+         "--products", args.products,
+         "Allowed precision loss of matmuls: bf16 and int8 round operands; auto: int8 for block-quantized GGUF files, "
+         "bf16 for bf16 weights")
+      .one_of({"auto", "exact", "bf16", "int8"})
+      .show_default();
+  cmd.add_option("-d,--device", args.device, kDeviceUsage).show_default();
+  cmd.add_option("--threads", args.threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
+  const Argument forms =
+      cmd.add_option("--forms", args.forms, "Store the packed weights in this folder; later starts map them from there")
+          .check([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; })
+          .type_name("FOLDER");
+  cmd.add_flag("--verify-forms", args.verify_packed_layouts, "Verify the checksums of all stored weights at the start")
+      .needs(forms);
+  cmd.add_option("--adapter", args.adapters,
+                 "A LoRA adapter in PEFT's layout, with its scale (may be given several times)")
+      .type_name("FOLDER[=SCALE]");
+  const char* drafting = "Speculative decoding (same text, often faster)";
+  cmd.add_option("--draft", args.draft, "A small model of the same vocabulary that drafts tokens")
+      .type_name("MODEL")
+      .group(drafting);
+  cmd.add_option("--draft-tokens", args.drafts.tokens, "Most tokens of a draft")
+      .not_negative()
+      .show_default()
+      .group(drafting);
+  cmd.add_option("--lookup", args.drafts.lookup,
+                 "Prompt lookup: draft what followed the last match of at least this many tokens; 0: off")
+      .not_negative()
+      .show_default()
+      .group(drafting);
+  cmd.add_option("--stop", args.stop, "Text that ends the answer (may be given several times)");
+  cmd.add_flag("--timings", args.timings, "Print timings to the standard error");
+  cmd.add_flag("--skip-memory-check", args.skip_memory_check, "Load the model even if it seems not to fit into memory");
+  const Argument grammar =
+      cmd.add_option("--grammar", args.grammar, "Constrain answers to this GBNF grammar").type_name("FILE");
+  cmd.add_option("--json-schema", args.json_schema,
+                 "Constrain answers to JSON of this schema: a file, or the schema itself")
+      .type_name("FILE|TEXT")
+      .excludes(grammar);
+  cmd.add_option("--chat-template", args.chat_template, "Jinja file to use instead of the model's chat template")
+      .type_name("FILE");
+  cmd.add_option("--save-state", args.save_state, "Save the conversation and its KV cache at the end")
+      .type_name("FILE");
+  cmd.add_option("--load-state", args.load_state, "Continue a saved conversation").type_name("FILE");
   SamplingOptions& s = args.sampling;
   const char* group = "Sampling";
   const auto number = [&](const char* name, auto& value, const char* what) {
-    cmd->add_option(name, value, what)->capture_default_str()->group(group);
+    cmd.add_option(name, value, what).show_default().group(group);
   };
-  number("--seed", s.seed, "Key of the draws: the same seed gives the same text");
+  number("--seed", s.seed, "Random seed: the same seed gives the same text");
   number("--temperature", s.temperature, "0: always the likeliest token");
   number("--dynamic-range", s.dynamic_range, "Temperature varies by this much with the entropy");
-  number("--dynamic-exponent", s.dynamic_exponent, "Exponent of that");
+  number("--dynamic-exponent", s.dynamic_exponent, "Exponent of the entropy in --dynamic-range");
   number("--top-k", s.top_k, "Keep this many tokens; 0: off");
-  number("--top-p", s.top_p, "Keep the likeliest tokens that add up to this; 1: off");
+  number("--top-p", s.top_p, "Keep the likeliest tokens whose probabilities add up to this; 1: off");
   number("--min-p", s.min_p, "Keep tokens at least this likely, relative to the likeliest");
   number("--typical-p", s.typical_p, "Locally typical sampling; 1: off");
   number("--top-n-sigma", s.top_n_sigma, "Keep logits within n standard deviations of the best; 0: off");
-  number("--xtc-probability", s.xtc_probability, "Chance of leaving out the likeliest tokens");
-  number("--xtc-threshold", s.xtc_threshold, "Which of them: all but one of at least this probability");
-  number("--repetition-penalty", s.repetition_penalty, "Of tokens said before; 1: off");
-  number("--frequency-penalty", s.frequency_penalty, "For each time that a token was said");
-  number("--presence-penalty", s.presence_penalty, "For tokens that were said");
-  number("--penalty-window", s.penalty_window, "Tokens that penalties look back at; -1: all");
-  number("--dry-multiplier", s.dry_multiplier, "Penalty of going on with a repetition; 0: off");
-  number("--dry-base", s.dry_base, "Its growth with the length of the repetition");
-  number("--dry-allowed-length", s.dry_allowed_length, "Repetitions of this length and more");
+  number("--xtc-probability", s.xtc_probability, "XTC: chance of removing the likeliest tokens");
+  number("--xtc-threshold", s.xtc_threshold, "XTC: of the tokens at least this likely, only the least likely stays");
+  number("--repetition-penalty", s.repetition_penalty, "Scales down logits of tokens in the penalty window; 1: off");
+  number("--frequency-penalty", s.frequency_penalty, "Subtracted from a logit for each occurrence of its token");
+  number("--presence-penalty", s.presence_penalty, "Subtracted once from the logits of tokens that occurred");
+  number("--penalty-window", s.penalty_window, "Tokens that the penalties look back; -1: all");
+  number("--dry-multiplier", s.dry_multiplier, "DRY penalty for continuing a repetition; 0: off");
+  number("--dry-base", s.dry_base, "DRY: growth of the penalty per token of the repetition");
+  number("--dry-allowed-length", s.dry_allowed_length, "DRY: shorter repetitions cost nothing");
   number("--mirostat", s.mirostat, "0: off, or version 1 or 2");
-  number("--mirostat-tau", s.mirostat_tau, "Surprise that Mirostat aims at, in bits");
-  number("--mirostat-eta", s.mirostat_eta, "Its rate");
-  cmd->add_option("--order", args.order, "Steps in order, for example \"top_k;top_p;temperature\"")->group(group);
+  number("--mirostat-tau", s.mirostat_tau, "Surprise that Mirostat aims for, in bits");
+  number("--mirostat-eta", s.mirostat_eta, "Learning rate of Mirostat");
+  cmd.add_option("--order", args.order, "Sampling steps in order, for example \"top_k;top_p;temperature\"")
+      .group(group);
 }
 
 }  // namespace rlx::cli

@@ -1,4 +1,4 @@
-// Options that `rlx generate` and `rlx chat` share, and the models that they ask for.
+// Options that `rlx generate` and `rlx chat` share, and loading the models that they name.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "rlx/generation/engine.h"
 #include "rlx/generation/grammar.h"
 #include "rlx/generation/language_model.h"
-
-namespace CLI {
-class App;
-}
 
 namespace rlx::cli {
 
@@ -28,10 +25,10 @@ struct ModelArgs {
   bool timings = false, skip_memory_check = false, verify_packed_layouts = false;
 };
 
-inline constexpr const char* kSystemUsage = "What the model is told before a new conversation";
-void add_model_options(CLI::App* cmd, ModelArgs& args);
+inline constexpr const char* kSystemUsage = "System message of a new conversation";
+void add_model_options(Command cmd, ModelArgs& args);
 
-/// The grammar or JSON schema that answers are held to; none where none is given.
+/// The grammar of --grammar or --json-schema, if one of them is given.
 std::optional<Grammar> read_grammar(const ModelArgs& args);
 GenerationOptions generation_options(const ModelArgs& args, const LanguageModel& m, std::optional<Grammar> grammar);
 
@@ -39,12 +36,12 @@ struct LoadedModels {
   LanguageModel model;
   std::optional<DraftModel> draft{};
 };
-/// Loads the models, and says how long that took where timings are wanted.
+/// Loads the models; with --timings prints how long that took.
 LoadedModels load_models(const ModelArgs& args);
-/// An engine that has them from then on.
+/// An engine that takes the loaded models over.
 Engine make_engine(const ModelArgs& args, LoadedModels& loaded);
 
-/// Throws where `text`, called `what`, is no UTF-8.
+/// Throws if `text` is not valid UTF-8; the message calls it `what`.
 void require_text(const std::string& text, std::string_view what);
 
 }  // namespace rlx::cli

@@ -1,4 +1,4 @@
-// Values for programs that are run for their times alone.
+// Made-up values for programs that run only for their times.
 #include "cli/made_up.h"
 
 #include <cmath>

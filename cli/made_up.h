@@ -1,4 +1,4 @@
-// Values for programs that are run for their times alone, and the limits of the machine beside them.
+// Made-up values for programs that run only for their times, and the limits of the machine.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace rlx::cli {
 
 /// Values for a leaf that no file gives, the same in every run: floats in [-1, 1), for params of two axes and more
-/// divided by the root of the first extent, so that products keep their size; integers 0 and 1, which may be indices.
+/// divided by the root of the first extent, so that matmuls keep the scale; integers 0 and 1, which may be indices.
 Tensor made_up_values(const Shape& shape, bool param, std::uint64_t seed);
 
-/// What a device can do on one thread, measured now; all 0 where its backend cannot tell.
+/// The limits of a device on one thread, measured now; all 0 if its backend cannot measure them.
 MachineLimits one_thread_limits(Device device, const std::string& isa = {});
 
 }  // namespace rlx::cli

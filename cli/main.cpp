@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
@@ -18,7 +17,7 @@
 
 namespace {
 
-// What was printed must have arrived: a full disk is a failure.
+// Flushes the standard output. Text that cannot be written, as on a full disk, is a failure.
 int finished(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   std::fprintf(stderr, "rlx: cannot write the standard output: %s\n", std::strerror(errno));
@@ -26,57 +25,40 @@ int finished(int status) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("rlx: a small ML compiler and runtime", "rlx");
-  app.set_version_flag("--version", "rlx " RLX_VERSION);
-  app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::help);
-  app.footer(rlx::cli::kExitStatus);
   using namespace rlx::cli;
+  CommandLine line("rlx", "rlx: a small ML compiler and runtime", "rlx " RLX_VERSION, kExitStatus);
   handle_ending_signals();
-  register_embed(app);
-  register_search(app);
-  register_rerank(app);
-  register_generate(app);
-  register_chat(app);
-  register_bench(app);
-  register_devices(app);
-  register_run(app);
-  register_convert(app);
-  register_opt(app);
-  register_inspect(app);
-  register_ops(app);
+  register_embed(line);
+  register_search(line);
+  register_rerank(line);
+  register_generate(line);
+  register_chat(line);
+  register_bench(line);
+  register_devices(line);
+  register_run(line);
+  register_convert(line);
+  register_opt(line);
+  register_inspect(line);
+  register_ops(line);
   if (argc < 2) {
-    std::fputs(app.help().c_str(), stderr);
+    std::fputs(line.help().c_str(), stderr);
     return 2;
   }
-  // Said here because the parser would only report that a sub-command is missing.
+  // Checked here: the parser would only report that a sub-command is missing.
   if (argv[1][0] != '-') {
-    std::vector<std::string> names;
-    for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+    const std::vector<std::string> names = line.command_names();
     if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
       std::fprintf(stderr, "rlx: no command '%s'\n  hint: %s\n", argv[1],
                    rlx::did_you_mean(argv[1], names, "`rlx --help` lists the commands").c_str());
       return 2;
     }
   }
-  try {
-    app.parse(argc, argv);
-    return finished(0);
-  } catch (const CLI::CallForHelp& e) {
-    return finished(app.exit(e));
-  } catch (const CLI::CallForAllHelp& e) {
-    return finished(app.exit(e));
-  } catch (const CLI::CallForVersion& e) {
-    return finished(app.exit(e));
-  } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "rlx: %s\n", e.what());
-    std::fprintf(stderr, "  hint: `rlx %s--help` lists the options\n",
-                 app.get_subcommands().empty() ? "" : (app.get_subcommands().front()->get_name() + " ").c_str());
-    return 2;
-  }
+  const int status = line.run(argc, argv);
+  return status == 0 ? finished(0) : status;
 }
 
-// Hints of the library that name a call of it name a command here. Takes no memory: there may be none left.
+// Prints an error of the library. A hint that names a C++ call names the command instead. Allocates nothing: memory may
+// be used up.
 void report(std::string_view text) {
   constexpr std::string_view call = "rlx::available_devices()";
   const std::size_t at = std::min(text.find(call), text.size());
@@ -88,7 +70,7 @@ void report(std::string_view text) {
 
 }  // namespace
 
-// Nothing leaves by an exception, whatever fails: not even what comes before the command line is read.
+// No exception leaves main, not even one from before the command line is parsed.
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);

@@ -1,4 +1,4 @@
-// One line a device.
+// One line per device.
 #include "cli/memory_report.h"
 
 #include <cstdio>

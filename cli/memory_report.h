@@ -7,11 +7,10 @@
 
 namespace rlx::cli {
 
-inline constexpr const char* kMemoryFlag =
-    "say on the standard error what the memory of the device is used for, after the work";
+inline constexpr const char* kMemoryFlag = "print what the device memory is used for to the standard error at the end";
 
-/// Says on the standard error what is in use, by use. Where kernels read weights in memory of the host, the device does
-/// not count them: `host_weights` are their bytes.
+/// Prints the memory in use, by purpose, to the standard error. A device that reads weights from host memory does not
+/// count them: `host_weights` are their bytes.
 void report_memory(const OpenDevice& device, std::size_t host_weights);
 /// The same for every device of a kind that is open.
 void report_memory(Device kind, std::size_t host_weights);

@@ -1,4 +1,4 @@
-// Asking the op table, the samples and the compiler.
+// Coverage from the op table, the samples and the compiler.
 #include "cli/op_coverage.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace rlx::cli {
 namespace {
 
-// Operands that the op takes: indices in their bounds, others near 1.
+// Operands that every op accepts: indices within their bounds, other values near 1.
 NamedTensors plain_values(const Sample& sample, const Graph& g) {
   NamedTensors out;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
@@ -36,7 +36,7 @@ NamedTensors plain_values(const Sample& sample, const Graph& g) {
   return out;
 }
 
-// A rule's cell, and its hole.
+// Adds the cell of a rule, and a hole if the op has no such rule.
 template <class Fn>
 void add_rule(OpCoverage& c, std::string_view name, const Rule<Fn>& rule) {
   c.rules.emplace_back(name, rule.has() ? "own" : rule.derived() ? "derived" : "-");
@@ -105,7 +105,7 @@ OpCoverage coverage_of(const OpDef& def, const std::vector<DeviceColumn>& column
     else
       c.holes.push_back({"forward", concat_text("in ", dtype_name(t), ", which fails: ", failure), ""});
   }
-  // What an op says of the dtypes it refuses names each of them: the first stands for all.
+  // The errors differ only in the dtype that they name: the first stands for all.
   if (!refused.empty()) {
     DTypeSet all{};
     for (const auto& [why, dtypes] : refused)
@@ -117,7 +117,7 @@ OpCoverage coverage_of(const OpDef& def, const std::vector<DeviceColumn>& column
   }
   if (def.level == Level::Lir)
     for (const DeviceColumn& column : columns)
-      c.holes.push_back({column.names(), "", "made by the compiler for the device that wants it"});
+      c.holes.push_back({column.names(), "", "only the compiler makes it, for devices with a kernel for it"});
   for (std::size_t d = 0; d < columns.size(); ++d)
     for (const auto& [why, dtypes] : left[d])
       c.holes.push_back({columns[d].names(), concat_text("in ", dtypes_text(dtypes)), why});
@@ -204,15 +204,15 @@ std::string coverage_text(const std::vector<OpCoverage>& ops, bool markdown) {
           return line;
         }() + "\n";
     }
-    out += "\n## What is not there, and why\n\n";
+    out += "\n## What is missing, and why\n\n";
   } else {
     out = padded_columns(rows);
     out +=
         "\nrules: own, derived from the decomposition, or none. On a device: by a kernel, as the ops of its "
         "decomposition (parts),\n"
-        "or, in the dtypes named, on the host. What is not there, and why:\n";
+        "or, in the dtypes named, on the host. What is missing, and why:\n";
   }
-  // By reason, in the order in which they are met.
+  // Holes by reason.
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> said;
   std::vector<std::string> silent;

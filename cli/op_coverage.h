@@ -1,5 +1,5 @@
-// What is there of each op: dtypes, rules and devices, asked of the op table, the samples and the compiler. No list is
-// written by hand, and what is missing has a reason, or is counted as unexplained.
+// The dtypes, rules and devices of each op, from the op table, the samples and the compiler. No list is written by
+// hand. Every hole has a reason, or is counted as unexplained.
 #pragma once
 
 #include <array>
@@ -12,21 +12,21 @@
 namespace rlx::cli {
 
 using DTypeSet = std::array<bool, kNumDTypes>;
-/// "bool ints floats complex f8e4m3": classes that are whole by their names.
+/// "bool ints floats complex f8e4m3": a class whose dtypes are all there is named once.
 std::string dtypes_text(const DTypeSet& set);
 
-/// How an op reaches a device in some dtypes.
+/// How an op runs on a device, by dtype.
 struct DeviceWay {
   DTypeSet kernel{}, parts{}, host{};  // a dtype may be in several: samples differ
   bool any(const DTypeSet& set) const;
   std::string text() const;  // "kernel", "parts", "kernel+parts, host f64"
 };
 
-/// A cell of the matrix without a "yes", and why.
+/// A gap in the matrix, and why it is there.
 struct CoverageHole {
   std::string where;   // "vjp", "forward", "cpu"
   std::string what{};  // "in bool c64", empty for all
-  std::string reason;  // empty: nobody says
+  std::string reason;  // empty: unexplained
 };
 
 struct OpCoverage {
@@ -38,7 +38,7 @@ struct OpCoverage {
   std::vector<CoverageHole> holes;
 };
 
-/// Of every op. Runs the reference rule on every sample in every dtype: seconds.
+/// The coverage of every op. Takes seconds: it runs the reference rule on every sample in every dtype.
 std::vector<OpCoverage> op_coverage();
 /// The matrix, then the reasons of its holes, then how many have none.
 std::string coverage_text(const std::vector<OpCoverage>& ops, bool markdown);

@@ -175,7 +175,7 @@ constexpr OtherNames kNames[] = {
     {"cumulative_logsumexp", "np.logaddexp.accumulate", "lax.cumlogsumexp", ""},
     {"softmax", "sp.special.softmax", "jax.nn.softmax", "Softmax"},
     {"log_softmax", "sp.special.log_softmax", "jax.nn.log_softmax", "LogSoftmax"},
-    // products and linear algebra
+    // matmuls and linear algebra
     {"matmul", "np.matmul", "jnp.matmul", "MatMul, Gemm"},
     {"dot_general", "np.tensordot, np.einsum", "lax.dot_general", "Einsum, MatMulInteger"},
     {"grouped_dot_rows", "", "lax.ragged_dot", ""},
@@ -223,7 +223,7 @@ constexpr OtherNames kNames[] = {
     {"gated_delta_net", "", "", ""},
     {"softmax_cross_entropy", "", "optax.softmax_cross_entropy_with_integer_labels", "SoftmaxCrossEntropyLoss"},
     {"ctc_loss", "", "optax.ctc_loss", ""},
-    // codes
+    // quantized values
     {"quantize", "", "", "QuantizeLinear"},
     {"dequantize", "", "", "DequantizeLinear"},
     {"dynamic_quantize", "", "", "DynamicQuantizeLinear"},
@@ -231,7 +231,7 @@ constexpr OtherNames kNames[] = {
     {"fake_quantize_lsq", "", "", ""},
     {"q_matmul", "", "", "QLinearMatMul"},
     {"q_conv", "", "", "QLinearConv"},
-    // what passes make, and blocks
+    // made by passes; blocks
     {"fused_dot", "", "lax.dot_general and what follows", "FusedMatMul"},
     {"fused_conv", "", "lax.conv_general_dilated and what follows", "FusedConv"},
     {"fused_residual_ln", "", "", "SkipLayerNormalization"},
@@ -259,7 +259,7 @@ constexpr OtherNames kNames[] = {
     {"all_to_all", "", "lax.all_to_all", ""},
     {"permute", "", "lax.ppermute", ""},
     {"axis_index", "", "lax.axis_index", ""},
-    // of the compiler, and of other projects
+    // of the compiler; custom ops
     {"relayout", "", "", ""},
     {"transfer", "", "jax.device_put", ""},
     {"custom", "", "jax.ffi.ffi_call", "an op of another domain"},
@@ -285,9 +285,9 @@ constexpr DocumentedName kByOthers[] = {
     {"Conjugate", "`conj`"},
     {"DenseSolve, BatchedDenseSolve", "`linalg::solve`: `lu`, then two `triangular_solve`"},
     {"Det, LogDet", "`linalg::det`, `linalg::slogdet`: products and sums over the diagonal of `lu`"},
-    {"LoraMatMul", "`x w + (x a) b * scale`, three products"},
+    {"LoraMatMul", "`x w + (x a) b * scale`, three matmuls"},
     {"GroupedMatMul, ScaledGroupedMatMul", "`grouped_dot`"},
-    {"DequantMatMul, DequantGroupedMatMul, DequantMoEWeights", "`dequantize`, then the product, which reads codes"},
+    {"DequantMatMul, DequantGroupedMatMul, DequantMoEWeights", "`dequantize`, then a matmul, whose kernel reads the quantized values"},
     {"ScaledMatMul, ScaledQuantize, ScaledDequantize", "`quantize` and `dequantize` with a block, and `dot_general`"},
     {"FakeQuantizeBackward, FakeQuantizeLSQBackwardX, -Scale", "what `grad` writes for `fake_quantize`"},
     {"SoftmaxCrossEntropyWithLogits, -Backward", "`softmax_cross_entropy`, and what `grad` writes"},
@@ -309,12 +309,12 @@ constexpr DocumentedName kByOthers[] = {
 };
 
 constexpr DocumentedName kLeftOut[] = {
-    {"SynthMatMul, SynthMatMulBackward, SynthReconstruct", "matrices made of parameters by a rule that no page states"},
-    {"PartitionedConv", "no page says how parts are cut and meet; `conv` with groups, or `fft`, has the uses"},
-    {"SplineActivation, -Backward", "the knots and the order of its splines are stated nowhere"},
+    {"SynthMatMul, SynthMatMulBackward, SynthReconstruct", "matrices computed from parameters by an undocumented rule"},
+    {"PartitionedConv", "undocumented how parts are split and joined; use `conv` with groups, or `fft`"},
+    {"SplineActivation, -Backward", "the knots and the order of its splines are undocumented"},
     {"TransformRegion", "a region of unnamed rewrites; `call` names a body, `elementwise_region` fuses one"},
-    {"BatchElementwiseRegion", "`elementwise_region` walks leading axes already"},
-    {"FftQ, FftButterflyStage", "stages of one implementation of `fft`, with fixed point that nothing defines"},
+    {"BatchElementwiseRegion", "`elementwise_region` covers leading axes"},
+    {"FftQ, FftButterflyStage", "stages of one implementation of `fft`, in an undocumented fixed-point format"},
     {"ScaledQuantScale", "the scale alone of a format whose blocks hold it; `dynamic_quantize` gives scales"},
     {"DoubleSingle", "pairs of f32 for f64; every device that has f64 computes in it, others leave it to the host"},
     {"RoundToFormat", "formats by numbers of bits that no dtype has; `cast` there and back rounds to those that exist"},

@@ -146,7 +146,7 @@ void add_line(std::string& out, std::string_view what, const std::string& text) 
 
 std::string entry(const OpCoverage& c, const std::vector<DeviceColumn>& columns) {
   const OpDef& def = *c.def;
-  // The sentence of the record, and the comment beside the struct where that says more.
+  // The sentence of the op table, then the comment beside the struct if it says more.
   const std::string comment = struct_comment(def.kind);
   const std::string_view sentence = def.what.substr(0, def.what.size() - 1);
   std::string out = concat_text("### `", def.name, "`\n\n", comment.starts_with(sentence) ? comment : def.what, "\n\n");
@@ -165,7 +165,7 @@ std::string entry(const OpCoverage& c, const std::vector<DeviceColumn>& columns)
     add_line(out, "Devices", devices);
   }
   add_line(out, "Elsewhere", elsewhere_text(def));
-  for (const std::string& d : differences_of(def)) add_line(out, "Numbers that are not those of the rules, on", d);
+  for (const std::string& d : differences_of(def)) add_line(out, "Results differ from the reference, on", d);
   return out + "\n";
 }
 
@@ -210,7 +210,7 @@ values have expressions of their own there.
   out += "|---|---|---|---|---|---|---|\n";
   for (int i = 0; i < kNumBinaryKinds; ++i) {
     const BinaryRow& row = binary_row(static_cast<BinaryKind>(i));
-    // What has no derivative by both in turn has none by a: reverse mode, which asks for both, refuses.
+    // Reverse mode needs both derivatives: a function that is not differentiable by both has none by a.
     const bool a = row.da != kBinaryFlat && row.differentiable > 0, b = row.db != kBinaryFlat;
     out += markdown_row(function_cells(enum_name(row.fn), row.c, row.dtypes,
                                        a && b ? "by both"
@@ -257,9 +257,10 @@ std::string names_section() {
 
 std::string differences_section() {
   std::string out =
-      "## Where devices differ\n\nNumbers that are not those of the op's rules. Fused ops and composites have the "
-      "differences of their parts. "
-      "The tests of devices show each, and allow for no other.\n\n| op | difference |\n|---|---|\n";
+      "## Where devices differ\n\nResults that differ from those of the reference rules. Fused ops and composites "
+      "differ "
+      "as their parts do. "
+      "The device tests show each difference, and allow no other.\n\n| op | difference |\n|---|---|\n";
   for (const OpDef* def : all_op_defs())
     for (const std::string& d : differences_of(*def))
       out += markdown_row({concat_text("`", def->name, "`"), concat_text("On ", d, ".")});

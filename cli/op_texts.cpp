@@ -22,7 +22,7 @@ std::string stripped(std::string_view s) {
   return std::string(s);
 }
 
-// "// Op structs of matrix products." -> "Matrix products"; of those that do something "Ops that ...".
+// "// Op structs of matrix products." -> "Matrix products"; "// Op structs that ..." -> "Ops that ...".
 std::string title_of(std::string_view text) {
   std::string line = stripped(text.substr(0, text.find('\n')));
   const auto replace = [&line](std::string_view prefix, std::string_view by) {
@@ -37,7 +37,7 @@ std::string title_of(std::string_view text) {
   return line;
 }
 
-// Lines of "///" become text, which `declaration` takes and forgets.
+// Collects the text of "///" lines until `release` takes it.
 class CommentLines {
  public:
   /// True when the line was one of a comment.

@@ -15,7 +15,7 @@ struct EmbeddedHeader {
   std::string_view path;
   std::string_view text;
 };
-/// All of them, in the order of their paths (a file that the build writes defines it).
+/// All of them, sorted by path. A file that the build generates defines it.
 std::span<const EmbeddedHeader> embedded_headers();
 
 /// What a header of ops is about: its first line, "Op structs of matrix products." -> "matrix products".

@@ -3,8 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/op_coverage.h"
 #include "cli/op_names.h"
@@ -27,7 +26,7 @@ struct OpsArgs {
 struct RuleState {
   std::string_view name;
   bool own = false, derived = false;
-  const char* reason = nullptr;  // of a rule that is neither
+  const char* reason = nullptr;  // if the op has no such rule
 };
 
 template <class Fn>
@@ -41,7 +40,7 @@ std::vector<RuleState> rules_of(const OpDef& def) {
           state_of("cost", def.cost)};
 }
 
-// A target with kernels: its short name and the kinds that it claims.
+// A target: its short name and the ops that it has kernels for.
 struct NamedClaims {
   std::string name;
   OpSet claims;
@@ -99,7 +98,7 @@ std::string one_op(const OpDef& def) {
   if (!all.empty()) out += "devices:\n";
   for (const NamedClaims& t : all) out += concat_text("  ", t.name, ": ", path_on(def, t), "\n");
   const std::vector<std::string> differences = differences_of(def);
-  if (!differences.empty()) out += "numbers that are not those of the rules:\n";
+  if (!differences.empty()) out += "results differ from the reference:\n";
   for (const std::string& d : differences) out += concat_text("  on ", d, "\n");
   for (const std::string& text : texts_of(def))
     if (const OtherNames* n = names_of(text))
@@ -145,16 +144,16 @@ void run(const OpsArgs& args) {
 
 }  // namespace
 
-void register_ops(CLI::App& app) {
+void register_ops(CommandLine& line) {
   auto args = std::make_shared<OpsArgs>();
-  CLI::App* cmd = app.add_subcommand("ops", "List the ops, their rules and the devices that run them");
-  auto* op = cmd->add_option("--op", args->op, "everything about one op: attributes, rules, devices, samples")
-                 ->type_name("NAME");
-  cmd->add_flag("--coverage", args->coverage, "the matrix of dtypes, rules and devices, with the reason of every hole")
-      ->excludes(op);
-  cmd->add_flag("--markdown", args->markdown, "the reference as a page (docs/ops.md), or the matrix")->excludes(op);
-  cmd->add_option("-o,--output", args->output, "file instead of the standard output")->type_name("FILE");
-  cmd->callback([args] { run(*args); });
+  const Command cmd = line.add_command("ops", "List the ops, their rules and the devices that run them");
+  const Argument op = cmd.add_option("--op", args->op, "everything about one op: attributes, rules, devices, samples")
+                          .type_name("NAME");
+  cmd.add_flag("--coverage", args->coverage, "the matrix of dtypes, rules and devices, with the reason of every hole")
+      .excludes(op);
+  cmd.add_flag("--markdown", args->markdown, "print Markdown: the reference (docs/ops.md), or the matrix").excludes(op);
+  cmd.add_option("-o,--output", args->output, "file instead of the standard output").type_name("FILE");
+  cmd.callback([args] { run(*args); });
 }
 
 }  // namespace rlx::cli

@@ -1,8 +1,7 @@
 // `rlx opt`: runs passes on a graph file and prints the result.
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
@@ -53,16 +52,16 @@ std::vector<const Pass*> chosen_passes(const std::vector<std::string>& names) {
   return out;
 }
 
-// The target named, cpu where none is; of a device that is not here its preset, which is said beside the result.
+// The named target, or cpu. A device that is not available is replaced by its documented preset, with a note.
 std::shared_ptr<const Target> target_of(const OptArgs& args) {
   const NamedTarget on = target_on(args.target.empty() ? "cpu" : args.target);
   if (!on.absent.empty())
-    std::fprintf(stderr, "note: %s stands for the device, which is not here: %s\n",
+    std::fprintf(stderr, "note: the target is %s, since the device is not available: %s\n",
                  std::string(on.target->name()).c_str(), on.absent.c_str());
   return on.target;
 }
 
-// The passes named, with what the target claims; without a target everything may be fused.
+// Runs the named passes. They fuse only what the target has kernels for; without a target, everything.
 Graph run_named_passes(const OptArgs& args, const Graph& g, FusionReport& report) {
   report.nodes_before = g.num_nodes();
   report.before = op_histogram(g);
@@ -77,7 +76,7 @@ Graph run_named_passes(const OptArgs& args, const Graph& g, FusionReport& report
   return after;
 }
 
-// What a compile for the target runs between the graph as given and legalisation.
+// Runs the passes that a compile for the target runs before legalization.
 Graph run_default_pipeline(const OptArgs& args, const Graph& g, FusionReport& report) {
   CompileOptions options;
   options.policy = policy_of(args);
@@ -109,32 +108,29 @@ void run(const OptArgs& args) {
 
 }  // namespace
 
-void register_opt(CLI::App& app) {
+void register_opt(CommandLine& line) {
   auto args = std::make_shared<OptArgs>();
-  CLI::App* cmd = app.add_subcommand("opt", "Run compiler passes on a graph file and print the result");
-  cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")->type_name("FILE");
-  cmd->add_option(
-         "-p,--pass", args->passes,
-         "passes in order, separated by commas; `all` is the whole list; without it, those of a compile for the target")
-      ->delimiter(',')
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  cmd->add_flag("--list", args->list, "list the passes: what each does and when that is legal");
-  cmd->add_option(
-         "-t,--target", args->target,
-         "fuse what this device has kernels for: one of `rlx devices`, there or not, or reference; without it, "
-         "everything for named passes and cpu for a compile's")
-      ->type_name("DEVICE");
-  cmd->add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives instead of fused ops");
-  cmd->add_option("-b,--bind", args->bindings, "fix a symbolic dimension first")
-      ->type_name("SYMBOL=N")
-      ->allow_extra_args(false);
-  cmd->add_option("-o,--output", args->output, "file for the result instead of the standard output")->type_name("FILE");
-  auto* diff = cmd->add_flag("--diff", args->diff, "print what changed in numbers instead of the graph");
-  cmd->add_flag("--binary", args->binary, "write the binary form")->excludes(diff);
-  cmd->add_flag("--origins", args->origins, "print where each node came from");
-  cmd->add_flag("--report", args->report, "print what was fused and what was missed to the standard error");
-  cmd->callback([args] { run(*args); });
+  const Command cmd = line.add_command("opt", "Run compiler passes on a graph file and print the result");
+  cmd.add_option("graph", args->graph, "graph in text or binary form; - reads the standard input").type_name("FILE");
+  cmd.add_option("-p,--pass", args->passes,
+                 "passes in order, separated by commas; `all`: every pass (default: those of a compile for the target)")
+      .delimiter(',')
+      .type_name("NAME")
+      .one_value_each();
+  cmd.add_flag("--list", args->list, "list the passes: what each does and when that is legal");
+  cmd.add_option("-t,--target", args->target,
+                 "fuse only what this device has kernels for: one of `rlx devices`, available or not, or reference "
+                 "(default: with --pass no limit, else cpu)")
+      .type_name("DEVICE");
+  cmd.add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives instead of fused ops");
+  cmd.add_option("-b,--bind", args->bindings, "fix a symbolic dimension first").type_name("SYMBOL=N").one_value_each();
+  cmd.add_option("-o,--output", args->output, "file for the result instead of the standard output").type_name("FILE");
+  const Argument diff =
+      cmd.add_flag("--diff", args->diff, "print how many ops of each kind changed instead of the graph");
+  cmd.add_flag("--binary", args->binary, "write the binary form").excludes(diff);
+  cmd.add_flag("--origins", args->origins, "print where each node came from");
+  cmd.add_flag("--report", args->report, "print what was fused and what was missed to the standard error");
+  cmd.callback([args] { run(*args); });
 }
 
 }  // namespace rlx::cli

@@ -1,10 +1,9 @@
-// `rlx rerank`: the lines or paragraphs of text files in the order in which they answer a query, by a cross-encoder.
+// `rlx rerank`: the lines or paragraphs of text files, ranked by how well they answer a query, by a cross-encoder.
 #include <algorithm>
 #include <memory>
 #include <optional>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/graph_file.h"
 #include "cli/memory_report.h"
@@ -39,7 +38,7 @@ void run(const RerankArgs& args) {
   Reranker reranker(args.model, options);
   if (reranker.labels() != 1)
     throw Error(ErrorCode::Unsupported,
-                concat_text(args.model, " gives ", reranker.labels(), " numbers for a pair, and one orders passages"),
+                concat_text(args.model, " gives ", reranker.labels(), " scores per passage, and a ranking needs one"),
                 "it is a classifier, not a reranker");
   std::vector<std::string> passages;
   for (const Found& f : found) passages.push_back(f.passage.text);
@@ -55,37 +54,33 @@ void run(const RerankArgs& args) {
   write_matches(args.texts, args.format, found, best);
   if (args.memory) report_memory(options.device.kind, reranker.weight_bytes());
   if (!cut.empty())
-    std::fprintf(stderr, "note: %zu passages have more than %lld tokens with the query, the rest was not read\n",
+    std::fprintf(stderr, "note: %zu passages have more than %lld tokens with the query and were truncated\n",
                  cut.size(), static_cast<long long>(reranker.max_sequence()));
 }
 
 }  // namespace
 
-void register_rerank(CLI::App& app) {
+void register_rerank(CommandLine& line) {
   auto args = std::make_shared<RerankArgs>();
-  CLI::App* cmd = app.add_subcommand("rerank", "Order passages of text files by how well they answer a query");
-  cmd->add_option("model", args->model, "Folder of a cross-encoder: config.json, tokeniser, *.safetensors")
-      ->required()
-      ->type_name("DIR");
-  cmd->add_option("-q,--query", args->query, "What passages are to answer")->required()->type_name("TEXT");
-  cmd->add_option("--instruction", args->instruction, "What a passage is to be for the query, for rerankers of Qwen3")
-      ->type_name("TEXT");
-  add_searchable_options(*cmd, args->texts);
-  cmd->add_option("--top", args->top, "Passages to print; 0: all")->check(CLI::Range(0, 100000))->capture_default_str();
-  add_match_format(*cmd, args->format);
-  cmd->add_flag("--raw", args->raw, "Print the numbers of the classifier, without its activation");
-  cmd->add_option("--max-tokens", args->max_tokens, "Tokens kept of a query and a passage; 0: the model's limit")
-      ->check(CLI::Range(0, 1 << 30))
-      ->capture_default_str();
-  cmd->add_option("--batch", args->batch, "Passages that run together")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
-  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
-      ->check(CLI::Range(0, kMaxThreads))
-      ->capture_default_str();
-  cmd->add_flag("--memory", args->memory, kMemoryFlag);
-  cmd->callback([args] { run(*args); });
+  const Command cmd = line.add_command("rerank", "Order passages of text files by how well they answer a query");
+  cmd.add_option("model", args->model, "Folder of a cross-encoder: config.json, tokenizer, *.safetensors")
+      .required()
+      .type_name("DIR");
+  cmd.add_option("-q,--query", args->query, "The query that passages are ranked for").required().type_name("TEXT");
+  cmd.add_option("--instruction", args->instruction, "The task, for Qwen3 rerankers: which passages are relevant")
+      .type_name("TEXT");
+  add_searchable_options(cmd, args->texts);
+  cmd.add_option("--top", args->top, "Passages to print; 0: all").in_range(0, 100000).show_default();
+  add_match_format(cmd, args->format);
+  cmd.add_flag("--raw", args->raw, "Print the raw scores, without the activation");
+  cmd.add_option("--max-tokens", args->max_tokens, "Tokens kept of a query and a passage; 0: the model's limit")
+      .in_range(0, 1 << 30)
+      .show_default();
+  cmd.add_option("--batch", args->batch, "Passages per batch").in_range(1, 4096).show_default();
+  cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
+  cmd.add_option("--threads", args->threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
+  cmd.add_flag("--memory", args->memory, kMemoryFlag);
+  cmd.callback([args] { run(*args); });
 }
 
 }  // namespace rlx::cli

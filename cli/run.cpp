@@ -4,8 +4,7 @@
 #include <map>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
@@ -50,7 +49,7 @@ struct OutputFiles {
   std::vector<Binding> states;
 };
 
-// Two results in one file would be one of them. What is no file (/dev/null) takes all that it is given.
+// Throws if two results would go to one file. Paths that are not regular files (/dev/null) may take several.
 void require_places_of_their_own(const OutputFiles& files) {
   std::map<std::string, std::string> taken;  // what goes where
   const auto take = [&](const std::string& path, const std::string& what) {
@@ -117,7 +116,7 @@ void run(const RunArgs& args) {
   Graph g = read_graph(args.graph);
   if (g.outputs().empty() && g.leaves(OpKind::State).empty())
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("graph '", g.name(), "' has neither outputs nor states: a run gives nothing"),
+                concat_text("graph '", g.name(), "' has neither outputs nor states: it computes nothing"),
                 "name its results at its end: return %3");
   if (args.f64) g = to_f64(g);
   const OutputFiles files = output_files(args, g);
@@ -128,34 +127,30 @@ void run(const RunArgs& args) {
 
 }  // namespace
 
-void register_run(CLI::App& app) {
+void register_run(CommandLine& line) {
   auto args = std::make_shared<RunArgs>();
-  CLI::App* cmd = app.add_subcommand("run", "Run a graph file on npy inputs");
-  cmd->add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")
-      ->required()
-      ->type_name("FILE");
-  add_file_bindings(*cmd, args->files);
-  cmd->add_option(
-         "-o,--output", args->outputs,
-         "FILE.npy for each output in order, NAME=FILE.npy for the value a state is left with, or one FILE.npz "
-         "for all (states as state.NAME)")
-      ->type_name("[NAME=]FILE")
-      ->allow_extra_args(false);
-  cmd->add_flag("--print", args->print,
-                "print the outputs and the states after the run (the default without --output)");
-  cmd->add_option("--max-values", args->max_values, "values printed per output")
-      ->capture_default_str()
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  auto* device = cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
-  auto* oracle =
-      cmd->add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")
-          ->excludes(device);
-  cmd->add_flag("--memory", args->memory, kMemoryFlag)->excludes(oracle);
-  cmd->add_flag("--f64", args->f64, "compute in F64: every float leaf and constant is converted first");
-  cmd->add_option("--threads", args->threads, "0: as many as the machine grants")
-      ->capture_default_str()
-      ->check(CLI::Range(0, kMaxThreads));
-  cmd->callback([args] { run(*args); });
+  const Command cmd = line.add_command("run", "Run a graph file on npy inputs");
+  cmd.add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")
+      .required()
+      .type_name("FILE");
+  add_file_bindings(cmd, args->files);
+  cmd.add_option("-o,--output", args->outputs,
+                 "FILE.npy for each output in order, NAME=FILE.npy for the final value of a state, or one FILE.npz "
+                 "for all (states as state.NAME)")
+      .type_name("[NAME=]FILE")
+      .one_value_each();
+  cmd.add_flag("--print", args->print, "print the outputs and the states after the run (the default without --output)");
+  cmd.add_option("--max-values", args->max_values, "values printed per output")
+      .show_default()
+      .in_range(std::int64_t{0}, std::int64_t{1} << 40);
+  const Argument device = cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
+  const Argument oracle =
+      cmd.add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")
+          .excludes(device);
+  cmd.add_flag("--memory", args->memory, kMemoryFlag).excludes(oracle);
+  cmd.add_flag("--f64", args->f64, "compute in F64: every float leaf and constant is converted first");
+  cmd.add_option("--threads", args->threads, "0: all available CPUs").show_default().in_range(0, kMaxThreads);
+  cmd.callback([args] { run(*args); });
 }
 
 }  // namespace rlx::cli

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/graph_file.h"
 #include "cli/memory_report.h"
@@ -56,34 +55,30 @@ void run(const SearchArgs& args) {
   write_matches(args.texts, args.format, found, best);
   if (args.memory) report_memory(options.device.kind, encoder.weight_bytes());
   if (num_cut)
-    std::fprintf(stderr, "note: %zu passages have more than %lld tokens, the rest of them was not read\n", num_cut,
+    std::fprintf(stderr, "note: %zu passages have more than %lld tokens and were truncated\n", num_cut,
                  static_cast<long long>(encoder.max_sequence()));
 }
 
 }  // namespace
 
-void register_search(CLI::App& app) {
+void register_search(CommandLine& line) {
   auto args = std::make_shared<SearchArgs>();
-  CLI::App* cmd = app.add_subcommand("search", "Find the passages of text files closest in meaning to a query");
-  cmd->add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")
-      ->required()
-      ->type_name("DIR");
-  cmd->add_option("query", args->query, "What to look for")->required();
-  add_searchable_options(*cmd, args->texts);
-  cmd->add_option("--top", args->top, "Matches to print")->check(CLI::Range(1, 100000))->capture_default_str();
-  add_match_format(*cmd, args->format);
-  cmd->add_option("--batch", args->batch, "Passages that run together")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  cmd->add_option("--dimensions", args->dimensions, "Elements compared of a vector; 0: all")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  cmd->add_option("-d,--device", args->device, kDeviceUsage)->capture_default_str();
-  cmd->add_option("--threads", args->threads, "Threads; 0: as many as the machine grants")
-      ->check(CLI::Range(0, kMaxThreads))
-      ->capture_default_str();
-  cmd->add_flag("--memory", args->memory, kMemoryFlag);
-  cmd->callback([args] { run(*args); });
+  const Command cmd = line.add_command("search", "Find the passages of text files closest in meaning to a query");
+  cmd.add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")
+      .required()
+      .type_name("DIR");
+  cmd.add_option("query", args->query, "What to look for").required();
+  add_searchable_options(cmd, args->texts);
+  cmd.add_option("--top", args->top, "Matches to print").in_range(1, 100000).show_default();
+  add_match_format(cmd, args->format);
+  cmd.add_option("--batch", args->batch, "Passages per batch").in_range(1, 4096).show_default();
+  cmd.add_option("--dimensions", args->dimensions, "Elements compared of each vector, for Matryoshka models; 0: all")
+      .in_range(0, 1 << 20)
+      .show_default();
+  cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
+  cmd.add_option("--threads", args->threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
+  cmd.add_flag("--memory", args->memory, kMemoryFlag);
+  cmd.callback([args] { run(*args); });
 }
 
 }  // namespace rlx::cli

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-#include <CLI/CLI.hpp>
-
+#include "cli/arguments.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
 #include "rlx/base/utf8.h"
@@ -14,7 +13,7 @@
 namespace rlx::cli {
 namespace {
 
-// The text of a file. Errors: also BadFile for what is no text.
+// The text of a file. Errors: those of read_text, BadFile for a file that is not text.
 std::string read_searchable(const std::string& path) {
   const std::string text = read_text(path);
   constexpr std::pair<std::string_view, std::string_view> kPacked[] = {{"\xfd"
@@ -26,7 +25,7 @@ std::string read_searchable(const std::string& path) {
   for (const auto& [start, name] : kPacked)
     if (text.starts_with(start))
       throw Error(ErrorCode::BadFile, concat_text(path, ": compressed with ", name),
-                  "of compressed files, gzip is read");
+                  "gzip is the only compression that is supported");
   if (text.find('\0') != std::string::npos) throw Error(ErrorCode::BadFile, concat_text(path, ": a binary file"));
   if (auto bad = find_invalid_utf8(text)) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
@@ -91,17 +90,15 @@ void write_matches(const SearchableOptions& args, const MatchFormat& format, con
   out.close();
 }
 
-void add_searchable_options(CLI::App& cmd, SearchableOptions& options) {
+void add_searchable_options(Command cmd, SearchableOptions& options) {
   cmd.add_option("files", options.files, "Text files, gzip too ('-': standard input); others are left out with a note")
-      ->required()
-      ->type_name("FILE");
-  cmd.add_flag("--paragraphs", options.paragraphs, "Take whole paragraphs (parted by blank lines) instead of lines");
+      .required()
+      .type_name("FILE");
+  cmd.add_flag("--paragraphs", options.paragraphs, "Take whole paragraphs (separated by blank lines) instead of lines");
 }
 
-void add_match_format(CLI::App& cmd, MatchFormat& format) {
-  cmd.add_option("--format", format.name, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+void add_match_format(Command cmd, MatchFormat& format) {
+  cmd.add_option("--format", format.name, "text or json").one_of({"text", "json"}).show_default();
 }
 
 }  // namespace rlx::cli

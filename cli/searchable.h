@@ -1,19 +1,16 @@
-// Passages of text files, and how those found are printed: what `rlx search` and `rlx rerank` share.
+// Reading passages of text files and printing matches, for `rlx search` and `rlx rerank`.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "rlx/models/passages.h"
-
-namespace CLI {
-class App;
-}
 
 namespace rlx::cli {
 
-/// The files to read, and how they are cut.
+/// The files to read, and how they are split into passages.
 struct SearchableOptions {
   std::vector<std::string> files;
   bool paragraphs = false;
@@ -28,10 +25,10 @@ struct Found {
   Passage passage;
 };
 
-void add_searchable_options(CLI::App& cmd, SearchableOptions& options);
-void add_match_format(CLI::App& cmd, MatchFormat& format);
+void add_searchable_options(Command cmd, SearchableOptions& options);
+void add_match_format(Command cmd, MatchFormat& format);
 
-/// The passages of all files. What cannot be read as text is left out with a note; an error when nothing is left.
+/// The passages of all files. Files that are not text are left out with a note; an error if nothing is left.
 std::vector<Found> read_passages(const SearchableOptions& options);
 /// "notes.txt:12".
 std::string place_of(const SearchableOptions& options, const Found& found);

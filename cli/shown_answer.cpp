@@ -1,4 +1,4 @@
-// Answers at the terminal: pieces as they come, ctrl-C, timings.
+// Answers at the terminal: streamed text, ctrl-C, timings.
 #include "cli/shown_answer.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace rlx::cli {
 namespace {
 
-// Ctrl-C while text comes ends the answer, not the program.
+// While an answer is generated, ctrl-C ends the answer, not the program.
 volatile std::sig_atomic_t interrupted = 0;
 void note_interrupt(int) { interrupted = 1; }
 class AnswerInterrupts {
@@ -59,7 +59,7 @@ ShownAnswer show_answer(Engine& engine, std::span<const TokenId> prompt, const G
       }
     }
   } catch (...) {
-    engine.cancel(id);  // the next answer is not to run beside it
+    engine.cancel(id);  // else it would run beside the next answer
     throw;
   }
   const double rest = seconds_since(start) - first;
@@ -75,7 +75,7 @@ ShownAnswer show_answer(Engine& engine, std::span<const TokenId> prompt, const G
   }
   const std::int64_t drafted = engine.statistics().drafted_tokens - before.drafted_tokens;
   if (timings && drafted > 0)
-    std::fprintf(stderr, "drafts: %lld of %lld tokens were right; %lld runs\n",
+    std::fprintf(stderr, "drafts: %lld of %lld tokens accepted; %lld runs\n",
                  static_cast<long long>(engine.statistics().accepted_tokens - before.accepted_tokens),
                  static_cast<long long>(drafted), static_cast<long long>(engine.statistics().runs - before.runs));
   if (problem) throw Error(*problem);

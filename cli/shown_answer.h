@@ -10,16 +10,16 @@
 
 namespace rlx::cli {
 
-/// Writes text and lets it be seen at once.
+/// Writes text to the standard output and flushes it.
 void show(std::string_view text);
 
 struct ShownAnswer {
   std::string text;
-  std::vector<TokenId> tokens;  // without one that ended it
+  std::vector<TokenId> tokens;  // without the stop token
   FinishReason finish = FinishReason::None;
-  BegunAnswer begun{};  // where it stands in the end
+  BegunAnswer begun{};  // the state from which it can continue
 };
-/// One answer, shown as it comes; ctrl-C ends it. With `timings` the standard error says how long it took.
+/// Generates one answer and shows it as it comes; ctrl-C ends it. `timings` prints times to the standard error.
 ShownAnswer show_answer(Engine& engine, std::span<const TokenId> prompt, const GenerationOptions& options,
                         bool timings);
 

@@ -18,7 +18,7 @@ namespace rlx::cli {
 
 std::string read_text(const std::string& path) {
   const bool standard = path == "-";
-  std::error_code ignored;  // of a file that cannot be asked about, which opening it reports
+  std::error_code ignored;  // fopen reports a file that cannot be examined
   if (!standard && std::filesystem::is_directory(path, ignored))
     throw Error(ErrorCode::BadFile, concat_text("'", path, "' is a folder"), "name the files in it");
   if (!standard && std::filesystem::is_character_file(path, ignored))
@@ -63,7 +63,7 @@ namespace {
   throw Error(ErrorCode::BadFile, concat_text("cannot write the standard output: ", std::strerror(errno)));
 }
 
-// The process ends by the signal, as whoever sent it expects.
+// Ends the process by the signal, so that its parent sees the signal.
 extern "C" void end_by_signal(int signal) {
   remove_unfinished_files();
   std::signal(signal, SIG_DFL);
@@ -124,7 +124,7 @@ void report_truncation(const std::vector<TruncationNotice>& notices,
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < notices.size() && i < kShown; ++i)
     std::fprintf(stderr, "note: %s\n", notices[i].text(text_name(notices[i].text_index)).c_str());
-  if (notices.size() > kShown) std::fprintf(stderr, "note: %zu more texts were cut\n", notices.size() - kShown);
+  if (notices.size() > kShown) std::fprintf(stderr, "note: %zu more texts were truncated\n", notices.size() - kShown);
 }
 
 std::string one_line(std::string_view text, std::size_t columns) {

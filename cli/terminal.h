@@ -1,4 +1,4 @@
-// Reading and writing of the commands: lines, checked output, a progress bar, and texts cut to a width.
+// Reading files, checked output, a progress bar, and texts cut to a width.
 #pragma once
 
 #include <chrono>
@@ -18,11 +18,12 @@ namespace rlx::cli {
 /// The whole of a file, or of the standard input for "-"; what is compressed with gzip comes out inflated. Errors:
 /// NotFound and BadFile naming it.
 std::string read_text(const std::string& path);
-/// Lines without their ends (\n or \r\n); a last line without an end counts, an empty one after the last end does not.
+/// The lines of a text without their line ends (\n or \r\n). A last line without a line end counts; an empty one after
+/// the last line end does not.
 std::vector<std::string> split_lines(std::string_view text);
 
-/// A file or the standard output for writing; a failed write is an error. A file appears whole with `close`: what fails
-/// before leaves an old one as it was.
+/// A file or the standard output for writing; a failed write is an error. A file appears whole with `close`: a failure
+/// before that leaves an existing file unchanged.
 class Output {
  public:
   /// "" and "-" are the standard output.
@@ -36,12 +37,12 @@ class Output {
   std::optional<OutputFile> file_;  // none: the standard output
 };
 
-/// Lets signals that end the program delete its unfinished output files first, and a limit of the file size be an error
-/// of the write. Call once.
+/// Before a signal ends the program, unfinished output files are deleted. A write beyond the limit of the file size is
+/// an error, not a signal. Call once.
 void handle_ending_signals();
 
-/// A line on the standard error that redraws itself: shown when that is a terminal and the work takes longer than a
-/// second.
+/// A line on the standard error that redraws itself. Shown if the standard error is a terminal and the work takes more
+/// than a second.
 class ProgressBar {
  public:
   ProgressBar(std::string what, std::size_t total);
@@ -60,13 +61,13 @@ class ProgressBar {
   bool terminal_, drawn_ = false;
 };
 
-/// Says on the standard error which texts were cut: the first few by name, then how many more.
+/// Notes on the standard error about truncated texts: the first few by name, then how many more.
 void report_truncation(const std::vector<TruncationNotice>& notices,
                        const std::function<std::string(std::size_t)>& text_name);
 
 /// `text` in one line of at most `columns` characters: control characters become spaces, a cut ends in "...".
 std::string one_line(std::string_view text, std::size_t columns);
-/// Columns of the terminal on the standard output; `otherwise` when it is none.
+/// Columns of the terminal on the standard output; `otherwise` if the standard output is not a terminal.
 std::size_t terminal_columns(std::size_t otherwise);
 
 }  // namespace rlx::cli

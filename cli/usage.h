@@ -1,21 +1,19 @@
-// What is wrong with the command line itself, told apart from work that failed.
+// Errors of the command line itself, as opposed to failures of the work.
 #pragma once
 
 #include <string>
-
-#include <CLI/CLI.hpp>
 
 #include "rlx/error.h"
 
 namespace rlx::cli {
 
-/// An error of what the user wrote on the command line: `rlx` exits with 2 for it, and with 1 for every other.
+/// An error in the command line: `rlx` exits with 2 for it, and with 1 for every other.
 class UsageError : public Error {
  public:
   using Error::Error;
 };
 
-/// What `f()` returns; an Error it throws is about arguments that were handed on as they are.
+/// Returns `f()`. Rethrows an Error as a UsageError: `f` passes arguments of the command line on unchanged.
 template <class F>
 decltype(auto) check_arguments(F&& f) {
   try {
@@ -23,15 +21,6 @@ decltype(auto) check_arguments(F&& f) {
   } catch (const Error& e) {
     throw UsageError(e.diagnostic());
   }
-}
-
-/// Of a number that is counted; what is wrong is said in fewer words than CLI::NonNegativeNumber has for it.
-inline CLI::Validator not_negative() {
-  return CLI::Validator(
-      [](const std::string& given) {
-        return given.starts_with('-') ? concat_text("must be 0 or more, got ", given) : std::string();
-      },
-      "0 OR MORE");
 }
 
 }  // namespace rlx::cli

@@ -166,13 +166,13 @@ TEST_CASE("rlx generate and chat: weights in the forms that products read are ke
   const std::string plain = said(run_rlx(m.generate("-n 20 abc")));
   const ProgramResult first = run_rlx(m.generate(options));
   CHECK(said(first) == plain);
-  CHECK_MESSAGE(contains(first.err, "forms: 0.0 MB found, "), first.err);
+  CHECK_MESSAGE(contains(first.err, "packed weights: 0.0 MB found, "), first.err);
   CHECK_FALSE(contains(first.err, "found, 0.0 MB saved"));
   for (const char* more : {"", " --verify-forms"}) {
     const ProgramResult later = run_rlx(m.generate(options + more));
     CHECK(said(later) == plain);
     CHECK_MESSAGE(contains(later.err, "found, 0.0 MB saved"), later.err);
-    CHECK_FALSE(contains(later.err, "forms: 0.0 MB found"));
+    CHECK_FALSE(contains(later.err, "packed weights: 0.0 MB found"));
     CHECK_FALSE(contains(later.err, "rlx:"));
   }
   const ProgramResult talk = run_rlx(m.chat("-n 20 --timings --forms " + forms), "abc\n");
@@ -207,7 +207,8 @@ TEST_CASE("rlx generate: system messages, and what is wrong with a command line 
   const std::string with = said(run_rlx(m.generate("abc -n 20 --system def")));
   CHECK(with == said(run_rlx(m.chat("-n 20 --system def"), "abc\n")));
   CHECK(with != said(run_rlx(m.generate("abc -n 20"))));
-  expect_failure(run_rlx(m.generate("abc --raw --system def")), 2, "no turns that --system could come before");
+  expect_failure(run_rlx(m.generate("abc --raw --system def")), 2,
+                 "--raw uses no chat template, so --system has no place");
   expect_failure(run_rlx("generate " + m.folder.file("none.gguf") + " abc"), 1,
                  "there is no file or folder \"" + m.folder.file("none.gguf") + "\"");
   expect_failure(run_rlx(m.generate("abc -n -1")), 2, "--tokens: must be 0 or more, got -1");

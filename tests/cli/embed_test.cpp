@@ -181,7 +181,7 @@ TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
   CHECK(run_rlx("bench --input " + dir.file("x.npy") + quick + graph).status == 0);
   expect_failure(run_rlx("bench --bind rows=4 --input " + dir.file("x.npy") + quick + graph), 1, "got [5, 2]");
   CHECK(contains(run_rlx("bench --products bf16 --bind rows=4" + quick + graph).out,
-                 ", bf16 products where it has kernels for them, graph dense"));
+                 ", bf16 matmuls where kernels for them exist, graph dense"));
   expect_failure(run_rlx("bench --products 2 --bind rows=4 " + graph), 2, "2 not in {exact,bf16,int8}");
   CHECK(contains(run_rlx("bench --help").out, "{exact,bf16,int8}"));
   expect_failure(run_rlx("bench --isa avx3 --bind rows=4 " + graph), 2, "unknown instruction set 'avx3'");

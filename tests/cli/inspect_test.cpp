@@ -140,7 +140,7 @@ TEST_CASE("rlx inspect --html: a page of all stages, with times when it is run")
 TEST_CASE("rlx inspect --code: what the device gets, which need not be there") {
   const ProgramResult r = run_rlx("inspect - --bind rows=4 --device tpu --code", kDenseRows);
   if (r.status != 0) {  // a build without the backend
-    CHECK_MESSAGE(contains(r.err, "device tpu gets no text"), r.err);
+    CHECK_MESSAGE(contains(r.err, "device tpu has no device code"), r.err);
   } else {
     CHECK(r.out.starts_with("module @"));
     CHECK(contains(r.out, "func.func public @main(%0: tensor<4x2xf32>, %1: tensor<2x3xf32>)"));
@@ -154,10 +154,10 @@ TEST_CASE("rlx inspect --code: what the device gets, which need not be there") {
   CHECK(hard.out != soft.out);
   const ProgramResult open = run_rlx("inspect - --device tpu --code", kDenseRows);
   CHECK(open.status == 2);
-  CHECK_MESSAGE(contains(open.err, "a device's text takes numbers: --bind rows="), open.err);
+  CHECK_MESSAGE(contains(open.err, "device code needs values: --bind rows="), open.err);
   const ProgramResult none = run_rlx("inspect - --bind rows=4 --device cpu --code", kDenseRows);
   CHECK(none.status == 2);
-  CHECK_MESSAGE(contains(none.err, "device cpu gets no text of a program"), none.err);
+  CHECK_MESSAGE(contains(none.err, "device cpu has no device code"), none.err);
 }
 
 TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devices, no model") {
@@ -169,7 +169,7 @@ TEST_CASE("rlx inspect: nothing given, open dimensions, unknown stages and devic
   std::string undeclared = kDenseRows;
   undeclared.erase(undeclared.find("  symbol"), undeclared.find("  %0") - undeclared.find("  symbol"));
   expect_failure(run_rlx("inspect - --stage lir", undeclared), 2,
-                 "this compile has no stage 'lir'\n  hint: a plan takes numbers: --bind rows=16");
+                 "this compile has no stage 'lir'\n  hint: the plan needs values: --bind rows=16");
   CHECK(run_rlx("inspect - --bind rows=4 --summary", undeclared).status == 0);
   expect_failure(run_rlx("inspect - --bind rows=4 --stage lirr", kDenseRows), 2, "did you mean 'lir'?");
   expect_failure(run_rlx("inspect - --bind rows=4 --device cpuu", kDenseRows), 2, "did you mean 'cpu'?");
@@ -183,7 +183,7 @@ TEST_CASE("rlx inspect without values of the dimensions: everything but the plan
   graph.replace(bounds, 7, "[1, 24] div 12");
   const ProgramResult r = run_rlx("inspect -", graph);
   CHECK(r.status == 0);
-  for (const char* part : {"buffer plan: none, dimension 'rows' has no value; a plan takes numbers: --bind rows=12",
+  for (const char* part : {"buffer plan: none, dimension 'rows' has no value; the plan needs values: --bind rows=12",
                            "== hir: ", "[rows, 3] f32", "== canonicalize-dots: ", "== fusion: ", "== dispatch: "})
     CHECK_MESSAGE(contains(r.out, part), "missing: ", part);
   CHECK(!contains(r.out, "== lir: "));
@@ -195,7 +195,7 @@ TEST_CASE("rlx inspect without values of the dimensions: everything but the plan
 TEST_CASE("rlx inspect: a device that is not there is planned for by its preset, what runs says where to look") {
   const ProgramResult r = run_rlx("inspect - --bind rows=4 --device rocm", kDenseRows);
   CHECK(r.status == 0);
-  for (const char* part : {"target: rocm (documented preset)\nthe device is not here, a plan is all that can be made: ",
+  for (const char* part : {"target: rocm (documented preset)\nthe device is not available, so this is only a plan: ",
                            "this version has no ROCm backend", "buffer plan", "== lir: "})
     CHECK_MESSAGE(contains(r.out, part), "missing: ", part);
   CHECK(run_rlx("inspect - --bind rows=4 --summary --device rocm:1", kDenseRows).status == 0);

@@ -233,10 +233,10 @@ TEST_CASE("rlx opt without --pass: what a compile for the target makes, printed"
     const ProgramResult absent = run_rlx(concat_text("opt ", passes, "--target cuda:1 ", file));
     CHECK(absent.status == 0);
     CHECK(parse_text(absent.out).outputs().size() == 2);
-    CHECK(contains(absent.err, "note: cuda (documented preset) stands for the device, which is not here: "));
+    CHECK(contains(absent.err, "note: the target is cuda (documented preset), since the device is not available: "));
   }
   expect_failure(run_rlx("opt --target cudaa " + file), 2, "there is no device 'cudaa'");
-  CHECK(contains(run_rlx("opt --help").out, "there or not"));
+  CHECK(contains(run_rlx("opt --help").out, "available or not"));
   CHECK(contains(run_rlx("opt --report --diff " + file).err, "missed matmul_bias_act"));
 }
 

@@ -1,0 +1,97 @@
+// The only file that includes CLI11.
+#include "cli/arguments.h"
+
+#include <cstdio>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "rlx/error.h"
+
+namespace rlx::cli {
+
+Argument Argument::required() const { return Argument(option_->required()); }
+Argument Argument::type_name(const std::string& name) const { return Argument(option_->type_name(name)); }
+Argument Argument::group(const std::string& heading) const { return Argument(option_->group(heading)); }
+Argument Argument::show_default() const { return Argument(option_->capture_default_str()); }
+Argument Argument::one_value_each() const { return Argument(option_->allow_extra_args(false)); }
+Argument Argument::delimiter(char separator) const { return Argument(option_->delimiter(separator)); }
+
+Argument Argument::in_integer_range(std::int64_t min, std::int64_t max) const {
+  return Argument(option_->check(CLI::Range(min, max)));
+}
+Argument Argument::in_range(double min, double max) const { return Argument(option_->check(CLI::Range(min, max))); }
+
+// The message of CLI::NonNegativeNumber is longer.
+Argument Argument::not_negative() const {
+  return Argument(option_->check(
+      [](const std::string& given) {
+        return given.starts_with('-') ? concat_text("must be 0 or more, got ", given) : std::string();
+      },
+      "0 OR MORE"));
+}
+
+Argument Argument::one_of(std::vector<std::string> values) const {
+  return Argument(option_->check(CLI::IsMember(std::move(values))));
+}
+Argument Argument::check(std::function<std::string(const std::string&)> problem) const {
+  return Argument(option_->check(std::move(problem)));
+}
+Argument Argument::needs(Argument other) const { return Argument(option_->needs(other.option_)); }
+Argument Argument::excludes(Argument other) const { return Argument(option_->excludes(other.option_)); }
+
+template <ArgumentValue T>
+Argument Command::add_option(const std::string& names, T& variable, const std::string& help) const {
+  return Argument(app_->add_option(names, variable, help));
+}
+template Argument Command::add_option(const std::string&, std::string&, const std::string&) const;
+template Argument Command::add_option(const std::string&, std::optional<std::string>&, const std::string&) const;
+template Argument Command::add_option(const std::string&, std::vector<std::string>&, const std::string&) const;
+template Argument Command::add_option(const std::string&, int&, const std::string&) const;
+template Argument Command::add_option(const std::string&, std::int64_t&, const std::string&) const;
+template Argument Command::add_option(const std::string&, std::uint64_t&, const std::string&) const;
+template Argument Command::add_option(const std::string&, float&, const std::string&) const;
+template Argument Command::add_option(const std::string&, double&, const std::string&) const;
+
+Argument Command::add_flag(const std::string& names, bool& variable, const std::string& help) const {
+  return Argument(app_->add_flag(names, variable, help));
+}
+void Command::footer(const std::string& text) const { app_->footer(text); }
+void Command::callback(std::function<void()> run) const { app_->callback(std::move(run)); }
+
+CommandLine::CommandLine(const std::string& program, const std::string& about, const std::string& version,
+                         const std::string& footer)
+    : app_(std::make_unique<CLI::App>(about, program)) {
+  app_->set_version_flag("--version", version);
+  app_->require_subcommand(1);
+  app_->footer(footer);
+}
+CommandLine::~CommandLine() = default;
+
+Command CommandLine::add_command(const std::string& name, const std::string& about) {
+  return Command(app_->add_subcommand(name, about));
+}
+
+std::vector<std::string> CommandLine::command_names() const {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app_->get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+std::string CommandLine::help() const { return app_->help(); }
+
+int CommandLine::run(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+    return 0;
+  } catch (const CLI::Success& asked) {  // help or version
+    return app_->exit(asked);
+  } catch (const CLI::ParseError& e) {
+    const std::vector<CLI::App*> given = app_->get_subcommands();
+    std::fprintf(stderr, "rlx: %s\n  hint: `rlx %s--help` lists the options\n", e.what(),
+                 given.empty() ? "" : (given.front()->get_name() + " ").c_str());
+    return 2;
+  }
+}
+
+}  // namespace rlx::cli

@@ -1,0 +1,109 @@
+// The command line of `rlx`: commands, their options, flags and positional arguments. CLI11 parses it, and
+// arguments.cpp alone includes CLI11, which costs 5 s in every file that does.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace rlx::cli {
+
+/// Types of variables that an option sets. A list takes one element from each value that is given.
+template <class T>
+concept ArgumentValue =
+    std::same_as<T, std::string> || std::same_as<T, std::optional<std::string>> ||
+    std::same_as<T, std::vector<std::string>> || std::same_as<T, int> || std::same_as<T, std::int64_t> ||
+    std::same_as<T, std::uint64_t> || std::same_as<T, float> || std::same_as<T, double>;
+
+/// An option, flag or positional argument of a command. Copies refer to the same one, and each call returns it, so that
+/// calls chain. Help shows the checks in the order of the calls.
+class Argument {
+ public:
+  explicit Argument(CLI::Option* option) : option_(option) {}
+
+  /// The command fails without it.
+  Argument required() const;
+  /// The word that stands for its value in the help text, such as FILE.
+  Argument type_name(const std::string& name) const;
+  /// The heading that the help text lists it under.
+  Argument group(const std::string& heading) const;
+  /// The help text shows the value that the variable has now.
+  Argument show_default() const;
+  /// Of a list: each occurrence takes one value, so that a positional argument may follow.
+  Argument one_value_each() const;
+  /// Of a list: one value holds several elements with this character between them.
+  Argument delimiter(char separator) const;
+
+  /// Values outside of [min, max] are errors.
+  Argument in_range(std::integral auto min, std::integral auto max) const {
+    return in_integer_range(static_cast<std::int64_t>(min), static_cast<std::int64_t>(max));
+  }
+  Argument in_range(double min, double max) const;
+  /// Negative values are errors.
+  Argument not_negative() const;
+  /// Values other than these are errors.
+  Argument one_of(std::vector<std::string> values) const;
+  /// Values for which `problem` returns a text are errors with this text.
+  Argument check(std::function<std::string(const std::string&)> problem) const;
+
+  /// The command line is wrong when this one is given without, or together with, `other` of the same command.
+  Argument needs(Argument other) const;
+  Argument excludes(Argument other) const;
+
+ private:
+  Argument in_integer_range(std::int64_t min, std::int64_t max) const;
+  CLI::Option* option_;
+};
+
+/// A command of a CommandLine, which owns it. Copies refer to the same one.
+class Command {
+ public:
+  explicit Command(CLI::App* app) : app_(app) {}
+
+  /// `names` are separated by commas: "-o,--output"; a name without dashes is a positional argument. Parsing sets
+  /// `variable`, which must live as long as the CommandLine.
+  template <ArgumentValue T>
+  Argument add_option(const std::string& names, T& variable, const std::string& help) const;
+  /// An option without a value: parsing sets `variable` when the flag is given.
+  Argument add_flag(const std::string& names, bool& variable, const std::string& help) const;
+  /// Text at the end of the command's help.
+  void footer(const std::string& text) const;
+  /// What the command does, once its arguments are parsed.
+  void callback(std::function<void()> run) const;
+
+ private:
+  CLI::App* app_;
+};
+
+/// The program's command line, which names exactly one command.
+class CommandLine {
+ public:
+  /// `footer` ends the help of the program and of every command that sets no other.
+  CommandLine(const std::string& program, const std::string& about, const std::string& version,
+              const std::string& footer);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  Command add_command(const std::string& name, const std::string& about);
+  std::vector<std::string> command_names() const;
+  std::string help() const;
+  /// Parses the arguments and runs the callback of the command that they name, or prints the help or the version that
+  /// they ask for: returns 0. When they are wrong, says so on the standard error and returns 2. Exceptions of the
+  /// callback pass through.
+  int run(int argc, const char* const* argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace rlx::cli
