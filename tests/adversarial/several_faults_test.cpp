@@ -84,7 +84,7 @@ TEST_CASE("faults on several devices: programs that place a shared state differe
 TEST_CASE("faults on several devices: a run behind another program's that failed fails too, wherever their state is") {
   for (test::AdversarialOptions mode : test::adversarial_modes())
     for (const bool apart : {false, true})
-      for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(40); ++seed) {
+      for (const std::uint64_t seed : test::seeds(40)) {
         INFO(test::mode_name(mode), ", apart ", apart, ", seed ", seed);
         mode.seed = seed;
         const AdversarialScope adversary(mode);
@@ -110,7 +110,7 @@ TEST_CASE("faults on several devices: a run behind another program's that failed
 TEST_CASE("faults on several devices: states that are kept have the value before the run that failed") {
   test::AdversarialOptions mode;
   mode.opaque = true;  // arenas are written in place: rows outside of the run's are what is kept
-  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(12); ++seed)
+  for (const std::uint64_t seed : test::seeds(12))
     for (int step : {0, 1, 3, 4}) {
       mode.seed = seed;
       CAPTURE(seed);
@@ -166,7 +166,7 @@ TEST_CASE("faults on several devices: the loss of one device is not that of the 
 // Two failures at once: the stream that waits for the other one has failed itself.
 TEST_CASE("faults on several devices: a run that failed is over with what it waited for, on whichever device") {
   for (const bool peers : {false, true})
-    for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(30); ++seed) {
+    for (const std::uint64_t seed : test::seeds(30)) {
       INFO("peers ", peers, ", seed ", seed);
       test::AdversarialOptions mode;
       mode.seed = seed;
@@ -204,7 +204,7 @@ TEST_CASE("faults on several devices: a run that failed is over with what it wai
 }
 
 TEST_CASE("faults on several devices: who reads a state behind a reader that failed has it before it is written anew") {
-  for (std::uint64_t seed = 1; seed <= test::repetitions<std::uint64_t>(40); ++seed) {
+  for (const std::uint64_t seed : test::seeds(40)) {
     CAPTURE(seed);
     test::AdversarialOptions mode;
     mode.seed = seed;

@@ -38,7 +38,7 @@ TEST_CASE("random programs: every op kind of a program is in some") {
 }
 
 TEST_CASE("random programs: with calls, in every way") {
-  for (std::uint64_t seed = 1; seed <= repetitions<std::uint64_t>(40); ++seed) {
+  for (const std::uint64_t seed : seeds(40)) {
     const RandomProgram p = program_with_calls(seed);
     const std::string text = failure_of(p, {}, true);
     CHECK_MESSAGE(text.empty(), "seed ", seed, ": ", text, "\n", print_text(p.graph));

@@ -7,6 +7,7 @@
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/codegen_target.h"
+#include "tests/support/needs.h"
 #include "tests/support/samples.h"
 #include "tests/support/shapes.h"
 
@@ -69,7 +70,7 @@ Graph extents_of_a_run() {
 
 }  // namespace
 
-TEST_CASE("codegen: every row writes kernels for a sample") {
+TEST_CASE("codegen: every row writes kernels for a sample" * doctest::test_suite(rlx::test::kSlow)) {
   MetRows met;
   for (const OpDef* def : all_op_defs()) {
     if (def->is_leaf() || def->level == Level::Lir || !def->samples.has()) continue;

@@ -12,6 +12,7 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/transforms/reverse.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/values.h"
 
 using namespace rlx;
@@ -131,7 +132,7 @@ TEST_CASE("integers, orders and choices") {
   CHECK(std::set<double>(some.begin(), some.end()).size() == 5);
 }
 
-TEST_CASE("draws by rejection have their moments") {
+TEST_CASE("draws by rejection have their moments" * doctest::test_suite(kSlow)) {
   for (const double a : {0.05, 0.7, 1.0, 3.5, 200.0}) {
     CAPTURE(a);
     has_moments(drawn([&](Graph&, Expr k) { return random::gamma(k, a, kDims); }), a, a, 6 / a + 12);

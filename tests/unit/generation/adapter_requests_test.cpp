@@ -11,6 +11,7 @@
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/random_tokens.h"
 #include "tests/support/temp_dir.h"
 
@@ -171,7 +172,8 @@ std::map<RequestId, SaidLikely> likely_answers(Engine& e) {
 
 }  // namespace
 
-TEST_CASE("adapters: rows have the same bits in runs of 1 to 64, beside other adapters and none") {
+TEST_CASE("adapters: rows have the same bits in runs of 1 to 64, beside other adapters and none" *
+          doctest::test_suite(rlx::test::kSlow)) {
   for (const auto& files : adapted_models()) {
     CAPTURE(files->reference.name);
     CAPTURE(files->names[0]);

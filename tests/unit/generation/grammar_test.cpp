@@ -14,6 +14,7 @@
 #include "rlx/base/utf8.h"
 #include "rlx/generation/grammar/code_points.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/sanitized.h"
 #include "tests/unit/generation/grammar_oracle.h"
 
@@ -354,7 +355,8 @@ TEST_CASE("grammar: hostile grammars take little time, or say why not") {
   CHECK((std::clock() - start) / CLOCKS_PER_SEC < 30);
 }
 
-TEST_CASE("grammar: what is too large is refused at once, what is only large is not") {
+TEST_CASE("grammar: what is too large is refused at once, what is only large is not" *
+          doctest::test_suite(rlx::test::kSlow)) {
   const auto many = [](std::string_view part, std::size_t count, std::string_view between) {
     std::string out(part);
     for (std::size_t i = 1; i < count; ++i) out.append(between).append(part);

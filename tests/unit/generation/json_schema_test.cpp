@@ -14,6 +14,7 @@
 #include "rlx/generation/json_schema/number_ranges.h"
 #include "rlx/generation/json_schema/schema_formats.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/sanitized.h"
 
 namespace rlx {
@@ -226,7 +227,8 @@ TEST_CASE("json schema: whitespace") {
   CHECK_FALSE(json_grammar(kCompact).matches("[ ]"));
 }
 
-TEST_CASE("json schema: what is too large is refused at once, what is only large is not") {
+TEST_CASE("json schema: what is too large is refused at once, what is only large is not" *
+          doctest::test_suite(rlx::test::kSlow)) {
   const auto listed = [](std::size_t count, const std::function<std::string(const std::string&)>& item) {
     std::string out;
     for (std::size_t i = 0; i < count; ++i) out += (i > 0 ? "," : "") + item(std::to_string(i));

@@ -15,6 +15,7 @@
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/text_model.h"
 
 namespace rlx {
@@ -65,7 +66,8 @@ GenerationOptions resumed_options(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("an answer that was cut and saved goes on with the tokens and the text of one that was not") {
+TEST_CASE("an answer that was cut and saved goes on with the tokens and the text of one that was not" *
+          doctest::test_suite(rlx::test::kSlow)) {
   const ResumedModel files;
   struct Case {
     const char* name;

@@ -14,6 +14,7 @@
 #include "rlx/generation/json_schema.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text_model.h"
 
@@ -154,7 +155,8 @@ EngineOptions with_drafts(std::int64_t tokens, std::int64_t lookup) {
 
 }  // namespace
 
-TEST_CASE("speculation: every token is the one without it, for all samplers, batches, pages and drafts") {
+TEST_CASE("speculation: every token is the one without it, for all samplers, batches, pages and drafts" *
+          doctest::test_suite(rlx::test::kSlow)) {
   const DraftedModel model("llama2"), other("qwen2"), shallow("llama2", [](test::DecoderReference& r) {
     std::erase_if(r.weights, [](const NamedTensor& w) { return w.name.starts_with("model.layers.2."); });
     const std::string key = "\"num_hidden_layers\":3";

@@ -14,6 +14,7 @@
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
 
 namespace rlx {
@@ -196,7 +197,8 @@ TEST_CASE("adapters: parts are added up, each with its scale") {
   CHECK(test::logit_error(run_adapted(off, base.tokens(), 0), base.reference) <= kNearPeft);
 }
 
-TEST_CASE("adapters: over GGUF files, whose rows and names differ, and over weights in blocks") {
+TEST_CASE("adapters: over GGUF files, whose rows and names differ, and over weights in blocks" *
+          doctest::test_suite(rlx::test::kSlow)) {
   std::set<std::string> models;
   for (const std::string& name : test::adapter_references()) {
     CAPTURE(name);

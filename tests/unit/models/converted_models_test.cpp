@@ -14,6 +14,7 @@
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 
 namespace rlx {
 namespace {
@@ -47,7 +48,8 @@ std::string said(const GgufValue& v) {
 
 }  // namespace
 
-TEST_CASE("converted models: logits of the file and of the folder made of it are those of transformers") {
+TEST_CASE("converted models: logits of the file and of the folder made of it are those of transformers" *
+          doctest::test_suite(rlx::test::kSlow)) {
   std::set<std::string> families;
   for (const std::string& name : test::decoder_references()) {
     CAPTURE(name);

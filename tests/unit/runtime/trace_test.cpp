@@ -149,11 +149,11 @@ TEST_CASE("traces: several threads and programs at once, written while they run"
     });
   while (running > 0) {
     trace->flush();
-    check_nesting(events_of(read_file(dir.file("run.json"))));
+    check_nesting(events_of(test::read_file(dir.file("run.json"))));
   }
   for (std::thread& t : threads) t.join();
   trace->flush();
-  const std::vector<TimelineEvent> events = events_of(read_file(dir.file("run.json")));
+  const std::vector<TimelineEvent> events = events_of(test::read_file(dir.file("run.json")));
   check_nesting(events);
   CHECK(count_events(events, "run", "run") == 200);
 }
@@ -188,14 +188,14 @@ TEST_CASE("traces: a forked process writes its own file, and none when it record
     const std::string theirs = concat_text(path, ".", child);
     CHECK((access(theirs.c_str(), F_OK) == 0) == runs);
     if (runs) {
-      const std::vector<TimelineEvent> events = events_of(read_file(theirs));
+      const std::vector<TimelineEvent> events = events_of(test::read_file(theirs));
       check_nesting(events);
       CHECK(count_events(events, "run", "run") == 2);
       CHECK(count_events(events, "compile") == 0);
     }
   }
   trace->flush();
-  CHECK(count_events(events_of(read_file(path)), "run", "run") == 1);
+  CHECK(count_events(events_of(test::read_file(path)), "run", "run") == 1);
 }
 
 TEST_CASE("traces: written when the last holder lets go, and by the name of RLX_TRACE") {
@@ -208,7 +208,7 @@ TEST_CASE("traces: written when the last holder lets go, and by the name of RLX_
     set_all(f);
     (void)f.run(input_of(f));
   }
-  CHECK(count_events(events_of(read_file(path)), "run", "run") == 1);
+  CHECK(count_events(events_of(test::read_file(path)), "run", "run") == 1);
 
   const std::string named = dir.file("env.json");
   const RuntimeOverrides on("RLX_TRACE", named);
@@ -218,7 +218,7 @@ TEST_CASE("traces: written when the last holder lets go, and by the name of RLX_
   REQUIRE(env_trace());
   CHECK(env_trace() == env_trace());
   env_trace()->flush();
-  CHECK(count_events(events_of(read_file(named)), "run", "run") == 1);
+  CHECK(count_events(events_of(test::read_file(named)), "run", "run") == 1);
 }
 
 TEST_CASE("traces: many events take several blocks, and all of them are written") {

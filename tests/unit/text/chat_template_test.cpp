@@ -11,6 +11,7 @@
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/gguf_writer.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rlx;
@@ -137,7 +138,7 @@ TEST_CASE("chat templates are found in model folders") {
   CHECK(contains(error_text([&] { (void)chat.source("nosuch"); }), "there are 'default', 'tool_use', 'rag'"));
 }
 
-TEST_CASE("hostile chat templates end in an error, soon and within bounds") {
+TEST_CASE("hostile chat templates end in an error, soon and within bounds" * doctest::test_suite(test::kSlow)) {
   const auto times = [](std::string_view text, int count) {
     std::string out;
     for (int i = 0; i < count; ++i) out += text;

@@ -238,7 +238,8 @@ TEST_CASE("sort on the cpu: keys of 64 bits that differ in their lowest ones alo
   }
 }
 
-TEST_CASE("sort on the cpu: keys of one and two bytes, of which there may be more than there are numbers") {
+TEST_CASE("sort on the cpu: keys of one and two bytes, of which there may be more than there are numbers" *
+          doctest::test_suite(rlx::test::kSlow)) {
   for (const DType t : {DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::F16, DType::BF16})
     for (const std::int64_t n : {255, 256, 1023, 1024, 70001, 530000})
       for (const bool descending : {false, true}) {
