@@ -59,10 +59,10 @@ Argument Command::add_flag(const std::string& names, bool& variable, const std::
 void Command::footer(const std::string& text) const { app_->footer(text); }
 void Command::callback(std::function<void()> run) const { app_->callback(std::move(run)); }
 
-CommandLine::CommandLine(const std::string& program, const std::string& about, const std::string& version,
+CommandLine::CommandLine(const std::string& program, const std::string& about, std::function<std::string()> version,
                          const std::string& footer)
     : app_(std::make_unique<CLI::App>(about, program)) {
-  app_->set_version_flag("--version", version);
+  app_->set_version_flag("--version", std::move(version));
   app_->require_subcommand(1);
   app_->footer(footer);
 }

@@ -14,6 +14,7 @@
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/error.h"
+#include "rlx/runtime/build_info.h"
 
 namespace {
 
@@ -26,7 +27,7 @@ int finished(int status) {
 
 int run(int argc, char** argv) {
   using namespace rlx::cli;
-  CommandLine line("rlx", "rlx: a small ML compiler and runtime", "rlx " RLX_VERSION, kExitStatus);
+  CommandLine line("rlx", "rlx: a small ML compiler and runtime", &rlx::build_report, kExitStatus);
   handle_ending_signals();
   register_embed(line);
   register_search(line);

@@ -18,6 +18,7 @@
 #include "rlx/ir/quant/quant_map.h"
 #include "rlx/ir/text.h"
 #include "rlx/report/report.h"
+#include "rlx/runtime/build_info.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"

@@ -24,9 +24,9 @@ need_model
 say "$model_dir"
 
 heading "build"
-cmake --preset release >/dev/null
-cmake --build --preset release --target rlx_cli
-rlx=$root/build/release/rlx
+cmake --preset native >/dev/null
+cmake --build --preset native --target rlx_cli
+rlx=$root/build/native/rlx
 
 heading "embed: how alike are three sentences?"
 sentences=("The weather is lovely today." "It's so sunny outside!" "He drove to the stadium.")
@@ -49,4 +49,4 @@ say "  $query"
 
 say ""
 say "Try it on your own text:"
-say "  build/release/rlx search --model $model_dir \"what you look for\" FILE..."
+say "  build/native/rlx search --model $model_dir \"what you look for\" FILE..."

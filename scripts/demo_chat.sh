@@ -21,9 +21,9 @@ need_packages "${build_packages[@]}"
 say "all there"
 
 heading "build"
-cmake --preset release >/dev/null
-cmake --build --preset release --target rlx_cli example_18_train_language_model
-rlx=$root/build/release/rlx
+cmake --preset native >/dev/null
+cmake --build --preset native --target rlx_cli example_18_train_language_model
+rlx=$root/build/native/rlx
 
 heading "text: what the system says of its packages"
 folder=$cache/packages
@@ -40,7 +40,7 @@ say "$(wc -l <"$lines") packages; the first ones:"
 head -n 3 "$lines" | sed 's/^/  /'
 
 heading "training: a Llama-shaped model from nothing"
-build/release/examples/example_18_train_language_model "$lines" "$folder"
+build/native/examples/example_18_train_language_model "$lines" "$folder"
 say "in $folder:"
 (cd "$folder" && ls -1 -s --block-size=K ./*.json ./*.safetensors) | sed 's/^/  /'
 
@@ -77,9 +77,9 @@ done
 
 say ""
 say "Talk with it:"
-say "  build/release/rlx chat $folder --temperature 0"
+say "  build/native/rlx chat $folder --temperature 0"
 say "A model of your own, any GGUF file or Hugging Face folder (docs/language_models.md lists the families):"
-say "  build/release/rlx chat MODEL.gguf"
+say "  build/native/rlx chat MODEL.gguf"
 if [ -t 0 ] && [ -t 1 ]; then
   say ""
   exec "$rlx" chat "$folder" --temperature 0

@@ -38,9 +38,10 @@ tools=$root/build/venv-wheel-$("$python" -c 'import sys; print("%d.%d" % sys.ver
 }
 fresh=$root/build/wheel-fresh
 rm -rf "$fresh" "$out/new" "$out"/rlx-*.whl && mkdir -p "$out/new"
-settings=()
+# pip 23.0, which is Debian 12's, knows no -C. The kernels are those of every instruction set: a wheel runs anywhere.
+settings=("--config-settings=cmake.define.RLX_ISA=all")
 [ -z "$prebuilt" ] ||
-  settings=("--config-settings=cmake.define.RLX_PREBUILT=$prebuilt" # pip 23.0, which is Debian 12's, knows no -C
+  settings+=("--config-settings=cmake.define.RLX_PREBUILT=$prebuilt"
     "--config-settings=build-dir=build/wheel-prebuilt-{wheel_tag}")
 begin=$SECONDS
 "$tools/bin/pip" wheel . --quiet --disable-pip-version-check --no-deps --wheel-dir "$out/new" "${settings[@]}" ||

@@ -13,7 +13,7 @@ namespace {
 
 using namespace building;
 
-Graph& graph_of(const Operand& x, const char* what) {
+Graph& transformed_graph(const Operand& x, const char* what) {
   if (x.is_scalar())
     fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": a number has no axis"), "give it a vector");
   return x.expr().graph();
@@ -77,7 +77,7 @@ Places places_of(const Expr& x, const Axes& given, SourceLoc loc, const char* wh
 
 Expr transformed(const Operand& operand, FftKind kind, bool inverse, const Axes& given, FftNorm norm,
                  const char* what) {
-  Graph& g = graph_of(operand, what);
+  Graph& g = transformed_graph(operand, what);
   const SourceLoc loc = operand.loc();
   Expr x = transformed_dtype(own_at(g, operand, loc), kind != FftKind::Real, loc);
   const Places p = places_of(x, given, loc, what);
@@ -114,7 +114,7 @@ const Axes& last_two() {
 }
 
 Expr shifted_by(const Operand& operand, std::vector<std::int64_t> axes, bool back, const char* what) {
-  Graph& g = graph_of(operand, what);
+  Graph& g = transformed_graph(operand, what);
   const At at{operand.loc()};
   Expr x = own_at(g, operand, operand.loc());
   if (axes.empty()) {
@@ -146,7 +146,7 @@ Expr irfft(Operand x, Length n, std::int64_t axis, FftNorm norm) {
   return transformed(x, FftKind::RealInverse, true, one_axis(n, axis), norm, "irfft");
 }
 Expr hfft(Operand x, Length n, std::int64_t axis, FftNorm norm) {
-  Graph& g = graph_of(x, "hfft");
+  Graph& g = transformed_graph(x, "hfft");
   const At at{x.loc()};
   return irfft(at(g.conj(at(transformed_dtype(own_at(g, x, x.loc()), true, x.loc())))), std::move(n), axis,
                swapped(norm));

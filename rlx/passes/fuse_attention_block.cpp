@@ -17,7 +17,7 @@ Expr upright(GraphRewriter& r, const BiasedProduct& p) {
   return p.transposed ? r.stage().transpose(w, {1, 0}) : w;
 }
 
-void fuse(GraphRewriter& r, const PassContext& context, NodeId attention) {
+void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attention) {
   const Graph& g = r.source();
   const UseIndex& uses = r.uses();
   const Node& node = g.node(attention);
@@ -104,7 +104,7 @@ std::optional<Graph> run_fuse_attention_block(const Graph& g, const PassContext&
   if (!context.claims->has(OpKind::FusedAttentionBlock)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
-    if (g.node(id).kind() == OpKind::Attention) fuse(r, context, id);
+    if (g.node(id).kind() == OpKind::Attention) fuse_attention(r, context, id);
   if (!r.changed()) return std::nullopt;
   return r.commit(fuse_attention_block.name).graph;
 }

@@ -1,27 +1,18 @@
 // Includes RLX_KERNEL_FILE once per instruction set this build has, each time inside namespace rlx::cpu::<isa> and with
 // the compiler's target set for that section only. Include all standard headers before this file: an inline function of
 // the standard library emitted with AVX-512 could be picked by the linker for every caller.
+//
+// RLX_ISA of the build (cmake/isa.cmake) may leave sets out by RLX_WITHOUT_<SET>. RLX_FOR_ISA chooses among those that
+// are here; RLX_HAS_BYTE_DOT and RLX_HAS_BF16_DOT say that the sections with these products are. Only this file and
+// `isa_built` (kernels.cpp) read the definitions.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
+#include "rlx/backends/cpu/intrinsics.h"
 #include "rlx/backends/cpu/kernels.h"
 #include "rlx/ir/math/erfinv_fit.h"
-
-#if defined(__x86_64__)
-// The header's own "undefined" vectors draw a false warning from GCC 12 where they are inlined.
-#pragma GCC diagnostic push
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <cpuid.h>
-#include <immintrin.h>
-#pragma GCC diagnostic pop
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 // GCC notes that vectors wider than the baseline change the calling convention; all such calls are inlined here.
 #pragma GCC diagnostic push
@@ -36,23 +27,28 @@
 #define RLX_GCC_TUNING ""
 #include "rlx/backends/cpu/isa_section.h"
 
+#if !defined(RLX_WITHOUT_AVX2)
 #define RLX_ISA avx2
 #define RLX_ISA_ID 2
 #define RLX_LANES 8
 #define RLX_TARGET "avx2,fma,f16c,bmi,bmi2,popcnt"
 #define RLX_GCC_TUNING ""
 #include "rlx/backends/cpu/isa_section.h"
+#endif
 
+#if !defined(RLX_WITHOUT_AVX512)
 #define RLX_ISA avx512
 #define RLX_ISA_ID 3
 #define RLX_LANES 16
 #define RLX_TARGET "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c,bmi,bmi2,popcnt"
 #define RLX_GCC_TUNING ",prefer-vector-width=512"
 #include "rlx/backends/cpu/isa_section.h"
+#endif
 
 // The section before, and sums of four products of bytes. Tiles too, which no compiler uses of its own accord: who
 // calls their intrinsics asks the machine first.
-#if defined(RLX_WITH_BYTE_DOT)
+#if defined(RLX_WITH_BYTE_DOT) && !defined(RLX_WITHOUT_AVX512VNNI)
+#define RLX_HAS_BYTE_DOT
 #define RLX_BYTE_DOT
 #define RLX_ISA avx512vnni
 #define RLX_ISA_ID 3
@@ -64,7 +60,8 @@
 #endif
 
 // That section, and sums of two products of bf16, by one instruction or by tiles.
-#if defined(RLX_WITH_BF16_DOT)
+#if defined(RLX_WITH_BF16_DOT) && !defined(RLX_WITHOUT_AVX512BF16)
+#define RLX_HAS_BF16_DOT
 #define RLX_BF16_DOT
 #define RLX_ISA avx512bf16
 #define RLX_ISA_ID 3
@@ -90,3 +87,23 @@
 #endif
 
 #pragma GCC diagnostic pop
+
+// RLX_FOR_ISA(isa, f(x)) is rlx::cpu::<isa>::f(x), an expression. Who calls it has asked `isa_supported`.
+#if defined(__x86_64__)
+#if defined(RLX_WITHOUT_AVX512)
+#define RLX_IF_AVX512(isa, ...)
+#else
+#define RLX_IF_AVX512(isa, ...) (isa) == Isa::Avx512 ? avx512::__VA_ARGS__:
+#endif
+#if defined(RLX_WITHOUT_AVX2)
+#define RLX_IF_AVX2(isa, ...)
+#else
+#define RLX_IF_AVX2(isa, ...) (isa) == Isa::Avx2 ? avx2::__VA_ARGS__:
+#endif
+#define RLX_FOR_ISA(isa, ...) \
+  (static_cast<void>(isa), RLX_IF_AVX512(isa, __VA_ARGS__) RLX_IF_AVX2(isa, __VA_ARGS__) sse4::__VA_ARGS__)
+#elif defined(__aarch64__)
+#define RLX_FOR_ISA(isa, ...) (static_cast<void>(isa), neon::__VA_ARGS__)
+#else
+#define RLX_FOR_ISA(isa, ...) (static_cast<void>(isa), generic::__VA_ARGS__)
+#endif

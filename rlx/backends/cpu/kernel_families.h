@@ -16,21 +16,3 @@ enum class TileProducts : std::uint8_t { Bytes, BF16 };
 /// Whether this machine has such tiles and the system gives them to this process; asked for once.
 bool has_tiles(TileProducts products);
 }  // namespace rlx::cpu
-
-// Calls rlx::cpu::<isa>::fill(table); an instruction set that is not built is never asked for.
-#if defined(__x86_64__)
-#define RLX_FILL_FOR_ISA(isa, fill, table) \
-  do {                                     \
-    if (isa == Isa::Avx512) {              \
-      avx512::fill(table);                 \
-    } else if (isa == Isa::Avx2) {         \
-      avx2::fill(table);                   \
-    } else {                               \
-      sse4::fill(table);                   \
-    }                                      \
-  } while (false)
-#elif defined(__aarch64__)
-#define RLX_FILL_FOR_ISA(isa, fill, table) (static_cast<void>(isa), neon::fill(table))
-#else
-#define RLX_FILL_FOR_ISA(isa, fill, table) (static_cast<void>(isa), generic::fill(table))
-#endif

@@ -3,20 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "rlx/backends/cpu/kernel_families.h"
+#include "rlx/backends/cpu/machine_isa.h"
 #include "rlx/backends/cpu/matmul/bf16_kernels.h"
 #include "rlx/backends/cpu/quant/interleaved_kernels.h"
 #include "rlx/error.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#if defined(__linux__)
+#if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
-#endif
 #endif
 
 namespace rlx::cpu {
@@ -53,18 +52,6 @@ constexpr TapeOpInfo kTapeOps[] = {
 };
 static_assert(std::size(kTapeOps) == kNumTapeOps);
 
-#if defined(__x86_64__)
-/// Half-precision conversions: a CPUID bit of its own, which clang's feature test does not know. Asked once: in a
-/// virtual machine the instruction takes microseconds, and the kernels are asked for at every product that is compiled.
-bool has_f16c() {
-  static const bool has = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & (1U << 29)) != 0;
-  }();
-  return has;
-}
-#endif
-
 KernelTable make_table(Isa isa) {
   KernelTable t{};
   t.isa = isa;
@@ -78,6 +65,61 @@ KernelTable make_table(Isa isa) {
   t.strips = &interleaved_kernels(isa, int8_matmul(isa).back());
   if (const auto pairs = fast_bf16_matmul(isa)) t.pairs = &bf16_kernels(isa, *pairs);
   return t;
+}
+
+constexpr std::array<Isa, 5> kBestFirst = {Isa::Avx512, Isa::Avx2, Isa::Sse4, Isa::Neon, Isa::Generic};
+
+/// Whether this processor runs kernels of `isa`, built or not.
+bool machine_runs(Isa isa) {
+#if defined(__x86_64__)
+  switch (isa) {
+    case Isa::Sse4: return machine_has_sse4();
+    case Isa::Avx2: return machine_has_avx2();
+    case Isa::Avx512: return machine_has_avx512();
+    default: return false;
+  }
+#elif defined(__aarch64__)
+  return isa == Isa::Neon;
+#else
+  return isa == Isa::Generic;
+#endif
+}
+
+/// The sets of this build, with ", " between.
+std::string built_names() {
+  std::string names;
+  for (std::size_t i = 0; i < kIsaNames.size(); ++i) {
+    if (!isa_built(static_cast<Isa>(i))) continue;
+    if (!names.empty()) names += ", ";
+    names += kIsaNames[i];
+  }
+  return names;
+}
+
+void require_supported(Isa isa) {
+  if (isa_supported(isa)) return;
+  if (!machine_runs(isa))
+    throw Error(ErrorCode::Unsupported, concat_text("this machine cannot run ", isa_name(isa), " kernels"),
+                concat_text("the best it has is ", isa_name(best_isa())));
+  throw Error(ErrorCode::Unsupported,
+              concat_text("this build has no ", isa_name(isa), " kernels, only those of ", built_names()),
+              "configure it with -DRLX_ISA=all, which builds every instruction set");
+}
+
+/// Of a build with RLX_ISA=native that runs on a processor without the set it was built for, said once on stderr.
+void note_other_machine([[maybe_unused]] Isa best) {
+#if defined(RLX_NATIVE_ISA)
+  static const bool noted = [best] {
+    const auto built = std::find_if(kBestFirst.begin(), kBestFirst.end(), isa_built);
+    if (*built != best)
+      std::fprintf(stderr,
+                   "note: rlx was built for %s (RLX_ISA=native), which this processor lacks: its %s kernels run. Build "
+                   "it on this machine, or with -DRLX_ISA=all\n",
+                   std::string(isa_name(*built)).c_str(), std::string(isa_name(best)).c_str());
+    return true;
+  }();
+  static_cast<void>(noted);
+#endif
 }
 
 }  // namespace
@@ -101,20 +143,16 @@ bool has_tiles([[maybe_unused]] TileProducts products) {
 
 std::string_view isa_name(Isa isa) { return kIsaNames[static_cast<std::size_t>(isa)]; }
 
-bool isa_supported(Isa isa) {
+bool isa_built(Isa isa) {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  switch (isa) {
-    case Isa::Sse4: return __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("popcnt") != 0;
-    case Isa::Avx2:
-      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-             __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0 && has_f16c();
-    case Isa::Avx512:
-      return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-             __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-             isa_supported(Isa::Avx2);
-    default: return false;
-  }
+  if (isa == Isa::Sse4) return true;
+#if !defined(RLX_WITHOUT_AVX2)
+  if (isa == Isa::Avx2) return true;
+#endif
+#if !defined(RLX_WITHOUT_AVX512)
+  if (isa == Isa::Avx512) return true;
+#endif
+  return false;
 #elif defined(__aarch64__)
   return isa == Isa::Neon;
 #else
@@ -122,9 +160,13 @@ bool isa_supported(Isa isa) {
 #endif
 }
 
+bool isa_supported(Isa isa) { return isa_built(isa) && machine_runs(isa); }
+
 Isa best_isa() {
-  for (const Isa isa : {Isa::Avx512, Isa::Avx2, Isa::Sse4, Isa::Neon, Isa::Generic}) {
-    if (isa_supported(isa)) return isa;
+  for (const Isa isa : kBestFirst) {
+    if (!isa_supported(isa)) continue;
+    note_other_machine(isa);
+    return isa;
   }
   throw Error(ErrorCode::Unsupported, "this processor lacks SSE4.2, the least the cpu backend needs",
               "use the reference backend");
@@ -135,10 +177,7 @@ Isa parse_isa(std::string_view name) {
   for (std::size_t i = 0; i < kIsaNames.size(); ++i) {
     if (kIsaNames[i] != name) continue;
     const Isa isa = static_cast<Isa>(i);
-    if (!isa_supported(isa)) {
-      throw Error(ErrorCode::Unsupported, concat_text("this build or machine cannot run ", name, " kernels"),
-                  concat_text("the best it has is ", isa_name(best_isa())));
-    }
+    require_supported(isa);
     return isa;
   }
   std::vector<std::string> names(kIsaNames.begin(), kIsaNames.end());
@@ -148,10 +187,7 @@ Isa parse_isa(std::string_view name) {
 }
 
 const KernelTable& kernels_for(Isa isa) {
-  if (!isa_supported(isa)) {
-    throw Error(ErrorCode::Unsupported, concat_text("this build or machine cannot run ", isa_name(isa), " kernels"),
-                concat_text("the best it has is ", isa_name(best_isa())));
-  }
+  require_supported(isa);
 #if defined(__x86_64__)
   // Filling a table runs code compiled for its instruction set: only those asked for may be made.
   switch (isa) {

@@ -17,12 +17,15 @@ enum class Isa : std::uint8_t { Generic, Sse4, Avx2, Avx512, Neon };
 
 /// Lower-case name: "generic", "sse4", "avx2", "avx512", "neon".
 std::string_view isa_name(Isa isa);
-/// The best instruction set of this machine, found from CPU feature bits only.
+/// The best instruction set of this build that this machine runs, found from CPU feature bits only. The first call of a
+/// process notes on stderr that a build with RLX_ISA=native runs on a lesser processor than it was built on.
 Isa best_isa();
+/// True when this build has the kernels of `isa` (RLX_ISA of the build may leave some out).
+bool isa_built(Isa isa);
 /// True when this build has the kernels of `isa` and this machine can run them.
 bool isa_supported(Isa isa);
 /// Parses a name of `isa_name`; throws Error{InvalidArgument} naming the closest name, Error{Unsupported} when this
-/// machine cannot run it. "best" and "" give `best_isa()`.
+/// machine cannot run it or this build lacks it. "best" and "" give `best_isa()`.
 Isa parse_isa(std::string_view name);
 
 // -- GEMM --

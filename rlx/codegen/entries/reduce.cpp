@@ -140,7 +140,7 @@ void write_cumulative(NodeKernels& node) {
 
 // -- windows --
 
-constexpr std::int64_t kMostPlaces = 1 << 14;  // of a window, which one thread walks
+constexpr std::int64_t kMostWindowPlaces = 1 << 14;  // of a window, which one thread walks
 
 Dim window_steps(const Graph& g, NodeId id, const Dialect&) {
   Dim n(1);
@@ -151,8 +151,8 @@ const char* refuse_window(const Graph& g, NodeId id) {
   if (const char* why = refuse_dtypes(g, id)) return why;
   std::int64_t places = 1;
   for (std::int64_t w : g.node(id).op.as<ops::ReduceWindow>().window)
-    places = places > kMostPlaces ? places : places * std::min(w, kMostPlaces + 1);
-  return refuse_unless(places <= kMostPlaces, "its windows are too large for one thread");
+    places = places > kMostWindowPlaces ? places : places * std::min(w, kMostPlaces + 1);
+  return refuse_unless(places <= kMostWindowPlaces, "its windows are too large for one thread");
 }
 
 // The loops around `body`, which runs for each element of the window of result `i`, at the coordinates x0, x1, ..

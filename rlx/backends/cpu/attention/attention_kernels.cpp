@@ -8,5 +8,5 @@
 #include "rlx/backends/cpu/foreach_isa.h"
 
 namespace rlx::cpu {
-void fill_attention_kernels(Isa isa, KernelTable& table) { RLX_FILL_FOR_ISA(isa, fill_attention, table); }
+void fill_attention_kernels(Isa isa, KernelTable& table) { RLX_FOR_ISA(isa, fill_attention(table)); }
 }  // namespace rlx::cpu

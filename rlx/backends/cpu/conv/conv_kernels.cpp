@@ -19,7 +19,7 @@ template <Isa kIsa>
 const ConvKernels& conv_table() {
   static const ConvKernels table = [] {
     ConvKernels t{};
-    RLX_FILL_FOR_ISA(kIsa, fill_conv, t);
+    RLX_FOR_ISA(kIsa, fill_conv(t));
     return t;
   }();
   return table;

@@ -34,16 +34,8 @@ void exact_complex_exp(const float* x, float* y) {
 
 namespace rlx::cpu {
 
-const ComplexKernels& complex_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::complex_table()
-         : isa == Isa::Avx2 ? avx2::complex_table()
-                            : sse4::complex_table();
-#elif defined(__aarch64__)
-  return neon::complex_table();
-#else
-  return generic::complex_table();
-#endif
+const ComplexKernels& complex_kernels(Isa isa) {
+  return RLX_FOR_ISA(isa, complex_table());
 }
 
 }  // namespace rlx::cpu

@@ -8,15 +8,7 @@
 
 namespace rlx::cpu {
 
-const F64Kernels& f64_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::f64_table() : isa == Isa::Avx2 ? avx2::f64_table() : sse4::f64_table();
-#elif defined(__aarch64__)
-  return neon::f64_table();
-#else
-  return generic::f64_table();
-#endif
-}
+const F64Kernels& f64_kernels(Isa isa) { return RLX_FOR_ISA(isa, f64_table()); }
 
 double f64_cost(ActivationKind fn) {
   using A = ActivationKind;

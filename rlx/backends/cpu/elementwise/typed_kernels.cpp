@@ -8,14 +8,8 @@
 
 namespace rlx::cpu {
 
-const TypedKernels& typed_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::typed_table() : isa == Isa::Avx2 ? avx2::typed_table() : sse4::typed_table();
-#elif defined(__aarch64__)
-  return neon::typed_table();
-#else
-  return generic::typed_table();
-#endif
+const TypedKernels& typed_kernels(Isa isa) {
+  return RLX_FOR_ISA(isa, typed_table());
 }
 
 }  // namespace rlx::cpu

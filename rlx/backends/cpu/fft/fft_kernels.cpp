@@ -9,14 +9,8 @@
 
 namespace rlx::cpu {
 
-const FftKernels& fft_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::fft_table() : isa == Isa::Avx2 ? avx2::fft_table() : sse4::fft_table();
-#elif defined(__aarch64__)
-  return neon::fft_table();
-#else
-  return generic::fft_table();
-#endif
+const FftKernels& fft_kernels(Isa isa) {
+  return RLX_FOR_ISA(isa, fft_table());
 }
 
 }  // namespace rlx::cpu

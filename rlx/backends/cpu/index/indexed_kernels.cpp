@@ -47,19 +47,7 @@ void gather_runs(const Gathered& g, std::int64_t outer, std::int64_t first, std:
 
 const IndexKernels& index_kernels(Isa isa) {
   const Isa checked = kernels_for(isa).isa;
-#if defined(__x86_64__)
-  switch (checked) {
-    case Isa::Avx512: return avx512::index_table();
-    case Isa::Avx2: return avx2::index_table();
-    default: return sse4::index_table();
-  }
-#elif defined(__aarch64__)
-  static_cast<void>(checked);
-  return neon::index_table();
-#else
-  static_cast<void>(checked);
-  return generic::index_table();
-#endif
+  return RLX_FOR_ISA(checked, index_table());
 }
 
 void find_blocks(const NamedBlocks& b, std::int64_t begin, std::int64_t end, std::int64_t* at) {

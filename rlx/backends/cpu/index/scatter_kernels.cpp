@@ -19,19 +19,7 @@ bool has_scatter_kernels(DType t, ScatterKind fn) {
 
 const ScatterKernels& scatter_kernels(Isa isa) {
   const Isa checked = kernels_for(isa).isa;
-#if defined(__x86_64__)
-  switch (checked) {
-    case Isa::Avx512: return avx512::scatter_table();
-    case Isa::Avx2: return avx2::scatter_table();
-    default: return sse4::scatter_table();
-  }
-#elif defined(__aarch64__)
-  static_cast<void>(checked);
-  return neon::scatter_table();
-#else
-  static_cast<void>(checked);
-  return generic::scatter_table();
-#endif
+  return RLX_FOR_ISA(checked, scatter_table());
 }
 
 }  // namespace rlx::cpu

@@ -10,6 +10,6 @@
 
 namespace rlx::cpu {
 
-const FactorKernels& factor_kernels_c128(Isa isa) { return RLX_FACTORS_FOR_ISA(isa, factor_table); }
+const FactorKernels& factor_kernels_c128(Isa isa) { return RLX_FOR_ISA(isa, factor_table()); }
 
 }  // namespace rlx::cpu

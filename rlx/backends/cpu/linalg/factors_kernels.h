@@ -54,13 +54,3 @@ const FactorKernels& factor_kernels(Isa isa, FactorType type);
 std::size_t factor_scratch(FactorKind kind, FactorType type, const FactorArgs& args);
 
 }  // namespace rlx::cpu
-
-// What `table` of the namespace of an instruction set gives.
-#if defined(__x86_64__)
-#define RLX_FACTORS_FOR_ISA(isa, table) \
-  (isa == Isa::Avx512 ? avx512::table() : isa == Isa::Avx2 ? avx2::table() : sse4::table())
-#elif defined(__aarch64__)
-#define RLX_FACTORS_FOR_ISA(isa, table) (static_cast<void>(isa), neon::table())
-#else
-#define RLX_FACTORS_FOR_ISA(isa, table) (static_cast<void>(isa), generic::table())
-#endif

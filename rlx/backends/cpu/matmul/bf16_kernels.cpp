@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rlx/backends/cpu/kernel_families.h"
+#include "rlx/backends/cpu/machine_isa.h"
 #include "rlx/error.h"
 
 #define RLX_KERNEL_FILE "rlx/backends/cpu/matmul/bf16.inc"
@@ -14,10 +15,9 @@
 namespace rlx::cpu {
 
 std::span<const Bf16DotKind> bf16_dot_kinds([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
+#if defined(RLX_HAS_BF16_DOT)
   static constexpr Bf16DotKind kAll[] = {Bf16DotKind::Dot, Bf16DotKind::Tiles};
-  __builtin_cpu_init();
-  if (isa == Isa::Avx512 && isa_supported(isa) && __builtin_cpu_supports("avx512bf16") != 0)
+  if (isa == Isa::Avx512 && isa_supported(isa) && machine_has_avx512bf16())
     return std::span(kAll).first(has_tiles(TileProducts::BF16) ? 2 : 1);
 #endif
   return {};
@@ -26,7 +26,7 @@ std::span<const Bf16DotKind> bf16_dot_kinds([[maybe_unused]] Isa isa) {
 std::optional<Bf16DotKind> fast_bf16_matmul(Isa isa) {
   const auto has = bf16_dot_kinds(isa);
   if (has.empty()) return std::nullopt;
-#if defined(__x86_64__)
+#if defined(RLX_HAS_BF16_DOT)
   // The instruction for pairs takes Intel's processors two cycles: 119 Gop/s where F32 has 218 (Xeon, model 207).
   if (has.back() == Bf16DotKind::Dot && __builtin_cpu_is("intel") != 0) return std::nullopt;
 #endif
@@ -34,7 +34,7 @@ std::optional<Bf16DotKind> fast_bf16_matmul(Isa isa) {
 }
 
 const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind products) {
-#if defined(__x86_64__)
+#if defined(RLX_HAS_BF16_DOT)
   if (const auto has = bf16_dot_kinds(isa); !has.empty() && products <= has.back())
     return products == Bf16DotKind::Tiles ? avx512bf16::bf16_tile_table() : avx512bf16::bf16_table();
 #endif
@@ -44,7 +44,7 @@ const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind products) {
 }
 
 const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind products) {
-#if defined(__x86_64__)
+#if defined(RLX_HAS_BF16_DOT)
   if (const auto has = bf16_dot_kinds(isa); !has.empty() && products <= has.back())
     return products == Bf16DotKind::Tiles ? avx512bf16::bf16_strided_table<true>()
                                           : avx512bf16::bf16_strided_table<false>();

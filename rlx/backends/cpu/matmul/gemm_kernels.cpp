@@ -8,5 +8,5 @@
 #include "rlx/backends/cpu/foreach_isa.h"
 
 namespace rlx::cpu {
-void fill_gemm_kernels(Isa isa, KernelTable& table) { RLX_FILL_FOR_ISA(isa, fill_gemm, table); }
+void fill_gemm_kernels(Isa isa, KernelTable& table) { RLX_FOR_ISA(isa, fill_gemm(table)); }
 }  // namespace rlx::cpu

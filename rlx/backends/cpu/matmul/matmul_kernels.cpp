@@ -21,7 +21,7 @@ struct FoundProducts {
 };
 FoundProducts found_products(Isa isa) {
   FoundProducts found;
-  RLX_FILL_FOR_ISA(isa, find_products, found);
+  RLX_FOR_ISA(isa, find_products(found));
   return found;
 }
 

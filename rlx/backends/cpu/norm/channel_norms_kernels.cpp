@@ -11,15 +11,7 @@
 namespace rlx::cpu {
 
 const ChannelNormKernels& channel_norm_kernels(Isa isa) {
-#if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::channel_norm_table()
-         : isa == Isa::Avx2 ? avx2::channel_norm_table()
-                            : sse4::channel_norm_table();
-#elif defined(__aarch64__)
-  return static_cast<void>(isa), neon::channel_norm_table();
-#else
-  return static_cast<void>(isa), generic::channel_norm_table();
-#endif
+  return RLX_FOR_ISA(isa, channel_norm_table());
 }
 
 }  // namespace rlx::cpu

@@ -8,18 +8,8 @@
 
 namespace rlx::cpu {
 
-const LossKernels& loss_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  switch (isa) {
-    case Isa::Avx512: return avx512::loss_table();
-    case Isa::Avx2: return avx2::loss_table();
-    default: return sse4::loss_table();
-  }
-#elif defined(__aarch64__)
-  return neon::loss_table();
-#else
-  return generic::loss_table();
-#endif
+const LossKernels& loss_kernels(Isa isa) {
+  return RLX_FOR_ISA(isa, loss_table());
 }
 
 }  // namespace rlx::cpu

@@ -8,16 +8,6 @@
 
 namespace rlx::cpu {
 
-const F64RowKernels& f64_row_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::f64_row_table()
-         : isa == Isa::Avx2 ? avx2::f64_row_table()
-                            : sse4::f64_row_table();
-#elif defined(__aarch64__)
-  return neon::f64_row_table();
-#else
-  return generic::f64_row_table();
-#endif
-}
+const F64RowKernels& f64_row_kernels(Isa isa) { return RLX_FOR_ISA(isa, f64_row_table()); }
 
 }  // namespace rlx::cpu

@@ -7,5 +7,5 @@
 #include "rlx/backends/cpu/foreach_isa.h"
 
 namespace rlx::cpu {
-void fill_row_kernels(Isa isa, KernelTable& table) { RLX_FILL_FOR_ISA(isa, fill_rows, table); }
+void fill_row_kernels(Isa isa, KernelTable& table) { RLX_FOR_ISA(isa, fill_rows(table)); }
 }  // namespace rlx::cpu

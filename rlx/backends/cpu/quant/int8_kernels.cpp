@@ -18,20 +18,11 @@ const ByteKernels& byte_kernels(Isa isa, Int8Matmul products) {
   if (products > int8_matmul(isa).back())
     throw Error(ErrorCode::Unsupported,
                 concat_text("this machine has no such products of bytes beside ", isa_name(isa)));
-#if defined(__x86_64__)
-  switch (isa) {
-    case Isa::Avx512:
-      return products == Int8Matmul::Tiles ? avx512vnni::byte_tile_table()
-             : products == Int8Matmul::Dot ? avx512vnni::byte_table()
-                                           : avx512::byte_table();
-    case Isa::Avx2: return avx2::byte_table();
-    default: return sse4::byte_table();
-  }
-#elif defined(__aarch64__)
-  return neon::byte_table();
-#else
-  return generic::byte_table();
+#if defined(RLX_HAS_BYTE_DOT)
+  if (products == Int8Matmul::Tiles) return avx512vnni::byte_tile_table();
+  if (products == Int8Matmul::Dot) return avx512vnni::byte_table();
 #endif
+  return RLX_FOR_ISA(isa, byte_table());
 }
 
 }  // namespace rlx::cpu

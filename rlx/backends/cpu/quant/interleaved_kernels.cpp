@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rlx/backends/cpu/kernel_families.h"
+#include "rlx/backends/cpu/machine_isa.h"
 #include "rlx/error.h"
 
 #define RLX_KERNEL_FILE "rlx/backends/cpu/quant/interleaved.inc"
@@ -43,9 +44,8 @@ void cut_strips(const StripCut& cut, int threads, InterleavedPlan& plan) {
 
 std::span<const Int8Matmul> int8_matmul(Isa isa) {
   static constexpr Int8Matmul kAll[] = {Int8Matmul::Pairs, Int8Matmul::Dot, Int8Matmul::Tiles};
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (isa == Isa::Avx512 && isa_supported(isa) && __builtin_cpu_supports("avx512vnni") != 0)
+#if defined(RLX_HAS_BYTE_DOT)
+  if (isa == Isa::Avx512 && isa_supported(isa) && machine_has_avx512vnni())
     return std::span(kAll).first(has_tiles(TileProducts::Bytes) ? 3 : 2);
 #else
   (void)isa;
@@ -58,20 +58,11 @@ const InterleavedKernels& interleaved_kernels(Isa isa, Int8Matmul products) {
     throw Error(ErrorCode::Unsupported,
                 concat_text("this machine has no ", products == Int8Matmul::Dot ? "dot products" : "tiles",
                             " of bytes beside ", isa_name(isa)));
-#if defined(__x86_64__)
-  switch (isa) {
-    case Isa::Avx512:
-      return products == Int8Matmul::Tiles ? avx512vnni::tile_table()
-             : products == Int8Matmul::Dot ? avx512vnni::interleaved_table()
-                                           : avx512::interleaved_table();
-    case Isa::Avx2: return avx2::interleaved_table();
-    default: return sse4::interleaved_table();
-  }
-#elif defined(__aarch64__)
-  return neon::interleaved_table();
-#else
-  return generic::interleaved_table();
+#if defined(RLX_HAS_BYTE_DOT)
+  if (products == Int8Matmul::Tiles) return avx512vnni::tile_table();
+  if (products == Int8Matmul::Dot) return avx512vnni::interleaved_table();
 #endif
+  return RLX_FOR_ISA(isa, interleaved_table());
 }
 
 }  // namespace rlx::cpu

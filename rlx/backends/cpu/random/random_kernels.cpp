@@ -8,5 +8,5 @@
 #include "rlx/backends/cpu/foreach_isa.h"
 
 namespace rlx::cpu {
-void fill_random_kernels(Isa isa, KernelTable& table) { RLX_FILL_FOR_ISA(isa, fill_random, table); }
+void fill_random_kernels(Isa isa, KernelTable& table) { RLX_FOR_ISA(isa, fill_random(table)); }
 }  // namespace rlx::cpu

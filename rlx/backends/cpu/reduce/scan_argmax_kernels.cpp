@@ -14,19 +14,7 @@ bool has_scan_argmax_kernels(DType t) { return !is_complex(t) && !is_storage_onl
 
 const ScanArgmaxKernels& scan_argmax_kernels(Isa isa) {
   const Isa checked = kernels_for(isa).isa;
-#if defined(__x86_64__)
-  switch (checked) {
-    case Isa::Avx512: return avx512::scan_argmax_table();
-    case Isa::Avx2: return avx2::scan_argmax_table();
-    default: return sse4::scan_argmax_table();
-  }
-#elif defined(__aarch64__)
-  static_cast<void>(checked);
-  return neon::scan_argmax_table();
-#else
-  static_cast<void>(checked);
-  return generic::scan_argmax_table();
-#endif
+  return RLX_FOR_ISA(checked, scan_argmax_table());
 }
 
 }  // namespace rlx::cpu

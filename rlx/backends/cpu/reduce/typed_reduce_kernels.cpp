@@ -14,19 +14,7 @@ bool has_typed_reduce(DType t) { return is_int(t) || t == DType::F64 || t == DTy
 
 const TypedReduceKernels& typed_reduce_kernels(Isa isa) {
   const Isa checked = kernels_for(isa).isa;
-#if defined(__x86_64__)
-  switch (checked) {
-    case Isa::Avx512: return avx512::typed_reduce_table();
-    case Isa::Avx2: return avx2::typed_reduce_table();
-    default: return sse4::typed_reduce_table();
-  }
-#elif defined(__aarch64__)
-  static_cast<void>(checked);
-  return neon::typed_reduce_table();
-#else
-  static_cast<void>(checked);
-  return generic::typed_reduce_table();
-#endif
+  return RLX_FOR_ISA(checked, typed_reduce_table());
 }
 
 }  // namespace rlx::cpu

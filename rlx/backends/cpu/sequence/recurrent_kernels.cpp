@@ -11,17 +11,7 @@
 namespace rlx::cpu {
 
 const RecurrentKernels& recurrent_kernels(Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::Avx512) return avx512::recurrent_table();
-  if (isa == Isa::Avx2) return avx2::recurrent_table();
-  return sse4::recurrent_table();
-#elif defined(__aarch64__)
-  static_cast<void>(isa);
-  return neon::recurrent_table();
-#else
-  static_cast<void>(isa);
-  return generic::recurrent_table();
-#endif
+  return RLX_FOR_ISA(isa, recurrent_table());
 }
 
 }  // namespace rlx::cpu

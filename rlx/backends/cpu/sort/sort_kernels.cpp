@@ -12,19 +12,7 @@ namespace rlx::cpu {
 
 const SortKernels& sort_kernels(Isa isa) {
   const Isa checked = kernels_for(isa).isa;
-#if defined(__x86_64__)
-  switch (checked) {
-    case Isa::Avx512: return avx512::sort_table();
-    case Isa::Avx2: return avx2::sort_table();
-    default: return sse4::sort_table();
-  }
-#elif defined(__aarch64__)
-  static_cast<void>(checked);
-  return neon::sort_table();
-#else
-  static_cast<void>(checked);
-  return generic::sort_table();
-#endif
+  return RLX_FOR_ISA(checked, sort_table());
 }
 
 }  // namespace rlx::cpu

@@ -11,13 +11,7 @@
 namespace rlx::cpu {
 
 const ResizeKernels& resize_kernels(Isa isa) {
-#if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::resize_table() : isa == Isa::Avx2 ? avx2::resize_table() : sse4::resize_table();
-#elif defined(__aarch64__)
-  return static_cast<void>(isa), neon::resize_table();
-#else
-  return static_cast<void>(isa), generic::resize_table();
-#endif
+  return RLX_FOR_ISA(isa, resize_table());
 }
 
 }  // namespace rlx::cpu

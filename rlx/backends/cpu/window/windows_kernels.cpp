@@ -12,13 +12,7 @@
 namespace rlx::cpu {
 
 const WindowKernels& window_kernels(Isa isa) {
-#if defined(__x86_64__)
-  return isa == Isa::Avx512 ? avx512::window_table() : isa == Isa::Avx2 ? avx2::window_table() : sse4::window_table();
-#elif defined(__aarch64__)
-  return static_cast<void>(isa), neon::window_table();
-#else
-  return static_cast<void>(isa), generic::window_table();
-#endif
+  return RLX_FOR_ISA(isa, window_table());
 }
 
 }  // namespace rlx::cpu

@@ -1,0 +1,83 @@
+# RLX_ISA: for which instruction sets the kernels of the cpu backend are built. On x86-64 one of
+#   all     every set: what runs anywhere at its best (packages, wheels, tests)
+#   native  the baseline and the best set of this machine: half of the time to compile them and less code
+#   a list  as "sse4;avx2" or "sse4,avx2": those and the baseline
+# Other processors have one set, whatever it says. The kernels get a definition RLX_WITHOUT_<SET> for each absent set.
+set(rlx_isa_names sse4 avx2 avx512 avx512vnni avx512bf16)
+set(RLX_ISA all CACHE STRING "Instruction sets of the cpu kernels on x86-64: all, native, or a list of ${rlx_isa_names}")
+
+# Sets RLX_ISAS (the sets that are built), rlx_isa_choice (all, native or list) and rlx_isa_definitions.
+function(rlx_resolve_isa)
+  set(choice "${RLX_ISA}")
+  if(CMAKE_CXX_COMPILER_ARCHITECTURE_ID)
+    set(processor "${CMAKE_CXX_COMPILER_ARCHITECTURE_ID}")
+  else()
+    set(processor "${CMAKE_SYSTEM_PROCESSOR}")
+  endif()
+  if(NOT processor MATCHES "^(x86_64|AMD64|amd64|x64)$")
+    set(sets generic)
+    if(processor MATCHES "^(aarch64|arm64|ARM64)$")
+      set(sets neon)
+    endif()
+    set(RLX_ISAS "${sets}" PARENT_SCOPE)
+    set(rlx_isa_choice all PARENT_SCOPE)
+    set(rlx_isa_definitions "" PARENT_SCOPE)
+    return()
+  endif()
+
+  if(choice STREQUAL "native" AND CMAKE_CROSSCOMPILING)
+    message(STATUS "rlx: RLX_ISA=native is the set of the build machine, which a cross build does not run on: all are built")
+    set(choice all)
+  endif()
+  if(choice STREQUAL "all")
+    set(sets ${rlx_isa_names})
+  elseif(choice STREQUAL "native")
+    # Asked again at every configuration: a build folder may have come from another machine.
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/generated")
+    set(program "${PROJECT_BINARY_DIR}/generated/native_isa")
+    execute_process(
+      COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 "-I${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/cmake/native_isa.cpp"
+        -o "${program}"
+      RESULT_VARIABLE failed ERROR_VARIABLE why)
+    if(NOT failed)
+      execute_process(COMMAND "${program}" OUTPUT_VARIABLE sets RESULT_VARIABLE failed ERROR_VARIABLE why)
+    endif()
+    if(failed)
+      message(FATAL_ERROR "rlx: the instruction sets of this machine could not be found: ${why}\n"
+        "Name them, as -DRLX_ISA=avx2, or build all with -DRLX_ISA=all")
+    endif()
+  else()
+    string(REPLACE "," ";" sets "${choice}")
+    foreach(name IN LISTS sets)
+      if(NOT name IN_LIST rlx_isa_names)
+        list(JOIN rlx_isa_names ", " known)
+        message(FATAL_ERROR "rlx: RLX_ISA=${RLX_ISA}: there is no set ${name}; all, native, or some of ${known}")
+      endif()
+    endforeach()
+    set(choice list)
+    list(APPEND sets sse4)  # the baseline, which every build has
+    if("avx512vnni" IN_LIST sets OR "avx512bf16" IN_LIST sets)
+      list(APPEND sets avx512)
+    endif()
+  endif()
+
+  set(built "")
+  set(definitions "")
+  foreach(name IN LISTS rlx_isa_names)
+    if(name IN_LIST sets)
+      list(APPEND built ${name})
+    else()
+      string(TOUPPER "RLX_WITHOUT_${name}" definition)
+      list(APPEND definitions ${definition})
+    endif()
+  endforeach()
+  if(choice STREQUAL "native")
+    list(APPEND definitions RLX_NATIVE_ISA)  # the note that the processor is another one says how it came about
+  endif()
+  set(RLX_ISAS "${built}" PARENT_SCOPE)
+  set(rlx_isa_choice "${choice}" PARENT_SCOPE)
+  set(rlx_isa_definitions "${definitions}" PARENT_SCOPE)
+endfunction()
+rlx_resolve_isa()
+list(JOIN RLX_ISAS " " rlx_isa_text)
+message(STATUS "rlx: cpu kernels for ${rlx_isa_text}")
