@@ -2,6 +2,7 @@
 // somewhere.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,6 +18,14 @@ namespace fs = std::filesystem;
 std::vector<fs::path> files_of(const char* folder, const char* ending) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(rlx::test::source_path(folder)))
+    if (entry.path().extension() == ending) found.push_back(entry.path());
+  return found;
+}
+
+// The same of all folders inside.
+std::vector<fs::path> files_below(const char* folder, const char* ending) {
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(rlx::test::source_path(folder)))
     if (entry.path().extension() == ending) found.push_back(entry.path());
   return found;
 }
@@ -55,14 +64,18 @@ TEST_CASE("docs: what an example prints is what its page shows") {
 
 TEST_CASE("docs: links to files of the repository lead somewhere") {
   std::vector<fs::path> pages = files_of(".", ".md");
-  for (const fs::path& page : files_of("docs", ".md")) pages.push_back(page);
+  for (const char* folder : {"docs", "rlx"})
+    for (const fs::path& page : files_below(folder, ".md")) pages.push_back(page);
+  for (const char* folder : {"bench", "cli", "python", "tests"})
+    for (const fs::path& page : files_of(folder, ".md")) pages.push_back(page);
   std::size_t num_links = 0;
   for (const fs::path& page : pages) {
     const std::string text = content(page);
     for (std::size_t at = 0; (at = text.find("](", at)) != std::string::npos;) {
       at += 2;
       const std::string target = text.substr(at, text.find_first_of(")#\n ", at) - at);
-      if (target.empty() || target.find(':') != std::string::npos) continue;
+      // An address, or an index and a call: `branches[i](*operands)`.
+      if (target.empty() || target.find(':') != std::string::npos || target.front() == '*') continue;
       ++num_links;
       CHECK_MESSAGE(fs::exists(page.parent_path() / target), page.string(), " links to ", target);
     }
@@ -92,4 +105,21 @@ TEST_CASE("docs: the index names every page") {
   for (const fs::path& page : files_of("docs", ".md"))
     if (page.filename() != "README.md")
       CHECK_MESSAGE(index.find("(" + page.filename().string() + ")") != std::string::npos, page.string());
+}
+
+TEST_CASE("docs: pages keep to their size") {
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  for (const auto& [page, most] : {std::pair("README.md", 150), std::pair("ARCHITECTURE.md", 200),
+                                   std::pair("ROADMAP.md", 100), std::pair("docs/glossary.md", 120)})
+    CHECK_MESSAGE(lines(content(rlx::test::source_path(page))) <= most, page, " has more than ", most, " lines");
+  // A release is a section of the second level.
+  const std::string changes = content(rlx::test::source_path("CHANGELOG.md"));
+  for (std::size_t at = changes.find("\n## "); at != std::string::npos;) {
+    const std::size_t end = changes.find("\n## ", at + 1);
+    const std::string release = changes.substr(at, end == std::string::npos ? end : end - at);
+    CHECK_MESSAGE(lines(release) <= 60, "CHANGELOG.md: more than 60 lines of", release.substr(3, 20));
+    at = end;
+  }
+  for (const fs::path& page : files_below("rlx", ".md"))
+    CHECK_MESSAGE(lines(content(page)) <= 100, page.string(), " is longer than a page");
 }
