@@ -61,12 +61,12 @@ GROUPS = {
         "custom_vjp",
         "custom_jvp",
     ],
-    "Graphs and programs": ["Graph", "Value", "parse", "Session", "CompiledGraph", "Trace", "Page"],
+    "Graphs and programs": ["Graph", "Value", "parse", "Session", "CompiledGraph", "Trace", "Report"],
     "Ops of your own": ["custom_op", "CustomOp", "pure_callback", "io_callback"],
     "Files and models": ["load_safetensors", "save_safetensors", "SentenceEncoder", "Reranker"],
 }
 # Classes whose objects functions make.
-MADE = ["Page", "CustomOp", "JitFunction", "Lowered", "Program", "Value", "Dim", "CompiledGraph", "Array"]
+MADE = ["Report", "CustomOp", "JitFunction", "Lowered", "Program", "Value", "Dim", "CompiledGraph", "Array"]
 
 
 def cut(doc):
@@ -174,7 +174,7 @@ def core(rlx, stubs, missing):
     import rlx._jit
 
     hidden = {
-        "Page": rlx._graph.Page,
+        "Report": rlx._graph.Report,
         "CustomOp": rlx._custom.CustomOp,
         "JitFunction": rlx._rlx.JitFunction,
         "Lowered": rlx._jit.Lowered,

@@ -1,4 +1,4 @@
-// Options of answers by their names, and samplers, which take those of draws.
+// Options of answers by name, and samplers, which take the options of sampling.
 #include "python/bindings/answer_options.h"
 
 #include <functional>
@@ -155,7 +155,9 @@ namespace {
 SamplingOptions sampling_options(nb::dict given) {
   for (const char* other : {"max_new_tokens", "stop", "stop_tokens", "grammar", "json_schema", "adapter", "logprobs"}) {
     if (!given.contains(other)) continue;
-    PyErr_SetString(PyExc_TypeError, concat_text("Sampler: ", other, " is an option of answers, not of draws").c_str());
+    PyErr_SetString(
+        PyExc_TypeError,
+        concat_text("Sampler: ", other, " is an option of LanguageModel.generate and not of a Sampler").c_str());
     throw nb::python_error();
   }
   GenerationOptions out;
@@ -163,7 +165,7 @@ SamplingOptions sampling_options(nb::dict given) {
   return out.sampling;
 }
 
-// Logits F32 of one token, [V] or [1, V].
+// The logits of one token, [V] or [1, V], as f32.
 Tensor one_row(nb::handle h) {
   Tensor t = on_host(tensor_from(h, "logits"));
   const bool row = t.rank() == 1 || (t.rank() == 2 && t.dim(0) == 1);
@@ -173,7 +175,7 @@ Tensor one_row(nb::handle h) {
   return t.cast(DType::F32);
 }
 
-nb::tuple chances(Sampler& s, nb::handle logits) {
+nb::tuple probabilities_of(Sampler& s, nb::handle logits) {
   const Tensor row = one_row(logits);
   const std::vector<TokenChance> left = s.chances(row.values<float>());
   std::vector<TokenId> ids;
@@ -187,19 +189,27 @@ nb::tuple chances(Sampler& s, nb::handle logits) {
 }  // namespace
 
 void bind_answer_options(nb::module_& m) {
-  nb::class_<Sampler>(
-      m, "Sampler",
-      "Draws tokens of logits, as answers are drawn: options are those of LanguageModel.generate that say "
-      "how. It knows the tokens so far, which penalties and keys follow. Not for several threads at once.")
+  nb::class_<Sampler>(m, "Sampler",
+                      "Samples tokens from logits, as LanguageModel.generate does. Options are the sampling options of "
+                      "generate. A Sampler keeps the tokens so far, which penalties and random keys depend on. Only "
+                      "one thread may use it at a time.")
       .def(
           "__init__", [](Sampler* self, nb::kwargs options) { new (self) Sampler(sampling_options(options)); },
           nb::arg("options"), nb::sig("def __init__(self, **options: object) -> None"))
       .def(
           "draw", [](Sampler& s, nb::handle logits) { return s.draw(one_row(logits).values<float>()); },
           nb::arg("logits").none(),
-          "The token that follows, of logits [V] or [1, V]; accept() takes it into the sequence.")
-      .def("chances", &chances, nb::arg("logits").none(),
-           "What the cuts leave: (ids, probabilities), NumPy arrays, the likeliest first.")
+          "Samples the next token from logits [V] or [1, V]. accept() appends it to the sequence.")
+      .def("probabilities", &probabilities_of, nb::arg("logits").none(),
+           "(ids, probabilities) of the tokens that top_k, top_p and the other cuts leave: NumPy arrays, the likeliest "
+           "token first.")
+      .def(
+          "chances",
+          [](Sampler& s, nb::handle logits) {
+            warn_renamed("Sampler.chances()", "probabilities()");
+            return probabilities_of(s, logits);
+          },
+          nb::arg("logits").none(), "Deprecated: probabilities().")
       .def(
           "accept",
           [](Sampler& s, nb::handle tokens) {
@@ -208,17 +218,17 @@ void bind_answer_options(nb::module_& m) {
             else
               s.accept(tokens_from(tokens, "accept"));
           },
-          nb::arg("tokens").none(), "Takes a token, or those of a prompt, into the sequence.")
+          nb::arg("tokens").none(), "Appends one token, or the tokens of a prompt, to the sequence.")
       .def(
           "rewind",
           [](Sampler& s, std::int64_t count) {
             if (count < 0) raise(ErrorCode::InvalidArgument, concat_text("rewind: count is ", count));
             s.rewind(static_cast<std::size_t>(count));
           },
-          nb::arg("count"), "Forgets the last tokens of the sequence.")
+          nb::arg("count"), "Removes the last `count` tokens from the sequence.")
       .def_prop_ro(
           "sequence", [](const Sampler& s) { return ids_object(s.sequence()); },
-          "The tokens so far, a NumPy array [T] int32.");
+          "The tokens of the sequence so far, a NumPy array [T] int32.");
   m.def("answer_options", [] {
     std::vector<std::string> names;
     for (const auto& [name, option] : answer_options()) names.push_back(name);

@@ -6,9 +6,9 @@
 
 namespace rlx::python {
 
-/// Sets options that Python gave by name. TypeError for an unknown name; errors of each option name it.
+/// Sets options from Python keywords. Throws TypeError for an unknown name; other errors name the option.
 void set_answer_options(GenerationOptions& out, nb::dict given);
-/// Compiles the grammar or schema of `options`, so that many answers share it: "grammar" is then an rlx.models.Grammar.
+/// Compiles the grammar or schema in `options`, so that many answers share it. "grammar" is then an rlx.models.Grammar.
 void share_grammar(nb::dict options);
 
 }  // namespace rlx::python

@@ -1,4 +1,4 @@
-// Answers of language models: iterators over their pieces.
+// Answers of language models: iterators over chunks of text.
 #include "python/bindings/language_model.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
@@ -36,9 +36,10 @@ nb::list top_logprobs(const PyAnswer& a) {
 }  // namespace
 
 void bind_answers(nb::module_& m) {
-  nb::class_<PyAnswer>(m, "Answer",
-                       "An answer as it comes: an iterator over pieces of text. All answers of a model that are not at "
-                       "their end run together, whichever is asked. One that nobody holds, or that is closed, ends.")
+  nb::class_<PyAnswer>(
+      m, "Answer",
+      "An answer while it is generated: an iterator over chunks of text. All unfinished answers of a model run "
+      "together, whichever of them is iterated. Closing an answer, or dropping the last reference to it, cancels it.")
       .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
       .def("__next__",
            [](PyAnswer& a) {
@@ -58,14 +59,14 @@ void bind_answers(nb::module_& m) {
             if (const std::optional<Diagnostic> problem = a.problem()) throw Error(*problem);
             return nb::borrow(self);
           },
-          "Runs to the end; gives the answer itself. Raises the error of one that failed.")
+          "Runs the answer to its end and returns it. Raises the error of an answer that failed.")
       .def(
           "close",
           [](PyAnswer& a) {
             const nb::gil_scoped_release free;
             a.close();
           },
-          "Ends the answer where it is.")
+          "Cancels the answer.")
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
       .def(
           "__exit__",
@@ -75,31 +76,33 @@ void bind_answers(nb::module_& m) {
           },
           nb::arg("args"))
       .def_prop_ro(
-          "text", [](const PyAnswer& a) { return text_object(a.text()); }, "The pieces so far, as one text.")
+          "text", [](const PyAnswer& a) { return text_object(a.text()); }, "The text so far.")
       .def_prop_ro(
           "tokens", [](const PyAnswer& a) { return ids_object(a.tokens()); },
-          "The tokens so far, a NumPy array [T] int32; the one that ended the answer is among them.")
-      .def_prop_ro("logprobs", &logprobs_object,
-                   "With the option logprobs: how likely each token was to the model alone, before penalties, "
-                   "temperature, cuts and grammar: natural logarithms, a NumPy array [T] float64; without it [0].")
+          "The tokens so far, a NumPy array [T] int32. It includes the token that ended the answer.")
+      .def_prop_ro(
+          "logprobs", &logprobs_object,
+          "With the option logprobs: the log-probability of each token under the model alone, before penalties, "
+          "temperature, top_k and other cuts, and the grammar. A NumPy array [T] float64; [0] without the option.")
       .def_prop_ro("top_logprobs", &top_logprobs,
-                   "With the option logprobs=N: for each token a list of the N likeliest, (token, logarithm of its "
-                   "probability), the likeliest first.")
+                   "With the option logprobs=N: for each token a list of the N likeliest tokens, (token, "
+                   "log-probability), the likeliest first.")
       .def_prop_ro("finish_reason", &finish_reason,
-                   "None while it goes on; \"stop_token\", \"stop_string\", \"max_tokens\", \"context_full\", "
-                   "\"grammar_end\" (its grammar allows nothing more), \"cancelled\" or \"failed\".")
+                   "None while the answer runs, then \"stop_token\", \"stop_string\", \"max_tokens\", "
+                   "\"context_full\", \"grammar_end\" (the grammar allows nothing more), \"cancelled\" or \"failed\".")
       .def_prop_ro(
           "error",
           [](const PyAnswer& a) {
             const std::optional<Diagnostic> problem = a.problem();
             return problem ? exception_of(Error(*problem)) : nb::none();
           },
-          "The rlx.Error of an answer that failed, which iterating and finish() raise; else None.")
+          "The rlx.Error of an answer that failed, else None. Iterating and finish() raise it.")
       .def_prop_ro(
-          "prompt_tokens", [](const PyAnswer& a) { return a.prompt().size(); }, "How many tokens the prompt has.")
+          "prompt_tokens", [](const PyAnswer& a) { return a.prompt().size(); }, "The number of tokens in the prompt.")
       .def_prop_ro(
           "sequence", [](const PyAnswer& a) { return ids_object(a.sequence()); },
-          "The tokens of the prompt and the answer, without the one that ended it: a prompt that goes on.")
+          "The tokens of the prompt and of the answer, without the token that ended it: a prompt that continues the "
+          "text.")
       .def("__repr__", [](const PyAnswer& a) {
         const FinishReason reason = a.finish();
         return concat_text("<rlx answer of ", a.tokens().size(), " tokens, ",

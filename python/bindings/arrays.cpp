@@ -29,7 +29,7 @@ const char* format_of(DType t) {
 
 bool interpreter_runs() { return Py_IsInitialized(); }
 
-// Lets go of a Python object from any thread, also when the interpreter has gone.
+// Releases a Python object from any thread, also after the interpreter has ended.
 struct PyHold {
   PyObject* object;
   explicit PyHold(PyObject* o) : object(Py_NewRef(o)) {}
@@ -42,7 +42,7 @@ struct PyHold {
   }
 };
 
-// A Py_buffer that is released wherever the last holder of the bytes ends.
+// A Py_buffer that is released when the last owner of its bytes goes away, on any thread.
 struct SharedBuffer {
   BufferHold hold;
   ~SharedBuffer() = default;
@@ -68,13 +68,14 @@ Tensor copied(const Py_buffer& v, DType t) {
   return out;
 }
 
-// NumPy arrays of ml_dtypes give no buffer: their bytes seen as unsigned integers do.
+// NumPy arrays with a dtype of ml_dtypes do not support the buffer protocol. A view of their bytes as unsigned integers
+// does.
 std::optional<Tensor> by_view(nb::handle h, bool share) {
   if (!nb::hasattr(h, "dtype") || !nb::hasattr(h, "view")) return {};
   const auto t = dtype_or_none(h.attr("dtype"));
   if (!t) return {};
   const std::size_t bytes = size_bytes(*t);
-  const bool nibbles = bytes == 0;  // ml_dtypes keeps a 4-bit value in a byte; ours are packed
+  const bool nibbles = bytes == 0;  // ml_dtypes stores a 4-bit value in a byte; rlx packs two
   const char* as = bytes == 2 ? "uint16" : bytes <= 1 ? "uint8" : nullptr;
   if (!as) return {};
   const nb::object raw = h.attr("view")(as);
@@ -105,7 +106,7 @@ struct OldManaged {
   void (*deleter)(OldManaged*);
 };
 
-// An old-style tensor as one of the versioned kind, which ends it.
+// Wraps an unversioned DLPack tensor as a versioned one, which then owns it.
 dlpack::Managed* renewed(OldManaged* old) {
   auto* m = new dlpack::Managed{};
   m->version = {dlpack::kMajor, dlpack::kMinor};
@@ -119,14 +120,14 @@ dlpack::Managed* renewed(OldManaged* old) {
   return m;
 }
 
-// NumPy's dates and texts.
+// NumPy's dates and strings.
 void refuse_no_numbers(nb::handle h) {
   const nb::object dtype = nb::getattr(h, "dtype", nb::none());
   if (!nb::hasattr(dtype, "kind")) return;
   const std::string kind = nb::str(nb::object(dtype.attr("kind"))).c_str();
   if (kind == "M" || kind == "m" || kind == "U" || kind == "S")
-    raise(ErrorCode::DTypeMismatch, concat_text("an array of dtype ", nb::str(dtype).c_str(), " is none of numbers"),
-          "rlx.dtypes lists the dtypes that there are");
+    raise(ErrorCode::DTypeMismatch, concat_text("an array of dtype ", nb::str(dtype).c_str(), " does not hold numbers"),
+          "rlx.dtypes lists all dtypes");
 }
 
 std::optional<Tensor> by_dlpack(nb::handle h) {
@@ -202,7 +203,7 @@ nb::object to_capsule(const PyArray& a, nb::handle max_version) {
   return nb::steal(c);
 }
 
-// What a Py_buffer of an array points to.
+// What the `internal` field of an array's Py_buffer points to.
 struct Exported {
   std::vector<Py_ssize_t> shape, strides;
   Tensor host;
@@ -219,7 +220,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     }
     const char* format = format_of(a.tensor.dtype());
     if (!format) {
-      PyErr_Format(PyExc_BufferError, "the buffer protocol has no format for %s: numpy.asarray(x) and DLPack do",
+      PyErr_Format(PyExc_BufferError, "the buffer protocol has no format for %s: use numpy.asarray(x) or DLPack",
                    numpy_name(a.tensor.dtype()).data());
       return -1;
     }
@@ -290,7 +291,7 @@ nb::object only_element(const PyArray& a, const char* what) {
   return scalar_object(on_host(a.tensor), 0);
 }
 
-// NumPy's array over the same bytes; of 4-bit codes a copy, for NumPy keeps each in a byte.
+// A NumPy array over the same bytes. 4-bit values are copied, because NumPy stores each of them in a byte.
 nb::object to_numpy(nb::handle self) {
   const PyArray& a = nb::cast<const PyArray&>(self);
   check_not_donated(a);
@@ -338,8 +339,8 @@ bool BufferHold::dense() const { return PyBuffer_IsContiguous(&view_, 'C') != 0;
 
 void check_not_donated(const PyArray& a) {
   if (a.tensor.empty() && a.tensor.num_elements() == 0 && a.tensor.rank() == 0)
-    raise(ErrorCode::InvalidArgument, "an array that was donated to an earlier call is used again",
-          "donated arrays are gone after the call: use its results");
+    raise(ErrorCode::InvalidArgument, "this array was donated to an earlier call",
+          "a donated array has no data after the call: use the results of the call");
 }
 
 Tensor on_host(Tensor t) {
@@ -351,7 +352,7 @@ Tensor on_host(Tensor t) {
 PyTypeObject* array_type = nullptr;
 
 nb::object array_object(Tensor t, bool weak) {
-  // Every call makes one: nb::cast would look the class up first.
+  // Every call makes an array, and nb::cast would look up the class each time.
   nb::object out = nb::inst_alloc(reinterpret_cast<PyObject*>(array_type));
   new (nb::inst_ptr<PyArray>(out)) PyArray{std::move(t), weak};
   nb::inst_mark_ready(out);
@@ -398,8 +399,8 @@ std::optional<Tensor> weak_scalar(nb::handle h) {
 
 namespace {
 
-// Python's numbers keep their value in the dtype that was asked for: an integer must be one that it holds, a complex
-// number needs a complex one, NaN and infinity a floating one. Fractions are cut off, as everywhere.
+// A Python number must keep its value in the requested dtype: an integer must fit, a complex number needs a complex
+// dtype, NaN and infinity need a floating dtype. Fractions are truncated.
 void check_numbers(const Tensor& t, DType to, const char* what) {
   if (is_complex(t.dtype()) && !is_complex(to) && to != DType::Bool)
     raise(ErrorCode::DTypeMismatch, concat_text(what, ": a complex number as ", numpy_name(to)), "take its .real");
@@ -426,19 +427,19 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
   const auto as = [&](Tensor t) { return dtype && t.dtype() != *dtype ? on_host(t).cast(*dtype) : t; };
   if (nb::isinstance<PyArray>(h)) return as(nb::cast<const PyArray&>(h).tensor);
   if (nb::isinstance<PyValue>(h))
-    raise(ErrorCode::InvalidArgument, concat_text(what, ": a value that is being traced has no elements yet"),
-          "its numbers exist only when the compiled function runs; keep to rlx.numpy inside it");
+    raise(ErrorCode::InvalidArgument, concat_text(what, ": a traced value has no elements"),
+          "its numbers exist only while the compiled function runs: use rlx.numpy inside it");
   if (PyObject_CheckBuffer(h.ptr()) && !PyBytes_Check(h.ptr()) && !PyByteArray_Check(h.ptr())) {
     auto b = std::make_unique<SharedBuffer>();
     if (b->hold.take(h)) {
       const auto t = b->hold.dtype();
       const Py_buffer& v = b->hold.view();
-      if (t == DType::U8) refuse_no_numbers(h);  // a date's bytes
+      if (t == DType::U8) refuse_no_numbers(h);  // dates
       if (!t) {
         const std::string format = v.format ? v.format : "";
         raise(ErrorCode::DTypeMismatch, concat_text(what, ": an array with elements of format '", format, "'"),
               format == "O"      ? "rlx has no object arrays; give the numbers a dtype: numpy.asarray(x, numpy.float32)"
-              : format[0] == '>' ? "its bytes are in the other order: x.astype(x.dtype.newbyteorder('='))"
+              : format[0] == '>' ? "its bytes are in the other byte order: x.astype(x.dtype.newbyteorder('='))"
                                  : "cast it to a dtype of rlx.dtypes");
       }
       if (share && b->hold.dense() && aligned(v.buf, *t)) {
@@ -466,8 +467,8 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
   }
   if (auto t = by_dlpack(h)) return as(share ? *std::move(t) : Tensor::copy_of(on_host(*t).data(), t->shape()));
   if (PyUnicode_Check(h.ptr()) || PyBytes_Check(h.ptr()) || h.is_none())
-    raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no array"));
-  // Lists, NumPy's scalars, and whatever else NumPy knows how to read.
+    raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is not an array"));
+  // Lists, NumPy scalars, and everything else that NumPy can read.
   const nb::module_ np = nb::module_::import_("numpy");
   nb::object a = np.attr("asarray")(h);
   const std::string kind = nb::cast<std::string>(a.attr("dtype").attr("kind"));
@@ -475,13 +476,14 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
     raise(ErrorCode::DTypeMismatch,
           concat_text(what, ": an object of type ",
                       nb::str(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(h.ptr()))).attr("__name__")).c_str(),
-                      " is no array of numbers"),
-          "nested lists need rows of equal length; dicts, tuples and dataclasses of arrays are arguments of functions");
+                      " is not an array of numbers"),
+          "rows of nested lists need equal lengths; dicts, tuples and dataclasses of arrays can be arguments of "
+          "functions");
   const bool python_numbers = nb::isinstance<nb::list>(h) || nb::isinstance<nb::tuple>(h);
   Tensor t = tensor_from(a, what, !python_numbers ? share : true);
   if (dtype && python_numbers) check_numbers(t, *dtype, what);
   if (dtype) return t.cast(*dtype);
-  // NumPy makes 64-bit numbers of Python's; ours are of 32 bits unless their value says otherwise.
+  // NumPy gives Python numbers 64-bit dtypes. rlx uses 32 bits unless the value needs more.
   if (python_numbers && t.dtype() == DType::F64) return t.cast(DType::F32);
   if (python_numbers && t.dtype() == DType::C128) return t.cast(DType::C64);
   if (python_numbers && t.dtype() == DType::I64) {
@@ -494,26 +496,28 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
 
 void bind_arrays(nb::module_& m) {
   nb::class_<PyArray>(m, "Array", nb::type_slots(array_slots), nb::is_weak_referenceable(),
-                      "An immutable array of numbers, on the host or a device. numpy.asarray(x) and "
-                      "torch.from_dlpack(x) see its bytes without a copy.")
+                      "An immutable array of numbers on the host or on a device. numpy.asarray(x) and "
+                      "torch.from_dlpack(x) share its memory without a copy.")
       .def_prop_ro(
-          "shape", [](const PyArray& a) { return dims_object(a.tensor.dims()); }, "Its extents, a tuple of int.")
+          "shape", [](const PyArray& a) { return dims_object(a.tensor.dims()); }, "The shape, a tuple of int.")
       .def_prop_ro(
           "dtype", [](const PyArray& a) { return dtype_object(a.tensor.dtype()); }, "The dtype of its elements.")
       .def_prop_ro(
-          "ndim", [](const PyArray& a) { return a.tensor.rank(); }, "How many axes it has.")
+          "ndim", [](const PyArray& a) { return a.tensor.rank(); }, "The number of axes.")
       .def_prop_ro(
-          "size", [](const PyArray& a) { return a.tensor.num_elements(); }, "How many elements it has.")
+          "size", [](const PyArray& a) { return a.tensor.num_elements(); }, "The number of elements.")
       .def_prop_ro(
-          "nbytes", [](const PyArray& a) { return a.tensor.size_bytes(); }, "How many bytes its elements take.")
+          "nbytes", [](const PyArray& a) { return a.tensor.size_bytes(); }, "The number of bytes of all elements.")
       .def_prop_ro(
           "weak_type", [](const PyArray& a) { return a.weak; },
-          "True when it was made of Python scalars alone: the other operand's dtype wins.")
+          "True if the array was made from Python scalars alone: in arithmetic it takes the dtype of the other "
+          "operand.")
       .def_prop_ro(
           "device", [](const PyArray& a) { return device_text(a.tensor.device()); },
-          "Where its bytes are: \"cpu\", \"cuda:1\".")
+          "The device that holds the array: \"cpu\", \"cuda:1\".")
       .def(
-          "item", [](const PyArray& a) { return only_element(a, "item"); }, "The only element as a Python number.")
+          "item", [](const PyArray& a) { return only_element(a, "item"); },
+          "The single element of the array, as a Python number.")
       .def(
           "tolist",
           [](const PyArray& a) {
@@ -530,26 +534,26 @@ void bind_arrays(nb::module_& m) {
             const nb::object whole = to_numpy(self);
             const nb::object out = dtype.is_none() ? whole : whole.attr("astype")(dtype, nb::arg("copy") = false);
             if (never && (!out.is(whole) || nb::cast<const PyArray&>(self).tensor.buffer()))
-              throw nb::value_error("copy=False, but another dtype, or an array on a device, comes by a copy");
+              throw nb::value_error("copy=False, but a change of dtype and an array on a device need a copy");
             return must && out.is(whole) ? out.attr("copy")() : out;
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def(
           "__dlpack__",
           [](const PyArray& a, nb::object stream, nb::object max_version, nb::object dl_device, nb::object copy) {
-            (void)stream;  // what was submitted is done: to_dlpack waits
+            (void)stream;  // submitted work has ended: to_dlpack waits for it
             const bool must = copy.is(nb::handle(Py_True)), never = copy.is(nb::handle(Py_False));
             const bool to_host = !dl_device.is_none() && dl_device.equal(nb::make_tuple(1, 0)) && a.tensor.buffer();
             if (!dl_device.is_none() && !to_host && !dl_device.equal(dlpack_device(a)))
-              throw nb::buffer_error(concat_text("an array on ", device_text(a.tensor.device()),
-                                                 " goes by DLPack to where it is, or to "
-                                                 "the host: array.to(device) first")
-                                         .c_str());
-            if (to_host && never)
-              throw nb::buffer_error("copy=False, but the array is on a device: it comes by a copy");
+              throw nb::buffer_error(
+                  concat_text(
+                      "an array on ", device_text(a.tensor.device()),
+                      " can be exported by DLPack to its own device or to the host: call array.to(device) first")
+                      .c_str());
+            if (to_host && never) throw nb::buffer_error("copy=False, but an array on a device needs a copy");
             check_not_donated(a);
             if (!must && !to_host) return to_capsule(a, max_version);
-            const Tensor t = a.tensor;  // while other threads may donate the array
+            const Tensor t = a.tensor;  // other threads may donate the array meanwhile
             return to_capsule({t.buffer() ? on_host(t) : Tensor::copy_of(t.data(), t.shape())}, max_version);
           },
           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
@@ -566,7 +570,7 @@ void bind_arrays(nb::module_& m) {
       .def("__index__",
            [](const PyArray& a) {
              if (is_inexact(a.tensor.dtype()))
-               raise(ErrorCode::DTypeMismatch, concat_text("an array ", a.tensor.shape(), " is no index"));
+               raise(ErrorCode::DTypeMismatch, concat_text("an array ", a.tensor.shape(), " is not an index"));
              return only_element(a, "an index");
            })
       .def("__len__",
@@ -576,7 +580,7 @@ void bind_arrays(nb::module_& m) {
            })
       .def("__hash__",
            [](const PyArray&) -> int {
-             throw nb::type_error("an rlx array is not hashable: its values compare elementwise");
+             throw nb::type_error("rlx arrays are not hashable: they compare element by element");
            })
       .def(
           "to",
@@ -586,14 +590,14 @@ void bind_arrays(nb::module_& m) {
             const DeviceId id = device_from(device);
             if (id == a.tensor.device()) return nb::borrow(self);
             const bool weak = a.weak;
-            Tensor t = a.tensor;  // while other threads may donate the array
+            Tensor t = a.tensor;  // other threads may donate the array meanwhile
             {
               const nb::gil_scoped_release free;
               t = to(t, id);
             }
             return array_object(std::move(t), weak);
           },
-          nb::arg("device"), "The array on a device: \"cpu\", \"cuda:1\"; itself when it is there.")
+          nb::arg("device"), "The array on a device (\"cpu\", \"cuda:1\"); the same array if it is there already.")
       .def(
           "to_host",
           [](nb::handle self) -> nb::object {
@@ -601,7 +605,7 @@ void bind_arrays(nb::module_& m) {
             check_not_donated(a);
             return a.tensor.buffer() ? array_object(on_host(a.tensor), a.weak) : nb::borrow(self);
           },
-          "The array on the host; itself when it is there.")
+          "The array on the host; the same array if it is there already.")
       .def(
           "block_until_ready",
           [](nb::handle self) {
@@ -612,7 +616,7 @@ void bind_arrays(nb::module_& m) {
             }
             return nb::borrow(self);
           },
-          "Waits until a device has made it, and raises what failed there.")
+          "Waits until the device has computed the array. Raises the error of a computation that failed.")
       .def("_with_weak",
            [](const PyArray& a, bool weak) {
              return PyArray{a.tensor, weak};

@@ -11,8 +11,8 @@
 
 namespace rlx::python {
 
-/// The operands of a call as values of the graph under trace, or of the graph of the first value among them; None is no
-/// operand.
+/// The operands of a call, as values of the graph under trace or else of the graph of the first value among them. None
+/// is an operand that is left out.
 class CallOperands {
  public:
   explicit CallOperands(nb::sequence operands) {
@@ -24,7 +24,7 @@ class CallOperands {
     }
     if (!g)
       raise(ErrorCode::InvalidArgument, "there is no graph to add to",
-            "call it on a graph's values, or in a function under rlx.jit");
+            "call it on values of a graph, or in a function under rlx.jit");
     for (std::size_t i = 0; i < n; ++i) {
       const nb::object o = operands[i];
       values_.push_back(o.is_none() ? std::nullopt

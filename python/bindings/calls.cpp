@@ -1,10 +1,10 @@
-// Runs of programs on what a call was given.
+// Runs programs on the arguments of a call.
 #include "python/bindings/calls.h"
 
 namespace rlx::python {
 namespace {
 
-// Views of the leaves, after their dims have come to rest.
+// Views of the leaves. All dims are in place, so pointers to them stay valid.
 void finish_views(CallScratch& s) {
   for (std::size_t i = 0; i < s.views.size(); ++i) {
     const std::size_t end = i + 1 < s.views.size() ? s.first_dim[i + 1] : s.dims.size();
@@ -54,8 +54,8 @@ void check_donated_once(const ProgramEntry& e, const CallScratch& s) {
       if (i != given && s.leaves[i].ptr() == s.leaves[given].ptr() && Py_TYPE(s.leaves[i].ptr()) == array_type)
         raise(
             ErrorCode::InvalidArgument,
-            concat_text("one array is given as '", e.inputs[given], "', which is donated, and as '", e.inputs[i], "'"),
-            "give one of them a copy: rlx.array(x)");
+            concat_text("one array is passed as '", e.inputs[given], "', which is donated, and as '", e.inputs[i], "'"),
+            "pass a copy for one of them: rlx.array(x)");
 }
 
 void take_donated(const ProgramEntry& e, CallScratch& s) {
@@ -81,7 +81,7 @@ nb::object run_direct(ProgramEntry& e, CallScratch& s) {
     const std::int64_t leaf = i < e.over.size() ? e.over[i] : -1;
     Tensor t;
     if (leaf >= 0 && Py_TYPE(s.leaves[static_cast<std::size_t>(leaf)].ptr()) == array_type) {
-      // The donated array gives its bytes away; when somebody else holds them too, the run gets a copy.
+      // A donated array hands its bytes to the run. If another reference shares them, the run gets a copy.
       PyArray& from = *nb::inst_ptr<PyArray>(s.leaves[static_cast<std::size_t>(leaf)]);
       t = std::move(from.tensor);
       from.tensor = Tensor();

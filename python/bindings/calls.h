@@ -1,4 +1,4 @@
-// What the calls of compiled functions and of programs share: a program with its runners, and what one call needs.
+// Shared by calls of compiled functions and of programs: a program with its runners, and the scratch memory of a call.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,39 @@
 
 namespace rlx::python {
 
-/// The class of arrays.
+/// The Python class of arrays.
 extern PyTypeObject* array_type;
 
-/// One program of a function, for one signature.
+/// One compiled program of a function, for one signature of the arguments.
 struct ProgramEntry {
   std::shared_ptr<PyCompiled> first;
-  std::vector<std::unique_ptr<CompiledGraph>> idle;  // clones, for calls that overlap; under the GIL
+  std::vector<std::unique_ptr<CompiledGraph>> idle;  // clones for concurrent calls; under the GIL
   bool first_idle = true;
   TreeDef out_tree;
   std::vector<Shape> outputs;        // static ones
   std::vector<bool> weak;            // of each output
-  std::vector<std::string> inputs;   // names, in the order of the leaves
-  std::vector<std::int64_t> over;    // of each output the donated leaf whose bytes it takes, or -1
-  std::vector<std::size_t> donated;  // leaves whose arrays are gone after the call
-  nb::object keeps;                  // what the program calls: Python functions
-  bool direct = false;               // run_into: on the host, all extents known
-  std::uint64_t used = 0;            // when, for the least recently used
+  std::vector<std::string> inputs;   // input names, in the order of the leaves
+  std::vector<std::int64_t> over;    // for each output, the donated leaf whose bytes it reuses, or -1
+  std::vector<std::size_t> donated;  // leaves that the call consumes
+  nb::object keeps;                  // Python functions that the program calls
+  bool direct = false;               // run_into applies: host memory, static shapes
+  std::uint64_t used = 0;            // time of the last use, for eviction
 };
 
-/// What one call needs, kept for the next one of this thread.
+/// Scratch memory of one call, kept for the next call of this thread.
 struct CallScratch {
   std::string key;
   std::vector<nb::object> leaves;
   std::vector<TensorView> views;
-  std::vector<std::size_t> first_dim;  // of each view in dims
+  std::vector<std::size_t> first_dim;  // offset of the dims of each view
   std::vector<std::int64_t> dims;
   std::vector<Py_buffer> buffers;
-  std::vector<Tensor> tensors;  // copies, and what came by DLPack
+  std::vector<Tensor> tensors;  // owners of copies and of DLPack imports
   struct Number {
-    std::size_t leaf, tensor, key;  // which leaf it is, its tensor, and the byte of its dtype in the key
+    std::size_t leaf, tensor, key;  // the leaf, its tensor, and the byte of its dtype in the key
   };
-  std::vector<Number> numbers;  // Python's floats and complex numbers
-  bool wide = false;            // an array of float64 or complex128 is among the leaves
+  std::vector<Number> numbers;  // Python floats and complex numbers
+  bool wide = false;            // one leaf is an array of float64 or complex128
   std::vector<MutableTensorView> results;
   std::vector<nb::object> outs;
 
@@ -84,7 +84,7 @@ class CallScratchHold {
   std::unique_ptr<CallScratch> s_;
 };
 
-/// A runner of an entry that nobody else uses, be it by a handle of `f.programs`; gives it back.
+/// Borrows a runner of an entry that no other call and no handle of `f.programs` uses, and returns it at the end.
 class Runner {
  public:
   explicit Runner(ProgramEntry& e) : e_(e) {
@@ -120,20 +120,21 @@ class Runner {
   CompiledGraph* program_ = nullptr;
 };
 
-/// Where the bytes of a tensor are, and its extents as those of the next view.
+/// Appends the view of a tensor: its data pointer and its extents.
 void view_tensor(CallScratch& s, const Tensor& t, TensorView& view);
-/// The same of an object that gives its bytes as they are: dense, aligned, of a common dtype. False: it does not.
+/// The same for an object that exposes its bytes directly: dense, aligned, of a common dtype. Returns false for other
+/// objects.
 bool view_buffer(CallScratch& s, nb::handle leaf, TensorView& view);
-/// A donated array is an argument once: what is written over its bytes must not be read by another name.
+/// Throws if a donated array is passed twice: a result may overwrite its bytes while another argument reads them.
 void check_donated_once(const ProgramEntry& e, const CallScratch& s);
-/// Takes the bytes of the donated arrays that still have them, so that they live as long as the call.
+/// Takes the bytes of the donated arrays that still hold them, so that they live as long as the call.
 void take_donated(const ProgramEntry& e, CallScratch& s);
-/// The tree of the results.
+/// The results as a tree.
 nb::object results_object(const ProgramEntry& e, std::vector<nb::object>& outs);
-/// Runs an entry that is `direct` on the views of a call.
+/// Runs an entry with `direct` set on the views of a call.
 nb::object run_direct(ProgramEntry& e, CallScratch& s);
 
-/// The part of the extension for programs of one signature.
+/// Binds programs of one signature.
 void bind_program_calls(nb::module_& m);
 
 }  // namespace rlx::python

@@ -1,4 +1,4 @@
-// What the files of the extension share: the Python forms of tensors, graphs and values, and conversions to them.
+// Shared by all files of the extension: the Python types of tensors, graphs and values, and conversions to them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,58 +29,58 @@
 namespace rlx::python {
 namespace nb = nanobind;
 
-/// A dtype as Python sees it: one object each, `rlx.float32`.
+/// The Python class of dtypes. Each dtype has one object, such as `rlx.float32`.
 struct PyDType {
   DType type;
 };
-/// The name that NumPy, ml_dtypes and JAX have for it: "float32", "bfloat16", "float8_e4m3fn".
+/// The name of the dtype in NumPy, ml_dtypes and JAX: "float32", "bfloat16", "float8_e4m3fn".
 std::string_view numpy_name(DType t);
-/// The object of a dtype.
+/// The Python object of a dtype.
 nb::object dtype_object(DType t);
-/// Of a dtype, its name ("f32", "float32"), a NumPy dtype or scalar type, or Python's bool, int, float and complex;
-/// none when it is nothing of the kind.
+/// The dtype that `h` names: a dtype, its name ("f32", "float32"), a NumPy dtype or scalar type, or Python's bool, int,
+/// float or complex. Returns none for anything else.
 std::optional<DType> dtype_or_none(nb::handle h);
-/// The same; TypeError naming what it is, after `what`.
+/// The same. Throws TypeError for anything else; the message begins with `what`.
 DType dtype_from(nb::handle h, const char* what = "dtype");
 
-/// An immutable array, which shares the tensor's bytes. `weak`: made of Python scalars alone, so that in arithmetic
-/// the other operand's dtype wins.
+/// An immutable array that shares the bytes of a tensor. `weak`: it was made from Python scalars alone, so in
+/// arithmetic it takes the dtype of the other operand.
 struct PyArray {
   Tensor tensor;
   bool weak = false;
 };
 nb::object array_object(Tensor t, bool weak = false);
-/// Raises InvalidArgument for an array whose bytes were donated to a call: it has nothing left to read.
+/// Throws InvalidArgument for a donated array, which has no data any more.
 void check_not_donated(const PyArray& a);
-/// The bytes on the host; other threads go on while a device copies them.
+/// Copies a tensor to the host. Other Python threads run meanwhile.
 Tensor on_host(Tensor t);
-/// The path of a file or folder that can be read; else Python's own OSError that names it.
+/// The path of a readable file or folder. Throws Python's OSError, with the path, for others.
 std::string existing(const std::filesystem::path& path);
-/// "cpu", "cuda:1"; DeviceUnavailable for what is no device.
+/// Parses "cpu" or "cuda:1". Throws DeviceUnavailable for a name of no device.
 DeviceId device_from(const std::string& text);
 
-/// A graph that Python builds on; shared, so that values and bodies may point to it.
+/// A graph under construction in Python. It is shared, because values and bodies point to it.
 struct PyGraph {
   explicit PyGraph(std::string name) : graph(std::make_unique<Graph>(std::move(name))) {}
   explicit PyGraph(Graph g) : graph(std::make_unique<Graph>(std::move(g))) {}
-  std::unique_ptr<Graph> graph;  // null once it was compiled
+  std::unique_ptr<Graph> graph;  // null after the graph was compiled
   Graph& get() const;
 };
 
-/// A value under construction: of a graph that is built by hand, or of a function that is traced.
+/// A value of a graph that is built by hand or of a function under trace.
 struct PyValue {
   Expr expr;
   bool weak = false;
-  SourceLoc loc;           // the user's line that made it: told when it leaked
-  std::int64_t trace = 0;  // which trace made it; 0: a graph built by hand
-  nb::object number{};     // the Python number that it is a constant of: other dtypes are made of it, not of the value
+  SourceLoc loc;           // the user's line that made it, for errors about values that outlive their trace
+  std::int64_t trace = 0;  // number of the trace that made it; 0: a graph built by hand
+  nb::object number{};  // the Python number of a weak constant; a change of dtype starts from it and not from the value
 };
 
 // -- the user's line --
-/// The first frame that is not of this package; its file's name lives as long as the process.
+/// The line of the innermost Python frame outside of this package. The file name lives as long as the process.
 SourceLoc user_line();
-/// The user's line of a call that builds without asking Python: while it lives, nodes and errors of whatever functions
-/// of ops it calls stand there, not at lines of the library.
+/// Sets the user's line for calls into C++ that build several nodes. While the object lives, nodes and errors of
+/// library functions refer to that line.
 class UserCall {
  public:
   SourceLoc loc() const { return loc_; }
@@ -89,21 +89,26 @@ class UserCall {
   SourceLoc loc_ = user_line();
   LineOfCall line_{loc_};
 };
-/// Files below this folder are this package's own.
+/// Sets the folder of this package; frames of files below it are skipped by user_line.
 void set_package_folder(const std::string& folder);
-/// A file's name that lives as long as the process.
+/// The name of a file, stored for the life of the process.
 const char* lasting_name(std::string_view file);
 
 // -- errors --
-/// A diagnostic for an exception of Python code, in `what`; where it is raised as an error, the exception itself is.
+/// Stores an exception of Python code and returns a diagnostic that stands for it. Raising the diagnostic as an error
+/// raises the stored exception.
 Diagnostic kept_exception(nb::python_error& e, const std::string& what);
 [[noreturn]] inline void raise(ErrorCode code, std::string message, std::string hint = {}) {
   throw Error(Diagnostic{code, std::move(message), built_at(user_line()), std::move(hint)});
 }
 
-/// "'yes' (str)": what was given, for messages; cut where it is long.
+/// Gives a DeprecationWarning, once in a process, that a public name was renamed. `level` selects the frame that the
+/// warning points to: 1 is the current frame, 2 its caller.
+void warn_renamed(const std::string& old_name, const std::string& new_name, int level = 1);
+
+/// The text of an object in messages, such as "'yes' (str)". Long texts are cut.
 std::string described(nb::handle h);
-/// What a parameter of this C++ type takes, for messages.
+/// The name of a C++ parameter type in messages.
 template <class T>
 constexpr const char* taken_as() {
   if constexpr (std::is_same_v<T, bool>)
@@ -123,7 +128,7 @@ constexpr const char* taken_as() {
   else
     return "an rlx.Graph";
 }
-/// The C++ value of a Python object; TypeError naming `what` where it is none.
+/// Converts a Python object to C++. Throws TypeError, which names `what`, for an object of another type.
 template <class T>
 T cast_as(nb::handle h, std::string_view what) {
   try {
@@ -134,23 +139,24 @@ T cast_as(nb::handle h, std::string_view what) {
 }
 
 // -- arrays --
-/// The bytes of an array-like object as a tensor: shared where they are dense and aligned and may be (`share`), else
-/// copied. `what` begins the message of an error.
+/// Converts an array-like object to a tensor. The bytes are shared if `share` is set and they are dense and aligned,
+/// else copied. Error messages begin with `what`.
 Tensor tensor_from(nb::handle h, const char* what, bool share = true, std::optional<DType> dtype = std::nullopt);
-/// True for what `tensor_from` takes without asking NumPy: an array of ours, the buffer protocol, DLPack.
+/// True for objects that `tensor_from` converts without NumPy: rlx arrays, the buffer protocol, DLPack.
 bool is_array_like(nb::handle h);
-/// A Python bool, int, float or complex (not NumPy's) as a weakly typed scalar; none for others.
+/// A Python bool, int, float or complex as a weakly typed scalar. Returns none for other objects, NumPy scalars among
+/// them.
 std::optional<Tensor> weak_scalar(nb::handle h);
-/// A buffer of the array's elements while it lives; the dtype by the buffer's format.
+/// Holds the buffer of an array; the format of the buffer gives the dtype.
 class BufferHold {
  public:
   BufferHold() = default;
   BufferHold(const BufferHold&) = delete;
   BufferHold& operator=(const BufferHold&) = delete;
   ~BufferHold();
-  /// True when `h` gives its bytes; no Python error is left behind otherwise.
+  /// Requests the buffer of `h`. Returns false, without a Python error, if there is none.
   bool take(nb::handle h, bool writable = false);
-  /// The dtype of the elements; none for a format that no dtype has.
+  /// The dtype of the elements. Returns none for a format without a dtype.
   std::optional<DType> dtype() const;
   bool dense() const;
   const Py_buffer& view() const { return view_; }
@@ -160,7 +166,7 @@ class BufferHold {
   bool held_ = false;
 };
 
-/// A dim as Python's int, or as rlx.Dim when it is symbolic.
+/// A dim as a Python int, or as an rlx.Dim if it is symbolic.
 nb::object dim_object(const Dim& d);
 Dim dim_from(nb::handle h, const char* what = "a dimension");
 Dims dims_from(nb::handle h, const char* what = "shape");
@@ -169,14 +175,14 @@ nb::tuple dims_object(std::span<const std::int64_t> dims);
 
 // -- tracing --
 nb::object value_object(Expr e, SourceLoc loc, bool weak = false);
-/// The graph of a value; InvalidArgument naming the line that made it when that is gone.
+/// The graph of a value. Throws InvalidArgument, which names the line that made the value, if the graph is gone.
 Graph& graph_of(const PyValue& v);
-/// The graph that nodes go to now: of the innermost function under trace; null outside of any.
+/// The graph that new nodes go to: that of the innermost function under trace. Null outside of a trace.
 Graph* traced_graph();
-/// The value of this graph that `h` stands for: a value, an array or a number, which become constants.
+/// Converts an operand to a value of the graph. Arrays and numbers become constants.
 Expr operand_from(Graph& g, nb::handle h, SourceLoc loc, bool* weak = nullptr, std::optional<DType> beside = {});
 
-// -- each file's part of the module --
+// -- one function for each file of bindings --
 void bind_errors(nb::module_& m);
 void bind_dtypes(nb::module_& m);
 void bind_arrays(nb::module_& m);

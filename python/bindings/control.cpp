@@ -1,4 +1,4 @@
-// Branches, loops, checkpoints and functions with derivatives of their own, whose bodies Python functions draw.
+// Branches, loops, checkpoints and functions with custom derivatives. Python functions build their bodies.
 #include "python/bindings/tracing.h"
 #include "rlx/ir/builder.h"
 
@@ -7,8 +7,7 @@ namespace {
 
 Graph& current() {
   Graph* g = traced_graph();
-  if (!g)
-    raise(ErrorCode::InvalidArgument, "control flow is built while a function is traced", "call it inside rlx.jit");
+  if (!g) raise(ErrorCode::InvalidArgument, "control flow needs a function under trace", "call it inside rlx.jit");
   return *g;
 }
 
@@ -18,7 +17,7 @@ ExprList values_in(Graph& g, nb::handle list, SourceLoc loc) {
   return out;
 }
 
-// What a Python function gives for the values, on a body that is open while it runs.
+// Calls a Python function on values, while the graph of its body is the current one.
 template <class F>
 auto drawn(Graph& body, F&& f, bool closed = false) {
   const Frame frame(body, closed);
@@ -70,11 +69,11 @@ void bind_control(nb::module_& m) {
       nb::arg("checkpoint"), nb::arg("name"));
   m.def(
       "while_loop",
-      [](nb::handle init, nb::handle condition, nb::handle fn, std::optional<std::int64_t> max_trips) {
+      [](nb::handle init, nb::handle condition, nb::handle fn, std::optional<std::int64_t> max_iterations) {
         const SourceLoc loc = user_line();
         Graph& g = current();
         WhileOptions options;
-        options.max_trips = max_trips;
+        options.max_trips = max_iterations;
         const LoopResult r = g.while_loop(
             values_in(g, init, loc),
             [&](Graph& body, const ExprList& carries) {
@@ -86,7 +85,7 @@ void bind_control(nb::module_& m) {
             options, loc);
         return results(r.carries, loc);
       },
-      nb::arg("init"), nb::arg("condition"), nb::arg("fn"), nb::arg("max_trips").none() = nb::none());
+      nb::arg("init"), nb::arg("condition"), nb::arg("fn"), nb::arg("max_iterations").none() = nb::none());
   m.def("call", [](nb::handle operands, nb::handle fn, const std::string& name) {
     const SourceLoc loc = user_line();
     Graph& g = current();
@@ -106,7 +105,7 @@ void bind_control(nb::module_& m) {
         const SourceLoc loc = user_line();
         Graph& g = current();
         CustomFn fn;
-        // Its derivatives know of the operands alone: constants lie in each of its bodies.
+        // Derivative rules see the operands alone, so each body holds its own constants.
         fn.body = body_of(body, loc, true);
         if (!forward.is_none()) fn.forward = body_of(forward, loc, true);
         if (!backward.is_none()) fn.backward = body_of(backward, loc, true);

@@ -1,5 +1,5 @@
-// Ops that Python defines: their rules are Python functions over values, their kernels Python functions over arrays or
-// C functions by their address.
+// Ops defined in Python. Their rules are Python functions of values; a kernel is a Python function of arrays, or a C
+// function given by its address.
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -13,10 +13,11 @@
 namespace rlx::python {
 namespace {
 
-// buffers: operands, then results; dims: of each in turn; attrs: JSON text. Not 0: the run fails.
+// buffers: operands, then results. dims: those of each buffer in turn. attrs: JSON text. A return value other than 0
+// fails the run.
 using CKernel = std::int32_t (*)(void** buffers, const std::int64_t* const* dims, const char* attrs);
 
-// One op, for the life of the process.
+// A registered op. It lives as long as the process.
 struct PyOp {
   std::string name, what, operand_names;
   nb::object shape, kernel, vjp, jvp, batch, decompose;
@@ -45,24 +46,21 @@ nb::object attrs_of(const OpBox& box) {
   return nb::module_::import_("json").attr("loads")(nb::str(text.data(), text.size()));
 }
 
-nb::object shape_object(const Shape& s) {
-  return nb::module_::import_("rlx._jit").attr("ShapeDtype")(dims_object(s.dims()), dtype_object(s.dtype()));
-}
-
 // -- rules --
 
 Result<Shapes> infer(const InferContext& c) {
   const nb::gil_scoped_acquire gil;
   const PyOp& op = op_of(c.box());
   nb::list operands;
-  for (int i = 0; i < c.num_inputs(); ++i) operands.append(shape_object(c.input(i)));
+  for (int i = 0; i < c.num_inputs(); ++i)
+    operands.append(nb::make_tuple(dims_object(c.input(i).dims()), dtype_object(c.input(i).dtype())));
   nb::object result = op.shape(*operands, **nb::borrow<nb::kwargs>(attrs_of(c.box())));
   if (!nb::isinstance<nb::tuple>(result) && !nb::isinstance<nb::list>(result)) result = nb::make_tuple(result);
   Shapes out;
   for (nb::handle s : result) {
     if (!nb::hasattr(s, "shape") || !nb::hasattr(s, "dtype"))
       return Diagnostic{ErrorCode::InvalidArgument,
-                        concat_text(op.name, ": its shape rule gives ", nb::repr(s).c_str()),
+                        concat_text(op.name, ": its shape rule returns ", nb::repr(s).c_str()),
                         {},
                         "return an rlx.ShapeDtype, or a tuple of them"};
     out.emplace_back(dims_from(s.attr("shape")), dtype_from(s.attr("dtype")));
@@ -72,12 +70,12 @@ Result<Shapes> infer(const InferContext& c) {
 
 nb::list values_of(std::span<const Expr> values) { return value_list(values, user_line()); }
 
-// What a rule gives for the operands: None, or one value for each.
+// The results of a rule: None, or one value for each operand.
 void for_each_result(nb::object result, std::size_t count, const std::string& what,
                      const std::function<void(std::size_t, nb::handle)>& take) {
   if (!nb::isinstance<nb::tuple>(result) && !nb::isinstance<nb::list>(result)) result = nb::make_tuple(result);
   if (nb::len(result) != count)
-    raise(ErrorCode::InvalidArgument, concat_text(what, " gives ", nb::len(result), " values, expected ", count));
+    raise(ErrorCode::InvalidArgument, concat_text(what, " returns ", nb::len(result), " values, expected ", count));
   std::size_t i = 0;
   for (nb::handle h : result) {
     if (!h.is_none()) take(i, h);
@@ -85,12 +83,12 @@ void for_each_result(nb::object result, std::size_t count, const std::string& wh
   }
 }
 
-// What a rule gives for `of`, of whose shape it is.
+// Converts the result of a rule for `of`. It must have the shape of `of`.
 Expr like(Graph& g, nb::handle h, const Expr& of, const char* rule, const PyOp& op, const char* what) {
   Expr e = operand_from(g, h, user_line(), nullptr, of.dtype());
   if (!(e.shape() == of.shape()))
     raise(ErrorCode::InvalidArgument,
-          concat_text(rule, op.name, " gives a ", what, " ", e.shape(), " for ", of.shape()));
+          concat_text(rule, op.name, " returns a ", what, " ", e.shape(), " for ", of.shape()));
   return e;
 }
 
@@ -141,7 +139,8 @@ void decompose(DecomposeContext& c) {
   });
 }
 
-// "broadcast": the op itself takes operands with a leading axis; else a Python rule over (operands, batched, size).
+// The batch rule. "broadcast": the op accepts operands with leading batch axes. Else a Python function of (operands,
+// batched, size).
 void batch(BatchContext& c) {
   const nb::gil_scoped_acquire gil;
   const PyOp& op = op_of(c.box());
@@ -167,10 +166,10 @@ Diagnostic bad_result(const PyOp& op, std::size_t r, std::string problem) {
   return {ErrorCode::InvalidArgument,
           concat_text(op.name, ": result ", r, " of its kernel ", problem),
           {},
-          "the kernel gives arrays of the shapes and dtypes that its shape rule says"};
+          "the kernel must return arrays with the shapes and dtypes of its shape rule"};
 }
 
-// The kernel on copies of the operands, which it may keep; what it gives is copied to the results.
+// Calls the kernel on copies of the operands, which it may keep. Its results are copied to the outputs.
 std::optional<Diagnostic> call_python(const OpBox& box, std::span<const Tensor> operands,
                                       std::span<const MutableTensorView> results) {
   const nb::gil_scoped_acquire gil;
@@ -186,7 +185,11 @@ std::optional<Diagnostic> call_python(const OpBox& box, std::span<const Tensor> 
     nb::object made = op.kernel(*args, **nb::borrow<nb::kwargs>(attrs_of(box)));
     if (!nb::isinstance<nb::tuple>(made) && !nb::isinstance<nb::list>(made)) made = nb::make_tuple(made);
     if (nb::len(made) != results.size())
-      return bad_result(op, 0, concat_text("stands for ", results.size(), ", it gave ", nb::len(made)));
+      return Diagnostic{
+          ErrorCode::InvalidArgument,
+          concat_text(op.name, ": its kernel must return ", results.size(), " arrays, it returned ", nb::len(made)),
+          {},
+          {}};
     std::size_t r = 0;
     for (nb::handle h : made) {
       const MutableTensorView& to = results[r];
@@ -298,7 +301,7 @@ void register_python_op(const std::string& name, const std::string& what, int op
       .view = ViewKind::None,
       .precision = PrecisionCategory::Stated,
       .infer = infer,
-      .decompose = composite ? Rule<void(DecomposeContext&)>(decompose) : none("it is a kernel of Python's"),
+      .decompose = composite ? Rule<void(DecomposeContext&)>(decompose) : none("its kernel is a Python function"),
       .vjp = !op->vjp.is_none() ? Rule<void(VjpContext&)>(vjp)
              : composite        ? Rule<void(VjpContext&)>(by_decomposition)
                                 : Rule<void(VjpContext&)>(none("it was registered without a vjp rule")),
@@ -310,13 +313,13 @@ void register_python_op(const std::string& name, const std::string& what, int op
                                     : Rule<void(BatchContext&)>(none("it was registered without a batch rule")),
       .reference = has_kernel ? Rule<void(const RefArgs&)>(reference) : Rule<void(const RefArgs&)>(by_decomposition),
       .cost = moves_bytes,
-      .samples = none("tested by those who registered it")};
+      .samples = none("a custom op; its author tests it")};
   if (ordered) def.trait = OpTrait::Ordered;
   {
     const std::lock_guard<std::mutex> lock(ops_mutex);
     if (!ops_by_name().emplace(op->name, op.get()).second)
       raise(ErrorCode::InvalidArgument, concat_text("an op '", name, "' is registered already"),
-            "ops stay for the life of the process: take another name");
+            "ops live as long as the process: choose another name");
   }
   try {
     register_op(def);

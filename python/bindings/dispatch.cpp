@@ -1,5 +1,5 @@
-// Calls of compiled functions: arguments become a signature, the signature finds a program, the program runs. All of it
-// without Python code, so that a call costs little more than the run.
+// Calls of compiled functions: the arguments give a signature, the signature selects a program, and the program runs.
+// No Python code is involved, so a call costs little more than the run.
 #include <cstring>
 #include <list>
 #include <unordered_map>
@@ -16,14 +16,14 @@ void append_bytes(std::string& key, const T& v) {
 }
 
 struct JitFunction {
-  nb::object compile;  // (args, kwargs) -> what `entry_from` reads
-  nb::object inlined;  // (args, kwargs) -> result, of calls with values under trace
+  nb::object compile;  // (args, kwargs) -> an object that `entry_from` reads
+  nb::object inlined;  // (args, kwargs) -> result; for calls with values under trace
   nb::object name;
   std::vector<Py_ssize_t> static_places;
   nb::object static_names;  // a frozenset
-  std::size_t most = 0;     // entries kept
-  bool symbolic = false;    // extents are not part of the signature
-  bool any_static = false;  // leaves that are no arrays are static arguments
+  std::size_t most = 0;     // the most entries that are kept
+  bool symbolic = false;    // the signature leaves extents out
+  bool any_static = false;  // leaves that are not arrays are static arguments
   std::unordered_map<std::string, std::shared_ptr<ProgramEntry>> entries;
   nb::dict statics;  // static argument -> number; bounded
   std::uint64_t next_static = 0;
@@ -42,11 +42,11 @@ PyTypeObject* value_type = nullptr;
       nb::cast<std::string>(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(leaf.ptr()))).attr("__name__"));
   raise(ErrorCode::DTypeMismatch,
         concat_text(nb::str(f.name).c_str(), ": ", where, " is of type ", type,
-                    ", which is no array, number, or tuple, list, dict or dataclass of them"),
-        "name an argument that is no array in static_argnames: rlx.jit(f, static_argnames=(\"mode\",))");
+                    ", which is not an array, a number, or a tuple, list, dict or dataclass of them"),
+        "name an argument that is not an array in static_argnames: rlx.jit(f, static_argnames=(\"mode\",))");
 }
 
-// A leaf's part of the signature, and where its bytes are. False: it is a value under trace.
+// Appends a leaf to the signature and to the views. Returns false for a value under trace.
 bool take_leaf(JitFunction& f, CallScratch& s, nb::handle leaf) {
   TensorView view;
   bool weak = false;
@@ -73,7 +73,7 @@ bool take_leaf(JitFunction& f, CallScratch& s, nb::handle leaf) {
   s.key.push_back('A');
   s.key.push_back(static_cast<char>(view.dtype));
   s.key.push_back(static_cast<char>((weak ? 1 : 0) | (view.buffer ? 2 : 0)));
-  if (view.buffer) {  // where the function runs, unless it names a device
+  if (view.buffer) {  // the device of the run, unless the function names one
     append_bytes(s.key, view.buffer->device().kind);
     append_bytes(s.key, view.buffer->device().ordinal);
   }
@@ -85,7 +85,7 @@ bool take_leaf(JitFunction& f, CallScratch& s, nb::handle leaf) {
   return true;
 }
 
-// A static argument's part of the signature: the number of its value among those seen.
+// Appends a static argument to the signature: its number among the values seen so far.
 void take_static(JitFunction& f, CallScratch& s, nb::handle value, nb::handle name) {
   const nb::object key =
       nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr()))), nb::borrow(value));
@@ -94,13 +94,13 @@ void take_static(JitFunction& f, CallScratch& s, nb::handle value, nb::handle na
     PyErr_Clear();
     raise(ErrorCode::DTypeMismatch,
           concat_text(nb::str(f.name).c_str(), ": the static argument ", nb::repr(name).c_str(), " is not hashable"),
-          "static arguments are compared by value: use tuples instead of lists, strings, numbers");
+          "static arguments are compared by value: use strings, numbers, and tuples in place of lists");
   }
   std::uint64_t number;
   if (known) {
     number = nb::cast<std::uint64_t>(nb::handle(known));
   } else {
-    // Numbers are never given twice: a signature of a value that was let go finds no program of another.
+    // A number is never reused, so a signature with a number that was dropped matches no program.
     if (nb::len(f.statics) >= 4 * f.most + 64) f.statics.clear();
     number = f.next_static++;
     f.statics[key] = nb::int_(number);
@@ -111,7 +111,7 @@ void take_static(JitFunction& f, CallScratch& s, nb::handle value, nb::handle na
 
 bool array_leaf(nb::handle h) { return plain_leaf(h) || PyComplex_CheckExact(h.ptr()) || is_array_like(h); }
 
-// False when a leaf is a value under trace.
+// Returns false if a leaf is a value under trace.
 bool take_argument(JitFunction& f, CallScratch& s, nb::handle arg) {
   if (plain_leaf(arg)) {
     s.leaves.push_back(nb::borrow(arg));
@@ -141,7 +141,7 @@ std::shared_ptr<ProgramEntry> entry_from(nb::object made) {
   e->over = nb::cast<std::vector<std::int64_t>>(made[nb::int_(3)]);
   e->donated = nb::cast<std::vector<std::size_t>>(made[nb::int_(4)]);
   e->keeps = made[nb::int_(5)];
-  // Where an output cannot be written over the array that was donated for it, it gets memory of its own.
+  // An output that cannot reuse its donated array gets memory of its own.
   e->direct = e->first->on_host && e->first->static_shapes;
   if (e->direct)
     for (const LirAlias& a : e->first->program.compile_result().lir.plan.aliases)
@@ -151,7 +151,7 @@ std::shared_ptr<ProgramEntry> entry_from(nb::object made) {
   return e;
 }
 
-// Beside arrays of float64 Python's numbers keep all of their digits: they are float64 too, as weak as before.
+// Beside arrays of float64, Python numbers become weak float64, so that they keep all digits.
 void widen_numbers(CallScratch& s) {
   for (const CallScratch::Number& n : s.numbers) {
     const bool complex = s.views[n.leaf].dtype == DType::C64;
@@ -173,7 +173,7 @@ nb::object run_named(ProgramEntry& e, CallScratch& s) {
   if (s.wide)
     for (const CallScratch::Number& n : s.numbers) in.insert_or_assign(e.inputs[n.leaf], s.tensors[n.tensor]);
   take_donated(e, s);
-  s.tensors.clear();  // `in` holds them alone, so that the run may write over those that were donated
+  s.tensors.clear();  // `in` holds the only references, so that the run may reuse donated ones
   std::vector<Tensor> made;
   {
     Runner runner(e);
@@ -230,7 +230,8 @@ nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
     }
   }
   if (traced || traced_graph()) {
-    // Values of a graph that is built by hand: it gets the nodes. Those of a trace that is over are an error here.
+    // Arguments that are values of a graph built by hand: the nodes go to that graph. A value whose trace has ended is
+    // an error here.
     std::optional<Frame> frame;
     if (!traced_graph())
       for (const nb::object& leaf : s.leaves)
@@ -269,7 +270,8 @@ int tp_traverse(PyObject* self, visitproc visit, void* arg) {
   for (const nb::object* o : {&f.compile, &f.inlined, &f.name, &f.static_names}) Py_VISIT(o->ptr());
   Py_VISIT(f.statics.ptr());
   for (const auto& [key, entry] : f.entries) Py_VISIT(entry->keeps.ptr());
-  // nanobind would visit it, had the type no function of its own; the reference stays held while it is visited.
+  // A type without a tp_traverse of its own gets one from nanobind, which visits the type. The reference is held during
+  // the visit.
   if (PyObject* dict = PyObject_GenericGetDict(self, nullptr)) {
     Py_DECREF(dict);
     Py_VISIT(dict);
@@ -322,16 +324,17 @@ void bind_dispatch(nb::module_& m) {
           },
           nb::arg("object").none(), nb::arg("type").none() = nb::none())
       .def(
-          "cache_size", [](const JitFunction& f) { return f.entries.size(); }, "How many programs are kept.")
+          "cache_size", [](const JitFunction& f) { return f.entries.size(); }, "The number of programs in the cache.")
       .def(
           "cache_clear",
           [](JitFunction& f) {
             f.entries.clear();
             f.statics.clear();
           },
-          "Lets go of all programs.")
+          "Drops all programs from the cache.")
       .def_prop_ro(
-          "misses", [](const JitFunction& f) { return f.misses; }, "How often a signature had to be compiled.")
+          "misses", [](const JitFunction& f) { return f.misses; },
+          "The number of compiles: calls whose signature was not in the cache.")
       .def_prop_ro(
           "programs",
           [](const JitFunction& f) {
@@ -339,7 +342,7 @@ void bind_dispatch(nb::module_& m) {
             for (const auto& [key, e] : f.entries) out.append(nb::cast(e->first));
             return out;
           },
-          "The compiled programs that are kept, as CompiledGraph, to look into.");
+          "The programs in the cache, as CompiledGraph.");
 }
 
 }  // namespace rlx::python

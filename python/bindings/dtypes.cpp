@@ -1,4 +1,4 @@
-// Dtypes in Python: one object each, equal to the names and types that other libraries have for them.
+// Dtypes in Python: one object each, which compares equal to the names and types of other libraries.
 #include <array>
 
 #include "python/bindings/common.h"
@@ -28,7 +28,7 @@ std::optional<DType> of_text(nb::handle text) {
   return named(s);
 }
 
-// NumPy's own object of it; NumPy (and ml_dtypes, which names the types that NumPy lacks) load here at first use.
+// The dtype object of NumPy. NumPy, and ml_dtypes for the types that NumPy lacks, are imported at first use.
 nb::object numpy_dtype(DType t) {
   const nb::module_ np = nb::module_::import_("numpy");
   const std::string_view name = numpy_name(t);
@@ -65,7 +65,7 @@ std::optional<DType> dtype_or_none(nb::handle h) {
 
 namespace {
 
-// NumPy reads further names: "f4", "<f4".
+// NumPy knows further names: "f4", "<f4".
 std::optional<DType> by_numpy(nb::handle h) {
   if (!PyUnicode_Check(h.ptr())) return {};
   try {
@@ -80,20 +80,20 @@ std::optional<DType> by_numpy(nb::handle h) {
 DType dtype_from(nb::handle h, const char* what) {
   if (auto t = dtype_or_none(h)) return *t;
   if (auto t = by_numpy(h)) return *t;
-  raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no dtype that rlx has"),
-        "one of rlx.float32, \"float32\" or NumPy's np.float32; rlx.dtypes lists them");
+  raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is not a dtype of rlx"),
+        "use rlx.float32, \"float32\" or numpy.float32; rlx.dtypes lists all dtypes");
 }
 
 void bind_dtypes(nb::module_& m) {
-  nb::class_<PyDType>(m, "dtype", "The type of an array's elements.")
+  nb::class_<PyDType>(m, "dtype", "The type of the elements of an array.")
       .def(nb::new_([](nb::handle of) { return PyDType{dtype_from(of)}; }), nb::arg("of").none())
       .def_prop_ro(
-          "name", [](const PyDType& d) { return numpy_name(d.type); }, "NumPy's name of it.")
+          "name", [](const PyDType& d) { return numpy_name(d.type); }, "The name that NumPy uses.")
       .def_prop_ro(
-          "short_name", [](const PyDType& d) { return dtype_name(d.type); }, "Its name in graph texts.")
+          "short_name", [](const PyDType& d) { return dtype_name(d.type); }, "The name in graph texts.")
       .def_prop_ro(
           "itemsize", [](const PyDType& d) { return size_bytes(d.type); },
-          "Bytes of an element; 0 for the packed 4-bit types.")
+          "Bytes of an element; 0 for packed 4-bit types.")
       .def_prop_ro(
           "bits", [](const PyDType& d) { return dtype_bits(d.type); }, "Bits of an element.")
       .def_prop_ro(
@@ -106,9 +106,9 @@ void bind_dtypes(nb::module_& m) {
                    : is_complex(t)                        ? "c"
                                                           : "f";
           },
-          "'b', 'i', 'u', 'f' or 'c', as NumPy's kind.")
+          "'b', 'i', 'u', 'f' or 'c', as in NumPy.")
       .def_prop_ro(
-          "dtype", [](const PyDType& d) { return numpy_dtype(d.type); }, "NumPy's dtype of the same name.")
+          "dtype", [](const PyDType& d) { return numpy_dtype(d.type); }, "The NumPy dtype of the same name.")
       .def(
           "__eq__",
           [](const PyDType& d, nb::handle other) {
@@ -122,12 +122,6 @@ void bind_dtypes(nb::module_& m) {
              const std::string_view name = numpy_name(nb::cast<const PyDType&>(self).type);
              return nb::make_tuple(self.type(), nb::make_tuple(nb::str(name.data(), name.size())));
            })
-      .def(
-          "__call__",
-          [](const PyDType& d, nb::handle value) {
-            return nb::module_::import_("rlx").attr("array")(value, dtype_object(d.type));
-          },
-          "An array of this dtype.")
       .def("__str__", [](const PyDType& d) { return numpy_name(d.type); })
       .def("__repr__", [](const PyDType& d) { return concat_text("rlx.", numpy_name(d.type)); });
   nb::list all;
@@ -146,7 +140,7 @@ void bind_dtypes(nb::module_& m) {
         const auto t = promote(dtype_from(a), dtype_from(b));
         return t ? dtype_object(*t) : nb::none();
       },
-      "The dtype two operands are cast to, by JAX's table with 64-bit types; None where there is none.");
+      "The dtype that two operands are promoted to, by the table of JAX with 64-bit types; None if there is none.");
 }
 
 }  // namespace rlx::python

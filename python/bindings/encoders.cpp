@@ -1,4 +1,4 @@
-// Encoders of texts in Python: vectors of texts, scores of passages.
+// Text encoders in Python: sentence embeddings and rerankers.
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
 #include "rlx/models/reranker.h"
@@ -7,7 +7,7 @@
 namespace rlx::python {
 namespace {
 
-// One model for any number of threads: a call waits for the one before it.
+// A model that any number of threads may use. Calls run one after the other.
 struct PyEncoder {
   SentenceEncoder encoder;
   std::mutex busy{};
@@ -26,7 +26,7 @@ std::vector<std::string> texts_from(nb::handle h, const std::string& what) {
   return out;
 }
 
-// Whatever the models have in common of their options.
+// The options that both models have.
 template <class Options>
 Options encoder_options(int threads, std::int64_t max_batch, std::int64_t max_sequence, const std::string& device,
                         nb::handle device_options) {
@@ -39,7 +39,7 @@ Options encoder_options(int threads, std::int64_t max_batch, std::int64_t max_se
   return o;
 }
 
-// What stands before every text; the model's default prompt where none is chosen.
+// The prompt that is put before every text; the default prompt of the model if none is chosen.
 std::string chosen_prompt(const PyEncoder& e, nb::handle prompt, nb::handle name) {
   if (!prompt.is_none() && !name.is_none())
     raise(ErrorCode::InvalidArgument, "embed: both prompt and prompt_name are given", "give one of them");
@@ -74,8 +74,8 @@ std::optional<ScoreActivation> activation_from(nb::handle h) {
 
 void bind_encoders(nb::module_& m) {
   nb::class_<PyEncoder>(m, "SentenceEncoder",
-                        "Sentence embeddings from a Hugging Face model folder (docs/embeddings.md). dimensions: "
-                        "elements kept of a vector, for models trained so; 0: all.")
+                        "Sentence embeddings from a Hugging Face model folder (docs/embeddings.md). dimensions: the "
+                        "number of elements kept of each vector, for models that were trained for it; 0: all.")
       .def(
           "__init__",
           [](PyEncoder* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
@@ -93,13 +93,13 @@ void bind_encoders(nb::module_& m) {
           nb::arg("device") = "cpu", nb::arg("device_options") = nb::none())
       .def("embed", &embed, nb::arg("texts").none(), nb::kw_only(), nb::arg("prompt") = nb::none(),
            nb::arg("prompt_name") = nb::none(),
-           "Float32 vectors [texts, hidden_size] of a list of texts, or [hidden_size] of one. Before every text stands "
-           "prompt, or the model's own prompt of that name, or its default one.")
+           "Embeds texts: float32 [texts, hidden_size] for a list, [hidden_size] for one text. `prompt`, or the prompt "
+           "of the model with this name, or else its default prompt, is put before every text.")
       .def_prop_ro(
-          "hidden_size", [](PyEncoder& e) { return e.encoder.hidden_size(); }, "How long a vector is.")
+          "hidden_size", [](PyEncoder& e) { return e.encoder.hidden_size(); }, "The length of a vector.")
       .def_prop_ro(
           "max_sequence", [](PyEncoder& e) { return e.encoder.max_sequence(); },
-          "How many tokens of a text are read at most.")
+          "The largest number of tokens of a text; longer texts are cut.")
       .def_prop_ro(
           "prompts",
           [](PyEncoder& e) {
@@ -107,17 +107,17 @@ void bind_encoders(nb::module_& m) {
             for (const auto& [name, text] : e.encoder.config().prompts) out[text_object(name)] = text_object(text);
             return out;
           },
-          "The model's own prompts, name -> text.")
+          "The prompts of the model, name -> text.")
       .def_prop_ro(
           "query_prompt", [](PyEncoder& e) { return text_object(e.encoder.query_prompt()); },
-          "What the model puts before queries, which may be nothing.")
+          "The prompt for queries; it may be empty.")
       .def_prop_ro(
           "passage_prompt", [](PyEncoder& e) { return text_object(e.encoder.passage_prompt()); },
-          "What the model puts before passages.");
+          "The prompt for passages; it may be empty.");
   nb::class_<PyReranker>(m, "Reranker",
-                         "How well passages answer a query, by a cross-encoder in a Hugging Face model folder "
-                         "(docs/embeddings.md). activation: \"sigmoid\" or \"identity\"; None: what its files say. "
-                         "instruction: what a passage is to be for the query, for rerankers of Qwen3.")
+                         "A reranker: a cross-encoder from a Hugging Face model folder that scores how well passages "
+                         "answer a query (docs/embeddings.md). activation: \"sigmoid\" or \"identity\"; None: the one "
+                         "of the model. instruction: the task, for rerankers of the Qwen3 family.")
       .def(
           "__init__",
           [](PyReranker* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
@@ -147,7 +147,7 @@ void bind_encoders(nb::module_& m) {
             return array_object(std::move(out));
           },
           nb::arg("query").none(), nb::arg("passages").none(),
-          "What the classifier says of the query with each passage, in order: float32 [passages, labels].")
+          "The scores of the query with each passage, in order: float32 [passages, labels].")
       .def(
           "rank",
           [](PyReranker& r, nb::handle query, nb::handle passages, nb::handle count) {
@@ -167,12 +167,13 @@ void bind_encoders(nb::module_& m) {
             return out;
           },
           nb::arg("query").none(), nb::arg("passages").none(), nb::arg("count") = nb::none(),
-          "The best passages, all or count of them, best first: a list of (index, score). For models of one label.")
+          "The passages by score, the best first: a list of (index, score), cut to `count` entries. The model needs "
+          "one label.")
       .def_prop_ro(
-          "labels", [](PyReranker& r) { return r.reranker.labels(); }, "How many numbers a pair gets.")
+          "labels", [](PyReranker& r) { return r.reranker.labels(); }, "The number of scores for a pair.")
       .def_prop_ro(
           "max_sequence", [](PyReranker& r) { return r.reranker.max_sequence(); },
-          "How many tokens of a query and a passage are read at most.");
+          "The largest number of tokens of a query and a passage together; longer pairs are cut.");
 }
 
 }  // namespace rlx::python

@@ -1,4 +1,4 @@
-// Exceptions of rlx in Python: one class for each code, which is also of Python's own kind.
+// Exceptions in Python: one class for each error code, which also inherits from a class of Python.
 #include <cstring>
 #include <map>
 #include <set>
@@ -17,15 +17,15 @@ struct ClassOf {
   PyObject* also;
 };
 
-// Exceptions of Python code that C++ called where none may pass, until the error that tells of them comes back. Under
-// the GIL. Few: a run that fails stops.
+// Exceptions of Python code that was called from C++ code without exceptions. They wait here until the error of the run
+// comes back. Guarded by the GIL. There are few: a run stops at its first failure.
 std::map<std::string, nb::object>& kept() {
   static auto* exceptions = new std::map<std::string, nb::object>();
   return *exceptions;
 }
 constexpr std::string_view kKept = "Python exception ";
 
-// Messages name ways out as C++ writes them; these are Python's.
+// C++ messages use the C++ spelling of names. This table has the Python spelling.
 constexpr std::pair<std::string_view, std::string_view> kSpelling[] = {
     {"rlx::available_devices()", "rlx.devices()"},
     {"rlx::to(tensor, device)", "array.to(device)"},
@@ -40,6 +40,9 @@ constexpr std::pair<std::string_view, std::string_view> kSpelling[] = {
     {"DecoderOptions::", "load: "},
     {"RerankerOptions::activation", "activation="},
     {"rlx::", "rlx."},
+    {"give it max_trips", "give it max_iterations"},
+    {"products '", "matmul_precision '"},
+    {"load the model with products ", "load the model with matmul_precision "},
 };
 std::string as_python_writes(std::string text) {
   for (const auto& [ours, theirs] : kSpelling)
@@ -85,7 +88,7 @@ nb::object exception_of(const Error& e) { return exception_that_says(in_python_w
 Diagnostic kept_exception(nb::python_error& e, const std::string& what) {
   static std::int64_t count = 0;
   std::string token = concat_text(kKept, ++count);
-  // Its lines are in the exception's own traceback.
+  // The traceback of the exception has the lines.
   std::string message =
       concat_text(what, ": ", nb::str(e.type().attr("__name__")).c_str(), ": ", nb::str(e.value()).c_str());
   if (kept().size() > 64) kept().clear();
@@ -132,6 +135,14 @@ const char* lasting_name(std::string_view file) {
   return it->c_str();
 }
 
+void warn_renamed(const std::string& old_name, const std::string& new_name, int level) {
+  static auto* told = new std::set<std::string>();  // under the GIL
+  if (!told->insert(old_name).second) return;
+  const std::string text =
+      concat_text(old_name, " is deprecated and goes in the next release: use ", new_name, " instead");
+  if (PyErr_WarnEx(PyExc_DeprecationWarning, text.c_str(), level) != 0) throw nb::python_error();
+}
+
 void set_package_folder(const std::string& folder) { package_folder = folder; }
 
 SourceLoc user_line() {
@@ -155,23 +166,24 @@ SourceLoc user_line() {
 
 void bind_errors(nb::module_& m) {
   const ClassOf table[] = {
-      {ErrorCode::InvalidArgument, "InvalidArgument", "Wrong use: a name, length, axis or option.", PyExc_ValueError},
-      {ErrorCode::ShapeMismatch, "ShapeMismatch", "Shapes do not fit together.", PyExc_ValueError},
-      {ErrorCode::DTypeMismatch, "DTypeMismatch", "Dtypes do not fit together.", PyExc_TypeError},
-      {ErrorCode::NotFound, "NotFound", "A name or file that does not exist.", PyExc_ValueError},
-      {ErrorCode::BadFile, "BadFile", "A file or text that does not follow its format.", PyExc_ValueError},
-      {ErrorCode::Unsupported, "Unsupported", "A valid request that this op, device or build cannot do.",
+      {ErrorCode::InvalidArgument, "InvalidArgument", "Wrong use: an invalid name, length, axis or option.",
+       PyExc_ValueError},
+      {ErrorCode::ShapeMismatch, "ShapeMismatch", "Shapes that do not fit together.", PyExc_ValueError},
+      {ErrorCode::DTypeMismatch, "DTypeMismatch", "Dtypes that do not fit together.", PyExc_TypeError},
+      {ErrorCode::NotFound, "NotFound", "A name or a file that does not exist.", PyExc_ValueError},
+      {ErrorCode::BadFile, "BadFile", "A file or a text that does not follow its format.", PyExc_ValueError},
+      {ErrorCode::Unsupported, "Unsupported", "A valid request that this op, device or build does not support.",
        PyExc_NotImplementedError},
-      {ErrorCode::DeviceUnavailable, "DeviceUnavailable", "No such device in this build or on this machine.",
+      {ErrorCode::DeviceUnavailable, "DeviceUnavailable", "The device is missing in this build or on this machine.",
        PyExc_RuntimeError},
       {ErrorCode::DeviceLost, "DeviceLost", "The device failed or went away.", PyExc_RuntimeError},
-      {ErrorCode::OutOfMemory, "OutOfMemory", "A device or the host has not the memory.", PyExc_MemoryError},
-      {ErrorCode::Interrupted, "Interrupted", "A run was asked to stop.", PyExc_RuntimeError},
-      {ErrorCode::Internal, "InternalError", "A bug of rlx: please report it.", PyExc_RuntimeError},
+      {ErrorCode::OutOfMemory, "OutOfMemory", "A device or the host has not enough memory.", PyExc_MemoryError},
+      {ErrorCode::Interrupted, "Interrupted", "A run was interrupted.", PyExc_RuntimeError},
+      {ErrorCode::Internal, "InternalError", "A bug in rlx: please report it.", PyExc_RuntimeError},
   };
   nb::object base = nb::steal(PyErr_NewExceptionWithDoc(
       "rlx.Error",
-      "The base of what rlx raises; has `message`, `where` (the node, and the line that built it) and `hint`.",
+      "The base of all errors of rlx. It has `message`, `where` (the node, and the line that built it) and `hint`.",
       PyExc_Exception, nullptr));
   m.attr("Error") = base;
   for (const ClassOf& c : table) {
@@ -187,10 +199,11 @@ void bind_errors(nb::module_& m) {
     } catch (const Error& e) {
       raise_error(e);
     } catch (const nb::cast_error&) {
-      PyErr_SetString(PyExc_TypeError, "an argument is of a type that this function does not take");
+      PyErr_SetString(PyExc_TypeError, "an argument has a type that this function does not accept");
     }
   });
   m.def("set_package_folder", &set_package_folder);
+  m.def("warn_renamed", &warn_renamed, nb::arg("old_name"), nb::arg("new_name"), nb::arg("level"));
   m.def("user_line", [] {
     const SourceLoc loc = user_line();
     return nb::make_tuple(loc.file, loc.line);

@@ -1,4 +1,4 @@
-// Functions of rlx/functions over signals: transforms, short-time transforms, spectra, convolution, windows.
+// Binds signal functions of rlx/functions: Fourier transforms, short-time transforms, spectra, convolution, windows.
 #include "rlx/functions/fft.h"
 #include "python/bindings/call_operands.h"
 #include "python/bindings/common.h"
@@ -9,7 +9,7 @@
 namespace rlx::python {
 namespace {
 
-// The place of `name` in a list of names.
+// The index of `name` in a list of names.
 template <std::size_t N>
 int choice(const std::string& name, const std::string_view (&names)[N], const char* what) {
   for (std::size_t i = 0; i < N; ++i)

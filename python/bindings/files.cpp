@@ -1,4 +1,4 @@
-// Files of arrays in Python: safetensors.
+// Safetensors files in Python.
 #include <unistd.h>
 
 #include "python/bindings/runtime.h"
@@ -23,7 +23,7 @@ void bind_files(nb::module_& m) {
           out[name.c_str()] = array_object(SafetensorsFile::tensor(file, name));
         return out;
       },
-      nb::arg("path"), "The arrays of a safetensors file, name -> array; they share the mapped file.");
+      nb::arg("path"), "The arrays of a safetensors file, name -> array. They share the mapped file.");
   m.def(
       "save_safetensors",
       [](const std::filesystem::path& path, nb::handle tensors, std::map<std::string, std::string> metadata) {
@@ -38,7 +38,7 @@ void bind_files(nb::module_& m) {
         write_safetensors(path.string(), list, {metadata.begin(), metadata.end()});
       },
       nb::arg("path"), nb::arg("tensors").none(), nb::arg("metadata") = std::map<std::string, std::string>(),
-      "Writes a dict of name -> array as a safetensors file, with a header of strings.");
+      "Writes a dict name -> array as a safetensors file. metadata: strings for its header.");
   m.def("load_params", [](PyCompiled& c, const std::filesystem::path& path, bool strict) {
     const std::string file = existing(path);
     const nb::gil_scoped_release free;

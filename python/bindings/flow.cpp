@@ -1,4 +1,4 @@
-// Blocks over the weights of a checkpoint in Python.
+// Model building blocks over the weights of a checkpoint.
 #include "rlx/models/flow.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
@@ -12,13 +12,13 @@ ModelWeights weights_from(nb::handle h) {
   for (const auto [key, value] : nb::borrow<nb::dict>(h)) {
     const std::string name = text_from(key, "Flow: the name of a weight");
     const Tensor t = on_host(tensor_from(value, name.c_str()));
-    // What a later write of the owner would change is not shared.
+    // Copies the bytes, because their owner may write to them later.
     arrays.push_back({name, nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape())});
   }
   return weights_in_memory(std::move(arrays), "the dict of arrays");
 }
 
-// The graph must outlive the flow.
+// Keeps the graph alive as long as the flow.
 struct PyFlow {
   PyFlow(nb::object on, nb::handle weights)
       : keeps_graph(std::move(on)), graph(nb::cast<PyGraph&>(keeps_graph)), flow(graph.get(), weights_from(weights)) {}
@@ -26,12 +26,12 @@ struct PyFlow {
   PyGraph& graph;
   Flow flow;
 
-  // The flow, of a graph that is still there: compiling takes it, which is an error here.
+  // The flow. Throws if its graph was compiled, which consumes the graph.
   Flow& get() {
     (void)graph.get();
     return flow;
   }
-  /// What f makes of the flow, at the user's line.
+  /// Calls f with the flow, at the user's line.
   template <class F>
   nb::object built(F&& f) {
     const UserCall line;
@@ -49,13 +49,11 @@ NormKind norm_from(const std::string& kind) {
 }  // namespace
 
 void bind_flow(nb::module_& m) {
-  nb::class_<PyFlow>(
-      m, "Flow",
-      "Builds blocks on a graph with weights taken by name from a checkpoint. weights: a Hugging Face folder, a "
-      "safetensors or GGUF file, or a dict of arrays. Each weight becomes a param of the checkpoint's dtype, blocks of "
-      "GGUF "
-      "stay as they are, and to what follows it is float32. finish() names all that does not fit, load() gives a "
-      "compiled program its weights.")
+  nb::class_<PyFlow>(m, "Flow",
+                     "Adds model building blocks to a graph, with weights of a checkpoint by name. weights: a Hugging "
+                     "Face folder, a safetensors or GGUF file, or a dict of arrays. Each weight becomes a param with "
+                     "the dtype of the checkpoint (GGUF blocks stay quantized); its value in the graph is float32. "
+                     "finish() reports all tensors that do not fit. load() sets the params of a compiled program.")
       .def(
           "__init__",
           [](PyFlow* self, nb::handle graph, nb::handle weights) {
@@ -65,20 +63,20 @@ void bind_flow(nb::module_& m) {
           nb::arg("graph").none(), nb::arg("weights"))
       .def(
           "has", [](PyFlow& f, const std::string& name) { return f.get().has(name); }, nb::arg("name"),
-          "Whether the checkpoint has a tensor of this name.")
+          "True if the checkpoint has a tensor of this name.")
       .def(
           "weight",
           [](PyFlow& f, const std::string& name, const std::vector<std::int64_t>& shape) {
             return f.built([&](Flow& flow) { return flow.weight(name, shape); });
           },
-          nb::arg("name"), nb::arg("shape"), "The weight of this name and shape, float32.")
+          nb::arg("name"), nb::arg("shape"), "The weight of this name and shape, as float32.")
       .def(
           "embed",
           [](PyFlow& f, const std::string& name, nb::handle ids, std::int64_t rows, std::int64_t width) {
             return f.built([&](Flow& flow) { return flow.embed(name, f.operand(ids), rows, width); });
           },
           nb::arg("name"), nb::arg("ids"), nb::arg("rows"), nb::arg("width"),
-          "Rows ids of the table [rows, width]: [.., width].")
+          "An embedding lookup: the rows `ids` of the table [rows, width], [.., width].")
       .def(
           "linear",
           [](PyFlow& f, nb::handle x, const std::string& name, std::int64_t out, bool bias, bool in_out) {
@@ -86,7 +84,8 @@ void bind_flow(nb::module_& m) {
           },
           nb::arg("x"), nb::arg("name"), nb::arg("out"), nb::kw_only(), nb::arg("bias") = false,
           nb::arg("in_out") = false,
-          "x [.., K] times name.weight [out, K] (or [K, out]: in_out), plus name.bias [out] with bias.")
+          "A linear layer: x [.., K] @ name.weight^T of a weight [out, K] (in_out: a weight [K, out]), plus name.bias "
+          "[out] with bias.")
       .def(
           "norm",
           [](PyFlow& f, nb::handle x, const std::string& name, const std::string& kind, double eps, bool bias,
@@ -96,22 +95,23 @@ void bind_flow(nb::module_& m) {
           },
           nb::arg("x"), nb::arg("name"), nb::kw_only(), nb::arg("kind") = "rms", nb::arg("eps") = 1e-6,
           nb::arg("bias") = false, nb::arg("offset") = 0.0,
-          "The \"rms\" or \"layer\" norm over the last axis, with name.weight + offset and, with bias, name.bias.")
+          "An \"rms\" or \"layer\" norm over the last axis, with the scale name.weight + offset and, with bias, "
+          "name.bias.")
       .def(
           "experts",
           [](PyFlow& f, const std::vector<std::string>& names, std::int64_t k, std::int64_t n) {
             return f.built([&](Flow& flow) { return flow.experts(names, k, n); });
           },
-          nb::arg("names"), nb::arg("k"), nb::arg("n"), "The matrices of these names, [n, k] each, as one [E, k, n].")
+          nb::arg("names"), nb::arg("k"), nb::arg("n"),
+          "The matrices of these names, [n, k] each, stacked to [E, k, n].")
       .def(
           "finish",
           [](PyFlow& f, const std::string& model, const std::vector<std::string>& ignored) {
             f.get().finish(model, ignored);
           },
           nb::arg("model") = "the model", nb::kw_only(), nb::arg("ignored") = std::vector<std::string>(),
-          "Ends the building: raises BadFile that names every tensor that is missing, of another shape, no float, or "
-          "left "
-          "over (but for names that end as one of ignored).")
+          "Checks the tensors of the checkpoint. Raises BadFile that names every tensor that is missing, has another "
+          "shape, is not floating, or is unused (except names that end with an entry of ignored).")
       .def(
           "load",
           [](PyFlow& f, PyCompiled& program) {
@@ -119,7 +119,7 @@ void bind_flow(nb::module_& m) {
             const Turn turn(program);
             return f.flow.load(program.program);
           },
-          nb::arg("program"), "Gives the params of a compiled program their values of the checkpoint; gives how many.");
+          nb::arg("program"), "Sets the params of a compiled program from the checkpoint. Returns their number.");
 }
 
 }  // namespace rlx::python

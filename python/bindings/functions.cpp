@@ -1,4 +1,4 @@
-// Functions of rlx/functions that Python names: losses, draws, Einstein sums.
+// Binds functions of rlx/functions: losses, random draws, Einstein sums.
 #include <functional>
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@
 namespace rlx::python {
 namespace {
 
-// The graph that a call adds to: of the function under trace, else of its first value.
+// The graph that a call adds to: that of the function under trace, else that of its first value.
 Graph& graph_of_call(nb::sequence operands) {
   if (Frame* top = Frame::top()) return top->graph;
   for (std::size_t i = 0; i < nb::len(operands); ++i) {
@@ -20,10 +20,10 @@ Graph& graph_of_call(nb::sequence operands) {
     if (nb::isinstance<PyValue>(o)) return graph_of(nb::cast<const PyValue&>(o));
   }
   raise(ErrorCode::InvalidArgument, "there is no graph to add to",
-        "call it on a graph's values, or in a function under rlx.jit");
+        "call it on values of a graph, or in a function under rlx.jit");
 }
 
-// Operands of a call at the user's line.
+// Operands of a call, at the user's line.
 struct CallOperands {
   UserCall call;
   SourceLoc loc = call.loc();
@@ -51,10 +51,10 @@ nn::Reduction reduction_from(const std::string& name, std::string_view what) {
   if (name == "mean") return nn::Reduction::Mean;
   if (name == "sum") return nn::Reduction::Sum;
   raise(ErrorCode::InvalidArgument, concat_text(what, ": reduction '", name, "' is not known"),
-        "'none', 'mean' and 'sum' are there");
+        "reduction is 'none', 'mean' or 'sum'");
 }
 
-// Losses of operands, numbers and a reduction.
+// -- losses: operands, numbers and a reduction --
 using Numbers = std::vector<double>;
 using LossFn = std::function<Expr(const CallOperands&, const Numbers&, nn::Reduction)>;
 const std::map<std::string, LossFn>& losses() {
@@ -64,7 +64,7 @@ const std::map<std::string, LossFn>& losses() {
   static const std::map<std::string, LossFn> all{
       {"binary_cross_entropy", [](O x, N, R r) { return nn::binary_cross_entropy(x[0], x[1], x.maybe(2), r); }},
       {"binary_cross_entropy_with_logits",
-       [](O x, N n, R r) {  // numbers: whether there is a weight, a pos_weight
+       [](O x, N n, R r) {  // numbers: flags for weight and pos_weight
          const bool weight = n.at(0) != 0, pos = n.at(1) != 0;
          return nn::binary_cross_entropy_with_logits(x[0], x[1], weight ? x.maybe(2) : std::nullopt,
                                                      pos ? x.maybe(weight ? 3 : 2) : std::nullopt, r);
@@ -98,7 +98,7 @@ const std::map<std::string, LossFn>& losses() {
   return all;
 }
 
-// Draws: key and parameters, the dims and the dtype of the numbers.
+// -- draws: the key and parameters, the dims and the dtype of the result --
 using DrawFn = std::function<Expr(const CallOperands&, Dims, DType)>;
 const std::map<std::string, DrawFn>& draws() {
   using O = const CallOperands&;

@@ -1,4 +1,4 @@
-// Functions of rlx/functions as parts of the module.
+// Binds functions of rlx/functions.
 #pragma once
 
 #include "python/bindings/common.h"

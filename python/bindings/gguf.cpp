@@ -1,4 +1,4 @@
-// GGUF files in Python, and conversions of models.
+// GGUF files in Python, and conversion of models.
 #include <algorithm>
 #include <limits>
 
@@ -8,7 +8,7 @@
 #include "rlx/formats/model_convert.h"
 #include "rlx/tensor/block_search.h"
 
-// Its members look as if a file could be copied.
+// Without this, nanobind takes the class for copyable.
 template <>
 struct nanobind::detail::is_copy_constructible<rlx::GgufFile> : std::false_type {};
 
@@ -93,7 +93,8 @@ TensorToWrite to_write(nb::handle key, nb::handle value) {
   out.type = type ? *type : type_of_dtype(out.values.dtype(), out.name);
   const GgufTypeInfo& info = gguf_type_info(out.type);
   if (!info.dtype && !makes_blocks(info.scheme))
-    raise(ErrorCode::Unsupported, concat_text("'", out.name, "': tensors of type ", info.name, " are read, not made"));
+    raise(ErrorCode::Unsupported,
+          concat_text("'", out.name, "': tensors of type ", info.name, " can be read but not written"));
   return out;
 }
 
@@ -113,7 +114,7 @@ constexpr struct {
               {DType::I16, GgufKind::I16}, {DType::U32, GgufKind::U32}, {DType::I32, GgufKind::I32},
               {DType::U64, GgufKind::U64}, {DType::I64, GgufKind::I64}};
 
-// Python's integers are u32 where they can be, which is what readers of GGUF expect.
+// A Python int is written as u32 if it fits, which readers of GGUF expect.
 GgufKind kind_for(std::int64_t low, std::int64_t high) {
   if (low >= 0 && high <= std::numeric_limits<std::uint32_t>::max()) return GgufKind::U32;
   if (low >= std::numeric_limits<std::int32_t>::min() && high <= std::numeric_limits<std::int32_t>::max())
@@ -123,7 +124,7 @@ GgufKind kind_for(std::int64_t low, std::int64_t high) {
 
 [[noreturn]] void refuse_value(const std::string& key, nb::handle v) {
   raise(ErrorCode::DTypeMismatch, concat_text("metadata '", key, "' cannot be ", described(v)),
-        "a bool, an integer, a float, a text, a list of one of these, or a NumPy number or array for another width");
+        "give a bool, an int, a float, a string, a list of one of these, or a NumPy number or array for another width");
 }
 
 void set_array(GgufWriter& w, const std::string& key, nb::handle v) {
@@ -229,34 +230,35 @@ void convert(const std::filesystem::path& source, const std::filesystem::path& t
 void bind_gguf(nb::module_& m) {
   nb::class_<PyGgufTensor>(m, "GgufTensor", "A tensor of a GGUF file.")
       .def_prop_ro(
-          "name", [](const PyGgufTensor& t) { return text_object(t.tensor->name); }, "Its name.")
+          "name", [](const PyGgufTensor& t) { return text_object(t.tensor->name); }, "The name.")
       .def_prop_ro(
           "type", [](const PyGgufTensor& t) { return text_object(t.tensor->info().name); },
-          "How its numbers are stored: \"F32\", \"BF16\", \"Q4_K\".")
+          "The type of its elements: \"F32\", \"BF16\", \"Q4_K\".")
       .def_prop_ro(
           "scheme",
           [](const PyGgufTensor& t) -> nb::object {
             return t.tensor->info().dtype ? nb::none() : text_object(quant_scheme_name(t.tensor->info().scheme));
           },
-          "The scheme of its blocks, as rlx.ops.dequantize takes it; None for plain numbers.")
+          "The scheme of its quantized blocks, as rlx.ops.dequantize takes it; None if it is not quantized.")
       .def_prop_ro(
           "shape", [](const PyGgufTensor& t) { return dims_object(t.tensor->dims); },
-          "Extents of its numbers, a tuple.")
+          "The shape of the tensor, a tuple.")
       .def_prop_ro(
-          "nbytes", [](const PyGgufTensor& t) { return t.tensor->bytes.size(); }, "Bytes that it takes in the file.")
+          "nbytes", [](const PyGgufTensor& t) { return t.tensor->bytes.size(); }, "The number of bytes in the file.")
       .def(
           "array", [](const PyGgufTensor& t) { return array_object(numbers_of(t.file, *t.tensor)); },
-          "Its numbers: blocks decoded to float32, plain ones in their own dtype, sharing the mapped file.")
+          "The tensor as an array. Quantized blocks are decoded to float32; other types keep their dtype and share the "
+          "mapped file.")
       .def(
           "stored", [](const PyGgufTensor& t) { return array_object(GgufFile::tensor(t.file, t.tensor->name)); },
-          "What the file holds, sharing its mapped bytes: blocks as uint8 [.., row bytes].")
+          "The stored bytes as an array that shares the mapped file; quantized blocks as uint8 [.., row bytes].")
       .def("__repr__", [](const PyGgufTensor& t) {
         return concat_text("<", t.tensor->name, " ", t.tensor->info().name, " ",
                            Shape(Dims(t.tensor->dims.begin(), t.tensor->dims.end()), DType::F32).text(), ">");
       });
   nb::class_<GgufFile>(m, "GgufFile",
-                       "A GGUF file, mapped, and all parts of a split one. len, in and file[name] go by its tensors; "
-                       "file[name] is an array of the numbers.")
+                       "A mapped GGUF file, with all shards of a split file. len(file), name in file and file[name] go "
+                       "by tensor names; file[name] is the array of a tensor.")
       .def(nb::new_([](const std::filesystem::path& path) {
              const std::string file = existing(path);
              const nb::gil_scoped_release free;
@@ -264,11 +266,11 @@ void bind_gguf(nb::module_& m) {
            }),
            nb::arg("path"))
       .def_prop_ro("metadata", &metadata_dict,
-                   "Key -> value, a new dict: numbers, bools, texts, and lists of these. Large where the file holds a "
-                   "vocabulary.")
+                   "Key -> value, a new dict: numbers, bools, strings, and lists of these. It is large if the file "
+                   "holds a vocabulary.")
       .def_prop_ro(
           "architecture", [](const GgufFile& f) { return text_object(f.architecture()); },
-          "What general.architecture says: \"llama\", \"qwen3\".")
+          "The value of general.architecture: \"llama\", \"qwen3\".")
       .def_prop_ro(
           "tensors",
           [](const FilePtr& f) {
@@ -302,9 +304,10 @@ void bind_gguf(nb::module_& m) {
              for (const GgufTensor& t : f->tensors()) names.append(text_object(t.name));
              return nb::iter(names);
            })
-      .def_prop_ro("version", &GgufFile::version, "Version of the format: 2 or 3.")
+      .def_prop_ro("version", &GgufFile::version, "The version of the format, 2 or 3.")
       .def_prop_ro(
-          "parts", [](const GgufFile& f) { return f.num_parts(); }, "Number of files that it lies in.")
+          "parts", [](const GgufFile& f) { return f.num_parts(); },
+          "The number of files: 1, or the shards of a split file.")
       .def("__repr__", [](const GgufFile& f) {
         return concat_text("<GGUF file ", f.source(), ", ", f.tensors().size(), " tensors>");
       });

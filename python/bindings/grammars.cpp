@@ -37,8 +37,8 @@ Grammar schema_grammar_from(nb::handle h, const JsonSchemaOptions& form) {
 
 void bind_grammars(nb::module_& m) {
   nb::class_<Grammar>(m, "Grammar",
-                      "A compiled grammar, for any number of answers of any model: of GBNF, whose rule `root` is the "
-                      "whole text. docs/grammars.md.")
+                      "A compiled grammar in GBNF, for any number of answers of any model. The rule `root` describes "
+                      "the whole text. docs/grammars.md has the format.")
       .def(
           "__init__",
           [](Grammar* self, nb::handle text, const std::string& root) {
@@ -60,9 +60,9 @@ void bind_grammars(nb::module_& m) {
           },
           nb::arg("schema").none(), nb::kw_only(), nb::arg("whitespace") = "flexible", nb::arg("max_whitespace") = 64,
           nb::arg("closed") = false,
-          "The JSON texts that a schema (a dict or a JSON text) describes; {} describes all. whitespace: \"none\", "
-          "\"spaced\" as json.dumps writes, or \"flexible\", up to max_whitespace between tokens; closed: nothing but "
-          "what the schema names.")
+          "A grammar of the JSON texts that a schema (a dict or a JSON text) allows; {} allows all. whitespace: "
+          "\"none\", \"spaced\" as json.dumps writes it, or \"flexible\", up to max_whitespace characters between "
+          "tokens. closed: objects have only the properties that the schema names.")
       .def(
           "matches",
           [](const Grammar& g, nb::handle text) {
@@ -70,7 +70,7 @@ void bind_grammars(nb::module_& m) {
             const nb::gil_scoped_release free;
             return g.matches(s);
           },
-          nb::arg("text").none(), "Whether a text is one that the grammar describes.")
+          nb::arg("text").none(), "True if the grammar describes this text.")
       .def("__repr__", [](const Grammar& g) {
         return concat_text("<rlx grammar of ", g.num_rules(), " rules, ", g.num_states(), " states>");
       });

@@ -6,9 +6,9 @@
 
 namespace rlx::python {
 
-/// An rlx.models.Grammar, or GBNF as a text; nb::cast_error for others.
+/// Converts an rlx.models.Grammar or a GBNF text. Throws nb::cast_error for other objects.
 Grammar grammar_from(nb::handle h);
-/// The grammar of a JSON Schema, which is a dict, True, False or a JSON text; nb::cast_error for others.
+/// Compiles a JSON Schema: a dict, True, False or a JSON text. Throws nb::cast_error for other objects.
 Grammar schema_grammar_from(nb::handle h, const JsonSchemaOptions& form = {});
 
 }  // namespace rlx::python

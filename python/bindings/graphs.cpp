@@ -29,13 +29,13 @@ bool is_alive(const PyValue& v) {
       v.loc.line ? concat_text("made at ", v.loc.file, ":", v.loc.line) : "made by a function under trace";
   if (!v.trace && is_alive(v))
     raise(ErrorCode::InvalidArgument, concat_text("a value ", made, " belongs to another graph"),
-          "values of a graph are operands in that graph alone");
+          "a value can only be an operand in its own graph");
   raise(ErrorCode::InvalidArgument,
-        v.trace ? concat_text("a traced value ", made, " is used after, or outside of, the function that made it")
-                : concat_text("a value ", made, " belongs to a graph that was compiled or is gone"),
+        v.trace ? concat_text("a traced value ", made, " is used outside of the function under trace, or after it")
+                : concat_text("a value ", made, " belongs to a graph that was compiled or deleted"),
         v.trace
-            ? "return it from the function instead of storing it: values of a trace stand for no numbers outside of it"
-            : "compile consumes a graph: keep a copy with graph.copy()");
+            ? "return it from the function instead of storing it: a traced value has no numbers outside of its trace"
+            : "compile consumes the graph: keep a copy with graph.copy()");
 }
 
 nb::object symbol_info(const Graph& g) {
@@ -77,8 +77,7 @@ Graph& graph_of(const PyValue& v) {
 }
 
 Graph& PyGraph::get() const {
-  if (!graph)
-    raise(ErrorCode::InvalidArgument, "this graph was compiled, which consumes it", "compile a copy: graph.copy()");
+  if (!graph) raise(ErrorCode::InvalidArgument, "this graph was consumed by compile", "compile a copy: graph.copy()");
   return *graph;
 }
 
@@ -128,8 +127,8 @@ Expr operand_from(Graph& g, nb::handle h, SourceLoc loc, bool* weak, std::option
     return value_in(g, it->second.second, {}, loc);
   }
   if (nb::isinstance<Dim>(h)) {
-    // The value of an extent: asked of a value that has it, which symbols of inputs always are.
-    raise(ErrorCode::InvalidArgument, concat_text("the symbolic extent ", nb::cast<const Dim&>(h), " is no value"),
+    // The extent as a value. It is read from a value with that extent; inputs have the extents of all symbols.
+    raise(ErrorCode::InvalidArgument, concat_text("the symbolic extent ", nb::cast<const Dim&>(h), " is not a value"),
           "rlx.numpy.size_of(x, axis) is the extent of an axis as a value");
   }
   if (auto scalar = weak_scalar(h)) {
@@ -156,9 +155,9 @@ Dim dim_from(nb::handle h, const char* what) {
   const nb::object n = nb::steal(PyNumber_Index(h.ptr()));
   if (!n.is_valid()) {
     PyErr_Clear();
-    raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is no integer"),
+    raise(ErrorCode::DTypeMismatch, concat_text(what, ": ", nb::repr(h).c_str(), " is not an integer"),
           nb::isinstance<PyValue>(h)
-              ? "extents are known while a function is traced: name the argument in static_argnames"
+              ? "extents must be known while a function is traced: name the argument in static_argnames"
               : "");
   }
   const long long v = PyLong_AsLongLong(n.ptr());
@@ -195,9 +194,9 @@ void bind_dims(nb::module_& m) {
   const auto undecided = [](const Dim& a, const char* op, nb::handle b) {
     raise(ErrorCode::InvalidArgument,
           concat_text("whether ", a, " ", op, " ", nb::str(b).c_str(), " is not known while a function is traced"),
-          "the extent is a symbol with many values: make it static, or compare values with rlx.numpy");
+          "the extent is symbolic: make it static, or compare values with rlx.numpy");
   };
-  nb::class_<Dim>(m, "Dim", "An extent that is an expression over symbols: \"2*seq + 1\".")
+  nb::class_<Dim>(m, "Dim", "A symbolic extent, an expression over symbols: \"2*seq + 1\".")
       .def("__add__", [](const Dim& a, nb::handle b) { return dim_object(a + dim_from(b)); })
       .def("__radd__", [](const Dim& a, nb::handle b) { return dim_object(dim_from(b) + a); })
       .def("__sub__", [](const Dim& a, nb::handle b) { return dim_object(a - dim_from(b)); })
@@ -225,12 +224,12 @@ void bind_dims(nb::module_& m) {
            })
       .def("__index__",
            [](const Dim& a) -> int {
-             raise(ErrorCode::InvalidArgument, concat_text("the symbolic extent ", a, " is no Python integer"),
-                   "its value is known at each run alone; rlx.numpy.size_of(x, axis) gives it as a value");
+             raise(ErrorCode::InvalidArgument, concat_text("the symbolic extent ", a, " is not a Python integer"),
+                   "its value is known only when the program runs; rlx.numpy.size_of(x, axis) gives it as a value");
            })
       .def("__hash__", [](const Dim& a) { return std::hash<std::string>()(a.text()); })
       .def_prop_ro(
-          "symbols", [](const Dim& a) { return nb::cast(a.symbols()); }, "The names of the symbols in it.")
+          "symbols", [](const Dim& a) { return nb::cast(a.symbols()); }, "The names of its symbols.")
       .def("__str__", [](const Dim& a) { return a.text(); })
       .def("__repr__", [](const Dim& a) { return concat_text("rlx.Dim(", a, ")"); });
 }
@@ -240,7 +239,7 @@ namespace {
 std::string name_of(nb::handle h, const char* what) {
   auto name = cast_as<std::string>(h, what);
   if (name.find('\0') != name.npos)
-    raise(ErrorCode::InvalidArgument, concat_text(what, " has a zero byte in it: ", described(h)));
+    raise(ErrorCode::InvalidArgument, concat_text(what, " contains a zero byte: ", described(h)));
   return name;
 }
 
@@ -251,22 +250,23 @@ void bind_graphs(nb::module_& m) {
                       "A value of a graph under construction, or of a function that is traced.")
       .def_prop_ro(
           "shape", [](const PyValue& v) { return dims_object(shape_of(v).dims()); },
-          "Its extents, a tuple of int, or of Dim where an extent is symbolic.")
+          "The shape, a tuple of int, or of Dim where an extent is symbolic.")
       .def_prop_ro(
           "dtype", [](const PyValue& v) { return dtype_object(shape_of(v).dtype()); }, "The dtype of its elements.")
       .def_prop_ro(
-          "ndim", [](const PyValue& v) { return shape_of(v).rank(); }, "How many axes it has.")
+          "ndim", [](const PyValue& v) { return shape_of(v).rank(); }, "The number of axes.")
       .def_prop_ro(
           "size", [](const PyValue& v) { return dim_object(shape_of(v).num_elements_dim()); },
-          "How many elements it has, an int or a Dim.")
+          "The number of elements, an int or a Dim.")
       .def_prop_ro(
           "weak_type", [](const PyValue& v) { return v.weak; },
-          "True when it was made of Python scalars alone: the other operand's dtype wins.")
+          "True if the value was made from Python scalars alone: in arithmetic it takes the dtype of the other "
+          "operand.")
       .def_prop_ro(
           "alive", [](const PyValue& v) { return is_alive(v); },
-          "False once its trace is over or its graph is compiled: then it can be used no more.")
+          "False after its trace has ended or its graph was compiled; the value cannot be used then.")
       .def_prop_ro(
-          "id", [](const PyValue& v) { return v.expr.value().text(); }, "Its name in texts: \"%3\", \"%3#1\".")
+          "id", [](const PyValue& v) { return v.expr.value().text(); }, "The name in graph texts: \"%3\", \"%3#1\".")
       .def_prop_ro(
           "made_at", [](const PyValue& v) { return nb::make_tuple(v.loc.file, v.loc.line); },
           "(file, line) of your code that made it.")
@@ -281,13 +281,12 @@ void bind_graphs(nb::module_& m) {
         return concat_text(v.expr.value(), ": ", s);
       });
 
-  nb::class_<PyGraph>(
-      m, "Graph",
-      "A program under construction: append nodes, set the outputs, compile. Every op of rlx.ops is a method: "
-      "g.softmax(x, axis=-1).")
+  nb::class_<PyGraph>(m, "Graph",
+                      "A graph under construction: add nodes, set the outputs, compile. Every op of rlx.ops is a "
+                      "method: g.softmax(x, axis=-1).")
       .def(nb::init<std::string>(), nb::arg("name") = "graph")
       .def_prop_ro(
-          "name", [](const PyGraph& g) { return g.get().name(); }, "The name given at its construction.")
+          "name", [](const PyGraph& g) { return g.get().name(); }, "The name of the graph.")
       .def("__len__", [](const PyGraph& g) { return g.get().num_nodes(); })
       .def(
           "input",
@@ -297,7 +296,7 @@ void bind_graphs(nb::module_& m) {
             return value_object(g.get().input(std::move(name), Shape(dims_from(shape), dtype_from(dtype)), loc), loc);
           },
           nb::arg("name").none(), nb::arg("shape").none(), nb::arg("dtype").none() = "float32",
-          "A tensor bound by name at each run.")
+          "Adds an input, which each run binds by name.")
       .def(
           "param",
           [](PyGraph& g, nb::handle called, nb::handle shape, nb::handle dtype, bool changes) {
@@ -309,7 +308,8 @@ void bind_graphs(nb::module_& m) {
           },
           nb::arg("name").none(), nb::arg("shape").none(), nb::arg("dtype").none() = "float32",
           nb::arg("mutable") = false,
-          "A weight, bound by name after compiling. `mutable`: set between runs, so read as it is.")
+          "Adds a weight, which the compiled program binds by name. `mutable`: the weight is set between runs, so it "
+          "is not packed.")
       .def(
           "constant",
           [](PyGraph& g, nb::handle value, nb::handle dtype) {
@@ -318,7 +318,7 @@ void bind_graphs(nb::module_& m) {
             if (!dtype.is_none()) t = dtype_from(dtype);
             return value_object(g.get().constant(tensor_from(value, "constant", false, t).to_host(), loc), loc);
           },
-          nb::arg("value").none(), nb::arg("dtype") = nb::none(), "An embedded tensor.")
+          nb::arg("value").none(), nb::arg("dtype") = nb::none(), "Adds a constant.")
       .def(
           "state",
           [](PyGraph& g, nb::handle called, nb::handle init, nb::handle dtype) {
@@ -330,7 +330,7 @@ void bind_graphs(nb::module_& m) {
                                 loc);
           },
           nb::arg("name").none(), nb::arg("init").none(), nb::arg("dtype") = nb::none(),
-          "A value kept from run to run, which starts as `init`.")
+          "Adds a state: a value that persists from run to run and begins as `init`.")
       .def(
           "set_outputs",
           [](PyGraph& g, nb::args outputs) {
@@ -342,7 +342,7 @@ void bind_graphs(nb::module_& m) {
             for (nb::handle h : list) values.push_back(operand_from(g.get(), h, loc));
             g.get().set_outputs(values, loc);
           },
-          "Says what a run gives, in this order.")
+          "Sets the outputs of a run, in this order.")
       .def(
           "set_state",
           [](PyGraph& g, nb::handle called, nb::handle value) {
@@ -350,7 +350,7 @@ void bind_graphs(nb::module_& m) {
             const auto name = name_of(called, "Graph.set_state: name");
             g.get().set_state(name, operand_from(g.get(), value, loc), loc);
           },
-          nb::arg("name").none(), nb::arg("value").none(), "Says what state `name` is after a run.")
+          nb::arg("name").none(), nb::arg("value").none(), "Sets the value of state `name` after a run.")
       .def(
           "symbol",
           [](PyGraph& g, const std::string& name, std::optional<std::int64_t> min, std::optional<std::int64_t> max,
@@ -363,7 +363,7 @@ void bind_graphs(nb::module_& m) {
             return dim_object(g.get().symbol(name, info));
           },
           nb::arg("name"), nb::arg("min") = nb::none(), nb::arg("max") = nb::none(), nb::arg("divisor") = nb::none(),
-          "An extent that takes its value from the inputs of each run.")
+          "Adds a symbolic extent, whose value each run takes from its inputs.")
       .def_prop_ro(
           "symbols", [](const PyGraph& g) { return symbol_info(g.get()); }, "Name -> (least, largest, divisor).")
       .def_prop_ro(
@@ -373,7 +373,7 @@ void bind_graphs(nb::module_& m) {
             for (Value v : g.get().outputs()) out.append(nb::cast(PyValue{g.get().expr(v), false, {}, 0}));
             return out;
           },
-          "The values that a run gives.")
+          "The outputs of a run.")
       .def(
           "leaf",
           [](PyGraph& g, nb::handle called) -> nb::object {
@@ -387,7 +387,7 @@ void bind_graphs(nb::module_& m) {
             raise(ErrorCode::NotFound, concat_text("no input, param or state '", name, "'"),
                   did_you_mean(name, names, quoted_names(names)));
           },
-          nb::arg("name").none(), "The input, param or state of this name.")
+          nb::arg("name").none(), "The value of the input, param or state with this name.")
       .def(
           "inputs",
           [](const PyGraph& g) {
@@ -417,26 +417,28 @@ void bind_graphs(nb::module_& m) {
           [](PyGraph& g, nb::handle v, nb::handle label) {
             g.get().set_label(value_of(g.get(), v).node, cast_as<std::string>(label, "Graph.set_label: label"));
           },
-          nb::arg("value").none(), nb::arg("label").none(), "Names a node for messages and pictures.")
+          nb::arg("value").none(), nb::arg("label").none(), "Labels a node, for messages and reports.")
       .def(
-          "copy", [](const PyGraph& g) { return copy_of(g); }, "A graph of its own; values of this one are not of it.")
+          "copy", [](const PyGraph& g) { return copy_of(g); },
+          "An independent copy. Values of this graph do not belong to it.")
       .def(
-          "text", [](const PyGraph& g) { return print_text(g.get()); }, "The text form, which rlx.parse reads.")
+          "text", [](const PyGraph& g) { return print_text(g.get()); }, "The graph as text, which rlx.parse reads.")
       .def(
-          "inspect", [](const PyGraph& g) { return inspect_graph(g.get()); }, "One line per node, for people.")
+          "inspect", [](const PyGraph& g) { return inspect_graph(g.get()); },
+          "A summary for people, one line for each node.")
       .def(
           "fingerprint", [](const PyGraph& g) { return fingerprint(g.get()).text(); },
-          "A hash of all that the graph says; equal graphs have equal ones, on every machine.")
+          "A hash of the graph. Equal graphs have equal hashes on every machine.")
       .def(
           "verify", [](const PyGraph& g) { verify_or_throw(g.get(), Level::Hir, "graph"); },
-          "Raises an error that lists everything wrong with the graph.")
+          "Checks the graph. Raises an error that lists all problems.")
       .def(
           "to_bytes",
           [](const PyGraph& g) {
             const auto b = to_bytes(g.get());
             return nb::bytes(reinterpret_cast<const char*>(b.data()), b.size());
           },
-          "The versioned binary form, which rlx.parse reads.")
+          "The graph in its versioned binary format, which rlx.parse reads.")
       .def(
           "evaluate",
           [](const PyGraph& g, nb::dict values) {
@@ -450,7 +452,7 @@ void bind_graphs(nb::module_& m) {
             for (Tensor& t : out) result.append(array_object(std::move(t)));
             return result;
           },
-          nb::arg("values") = nb::dict(), "The outputs by the reference rules, op by op: slow and right.")
+          nb::arg("values") = nb::dict(), "Computes the outputs with the reference rules, op by op. It is slow.")
       .def(
           "ops",
           [](const PyGraph& g) {
@@ -458,7 +460,7 @@ void bind_graphs(nb::module_& m) {
             for (const Node& n : g.get().nodes()) out.append(nb::str(op_text_name(n.op).c_str()));
             return out;
           },
-          "The name of each node's op, in order.")
+          "The op name of each node, in order.")
       .def("__str__", [](const PyGraph& g) { return print_text(g.get(), {.max_elements = 8}); });
   m.def(
       "parse",
@@ -469,7 +471,7 @@ void bind_graphs(nb::module_& m) {
         }
         return PyGraph(parse_text(cast_as<std::string>(source, "parse: source"), file));
       },
-      nb::arg("source").none(), nb::arg("file") = "graph", "The graph of a text or of its binary form.");
+      nb::arg("source").none(), nb::arg("file") = "graph", "Reads a graph from its text or its binary format.");
 }
 
 }  // namespace rlx::python

@@ -1,4 +1,4 @@
-// Functions of rlx/functions over images: pools, resizes, norms.
+// Binds image functions of rlx/functions: pooling, resizing, normalization.
 #include "python/bindings/call_operands.h"
 #include "python/bindings/common.h"
 #include "rlx/functions/image.h"

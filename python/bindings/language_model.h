@@ -1,4 +1,4 @@
-// Language models in Python: one engine for all answers of a model, whichever thread asks for them.
+// Language models in Python: one engine runs all answers of a model, whichever threads ask for them.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@
 
 namespace rlx::python {
 
-// Turns of threads in the order they came: a thread that makes one step after the other lets others between.
+// A fair lock: threads take turns in the order in which they came, so a thread that steps again and again lets others
+// in between.
 class Turns {
  public:
   class Mine {
@@ -48,11 +49,11 @@ class Turns {
   std::uint64_t next_ = 0, serving_ = 0;
 };
 
-// What came of a request and was not asked for yet. Under the turn of the model, but for `dropped`.
+// Output of a request that its answer has not fetched yet. Guarded by the turn of the model, except `dropped`.
 struct Pending {
   std::deque<GenerationEvent> events;
   bool finished = false;
-  std::atomic<bool> dropped{false};  // nobody asks any more
+  std::atomic<bool> dropped{false};  // the answer is gone
 };
 
 struct PyLanguageModel {
@@ -66,16 +67,16 @@ struct PyLanguageModel {
         engine(std::move(m.decoder), m.tokenizer, options, std::move(draft)) {}
 
   std::string path;
-  std::string usual_adapter;  // of answers that name none
+  std::string usual_adapter;  // of answers that name no adapter
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat;
   std::vector<TokenId> end_tokens;
-  std::vector<std::string> packed_layout_problems{};  // what was wrong with saved forms
+  std::vector<std::string> packed_weight_problems{};  // one text for each problem with the folder of packed weights
   Turns turns;
   Engine engine;
   std::map<RequestId, std::shared_ptr<Pending>> pending{};
 
-  // -- in a turn --
+  // -- callers hold the turn --
 
   void step() {
     for (GenerationEvent& e : engine.step()) {
@@ -89,7 +90,7 @@ struct PyLanguageModel {
       p->events.push_back(std::move(e));
     }
   }
-  // Answers that nobody asks for give back what they hold; where no other is left, at once.
+  // Cancels answers that are gone. If no other answer runs, their memory is freed at once.
   void forget_dropped() {
     bool any = false, others = false;
     for (const auto& [id, p] : pending) {
@@ -107,7 +108,7 @@ struct PyLanguageModel {
 };
 using ModelPtr = std::shared_ptr<PyLanguageModel>;
 
-// One answer: an iterator over its pieces.
+// An answer: an iterator over chunks of its text.
 class PyAnswer {
  public:
   PyAnswer(ModelPtr model, std::shared_ptr<Pending> pending, std::vector<TokenId> prompt, BegunAnswer begun)
@@ -116,7 +117,7 @@ class PyAnswer {
   PyAnswer(const PyAnswer&) = delete;
   PyAnswer& operator=(const PyAnswer&) = delete;
 
-  // The next piece of text; none at the end. What made the answer fail is thrown behind its last piece, once. Called
+  // The next chunk of text; none at the end. An error of the answer is thrown once, after its last chunk. Called
   // without the GIL.
   std::optional<std::string> next() {
     while (true) {
@@ -143,7 +144,7 @@ class PyAnswer {
       check_signals();
     }
   }
-  // Ends the answer where it is.
+  // Cancels the answer.
   void close() {
     pending_->dropped = true;
     const Turns::Mine turn(model_->turns);
@@ -174,7 +175,7 @@ class PyAnswer {
     const std::lock_guard<std::mutex> lock(said_mutex_);
     return logprobs_;
   }
-  // What was said, with where the answer stands.
+  // The conversation so far, with the state of the answer.
   Conversation conversation() const {
     Conversation out{sequence()};
     const std::lock_guard<std::mutex> lock(said_mutex_);
@@ -182,7 +183,7 @@ class PyAnswer {
     return out;
   }
   const ModelPtr& model() const { return model_; }
-  // What a prompt that goes on begins with.
+  // The tokens that a prompt starts with if it continues this answer.
   std::vector<TokenId> sequence() const {
     const std::lock_guard<std::mutex> lock(said_mutex_);
     std::vector<TokenId> out = prompt_;
@@ -190,7 +191,8 @@ class PyAnswer {
     return out;
   }
 
-  // Ctrl-C between two steps ends the answer; no turn is held while Python's handler runs. Called without the GIL.
+  // Ctrl-C between two steps cancels the answer. The turn is free while the handler of Python runs. Called without the
+  // GIL.
   void check_signals() {
     bool raised = false;
     {
@@ -226,9 +228,9 @@ auto in_turn(PyLanguageModel& m, F&& f) {
 
 /// Runs an answer to its end. Called with the GIL.
 void finish(PyAnswer& a);
-/// What a model is made of, a dict.
+/// The architecture of a model as a dict.
 nb::dict config_dict(const DecoderConfig& c);
-/// `given` has every keyword of rlx.models.load.
+/// Loads a model. `given` has every keyword of rlx.models.load.
 ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given);
 
 void bind_answers(nb::module_& m);

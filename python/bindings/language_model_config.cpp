@@ -1,4 +1,4 @@
-// The description of a language model, as Python sees it.
+// LanguageModel.config: the architecture of a language model as a dict.
 #include "python/bindings/language_model.h"
 #include "python/bindings/text.h"
 

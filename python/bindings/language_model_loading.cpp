@@ -1,4 +1,4 @@
-// Loading of language models by the keywords of rlx.models.load.
+// Loads language models from the keywords of rlx.models.load.
 #include "python/bindings/language_model.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
@@ -35,7 +35,7 @@ AdapterOptions adapter_of(std::string name, nb::handle h) {
     add(h);
   return out;
 }
-// By their names, which answers ask for; or one without a name, for all of them.
+// A dict: adapters by name, which answers select. Else one adapter without a name, for all answers.
 std::vector<AdapterOptions> adapters_from(nb::handle h) {
   if (h.is_none()) return {};
   if (!nb::isinstance<nb::dict>(h)) return {adapter_of(kUsualAdapter, h)};
@@ -68,20 +68,20 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
     o.memory_limit = static_cast<std::size_t>(limit);
   }
   set_cache_type(o, text("cache"));
-  const std::string products = text("products");
+  const std::string products = text("matmul_precision");
   o.products = matmul_precision_named(products, from);
   o.adapters = adapters_from(given["adapters"]);
   EngineOptions engine;
   engine.prefix_cache = flag("prefix_cache");
   engine.draft.tokens = integer("draft_tokens");
   engine.draft.lookup = integer("lookup");
-  if (const nb::object forms = given["forms"]; !forms.is_none()) {
-    if (!is_path(forms))
-      raise(ErrorCode::DTypeMismatch, concat_text("load: forms must be a path, got ", described(forms)));
-    o.forms = nb::cast<std::filesystem::path>(forms).string();
-    if (o.forms.empty()) raise(ErrorCode::InvalidArgument, "load: forms names no folder");
+  if (const nb::object folder = given["packed_weights"]; !folder.is_none()) {
+    if (!is_path(folder))
+      raise(ErrorCode::DTypeMismatch, concat_text("load: packed_weights must be a path, got ", described(folder)));
+    o.forms = nb::cast<std::filesystem::path>(folder).string();
+    if (o.forms.empty()) raise(ErrorCode::InvalidArgument, "load: packed_weights names no folder");
   }
-  o.verify_packed_layouts = flag("verify_packed_layouts");
+  o.verify_packed_layouts = flag("verify_packed_weights");
   std::optional<std::string> drafts_from;
   if (const nb::object draft = given["draft"]; !draft.is_none()) {
     if (!is_path(draft))
@@ -107,7 +107,7 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
     add_problems(draft->decoder);
   }
   auto loaded = std::make_shared<PyLanguageModel>(std::move(m), from, usual, engine, std::move(draft));
-  loaded->packed_layout_problems = std::move(problems);
+  loaded->packed_weight_problems = std::move(problems);
   return loaded;
 }
 

@@ -8,7 +8,7 @@
 namespace rlx::python {
 namespace {
 
-// A text of a file, with the answer that it ends with.
+// The text of a state file, with the state of the answer that it ends with.
 struct SavedText {
   Conversation text;
 };
@@ -24,7 +24,7 @@ GenerationOptions generation_options(const PyLanguageModel& m, nb::dict given) {
 const ChatTemplate& template_of(const PyLanguageModel& m) {
   if (m.chat) return *m.chat;
   raise(ErrorCode::Unsupported, concat_text(m.path, " has no chat template"),
-        "give generate() a text or tokens: they are continued as they are");
+        "give generate() a text or tokens, which the model continues without a template");
 }
 
 bool is_conversation(nb::handle prompt) {
@@ -37,7 +37,7 @@ std::vector<TokenId> encoded(const PyLanguageModel& m, const std::string& text, 
   return m.tokenizer->encode(text, special_tokens);
 }
 
-// A text is continued as it is, messages go through the template, tokens are taken as they are.
+// The tokens of a prompt. A text and tokens are used as they are; messages are rendered by the chat template.
 std::vector<TokenId> prompt_from(const PyLanguageModel& m, nb::handle prompt, nb::dict options, bool conversation) {
   if (conversation || is_conversation(prompt)) return encoded(m, render_chat(template_of(m), prompt, options), false);
   if (PyUnicode_Check(prompt.ptr()) || PyBytes_Check(prompt.ptr()))
@@ -55,13 +55,13 @@ std::unique_ptr<PyAnswer> submit(const ModelPtr& m, std::vector<TokenId> tokens,
 }
 
 std::unique_ptr<PyAnswer> answer(const ModelPtr& m, nb::handle prompt, nb::kwargs given, bool conversation) {
-  nb::dict options;  // one of our own, which words are taken out of
+  nb::dict options;  // a copy, because render_chat removes its options from it
   options.update(given);
   std::vector<TokenId> tokens = prompt_from(*m, prompt, options, conversation);
   return submit(m, std::move(tokens), generation_options(*m, options));
 }
 
-// One that fails does not keep the others from their ends: it says so itself.
+// An answer that fails does not stop the others. It reports its own error.
 void finish_or_fail(PyAnswer& a) {
   try {
     finish(a);
@@ -119,7 +119,7 @@ nb::object logits(PyLanguageModel& m, nb::handle tokens, const std::string& rows
   return array_object(in_turn(m, [&] { return m.idle_model().forward(std::span(&part, 1), wanted); }));
 }
 
-// -- conversations in files --
+// -- state files --
 
 std::vector<ChatMessage> messages_from(nb::handle given) {
   std::vector<ChatMessage> out;
@@ -139,7 +139,7 @@ std::vector<ChatMessage> messages_from(nb::handle given) {
   return out;
 }
 
-// What a text of a file, an answer or tokens stand for.
+// The conversation of a saved text, of an answer or of tokens.
 Conversation conversation_of(nb::handle said) {
   if (nb::isinstance<SavedText>(said)) return nb::cast<const SavedText&>(said).text;
   if (nb::isinstance<PyAnswer>(said)) return nb::cast<const PyAnswer&>(said).conversation();
@@ -150,7 +150,7 @@ std::int64_t save_state(PyLanguageModel& m, const std::filesystem::path& path, n
   Conversation c = conversation_of(said);
   c.messages = messages_from(messages);
   if (c.tokens.empty())
-    raise(ErrorCode::InvalidArgument, concat_text("nothing was said yet that '", path.string(), "' could hold"));
+    raise(ErrorCode::InvalidArgument, concat_text("there is no text yet to save in '", path.string(), "'"));
   return in_turn(m, [&] {
     m.forget_dropped();
     return m.engine.save(path.string(), c);
@@ -180,14 +180,14 @@ nb::tuple load_state(PyLanguageModel& m, const std::filesystem::path& path) {
   const Conversation c = loaded_state(m, path);
   return nb::make_tuple(ids_object(c.tokens), messages_of(c));
 }
-// The same, with where the answer stands that the text ends with: what can be saved again as it was.
+// The same, with the state of the answer that the text ends with, so that it can be saved again unchanged.
 nb::tuple load_whole_state(PyLanguageModel& m, const std::filesystem::path& path) {
   Conversation c = loaded_state(m, path);
   const nb::list messages = messages_of(c);
   return nb::make_tuple(nb::cast(SavedText{std::move(c)}), messages);
 }
 
-// The rest of an answer: of one that is at its end, or of a file.
+// Continues an answer: one that has ended, or one of a state file.
 std::unique_ptr<PyAnswer> resume(const ModelPtr& m, nb::handle said, nb::kwargs given) {
   nb::dict options;
   options.update(given);
@@ -196,9 +196,10 @@ std::unique_ptr<PyAnswer> resume(const ModelPtr& m, nb::handle said, nb::kwargs 
   if (nb::isinstance<PyAnswer>(said)) {
     const PyAnswer& a = nb::cast<const PyAnswer&>(said);
     if (a.model() != m)
-      raise(ErrorCode::InvalidArgument, "resume: the answer is of another model", "ask that model, or save the state");
+      raise(ErrorCode::InvalidArgument, "resume: the answer belongs to another model",
+            "resume it on that model, or save and load its state");
     if (a.finish() == FinishReason::None)
-      raise(ErrorCode::InvalidArgument, "resume: the answer is going on", "finish() or close() it first");
+      raise(ErrorCode::InvalidArgument, "resume: the answer is still running", "call finish() or close() on it first");
     c = a.conversation();
   } else if (PyUnicode_Check(said.ptr()) || nb::hasattr(said, "__fspath__")) {
     c = loaded_state(*m, nb::cast<std::filesystem::path>(said));
@@ -217,7 +218,7 @@ void bind_language_models(nb::module_& m) {
   nb::class_<SavedText>(m, "_SavedText");
   nb::class_<PyLanguageModel>(
       m, "LanguageModel",
-      "A language model, made by rlx.models.load. Any number of threads may use one: their answers run together.")
+      "A language model from rlx.models.load. Any number of threads may use it; their answers run together.")
       .def(
           "generate",
           [](const ModelPtr& self, nb::handle prompt, nb::kwargs options) {
@@ -225,13 +226,13 @@ void bind_language_models(nb::module_& m) {
           },
           nb::arg("prompt").none(), nb::arg("options"),
           nb::sig("def generate(self, prompt: object, **options: object) -> Answer"),
-          "The answer to a prompt: a text or tokens are continued as they are; messages, a list of dicts with role and "
-          "content, go through the model's chat template. Options: max_new_tokens (0: until the context is full), stop "
-          "(texts), stop_tokens (in place of end_tokens), seed, temperature (0: the likeliest token), top_k, top_p, "
-          "min_p, typical_p, top_n_sigma, repetition_penalty and all others of docs/generation.md; grammar (GBNF or an "
-          "rlx.models.Grammar) or json_schema (a dict or a JSON text); adapter (a name of `adapters`, None for none); "
-          "logprobs (how many of the likeliest tokens Answer.top_logprobs has; None: no logarithms are kept); of "
-          "messages also tools, documents, variables and template.")
+          "Starts an answer to a prompt. A text or tokens are continued as they are. Messages, a list of dicts with "
+          "role and content, go through the chat template of the model. Options: max_new_tokens (0: until the context "
+          "is full), stop (strings), stop_tokens (in place of end_tokens), seed, temperature (0: the likeliest token), "
+          "top_k, top_p, min_p, typical_p, top_n_sigma, repetition_penalty and all others of docs/generation.md; "
+          "grammar (GBNF or an rlx.models.Grammar) or json_schema (a dict or a JSON text); adapter (a name of "
+          "`adapters`, None for none); logprobs (the number of tokens in each entry of Answer.top_logprobs; None: no "
+          "log-probabilities are kept). For messages also tools, documents, variables and template.")
       .def(
           "chat",
           [](const ModelPtr& self, nb::handle messages, nb::kwargs options) {
@@ -239,88 +240,92 @@ void bind_language_models(nb::module_& m) {
           },
           nb::arg("messages").none(), nb::arg("options"),
           nb::sig("def chat(self, messages: object, **options: object) -> Answer"),
-          "The answer to messages, or to one text of the user, through the model's chat template; options as generate.")
-      .def(
-          "generate_batch", &generate_batch, nb::arg("prompts").none(), nb::arg("options"),
-          nb::sig("def generate_batch(self, prompts: object, **options: object) -> list[Answer]"),
-          "The finished answers to a list of prompts, as many at once as the model was loaded with sequences; prompts "
-          "and options as generate. Each answer is what it would be alone; one that fails says so by its finish_reason "
-          "and error.")
+          "Starts an answer to messages, or to one text of the user, through the chat template of the model. Options "
+          "are those of generate.")
+      .def("generate_batch", &generate_batch, nb::arg("prompts").none(), nb::arg("options"),
+           nb::sig("def generate_batch(self, prompts: object, **options: object) -> list[Answer]"),
+           "The finished answers to a list of prompts. As many run at once as the model has sequences. Prompts and "
+           "options are those of generate. Each answer is the same as if it ran alone; the finish_reason and error of "
+           "an answer report its failure.")
       .def("logits", &logits, nb::arg("tokens").none(), nb::kw_only(), nb::arg("rows") = "all", nb::arg("sequence") = 0,
            nb::arg("adapter") = nb::none(),
-           "Appends tokens to a sequence and runs them: float32 logits [T, vocab_size], or [1, vocab_size] with "
-           "rows=\"last\". Keys and values stay, so the next call goes on from there. adapter: the name of one of "
-           "`adapters`. Not while answers are under way; "
-           "reset() before the next one.")
+           "Appends tokens to a sequence and runs them. Returns float32 logits [T, vocab_size], or [1, vocab_size] "
+           "with rows=\"last\". Keys and values stay in the cache, so the next call continues the sequence. adapter: a "
+           "name of `adapters`. It cannot run beside answers; call reset() before the next answer.")
       .def(
           "length",
           [](PyLanguageModel& self, std::int64_t sequence) {
             return in_turn(self, [&] { return self.engine.model().length(sequence); });
           },
-          nb::arg("sequence") = 0, "Tokens of a sequence that logits() has run.")
+          nb::arg("sequence") = 0, "The number of tokens that logits() has run in a sequence.")
       .def(
           "truncate",
           [](PyLanguageModel& self, std::int64_t length, std::int64_t sequence) {
             in_turn(self, [&] { self.idle_model().truncate(length, sequence); });
           },
-          nb::arg("length"), nb::kw_only(), nb::arg("sequence") = 0,
-          "Forgets the tokens of a sequence from this length on.")
+          nb::arg("length"), nb::kw_only(), nb::arg("sequence") = 0, "Cuts a sequence to this number of tokens.")
       .def(
           "reset", [](PyLanguageModel& self) { in_turn(self, [&] { self.idle_model().reset(); }); },
-          "Forgets what logits() has run, and the beginnings of prompts that are kept.")
-      .def(
-          "save_state", &save_state, nb::arg("path"), nb::arg("said").none(), nb::arg("messages") = nb::none(),
-          "Writes what was said, an answer or the tokens of a text, with its keys and values, and the messages that it "
-          "was made of; rlx generate and rlx chat read it too. How many tokens the keys and values are of.")
+          "Clears all sequences of logits() and the prefix cache.")
+      .def("save_state", &save_state, nb::arg("path"), nb::arg("said").none(), nb::arg("messages") = nb::none(),
+           "Writes an answer, or the tokens of a text, with its keys and values, and the messages of the conversation "
+           "to a file. rlx generate and rlx chat read it too. Returns the number of tokens whose keys and values were "
+           "written.")
       .def("_load_state", &load_whole_state, nb::arg("path"))
       .def("load_state", &load_state, nb::arg("path"),
-           "Reads what was saved of this model: (tokens, messages). A prompt that begins with these tokens goes on "
-           "without computing them again.")
+           "Reads a file of save_state, of the same model: (tokens, messages). A prompt that begins with these tokens "
+           "reuses their keys and values.")
       .def(
           "resume",
           [](const ModelPtr& self, nb::handle said, nb::kwargs options) { return resume(self, said, options); },
           nb::arg("said").none(), nb::arg("options"),
           nb::sig("def resume(self, said: object, **options: object) -> Answer"),
-          "The rest of an answer that was cut: of an Answer that is at its end, or of a file of save_state, rlx "
-          "generate "
-          "or rlx chat. With the options that it had, the tokens are those of an answer that was not cut: Mirostat, "
-          "the "
-          "grammar, penalties, stop strings and characters go on where they stood. max_new_tokens counts the new ones.")
+          "Continues an answer that ended early: an Answer that has ended, or a file of save_state, rlx generate or "
+          "rlx chat. With the options of that answer, the tokens are the same as without the cut: Mirostat, the "
+          "grammar, penalties, stop strings and partial characters continue from their state. max_new_tokens counts "
+          "only new tokens.")
       .def_prop_ro(
           "adapters", [](const PyLanguageModel& self) { return self.engine.model().adapters(); },
-          "The names of its adapters.")
+          "The names of the adapters.")
       .def_prop_ro(
-          "tokenizer", [](const PyLanguageModel& self) { return PyTokenizer{self.tokenizer}; }, "Its tokeniser.")
+          "tokenizer", [](const PyLanguageModel& self) { return PyTokenizer{self.tokenizer}; }, "The tokenizer.")
       .def_prop_ro(
           "chat_template",
           [](const PyLanguageModel& self) -> nb::object {
             return self.chat ? nb::cast(PyChatTemplate{*self.chat}) : nb::none();
           },
-          "Its chat template; None where the files hold none.")
+          "The chat template; None if the files have none.")
       .def_prop_ro(
           "end_tokens", [](const PyLanguageModel& self) { return ids_object(self.end_tokens); },
           "The tokens that end an answer.")
       .def_prop_ro(
           "config", [](const PyLanguageModel& self) { return config_dict(self.engine.model().config()); },
-          "What the model is made of, a dict: family, sizes, one dict for each layer.")
+          "The architecture, a dict: family, sizes, and one dict for each layer.")
       .def_prop_ro(
           "context", [](const PyLanguageModel& self) { return self.engine.model().context(); },
-          "How many tokens a sequence may have.")
+          "The largest number of tokens in a sequence.")
       .def_prop_ro(
           "sequences", [](const PyLanguageModel& self) { return self.engine.model().cache().sequences(); },
-          "How many answers run at once.")
+          "The largest number of answers that run at once.")
       .def_prop_ro(
           "cache_bytes", [](const PyLanguageModel& self) { return self.engine.model().cache_bytes(); },
-          "The bytes of keys and values.")
+          "The bytes of the KV cache.")
       .def_prop_ro(
-          "packed_layout_problems", [](const PyLanguageModel& self) { return self.packed_layout_problems; },
-          "What was wrong with saved forms at the start, one line each; load warns of them.")
+          "packed_weight_problems", [](const PyLanguageModel& self) { return self.packed_weight_problems; },
+          "The files of packed weights that could not be used or written, one line each. load() warns of each.")
+      .def_prop_ro(
+          "packed_layout_problems",
+          [](const PyLanguageModel& self) {
+            warn_renamed("LanguageModel.packed_layout_problems", "packed_weight_problems");
+            return self.packed_weight_problems;
+          },
+          "Deprecated: packed_weight_problems.")
       .def_prop_ro(
           "statistics",
           [](PyLanguageModel& self) {
             return statistics_dict(in_turn(self, [&] { return self.engine.statistics(); }));
           },
-          "What was done so far, a dict: runs, prompt_tokens, reused_tokens, generated_tokens, preemptions, "
+          "Counters since the load, a dict: runs, prompt_tokens, reused_tokens, generated_tokens, preemptions, "
           "drafted_tokens, accepted_tokens.")
       .def("__repr__", [](const PyLanguageModel& self) {
         const DecoderConfig& c = self.engine.model().config();

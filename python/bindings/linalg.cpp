@@ -1,4 +1,4 @@
-// Functions of rlx/functions/linalg.h over values: _rlx.linalg(name, operands, number) gives a list of results.
+// Binds rlx/functions/linalg.h: _rlx.linalg(name, operands, number) returns a list of results.
 #include <map>
 
 #include "python/bindings/tracing.h"
@@ -8,7 +8,7 @@ namespace rlx::python {
 namespace {
 
 using Operands = std::vector<Expr>;
-/// The number is a bound, a choice or an exponent; none where the function takes its own.
+/// `number` is a tolerance, a variant or an exponent; none: the default of the function.
 using LinalgFunction = ExprList (*)(const Operands& x, std::optional<double> number);
 
 linalg::Transposed transposed_of(std::optional<double> number) {

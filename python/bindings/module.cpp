@@ -1,4 +1,4 @@
-// The extension module `rlx._rlx`: what Python's side of rlx is made of.
+// The extension module `rlx._rlx`: the C++ part of the Python package.
 #include "python/bindings/common.h"
 #include "python/bindings/functions.h"
 

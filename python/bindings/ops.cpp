@@ -1,4 +1,4 @@
-// Ops from the op table: nodes by name with Python arguments, promotion as JAX has it, and the table itself.
+// Ops of the op table in Python: nodes by name from Python arguments, type promotion as in JAX, and the table itself.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -14,7 +14,7 @@
 namespace rlx::python {
 namespace {
 
-// -- promotion: JAX's lattice, in which the types of Python's scalars lie below those of arrays of their class --
+// -- type promotion: the lattice of JAX, in which Python scalars lie below the array dtypes of their class --
 
 struct Typed {
   DType type;
@@ -25,7 +25,7 @@ int class_of(DType t) { return t == DType::Bool ? 0 : is_complex(t) ? 3 : is_flo
 
 [[noreturn]] void no_common(DType a, DType b, std::string_view op) {
   raise(ErrorCode::DTypeMismatch, concat_text(op, ": ", numpy_name(a), " and ", numpy_name(b), " have no common dtype"),
-        "cast one of them first: x.astype(rlx.float32)");
+        "cast one of them: x.astype(rlx.float32)");
 }
 
 Typed join(Typed a, Typed b, std::string_view op) {
@@ -51,14 +51,14 @@ bool number(nb::handle h) {
          PyComplex_CheckExact(h.ptr());
 }
 
-// The type of an operand without making a node of it.
+// The type of an operand, without adding a node for it.
 std::optional<Typed> type_of(nb::handle h) {
   if (nb::isinstance<PyValue>(h)) {
     const PyValue& v = nb::cast<const PyValue&>(h);
     try {
       return Typed{v.expr.dtype(), v.weak};
     } catch (const Error&) {
-      return {};  // operand_from tells what is wrong
+      return {};  // operand_from raises the error
     }
   }
   if (nb::isinstance<PyArray>(h)) {
@@ -74,7 +74,7 @@ struct Operands {
   bool all_weak = true;
 };
 
-// Operands from `first` on in one dtype; the others as they are.
+// Casts the operands from `first` on to one dtype.
 Operands promoted_operands(Graph& g, nb::sequence operands, std::size_t first, SourceLoc loc, std::string_view op) {
   const std::size_t n = nb::len(operands);
   std::optional<Typed> common;
@@ -83,11 +83,11 @@ Operands promoted_operands(Graph& g, nb::sequence operands, std::size_t first, S
     nb::object o = operands[i];
     if (i >= first) {
       std::optional<Typed> t = type_of(o);
-      if (!t && !nb::isinstance<PyValue>(o)) {  // a NumPy array, a list: an array of ours from here on
+      if (!t && !nb::isinstance<PyValue>(o)) {  // NumPy arrays and lists become rlx arrays here
         o = array_object(tensor_from(o, "an operand", false));
         t = type_of(o);
       }
-      // A Python integer takes any integer dtype beside it, where it is checked to fit.
+      // A Python integer takes the integer dtype of the other operands. It is checked to fit.
       if (t && t->weak && number(o) && class_of(t->type) == 1)
         t->type = common || t->type == DType::I32 ? DType::I32 : t->type;
       if (t) common = common ? join(*common, *t, op) : *t;
@@ -204,7 +204,7 @@ AttrValue attr_from(std::string_view op, const AttrField& f, nb::handle value) {
 
 bool is_axis(std::string_view name) { return name == "axis" || name == "axes"; }
 
-// Sets attribute `name`; axes may be negative, counted from the rank of the first operand.
+// Sets attribute `name`. Axes may be negative; they count from the rank of the first operand.
 void set_attr(const NamedOp& op, std::string_view op_name, const std::string& name, nb::handle value, int rank) {
   for (const AttrField& f : op.def->attrs) {
     if (f.name != name || f.place == AttrPlace::Mnemonic || f.place == AttrPlace::Suffix) continue;
@@ -240,7 +240,7 @@ bool has_attr(const OpDef& def, std::string_view name) {
   return std::any_of(def.attrs.begin(), def.attrs.end(), [&](const AttrField& f) { return f.name == name; });
 }
 
-// The graph that a call adds to: the one given, else of the function under trace, else that of its first value.
+// The graph that a call adds to: the given one, else that of the function under trace, else that of the first value.
 Graph& graph_for(nb::handle given, nb::sequence operands) {
   if (!given.is_none()) return nb::cast<const PyGraph&>(given).get();
   if (Graph* g = traced_graph()) return *g;
@@ -249,10 +249,11 @@ Graph& graph_for(nb::handle given, nb::sequence operands) {
     if (nb::isinstance<PyValue>(o)) return graph_of(nb::cast<const PyValue&>(o));
   }
   raise(ErrorCode::InvalidArgument, "there is no graph to add to",
-        "call it on a graph's values, or in a function under rlx.jit");
+        "call it on values of a graph, or in a function under rlx.jit");
 }
 
-// The fact that a result of weak operands is weak: of what computes or moves elements, not of what states its dtype.
+// True for ops whose result is weak if all operands are weak: ops that compute or move elements, and not ops that state
+// a dtype.
 bool keeps_weakness(const OpDef& def, const Expr& result, const std::vector<Expr>& operands) {
   return def.kind != OpKind::Cast && !operands.empty() && result.dtype() == operands.back().dtype() &&
          result.dtype() != DType::Bool;
@@ -266,7 +267,7 @@ nb::object add_node(std::string name, nb::sequence operands, nb::dict attrs, nb:
     std::vector<std::string> names;
     for (const OpDef* d : all_op_defs()) names.emplace_back(d->name);
     raise(ErrorCode::NotFound, concat_text("there is no op '", name, "'"),
-          did_you_mean(name, names, "rlx.ops lists them"));
+          did_you_mean(name, names, "dir(rlx.ops) lists all ops"));
   }
   Graph& g = graph_for(graph, operands);
   const OpDef& def = *op->def;
@@ -292,12 +293,12 @@ nb::object add_node(std::string name, nb::sequence operands, nb::dict attrs, nb:
   operand_names.reserve(nb::len(attrs));
   for (auto [key, value] : attrs) {
     const auto attr = nb::cast<std::string>(key);
-    // A text is an attribute that has the name of an operand: mask="causal" of attention.
+    // A string is an attribute with the same name as an operand: mask="causal" of attention.
     if (names_operand(def.inputs, attr) && !PyUnicode_Check(value.ptr())) {
       if (value.is_none()) continue;
       operand_names.push_back(attr);
       by_name.emplace_back(operand_names.back(), operand_from(g, value, loc));
-      // An array under that name says which mask it is: truth values, or numbers that are added to scores.
+      // An array with that name selects the mask attribute: truth values, or numbers that are added to scores.
       if (attr == "mask" && has_attr(def, attr))
         set_attr(*op, name, attr, nb::str(by_name.back().second.dtype() == DType::Bool ? "custom" : "bias"), rank);
     } else {
@@ -374,7 +375,7 @@ std::string_view type_text(AttrType t) {
   return "";
 }
 
-// Everything a signature and a docstring are made of.
+// All that the signature and the docstring of an op need.
 nb::dict describe(const OpDef& def) {
   nb::dict out;
   out["name"] = nb::str(def.name.data(), def.name.size());
@@ -414,8 +415,7 @@ nb::dict describe(const OpDef& def) {
   return out;
 }
 
-// Of the first sample of an op: the dtypes that it takes in place of f32, and the shapes that go in and come out, for
-// its docstring.
+// For docstrings: the dtypes that an op accepts in place of f32, and the shapes of its first sample.
 nb::tuple example_of(const std::string& name) {
   nb::list dtypes;
   const std::optional<NamedOp> op = find_op(name);
@@ -450,7 +450,7 @@ ExprList values_of(Graph& g, nb::handle list, SourceLoc loc) {
   return out;
 }
 
-// Builder functions that are more than one node: nb::object f(Graph&, operands, SourceLoc).
+// Builder functions that add several nodes: nb::object f(Graph&, operands, SourceLoc).
 template <class F>
 nb::object built(nb::sequence operands, F&& f) {
   const UserCall line;
@@ -487,16 +487,16 @@ void bind_ops(nb::module_& m) {
         if (!common) raise(ErrorCode::InvalidArgument, "result_type: no operands");
         return nb::make_tuple(dtype_object(common->type), common->weak);
       },
-      "The dtype operands are cast to in arithmetic, and whether it is weak.");
+      "The dtype that operands are promoted to, and whether it is weak.");
   m.def(
       "trace",
       [](PyGraph& g, nb::handle fn) {
         const Frame frame(g.get());
         return fn();
       },
-      nb::arg("graph"), nb::arg("fn"), "fn(), whose operations become nodes of the graph.");
+      nb::arg("graph"), nb::arg("fn"), "Calls fn(); its operations become nodes of the graph.");
   m.def(
-      "tracing", [] { return traced_graph() != nullptr; }, "True while a function of this thread is traced.");
+      "tracing", [] { return traced_graph() != nullptr; }, "True while this thread traces a function.");
   m.def(
       "value",
       [](nb::handle x, nb::handle graph) {

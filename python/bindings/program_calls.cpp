@@ -1,4 +1,4 @@
-// Calls of programs of one signature: where all leaves are what the program takes, no Python code stands in the way.
+// Calls of programs with one signature. If all leaves match the program, no Python code runs.
 #include <utility>
 
 #include "python/bindings/calls.h"
@@ -6,16 +6,16 @@
 namespace rlx::python {
 namespace {
 
-/// The base of rlx's Program, whose `_run_tree` takes what this does not.
+/// The base class of rlx.Program. Calls that it cannot run go to Program._run_tree.
 struct ProgramCall {
   ProgramCall() = default;
   ProgramCall(const ProgramCall&) = delete;
   ProgramCall& operator=(const ProgramCall&) = delete;
   ProgramEntry entry;
-  std::vector<Shape> takes;  // static ones, of its inputs
+  std::vector<Shape> takes;  // static extents of its inputs
 };
 
-// The leaf as the next view; false where it is not just what the program takes there.
+// Appends a leaf to the views. Returns false if it does not match the input of the program.
 bool take(const ProgramCall& p, CallScratch& s, nb::handle leaf) {
   const std::size_t place = s.views.size();
   if (place == p.takes.size()) return false;
@@ -47,7 +47,7 @@ bool take_tree(const ProgramCall& p, CallScratch& s, nb::handle tree) {
   return true;
 }
 
-// No object: some leaf is something else.
+// Returns no object if a leaf does not match.
 nb::object run_as_it_lies(ProgramCall& p, nb::handle args, nb::handle kwargs) {
   if (!p.entry.direct) return {};
   CallScratchHold hold;
@@ -79,7 +79,7 @@ PyType_Slot program_slots[] = {{Py_tp_call, reinterpret_cast<void*>(program_tp_c
 }  // namespace
 
 void bind_program_calls(nb::module_& m) {
-  nb::class_<ProgramCall>(m, "ProgramCall", nb::type_slots(program_slots), "What a program of one signature calls.")
+  nb::class_<ProgramCall>(m, "ProgramCall", nb::type_slots(program_slots), "Runs a program with one signature.")
       .def("__init__", [](ProgramCall* self, std::shared_ptr<PyCompiled> compiled, const TreeDef& out_tree,
                           std::vector<bool> weak) {
         new (self) ProgramCall();

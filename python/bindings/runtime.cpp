@@ -38,7 +38,7 @@ MatmulPrecision matmul_precision_from(const std::string& text) {
   if (text == "exact") return MatmulPrecision::Exact;
   if (text == "bfloat16" || text == "bf16") return MatmulPrecision::BF16;
   if (text == "int8") return MatmulPrecision::Int8;
-  raise(ErrorCode::InvalidArgument, concat_text("products '", text, "' is none of exact, bfloat16 and int8"));
+  raise(ErrorCode::InvalidArgument, concat_text("matmul_precision '", text, "' is none of exact, bfloat16 and int8"));
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ Session session_for(const std::string& device, int threads, const std::string& i
   const bool by_backend = backend_by_name(device) && !parse_device_id(device);
   if (by_backend && !options.empty())
     raise(ErrorCode::InvalidArgument, concat_text("backend '", device, "' takes no device_options"),
-          "leave them out, or name a device");
+          "leave them out, or give a device");
   Session s = by_backend ? Session::on_backend(device) : Session(device_from(device), options);
   if (threads) s.with_threads(threads);
   if (!isa.empty()) s.with_isa(isa);
@@ -149,8 +149,8 @@ const IoInfo* find(const std::vector<IoInfo>& infos, std::string_view name) {
   return nullptr;
 }
 
-// What is given for `name`: arrays keep their dtype (a wrong one is an error of the run), Python's numbers take the
-// declared one.
+// The value given for `name`. Arrays keep their dtype, and the run rejects a wrong one. Python numbers take the
+// declared dtype.
 Tensor value_for(const std::vector<IoInfo>& infos, const std::string& name, nb::handle h) {
   const IoInfo* info = find(infos, name);
   const bool numbers = !is_array_like(h);
@@ -204,7 +204,7 @@ nb::object stage_list(const CompileResult& r) {
   return out;
 }
 
-// Inputs in declaration order, as profiles take them.
+// Inputs in declaration order, for profiles.
 struct OrderedInputs {
   OrderedInputs(PyCompiled& c, nb::args positional, nb::kwargs named) : values(inputs_from(c, positional, named)) {
     for (const IoInfo& i : c.program.inputs()) {
@@ -239,8 +239,8 @@ nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
   return out;
 }
 
-// The page of a compile; with inputs it shows the time of each kernel beside its floor.
-std::string page(PyCompiled& c, const std::string& title, bool timed, nb::args positional, nb::kwargs named) {
+// The HTML report of a compile; with inputs it has the time of each kernel beside its lower bound.
+std::string report(PyCompiled& c, const std::string& title, bool timed, nb::args positional, nb::kwargs named) {
   ReportOptions options;
   options.title = title;
   if (!timed) return locked(c, [&] { return inspect_html(c.program, options); });
@@ -286,7 +286,7 @@ double time_run(PyCompiled& c, std::int64_t runs) {
 
 struct CtrlC::Impl {
   Impl() : request(flag, stops) {}
-  // Python's handler runs now: where it raises nothing, the run goes on.
+  // The handler of Python runs now. If it raises nothing, the run continues.
   static bool stops() {
     flag = false;
     const nb::gil_scoped_acquire gil;
@@ -299,7 +299,7 @@ struct CtrlC::Impl {
 };
 
 CtrlC::CtrlC(bool wanted) {
-  static const std::thread::id main_thread = std::this_thread::get_id();  // the one that imported the module
+  static const std::thread::id main_thread = std::this_thread::get_id();  // the thread that imported the module
   if (!wanted || std::this_thread::get_id() != main_thread) return;
   struct sigaction now {};
   if (sigaction(SIGINT, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) return;
@@ -321,7 +321,7 @@ CtrlC::~CtrlC() {
 
 namespace {
 
-// What another thread sets to end the runs of a call.
+// A flag with which another thread stops the runs of a call.
 struct Stop {
   std::atomic<bool> flag{false};
 };
@@ -337,7 +337,7 @@ bool holds_loops(const Graph& g) {
 
 namespace {
 
-// Whether the graph, or a body in it, has a node of this custom op with these attributes.
+// True if the graph, or a body in it, has a node of this custom op with these attributes.
 bool calls(const Graph& g, const ops::Custom& op) {
   for (const Node& n : g.nodes())
     if (const auto* c = n.op.get_if<ops::Custom>(); c && c->name == op.name && c->attrs == op.attrs) return true;
@@ -349,8 +349,8 @@ bool calls(const Graph& g, const ops::Custom& op) {
 Turn::Turn(PyCompiled& c) : c_(c), lock_(c.busy, std::defer_lock) {
   if (const OpBox* box = running_kernel(); box && c.running)
     if (const auto* op = box->get_if<ops::Custom>(); op && calls(c.program.compile_result().lir.graph, *op))
-      throw Error(ErrorCode::InvalidArgument, "a callback of a run uses the program that is running",
-                  "give it a runner of its own: program.clone()");
+      throw Error(ErrorCode::InvalidArgument, "a callback calls the program that is running it",
+                  "use a clone in the callback: program.clone()");
   lock_.lock();
   c.running = true;
 }
@@ -387,16 +387,23 @@ CompileOptions options_from(nb::dict keywords) {
 
 void bind_runtime(nb::module_& m) {
   const CtrlC this_thread_is_main(false);
-  nb::class_<Session>(
-      m, "Session",
-      "Compiles graphs for one device; may be used from many threads. device: one of rlx.devices(); threads: 0 for all "
-      "cores; isa: an instruction set to keep to (\"avx2\"); precision: \"float16\" or \"bfloat16\" for mixed "
-      "precision; products: \"bfloat16\" or \"int8\" for products that read their weights in fewer bits; "
-      "device_options: of the device's backend, `rlx devices --options` lists them ({\"plugin\": PATH} of tpu).")
+  nb::class_<Session>(m, "Session",
+                      "Compiles graphs for one device. Any number of threads may use it. device: one of rlx.devices(). "
+                      "threads: the number of threads, 0 for all cores. isa: the instruction set, such as \"avx2\". "
+                      "precision: \"float16\" or \"bfloat16\" for mixed precision. matmul_precision: \"bfloat16\" or "
+                      "\"int8\" for matmuls that read weights in fewer bits. device_options: options of the backend, "
+                      "which `rlx devices --options` lists ({\"plugin\": PATH} for tpu).")
       .def(
           "__init__",
           [](Session* self, nb::handle device, nb::handle threads, nb::handle isa, nb::handle precision,
-             nb::handle products, nb::handle trace, nb::handle device_options) {
+             nb::handle matmul_precision, nb::handle trace, nb::handle device_options, nb::handle products) {
+            if (!products.is_none()) {
+              warn_renamed("Session(products=)", "matmul_precision=");
+              if (!nb::str("").equal(matmul_precision))
+                raise(ErrorCode::InvalidArgument, "Session: both products and matmul_precision are given",
+                      "matmul_precision is the new name of products");
+              matmul_precision = products;
+            }
             if (!trace.is_none() && !nb::isinstance<Trace>(trace))
               raise(ErrorCode::DTypeMismatch,
                     concat_text("Session: trace must be an rlx.Trace, got ", described(trace)),
@@ -404,20 +411,21 @@ void bind_runtime(nb::module_& m) {
             new (self) Session(session_for(
                 cast_as<std::string>(device, "Session: device"), cast_as<int>(threads, "Session: threads"),
                 cast_as<std::string>(isa, "Session: isa"), cast_as<std::string>(precision, "Session: precision"),
-                cast_as<std::string>(products, "Session: products"),
+                cast_as<std::string>(matmul_precision, "Session: matmul_precision"),
                 trace.is_none() ? nullptr : nb::cast<std::shared_ptr<Trace>>(trace),
                 device_options_from(device_options)));
           },
           nb::arg("device").none() = "cpu", nb::kw_only(), nb::arg("threads").none() = 0, nb::arg("isa").none() = "",
-          nb::arg("precision").none() = "", nb::arg("products").none() = "", nb::arg("trace").none() = nb::none(),
-          nb::arg("device_options").none() = nb::none(),
+          nb::arg("precision").none() = "", nb::arg("matmul_precision").none() = "",
+          nb::arg("trace").none() = nb::none(), nb::arg("device_options").none() = nb::none(),
+          nb::arg("products").none() = nb::none(),
           nb::sig(
               "def __init__(self, device: str = \"cpu\", *, threads: int = 0, isa: str = \"\", precision: str = "
-              "\"\", products: str = \"\", trace: Trace | None = None, device_options: dict[str, str] | None = None) "
-              "-> None"))
+              "\"\", matmul_precision: str = \"\", trace: Trace | None = None, device_options: dict[str, str] | None = "
+              "None, products: str | None = None) -> None"))
       .def_prop_ro(
           "device", [](const Session& s) { return device_text(s.open_device()->id()); },
-          "The device that it compiles for.")
+          "The device that the session compiles for.")
       .def(
           "compile",
           [](const Session& s, nb::handle graph, nb::kwargs options) {
@@ -437,20 +445,19 @@ void bind_runtime(nb::module_& m) {
           },
           nb::arg("graph").none(), nb::arg("options"),
           nb::sig("def compile(self, graph: Graph, **options: Any) -> CompiledGraph"),
-          "The program of a graph, which is consumed (compile graph.copy() to keep it). Options: fuse, "
-          "constant_folding, "
-          "dce, kernels (all True), keep_stages, must_alias, verbose (all False), dims {symbol: value}, symbol_modes "
-          "{symbol: \"specialise\", \"runtime\", a largest value, or a list of upper extents}, donate {input: output "
-          "number}, placement {label: device}, keep_state_on_failure [names].");
+          "Compiles a graph and consumes it; graph.copy() keeps one. Options: fuse, constant_folding, dce, kernels "
+          "(all True), keep_stages, must_alias, verbose (all False), dims {symbol: value}, symbol_modes {symbol: "
+          "\"specialise\", \"runtime\", a largest value, or a list of upper extents}, donate {input: output number}, "
+          "placement {label: device}, keep_state_on_failure [names].");
 
   nb::class_<PyCompiled>(
       m, "CompiledGraph", nb::is_weak_referenceable(),
-      "A program with its weights and states, ready to run; calls from several threads wait for each other.")
+      "A compiled program with its weights and states. Calls from several threads run one after the other.")
       .def_prop_ro(
-          "device", [](PyCompiled& c) { return device_text(c.program.device()); }, "The device that it runs on.")
+          "device", [](PyCompiled& c) { return device_text(c.program.device()); }, "The device of the program.")
       .def_prop_ro(
           "target", [](PyCompiled& c) { return c.program.target_name(); },
-          "The device, and what its kernels are made for: \"cpu (avx512, 2 threads)\".")
+          "The device and the target of its kernels: \"cpu (avx512, 2 threads)\".")
       .def_prop_ro(
           "inputs", [](PyCompiled& c) { return io(c.program.inputs()); }, "(name, shape, dtype) of each input.")
       .def_prop_ro(
@@ -465,35 +472,35 @@ void bind_runtime(nb::module_& m) {
             const NamedTensors in = inputs_from(c, positional, named);
             return arrays(locked(c, [&] { return c.on_host ? c.program.run_typed(in) : c.program.run_device(in); }));
           },
-          "The outputs for these inputs, by place or name (or one dict).")
-      .def("_page", &page, nb::arg("title"), nb::arg("timed"), nb::arg("inputs"), nb::arg("named"))
+          "Runs the program on inputs, by position or by name (or one dict). Returns the list of outputs.")
+      .def("_report", &report, nb::arg("title"), nb::arg("timed"), nb::arg("inputs"), nb::arg("named"))
       .def("profile", &profile,
-           "Runs once on one thread, and gives a dict for each step: label, op, kernel, ns, flops, read_bytes, "
+           "Runs once on one thread. Returns a dict for each step: label, op, kernel, ns, flops, read_bytes, "
            "write_bytes.")
       .def(
           "set_param",
           [](PyCompiled& c, nb::handle param, nb::handle value) {
             const auto name = cast_as<std::string>(param, "set_param: name");
             const Tensor t = value_for(c.program.params(), name, value).to_host();
-            // What a later write of the owner would change is not shared.
+            // Copies the bytes, because their owner may write to them later.
             const Tensor own = nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape());
             locked(c, [&] { c.program.set_param(name, own); });
           },
           nb::arg("name").none(), nb::arg("value").none(),
           nb::sig("def set_param(self, name: str, value: ArrayLike) -> None"),
-          "Gives a weight its value, which is packed for the products that read it.")
+          "Sets a weight. It is packed for the matmuls that read it.")
       .def(
           "unset_params", [](PyCompiled& c) { return c.program.unset_params(); },
-          "The names of the weights that have no value yet; a run needs all.")
+          "The names of the weights that are not set. A run needs all weights.")
       .def(
           "finalize", [](PyCompiled& c) { locked(c, [&] { c.program.finalize(); }); },
-          "Prepares the weights now instead of at the first run.")
+          "Packs the weights now and not at the first run.")
       .def(
           "read_state",
           [](PyCompiled& c, const std::string& name) {
             return array_object(locked(c, [&] { return c.program.read_state(name); }));
           },
-          nb::arg("name"), "A copy of a state's value.")
+          nb::arg("name"), "A copy of the value of a state.")
       .def(
           "write_state",
           [](PyCompiled& c, nb::handle state, nb::handle value) {
@@ -503,26 +510,26 @@ void bind_runtime(nb::module_& m) {
           },
           nb::arg("name").none(), nb::arg("value").none(),
           nb::sig("def write_state(self, name: str, value: ArrayLike) -> None"),
-          "Gives a state the value that the next run reads.")
+          "Sets the value of a state, which the next run reads.")
       .def(
           "reset", [](PyCompiled& c) { locked(c, [&] { c.program.reset(); }); },
-          "Every state back to its initial value.")
+          "Resets every state to its initial value.")
       .def(
           "share_state_from",
           [](PyCompiled& c, PyCompiled& other) {
             if (&c == &other)
-              raise(ErrorCode::InvalidArgument, "share_state_from: a program has its states already",
-                    "give the other program, whose states it is to have");
+              raise(ErrorCode::InvalidArgument, "share_state_from: the other program is this program",
+                    "give the program whose states it shall share");
             const nb::gil_scoped_release free;
             const std::scoped_lock lock(c.busy, other.busy);
             return c.program.share_state_from(other.program);
           },
-          nb::arg("other"), "From now on states of equal name are one and the same in both; gives how many those are.")
+          nb::arg("other"), "Shares the states of equal name with another program from now on. Returns their number.")
       .def(
           "clone",
           [](PyCompiled& c) { return locked(c, [&] { return std::make_unique<PyCompiled>(c.program.clone()); }); },
-          "Another runner of the same code; weights are shared, states copied.")
-      .def("_time_run", &time_run, "Seconds that a run takes without Python, on inputs of zeros; for benches.")
+          "Another instance of the same code. Weights are shared, states are copied.")
+      .def("_time_run", &time_run, "The seconds of a run without Python, on inputs of zeros. For benchmarks.")
       .def(
           "prepare_shape",
           [](PyCompiled& c, nb::handle shapes) {
@@ -531,45 +538,46 @@ void bind_runtime(nb::module_& m) {
             locked(c, [&] { c.program.prepare_shape(dims); });
           },
           nb::arg("dims").none(), nb::sig("def prepare_shape(self, dims: Sequence[Sequence[int]]) -> None"),
-          "Makes ready for inputs of these shapes, one list of extents each, so that the first run finds all done.")
+          "Prepares the program for inputs of these shapes, one list of extents for each input, so that the first run "
+          "need not.")
       .def_prop_ro(
           "arena_bytes", [](PyCompiled& c) { return c.program.arena_bytes(); },
-          "The bytes that values between the inputs and outputs of a run take.")
+          "The bytes of the intermediate values of a run.")
       .def_prop_ro(
           "prepared_bytes", [](PyCompiled& c) { return c.program.prepared_bytes(); },
-          "The bytes of weights in the form that kernels read.")
+          "The bytes of the packed weights.")
       .def(
           "stages", [](PyCompiled& c) { return stage_list(c.program.compile_result()); },
-          "(name, graph) after each pass, when compiled with keep_stages=True.")
+          "(name, graph) after each pass, if the program was compiled with keep_stages=True.")
       .def(
           "fusion_report", [](PyCompiled& c) { return c.program.compile_result().fusion.text(); },
-          "What was fused, and what was not and why, as text.")
+          "A text about fusion: what was fused, and what was not, with the reason.")
       .def(
           "dispatch_report", [](PyCompiled& c) { return c.program.compile_result().dispatch.text(); },
-          "Which node runs by which kernel, by decomposition or on the host, as text.")
+          "A text about dispatch: which node runs in which kernel, by decomposition, or on the host.")
       .def(
           "plan",
           [](PyCompiled& c) {
             return inspect_devices(c.program.compile_result().lir) + inspect_lir(c.program.compile_result().lir);
           },
-          "The planned program: graphs, buffers, schedule.")
+          "The memory plan as text: graphs, buffers, schedule.")
       .def(
           "copies", [](PyCompiled& c) { return inspect_copies(c.program.compile_result().lir); },
-          "The copies of states and carries that could not be avoided, and why, as text.");
-  nb::class_<Stop>(m, "Stop", "Ends the runs of one call: of their loops, before the next trip.")
+          "A text about the copies of states and carries that could not be avoided, with reasons.");
+  nb::class_<Stop>(m, "Stop", "Stops the runs of one call, before the next iteration of their loops.")
       .def(nb::init<>())
       .def("set", [](Stop& s) { s.flag = true; })
       .def("call", [](Stop& s, nb::handle f, nb::args args, nb::kwargs kwargs) {
         const StopRequest request(s.flag);
         return f(*args, **kwargs);
       });
-  nb::class_<Trace>(m, "Trace", "A timeline of compiles, runs and steps, which Perfetto opens; for Session and jit.")
+  nb::class_<Trace>(m, "Trace", "A timeline of compiles, runs and steps, for Session and jit. Perfetto opens it.")
       .def(nb::new_([](std::optional<std::filesystem::path> path) {
              return path ? std::make_shared<Trace>(path->string()) : std::make_shared<Trace>();
            }),
            nb::arg("path").none() = nb::none())
-      .def("flush", &Trace::flush, "Writes what was recorded so far to the file.")
-      .def("json", &Trace::json, "What flush would write.");
+      .def("flush", &Trace::flush, "Writes all recorded events to the file.")
+      .def("json", &Trace::json, "The text that flush would write.");
   m.def(
       "devices",
       [] {
@@ -580,19 +588,19 @@ void bind_runtime(nb::module_& m) {
         }
         return out;
       },
-      "The devices that programs can run on here.");
+      "The devices of this machine that can run programs.");
   m.def(
       "load_plugin",
       [](const std::filesystem::path& path) {
-        // Where it names no file the loader looks for a library of that name.
+        // A name without a folder is left to the search of the loader.
         const Plugin p = load_plugin(path.has_parent_path() ? existing(path) : path.string());
         nb::list devices;
         for (Device d : p.devices) devices.append(nb::str(std::string(device_info(d).id).c_str()));
         return nb::make_tuple(nb::str(p.name.c_str()), devices);
       },
       nb::arg("path"),
-      "Loads a backend's plug-in, which serves its devices from now on: (its name, the devices). What a plug-in is: "
-      "rlx/device/plugin.h.");
+      "Loads the plug-in of a backend, which serves its devices from now on. Returns (its name, the devices). "
+      "rlx/device/plugin.h has the interface.");
   m.def("env_variables", [] {
     nb::list out;
     for (const EnvVariable& v : env_variables())

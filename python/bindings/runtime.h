@@ -11,19 +11,19 @@
 
 namespace rlx::python {
 
-/// A compiled program, for any number of threads: a call waits for the one before it.
+/// A compiled program that any number of threads may use. Calls run one after the other.
 struct PyCompiled {
   explicit PyCompiled(CompiledGraph g);
   CompiledGraph program;
   std::mutex busy;
   std::atomic<bool> running{false};  // busy is held
-  bool on_host = false;              // runs read and write the host's bytes
+  bool on_host = false;              // the device uses host memory
   bool static_shapes = false;        // of inputs and outputs
-  bool loops = false;                // a run may be long: ctrl-C ends it
+  bool loops = false;                // the program has loops, so ctrl-C must interrupt it
 };
 
-/// The turn of a call on a program, behind those before it. A callback of a run that asks for its own program's turn
-/// would wait for ever, on whatever thread it is called: it gets an error.
+/// The turn of a call on a program, after the calls before it. A callback that calls its own program would wait for
+/// itself, on any thread; it gets an error.
 class Turn {
  public:
   explicit Turn(PyCompiled& c);
@@ -35,11 +35,11 @@ class Turn {
   PyCompiled& c_;
   std::unique_lock<std::mutex> lock_;
 };
-/// The op whose Python kernel this thread is in; null outside of any.
+/// The op whose Python kernel runs on this thread; null if none does.
 const OpBox*& running_kernel();
 
-/// While it lives on the main thread, ctrl-C ends the loops of runs; Python's own handler sees it too. Elsewhere, and
-/// where Python does not handle the signal, it does nothing.
+/// While the object lives on the main thread, ctrl-C interrupts runs, and the handler of Python sees the signal too. It
+/// does nothing on other threads, or if Python does not handle the signal.
 class CtrlC {
  public:
   explicit CtrlC(bool wanted);
@@ -52,16 +52,17 @@ class CtrlC {
   std::unique_ptr<Impl> impl_;
 };
 
-/// {"plugin": PATH}, as text; TypeError for what is no dict. None: no options.
+/// Converts device options, such as {"plugin": PATH}. None: no options. Throws TypeError for anything but a dict.
 DeviceOptions device_options_from(nb::handle h);
-/// The session of a device ("cpu", "cuda:1") or a backend ("reference"); what is 0, empty or null stays as it is.
+/// The session of a device ("cpu", "cuda:1") or a backend ("reference"). Arguments that are 0, empty or null keep the
+/// default.
 Session session_for(const std::string& device, int threads, const std::string& isa, const std::string& precision,
                     const std::string& products, const std::shared_ptr<Trace>& trace, const DeviceOptions& options);
-/// Options of a compile from Python's keywords; TypeError naming an unknown one.
+/// Converts compile options from Python keywords. Throws TypeError for an unknown name.
 CompileOptions options_from(nb::dict keywords);
 /// The Python exception of an error.
 nb::object exception_of(const Error& e);
-/// Sets the Python error of the exception that is being handled; for functions that Python calls without nanobind.
+/// Sets the Python error of the exception that is being handled. For functions that Python calls without nanobind.
 void set_error_of_exception() noexcept;
 
 }  // namespace rlx::python

@@ -1,4 +1,4 @@
-// Functions of rlx/functions/sequence.h over values: recurrent layers, scans of state spaces, causal convolution.
+// Binds rlx/functions/sequence.h: recurrent layers, state space scans, causal convolution.
 #include "rlx/functions/sequence.h"
 #include "python/bindings/tracing.h"
 #include "rlx/ir/op_kind.h"
@@ -6,15 +6,14 @@
 namespace rlx::python {
 namespace {
 
-/// Values by name, in the graph of the trace or of the first of them.
+/// Operands by name, in the graph under trace or in that of the first value.
 class NamedValues {
  public:
   explicit NamedValues(nb::dict values) : values_(std::move(values)) {
     graph_ = traced_graph();
     for (auto [key, value] : values_)
       if (!graph_ && nb::isinstance<PyValue>(value)) graph_ = &graph_of(nb::cast<const PyValue&>(value));
-    if (!graph_)
-      raise(ErrorCode::InvalidArgument, "none of the operands is a value of a graph", "call it in a traced function");
+    if (!graph_) raise(ErrorCode::InvalidArgument, "no operand is a value of a graph", "call it in a traced function");
   }
   SourceLoc loc() const { return call_.loc(); }
   Graph& graph() const { return *graph_; }
@@ -39,7 +38,8 @@ class NamedValues {
 ActivationKind activation_of(const std::string& name) {
   for (int i = 0; i < kNumActivationKinds; ++i)
     if (name == EnumNames<ActivationKind>::values[i]) return static_cast<ActivationKind>(i);
-  raise(ErrorCode::InvalidArgument, concat_text("there is no activation '", name, "'"), "\"tanh\" or \"relu\", say");
+  raise(ErrorCode::InvalidArgument, concat_text("there is no activation '", name, "'"),
+        "\"tanh\" and \"relu\" are usual");
 }
 
 nb::list recurrent(const std::string& kind, nb::dict operands, nb::sequence weights, bool bidirectional,

@@ -1,4 +1,4 @@
-// Functions of rlx/functions over elements: rlx.special(name, operands), whose operands are values of one dtype.
+// Binds elementwise functions of rlx/functions: rlx.special(name, operands), with operands of one dtype.
 #include <map>
 
 #include "python/bindings/tracing.h"

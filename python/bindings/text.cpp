@@ -1,4 +1,4 @@
-// Tokenisers and chat templates in Python.
+// Tokenizers and chat templates in Python.
 #include "python/bindings/text.h"
 
 #include <limits>
@@ -19,7 +19,7 @@ std::string text_from(nb::handle h, std::string_view what) {
     for (const Py_ssize_t n = PyUnicode_GetLength(h.ptr()); at < n; ++at)
       if (const Py_UCS4 c = PyUnicode_ReadChar(h.ptr(), at); c >= 0xD800 && c < 0xE000) break;
     raise(ErrorCode::InvalidArgument, concat_text(what, " has a lone surrogate at character ", at),
-          "it is no text: text.encode('utf-8', 'replace').decode() has '?' there");
+          "it has no UTF-8: text.encode('utf-8', 'replace').decode() replaces it by '?'");
   }
   if (PyBytes_Check(h.ptr())) {
     char* s = nullptr;
@@ -28,7 +28,7 @@ std::string text_from(nb::handle h, std::string_view what) {
     const std::string_view text(s, static_cast<std::size_t>(size));
     if (const auto bad = find_invalid_utf8(text))
       raise(ErrorCode::InvalidArgument, concat_text(what, ": invalid UTF-8 at byte ", *bad),
-            "bytes of a text are UTF-8: data.decode('utf-8', 'replace') has U+FFFD there");
+            "text in bytes must be UTF-8: data.decode('utf-8', 'replace') replaces it by U+FFFD");
     return std::string(text);
   }
   raise(ErrorCode::DTypeMismatch, concat_text(what, " must be a text, got ", described(h)));
@@ -41,7 +41,8 @@ nb::object decoded_utf8(std::string_view text, const char* errors) {
   if (!out.is_valid()) throw nb::python_error();
   return out;
 }
-// Tokens of some vocabularies are bytes that are no text by themselves; Python's way of keeping such bytes in a str.
+// The bytes of some tokens are not valid UTF-8. They become surrogates, as in the error handler surrogateescape of
+// Python.
 nb::object token_object(std::string_view token) { return decoded_utf8(token, "surrogateescape"); }
 std::string token_text_from(nb::handle h, std::string_view what) {
   if (!PyUnicode_Check(h.ptr())) return text_from(h, what);
@@ -81,7 +82,7 @@ std::vector<TokenId> tokens_from(nb::handle h, std::string_view what) {
     const Tensor t = on_host(tensor_from(h, std::string(what).c_str()));
     const DType type = t.dtype();
     if (t.rank() != 1 || !(is_signed_int(type) || is_unsigned_int(type)) || size_bytes(type) == 0) {
-      if (t.rank() == 1 && t.num_elements() == 0) return out;  // NumPy's array of nothing is one of floats
+      if (t.rank() == 1 && t.num_elements() == 0) return out;  // NumPy gives an empty list a floating dtype
       raise(ErrorCode::DTypeMismatch,
             concat_text(what, ": tokens are an array [T] of integers, got ", t.shape().text()));
     }
@@ -106,7 +107,7 @@ std::vector<TokenId> tokens_from(nb::handle h, std::string_view what) {
 
 nb::object ids_object(std::span<const TokenId> ids) {
   const auto n = static_cast<std::int64_t>(ids.size());
-  // A copy, which may be written to.
+  // A copy, so that the caller may write to it.
   return nb::module_::import_("numpy").attr("array")(array_object(Tensor::of<std::int32_t>({n}, ids)));
 }
 
@@ -117,7 +118,7 @@ std::string json_text_from(nb::handle h, const std::string& what) {
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_TypeError) && !e.matches(PyExc_ValueError) && !e.matches(PyExc_RecursionError)) throw;
     raise(ErrorCode::DTypeMismatch, concat_text(what, " cannot be written as JSON: ", nb::str(e.value()).c_str()),
-          "dicts with string keys, lists, texts, numbers, True, False and None can");
+          "JSON holds dicts with string keys, lists, strings, numbers, True, False and None");
   }
   return text_from(text, what);
 }
@@ -146,7 +147,7 @@ nb::object object_of_json(const JsonValue& v) {
 
 namespace {
 
-// An entry of a dict of keywords, which is taken out; null where there is none, or it is None.
+// Removes an entry of a dict of keywords and returns it; null if it is missing or None.
 nb::object taken(nb::dict options, const char* name) {
   if (!options.contains(name)) return {};
   nb::object value = options[name];
@@ -186,7 +187,8 @@ std::string render_chat(const ChatTemplate& chat, nb::handle messages, nb::dict 
     return chat.render(std::span(&message, 1), o);
   }
   if (!nb::isinstance<nb::list>(messages) && !nb::isinstance<nb::tuple>(messages))
-    raise(ErrorCode::DTypeMismatch, concat_text("messages are a text or a list of dicts, got ", described(messages)),
+    raise(ErrorCode::DTypeMismatch,
+          concat_text("messages must be a text or a list of dicts, got ", described(messages)),
           "[{\"role\": \"user\", \"content\": \"...\"}]");
   const JsonDocument list = json_from(messages, "messages");
   const nb::gil_scoped_release free;
@@ -195,7 +197,7 @@ std::string render_chat(const ChatTemplate& chat, nb::handle messages, nb::dict 
 
 namespace {
 
-// A GGUF file begins with its name.
+// A GGUF file begins with the bytes "GGUF".
 bool begins_as_gguf(const std::string& path) { return MappedFile::open(path).text().starts_with("GGUF"); }
 
 std::shared_ptr<const Tokenizer> tokenizer_at(const std::string& path) {
@@ -235,7 +237,7 @@ std::string decode(const PyTokenizer& t, nb::handle ids, bool skip) {
   return t.tokenizer->decode(list, skip);
 }
 
-// Tokens that decoding leaves out.
+// The tokens that decode skips.
 nb::dict special_tokens(const PyTokenizer& t) {
   nb::dict out;
   for (std::int64_t i = 0; i < t.tokenizer->vocab_size(); ++i) {
@@ -246,7 +248,7 @@ nb::dict special_tokens(const PyTokenizer& t) {
   return out;
 }
 
-// Keeps the tokeniser of a decoder alive.
+// A decoder that keeps its tokenizer alive.
 struct PyStreamDecoder {
   explicit PyStreamDecoder(const PyTokenizer& t, bool skip) : tokenizer(t.tokenizer), decoder(*tokenizer, skip) {}
   std::shared_ptr<const Tokenizer> tokenizer;
@@ -257,8 +259,8 @@ struct PyStreamDecoder {
 
 void bind_text(nb::module_& m) {
   nb::class_<PyTokenizer>(m, "Tokenizer",
-                          "A model's tokeniser. path: a tokenizer.json, a Hugging Face folder or a GGUF file. It never "
-                          "changes, so any number of threads may use one.")
+                          "The tokenizer of a model. path: a tokenizer.json, a Hugging Face folder or a GGUF file. It "
+                          "is immutable, so any number of threads may use it.")
       .def(
           "__init__",
           [](PyTokenizer* self, const std::filesystem::path& path) {
@@ -274,7 +276,7 @@ void bind_text(nb::module_& m) {
             const nb::gil_scoped_release free;
             return PyTokenizer{tokenizer_from_json(JsonDocument::parse(json, "tokenizer.json"))};
           },
-          nb::arg("text").none(), "The tokeniser that the text of a tokenizer.json describes.")
+          nb::arg("text").none(), "The tokenizer of the text of a tokenizer.json.")
       .def(
           "encode",
           [](const PyTokenizer& t, nb::handle text, bool special) {
@@ -287,11 +289,12 @@ void bind_text(nb::module_& m) {
             return ids_object(ids);
           },
           nb::arg("text").none(), nb::kw_only(), nb::arg("special_tokens") = true,
-          "The token ids of a text, a NumPy array [T] int32; with the special tokens that the model wants around it.")
+          "The token ids of a text, a NumPy array [T] int32. special_tokens: adds the special tokens that the model "
+          "expects around a text.")
       .def("encode_batch", &encode_batch, nb::arg("texts").none(), nb::kw_only(), nb::arg("max_length") = 0,
            nb::arg("pad_to_multiple") = 1, nb::arg("special_tokens") = true,
-           "(ids, mask), NumPy arrays [B, S] int32, of a list of texts: cut to max_length tokens (0: not at all) and "
-           "padded to the longest; the mask is 1 for tokens.")
+           "(ids, mask) of a list of texts, NumPy arrays [B, S] int32. Each text is cut to max_length tokens (0: not "
+           "at all) and padded to the longest. The mask is 1 for tokens and 0 for padding.")
       .def(
           "decode", [](const PyTokenizer& t, nb::handle ids, bool skip) { return text_object(decode(t, ids, skip)); },
           nb::arg("ids").none(), nb::kw_only(), nb::arg("skip_special_tokens") = true, "The text of token ids.")
@@ -300,7 +303,7 @@ void bind_text(nb::module_& m) {
           [](const PyTokenizer& t, nb::handle token) {
             return t.tokenizer->token_to_id(token_text_from(token, "token_to_id: token"));
           },
-          nb::arg("token").none(), "The id of a token as the vocabulary writes it; None where there is none.")
+          nb::arg("token").none(), "The id of a token of the vocabulary; None if there is no such token.")
       .def(
           "id_to_token",
           [](const PyTokenizer& t, nb::handle id) -> nb::object {
@@ -308,39 +311,37 @@ void bind_text(nb::module_& m) {
             return token ? token_object(*token) : nb::none();
           },
           nb::arg("id").none(),
-          "The token with this id, as the vocabulary writes it; None where there is none. Bytes that are no UTF-8 "
-          "stand "
-          "as surrogates, as Python's surrogateescape writes them.")
+          "The token with this id, as the vocabulary writes it; None if there is no such id. Bytes that are not valid "
+          "UTF-8 become surrogates, as with surrogateescape in Python.")
       .def_prop_ro(
-          "vocab_size", [](const PyTokenizer& t) { return t.tokenizer->vocab_size(); }, "One more than the largest id.")
+          "vocab_size", [](const PyTokenizer& t) { return t.tokenizer->vocab_size(); }, "The largest id plus one.")
       .def("__len__", [](const PyTokenizer& t) { return t.tokenizer->vocab_size(); })
-      .def_prop_ro("special_tokens", &special_tokens, "Token -> id of those that decoding leaves out.")
+      .def_prop_ro("special_tokens", &special_tokens, "Token -> id, of the tokens that decode skips.")
       .def_prop_ro(
           "prefix", [](const PyTokenizer& t) { return ids_object(t.tokenizer->prefix_ids()); },
-          "The special tokens put before every text.")
+          "The special tokens before every text.")
       .def_prop_ro(
           "suffix", [](const PyTokenizer& t) { return ids_object(t.tokenizer->suffix_ids()); },
-          "The special tokens put behind every text.")
+          "The special tokens after every text.")
       .def_prop_ro(
-          "pad_id", [](const PyTokenizer& t) { return t.tokenizer->pad_id(); }, "The id that batches are padded with.")
+          "pad_id", [](const PyTokenizer& t) { return t.tokenizer->pad_id(); }, "The id of the padding token.")
       .def("__repr__", [](const PyTokenizer& t) {
         return concat_text("<rlx tokenizer of ", t.tokenizer->vocab_size(), " tokens>");
       });
-  nb::class_<PyStreamDecoder>(
-      m, "StreamDecoder",
-      "The text of ids that come one by one. All pieces with the rest that flush gives are what "
-      "decode makes of all ids; none ends inside a character.")
+  nb::class_<PyStreamDecoder>(m, "StreamDecoder",
+                              "Decodes token ids one by one. The chunks of push and the rest of flush together are the "
+                              "text that decode gives for all ids. No chunk ends inside a character.")
       .def(nb::init<const PyTokenizer&, bool>(), nb::arg("tokenizer"), nb::kw_only(),
            nb::arg("skip_special_tokens") = true)
       .def(
           "push", [](PyStreamDecoder& d, nb::handle id) { return text_object(d.decoder.push(token_from(id, "push"))); },
-          nb::arg("id").none(), "The text that is certain after this id, often empty.")
+          nb::arg("id").none(), "Adds an id. Returns the text that is complete, which is often empty.")
       .def(
           "flush", [](PyStreamDecoder& d) { return text_object(d.decoder.flush()); },
-          "The rest of the text; the next push begins a new one.");
+          "Returns the rest of the text. The next push begins a new text.");
   nb::class_<PyChatTemplate>(m, "ChatTemplate",
-                             "A chat template: a Jinja program that makes a model's text of a conversation, as "
-                             "transformers renders it. source: its text.")
+                             "A chat template: a Jinja program that renders a conversation as the text that a model "
+                             "expects, as in transformers. source: its text.")
       .def(
           "__init__",
           [](PyChatTemplate* self, nb::handle source) {
@@ -349,7 +350,7 @@ void bind_text(nb::module_& m) {
           nb::arg("source").none())
       .def_static(
           "load", [](const std::filesystem::path& path) { return PyChatTemplate{template_at(existing(path))}; },
-          nb::arg("path"), "That of a Hugging Face folder, a GGUF file or a file of Jinja.")
+          nb::arg("path"), "The chat template of a Hugging Face folder, of a GGUF file or of a Jinja file.")
       .def(
           "render",
           [](const PyChatTemplate& t, nb::handle messages, nb::kwargs options) {
@@ -357,14 +358,15 @@ void bind_text(nb::module_& m) {
           },
           nb::arg("messages").none(), nb::arg("options"),
           nb::sig("def render(self, messages: object, **options: object) -> str"),
-          "The text of messages, a list of dicts with role and content, or a str: one of the user. Options: "
+          "Renders messages: a list of dicts with role and content, or a str, one message of the user. Options: "
           "add_generation_prompt (True), tools, documents, variables {name: value}, special_tokens {\"bos_token\": "
           "\"<s>\"}, template (one of names), now (seconds since 1970).")
       .def_prop_ro(
-          "names", [](const PyChatTemplate& t) { return t.chat.names(); }, "Of the templates, the default one first.")
+          "names", [](const PyChatTemplate& t) { return t.chat.names(); },
+          "The names of the templates, the default one first.")
       .def(
           "source", [](const PyChatTemplate& t, const std::string& name) { return text_object(t.chat.source(name)); },
-          nb::arg("name") = "", "The text of a template; without a name: of the default one.")
+          nb::arg("name") = "", "The text of a template, by default of the default one.")
       .def_prop_ro(
           "special_tokens",
           [](const PyChatTemplate& t) {
@@ -372,7 +374,7 @@ void bind_text(nb::module_& m) {
             for (const auto& [name, token] : t.chat.special_tokens()) out[text_object(name)] = text_object(token);
             return out;
           },
-          "Name -> token of those that the model's files name: {\"bos_token\": \"<s>\"}.");
+          "Name -> token, of the special tokens that the files of the model name: {\"bos_token\": \"<s>\"}.");
 }
 
 }  // namespace rlx::python

@@ -1,4 +1,4 @@
-// Texts, token ids and JSON between Python and C++, and the tokeniser as Python sees it.
+// Conversions of texts, token ids and JSON between Python and C++, and the Python class of tokenizers.
 #pragma once
 
 #include <memory>
@@ -21,29 +21,29 @@ struct PyChatTemplate {
   ChatTemplate chat;
 };
 
-/// The UTF-8 of a str, or the bytes of a bytes object; InvalidArgument naming the place of a lone surrogate, TypeError
-/// for others, after `what`.
+/// The UTF-8 of a str, or the bytes of a bytes object. Throws InvalidArgument, with the position, for a lone surrogate
+/// and TypeError for other objects. Messages begin with `what`.
 std::string text_from(nb::handle h, std::string_view what);
-/// A str of UTF-8; what is none becomes U+FFFD.
+/// A str of UTF-8. Invalid bytes become U+FFFD.
 nb::object text_object(std::string_view text);
-/// The ids of a list of integers or an array [T] of integers; TypeError for others, InvalidArgument for an integer
-/// beyond 32 bits, after `what`.
+/// Token ids of a list of integers or of an array [T] of integers. Throws TypeError for other objects and
+/// InvalidArgument for an integer beyond 32 bits. Messages begin with `what`.
 std::vector<TokenId> tokens_from(nb::handle h, std::string_view what);
-/// The id of one token; errors as tokens_from.
+/// The id of one token. Throws as tokens_from does.
 TokenId token_from(nb::handle h, std::string_view what);
 /// Ids as a NumPy array [T] int32.
 nb::object ids_object(std::span<const TokenId> ids);
 
-/// What Python's json makes of an object; TypeError naming `what` for what is no JSON.
+/// The JSON text of an object. Throws TypeError, which names `what`, for an object without a JSON text.
 std::string json_text_from(nb::handle h, const std::string& what);
-/// The same, read again.
+/// The same, parsed.
 JsonDocument json_from(nb::handle h, const std::string& what);
-/// Python's object of a JSON value.
+/// The Python object of a JSON value.
 nb::object object_of_json(const JsonValue& v);
 
-/// The text of a conversation (a str: one message of the user; a list of dicts) and what of `options` a template takes,
-/// which is taken out of it: tools, documents, variables, special_tokens, template, now, add_generation_prompt.
-/// TypeError for another one where `all` are to be known.
+/// Renders a conversation (a str, one message of the user, or a list of dicts). Removes the options of the template
+/// from `options`: tools, documents, variables, special_tokens, template, now, add_generation_prompt. If `all` is set,
+/// throws TypeError for any other option.
 std::string render_chat(const ChatTemplate& chat, nb::handle messages, nb::dict options, bool all = false);
 
 }  // namespace rlx::python

@@ -1,4 +1,4 @@
-// Transforms of graphs, and of functions inside a trace: the function is traced alone, transformed, and put in place.
+// Transforms of graphs, and of functions inside a trace: the function is traced alone, transformed, and inserted.
 #include "python/bindings/tracing.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/transforms/hvp.h"
@@ -15,7 +15,7 @@ std::vector<Wrt> wrt_of(PyGraph& g, nb::handle names) {
     if (nb::isinstance<PyValue>(h)) {
       const Expr& e = nb::cast<const PyValue&>(h).expr;
       if (!e.belongs_to(g.get()))
-        raise(ErrorCode::InvalidArgument, "wrt: a value of another graph",
+        raise(ErrorCode::InvalidArgument, "wrt: a value belongs to another graph",
               "name a leaf, or give a value of this graph");
       out.emplace_back(e);
     } else if (PyUnicode_Check(h.ptr())) {
@@ -52,11 +52,12 @@ OutAxes out_axes_of(nb::handle axes) {
 
 Graph& traced() {
   Graph* g = traced_graph();
-  if (!g) raise(ErrorCode::InvalidArgument, "a transform inside a function is made while it is traced");
+  if (!g) raise(ErrorCode::InvalidArgument, "a transform of values needs a function under trace");
   return *g;
 }
 
-// A Python function of values, traced inside another trace: its graph takes "x0".. and what it captures behind them.
+// A Python function that is traced inside another trace. Its graph has the inputs "x0".., then one input for each
+// captured value.
 struct Inner {
   Graph graph;
   ExprList captured{};
@@ -78,12 +79,12 @@ Inner traced_inside(Graph& outer, const std::vector<Shape>& shapes, nb::handle f
   return inner;
 }
 
-// The graph put into `outer`, its inputs by name.
+// Inserts the graph into `outer`, with its inputs by name.
 ExprList put(Graph& outer, const Graph& g, const std::map<std::string, Expr, std::less<>>& values) {
   std::vector<Expr> operands;
   for (NodeId id : g.leaves(OpKind::Input)) {
     const auto it = values.find(g.leaf_name(id));
-    check(it != values.end(), "an input of a transformed function has a value");
+    check(it != values.end(), "every input of a transformed function needs a value");
     operands.push_back(it->second);
   }
   return inline_body(outer, g, operands);
@@ -117,7 +118,7 @@ Call begin(nb::handle operands, nb::handle fn, const std::vector<Shape>* shapes 
   return c;
 }
 
-// A function that was drawn once, for its results and what is derived from it, here or in a body further inside.
+// A function that is traced once, for its results and for derivatives, in this graph or in a body inside it.
 struct Opened {
   Opened(Inner i, ExprList x, SourceLoc l) : inner(std::move(i)), xs(std::move(x)), loc(l) {}
   Inner inner;
@@ -140,7 +141,7 @@ std::vector<Wrt> leaves(const std::vector<std::size_t>& wrt) {
 }  // namespace
 
 void bind_transforms(nb::module_& m) {
-  // -- of graphs: (graph, names of the inputs that were added) --
+  // -- transforms of graphs: (graph, names of the added inputs) --
   m.def("graph_grad", [](PyGraph& g, nb::handle wrt) { return transformed(grad(g.get(), wrt_of(g, wrt))); });
   m.def("graph_grad_with_loss",
         [](PyGraph& g, nb::handle wrt) { return transformed(grad_with_loss(g.get(), wrt_of(g, wrt))); });
@@ -159,7 +160,7 @@ void bind_transforms(nb::module_& m) {
       },
       nb::arg("graph"), nb::arg("in_axes"), nb::arg("batch"), nb::arg("out_axes").none() = nb::none());
 
-  // -- of functions under trace: lists of values --
+  // -- transforms of functions under trace, on lists of values --
   m.def("fn_open", [](nb::handle operands, nb::handle fn) {
     Call c = begin(operands, fn);
     return std::make_unique<Opened>(std::move(c.inner), std::move(c.xs), c.loc);
@@ -236,7 +237,7 @@ void bind_transforms(nb::module_& m) {
         const Frame frame(g.get());
         return fn();
       },
-      "fn(), whose operations become nodes of a graph that is thrown away; values of the trace may be used.");
+      "Calls fn(). Its operations become nodes of a scratch graph; values of the trace may be used.");
 }
 
 }  // namespace rlx::python

@@ -6,14 +6,14 @@
 namespace rlx::python {
 namespace {
 
-// Class -> (flatten, unflatten) of users' own classes; class -> names of the fields of a dataclass. Under the GIL.
+// Class -> (flatten, unflatten) of registered classes; class -> field names of dataclasses. Guarded by the GIL.
 PyObject* registered = nullptr;
 PyObject* dataclass_fields = nullptr;
 
 nb::object registration(nb::handle type) { return nb::borrow(PyDict_GetItemWithError(registered, type.ptr())); }
 
-// The fields of a dataclass that hold arrays; those whose metadata say static=True are part of its form. Null: it is
-// none.
+// The fields of a dataclass that hold children. Fields with static=True in their metadata belong to the treedef.
+// Returns null for other classes.
 nb::object fields_of(nb::handle type) {
   if (PyObject* known = PyDict_GetItemWithError(dataclass_fields, type.ptr())) return nb::borrow(known);
   if (!nb::hasattr(type, "__dataclass_fields__")) {
@@ -88,7 +88,7 @@ class Walk {
       walk(list ? PyList_GetItem(h.ptr(), i) : PyTuple_GetItem(h.ptr(), i));
     }
   }
-  // Keys in sorted order, so that two dicts with equal keys have one form; of an OrderedDict in its own.
+  // Keys in sorted order, so that dicts with equal keys have one treedef. An OrderedDict keeps its own order.
   void dict(nb::dict d) {
     nb::list keys = nb::steal<nb::list>(PyDict_Keys(d.ptr()));
     nb::object type;
@@ -97,7 +97,7 @@ class Walk {
         type = std::move(ordered);
     if (!type.is_valid() && PyList_Sort(keys.ptr()) != 0) {
       PyErr_Clear();
-      raise(ErrorCode::DTypeMismatch, "the keys of a dict of arrays do not compare with each other",
+      raise(ErrorCode::DTypeMismatch, "the keys of a dict of arrays cannot be compared with each other",
             "use keys of one type, strings for example");
     }
     inner(TreeKind::Dict, nb::len(keys), type, keys);
@@ -124,7 +124,7 @@ class Walk {
       const nb::object held = pair ? nb::steal(PySequence_Tuple(PyTuple_GetItem(parts.ptr(), 0))) : nb::object();
       if (!held.is_valid()) {
         PyErr_Clear();
-        raise(ErrorCode::DTypeMismatch, concat_text("the flatten function of ", nb::repr(type).c_str(), " gives ",
+        raise(ErrorCode::DTypeMismatch, concat_text("the flatten function of ", nb::repr(type).c_str(), " returns ",
                                                     described(parts), ", not (children, static part)"));
       }
       const nb::tuple children = nb::borrow<nb::tuple>(held);
@@ -150,7 +150,7 @@ class Walk {
     }
     leaf(h);
   }
-  // What must be equal for two trees to have one form: by its hash and its text.
+  // A registered class: the hash and the text of its static part belong to the treedef.
   void static_key(nb::handle h) {
     const Py_hash_t hash = PyObject_Hash(h.ptr());
     if (hash == -1) {
@@ -198,7 +198,7 @@ struct Builder {
         return d;
       }
       case TreeKind::DataClass: {
-        // Past __init__, which may check or change what it gets.
+        // Bypasses __init__, which may check or change its arguments.
         nb::object o = n.type.attr("__new__")(n.type);
         const nb::object set = nb::borrow(reinterpret_cast<PyObject*>(&PyBaseObject_Type)).attr("__setattr__");
         for (nb::handle name : nb::borrow(n.keys[nb::int_(0)])) set(o, name, build());
@@ -248,7 +248,7 @@ void describe(const TreeDef& d, std::size_t& at, std::string& out) {
   }
 }
 
-// The way to each leaf, in order: (kind, key) of each step.
+// The path to each leaf, in order: (kind, key) of each step.
 void collect_paths(const TreeDef& d, std::size_t& at, std::vector<nb::object>& steps, nb::list& out) {
   const TreeNode& n = d.nodes[at++];
   if (n.kind == TreeKind::Leaf) {
@@ -308,7 +308,7 @@ nb::object unflatten(const TreeDef& def, const nb::object* leaves, std::size_t c
 void bind_trees(nb::module_& m) {
   registered = PyDict_New();
   dataclass_fields = PyDict_New();
-  nb::class_<TreeDef>(m, "TreeDef", "The form of a tree of arrays without its leaves.")
+  nb::class_<TreeDef>(m, "TreeDef", "The structure of a tree of arrays, without its leaves.")
       .def_prop_ro("num_leaves", [](const TreeDef& d) { return d.leaves; })
       .def(
           "unflatten",
@@ -317,7 +317,7 @@ void bind_trees(nb::module_& m) {
             for (nb::handle l : leaves) held.push_back(nb::borrow(l));
             return unflatten(d, held.data(), held.size());
           },
-          nb::arg("leaves"), "The tree of this form with these leaves.")
+          nb::arg("leaves"), "The tree with this structure and these leaves.")
       .def(
           "paths",
           [](const TreeDef& d) {
@@ -327,7 +327,8 @@ void bind_trees(nb::module_& m) {
             if (!d.nodes.empty()) collect_paths(d, at, steps, out);
             return out;
           },
-          "For each leaf the steps to it: (\"key\", of a dict), (\"index\", ...), (\"name\", ...) or (\"child\", ...).")
+          "The path to each leaf, as steps: (\"key\", of a dict), (\"index\", ...), (\"name\", ...) or (\"child\", "
+          "...).")
       .def(
           "__eq__",
           [](const TreeDef& a, nb::handle b) { return nb::isinstance<TreeDef>(b) && a == nb::cast<const TreeDef&>(b); },
@@ -345,7 +346,7 @@ void bind_trees(nb::module_& m) {
         return nb::make_tuple(out, nb::cast(std::move(def)));
       },
       nb::arg("tree").none(), nb::arg("is_leaf").none() = nb::none(),
-      "(leaves, form) of a tree of tuples, lists, dicts, dataclasses and registered classes.");
+      "(leaves, treedef) of a tree of tuples, lists, dicts, dataclasses and registered classes.");
   m.def(
       "register_tree",
       [](nb::handle type, nb::handle apart, nb::handle together) {

@@ -1,4 +1,4 @@
-"""rlx: a small compiler for array programs. NumPy-like functions are traced, differentiated, batched and compiled.
+"""rlx: a small compiler for array programs. It traces, differentiates, batches and compiles NumPy-like functions.
 
     import rlx
     import rlx.numpy as rnp
@@ -7,7 +7,7 @@
     def f(x, w):
         return rnp.tanh(x @ w)
 
-NumPy and ml_dtypes are loaded when first needed.
+NumPy and ml_dtypes are imported at first use.
 """
 
 import os as _os
@@ -52,7 +52,7 @@ from . import _graph, _names, _operators, numpy, ops, tree  # noqa: E402
 from ._arrays import array, asarray, from_dlpack  # noqa: E402
 from ._custom import custom_op, io_callback, pure_callback  # noqa: E402
 from ._control import checkpoint, cond, custom_jvp, custom_vjp, fori_loop, map, scan, switch, while_loop  # noqa: E402
-from ._graph import Graph, Page, parse  # noqa: E402
+from ._graph import Graph, Report, parse  # noqa: E402
 from ._jit import Lowered, Program, ShapeDtype, eval_shape, jit, load, trace  # noqa: E402
 from ._transforms import (  # noqa: E402
     grad,
@@ -72,7 +72,7 @@ jacobian, remat, ShapeDtypeStruct = jacrev, checkpoint, ShapeDtype
 
 
 def block_until_ready(x):
-    """The tree x when all of its arrays are computed."""
+    """Waits until all arrays of the tree x are computed, and returns x."""
     for leaf in tree.leaves(x):
         if isinstance(leaf, Array):
             leaf.block_until_ready()
@@ -84,7 +84,7 @@ _graph.install()
 __version__ = _rlx.version
 
 
-# What JAX has under a name that is not here, and what there is instead; docs/python_for_jax_users.md says more.
+# Names of JAX that rlx does not have, and what to use instead; docs/python_for_jax_users.md has more.
 _INSTEAD = {
     "closure_convert": "rlx.vjp and rlx.custom_vjp take functions that close over arrays",
     "debug": "rlx.io_callback(print_it, None, x) inside a program; f.lower(x).as_text() shows the program",
@@ -104,4 +104,5 @@ __getattr__ = _names.getattr_of(
     "rlx",
     _INSTEAD,
     ("flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "signal", "text"),
+    renamed={"Page": ("Report", Report)},
 )

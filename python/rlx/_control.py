@@ -1,11 +1,13 @@
-"""Control flow that is part of the program: branches, loops, checkpoints, functions with derivatives of their own."""
+"""Control flow inside programs: branches, loops, checkpoints, and functions with custom derivatives."""
 
 import functools
 import threading
 
 from . import _rlx, tree
 from ._jit import cached_jit, jit
-from ._op import extent_value, refuse_traced
+from ._nodes import counted, extent_value, filled
+from ._names import renamed_arguments
+from ._op import refuse_traced
 from ._transforms import _as_dtype, _is_inexact, _name
 
 
@@ -14,15 +16,17 @@ def _run_eagerly(key, make, *args):
 
 
 def cond(pred, true_fun, false_fun, *operands):
-    """true_fun(*operands) where pred, a scalar, is true, else false_fun(*operands); one of them runs."""
+    """true_fun(*operands) if the scalar pred is true, else false_fun(*operands). Only one of them runs."""
     if not callable(true_fun) or not callable(false_fun):
-        raise TypeError("cond(pred, true_fun, false_fun, *operands): both branches are functions")
+        raise TypeError("cond(pred, true_fun, false_fun, *operands): both branches must be functions")
     if not _rlx.tracing():
         run = lambda: lambda p, *xs: cond(p, true_fun, false_fun, *xs)  # noqa: E731
         return _run_eagerly(("cond", true_fun, false_fun), run, pred, *operands)
     p = _rlx.value(pred)
     if p.shape != ():
-        raise TypeError(f"cond: pred has shape {p.shape}, it is one truth value; rlx.numpy.where chooses elementwise")
+        raise TypeError(
+            f"cond: pred has shape {p.shape}, it must be a scalar; rlx.numpy.where selects element by element"
+        )
     if p.dtype != _rlx.bool_:
         p = _rlx.add_node("ne", (p, 0), {})
     names = (f"the true branch {_name(true_fun)}", f"the false branch {_name(false_fun)}")
@@ -30,21 +34,21 @@ def cond(pred, true_fun, false_fun, *operands):
 
 
 class _Again(Exception):
-    """Raised while a body is drawn whose operands or results have to be of other dtypes: it is drawn once more."""
+    """Raised during the trace of a body whose operands or results need other dtypes; the body is traced again."""
 
 
 def _branches(p, functions, operands, what, names):
-    leaves, form = tree.flatten(operands)
+    leaves, treedef = tree.flatten(operands)
     values = [_rlx.value(x) for x in leaves]
-    types, shapes, forms = None, [None, None], [None, None]
+    types, shapes, treedefs = None, [None, None], [None, None]
 
     def branch(k):
         def run(xs):
             nonlocal types
-            outs, forms[k] = tree.flatten(functions[k](*form.unflatten(xs)))
-            outs = shapes[k] = [_rlx.value(o) for o in outs] or [_rlx.value(0)]  # a branch has a result
+            outs, treedefs[k] = tree.flatten(functions[k](*treedef.unflatten(xs)))
+            outs = shapes[k] = [_rlx.value(o) for o in outs] or [_rlx.value(0)]  # a branch needs a result
             if types is None and k == 1:
-                joined = _join_types(shapes, forms, what, names)
+                joined = _join_types(shapes, treedefs, what, names)
                 if joined != [o.dtype for o in shapes[0]]:
                     types = joined
                     raise _Again
@@ -57,12 +61,14 @@ def _branches(p, functions, operands, what, names):
         outs = _rlx.cond(p, values, branch(0), branch(1))
     except _Again:
         outs = _rlx.cond(p, values, branch(0), branch(1))
-    return forms[0].unflatten(outs[: forms[0].num_leaves])
+    return treedefs[0].unflatten(outs[: treedefs[0].num_leaves])
 
 
-def _join_types(shapes, forms, what, names):
-    """The dtypes of results that two functions give: equal, or weak ones take the other's."""
-    _same_forms(shapes, forms, what, names)
+def _join_types(shapes, treedefs, what, names):
+    """The dtypes of the results of two branches. They must be equal, or one is weak and takes the dtype of the
+    other.
+    """
+    _same_structures(shapes, treedefs, what, names)
     out = []
     for x, y in zip(*shapes):
         out.append(y.dtype if x.weak_type and _takes(y, x) else x.dtype)
@@ -70,14 +76,14 @@ def _join_types(shapes, forms, what, names):
 
 
 def _takes(x, weak):
-    """True where a weak value may become x's dtype: an int a float, but not the other way round."""
+    """True if a weak value may take the dtype of x: an integer may become a float, but not the reverse."""
     rank = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
     return weak.weak_type and rank[weak.dtype.kind] <= rank[x.dtype.kind]
 
 
-def _same_forms(shapes, forms, what, names):
-    if forms[0] != forms[1]:
-        raise TypeError(f"{what}: {names[0]} gives {forms[0]}, {names[1]} gives {forms[1]}")
+def _same_structures(shapes, treedefs, what, names):
+    if treedefs[0] != treedefs[1]:
+        raise TypeError(f"{what}: {names[0]} returns {treedefs[0]}, {names[1]} returns {treedefs[1]}")
     for i, (x, y) in enumerate(zip(*shapes)):
         if (
             x.shape != y.shape
@@ -91,16 +97,16 @@ def _same_forms(shapes, forms, what, names):
 
 
 def switch(index, branches, *operands):
-    """What the branch at `index` gives for the operands; an index outside is the nearest inside. One branch runs."""
+    """branches[index](*operands), with the index clamped to the list. Only one branch runs."""
     branches = list(branches)
     if not branches or not all(callable(b) for b in branches):
-        raise TypeError("switch(index, branches, *operands): branches is a list of functions, at least one")
+        raise TypeError("switch(index, branches, *operands): branches must be a list of functions and not empty")
     if not _rlx.tracing():
         run = lambda: lambda i, *xs: switch(i, branches, *xs)  # noqa: E731
         return _run_eagerly(("switch", tuple(branches)), run, index, *operands)
     index = _rlx.value(index)
     if index.shape != () or index.dtype.kind not in "iu":
-        raise TypeError(f"switch: the index is {index.dtype.name}{list(index.shape)}, it is an integer scalar")
+        raise TypeError(f"switch: the index is {index.dtype.name}{list(index.shape)}, it must be an integer scalar")
 
     def choose(low, high):
         if high - low == 1:
@@ -118,17 +124,18 @@ def switch(index, branches, *operands):
 
 
 def _settled(init, what, draw):
-    """draw(values, form, check) with the values of the carry. The body hands check the tree that it gives back, which
-    becomes a list of values: where these make a weak carry another dtype, or no longer weak, it is drawn once more.
+    """Calls draw(values, treedef, check) with the values of the carry. The body passes its new carry to check, which
+    returns it as a list of values. If a weak carry changes its dtype or its weakness there, its initial value is cast
+    and the body is traced again.
     """
-    leaves, form = tree.flatten(init)
+    leaves, treedef = tree.flatten(init)
     values = [_rlx.value(x) for x in leaves]
     tries, changes = 0, {}
 
     def check(carry):
-        outs, out_form = tree.flatten(carry)
-        if out_form != form:
-            raise TypeError(f"{what}: the carry is {form}, the body gives {out_form}")
+        outs, out_treedef = tree.flatten(carry)
+        if out_treedef != treedef:
+            raise TypeError(f"{what}: the carry is {treedef}, the body returns {out_treedef}")
         outs = [_rlx.value(o) for o in outs]
         for i, (v, o) in enumerate(zip(values, outs)):
             if v.weak_type and (v.dtype != o.dtype or not o.weak_type) and tries < 3:
@@ -145,7 +152,7 @@ def _settled(init, what, draw):
 
     while True:
         try:
-            return draw(values, form, check)
+            return draw(values, treedef, check)
         except _Again:
             tries += 1
             for i, (dtype, weak) in changes.items():
@@ -154,9 +161,9 @@ def _settled(init, what, draw):
 
 
 def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
-    """Runs f(carry, x) -> (carry, y) for every row x of xs: (last carry, ys stacked).
+    """Runs f(carry, x) -> (carry, y) for every row x of xs. Returns (the last carry, the stacked ys).
 
-    checkpoint: reverse mode keeps the carries alone and computes the rest of each step again.
+    checkpoint: reverse mode stores only the carries and recomputes the rest of each step.
     """
     if not callable(f):
         raise TypeError("scan(f, init, xs): f is a function of (carry, x)")
@@ -164,87 +171,87 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
     if isinstance(length, _rlx.Value):
         refuse_traced(length, "scan: length")
     if length is not None and not isinstance(length, (int, _rlx.Dim)):
-        raise TypeError(f"scan: length is an integer, got {length!r}")
+        raise TypeError(f"scan: length must be an integer, got {length!r}")
     if not _rlx.tracing():
         run = lambda: lambda c, x: scan(f, c, x, length, reverse, checkpoint)  # noqa: E731
         return _run_eagerly(("scan", f, length, reverse, checkpoint), run, init, xs)
-    x_leaves, x_form = tree.flatten(xs)
+    x_leaves, x_treedef = tree.flatten(xs)
     x_values = [_rlx.value(x) for x in x_leaves]
     for v in x_values:
         if v.ndim == 0:
-            raise TypeError("scan: a scalar among xs has no rows; capture it instead, every step then reads it")
+            raise TypeError("scan: a scalar in xs has no rows: capture it in f, and every step can read it")
     lengths = {str(v.shape[0]) for v in x_values}
     if len(lengths) > 1:
         raise ValueError(f"scan: xs have {' and '.join(sorted(lengths))} rows")
     if x_values and length is not None and x_values[0].shape[0] != length:
         raise ValueError(f"scan: length {length}, xs have {x_values[0].shape[0]} rows")
     if not x_values and length is None:
-        raise ValueError("scan: without xs give the length")
-    y_form = None
+        raise ValueError("scan: length is needed without xs")
+    y_treedef = None
 
-    def draw(values, form, check):
+    def draw(values, treedef, check):
         def body(carry_values, row_values):
-            nonlocal y_form
-            carry = form.unflatten([c._with_weak(v.weak_type) for c, v in zip(carry_values, values)])
-            x = x_form.unflatten([r._with_weak(v.weak_type) for r, v in zip(row_values, x_values)])
+            nonlocal y_treedef
+            carry = treedef.unflatten([c._with_weak(v.weak_type) for c, v in zip(carry_values, values)])
+            x = x_treedef.unflatten([r._with_weak(v.weak_type) for r, v in zip(row_values, x_values)])
             result = f(carry, x)
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TypeError(f"scan: {_name(f)} returns (carry, y), got {type(result).__name__}")
             carries = check(result[0])
-            ys, y_form = tree.flatten(result[1])
+            ys, y_treedef = tree.flatten(result[1])
             return carries, [_rlx.value(v) for v in ys]
 
         carries, ys = _rlx.scan(values, x_values, body, length, reverse, checkpoint, _name(f))
-        return form.unflatten(carries), y_form.unflatten(ys)
+        return treedef.unflatten(carries), y_treedef.unflatten(ys)
 
     return _settled(init, f"scan of {_name(f)}", draw)
 
 
-def while_loop(cond_fun, body_fun, init, max_trips=None):
-    """body_fun again and again on the carry, which starts as init, as long as cond_fun(carry) is true.
+@renamed_arguments(max_trips="max_iterations")
+def while_loop(cond_fun, body_fun, init, max_iterations=None):
+    """Runs carry = body_fun(carry) while cond_fun(carry) is true, beginning with init. Returns the last carry.
 
-    max_trips: the loop stops there at the latest; reverse mode needs it.
+    max_iterations: the loop stops after this many iterations. Reverse mode needs it.
     """
     if not callable(cond_fun) or not callable(body_fun):
         raise TypeError("while_loop(cond_fun, body_fun, init): both are functions of the carry")
-    if max_trips is not None and (not isinstance(max_trips, int) or not 0 <= max_trips < 1 << 63):
-        raise TypeError(f"while_loop: max_trips is how many trips there are at most, an integer, got {max_trips!r}")
+    if max_iterations is not None and (not isinstance(max_iterations, int) or not 0 <= max_iterations < 1 << 63):
+        raise TypeError(f"while_loop: max_iterations must be an integer, 0 or more, got {max_iterations!r}")
     if not _rlx.tracing():
-        run = lambda: lambda c: while_loop(cond_fun, body_fun, c, max_trips)  # noqa: E731
-        return _run_eagerly(("while", cond_fun, body_fun, max_trips), run, init)
+        run = lambda: lambda c: while_loop(cond_fun, body_fun, c, max_iterations)  # noqa: E731
+        return _run_eagerly(("while", cond_fun, body_fun, max_iterations), run, init)
 
-    def draw(values, form, check):
+    def draw(values, treedef, check):
         def carry(xs):
-            return form.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)])
+            return treedef.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)])
 
         def again(xs):
             p = _rlx.value(cond_fun(carry(xs)))
             if p.shape != ():
                 raise TypeError(
-                    f"while_loop: {_name(cond_fun)} gives an array of shape {p.shape}, it is one truth value"
+                    f"while_loop: {_name(cond_fun)} returns an array of shape {p.shape}, it must return a scalar"
                 )
             return p if p.dtype == _rlx.bool_ else _rlx.add_node("ne", (p, 0), {})
 
-        return form.unflatten(_rlx.while_loop(values, again, lambda xs: check(body_fun(carry(xs))), max_trips))
+        return treedef.unflatten(_rlx.while_loop(values, again, lambda xs: check(body_fun(carry(xs))), max_iterations))
 
     return _settled(init, f"while_loop of {_name(body_fun)}", draw)
 
 
 def _known(bound):
-    """A bound that is an array with a number is that number, so that the loop is a scan."""
+    """The integer of a bound that is an array, so that the loop becomes a scan; other bounds unchanged."""
     known = not isinstance(bound, (int, _rlx.Value)) and getattr(bound, "shape", None) == ()
     return int(bound) if known and _rlx.dtype(bound.dtype).kind in "iu" else bound
 
 
 def fori_loop(lower, upper, body_fun, init):
-    """carry = body_fun(i, carry) for i from lower to upper - 1. Bounds that are known make it a scan, which has reverse
-    mode; of traced ones it is a while_loop.
+    """Runs carry = body_fun(i, carry) for i from lower to upper - 1. With known bounds the loop is a scan, which has
+    reverse mode. With traced bounds it is a while_loop.
     """
     if not callable(body_fun):
         raise TypeError("fori_loop(lower, upper, body_fun, init): body_fun is a function of (i, carry)")
     lower, upper = (extent_value(b) if isinstance(b, _rlx.Dim) else _known(b) for b in (lower, upper))
     if isinstance(lower, int) and isinstance(upper, int):
-        from . import numpy as rnp
 
         def step(carry, i):
             return body_fun(i, carry), None
@@ -253,7 +260,7 @@ def fori_loop(lower, upper, body_fun, init):
         if not _rlx.tracing():
             run = lambda: lambda c: fori_loop(lower, upper, body_fun, c)  # noqa: E731
             return _run_eagerly(("fori", body_fun, lower, upper), run, init)
-        return scan(step, init, rnp.arange(lower, max(lower, upper), dtype="int32"))[0]
+        return scan(step, init, counted(max(upper - lower, 0), _rlx.dtype("int32"), lower))[0]
 
     def go(state):
         return _rlx.add_node("lt", (state[0], state[1]), {})
@@ -268,13 +275,15 @@ def fori_loop(lower, upper, body_fun, init):
     low, high = _rlx.value(lower), _rlx.value(upper)
     for bound in (low, high):
         if bound.shape != () or bound.dtype.kind not in "iu":
-            raise TypeError(f"fori_loop: a bound is {bound.dtype.name}{list(bound.shape)}, it is an integer scalar")
+            raise TypeError(
+                f"fori_loop: a bound is {bound.dtype.name}{list(bound.shape)}, it must be an integer scalar"
+            )
     dtype, _ = _rlx.result_type(low, high)
     return while_loop(go, step, (_as_dtype(low, dtype), _as_dtype(high, dtype), init))[2]
 
 
 def map(f, xs):
-    """f of every row of xs, one after the other, stacked; vmap runs them side by side."""
+    """f of every row of xs, one after the other, stacked. vmap computes all rows together."""
     return scan(_mapped(f), (), xs)[1]
 
 
@@ -288,9 +297,9 @@ def _mapped(f):
 
 
 def checkpoint(fun=None, *, keep_dots=False, static_argnums=(), prevent_cse=True):
-    """fun, of which reverse mode keeps only the arguments (with keep_dots also results of products), and computes the
-    rest again. static_argnums: arguments that stay Python values; what is computed again is never merged with what was
-    computed before, whatever prevent_cse says.
+    """fun with rematerialization: reverse mode stores only its arguments and recomputes the rest. keep_dots: it also
+    stores the results of matmuls. static_argnums: arguments that stay Python values. prevent_cse has no effect:
+    recomputed values are never merged with the original ones.
     """
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     if fun is None:
@@ -301,29 +310,29 @@ def checkpoint(fun=None, *, keep_dots=False, static_argnums=(), prevent_cse=True
         if not _rlx.tracing():
             return fun(*args, **kwargs)
         fixed = {n % len(args) for n in static}
-        leaves, form = tree.flatten(([None if n in fixed else a for n, a in enumerate(args)], kwargs))
+        leaves, treedef = tree.flatten(([None if n in fixed else a for n, a in enumerate(args)], kwargs))
         dynamic = [i for i, x in enumerate(leaves) if _rlx.is_array_leaf(x)]
-        out_form = None
+        out_treedef = None
 
         def body(values):
-            nonlocal out_form
+            nonlocal out_treedef
             full = list(leaves)
             for i, v in zip(dynamic, values):
                 full[i] = v._with_weak(originals[i].weak_type)
-            a, k = form.unflatten(full)
-            outs, out_form = tree.flatten(fun(*[args[n] if n in fixed else x for n, x in enumerate(a)], **k))
+            a, k = treedef.unflatten(full)
+            outs, out_treedef = tree.flatten(fun(*[args[n] if n in fixed else x for n, x in enumerate(a)], **k))
             return [_rlx.value(o) for o in outs]
 
         originals = {i: _rlx.value(leaves[i]) for i in dynamic}
         outs = _rlx.checkpoint([originals[i] for i in dynamic], body, keep_dots)
-        return out_form.unflatten(outs)
+        return out_treedef.unflatten(outs)
 
     return wrapped
 
 
 class _Ruled:
-    """A function with rules. They are drawn when it is used, and may use it in turn: such calls have its rules too,
-    down to `_most`, where the function itself is drawn. So its own rules make the first and the second derivative.
+    """A function with custom derivative rules. A rule may call the function. Such a call uses the rules too, until
+    `_most` nested calls; then the function itself is traced. So the rules give the first and the second derivative.
     """
 
     _most = 2
@@ -331,7 +340,9 @@ class _Ruled:
     def __init__(self, fun, nondiff_argnums):
         nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         if not all(isinstance(n, int) for n in nondiff):
-            raise TypeError(f"{type(self).__name__}: nondiff_argnums are places of arguments, got {nondiff_argnums!r}")
+            raise TypeError(
+                f"{type(self).__name__}: nondiff_argnums must be positions of arguments, got {nondiff_argnums!r}"
+            )
         self.nondiff = nondiff
         self.fun, self.depth, self.signature = fun, threading.local(), None
         functools.update_wrapper(self, fun)
@@ -343,7 +354,7 @@ class _Ruled:
         return self.fun(*args) if self._depth() >= self._most else self._traced(*args)
 
     def _positional(self, args, kwargs):
-        """All arguments by place, defaults among them: what the rules are given."""
+        """All arguments by position, with defaults, as the rules get them."""
         if self.signature is None:
             import inspect
 
@@ -356,9 +367,7 @@ class _Ruled:
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(
-                f"{_name(self.fun)}: arguments that go by name alone cannot be those of a function with rules"
-            )
+            raise TypeError(f"{_name(self.fun)}: a function with custom derivatives cannot have keyword-only arguments")
         return bound.args
 
     def _checked(self, args):
@@ -370,7 +379,7 @@ class _Ruled:
         return args
 
     def _merged(self, static, others):
-        """All arguments in their places: those of nondiff_argnums, and the others."""
+        """All arguments in order: those of nondiff_argnums and the others."""
         out, others = list(others), iter(others)
         fixed = dict(zip(self.nondiff, static))
         return [fixed[i] if i in fixed else next(others) for i in range(len(out) + len(fixed))]
@@ -387,15 +396,15 @@ class _Ruled:
 
 
 class custom_vjp(_Ruled):
-    """A function with a reverse rule of its own.
+    """A function with a custom reverse rule.
 
         @rlx.custom_vjp
         def f(x, y): ...
         f.defvjp(forward, backward)     # forward(x, y) -> (result, residuals); backward(residuals, ct) -> (ct_x, ct_y)
 
-    nondiff_argnums: arguments that are Python values, given to forward as they are and to backward first.
+    nondiff_argnums: arguments that are Python values. forward gets them in their places, backward gets them first.
 
-    Rules may call f: first and second derivatives are by its rules, further ones see through it.
+    Rules may call f. The first and second derivatives use the rules; higher derivatives differentiate through f itself.
     """
 
     def __init__(self, fun, nondiff_argnums=()):
@@ -403,7 +412,7 @@ class custom_vjp(_Ruled):
         self.forward = self.backward = None
 
     def defvjp(self, forward, backward):
-        """The rules: see the class."""
+        """Sets the rules; see the class."""
         self.forward, self.backward = forward, backward
         self._eager.cache_clear()
 
@@ -419,44 +428,46 @@ class custom_vjp(_Ruled):
         fun, name = self.fun, _name(self.fun)
         static = [args[i] for i in self.nondiff]
         given = [a for i, a in enumerate(args) if i not in self.nondiff]
-        leaves, form = tree.flatten(tuple(given))
+        leaves, treedef = tree.flatten(tuple(given))
         values = [_rlx.value(x) for x in leaves]
-        forms = {}
+        found = {}
 
         def arguments(xs):
-            it = iter(form.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)]))
+            it = iter(treedef.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)]))
             return [args[i] if i in self.nondiff else next(it) for i in range(len(args))]
 
         def body(xs):
-            outs, forms["out"] = tree.flatten(fun(*arguments(xs)))
+            outs, found["out"] = tree.flatten(fun(*arguments(xs)))
             outs = [_rlx.value(o) for o in outs]
-            forms["kinds"] = [o.dtype.kind for o in outs]
+            found["kinds"] = [o.dtype.kind for o in outs]
             return outs
 
         def forward(xs):
             both = self._rule(self.forward, *arguments(xs))
             if not isinstance(both, tuple) or len(both) != 2:
                 raise TypeError(f"custom_vjp {name}: forward returns (result, residuals), got {type(both).__name__}")
-            outs, out_form = tree.flatten(both[0])
-            if out_form != forms["out"]:
-                raise TypeError(f"custom_vjp {name}: forward gives the result {out_form}, the function {forms['out']}")
-            residuals, forms["residuals"] = tree.flatten(both[1])
+            outs, out_treedef = tree.flatten(both[0])
+            if out_treedef != found["out"]:
+                raise TypeError(
+                    f"custom_vjp {name}: forward returns the result {out_treedef}, the function {found['out']}"
+                )
+            residuals, found["residuals"] = tree.flatten(both[1])
             outs = [_rlx.value(o) for o in outs]
-            forms["outs"] = outs
+            found["outs"] = outs
             return outs + [_rlx.value(r) for r in residuals]
 
         def backward(xs):
-            n = forms["residuals"].num_leaves
-            residuals = forms["residuals"].unflatten(xs[:n])
+            n = found["residuals"].num_leaves
+            residuals = found["residuals"].unflatten(xs[:n])
             cts = iter(xs[n:])
-            full = [next(cts) if kind in "fc" else _zeros((), "float32") for kind in forms["kinds"]]
-            result = self._rule(self.backward, *static, residuals, forms["out"].unflatten(full))
+            full = [next(cts) if kind in "fc" else filled((), 0, "float32") for kind in found["kinds"]]
+            result = self._rule(self.backward, *static, residuals, found["out"].unflatten(full))
             if not isinstance(result, tuple) or len(result) != len(given):
                 raise TypeError(
                     f"custom_vjp {name}: backward returns a tuple of {len(given)} cotangents, one for each argument"
                 )
             out = []
-            for ct, part in zip(result, form.unflatten(values)):
+            for ct, part in zip(result, treedef.unflatten(values)):
                 part_leaves = tree.leaves(part)
                 ct_leaves = [None] * len(part_leaves) if ct is None else tree.leaves(ct)
                 if len(ct_leaves) != len(part_leaves):
@@ -466,7 +477,7 @@ class custom_vjp(_Ruled):
                 for c, p in zip(ct_leaves, part_leaves):
                     if not _is_inexact(p):
                         continue
-                    c = _zeros(p.shape, p.dtype) if c is None else _as_dtype(c, p.dtype)
+                    c = filled(p.shape, 0, p.dtype) if c is None else _as_dtype(c, p.dtype)
                     if c.shape != p.shape:
                         raise ValueError(
                             f"custom_vjp {name}: a cotangent of shape {c.shape} for an argument of shape {p.shape}"
@@ -475,25 +486,19 @@ class custom_vjp(_Ruled):
             return out
 
         outs = _rlx.custom_fn(values, body, forward, backward, None, name)
-        return forms["out"].unflatten(outs)
-
-
-def _zeros(shape, dtype):
-    from . import numpy as rnp
-
-    return rnp.zeros(shape, dtype)
+        return found["out"].unflatten(outs)
 
 
 class custom_jvp(_Ruled):
-    """A function with a forward rule of its own.
+    """A function with a custom forward rule.
 
         @rlx.custom_jvp
         def f(x): ...
         @f.defjvp
         def rule(primals, tangents): ...     # -> (result, tangent of the result)
 
-    Reverse mode follows from the rule where it is linear in the tangents. It may call f, as rules of custom_vjp may.
-    nondiff_argnums: arguments that are Python values, which the rule gets first: rule(mode, primals, tangents).
+    Reverse mode transposes the rule, which must be linear in the tangents. The rule may call f, as with custom_vjp.
+    nondiff_argnums: arguments that are Python values. The rule gets them first: rule(mode, primals, tangents).
     """
 
     def __init__(self, fun, nondiff_argnums=()):
@@ -501,20 +506,22 @@ class custom_jvp(_Ruled):
         self.rule = None
 
     def defjvp(self, rule):
-        """The rule: see the class."""
+        """Sets the rule; see the class."""
         self.rule = rule
         self._eager.cache_clear()
         return rule
 
     def defjvps(self, *rules):
-        """A rule for each argument, rule(tangent, result, *arguments); None where nothing moves with it."""
+        """Sets a rule for each argument, rule(tangent, result, *arguments); None for an argument without a
+        derivative.
+        """
 
         def rule(*given):
             static, (primals, tangents) = given[:-2], given[-2:]
             result = self(*self._merged(static, primals))
             moved = [r(t, result, *primals) for r, t in zip(rules, tangents) if r is not None]
             if not moved:
-                return result, tree.map(lambda x: _zeros(x.shape, x.dtype), result)
+                return result, tree.map(lambda x: filled(x.shape, 0, x.dtype), result)
             total = moved[0]
             for m in moved[1:]:
                 total = tree.map(lambda a, b: a + b, total, m)
@@ -530,19 +537,19 @@ class custom_jvp(_Ruled):
     def _traced(self, *args):
         name = _name(self.fun)
         static = [args[i] for i in self.nondiff]
-        leaves, form = tree.flatten(tuple(a for i, a in enumerate(args) if i not in self.nondiff))
+        leaves, treedef = tree.flatten(tuple(a for i, a in enumerate(args) if i not in self.nondiff))
         values = [_rlx.value(x) for x in leaves]
-        forms = {}
+        found = {}
 
         def body(xs):
-            outs, forms["out"] = tree.flatten(self.fun(*self._merged(static, form.unflatten(xs))))
+            outs, found["out"] = tree.flatten(self.fun(*self._merged(static, treedef.unflatten(xs))))
             return [_rlx.value(o) for o in outs]
 
         def rule(xs):
             n = len(values)
             tangents = iter(xs[n:])
-            full = [next(tangents) if _is_inexact(v) else _zeros(v.shape, "float32") for v in values]
-            both = self._rule(self.rule, *static, form.unflatten(xs[:n]), form.unflatten(full))
+            full = [next(tangents) if _is_inexact(v) else filled(v.shape, 0, "float32") for v in values]
+            both = self._rule(self.rule, *static, treedef.unflatten(xs[:n]), treedef.unflatten(full))
             if not isinstance(both, tuple) or len(both) != 2:
                 raise TypeError(f"custom_jvp {name}: the rule returns (result, tangent), got {type(both).__name__}")
             outs, ts = tree.leaves(both[0]), tree.leaves(both[1])
@@ -552,4 +559,4 @@ class custom_jvp(_Ruled):
             return outs + [_as_dtype(t, o.dtype) for o, t in zip(outs, ts) if _is_inexact(o)]
 
         outs = _rlx.custom_fn(values, body, None, None, rule, name)
-        return forms["out"].unflatten(outs)
+        return found["out"].unflatten(outs)

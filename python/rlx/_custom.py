@@ -1,17 +1,17 @@
-"""Ops of your own: rules in Python, a kernel in Python or C."""
+"""Custom ops: rules in Python, a kernel in Python or C."""
 
 import itertools
 import json
 import weakref
 
 from . import _rlx, tree
-from ._jit import ShapeDtype, cached_jit, keeping, kept_forever
+from ._jit import ShapeDtype, cached_jit, keeping, kept_forever, trace_leaves
 
 _ops = {}
 
 
 class CustomOp:
-    """An op that was registered by custom_op: call it on arrays, or on values inside compiled functions."""
+    """An op registered by custom_op. Call it on arrays, or on traced values inside compiled functions."""
 
     def __init__(self, name, what):
         self.name, self.__doc__ = name, what
@@ -20,7 +20,9 @@ class CustomOp:
         try:
             text = json.dumps(attrs, sort_keys=True) if attrs else ""
         except TypeError:
-            raise TypeError(f"{self.name}: attributes are numbers, strings, and lists of them, got {attrs!r}") from None
+            raise TypeError(
+                f"{self.name}: attributes must be numbers, strings, and lists of them, got {attrs!r}"
+            ) from None
         if _rlx.tracing() or any(isinstance(x, _rlx.Value) for x in operands):
             return _rlx.add_custom(self.name, operands, text)
         run = cached_jit(("custom", self.name, text), lambda: lambda *xs: _rlx.add_custom(self.name, xs, text))
@@ -33,21 +35,20 @@ class CustomOp:
 def custom_op(
     name, *, kernel=None, shape=None, vjp=None, jvp=None, batch=None, decompose=None, ordered=False, operands=-1, doc=""
 ):
-    """Registers an op for the life of the process, and gives a function that uses it.
+    """Registers an op for the life of the process and returns a function that applies it.
 
-    name: words of a-z, 0-9, _ joined by dots, at least two: "acme.soft_clip".
-    kernel: kernel(*numpy_arrays, **attrs) gives the results, NumPy arrays of the dtypes that `shape` says; or the
-        address of a C function `int32_t f(void** buffers, const int64_t* const* dims, const char* attrs_json)`,
-        operands before results, 0 where all is well (an int, or what ctypes casts to c_void_p). The kernel gets copies
-        that it may keep.
-    shape: shape(*ShapeDtype, **attrs) gives the ShapeDtype of the result, or a tuple of them; without it the result is
-        like the first operand.
-    vjp: vjp(cotangents, operands, results, **attrs) gives one cotangent (or None) for each operand.
-    jvp: jvp(operands, tangents, results, **attrs) gives one tangent for each result.
-    batch: "broadcast" where the kernel takes a leading axis on all operands, or
-        batch(operands, batched, size, **attrs).
-    decompose: decompose(*values, **attrs) in other ops; everything that is not given follows from it.
-    ordered: it does something that others see: it runs once for each call, in order, and is never dropped or moved.
+    name: at least two words of a-z, 0-9, _ joined by dots: "acme.soft_clip".
+    kernel: kernel(*numpy_arrays, **attrs) returns the results, NumPy arrays with the shapes and dtypes that `shape`
+        gives. Or the address (an int, or an object that ctypes casts to c_void_p) of a C function `int32_t f(void**
+        buffers, const int64_t* const* dims, const char* attrs_json)`: operands come before results, and 0 means
+        success. The kernel gets copies of the operands, which it may keep.
+    shape: shape(*ShapeDtype, **attrs) returns the ShapeDtype of the result, or a tuple of them; by default the result
+        is like the first operand.
+    vjp: vjp(cotangents, operands, results, **attrs) returns one cotangent (or None) for each operand.
+    jvp: jvp(operands, tangents, results, **attrs) returns one tangent for each result.
+    batch: "broadcast" if the kernel accepts a leading axis on all operands, or batch(operands, batched, size, **attrs).
+    decompose: decompose(*values, **attrs) computes the op with other ops; rules that are not given follow from it.
+    ordered: the op has side effects: it runs once for each call, in order, and is never removed or moved.
     """
     if kernel is None and decompose is None:
         raise TypeError(f"custom_op {name!r}: give a kernel or a decomposition")
@@ -57,9 +58,9 @@ def custom_op(
         kernel = None
     for what, f in (("kernel", kernel), ("shape", shape), ("vjp", vjp), ("jvp", jvp), ("decompose", decompose)):
         if f is not None and not callable(f):
-            raise TypeError(f"custom_op {name!r}: {what} is no function")
+            raise TypeError(f"custom_op {name!r}: {what} is not a function")
     if batch is not None and batch != "broadcast" and not callable(batch):
-        raise TypeError(f'custom_op {name!r}: batch is "broadcast" or a function, got {batch!r}')
+        raise TypeError(f'custom_op {name!r}: batch must be "broadcast" or a function, got {batch!r}')
     if shape is None:
         if decompose is not None:
             shape = _shape_of(decompose)
@@ -67,19 +68,18 @@ def custom_op(
 
             def shape(*specs, **attrs):
                 if not specs:
-                    raise TypeError(f"{name}: without operands it needs a shape rule")
+                    raise TypeError(f"{name}: an op without operands needs a shape rule")
                 return specs[0]
 
     what = doc or (kernel or decompose).__doc__ if (kernel or decompose) else doc
-    _rlx.register_op(name, what or name, operands, shape, kernel, address, vjp, jvp, batch, decompose, ordered)
+    rule = lambda *operands, **attrs: shape(*(ShapeDtype(*x) for x in operands), **attrs)  # noqa: E731
+    _rlx.register_op(name, what or name, operands, rule, kernel, address, vjp, jvp, batch, decompose, ordered)
     _ops[name] = CustomOp(name, what)
     return _ops[name]
 
 
 def _shape_of(decompose):
     def shape(*specs, **attrs):
-        from ._jit import trace_leaves
-
         names = [f"x{i}" for i in range(len(specs))]
         t = trace_leaves(lambda values: decompose(*values, **attrs), list(specs), names, "decompose")
         return tuple(ShapeDtype(v.shape, v.dtype) for v in t.graph.outputs)
@@ -103,7 +103,7 @@ def _address_of(kernel, name):
 
 
 class _Callback:
-    """A Python function that programs call. Programs and traces keep it; the op that calls it knows its number."""
+    """A Python function that programs call. Programs and traces hold it; the op that calls it has its number."""
 
     __slots__ = ("fn", "specs", "label", "number", "__weakref__")
     living, numbers = weakref.WeakValueDictionary(), itertools.count()
@@ -115,14 +115,16 @@ class _Callback:
         self.living[self.number] = self
 
     def __call__(self, arrays, levels):
-        """The results for arrays with further axes in front: levels has, of each, its extent and whose axis it is."""
+        """The results for arrays with batch axes. `levels` has for each batch axis its extent, and which arrays have
+        it.
+        """
         import numpy as np
 
         if not levels:
             outs = tree.leaves(self.fn(*arrays))
             if len(outs) != len(self.specs):
                 raise TypeError(
-                    f"the callback {self.label} gives {len(outs)} arrays, its result_shape says {len(self.specs)}"
+                    f"the callback {self.label} returns {len(outs)} arrays, its result_shape has {len(self.specs)}"
                 )
             return [_of_spec(o, s, self.label) for o, s in zip(outs, self.specs)]
         (size, mapped), inner = levels[0], levels[1:]
@@ -136,7 +138,9 @@ class _Callback:
 def _call_back(*arrays, number, levels, results):
     called = _Callback.living.get(number)
     if called is None:
-        raise RuntimeError("the Python function that this program calls is gone: keep the function that was traced")
+        raise RuntimeError(
+            "the Python function that this program calls was deleted: keep a reference to the traced function"
+        )
     import numpy as np
 
     return tuple(called(arrays, levels)) or np.False_
@@ -149,7 +153,7 @@ def _call_back_shapes(*specs, number, levels, results):
 
 def _call_back_rows(operands, batched, size, *, number, levels, results):
     if not isinstance(size, int):
-        raise NotImplementedError(f"a callback for each row of a batch of symbolic extent {size}")
+        raise NotImplementedError(f"a callback cannot run for each row of a batch of symbolic extent {size}")
     return _callback_op(False)(*operands, number=number, levels=[[size, list(batched)], *levels], results=results)
 
 
@@ -167,10 +171,10 @@ def _callback_op(ordered):
 
 def _callback(fn, result_shape, operands, ordered):
     if not callable(fn):
-        raise TypeError(f"a callback is a function, got {fn!r}")
-    specs, form = tree.flatten(tree.map(_as_spec, result_shape))
+        raise TypeError(f"a callback must be a function, got {fn!r}")
+    specs, treedef = tree.flatten(tree.map(_as_spec, result_shape))
     if not _rlx.tracing() and not any(isinstance(x, _rlx.Value) for x in operands):
-        key = ("callback", fn, form, tuple((s.shape, s.dtype.name) for s in specs), ordered)
+        key = ("callback", fn, treedef, tuple((s.shape, s.dtype.name) for s in specs), ordered)
         return cached_jit(key, lambda: lambda *xs: _callback(fn, result_shape, xs, ordered))(*operands)
     called = _Callback(fn, specs)
     kept = getattr(keeping, "list", None)
@@ -178,27 +182,27 @@ def _callback(fn, result_shape, operands, ordered):
     results = [[list(s.shape), s.dtype.name] for s in specs]
     outs = _callback_op(ordered)(*operands, number=called.number, levels=[], results=results)
     if not specs:
-        return form.unflatten([])
-    return form.unflatten(list(outs) if isinstance(outs, (tuple, list)) else [outs])
+        return treedef.unflatten([])
+    return treedef.unflatten(list(outs) if isinstance(outs, (tuple, list)) else [outs])
 
 
 def _of_spec(x, spec, label):
-    """What a callback gives as an array of the dtype that was announced, where that keeps its numbers."""
+    """The result of a callback as an array of the announced dtype, if that dtype holds its values."""
     import numpy as np
 
     a, wanted = np.asarray(x), spec.dtype.dtype
     if a.dtype == wanted:
         return a
     order = "biufc"
-    given = "f" if a.dtype.kind == "V" else a.dtype.kind  # kinds of ml_dtypes
+    given = "f" if a.dtype.kind == "V" else a.dtype.kind  # dtypes of ml_dtypes
     if given in order and order.index(given) <= order.index(spec.dtype.kind):
         with np.errstate(all="ignore"):
             out = a.astype(wanted)
         if spec.dtype.kind not in "iu" or np.array_equal(out, a):
             return out
     raise TypeError(
-        f"the callback {label} gives {a.dtype}{list(a.shape)}, its result_shape says {spec.dtype.name}"
-        f"{list(spec.shape)}, which cannot hold its numbers: cast them in the callback"
+        f"the callback {label} returns {a.dtype}{list(a.shape)}, its result_shape is {spec.dtype.name}"
+        f"{list(spec.shape)}, which cannot hold its values: cast them in the callback"
     )
 
 
@@ -207,12 +211,12 @@ def _as_spec(s):
         return s
     if hasattr(s, "shape") and hasattr(s, "dtype"):
         return ShapeDtype(s.shape, s.dtype)
-    raise TypeError(f"result_shape: {s!r} is no rlx.ShapeDtype")
+    raise TypeError(f"result_shape: {s!r} is not an rlx.ShapeDtype")
 
 
 def pure_callback(fn, result_shape, *operands, vmap_method=None):
-    """fn(*numpy_arrays) in the middle of a compiled function; it may be called any number of times. Under vmap it is
-    called for each row, which is what vmap_method "sequential" says.
+    """Calls fn(*numpy_arrays) inside a compiled function. It may be called any number of times. Under vmap it is called
+    for each row, which is vmap_method "sequential".
     """
     if vmap_method not in (None, "sequential"):
         raise NotImplementedError(f"pure_callback: vmap_method {vmap_method!r}; under vmap it is called for each row")
@@ -220,5 +224,5 @@ def pure_callback(fn, result_shape, *operands, vmap_method=None):
 
 
 def io_callback(fn, result_shape, *operands):
-    """The same for a function with effects: called once each time, in order."""
+    """The same for a function with side effects: each call runs once, in order."""
     return _callback(fn, result_shape, operands, True)

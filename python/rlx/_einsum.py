@@ -1,15 +1,15 @@
-"""Einstein sums: the order and the products are those of rlx/functions/einsum.h."""
+"""Einstein sums. rlx/functions/einsum.h chooses the order of the products and builds them."""
 
 from . import _rlx
 
 
 def path(subscripts, shapes):
-    """The pairs in the order of multiplication; a result goes to the end of the operands."""
+    """The pairs of operands in the order of multiplication. The result of each pair goes to the end of the operands."""
     return [(0,)] if len(shapes) == 1 else _rlx.einsum_path(subscripts, list(shapes))
 
 
 def from_lists(arguments):
-    """(subscripts, operands) of operands that are each followed by their axes' numbers (or ...)."""
+    """(subscripts, operands) of a list in which each operand is followed by the numbers of its axes (or ...)."""
     pairs, names = list(arguments), {}
 
     def spell(axes):
@@ -27,7 +27,7 @@ def from_lists(arguments):
     return terms + ("->" + spell(pairs[-1]) if len(pairs) % 2 else ""), tuple(operands)
 
 
-def einsum(subscripts, operands, optimize=True):
+def sums(subscripts, operands, optimize=True):
     if not operands:
         raise ValueError("einsum: no operands")
     dtype, weak = _rlx.result_type(*operands)

@@ -1,6 +1,6 @@
-"""Graphs built by hand: besides the methods of the extension, every op of the table is one, g.softmax(x, axis=-1)."""
+"""Graphs built by hand. Every op of the op table is a method of a graph: g.softmax(x, axis=-1)."""
 
-from . import _rlx
+from . import _rlx, ops
 
 Graph = _rlx.Graph
 parse = _rlx.parse
@@ -9,8 +9,6 @@ parse = _rlx.parse
 def _op_method(self, name):
     if name.startswith("_"):
         raise AttributeError(name)
-    from . import ops
-
     try:
         function = getattr(ops, name)
     except AttributeError:
@@ -24,8 +22,6 @@ def _op_method(self, name):
 
 
 def _names(self):
-    from . import ops
-
     return sorted({*object.__dir__(self), *dir(ops)})
 
 
@@ -43,23 +39,25 @@ async def _on_thread(run, args, kwargs):
     stop = _rlx.Stop()
     try:
         return await asyncio.to_thread(stop.call, run, *args, **kwargs)
-    except asyncio.CancelledError:  # the thread ends too, and the process with it
+    except asyncio.CancelledError:  # stops the run, so that its thread ends before the process does
         stop.set()
         raise
 
 
 async def _run_async(self, *args, **kwargs):
-    """run on another thread, for `await`: the event loop goes on meanwhile."""
+    """Runs the program on another thread, for `await`; the event loop continues meanwhile."""
     return await _on_thread(self.run, args, kwargs)
 
 
 async def _call_async(self, *args, **kwargs):
-    """The call on another thread, for `await`: the event loop goes on meanwhile."""
+    """Calls the function on another thread, for `await`; the event loop continues meanwhile."""
     return await _on_thread(self, args, kwargs)
 
 
 def _load_params(self, source, strict=True):
-    """Sets every param from a safetensors file or a dict of arrays; gives how many. strict: no more and no fewer."""
+    """Sets the params from a safetensors file or a dict of arrays, and returns their number. strict: the names must
+    match exactly; without it, extra names are ignored.
+    """
     if not isinstance(source, dict):
         return _rlx.load_params(self, str(source), strict)
     names = [name for name, _, _ in self.params]
@@ -76,14 +74,14 @@ def _load_params(self, source, strict=True):
     return len(names)
 
 
-class Page:
-    """The page that shows a compile: a notebook displays it, save() writes it to a file for a browser."""
+class Report:
+    """The HTML report of a compile. A notebook displays it; save() writes it to a file for a browser."""
 
     def __init__(self, html, height=720):
         self.html, self.height = html, height
 
     def save(self, path):
-        """Writes the page; it needs no network and no other file."""
+        """Writes the report to a file. The file needs no network and no other file."""
         with open(path, "w", encoding="utf-8") as f:
             f.write(self.html)
         return path
@@ -97,18 +95,19 @@ class Page:
         )
 
     def __repr__(self):
-        return f"<rlx page of {len(self.html) // 1024} KiB: .save(path), or a notebook shows it>"
+        return f"<rlx report of {len(self.html) // 1024} KiB: .save(path) writes it, a notebook shows it>"
 
 
 def _inspect(self, *inputs, title="", **named):
-    """The page of this program: every pass (when it was compiled with keep_stages=True), fusion, memory, kernels; with
-    inputs the time of each kernel beside its floor.
+    """The report of this program: passes (if it was compiled with keep_stages=True), fusion, memory and kernels.
+
+    With inputs, the report also has the time of each kernel beside its lower bound.
     """
-    return Page(self._page(title, bool(inputs or named), *inputs, **named))
+    return Report(self._report(title, bool(inputs or named), *inputs, **named))
 
 
 def install():
-    """Gives graphs their ops and transforms, programs what is written in Python."""
+    """Adds ops and transforms to the class of graphs, and the methods written in Python to the classes of programs."""
     _rlx.CompiledGraph.inspect = _inspect
     _rlx.CompiledGraph.run_async = _run_async
     _rlx.CompiledGraph.load_params = _load_params
@@ -118,18 +117,29 @@ def install():
     _rlx.JitFunction.__repr__ = lambda f: f"<compiled function {getattr(f, '__name__', '')}, {f.cache_size()} programs>"
     Graph.__getattr__ = _op_method
     Graph.__dir__ = _names
-    Graph.grad = _first(_rlx.graph_grad, "Outputs: the gradients by the leaves `wrt`; input d_output seeds them.")
-    Graph.grad_with_loss = _first(_rlx.graph_grad_with_loss, "Outputs: loss, gradients; input d_output seeds them.")
+    Graph.grad = _first(
+        _rlx.graph_grad, "Outputs: the gradients with respect to the leaves `wrt`. Input d_output is the cotangent."
+    )
+    Graph.grad_with_loss = _first(
+        _rlx.graph_grad_with_loss, "Outputs: loss, gradients. Input d_output is the cotangent."
+    )
     Graph.value_and_grad = _first(_rlx.graph_value_and_grad, "Outputs: a scalar loss and its gradients.")
-    Graph.vjp = _first(_rlx.graph_vjp, "Outputs: those of the graph, gradients; inputs d_output or d_output_<i>.")
-    Graph.jvp = _first(_rlx.graph_jvp, "Outputs: those of the graph, their tangents; inputs tangent_<name>.")
-    Graph.hvp = _first(_rlx.graph_hvp, "Outputs: loss, gradients, d_loss, Hessian times tangent_<name>.")
+    Graph.vjp = _first(
+        _rlx.graph_vjp,
+        "Outputs: those of the graph, then gradients. Inputs d_output or d_output_<i> are the cotangents.",
+    )
+    Graph.jvp = _first(
+        _rlx.graph_jvp, "Outputs: those of the graph, then their tangents. Inputs tangent_<name> are the tangents."
+    )
+    Graph.hvp = _first(
+        _rlx.graph_hvp, "Outputs: loss, gradients, d_loss, and the Hessian times the inputs tangent_<name>."
+    )
     Graph.jacrev = _first(_rlx.graph_jacrev, "Outputs: Jacobians of output 0 by reverse mode.")
     Graph.jacfwd = _first(_rlx.graph_jacfwd, "Outputs: Jacobians of output 0 by forward mode.")
     Graph.hessian = _first(_rlx.graph_hessian, "Outputs: second derivatives of a scalar output 0.")
 
     def vmap(self, in_axes, batch, out_axes=None):
-        """The graph over a batch: leaves named in in_axes gain an axis there, the others are shared."""
+        """The graph over a batch. Leaves named in in_axes have a batch axis there; the others are shared."""
         return _rlx.graph_vmap(self, in_axes, batch, out_axes)[0]
 
     Graph.vmap = vmap

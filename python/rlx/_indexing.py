@@ -1,7 +1,9 @@
 """x[index] and x.at[index]: NumPy's indexing as slices, gathers and scatters."""
 
 from . import _rlx
-from ._op import _as_array, _check_numbers, as_index, index_round, node, refuse_traced
+from ._jit import cached_jit
+from ._nodes import as_index, index_round, node
+from ._op import _as_array, _check_numbers, refuse_traced
 
 
 def _is_array(i):
@@ -15,7 +17,7 @@ def _is_mask(i):
 
 
 def _normal(x, index):
-    """The index as a tuple with one entry for each axis of x, and None entries for new ones."""
+    """The index as a tuple: one entry for each axis of x, and None for each new axis."""
     index = index if isinstance(index, tuple) else (index,)
     out = []
     for i in index:
@@ -23,17 +25,17 @@ def _normal(x, index):
             i = _rlx.array_from(i)
         if _is_mask(i):
             raise IndexError(
-                "an index of truth values gives an array whose shape depends on them, which a compiled function cannot "
-                "have: rlx.numpy.where(mask, x, 0) keeps the shape, and so does x.at[mask].set(number)"
+                "the shape of an array indexed by bools depends on their values, which a compiled function does not "
+                "know: use rlx.numpy.where(mask, x, 0) or x.at[mask].set(number), which keep the shape"
             )
         if i is not None and i is not Ellipsis and not isinstance(i, slice) and not _is_array(i):
             if isinstance(i, _rlx.Dim):
-                raise IndexError(f"the symbolic extent {i} as an index: rlx.numpy.size_of(x, axis) is its value")
+                raise IndexError(f"the symbolic extent {i} cannot be an index: rlx.numpy.size_of(x, axis) is its value")
             try:
                 i = i.__index__()
             except AttributeError:
                 raise TypeError(
-                    f"an index is an integer, a slice, ..., None or an array of integers, got {type(i).__name__} {i!r}"
+                    f"an index must be an integer, a slice, ..., None or integers, got {type(i).__name__} {i!r}"
                 ) from None
         elif isinstance(i, slice):
             for bound in (i.start, i.stop, i.step):
@@ -55,7 +57,7 @@ def _normal(x, index):
 
 
 def _key(i):
-    """A hashable form of one entry, with arrays left out."""
+    """A hashable key of one entry, without the elements of arrays."""
     if isinstance(i, slice):
         return ("slice", i.start, i.stop, i.step)
     return ("array",) if _is_array(i) else ("other", i)
@@ -68,12 +70,12 @@ def _entry(key, arrays):
 
 
 def _eager(function, x, entries, extra=(), static=()):
-    """Runs it compiled: entries that are no arrays are part of the program."""
-    from ._jit import cached_jit
-
+    """Runs the function compiled. Entries that are not arrays are static."""
     keys = tuple(_key(i) for i in entries)
     if any(_is_array(b) for k in keys if k[0] == "slice" for b in k[1:]):
-        raise TypeError("the bounds of a slice are Python integers; rlx.lax.dynamic_slice starts at a value")
+        raise TypeError(
+            "the bounds of a slice must be Python integers; rlx.lax.dynamic_slice takes a start that is an array"
+        )
     arrays = [i for i in entries if _is_array(i)]
 
     def make():
@@ -88,27 +90,29 @@ def _eager(function, x, entries, extra=(), static=()):
 
 
 def getitem(x, index):
-    """x[index]: integers, slices, ..., None and arrays of integers; a copy, never a view.
+    """x[index] for integers, slices, ..., None and arrays of integers. The result is a copy and never a view.
 
-    An index array that is out of range is clamped, as XLA does; Python integers out of range are an error.
+    Index arrays are clamped out of range, as in XLA. A Python integer out of range is an error.
     """
     return get(x, index)
 
 
-# What index arrays that name nothing give or change.
+# Modes of index arrays out of range, by their names in JAX.
 _MODES = {None: "clamp", "clip": "clamp", "promise_in_bounds": "clamp", "wrap": "wrap", "fill": "fill", "drop": "fill"}
 
 
 def _mode(mode):
-    mode = getattr(mode, "name", mode)  # JAX's enumeration
+    mode = getattr(mode, "name", mode)  # an enumerator of JAX
     try:
         return _MODES[mode.lower() if isinstance(mode, str) else mode]
     except (KeyError, TypeError):
-        raise ValueError(f"mode {mode!r} of an index; there are clip, drop, fill, promise_in_bounds and wrap") from None
+        raise ValueError(
+            f"mode {mode!r} of an index; the modes are clip, drop, fill, promise_in_bounds and wrap"
+        ) from None
 
 
 def filler(dtype):
-    """What stands where an index names nothing: NaN, the least integer, the largest unsigned one, or True."""
+    """The default fill value: NaN, the least signed integer, the largest unsigned integer, or True."""
     if dtype.kind in "fc":
         return float("nan")
     if dtype.kind == "b":
@@ -118,7 +122,7 @@ def filler(dtype):
 
 
 def get(x, index, mode=None, fill_value=None):
-    """x[index]; what index arrays name out of range is clamped, wrapped, or fill_value."""
+    """x[index], with index arrays out of range clamped, wrapped, or filled with fill_value."""
     if fill_value is not None and mode is None:
         mode = "fill"
     outside = not _rlx.tracing()
@@ -132,7 +136,7 @@ def get(x, index, mode=None, fill_value=None):
     mode = _mode(mode)
     fill = filler(x.dtype) if mode == "fill" and fill_value is None else fill_value
     if mode == "fill" and float(fill) != fill and fill == fill:
-        raise ValueError(f"fill_value {fill} has more digits than a float64 holds: rlx.numpy.take has it")
+        raise ValueError(f"fill_value {fill} has more digits than a float64 holds: use rlx.numpy.take")
     fill = 0.0 if mode != "fill" else float(fill)
     if outside:
         return _eager(_get, x, entries, static=(mode, fill))
@@ -140,7 +144,7 @@ def get(x, index, mode=None, fill_value=None):
 
 
 def _known_masks(index):
-    """The index with what known masks name in their place, as integers."""
+    """The index with bool arrays that are known replaced by the integers of their True elements."""
     if not _masks(index):
         return index
     import numpy
@@ -160,7 +164,7 @@ def _masks(index):
 
 
 def _static(x, entries, mode):
-    """Python integers out of range: an error, unless the mode says what they mean."""
+    """Handles Python integers out of range as the mode says. Without a mode they are an error later."""
     if mode is None:
         return entries
     out, axis = [], 0
@@ -171,7 +175,7 @@ def _static(x, entries, mode):
             elif _mode(mode) == "wrap":
                 i = i % max(x.shape[axis], 1)
             else:
-                i = _rlx.array_from(x.shape[axis], "int32")  # names nothing
+                i = _rlx.array_from(x.shape[axis], "int32")  # out of range
         axis += i is not None
         out.append(i)
     return out
@@ -183,22 +187,20 @@ def _has_values(index):
 
 
 def update(x, index, values, how, mode=None):
-    """x.at[index].set(values) and the like; what an index array names out of range is dropped, unless the mode says
-    that it is clamped or wrapped.
+    """x.at[index].set(values) and the other updates. Index arrays out of range are dropped, clamped or wrapped, as the
+    mode says.
     """
     outside = not _rlx.tracing()
     values = _as_array(values)
     if type(values) is int and not 0 <= values < 128:
         _check_numbers((values,), (x,))
-    if getattr(values, "ndim", 0):  # a number goes anywhere without the places
+    if getattr(values, "ndim", 0):  # one number needs no positions
         index = _known_masks(index)
     if _masks(index):
         if isinstance(index, tuple) and len(index) != 1:
             raise IndexError("x.at[mask] takes one array of truth values, of the shape of x or of its first axes")
         mask = index[0] if isinstance(index, tuple) else index
         if outside:
-            from ._jit import cached_jit
-
             return cached_jit(("mask", how), lambda: lambda x, mask, values: _put_masked(x, mask, values, how))(
                 x, mask if _is_array(mask) else _rlx.array_from(mask), values
             )
@@ -211,15 +213,15 @@ def update(x, index, values, how, mode=None):
 
 
 def _put_masked(x, mask, values, how):
-    """A number where the mask holds, without knowing where that is."""
+    """Updates the elements where the mask is True with one number."""
     values = _of_dtype(x, _rlx.value(values))
     if values.ndim:
         raise IndexError(
-            f"x.at[mask].{how}(values) with values of shape {values.shape}: how many elements the mask names is not "
-            "known, so a single number can go there; rlx.numpy.where(mask, values, x) takes one for each element of x"
+            f"x.at[mask].{how}(values) with values of shape {values.shape}: the number of selected elements is not "
+            "known, so only a single number is possible; rlx.numpy.where(mask, values, x) takes one for each element"
         )
     if mask.shape != x.shape[: mask.ndim]:
-        raise IndexError(f"a mask of shape {mask.shape} for an array of shape {x.shape}")
+        raise IndexError(f"a mask of shape {mask.shape} does not match an array of shape {x.shape}")
     if mask.shape != x.shape:
         mask = _rlx.reshape([mask], tuple(mask.shape) + (1,) * (x.ndim - mask.ndim))
     new = values if how == "set" else _rlx.add_node(how, (x, values), {})
@@ -235,7 +237,7 @@ def _range(s, extent):
     if s.step not in (None, 1):
         if s.step == -1 and s.start is None and s.stop is None:
             return None, extent, -1
-        raise IndexError(f"a slice with step {s.step} over the symbolic extent {extent}")
+        raise IndexError(f"a slice with step {s.step} is not supported over the symbolic extent {extent}")
 
     def bound(b, default):
         if b is None:
@@ -249,7 +251,9 @@ def _range(s, extent):
 
 
 def _basic(x, entries):
-    """Slices and integers; arrays stay as full axes. Gives (values, entries that are left)."""
+    """Applies the slices and integers of an index; axes of index arrays stay whole. Returns (values, the remaining
+    entries).
+    """
     starts, limits, steps, flips, left = [], [], [], [], []
     axis = 0
     for i in entries:
@@ -305,7 +309,7 @@ def _basic(x, entries):
 
 
 def _counted_from_end(i, extent, mode):
-    """Negative entries of an index array count from the end; mode "wrap": all go round."""
+    """The index array with negative entries counted from the end; with mode "wrap" all entries wrap around."""
     if not isinstance(i, _rlx.Value) and not _rlx.tracing():
         i = _rlx.value(i)
     i = _rlx.value(i)
@@ -335,7 +339,9 @@ def _broadcast_shape(shapes):
 
 
 def _arrays_together(left):
-    """NumPy's rule: index arrays (and integers among them) side by side put their axes there, else in front."""
+    """True if the index arrays and integers are adjacent. Then NumPy puts their axes in the same place, otherwise
+    first.
+    """
     places = [k for k, i in enumerate(left) if i is not None and not isinstance(i, str) or i == "drop"]
     return all(b - a == 1 for a, b in zip(places, places[1:]))
 
@@ -344,7 +350,7 @@ def _get(x, entries, mode="clamp", fill=0.0):
     if any(_is_array(i) for i in entries):
         entries = _integers_as_arrays(x, entries)
     x, left = _basic(x, entries)
-    axis, axes, indices, shape_left = 0, [], [], []
+    axis, axes, indices = 0, [], []
     for i in left:
         if i is None:
             continue
@@ -356,8 +362,8 @@ def _get(x, entries, mode="clamp", fill=0.0):
         indices, broadcast = _broadcast(indices)
         how = {"mode": "fill", "fill": fill} if mode == "fill" else {"mode": "clamp"}
         x = _rlx.add_node("gather", (x, *indices), {"axes": axes, **how})
-        # The indices' axes stand where the first of their axes was; NumPy wants them there when they stood together,
-        # else in front.
+        # The axes of the index arrays are where the first indexed axis was. NumPy keeps them there if the arrays are
+        # adjacent, and puts them first otherwise.
         first, rank = axes[0], len(broadcast)
         if not _arrays_together(left) and first > 0:
             perm = list(range(first, first + rank)) + list(range(first)) + list(range(first + rank, x.ndim))
@@ -376,7 +382,7 @@ def _get(x, entries, mode="clamp", fill=0.0):
 
 
 def _integers_as_arrays(x, entries):
-    """Integers beside index arrays are index arrays of one element."""
+    """The entries with integers as index arrays with one element."""
     out, axis = [], 0
     for i in entries:
         if isinstance(i, int) and isinstance(x.shape[axis], int):
@@ -394,7 +400,7 @@ def _in_range(i, extent, axis):
 
 
 def _reinsert(x, left, first, rank):
-    """Drops the axes of integers and makes those of None, in an array whose index axes begin at `first`."""
+    """Removes the axes of integers and adds those of None, in an array whose index axes begin at `first`."""
     shape, axis, placed = [], 0, False
     in_front = first == 0 and not _arrays_together(left)
     if in_front:
@@ -416,18 +422,20 @@ def _reinsert(x, left, first, rank):
 
 
 def _of_dtype(x, values):
-    """values as elements of x."""
+    """values cast to the dtype of x."""
     if values.dtype == x.dtype:
         return values
     if values.dtype.kind == "c" and x.dtype.kind != "c":
-        raise TypeError(f"complex values in an array of dtype {x.dtype.name}: take their .real")
+        raise TypeError(f"complex values do not fit in an array of dtype {x.dtype.name}: use their .real")
     if not values.weak_type and _rlx.result_type(x, values)[0] != x.dtype and not _narrows_quietly(x, values):
-        raise TypeError(f"values of dtype {values.dtype.name} in an array of dtype {x.dtype.name}: cast them first")
+        raise TypeError(
+            f"values of dtype {values.dtype.name} do not fit in an array of dtype {x.dtype.name}: cast them first"
+        )
     return _rlx.add_node("cast", (values,), {"to": x.dtype})
 
 
 def _put(x, entries, values, how, mode="fill"):
-    """The elements that the entries name, as indices of one scatter; a window of slices alone is written as one."""
+    """Updates the elements that the entries select: a window of slices as one update, other elements by one scatter."""
     values = _of_dtype(x, _rlx.value(values))
     target = _get_shape(x, entries)
     if tuple(values.shape) != tuple(target):
@@ -441,7 +449,7 @@ def _put(x, entries, values, how, mode="fill"):
         axes, indices = named
         how_far = {"axes": axes, "mode": "clamp" if mode == "clamp" else "drop"}
         return _rlx.add_node("scatter_" + how, (x, *indices, values), how_far)
-    # The flat place of each element; what names nothing stands behind the last.
+    # The flat index of each element. Entries out of range have the index after the last element.
     places = _get(_places(x), entries, mode, float(_size(x)))
     flat = _rlx.reshape([x], (-1,)) if x.ndim != 1 else x
     n = values.ndim
@@ -452,7 +460,9 @@ def _put(x, entries, values, how, mode="fill"):
 
 
 def _named_axes(x, entries, mode):
-    """(axes, index arrays) where arrays side by side name whole blocks of x, which is what a scatter takes."""
+    """(axes, index arrays) if adjacent index arrays select whole blocks of x, which one scatter can update; else
+    None.
+    """
     if not all(isinstance(d, int) for d in x.shape) or not any(_is_array(i) for i in entries):
         return None
     if any(i is None for i in entries):
@@ -468,7 +478,7 @@ def _named_axes(x, entries, mode):
 
 
 def _window(x, entries):
-    """(starts, extents) where the entries are integers and slices of step 1, else None."""
+    """(starts, extents) if all entries are integers and slices of step 1, else None."""
     starts, extents, axis = [], [], 0
     for i in entries:
         if i is None:
@@ -501,7 +511,7 @@ def _put_window(x, starts, extents, values, how):
 
 
 def _narrows_quietly(x, values):
-    """Floats in narrower floats, integers in narrower ones: as NumPy's assignment."""
+    """True for casts that NumPy allows in an assignment: to narrower floats and to narrower integers."""
     order = "biufc"
     return order.index(values.dtype.kind) <= order.index(x.dtype.kind) or {values.dtype.kind, x.dtype.kind} <= {
         "i",
@@ -520,7 +530,7 @@ def _places(x):
     size = 1
     for d in x.shape:
         if not isinstance(d, int):
-            raise IndexError(f"x.at[...] of an array with the symbolic extent {d}")
+            raise IndexError(f"x.at[...] does not support an array with the symbolic extent {d}")
         size *= d
     dtype = "int32" if size < 2**31 else "int64"
     flat = _rlx.add_node("iota", (), {"dims": (size,), "dtype": dtype, "axis": 0})
@@ -528,6 +538,6 @@ def _places(x):
 
 
 def _get_shape(x, entries):
-    """The shape of x[entries], found on a graph that is thrown away."""
+    """The shape of x[entries], inferred on a scratch graph."""
     scratch = _rlx.Graph("shapes")
     return _rlx.trace_inside(scratch, lambda: _get(scratch.input("x", x.shape, x.dtype), entries).shape)

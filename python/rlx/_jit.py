@@ -5,10 +5,11 @@ import math
 import threading
 
 from . import _rlx, tree
+from ._names import renamed_arguments
 
 
 class ShapeDtype:
-    """Shape and dtype of an array that is not there: for eval_shape, trace and lowered programs."""
+    """The shape and dtype of an array without its elements: for eval_shape, trace and lowered programs."""
 
     __slots__ = ("shape", "dtype", "weak_type")
 
@@ -19,12 +20,12 @@ class ShapeDtype:
 
     @property
     def ndim(self):
-        """How many axes it has."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self):
-        """How many elements it has."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     def __repr__(self):
@@ -38,27 +39,27 @@ class ShapeDtype:
 
 
 @functools.lru_cache(maxsize=64)
-def session(device, threads, isa, precision, products, trace=None, device_options=()):
+def session(device, threads, isa, precision, matmul_precision, trace=None, device_options=()):
     return _rlx.Session(
         device,
         threads=threads,
         isa=isa,
         precision=precision,
-        products=products,
+        matmul_precision=matmul_precision,
         trace=trace,
         device_options=dict(device_options),
     )
 
 
 def _options_key(device_options):
-    """The options of a device as something that can be hashed."""
+    """The device options as a hashable tuple."""
     if device_options is not None and not isinstance(device_options, dict):
-        raise TypeError(f"device_options is a dict of texts, got {device_options!r}")
+        raise TypeError(f"device_options must be a dict of texts, got {device_options!r}")
     return tuple(sorted((k, str(v)) for k, v in (device_options or {}).items()))
 
 
 def _device_of(leaves):
-    """The device that holds one of the leaves; the host when none does. Runs refuse arrays of two devices."""
+    """The device of the first leaf that is on one, else the host. A run refuses arrays of two devices."""
     for leaf in leaves:
         if not isinstance(leaf, _rlx.Array) and hasattr(leaf, "__dlpack_device__"):
             leaf = _rlx.array_from(leaf)
@@ -68,14 +69,14 @@ def _device_of(leaves):
 
 
 def spec_of(leaf, what):
-    """Shape and dtype of an argument's leaf."""
+    """The shape and dtype of a leaf of the arguments."""
     if isinstance(leaf, ShapeDtype):
         return leaf
     if isinstance(leaf, (_rlx.Array, _rlx.Value)):
         return ShapeDtype(leaf.shape, leaf.dtype, leaf.weak_type)
     if not _rlx.is_array_leaf(leaf):
         raise TypeError(
-            f"{what}: an argument of type {type(leaf).__name__} is no array, number, or tree of them; "
+            f"{what}: an argument of type {type(leaf).__name__} is not an array, a number, or a tree of them; "
             "name it in static_argnames"
         )
     a = _rlx.array_from(leaf)
@@ -83,7 +84,7 @@ def spec_of(leaf, what):
 
 
 def _paths(tree_, name, out):
-    """Names of the leaves for messages and pictures: "params.w", "layers.0"."""
+    """Names of the leaves, for messages and reports: "params.w", "layers.0"."""
     if isinstance(tree_, dict):
         for k in sorted(tree_):
             _paths(tree_[k], f"{name}.{k}", out)
@@ -111,7 +112,7 @@ def _unique(names):
 
 
 class Traced:
-    """A function as a graph: its inputs are the leaves of the arguments, its outputs those of the result."""
+    """A function as a graph. Inputs are the leaves of the arguments, outputs the leaves of the result."""
 
     def __init__(self, graph, in_specs, in_names, out_tree, out_weak, keeps=()):
         self.graph, self.in_specs, self.in_names = graph, in_specs, in_names
@@ -123,7 +124,7 @@ def output_leaf(leaf, what):
     if isinstance(leaf, (_rlx.Value, _rlx.Array)) or _rlx.is_array_leaf(leaf):
         return _rlx.value(leaf)
     raise TypeError(
-        f"{what} returns an object of type {type(leaf).__name__}, which is no array, number, or tree of them"
+        f"{what} returns an object of type {type(leaf).__name__}, which is not an array, a number, or a tree of them"
     )
 
 
@@ -148,14 +149,15 @@ def trace_leaves(call, specs, names, what, bounds=None):
         keeping.list = before
 
 
-# Of each thread, what the function under trace has to keep alive.
+# For each thread: the objects that the function under trace must keep alive.
 keeping = threading.local()
-# What graphs call that users hold: nothing says how long these and the programs made of them live.
+# Objects that graphs of users call. They live forever, because the life of such graphs and of their programs is
+# unknown.
 kept_forever = []
 
 
 class _Arguments:
-    """Which arguments are static, by place and by name."""
+    """The static arguments, by position and by name."""
 
     def __init__(self, fun, static_argnums, static_argnames):
         self.nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
@@ -191,7 +193,7 @@ class _Arguments:
         self.positional = positional
 
     def check(self, donated):
-        """Places and names that the function has not are errors."""
+        """Raises an error for positions and names that the function does not have."""
         for n in donated if self.parameters and not self.variadic else ():
             if isinstance(n, int) and not -len(self.positional) <= n < len(self.positional):
                 raise ValueError(f"donate_argnums: {self.what} has no positional argument {n}")
@@ -207,7 +209,7 @@ def _is_static(leaf):
 
 
 class _Wrapped:
-    """What a compiled function needs in Python: how to trace a call, and how to compile the trace."""
+    """The Python side of a compiled function: it traces a call and compiles the trace."""
 
     def __init__(self, fun, arguments, options):
         self.fun, self.arguments = fun, arguments
@@ -228,9 +230,9 @@ class _Wrapped:
         for k in sorted(kwargs):
             if k not in a.names:
                 parts.append((k, kwargs[k]))
-        leaves, forms, holes = [], [], []
+        leaves, treedefs = [], []
         for key, part in parts:
-            ls, form = tree.flatten(part)
+            ls, treedef = tree.flatten(part)
             mine = [not (self.any_static and _is_static(x)) for x in ls]
             label = a.name(key) if isinstance(key, int) else key
             paths = _paths(part, label, [])
@@ -238,13 +240,13 @@ class _Wrapped:
                 if dynamic:
                     leaves.append(x)
                     names.append(path)
-            forms.append((key, form, ls, mine))
+            treedefs.append((key, treedef, ls, mine))
 
         def call(values):
             it = iter(values)
             new_args, new_kwargs = list(args), dict(kwargs)
-            for key, form, ls, mine in forms:
-                full = form.unflatten([next(it) if dynamic else x for x, dynamic in zip(ls, mine)])
+            for key, treedef, ls, mine in treedefs:
+                full = treedef.unflatten([next(it) if dynamic else x for x, dynamic in zip(ls, mine)])
                 if isinstance(key, int):
                     new_args[key] = full
                 else:
@@ -257,7 +259,7 @@ class _Wrapped:
         leaves, names, call = self.split(args, kwargs)
         specs = [spec_of(x, self.what) for x in leaves]
         if any(s.dtype.name in ("float64", "complex128") and not s.weak_type for s in specs):
-            wide = {float: "float64", complex: "complex128"}  # as the call does: numbers keep all of their digits
+            wide = {float: "float64", complex: "complex128"}  # as in a call: Python numbers keep all their digits
             specs = [ShapeDtype((), wide[type(x)], True) if type(x) in wide else s for x, s in zip(leaves, specs)]
         bounds = None
         if self.dims:
@@ -265,7 +267,7 @@ class _Wrapped:
         return trace_leaves(call, specs, names, self.what, bounds)
 
     def donations(self, traced, args, kwargs):
-        """Of each output the donated input whose bytes it takes, or -1; those pairs by name; all donated inputs."""
+        """(for each output the donated input that it reuses, or -1; these pairs by name; all donated inputs)."""
         over = [-1] * len(traced.graph.outputs)
         if not self.donate:
             return over, {}, []
@@ -285,7 +287,7 @@ class _Wrapped:
         return over, pairs, sorted(wanted)
 
     def session_for(self, args, kwargs):
-        """The session of the named device, or of the one that holds the arguments."""
+        """The session of the stated device, or else of the device that holds the arguments."""
         device, *rest = self.session
         return session(_device_of(self.split(args, kwargs)[0]) if device is None else device, *rest)
 
@@ -310,7 +312,9 @@ class _Dims:
         self.bounds = bounds or {}
         for name, bound in self.bounds.items():
             if not isinstance(bound, (tuple, list)) or not 1 <= len(bound) <= 3:
-                raise TypeError(f"bounds: {name!r} is (least, largest) or (least, largest, divisor), got {bound!r}")
+                raise TypeError(
+                    f"bounds: {name!r} must be (least, largest) or (least, largest, divisor), got {bound!r}"
+                )
 
     def apply(self, specs, names):
         used, out = {}, []
@@ -339,6 +343,7 @@ class _Dims:
         return out, used
 
 
+@renamed_arguments(products="matmul_precision")
 def jit(
     fun=None,
     *,
@@ -352,7 +357,7 @@ def jit(
     threads=0,
     isa="",
     precision="",
-    products="",
+    matmul_precision="",
     trace=None,
     device_options=None,
     cache_size=256,
@@ -360,23 +365,24 @@ def jit(
 ):
     """Compiles a function of arrays once for each signature of its arguments: shapes, dtypes, trees, static values.
 
-    fun is run with traced values, once; what it does to them becomes the program. Arguments are arrays (of any library
+    fun runs once, on traced values, and the operations on them become the program. Arguments are arrays (of any library
     with the buffer protocol or DLPack), numbers, and trees of them.
 
-    static_argnums, static_argnames: arguments that are Python values, compared by hash and ==; others mean others.
-    donate_argnums, donate_argnames: arrays that results may be written over; they are gone after the call.
-    dims: {"x": ("batch", None)}: extents that are symbols, so that one program serves all of their values; bounds:
-        {"batch": (least, largest)}; symbol_modes: {"batch": "runtime"} plans for the largest.
-    device: where it runs, as of rlx.Session; None: where its arguments are. Those on the host go there by themselves.
-    threads, isa, precision, products, device_options: as of rlx.Session.
+    static_argnums, static_argnames: arguments that stay Python values. They are compared by hash and ==; a new value
+        gives a new program.
+    donate_argnums, donate_argnames: arrays whose memory the results may reuse. They cannot be used after the call.
+    dims: {"x": ("batch", None)}: symbolic extents, so that one program serves all of their values; bounds: {"batch":
+        (least, largest)}; symbol_modes: {"batch": "runtime"} plans for the largest.
+    device: the device of the run, as of rlx.Session; None: that of the arguments. Arrays on the host are copied to it.
+    threads, isa, precision, matmul_precision, device_options: as of rlx.Session.
     trace: an rlx.Trace that records compiles and runs.
-    cache_size: how many programs are kept; the least recently used one goes.
+    cache_size: the number of programs that are kept; the least recently used one is dropped first.
 
     Further keywords are compile options, as of Session.compile.
 
-    The function that comes back has, for arguments like fun's: lower(...), the graph before it is compiled, whose
-    compile() gives a program that can be saved; trace(...), eval_shape(...), inspect(...), a page that shows the
-    compile; run_async(...), to await. `misses` counts compiles, `programs` has what was compiled.
+    The compiled function has these methods, with arguments like those of fun: lower(...) gives the graph before it is
+    compiled, and its compile() a program that can be saved; trace(...), eval_shape(...), inspect(...), a report of the
+    compile; run_async(...), for await. `misses` counts compiles, and `programs` lists the compiled programs.
     """
     if fun is None:
         return functools.partial(
@@ -391,23 +397,25 @@ def jit(
             threads=threads,
             isa=isa,
             precision=precision,
-            products=products,
+            matmul_precision=matmul_precision,
             trace=trace,
             device_options=device_options,
             cache_size=cache_size,
             **options,
         )
     if not isinstance(cache_size, int) or not 0 < cache_size < 1 << 31:
-        raise ValueError(f"jit: cache_size is how many programs are kept, 1 or more, got {cache_size!r}")
+        raise ValueError(f"jit: cache_size must be 1 or more, got {cache_size!r}")
     for name, x in (("dims", dims), ("bounds", bounds)):
         if x is not None and not isinstance(x, dict):
-            raise TypeError(f"jit: {name} is a dict, got {x!r}")
+            raise TypeError(f"jit: {name} must be a dict, got {x!r}")
     if bounds and not dims:
-        raise ValueError("jit: bounds are of the symbolic extents that dims names, and there is no dims")
+        raise ValueError("jit: bounds needs dims, which names the symbolic extents")
     if not callable(fun):
         raise TypeError(f"jit takes a function, got an object of type {type(fun).__name__}")
     any_static = options.pop("any_static", False)
-    options.pop("inline", None)  # JAX's: a function that is called while another is traced always becomes a part of it
+    options.pop(
+        "inline", None
+    )  # an option of JAX; a function that is called during a trace always becomes a part of it
     arguments = _Arguments(fun, static_argnums, static_argnames)
     donate = tuple((donate_argnums,) if isinstance(donate_argnums, int) else donate_argnums) + tuple(
         (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames
@@ -420,7 +428,7 @@ def jit(
             options,
             any_static=any_static,
             donate=donate,
-            session=(device, threads, isa, precision, products, trace, _options_key(device_options)),
+            session=(device, threads, isa, precision, matmul_precision, trace, _options_key(device_options)),
             dims=_Dims(dims, bounds) if dims else None,
         ),
     )
@@ -446,14 +454,14 @@ def jit(
 
 
 def _inspected(wrapped, args, kwargs):
-    """The page of a function's program for these arguments, every pass and the times of kernels in it."""
+    """The report of the program of a function for these arguments, with every pass and the time of each kernel."""
     program = Lowered(wrapped, args, kwargs).compile(keep_stages=True)
     leaves = wrapped.split(args, kwargs)[0]
     return program.compiled.inspect(*[_rlx.array_from(x) for x in leaves], title=wrapped.what)
 
 
 class Lowered:
-    """A traced function that is yet to be compiled."""
+    """A traced function that is not compiled yet."""
 
     def __init__(self, wrapped, args, kwargs):
         self._wrapped, self._args, self._kwargs = wrapped, args, kwargs
@@ -465,12 +473,12 @@ class Lowered:
 
     @property
     def graph(self):
-        """The graph of the function; compiling consumes a copy of it."""
+        """The graph of the function. compile() compiles a copy of it."""
         kept_forever.extend(self._traced.keeps)
         return self._traced.graph
 
     def compile(self, **options):
-        """A program for these arguments alone; keywords are compile options."""
+        """Compiles a program for these arguments alone. Keywords are compile options."""
         t = self._traced
         _, pairs, _ = self._wrapped.donations(t, self._args, self._kwargs)
         merged = dict(self._wrapped.options, **options)
@@ -481,15 +489,15 @@ class Lowered:
 
 
 class Program(_rlx.ProgramCall):
-    """A compiled function of fixed signature, which can be saved."""
+    """A compiled function with one signature, which can be saved."""
 
     def __init__(self, compiled, traced, what):
         super().__init__(compiled, traced.out_tree, [bool(w) for w in traced.out_weak])
         self.compiled, self._traced, self._what = compiled, traced, what
 
-    # A call is C++'s where all leaves are arrays of just what the program takes; else it is this.
+    # C++ runs a call if all leaves are arrays that match the program; other calls come here.
     def _run_tree(self, *args, **kwargs):
-        """Runs it on a tree of arguments with the leaves that it was compiled for, in their order."""
+        """Runs the program on a tree of arguments, with its leaves in the order in which it was compiled."""
         leaves = tree.leaves((args, dict(sorted(kwargs.items()))))
         if len(leaves) != len(self._traced.in_names):
             raise TypeError(f"{self._what} was compiled for {len(self._traced.in_names)} arrays, got {len(leaves)}")
@@ -498,7 +506,9 @@ class Program(_rlx.ProgramCall):
         return self._traced.out_tree.unflatten(outs)
 
     def save(self, path):
-        """Writes the graph and the forms of arguments and results; rlx.load compiles it again, in milliseconds."""
+        """Writes the graph and the trees of the arguments and results to a file. rlx.load compiles the file again, in
+        milliseconds.
+        """
         import json
 
         t = self._traced
@@ -522,8 +532,8 @@ class Program(_rlx.ProgramCall):
             f.write(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + t.graph.to_bytes())
 
 
-def _tree_to_json(form):
-    marks = form.unflatten(list(range(form.num_leaves)))
+def _tree_to_json(treedef):
+    marks = treedef.unflatten(list(range(treedef.num_leaves)))
 
     def walk(t):
         if isinstance(t, int) and not isinstance(t, bool):
@@ -557,8 +567,9 @@ def _tree_from_json(j):
     return tree.structure(walk(j))
 
 
-def load(path, device="cpu", *, threads=0, isa="", precision="", products="", device_options=None, **options):
-    """The program that Program.save wrote, compiled for a device of this machine."""
+@renamed_arguments(products="matmul_precision")
+def load(path, device="cpu", *, threads=0, isa="", precision="", matmul_precision="", device_options=None, **options):
+    """Loads a file of Program.save and compiles it for a device of this machine."""
     import json
 
     with open(path, "rb") as f:
@@ -566,7 +577,7 @@ def load(path, device="cpu", *, threads=0, isa="", precision="", products="", de
     if data[:7] == b"RLXPROG" and data[7:8] != b"1":
         raise _rlx.BadFile(f"{path}: written by a later rlx: its first bytes are {data[:8]!r}, this one reads RLXPROG1")
     if data[:8] != b"RLXPROG1" or len(data) < 16:
-        raise _rlx.BadFile(f"{path}: this is no program that rlx saved; graphs are read by rlx.parse")
+        raise _rlx.BadFile(f"{path}: not a program saved by rlx; rlx.parse reads graphs")
     size = int.from_bytes(data[8:16], "little")
     if 16 + size > len(data):
         raise _rlx.BadFile(f"{path}: the file is cut off: {len(data)} bytes, its header alone takes {16 + size}")
@@ -577,17 +588,17 @@ def load(path, device="cpu", *, threads=0, isa="", precision="", products="", de
             raise _rlx.BadFile(f"{path}: written by a later rlx (format {head['version']}, this one reads 1)")
         names = [i[0] for i in head["inputs"]]
         specs = [ShapeDtype(i[1], i[2], i[3]) for i in head["inputs"]]
-        form = _tree_from_json(head["tree"])
+        treedef = _tree_from_json(head["tree"])
         weak = [bool(w) for w in head["weak"]]
-        if len(weak) != form.num_leaves or not all(isinstance(n, str) for n in names):
+        if len(weak) != treedef.num_leaves or not all(isinstance(n, str) for n in names):
             raise ValueError("names and results do not match its tree")
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as e:
         if isinstance(e, _rlx.Error):
             raise
         raise _rlx.BadFile(f"{path}: the header is damaged ({e})") from None
     graph = _rlx.parse(data[16 + size :], str(path))
-    traced = Traced(graph, specs, names, form, weak)
-    on = session(device, threads, isa, precision, products, device_options=_options_key(device_options))
+    traced = Traced(graph, specs, names, treedef, weak)
+    on = session(device, threads, isa, precision, matmul_precision, device_options=_options_key(device_options))
     compiled = on.compile(graph.copy(), **options)
     return Program(compiled, traced, name)
 
@@ -599,7 +610,7 @@ def _shapes(traced):
 
 
 def eval_shape(fun, *args, **kwargs):
-    """Shapes and dtypes of fun's result, as a tree of ShapeDtype, without computing anything."""
+    """The shapes and dtypes of the result of fun, as a tree of ShapeDtype. Nothing is computed."""
     wrapped = _Wrapped(fun, _Arguments(fun, (), ()), dict(any_static=True, donate=(), session=None, dims=None))
     return _shapes(wrapped.trace(args, kwargs))
 
@@ -616,7 +627,7 @@ _spare = {}
 
 
 def cached_jit(key, make):
-    """The compiled function of `key`, made at first use; a few hundred are kept."""
+    """The compiled function of `key`, made at first use. A few hundred are kept."""
     try:
         found = _spare.get(key)
     except TypeError:  # a function that is not hashable

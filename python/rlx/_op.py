@@ -1,12 +1,16 @@
-"""What functions of arrays share: at once on arrays, as nodes on traced values."""
+"""Decorators that make one function serve both arrays and traced values: on arrays it runs compiled, on traced values
+it adds nodes.
+"""
 
 import functools
 
 from . import _rlx
+from ._jit import cached_jit, jit
+from ._nodes import extent_value, stacked
 
 
 def refuse_traced(x, what, way=""):
-    """Raises what is said of a traced value where something of Python belongs."""
+    """Raises the error about a traced value where a Python value is needed."""
     where = x.made_at
     raise TypeError(
         f"{what} is a traced value ({x.dtype.name}{list(x.shape)}, made at {where[0]}:{where[1]}): it must be known "
@@ -15,19 +19,19 @@ def refuse_traced(x, what, way=""):
 
 
 def _frozen(x, fun="", name="an argument"):
-    """Lists and arrays in the static arguments of a call, as tuples."""
+    """The static argument x with lists and arrays as tuples, which are hashable."""
     if isinstance(x, (list, tuple)):
         return tuple(_frozen(i, fun, name) for i in x)
     if isinstance(x, _rlx.Value):
         refuse_traced(x, f"{getattr(fun, '__name__', fun)}: {name}")
     if isinstance(x, _rlx.Array) or (hasattr(x, "tolist") and hasattr(x, "shape") and not isinstance(x, type)):
         plain = x.tolist()
-        return x if type(plain) is type(x) else _frozen(plain, fun, name)  # longdouble has no Python number
+        return x if type(plain) is type(x) else _frozen(plain, fun, name)  # a longdouble is not a Python number
     return x
 
 
 def _typed(x):
-    """What tells static arguments apart that are equal, as 1, 1.0 and True are."""
+    """A key that differs for static arguments that are equal but have different types, such as 1, 1.0 and True."""
     return tuple(_typed(i) for i in x) if isinstance(x, tuple) else (type(x), x)
 
 
@@ -38,7 +42,7 @@ def _has_value(x, kinds=_rlx.Value):
 
 
 def _large(x):
-    """A Python integer that no integer dtype holds, of nested lists; None: there is none."""
+    """The first Python integer in nested lists that no integer dtype holds; None if there is none."""
     if isinstance(x, (list, tuple)):
         return next((n for n in map(_large, x) if n is not None), None)
     return x if type(x) is int and not -(2**63) <= x < 2**64 else None
@@ -56,25 +60,23 @@ def array_of_list(x, dtype=None, copy=False):
 
 
 def _as_array(x):
-    """An array of a nested list of numbers, arrays and traced values."""
+    """A nested list of numbers, arrays and traced values as one array; other objects are returned unchanged."""
     if not isinstance(x, (list, tuple)):
         return x
     if _has_value(x, (_rlx.Value, _rlx.Array)):
-        from .numpy import stack
-
         return stack([_as_array(i) for i in x])
     return array_of_list(x)._with_weak(False)
 
 
-# Arguments whose integers do not become elements of the arrays beside them.
+# Arguments whose integers are not elements of the other arrays, so their range is not checked.
 _NO_ELEMENTS = frozenset(
     "key data minval maxval index indices start_index start_indices multi_index obj shift repeats".split()
 )
 
 
 def _check_numbers(numbers, beside, dtype=None):
-    """Refuses a Python integer that the stated dtype, or the integer dtype of the arrays beside it, cannot hold, as a
-    compiled function refuses it as a constant.
+    """Raises an error for a Python integer that does not fit the stated dtype, or the integer dtype of the other
+    operands. A compiled function does the same for constants.
     """
     if dtype is None:
         arrays = [a for a in beside if isinstance(a, _rlx.Array) or (hasattr(a, "dtype") and hasattr(a, "shape"))]
@@ -95,20 +97,20 @@ def _check_numbers(numbers, beside, dtype=None):
 
 
 def names_of_variadic(code):
-    """The name behind * in a function's parameters."""
+    """The name of the *args parameter of a function."""
     return code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
 
 
 def op(*arrays):
-    """Makes fun, which builds nodes, a function of arrays too: `arrays` are its arguments that hold arrays, those with
-    a star in front hold lists or other trees of them; all others are static. On arrays it is compiled once for each
-    signature.
+    """Makes `fun`, which adds nodes, a function of arrays too. `arrays` names the arguments that hold arrays; a name
+    with a star holds a list or another tree of arrays. All other arguments are static. On arrays, `fun` is compiled
+    once for each signature.
     """
     single = frozenset(a for a in arrays if not a.startswith("*"))
     arrays = frozenset(a.lstrip("*") for a in arrays)
 
     def decorate(fun):
-        # inspect.signature says this too, but `import rlx` would wait for it.
+        # inspect.signature gives the same, but it would slow down `import rlx`.
         code = fun.__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         statics = [n for n in names if n not in arrays]
@@ -150,13 +152,11 @@ def op(*arrays):
                 elements = [a for i, a in enumerate(args) if i not in apart]
                 _check_numbers([args[i] for i in large], elements, None if dtype is None else _rlx.dtype(dtype))
             if dtype is not None and _rlx.dtype(dtype).name in ("float64", "complex128"):
-                # Python's numbers keep all of their digits where the result is to have them.
+                # A Python number keeps all its digits if the result is float64 or complex128.
                 wide = lambda a: _rlx.array_from(a, dtype) if type(a) in (float, complex) else a  # noqa: E731
                 args = [a if i in static_places else wide(a) for i, a in enumerate(args)]
                 kwargs = {k: v if k in statics else wide(v) for k, v in kwargs.items()}
             if compiled is None:
-                from ._jit import jit
-
                 compiled = jit(fun, static_argnames=tuple(statics), cache_size=1024)
             return compiled(*args, **kwargs)
 
@@ -166,18 +166,18 @@ def op(*arrays):
 
 
 def creator(fun):
-    """The same for functions without array arguments: an array outside of a trace, a value inside."""
+    """The same for functions without array arguments: they give an array outside of a trace and a traced value
+    inside.
+    """
     names = fun.__code__.co_varnames[: fun.__code__.co_argcount]
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
         if _rlx.tracing():
             for name, a in (*zip(names, args), *kwargs.items()):
-                if name != "k" and _has_value(a):  # which diagonal no shape depends on
+                if name != "k" and _has_value(a):  # no shape depends on k
                     _frozen(a, fun, name)
             return fun(*args, **kwargs)
-        from ._jit import cached_jit
-
         args = tuple(_frozen(a) for a in args)
         kwargs = {k: _frozen(v) for k, v in sorted(kwargs.items())}
         key = (fun, _typed(args), tuple((k, _typed(v)) for k, v in kwargs.items()))
@@ -186,77 +186,7 @@ def creator(fun):
     return call
 
 
-def extent_value(extent):
-    """An extent as a value, weak as Python's integers are: a symbolic one is what it is in this run."""
-    if not isinstance(extent, _rlx.Dim):
-        return _rlx.value(extent)
-    has_it = _rlx.add_node("iota", (), {"dims": (extent,), "dtype": "int32", "axis": 0})
-    return _rlx.dim_size([has_it], 0)._with_weak(True)
-
-
-def node(name, *operands, **attrs):
-    """The node `name` of the op table over the operands."""
-    for i, x in enumerate(operands):
-        if type(x) is _rlx.Dim:
-            operands = (*operands[:i], extent_value(x), *operands[i + 1 :])
-    return _rlx.add_node(name, operands, attrs)
-
-
-def cast(x, dtype):
-    """x as dtype."""
-    x = _rlx.value(x)
-    dtype = _rlx.dtype(dtype)
-    return x._with_weak(False) if x.dtype == dtype else _rlx.add_node("cast", (x,), {"to": dtype})
-
-
-def as_index(x):
-    """Integers as indices: int32, or int64 where 32 bits may not do; a uint64 beyond int64, past every end, is its
-    largest number.
-    """
-    x = _rlx.value(x)
-    if x.dtype.name == "uint64":
-        x = node("min", x, 2**63 - 1)
-    return x if x.dtype.name in ("int32", "int64") else cast(x, "int64" if x.dtype.itemsize >= 4 else "int32")
-
-
-def index_round(x, n):
-    """Integers as indices taken round an axis of n entries."""
-    x = _rlx.value(x)
-    if x.dtype.name == "uint64":  # before it is cut to int64
-        return cast(node("mod", x, n), "int64")
-    return node("mod", as_index(x), n)
-
-
-def inexact(x):
-    """x as a value; integers and truth values become float32."""
-    x = _rlx.value(x)
-    if x.dtype.kind in "fc":
-        return x
-    return cast(x, "float32")._with_weak(x.weak_type)
-
-
-def axes_of(axis, ndim, what):
-    """`axis` (None: all) as a sorted list of axes from 0 on."""
-    if axis is None:
-        return list(range(ndim))
-    out = []
-    for a in axis if isinstance(axis, (tuple, list)) else (axis,):
-        try:
-            a = a.__index__()
-        except AttributeError:
-            raise TypeError(f"{what}: axis {a!r} is no integer") from None
-        if not -ndim <= a < ndim:
-            raise ValueError(f"{what}: axis {a} of an array with {ndim} axes")
-        out.append(a % ndim)
-    if len(set(out)) != len(out):
-        raise ValueError(f"{what}: an axis is named twice in {axis}")
-    return sorted(out)
-
-
-def axis_of(axis, ndim, what):
-    """The axis that `axis` names, from 0 on."""
-    try:
-        axis = axis.__index__()
-    except AttributeError:
-        raise TypeError(f"{what}: an axis is one integer, got {axis!r}") from None
-    return axes_of(axis, ndim, what)[0]
+@op("*arrays")
+def stack(arrays):
+    """Arrays of one shape, joined along a new first axis."""
+    return stacked([_rlx.value(a) for a in arrays])

@@ -4,7 +4,8 @@ import functools
 
 from . import _indexing, _rlx
 from . import numpy as rnp
-from ._op import extent_value, refuse_traced
+from ._nodes import extent_value
+from ._op import refuse_traced
 
 
 def _binary(f, swapped=False):
@@ -35,8 +36,8 @@ def _refuse_write(self, index, value=None):
 def _refuse_update(name):
     def op(self, *args, **kwargs):
         raise TypeError(
-            f"rlx arrays cannot be changed in place, as {name} would: x = x.at[index].set(value) is the changed array, "
-            "and rlx.numpy has functions that give their results"
+            f"rlx arrays cannot be changed in place, as {name} would: x = x.at[index].set(value) gives the changed "
+            "array, and functions of rlx.numpy return their results"
         )
 
     return op
@@ -55,7 +56,7 @@ def _refuse_choice(self):
 def _refuse_hash(self):
     raise TypeError(
         f"a traced value is not hashable ({self.dtype.name}{list(self.shape)}): it is compared when the compiled "
-        "function runs, so it can be no key of a dict and no element of a set"
+        "function runs, so it cannot be a dict key or a set element"
     )
 
 
@@ -63,7 +64,7 @@ def _refuse_integer(self):
     refuse_traced(
         self,
         "an integer or an index in Python",
-        "; rlx.lax.fori_loop counts to such a value, rlx.lax.dynamic_slice starts at it, rlx.array(list)[i] takes it",
+        "; rlx.lax.fori_loop, rlx.lax.dynamic_slice and rlx.array(list)[i] accept a traced value",
     )
 
 
@@ -73,8 +74,8 @@ def _refuse_number(kind):
         raise TypeError(
             f"{kind} of a traced value ({self.dtype.name}{list(self.shape)}, made at "
             f"{where[0]}:{where[1]}): its numbers exist "
-            "only when the compiled function runs. Keep to rlx.numpy inside it; rlx.numpy.astype casts. What must be "
-            "known while the function is traced: name the argument in static_argnames"
+            "only when the compiled function runs. Use rlx.numpy inside it; rlx.numpy.astype casts. If Python must "
+            "know the value while the function is traced, name the argument in static_argnames"
         )
 
     return op
@@ -85,7 +86,7 @@ def _iterate(self):
         raise TypeError("iteration over a scalar array")
     n = self.shape[0]
     if not isinstance(n, int):
-        raise TypeError(f"iteration over an axis of symbolic extent {n}: rlx.scan goes over its rows")
+        raise TypeError(f"iteration over an axis of symbolic extent {n}: rlx.scan iterates over its rows")
     return (self[i] for i in range(n))
 
 
@@ -94,12 +95,12 @@ def _length(self):
         raise TypeError("len() of a scalar array")
     n = self.shape[0]
     if not isinstance(n, int):
-        raise TypeError(f"len() of an axis of symbolic extent {n}: x.shape[0] is the symbol")
+        raise TypeError(f"len() of an axis of symbolic extent {n}: use x.shape[0], which is symbolic")
     return n
 
 
 def _numpy_function(self, ufunc, method, *inputs, **kwargs):
-    """NumPy's functions of traced values are rlx.numpy's of the same name."""
+    """Makes NumPy's functions of traced values call the functions of rlx.numpy with the same name."""
     f = getattr(rnp, ufunc.__name__, None)
     if method != "__call__" or f is None or kwargs:
         raise TypeError(
@@ -110,7 +111,7 @@ def _numpy_function(self, ufunc, method, *inputs, **kwargs):
 
 
 class _At:
-    """x.at: x with some elements changed, as a new array."""
+    """x.at: functional updates, which return a changed copy of x."""
 
     __slots__ = ("x",)
 
@@ -122,9 +123,10 @@ class _At:
 
 
 class _AtIndex:
-    """x.at[index]. mode is about index arrays that name elements out of range, as in JAX: "drop" and "fill" leave them
-    out (of get: NaN, the least integer, or fill_value), "clip" takes the nearest, "wrap" goes round; without a mode get
-    clips and the others drop. The index may be an array of truth values, with a single number for all of them.
+    """x.at[index]. `mode` says what index arrays do out of range, as in JAX. "drop" and "fill" ignore such elements
+    (get gives NaN, the least integer, or fill_value there), "clip" takes the nearest element, "wrap" wraps around. The
+    default is "clip" for get and "drop" for updates. The index may be an array of bools, with one number for all
+    elements where it is True.
     """
 
     __slots__ = ("x", "index")
@@ -137,11 +139,11 @@ class _AtIndex:
         return _update(self, values, "set", mode, hints)
 
     def add(self, values, *, mode=None, **hints):
-        """x with values added to x[index]; elements named twice get both."""
+        """x with values added to x[index]. Values of an index that occurs twice are both added."""
         return _update(self, values, "add", mode, hints)
 
     def subtract(self, values, *, mode=None, **hints):
-        """x with values taken from x[index]."""
+        """x with values subtracted from x[index]."""
         return _update(self, rnp.negative(values), "add", mode, hints)
 
     def multiply(self, values, *, mode=None, **hints):
@@ -155,7 +157,7 @@ class _AtIndex:
         return self.x / _update(_AtIndex(rnp.ones_like(self.x), self.index), values, "mul", mode, hints)
 
     def power(self, values, *, mode=None, **hints):
-        """x with x[index] to the power of values."""
+        """x with x[index] raised to the power of values."""
         return self.x ** _update(_AtIndex(rnp.ones_like(self.x), self.index), values, "mul", mode, hints)
 
     def min(self, values, *, mode=None, **hints):
@@ -171,13 +173,13 @@ class _AtIndex:
         return _update(self, function(self.get(mode=mode)), "set", mode, hints)
 
     def get(self, *, mode=None, fill_value=None, **hints):
-        """x[index]; fill_value stands where an index names nothing."""
+        """x[index], with fill_value where an index is out of range in mode "fill"."""
         _check_hints(hints)
         return _indexing.get(self.x, self.index, mode, fill_value)
 
 
 def _check_hints(hints):
-    """What JAX lets callers promise; results are the same without."""
+    """Accepts the hints of JAX. They do not change the result."""
     for name in hints:
         if name not in ("indices_are_sorted", "unique_indices", "wrap_negative_indices"):
             raise TypeError(f"x.at[...] takes mode, fill_value of get, and JAX's hints; got {name!r}")
@@ -252,7 +254,7 @@ _METHODS = (
 )
 
 
-# What NumPy's functions of the same name call with out=None: np.sum(x) is x.sum().
+# NumPy's functions of these names call the method with out=None: np.sum(x) calls x.sum(out=None).
 _WITH_OUT = frozenset(_METHODS) - {"astype", "sort", "argsort", "ravel", "copy", "swapaxes", "repeat", "squeeze"}
 
 
@@ -267,12 +269,12 @@ def _method(f):
 
 
 def _reshape(self, *shape, **kwargs):
-    """The same elements in another shape, a tuple or several ints; one of them may be -1."""
+    """The same elements in another shape: a tuple or several ints, one of which may be -1."""
     return rnp.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
 
 
 def _transpose(self, *axes):
-    """The axes in this order; in reverse without any."""
+    """The array with its axes in this order, or reversed if none are given."""
     if not axes:
         return rnp.transpose(self)
     return rnp.transpose(self, axes[0] if len(axes) == 1 else axes)
@@ -310,7 +312,7 @@ def _common(cls):
 
 
 def _for_jax(self):
-    """The array as JAX takes it: jax.numpy.asarray(x)."""
+    """The array as a jax.Array: jax.numpy.asarray(x)."""
     import jax
 
     return jax.numpy.from_dlpack(self)
@@ -328,7 +330,7 @@ def _array_repr(self):
         import numpy as np
 
         values = np.array2string(np.asarray(host), separator=", ", prefix="Array(")
-    except Exception:  # noqa: BLE001  a text is always given
+    except Exception:  # noqa: BLE001  repr never fails
         values = host._text()
     weak = ", weak_type=True" if self.weak_type else ""
     where = f", device={self.device!r}" if self.device != "cpu" else ""
@@ -351,7 +353,9 @@ def _value_repr(self):
 
 
 def _extent_operator(name, f):
-    """An operator of symbolic extents: with integers and extents an extent again, if it has one, else a value."""
+    """Adds an operator to symbolic extents. With an integer or an extent it gives an extent if the result is one;
+    otherwise it gives a value.
+    """
     plain = {swapped: getattr(_rlx.Dim, f"__{'r' * swapped}{name}__", None) for swapped in (False, True)}
 
     def make(swapped):
@@ -370,7 +374,9 @@ def _extent_operator(name, f):
 
 
 def _extent_comparison(name, f):
-    """A comparison of a symbolic extent: with arrays element by element, with integers refused or by its text."""
+    """Adds a comparison to symbolic extents. With an array it compares element by element; with integers and extents it
+    needs a known result.
+    """
     plain = getattr(_rlx.Dim, f"__{name}__")
 
     def op(self, other):
@@ -380,13 +386,14 @@ def _extent_comparison(name, f):
 
 
 def install():
-    """Gives both classes their operators."""
+    """Adds operators and methods to the classes of arrays, traced values, extents and dtypes."""
     for cls in (_rlx.Array, _rlx.Value):
         _common(cls)
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
         _extent_operator(name, _BINARY[name])
     for name, f in _COMPARE.items():
         _extent_comparison(name, f)
+    _rlx.dtype.__call__ = _of_dtype
     value, array = _rlx.Value, _rlx.Array
     value.__bool__ = _refuse_choice
     value.__hash__ = _refuse_hash
@@ -411,6 +418,11 @@ def install():
     array.__copy__ = lambda self: self
     array.__deepcopy__ = lambda self, memo: self
     array.__reduce__ = _pickle
+
+
+def _of_dtype(self, value):
+    """An array of this dtype."""
+    return rnp.array(value, self)
 
 
 def _unpickle(numpy_array, dtype, weak):

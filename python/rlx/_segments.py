@@ -1,25 +1,27 @@
-"""jax.ops: rows joined by the numbers of the segments that they belong to."""
+"""The segment reductions of jax.ops."""
 
 import operator
 
 from . import _rlx
 from . import numpy as rnp
-from ._op import as_index, op
+from ._nodes import as_index
+from ._op import op
+from .numpy._base import named
 
 
 def _joined(what, how, first, data, segment_ids, num_segments):
     data, ids = _rlx.value(data), _rlx.value(segment_ids)
     if ids.dtype.kind not in "iu":
-        raise TypeError(f"{what}: segment_ids are integers, not {ids.dtype.name}")
+        raise TypeError(f"{what}: segment_ids must be integers, not {ids.dtype.name}")
     if ids.shape != data.shape[: ids.ndim]:
-        raise ValueError(f"{what}: segment_ids {ids.shape} are one for each row of data {data.shape}")
+        raise ValueError(f"{what}: segment_ids {ids.shape} must match the leading axes of data {data.shape}")
     if num_segments is None:
-        raise TypeError(f"{what}: give num_segments, which a compiled function has to know: int(segment_ids.max()) + 1")
+        raise TypeError(f"{what}: num_segments is needed, because it is part of the shape: int(segment_ids.max()) + 1")
     count = operator.index(num_segments)
     if count < 0:
         raise ValueError(f"{what}: num_segments = {count} is negative")
     start = rnp.full((count, *data.shape[ids.ndim :]), first(data.dtype), data.dtype)
-    # Negative numbers are no segments either, where an index would count from the end.
+    # Negative ids name no segment, but a negative index would count from the end.
     ids = as_index(ids)
     ids = rnp.where(rnp.less(ids, 0), count, ids)
     return getattr(start.at[ids], how)(data)
@@ -35,8 +37,8 @@ def _largest(dtype):
 
 _ARGUMENTS = """
 
-    Row i, of the leading axes of segment_ids, belongs to segment segment_ids[i], 0 to num_segments - 1; what belongs to
-    another counts nowhere. indices_are_sorted, unique_indices, bucket_size and mode are hints that nothing follows.
+    Row i of data, over the axes of segment_ids, belongs to segment segment_ids[i]. Rows whose id is not in
+    [0, num_segments) are ignored. indices_are_sorted, unique_indices, bucket_size and mode have no effect.
     """
 
 
@@ -52,16 +54,24 @@ def _function(name, how, first, sentence):
     ):
         return _joined(name, how, first, data, segment_ids, num_segments)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = sentence + _ARGUMENTS
-    return op("data", "segment_ids")(call)
+    return op("data", "segment_ids")(named(call, name, sentence + _ARGUMENTS))
 
 
-segment_sum = _function("segment_sum", "add", lambda _: 0, "Sums of the rows of each segment, 0 of none.")
-segment_prod = _function("segment_prod", "multiply", lambda _: 1, "Products of the rows of each segment, 1 of none.")
+segment_sum = _function(
+    "segment_sum", "add", lambda _: 0, "The sum of the rows of each segment; 0 for an empty segment."
+)
+segment_prod = _function(
+    "segment_prod", "multiply", lambda _: 1, "The product of the rows of each segment; 1 for an empty segment."
+)
 segment_max = _function(
-    "segment_max", "max", _least, "The largest of the rows of each segment, -inf or the least integer of none."
+    "segment_max",
+    "max",
+    _least,
+    "The maximum of the rows of each segment; -inf or the least integer for an empty segment.",
 )
 segment_min = _function(
-    "segment_min", "min", _largest, "The smallest of the rows of each segment, inf or the largest integer of none."
+    "segment_min",
+    "min",
+    _largest,
+    "The minimum of the rows of each segment; inf or the largest integer for an empty segment.",
 )

@@ -1,12 +1,13 @@
-"""Derivatives and batching of functions: each traces its function and lets the compiler transform the graph.
+"""Derivatives and batching of functions. Each transform traces its function and transforms the graph.
 
-Outside of a trace they run at once, compiled and cached; inside of one they become part of the program.
+Outside of a trace they run at once, compiled and cached. Inside a trace they become part of the program.
 """
 
 import functools
 
 from . import _rlx, tree
 from ._jit import ShapeDtype, cached_jit, jit
+from ._nodes import diagonal_ones, filled, node
 
 
 def _name(fun):
@@ -18,7 +19,7 @@ def _is_inexact(leaf):
 
 
 def _transform(fun, inner, kind, **options):
-    """inner(*args) as a function: compiled when it is called outside of a trace."""
+    """The function inner(*args). Outside of a trace it is compiled."""
     if hasattr(fun, "__name__"):
         functools.update_wrapper(inner, fun)
     inner.__name__ = f"{kind}({_name(fun)})"
@@ -40,34 +41,34 @@ def _argnums(argnums, args, kind, fun):
 
 
 def _float_leaves(parts, kind, fun):
-    """(values, form) of the arguments to differentiate by; all of them are floating or complex."""
-    leaves, form = tree.flatten(tuple(parts))
+    """(values, treedef) of the arguments to differentiate with respect to. All of them must be floating or complex."""
+    leaves, treedef = tree.flatten(tuple(parts))
     values = [_rlx.value(x) for x in leaves]
     for v in values:
         if not _is_inexact(v):
             raise TypeError(
-                f"{kind} of {_name(fun)}: an argument has dtype {v.dtype.name}; derivatives are taken by floating or "
-                "complex arrays: pass 2.0 for 2, or x.astype(rlx.float32)"
+                f"{kind} of {_name(fun)}: an argument has dtype {v.dtype.name}; derivatives need floating or "
+                "complex arguments: pass 2.0 for 2, or x.astype(rlx.float32)"
             )
-    return values, form
+    return values, treedef
 
 
 def _scalar(value, kind, fun):
     if value.shape != ():
         raise TypeError(
-            f"{kind} of {_name(fun)}: it returns an array of shape {value.shape}, gradients are of scalars: "
-            "sum it, or take rlx.vjp or rlx.jacrev"
+            f"{kind} of {_name(fun)}: it returns an array of shape {value.shape}, and a gradient needs a scalar: "
+            "sum it, or use rlx.vjp or rlx.jacrev"
         )
     if value.dtype.kind != "f":
         raise TypeError(
-            f"{kind} of {_name(fun)}: it returns {value.dtype.name}, gradients are of real floating scalars"
+            f"{kind} of {_name(fun)}: it returns {value.dtype.name}, and a gradient needs a real floating scalar"
         )
 
 
 def value_and_grad(fun, argnums=0, has_aux=False):
-    """A function that gives (fun's value, its gradient by the arguments `argnums`).
+    """A function that returns (the value of fun, its gradient with respect to the arguments `argnums`).
 
-    With has_aux fun returns (value, aux), and the result is ((value, aux), gradient).
+    has_aux: fun returns (value, aux), and the result is ((value, aux), gradient).
     """
     if isinstance(fun, _rlx.Graph):
         return fun.value_and_grad(argnums)
@@ -76,13 +77,13 @@ def value_and_grad(fun, argnums=0, has_aux=False):
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, "grad", fun)
-        values, form = _float_leaves([args[n] for n in nums], "grad", fun)
-        aux_form = None
+        values, treedef = _float_leaves([args[n] for n in nums], "grad", fun)
+        aux_treedef = None
 
         def flat(leaves):
-            nonlocal aux_form
+            nonlocal aux_treedef
             new = list(args)
-            for n, part in zip(nums, form.unflatten(leaves)):
+            for n, part in zip(nums, treedef.unflatten(leaves)):
                 new[n] = part
             result = fun(*new, **kwargs)
             aux = None
@@ -94,24 +95,26 @@ def value_and_grad(fun, argnums=0, has_aux=False):
                 result, aux = result
             if isinstance(result, (tuple, list, dict)) or result is None:
                 raise TypeError(
-                    f"grad of {_name(fun)}: it returns a {type(result).__name__}, gradients are of one scalar"
+                    f"grad of {_name(fun)}: it returns a {type(result).__name__}, and a gradient needs one scalar"
                 )
             loss = _rlx.value(result)
             _scalar(loss, "grad", fun)
-            aux_leaves, aux_form = tree.flatten(aux)
+            aux_leaves, aux_treedef = tree.flatten(aux)
             return [loss, *aux_leaves]
 
         loss, grads, aux = _rlx.fn_value_and_grad(values, flat, list(range(len(values))))
-        grads = form.unflatten(grads)
+        grads = treedef.unflatten(grads)
         grads = grads[0] if isinstance(argnums, int) else grads
-        value = (loss, aux_form.unflatten(aux)) if has_aux else loss
+        value = (loss, aux_treedef.unflatten(aux)) if has_aux else loss
         return value, grads
 
     return _transform(fun, inner, "value_and_grad")
 
 
 def grad(fun, argnums=0, has_aux=False):
-    """The gradient of fun, which returns a scalar, by its arguments `argnums`; with has_aux (gradient, aux)."""
+    """The gradient of fun, which returns a scalar, with respect to the arguments `argnums`; with has_aux (gradient,
+    aux).
+    """
     if isinstance(fun, _rlx.Graph):
         return fun.grad(argnums)
     if not callable(fun):
@@ -126,16 +129,16 @@ def grad(fun, argnums=0, has_aux=False):
 
 
 class _Opened:
-    """A function under trace, drawn once: its results, and their pullback."""
+    """A function traced once inside another trace: its results and their pullback."""
 
     def __init__(self, fun, primals):
         self.what = f"vjp of {_name(fun)}"
-        leaves, self.form = tree.flatten(tuple(primals))
+        leaves, self.treedef = tree.flatten(tuple(primals))
         self.values = [_rlx.value(x) for x in leaves]
         self.types = []
 
         def flat(xs):
-            outs, self.out_form = tree.flatten(fun(*self.form.unflatten(xs)))
+            outs, self.out_treedef = tree.flatten(fun(*self.treedef.unflatten(xs)))
             outs = [_rlx.value(o) for o in outs]
             self.types = [(o.shape, o.dtype) for o in outs]
             return outs
@@ -143,24 +146,28 @@ class _Opened:
         self.traced = _rlx.fn_open(self.values, flat)
 
     def results(self):
-        return self.out_form.unflatten(self.traced.results())
+        return self.out_treedef.unflatten(self.traced.results())
 
     def pull(self, cotangents):
-        leaves, form = tree.flatten(cotangents)
-        if form != self.out_form:
-            raise TypeError(f"{self.what}: the cotangents {form} do not have the form of the result {self.out_form}")
+        leaves, treedef = tree.flatten(cotangents)
+        if treedef != self.out_treedef:
+            raise TypeError(
+                f"{self.what}: the cotangents {treedef} do not have the structure of the result {self.out_treedef}"
+            )
         cts = []
         for ct, (shape, dtype) in zip(map(_rlx.value, leaves), self.types):
             if ct.shape != shape:
-                raise ValueError(f"{self.what}: a cotangent of shape {ct.shape} for a result of shape {shape}")
+                raise ValueError(
+                    f"{self.what}: a cotangent of shape {ct.shape} must have the shape {shape} of its result"
+                )
             cts.append(_as_dtype(ct, dtype) if dtype.kind in "fc" else None)
-        values = [_rlx.value(v) for v in self.values]  # names the line that made one whose trace is over
+        values = [
+            _rlx.value(v) for v in self.values
+        ]  # a value whose trace has ended raises an error that names its line
         wrt = [i for i, v in enumerate(values) if _is_inexact(v)]
         by_leaf = dict(zip(wrt, self.traced.vjp(wrt, cts)))
-        from . import numpy as rnp
-
-        full = [by_leaf[i] if i in by_leaf else rnp.zeros(v.shape, "float32") for i, v in enumerate(values)]
-        return self.form.unflatten(full)
+        full = [by_leaf[i] if i in by_leaf else filled(v.shape, 0, "float32") for i, v in enumerate(values)]
+        return self.treedef.unflatten(full)
 
 
 def _as_dtype(x, dtype):
@@ -169,7 +176,9 @@ def _as_dtype(x, dtype):
 
 
 def vjp(fun, *primals, has_aux=False):
-    """(fun(*primals), f_vjp): f_vjp of the result's cotangents gives those of the primals, a tuple."""
+    """(fun(*primals), f_vjp): f_vjp takes cotangents of the result and returns the cotangents of the primals, a
+    tuple.
+    """
 
     if _rlx.tracing():
         aux = None
@@ -181,7 +190,7 @@ def vjp(fun, *primals, has_aux=False):
 
         only.__name__ = _name(fun)
         opened = _Opened(only, primals)
-        if has_aux:  # values of the function's own trace do not outlive it
+        if has_aux:  # values of the inner trace cannot be used outside of it
             return opened.results(), opened.pull, fun(*primals)[1]
         return opened.results(), opened.pull
     forward = cached_jit(("call", fun), lambda: fun)
@@ -204,10 +213,10 @@ def vjp(fun, *primals, has_aux=False):
 
 
 def _jvp_inner(fun, primals, tangents):
-    leaves, form = tree.flatten(tuple(primals))
-    t_leaves, t_form = tree.flatten(tuple(tangents))
-    if form != t_form:
-        raise TypeError(f"jvp of {_name(fun)}: tangents {t_form} do not have the form of the primals {form}")
+    leaves, treedef = tree.flatten(tuple(primals))
+    t_leaves, t_treedef = tree.flatten(tuple(tangents))
+    if treedef != t_treedef:
+        raise TypeError(f"jvp of {_name(fun)}: tangents {t_treedef} do not have the structure of the primals {treedef}")
     values = [_rlx.value(x) for x in leaves]
     wrt, ts = [], []
     for i, (v, t) in enumerate(zip(values, t_leaves)):
@@ -215,22 +224,26 @@ def _jvp_inner(fun, primals, tangents):
             continue
         t = _as_dtype(t, v.dtype)
         if t.shape != v.shape:
-            raise ValueError(f"jvp of {_name(fun)}: a tangent of shape {t.shape} for a primal of shape {v.shape}")
+            raise ValueError(
+                f"jvp of {_name(fun)}: a tangent of shape {t.shape} must have the shape {v.shape} of its primal"
+            )
         wrt.append(i)
         ts.append(t)
-    out_form = None
+    out_treedef = None
 
     def flat(xs):
-        nonlocal out_form
-        outs, out_form = tree.flatten(fun(*form.unflatten(xs)))
+        nonlocal out_treedef
+        outs, out_treedef = tree.flatten(fun(*treedef.unflatten(xs)))
         return outs
 
     outs, tangents_out = _rlx.fn_jvp(values, flat, wrt, ts)
-    return out_form.unflatten(outs), out_form.unflatten(tangents_out)
+    return out_treedef.unflatten(outs), out_treedef.unflatten(tangents_out)
 
 
 def jvp(fun, primals, tangents):
-    """(fun(*primals), its derivative in the direction `tangents`); both are tuples like the arguments."""
+    """(fun(*primals), the derivative in the direction `tangents`). Both arguments are tuples like the arguments of
+    fun.
+    """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp takes a tuple of primals and a tuple of tangents: jvp(f, (x,), (v,))")
     if _rlx.tracing():
@@ -240,7 +253,7 @@ def jvp(fun, primals, tangents):
 
 
 def linearize(fun, *primals):
-    """(fun(*primals), f_jvp): f_jvp of tangents is the derivative there, linear in them."""
+    """(fun(*primals), f_jvp): f_jvp of tangents is the derivative at the primals, which is linear in the tangents."""
 
     def push(*tangents):
         return jvp(fun, primals, tangents)[1]
@@ -250,7 +263,7 @@ def linearize(fun, *primals):
 
 
 def hvp(fun, primals, tangents):
-    """(gradient of fun at the primals, its derivative in the direction `tangents`): the Hessian times a vector."""
+    """(gradient of fun at the primals, Hessian times the vector `tangents`)."""
     primals, tangents = tuple(primals), tuple(tangents)
     nums = tuple(range(len(primals)))
     gradient = cached_grad(fun, nums)
@@ -275,29 +288,30 @@ _grads = {}
 
 
 def _basis(values):
-    """For each value the identity over all elements of all of them, [total, *shape]."""
-    from . import numpy as rnp
-
+    """For each value, its part of the identity matrix over all elements of all values: [total, *shape]."""
     total = sum(int(v.size) for v in values)
     out, at = [], 0
     for v in values:
         n = int(v.size)
-        rows = rnp.eye(total, n, k=-at, dtype=v.dtype)
-        out.append(rnp.reshape(rows, (total, *v.shape)))
+        rows = diagonal_ones(total, n, -at, v.dtype)
+        out.append(_rlx.reshape([rows], (total, *v.shape)))
         at += n
     return out, total
 
 
 def _split_rows(rows, values):
-    """[total, *rest] cut into one block for each value, [*shape, *rest]."""
-    from . import numpy as rnp
-
+    """Cuts [total, *rest] into one block for each value, [*shape, *rest]."""
     out, at = [], 0
     for v in values:
         n = int(v.size)
-        out.append(rnp.reshape(rows[at : at + n], (*v.shape, *rows.shape[1:])))
+        out.append(_rlx.reshape([rows[at : at + n]], (*v.shape, *rows.shape[1:])))
         at += n
     return out
+
+
+def _axes_last(x, count):
+    """x with its first `count` axes moved to the end."""
+    return node("transpose", x, perm=[*range(count, x.ndim), *range(count)])
 
 
 def _jacobian(fun, argnums, forward, has_aux):
@@ -305,23 +319,21 @@ def _jacobian(fun, argnums, forward, has_aux):
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, kind, fun)
-        values, form = _float_leaves([args[n] for n in nums], kind, fun)
-        out_form, aux, shapes = None, None, []
+        values, treedef = _float_leaves([args[n] for n in nums], kind, fun)
+        out_treedef, aux, shapes = None, None, []
 
         def flat(leaves):
-            nonlocal out_form, aux
+            nonlocal out_treedef, aux
             new = list(args)
-            for n, part in zip(nums, form.unflatten(leaves)):
+            for n, part in zip(nums, treedef.unflatten(leaves)):
                 new[n] = part
             result = fun(*new, **kwargs)
             if has_aux:
                 result, aux = result
-            outs, out_form = tree.flatten(result)
+            outs, out_treedef = tree.flatten(result)
             outs = [_rlx.value(o) for o in outs]
             shapes.extend(ShapeDtype(o.shape, o.dtype) for o in outs)
             return outs
-
-        from . import numpy as rnp
 
         if forward:
             directions, total = _basis(values)
@@ -330,12 +342,7 @@ def _jacobian(fun, argnums, forward, has_aux):
             blocks = []
             for c in columns:
                 per = _split_rows(c, values)  # [*in, *out] of each input
-                blocks.append(
-                    [
-                        rnp.moveaxis(b, tuple(range(v.ndim)), tuple(range(-v.ndim, 0))) if v.ndim else b
-                        for b, v in zip(per, values)
-                    ]
-                )
+                blocks.append([_axes_last(b, v.ndim) if v.ndim else b for b, v in zip(per, values)])
         else:
             opened = _rlx.fn_open(values, flat)
             for s in shapes:
@@ -348,9 +355,9 @@ def _jacobian(fun, argnums, forward, has_aux):
             blocks = [[per_input[i][o] for i in range(len(values))] for o in range(len(shapes))]
         results = []
         for b in blocks:
-            parts = form.unflatten(b)
+            parts = treedef.unflatten(b)
             results.append(parts[0] if isinstance(argnums, int) else parts)
-        jac = out_form.unflatten(results)
+        jac = out_treedef.unflatten(results)
         if not has_aux:
             return jac
         return jac, fun(*args, **kwargs)[1]
@@ -359,39 +366,41 @@ def _jacobian(fun, argnums, forward, has_aux):
 
 
 def jacfwd(fun, argnums=0, has_aux=False):
-    """The Jacobian by forward mode, one sweep for each element of the argument: [*result.shape, *argument.shape]."""
+    """The Jacobian in forward mode, with one pass for each element of the argument: [*result.shape,
+    *argument.shape].
+    """
     return _jacobian(fun, argnums, True, has_aux)
 
 
 def jacrev(fun, argnums=0, has_aux=False):
-    """The Jacobian by reverse mode, one sweep for each element of the result: [*result.shape, *argument.shape]."""
+    """The Jacobian in reverse mode, with one pass for each element of the result: [*result.shape, *argument.shape]."""
     return _jacobian(fun, argnums, False, has_aux)
 
 
 def hessian(fun, argnums=0, has_aux=False):
-    """Second derivatives of a scalar function: the Jacobian, forward, of its gradient."""
+    """The second derivatives of a scalar function: the forward-mode Jacobian of its gradient."""
     return jacfwd(jacrev(fun, argnums, has_aux), argnums, has_aux)
 
 
 def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
-    """fun over a batch: arguments have a further axis where in_axes says (None: shared by all), results where out_axes
-    says. Both are an int or None for all, or trees like the arguments and the result.
+    """fun over a batch. in_axes gives the batch axis of each argument (None: the argument is shared), out_axes that of
+    each result. Both are one int or None for all, or trees like the arguments and the result.
     """
     if not callable(fun):
         raise TypeError(f"vmap takes a function, got an object of type {type(fun).__name__}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not isinstance(axis_size, (int, _rlx.Dim, type(None))) or isinstance(axis_size, int) and axis_size < 0:
-        raise ValueError(f"vmap of {_name(fun)}: axis_size is how many entries there are, got {axis_size!r}")
+        raise ValueError(f"vmap of {_name(fun)}: axis_size must be the extent of the batch axis, got {axis_size!r}")
     if not (in_axes is None or isinstance(in_axes, (int, tuple, dict))):
-        raise TypeError(f"vmap of {_name(fun)}: in_axes is an int, None or a tuple of them, got {in_axes!r}")
+        raise TypeError(f"vmap of {_name(fun)}: in_axes must be an int, None or a tuple of them, got {in_axes!r}")
 
     def inner(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(f"vmap of {_name(fun)}: in_axes {in_axes} for {len(args)} positional arguments")
-        leaves, form = tree.flatten(args)
-        axes = tree.spread(in_axes, form, f"vmap of {_name(fun)}: in_axes")
-        k_leaves, k_form = tree.flatten(kwargs)
+        leaves, treedef = tree.flatten(args)
+        axes = tree.spread(in_axes, treedef, f"vmap of {_name(fun)}: in_axes")
+        k_leaves, k_treedef = tree.flatten(kwargs)
         axes = axes + [0] * len(k_leaves)
         everything = leaves + k_leaves
         batch, first = None, None
@@ -408,7 +417,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
             if not -len(shape) <= axis < len(shape):
                 raise ValueError(
                     f"vmap of {_name(fun)}: axis {axis} of an argument of shape {tuple(shape)}; "
-                    "give what is not mapped in_axes None"
+                    "give arguments that are not mapped in_axes None"
                 )
             n = shape[axis]
             if batch is None:
@@ -424,28 +433,28 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
             raise ValueError(f"vmap of {_name(fun)}: no argument is mapped; in_axes {in_axes}")
         if axis_size is not None and batch != axis_size:
             raise ValueError(f"vmap of {_name(fun)}: axis_size {axis_size}, but mapped axes have {batch} entries")
-        out_form = None
+        out_treedef = None
 
         def flat(values):
-            nonlocal out_form
+            nonlocal out_treedef
             full = list(everything)
             for i, v in zip(mapped, values):
                 full[i] = v
-            result = fun(*form.unflatten(full[: len(leaves)]), **k_form.unflatten(full[len(leaves) :]))
-            outs, out_form = tree.flatten(result)
+            result = fun(*treedef.unflatten(full[: len(leaves)]), **k_treedef.unflatten(full[len(leaves) :]))
+            outs, out_treedef = tree.flatten(result)
             return outs
 
         def places(_):
-            return tree.spread(out_axes, out_form, f"vmap of {_name(fun)}: out_axes")
+            return tree.spread(out_axes, out_treedef, f"vmap of {_name(fun)}: out_axes")
 
         outs = _rlx.fn_vmap([_rlx.value(everything[i]) for i in mapped], flat, [axes[i] for i in mapped], batch, places)
-        return out_form.unflatten(outs)
+        return out_treedef.unflatten(outs)
 
     return _transform(fun, inner, "vmap")
 
 
 def stop_gradient(x):
-    """x, with a derivative of zero."""
+    """x, with derivative zero."""
     if not _rlx.tracing() and not any(isinstance(v, _rlx.Value) for v in tree.leaves(x)):
         return x
     return tree.map(lambda v: _rlx.add_node("stop_gradient", (v,), {}), x)

@@ -1,4 +1,4 @@
-"""A tree of arrays as one vector, as jax.flatten_util has it."""
+"""jax.flatten_util: a tree of arrays as one vector."""
 
 import math as _math
 
@@ -7,8 +7,10 @@ from . import tree as _tree
 
 
 def ravel_pytree(pytree):
-    """(all elements of a tree's arrays as one vector [n] of their common dtype, the function from there to trees)."""
-    leaves, form = _tree.flatten(pytree)
+    """(all elements of a tree of arrays as one vector [n] of their common dtype, the function that makes trees from
+    such vectors).
+    """
+    leaves, treedef = _tree.flatten(pytree)
     leaves = [_rnp.asarray(x) for x in leaves]
     kinds = [(x.shape, x.dtype, _math.prod(x.shape)) for x in leaves]
 
@@ -20,7 +22,7 @@ def ravel_pytree(pytree):
         for shape, dtype, size in kinds:
             parts.append(_rnp.astype(_rnp.reshape(flat[at : at + size], shape), dtype))
             at += size
-        return form.unflatten(parts)
+        return treedef.unflatten(parts)
 
     if not leaves:
         return _rnp.zeros((0,)), unravel

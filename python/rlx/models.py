@@ -1,15 +1,16 @@
-"""Language models: a Hugging Face folder or a GGUF file in, text, tokens or logits out.
+"""Language models: loads a Hugging Face folder or a GGUF file; generates text, tokens or logits.
 
     model = rlx.models.load("model.gguf")
-    for piece in model.chat("Why is the sky blue?", temperature=0.7, seed=1):
-        print(piece, end="", flush=True)
+    for chunk in model.chat("Why is the sky blue?", temperature=0.7, seed=1):
+        print(chunk, end="", flush=True)
 
-docs/generation.md has the samplers, docs/language_models.md the families that are read.
+docs/generation.md describes the samplers, docs/language_models.md the model families.
 """
 
 import warnings
 
 from . import _rlx
+from ._names import renamed_arguments
 from ._rlx import Answer, Flow, Grammar, LanguageModel, Reranker, Sampler, SentenceEncoder
 
 __all__ = [
@@ -26,27 +27,28 @@ __all__ = [
 ]
 
 
-async def _pieces(self):
-    """The pieces for `async for`; each step is on another thread, and what ends the loop early ends the answer."""
+async def _chunks(self):
+    """The chunks for `async for`. Each step runs on another thread. Leaving the loop early cancels the answer."""
     import asyncio
 
     end = object()
     try:
-        while (piece := await asyncio.to_thread(next, self, end)) is not end:
-            yield piece
+        while (chunk := await asyncio.to_thread(next, self, end)) is not end:
+            yield chunk
     finally:
         self.close()
 
 
-Answer.__aiter__ = _pieces
+Answer.__aiter__ = _chunks
 
 
+@renamed_arguments(products="matmul_precision", forms="packed_weights", verify_forms="verify_packed_weights")
 def load(
     path,
     *,
     context=0,
     cache="f32",
-    products="auto",
+    matmul_precision="auto",
     device="cpu",
     threads=0,
     sequences=1,
@@ -62,38 +64,39 @@ def load(
     check_memory=True,
     memory_limit=None,
     whole_windows=False,
-    forms=None,
-    verify_forms=False,
+    packed_weights=None,
+    verify_packed_weights=False,
 ):
-    """The language model in a Hugging Face folder (config.json, *.safetensors, tokenizer.json) or a GGUF file.
+    """Loads the language model of a Hugging Face folder (config.json, *.safetensors, tokenizer.json) or a GGUF file.
 
-    context: tokens that a sequence may have; 0: as many as the model is good for, at most 4096
-    cache: what keys and values are kept as: "f32", "bf16", "f16", "q8_0" or "q4_0"
-    products: "exact", or "bf16" and "int8", which round what they read; "auto": int8 for GGUF in blocks,
-        bf16 for weights in bf16, else exact
-    device: one of rlx.devices(); device_options: of its backend
-    threads: 0 for all cores
-    sequences: how many answers run at once; others wait
-    max_tokens: of one run; longer prompts are run in chunks
-    page, pages: tokens of a page of the cache, and pages of all sequences together, 0 for enough
-    prefix_cache: prompts that begin alike are computed once
-    adapters: LoRA adapters in PEFT's layout: {name: folder}, for answers that ask for one with adapter=name; or one
-        folder or a list of them, added up, for all answers that do not say adapter=None. One may be (folder, scale)
-    draft: a small model of the same vocabulary that drafts tokens; answers are the same and may come sooner
-    draft_tokens: of a draft at most
-    lookup: draft what followed where the text ended the same way before, in this many tokens or more; 0: off
-    check_memory: an error, before anything is loaded, where a model cannot fit into memory
-    memory_limit: bytes that each model may need then; None: as many as the device has available
-    whole_windows: layers with a window keep the keys of the whole context
-    forms: a folder that keeps the weights as products read them, from where later starts map them
-    verify_forms: read all of them first, and compare their checksums
+    context: the largest number of tokens of a sequence; 0: that of the model, at most 4096
+    cache: the type of keys and values in the cache: "f32", "bf16", "f16", "q8_0" or "q4_0"
+    matmul_precision: "exact", or "bf16" or "int8", which round the operands of matmuls; "auto": int8 for quantized GGUF
+        files, bf16 for weights in bf16, else exact
+    device: one of rlx.devices(); device_options: options of its backend
+    threads: the number of threads; 0: all cores
+    sequences: the number of answers that run at once; further answers wait
+    max_tokens: the largest number of tokens of a run; longer prompts run in chunks
+    page, pages: the tokens of a page of the KV cache, and the number of pages of all sequences; 0: enough for all
+    prefix_cache: keys and values of equal beginnings of prompts are computed once
+    adapters: LoRA adapters in the format of PEFT: {name: folder} for answers that select one with adapter=name; or one
+        folder or a list of them, which are added up, for all answers except those with adapter=None. A folder may be
+        (folder, scale)
+    draft: a small model with the same vocabulary for speculative decoding; the answers stay the same
+    draft_tokens: the largest number of drafted tokens
+    lookup: drafts the tokens that followed an earlier occurrence of the last `lookup` or more tokens; 0: off
+    check_memory: raises an error before the load if the model cannot fit into memory
+    memory_limit: the limit of that check in bytes, for each model; None: the available memory of the device
+    whole_windows: layers with sliding windows keep the keys of the whole context
+    packed_weights: a folder for packed weights, which later loads map instead of packing again
+    verify_packed_weights: reads all packed weights first and compares their checksums
     """
     model = _rlx.load_language_model(
         path,
         dict(
             context=context,
             cache=cache,
-            products=products,
+            matmul_precision=matmul_precision,
             device=device,
             device_options=device_options,
             threads=threads,
@@ -109,23 +112,24 @@ def load(
             check_memory=check_memory,
             memory_limit=memory_limit,
             whole_windows=whole_windows,
-            forms=forms,
-            verify_forms=verify_forms,
+            packed_weights=packed_weights,
+            verify_packed_weights=verify_packed_weights,
         ),
     )
-    for problem in model.form_problems:
-        warnings.warn(problem, RuntimeWarning, stacklevel=2)
+    for problem in model.packed_weight_problems:
+        warnings.warn(problem, RuntimeWarning, stacklevel=3)
     return model
 
 
 def convert(source, target, *, type=None, head_type=None, importance="", threads=0, split_max_bytes=0, note=None):
-    """Writes the model in source, a folder or a GGUF file, as target: a GGUF file if it ends in .gguf, else a folder.
+    """Converts the model in `source`, a folder or a GGUF file, and writes it to `target`: a GGUF file if the name ends
+    with .gguf, else a folder.
 
-    type: of the matrices, "Q8_0", "Q4_K", "BF16", ...; None: they stay what they are
-    head_type: of the output matrix; None: at least Q6_K
+    type: the type of the matrices, "Q8_0", "Q4_K", "BF16", ...; None: unchanged
+    head_type: the type of the output matrix; None: at least Q6_K
     importance: a GGUF or safetensors file with a weight for each column of each matrix
-    split_max_bytes: of tensors in one file; 0: all go into one
-    note: called with texts that the user should know, such as a matrix that got another type
+    split_max_bytes: the largest number of tensor bytes in a file; 0: one file
+    note: a function that is called with messages for the user, for example that a matrix got another type
     """
     _rlx.convert_model(
         source,
@@ -140,39 +144,41 @@ def convert(source, target, *, type=None, head_type=None, importance="", threads
 
 
 class Conversation:
-    """Messages that grow: say(text) gives the answer as it comes, and keeps both.
+    """A conversation: say(text) returns the answer as an iterator and keeps both messages.
 
-    system: what the model is told first
-    options: of each answer, as of LanguageModel.generate
+    system: the system message
+    options: options of each answer, as of LanguageModel.generate
     """
 
     def __init__(self, model, system=None, **options):
         self.model, self.options = model, options
         self.messages = [] if system is None else [{"role": "system", "content": system}]
-        self._said = []  # the answer that came last, or the text of a file
+        self._said = []  # the last answer, or the text of a file
 
     @classmethod
     def load(cls, model, path, **options):
-        """The conversation in a file of save(), of rlx chat or of rlx generate."""
+        """Loads the conversation in a file of save(), of rlx chat or of rlx generate."""
         said, messages = model._load_state(path)
         if not messages:
-            raise ValueError(f"{path} holds a text, no conversation of turns: model.load_state reads its tokens")
+            raise ValueError(f"{path} holds a text and not a conversation: model.load_state reads its tokens")
         talk = cls(model, **options)
         talk.messages, talk._said = messages, said
         return talk
 
     def save(self, path):
-        """Writes the messages with the model's keys and values of them; how many tokens these are of."""
+        """Writes the messages and their keys and values to a file. Returns the number of tokens whose keys and values
+        were written.
+        """
         return self.model.save_state(path, self._said, self.messages)
 
     def say(self, text, **options):
-        """The answer to this text, an iterator of pieces. It is kept when it ends, also where it is closed early or an
-        exception ends it; one that never began leaves the messages as they were.
+        """The answer to this text, an iterator over chunks of text. The messages are kept when it ends, is closed early
+        or raises an exception. An iterator that never started changes nothing.
         """
         asked = [*self.messages, {"role": "user", "content": text}]
-        return self._pieces(self.model.chat(asked, **{**self.options, **options}), asked)
+        return self._chunks(self.model.chat(asked, **{**self.options, **options}), asked)
 
-    def _pieces(self, answer, asked):
+    def _chunks(self, answer, asked):
         try:
             yield from answer
         finally:

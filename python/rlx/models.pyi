@@ -130,14 +130,17 @@ class LanguageModel:
     @property
     def cache_bytes(self) -> int: ...
     @property
-    def form_problems(self) -> list[str]: ...
+    def packed_weight_problems(self) -> list[str]: ...
+    @property
+    def form_problems(self) -> list[str]: ...  # deprecated: packed_weight_problems
     @property
     def statistics(self) -> dict[str, int]: ...
 
 class Sampler:
     def __init__(self, **options: Unpack[_SamplingOptions]) -> None: ...
     def draw(self, logits: ArrayLike) -> int: ...
-    def chances(self, logits: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def probabilities(self, logits: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+    def chances(self, logits: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...  # deprecated: probabilities
     def accept(self, tokens: int | Tokens) -> None: ...
     def rewind(self, count: int) -> None: ...
     @property
@@ -174,7 +177,7 @@ def load(
     *,
     context: int = 0,
     cache: str = "f32",
-    products: str = "auto",
+    matmul_precision: str = "auto",
     device: str = "cpu",
     threads: int = 0,
     sequences: int = 1,
@@ -190,8 +193,11 @@ def load(
     check_memory: bool = True,
     memory_limit: int | None = None,
     whole_windows: bool = False,
-    forms: _Path | None = None,
-    verify_forms: bool = False,
+    packed_weights: _Path | None = None,
+    verify_packed_weights: bool = False,
+    products: str = ...,  # deprecated: matmul_precision
+    forms: _Path | None = ...,  # deprecated: packed_weights
+    verify_forms: bool = ...,  # deprecated: verify_packed_weights
 ) -> LanguageModel: ...
 def convert(
     source: _Path,

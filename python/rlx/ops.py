@@ -1,10 +1,12 @@
 """The op table as functions: rlx.ops.softmax(x, axis=-1), rlx.ops.gelu(x), rlx.ops.layer_norm(x, gamma, beta).
 
-Every op of the table is here under its name in graph texts; attributes are keywords. They are made when first asked
-for. segment_sum, segment_prod, segment_max and segment_min, which are made of ops, stand where jax.ops has them.
+Every op of the table is a function with its name in graph texts; attributes are keywords. The functions are created at
+first use. segment_sum, segment_prod, segment_max and segment_min are here too, as in jax.ops; they are composed of ops.
 """
 
 from . import _rlx
+from ._jit import cached_jit
+from ._op import _frozen, _has_value
 
 _by_name = None
 _SEGMENTS = ("segment_max", "segment_min", "segment_prod", "segment_sum")
@@ -42,7 +44,7 @@ def _document(name, record):
         default = f" = {a['default']}" if a["default"] != "" else ""
         lines.append(f"{a['name']}{default}: {_TYPES.get(a['type'], a['type'])}{values}")
     dtypes, example = _rlx.op_example(name)
-    lines.append("Dtypes: " + (", ".join(dtypes) or "as its operands say"))
+    lines.append("Dtypes: " + (", ".join(dtypes) or "those of its operands"))
     if example:
         lines.append("For example: " + example)
     return "\n".join(lines)
@@ -55,15 +57,11 @@ def _make(name, record):
         graph = attrs.pop("graph", None)
         if graph is not None:
             return _rlx.add_node(name, operands, attrs, graph)
-        from ._op import _frozen, _has_value
-
         if _rlx.tracing() or any(isinstance(x, _rlx.Value) for x in operands):
             for k, v in attrs.items():
                 if k not in positional and _has_value(v):
                     _frozen(v, name, k)
             return _rlx.add_node(name, operands, attrs)
-        from ._jit import cached_jit
-
         named = {k: v for k, v in attrs.items() if k in positional}
         static = {k: _frozen(v, name, k) for k, v in attrs.items() if k not in positional}
         key = (name, tuple(sorted(static.items())))

@@ -1,5 +1,7 @@
-"""Signals: short-time transforms as torch.stft has them, mel spectra as librosa has them, convolution by transforms,
-windows. SciPy's forms are in rlx.scipy.signal, transforms in rlx.numpy.fft.
+"""Signal processing: short-time Fourier transforms as in torch.stft, mel spectra as in librosa, FFT convolution,
+windows.
+
+rlx.scipy.signal has the functions of SciPy, rlx.numpy.fft the Fourier transforms.
 """
 
 from . import _rlx
@@ -50,8 +52,8 @@ def stft(
     normalized=False,
     onesided=True,
 ):
-    """The transforms of frames of x [.., T]: complex [.., frequencies, frames]; torch.stft. pad_mode says what centred
-    frames find beyond the signal: "reflect", "constant" or "edge".
+    """Short-time Fourier transforms of x [.., T], as torch.stft: complex [.., frequencies, frames]. pad_mode gives the
+    padding of centred frames: "reflect", "constant" or "edge".
     """
     _length("hop_length", hop_length), _length("win_length", win_length)
     options = _frames(n_fft, hop_length, win_length, center, pad_mode, normalized, onesided)
@@ -70,7 +72,7 @@ def istft(
     onesided=True,
     length=None,
 ):
-    """The signal of stft(signal), by overlapping windowed frames over the sum of squared windows; torch.istft."""
+    """The inverse of stft, as torch.istft: overlap-add of windowed frames, divided by the sum of squared windows."""
     _length("hop_length", hop_length), _length("win_length", win_length)
     options = _frames(n_fft, hop_length, win_length, center, "reflect", normalized, onesided)
     return _rlx.istft([_rlx.value(x), window], options, length)
@@ -78,12 +80,12 @@ def istft(
 
 @op("x", "w")
 def fft_conv1d(x, w, mode="full"):
-    """The linear convolution along the last axis, "full", "same" or "valid", by transforms; other axes broadcast."""
+    """The linear convolution along the last axis, "full", "same" or "valid", by FFT. Other axes broadcast."""
     return _rlx.fft_conv1d([_rlx.value(x), _rlx.value(w)], mode)
 
 
 def next_fast_len(target):
-    """The least length from target on without prime factors above 7."""
+    """The least length >= target without prime factors above 7."""
     return _rlx.next_fast_len(target)
 
 
@@ -93,7 +95,7 @@ def _window(name, n, symmetric, dtype, beta=0.0):
 
 
 def hann_window(n, symmetric=False, dtype=None):
-    """0.5 - 0.5 cos(2 pi j / n); over n - 1 where symmetric."""
+    """0.5 - 0.5 cos(2 pi j / n), with n - 1 in place of n if symmetric."""
     return _window("hann", n, symmetric, dtype)
 
 
@@ -127,7 +129,7 @@ def _mel(sr, n_fft, n_mels, fmin, fmax, htk, norm):
 
 
 def mel_filterbank(sr, n_fft, n_mels=128, fmin=0.0, fmax=None, htk=False, norm="slaney", dtype=None):
-    """Triangles on the mel scale [n_mels, n_fft // 2 + 1]; librosa.filters.mel."""
+    """A mel filter bank [n_mels, n_fft // 2 + 1], as librosa.filters.mel."""
     out = asarray(_rlx.mel_filterbank(_mel(sr, n_fft, n_mels, fmin, fmax, htk, norm)))
     return out.astype(_rlx.dtype("float32" if dtype is None else dtype))
 
@@ -152,8 +154,8 @@ def log_mel(
     amin=1e-10,
     top_db=80.0,
 ):
-    """The mel spectrogram of y [.., T] in decibels [.., n_mels, frames]; librosa.power_to_db of
-    librosa.feature.melspectrogram, top_db below the largest of each signal.
+    """The mel spectrogram of y [.., T] in decibels [.., n_mels, frames], as librosa.power_to_db of
+    librosa.feature.melspectrogram. Values are at least the maximum of the signal minus top_db.
     """
     _length("hop_length", hop_length), _length("win_length", win_length)
     mel = _mel(sr, n_fft, n_mels, fmin, fmax, htk, norm)
@@ -162,12 +164,24 @@ def log_mel(
     return _rlx.log_mel([_rlx.value(y), window], mel, options, float(power), float(amin), float(ref), top)
 
 
+def _welch_options(fs, nperseg, noverlap, nfft, detrend, scaling, average):
+    if detrend not in ("constant", False, None):
+        raise ValueError(f"detrend {detrend!r} is neither 'constant' nor False")
+    return {
+        "fs": float(fs),
+        "nperseg": nperseg,
+        "noverlap": -1 if noverlap is None else noverlap,
+        "nfft": nfft or 0,
+        "detrend": detrend == "constant",
+        "scaling": scaling,
+        "average": average,
+    }
+
+
 @op("x", "window")
 def welch_peaks(x, count, fs=1.0, window=None, nperseg=256, noverlap=None, nfft=None, detrend="constant"):
-    """(frequencies, powers) [.., count] of the highest local maxima of the one-sided density of x [.., T], as
-    rlx.scipy.signal.welch has it; NaN where there are fewer.
+    """(frequencies, powers) [.., count] of the highest local maxima of the one-sided power density of x [.., T], which
+    is that of rlx.scipy.signal.welch. Missing maxima are NaN.
     """
-    from .scipy.signal import _welch_options
-
     options = _welch_options(fs, nperseg, noverlap, nfft, detrend, "density", "mean")
     return _rlx.welch_peaks([_rlx.value(x), window], count, options)

@@ -1,4 +1,4 @@
-"""Tokenisers and chat templates of language models: text in, token ids out, and back."""
+"""Tokenizers and chat templates of language models."""
 
 from ._rlx import ChatTemplate, StreamDecoder, Tokenizer
 

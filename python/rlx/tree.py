@@ -1,6 +1,6 @@
 """Trees of arrays: tuples, lists, dicts (by sorted keys), named tuples, dataclasses, None, and registered classes.
 
-A field of a dataclass with metadata {"static": True} is part of the tree's form; the other fields are its children.
+A field of a dataclass with metadata {"static": True} belongs to the treedef. The other fields are children.
 """
 
 import builtins
@@ -8,12 +8,13 @@ import functools
 from collections import namedtuple
 
 from . import _rlx
+from ._names import renamed_arguments as _renamed_arguments
 
 TreeDef = _rlx.TreeDef
 
 
 class DictKey(namedtuple("DictKey", "key")):
-    """A step of a path: the value of a key."""
+    """A step of a path: the value of a dict key."""
 
     __slots__ = ()
 
@@ -22,7 +23,7 @@ class DictKey(namedtuple("DictKey", "key")):
 
 
 class SequenceKey(namedtuple("SequenceKey", "idx")):
-    """A step of a path: the entry of a tuple or a list at a place."""
+    """A step of a path: an entry of a tuple or a list."""
 
     __slots__ = ()
 
@@ -31,7 +32,7 @@ class SequenceKey(namedtuple("SequenceKey", "idx")):
 
 
 class GetAttrKey(namedtuple("GetAttrKey", "name")):
-    """A step of a path: the field of a named tuple or a dataclass."""
+    """A step of a path: a field of a named tuple or a dataclass."""
 
     __slots__ = ()
 
@@ -40,7 +41,7 @@ class GetAttrKey(namedtuple("GetAttrKey", "name")):
 
 
 class FlattenedIndexKey(namedtuple("FlattenedIndexKey", "key")):
-    """A step of a path: the child of an instance of a registered class."""
+    """A step of a path: a child of an instance of a registered class."""
 
     __slots__ = ()
 
@@ -52,15 +53,16 @@ _STEPS = {"key": DictKey, "index": SequenceKey, "name": GetAttrKey, "child": Fla
 
 
 def flatten(tree, is_leaf=None):
-    """(leaves, form) of a tree; what is_leaf says True of is a leaf, whatever it is."""
+    """(leaves, treedef) of a tree. Objects for which is_leaf returns True are leaves."""
     return _rlx.tree_flatten(tree, is_leaf)
 
 
-def unflatten(form, leaves):
-    """The tree of this form with these leaves."""
-    if not isinstance(form, TreeDef):
-        raise TypeError(f"tree.unflatten(form, leaves): the form is what tree.structure gives, got {form!r}")
-    return form.unflatten(leaves)
+@_renamed_arguments(form="treedef")
+def unflatten(treedef, leaves):
+    """The tree of this structure with these leaves."""
+    if not isinstance(treedef, TreeDef):
+        raise TypeError(f"tree.unflatten(treedef, leaves): treedef is what tree.structure gives, got {treedef!r}")
+    return treedef.unflatten(leaves)
 
 
 def leaves(tree, is_leaf=None):
@@ -69,56 +71,58 @@ def leaves(tree, is_leaf=None):
 
 
 def structure(tree, is_leaf=None):
-    """The form of a tree without its leaves."""
+    """The structure of a tree, without its leaves."""
     return _rlx.tree_flatten(tree, is_leaf)[1]
 
 
 def _below(marks, other, what):
-    """What stands in a tree at the place of each mark of another one."""
+    """The subtrees of `other` at the marks of `marks`."""
     if isinstance(marks, _Mark):
         return [other]
-    (kids, form), (others, other_form) = (_rlx.tree_flatten(x, lambda y, x=x: y is not x) for x in (marks, other))
-    if form != other_form:
-        raise ValueError(f"{what}: trees of different forms: {form} and {other_form}")
+    (kids, treedef), (others, other_treedef) = (_rlx.tree_flatten(x, lambda y, x=x: y is not x) for x in (marks, other))
+    if treedef != other_treedef:
+        raise ValueError(f"{what}: trees of different structures: {treedef} and {other_treedef}")
     return [x for kid, beside in zip(kids, others) for x in _below(kid, beside, what)]
 
 
-def _beside(form, other, what):
-    """What stands in a tree at the places of a form's leaves, one entry for each: leaves, or trees below them."""
-    found, other_form = _rlx.tree_flatten(other)
-    if other_form == form:
+def _beside(treedef, other, what):
+    """The subtrees of `other` at the leaves of a treedef, one for each leaf."""
+    found, other_treedef = _rlx.tree_flatten(other)
+    if other_treedef == treedef:
         return found
-    return _below(form.unflatten([_Mark(i) for i in range(form.num_leaves)]), other, what)
+    return _below(treedef.unflatten([_Mark(i) for i in range(treedef.num_leaves)]), other, what)
 
 
 def map(f, tree, *others, is_leaf=None):
-    """f of the leaves of one tree, or of them and what stands at their places in other trees."""
-    first, form = _rlx.tree_flatten(tree, is_leaf)
-    columns = [first, *(_beside(form, other, "tree.map") for other in others)]
-    return form.unflatten([f(*row) for row in zip(*columns)])
+    """Applies f to the leaves of a tree, and to the subtrees of other trees in the same places."""
+    first, treedef = _rlx.tree_flatten(tree, is_leaf)
+    columns = [first, *(_beside(treedef, other, "tree.map") for other in others)]
+    return treedef.unflatten([f(*row) for row in zip(*columns)])
 
 
 def reduce(function, tree, *initializer, is_leaf=None):
-    """function(so far, leaf) from the first leaf to the last, from an initializer on if one is given."""
+    """Reduces the leaves: function(result so far, leaf) from the first leaf to the last, beginning with the initializer
+    if one is given.
+    """
     return functools.reduce(function, leaves(tree, is_leaf), *initializer)
 
 
 def all(tree, *, is_leaf=None):
-    """Whether all leaves are true."""
+    """True if all leaves are true."""
     return builtins.all(leaves(tree, is_leaf))
 
 
 def broadcast(prefix, full, is_leaf=None):
-    """A tree like `full`: each leaf of `prefix` at all places below its own."""
-    first, form = _rlx.tree_flatten(prefix, is_leaf)
-    parts = _beside(form, full, "tree.broadcast")
-    return form.unflatten([map(lambda _, x=x: x, part, is_leaf=is_leaf) for x, part in zip(first, parts)])
+    """A tree with the structure of `full`, in which each leaf of `prefix` is repeated for all leaves below it."""
+    first, treedef = _rlx.tree_flatten(prefix, is_leaf)
+    parts = _beside(treedef, full, "tree.broadcast")
+    return treedef.unflatten([map(lambda _, x=x: x, part, is_leaf=is_leaf) for x, part in zip(first, parts)])
 
 
 def transpose(outer, inner, tree):
-    """A tree of trees the other way round: of form `inner` with trees of form `outer` as its leaves.
+    """Transposes a tree of trees: the result has the structure `inner`, with trees of structure `outer` as leaves.
 
-    inner None: the form of the first tree inside.
+    inner None: the structure of the first inner tree.
     """
     parts = _beside(outer, tree, "tree.transpose")
     inner = structure(parts[0]) if inner is None else inner
@@ -127,10 +131,10 @@ def transpose(outer, inner, tree):
 
 
 def flatten_with_path(tree, is_leaf=None):
-    """([(path, leaf), ...], form): a path is a tuple of DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey."""
-    found, form = _rlx.tree_flatten(tree, is_leaf)
-    paths = [tuple(_STEPS[kind](key) for kind, key in path) for path in form.paths()]
-    return list(zip(paths, found)), form
+    """([(path, leaf), ...], treedef). A path is a tuple of DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey."""
+    found, treedef = _rlx.tree_flatten(tree, is_leaf)
+    paths = [tuple(_STEPS[kind](key) for kind, key in path) for path in treedef.paths()]
+    return list(zip(paths, found)), treedef
 
 
 def leaves_with_path(tree, is_leaf=None):
@@ -139,29 +143,31 @@ def leaves_with_path(tree, is_leaf=None):
 
 
 def map_with_path(f, tree, *others, is_leaf=None):
-    """f(path, leaf, ...) of the leaves of one tree and what stands at their places in other trees."""
-    pairs, form = flatten_with_path(tree, is_leaf)
-    columns = [_beside(form, other, "tree.map_with_path") for other in others]
-    return form.unflatten([f(*pair, *row) for pair, *row in zip(pairs, *columns)])
+    """Applies f(path, leaf, ...) to the leaves of a tree, and to the subtrees of other trees in the same places."""
+    pairs, treedef = flatten_with_path(tree, is_leaf)
+    columns = [_beside(treedef, other, "tree.map_with_path") for other in others]
+    return treedef.unflatten([f(*pair, *row) for pair, *row in zip(pairs, *columns)])
 
 
 def keystr(path, *, simple=False, separator=""):
-    """A path as text: ['layers'][0].w, or with simple=True and a separator layers/0/w."""
+    """A path as text: ['layers'][0].w; with simple=True and the separator "/": layers/0/w."""
     return separator.join(str(step[0]) if simple else str(step) for step in path)
 
 
 def register(cls, flatten, unflatten):
-    """Makes instances of `cls` trees: flatten(x) gives (children, static), unflatten(static, children) an x."""
+    """Registers a class, so that its instances are trees: flatten(x) returns (children, static), unflatten(static,
+    children) an instance.
+    """
     _rlx.register_tree(cls, flatten, unflatten)
     return cls
 
 
-def spread(prefix, form, what):
-    """One entry of `prefix` for each leaf of a tree of this form; an entry stands for all leaves below its place."""
-    count = form.num_leaves
+def spread(prefix, treedef, what):
+    """One entry of `prefix` for each leaf of this treedef. An entry of a subtree is repeated for its leaves."""
+    count = treedef.num_leaves
     if prefix is None or isinstance(prefix, int):
         return [prefix] * count
-    marks = form.unflatten([_Mark(i) for i in range(count)])
+    marks = treedef.unflatten([_Mark(i) for i in range(count)])
     out = [None] * count
     _spread(prefix, marks, out, what)
     return out
@@ -196,5 +202,5 @@ def _spread(prefix, marks, out, what):
             _spread(p, marks[k], out, what)
         return
     raise TypeError(
-        f"{what}: {prefix!r} does not follow the form of the values; give an int, None, or a tree like theirs"
+        f"{what}: {prefix!r} does not follow the structure of the values; give an int, None, or a tree like theirs"
     )

@@ -128,7 +128,7 @@ def main():
             tokens = [r.randrange(262) for _ in range(r.choice([5, 17, 40]))]
             with torch.no_grad():
                 truth = with_numbers_of(model, path)(torch.tensor([tokens]), use_cache=False).logits[0].numpy()
-            exact = rlx.models.load(path, context=len(tokens), products="exact", threads=1)
+            exact = rlx.models.load(path, context=len(tokens), matmul_precision="exact", threads=1)
             found = {"rlx, exact products": off(np.array(exact.logits(tokens)), truth)}
             if args.llama:
                 write_plain(path, scratch / "plain.gguf")

@@ -139,7 +139,7 @@ def test_numbers_and_lists():
         rlx.array(2**70)
     with pytest.raises((TypeError, ValueError)):
         rlx.array([[1, 2], [3]])
-    with pytest.raises(TypeError, match="no dtype"):
+    with pytest.raises(TypeError, match="not a dtype"):
         rlx.array(1, "float33")
 
 

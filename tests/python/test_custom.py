@@ -47,7 +47,7 @@ def test_attributes_are_part_of_the_program():
     x = np.array([4.0], np.float32)
     assert float(op(x, limit=1.0)[0]) == pytest.approx(np.tanh(4.0))
     assert float(op(x, limit=3.0)[0]) == pytest.approx(3 * np.tanh(4 / 3))
-    with pytest.raises(TypeError, match="attributes are numbers"):
+    with pytest.raises(TypeError, match="attributes must be numbers"):
         op(x, limit=np.ones(3))
 
 
@@ -105,8 +105,8 @@ def test_the_kernels_own_exception_arrives():
     [
         (lambda x: np.ones(5, np.float32), "expected \\[2\\] f32"),
         (lambda x: np.ones(2), "expected \\[2\\] f32"),
-        (lambda x: (x, x), "it gave 2"),
-        (lambda x: "text", "is no array"),
+        (lambda x: (x, x), "it returned 2"),
+        (lambda x: "text", "is not an array"),
     ],
 )
 def test_wrong_results_are_named(kernel, message):

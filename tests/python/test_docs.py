@@ -239,7 +239,7 @@ def test_other_differences():
         jax.grad(lambda v: jax.lax.while_loop(lambda c: c < 10, lambda c: c * 2, v))(1.0)
     with pytest.raises(NotImplementedError):
         rlx.grad(lambda v: rlx.while_loop(lambda c: c < 10, lambda c: c * 2, v))(1.0)
-    assert float(rlx.grad(lambda v: rlx.while_loop(lambda c: c < 10, lambda c: c * 2, v, max_trips=9))(1.0)) == 16
+    assert float(rlx.grad(lambda v: rlx.while_loop(lambda c: c < 10, lambda c: c * 2, v, max_iterations=9))(1.0)) == 16
     a = rlx.array(x3)
     assert jnp.from_dlpack(a).tolist() == [1, 2, 3] and rlx.jit(lambda v: v + 1)(jnp.ones(2)).tolist() == [2, 2]
 

@@ -143,7 +143,7 @@ def test_resize_of_integers_and_names():
     same(
         rlx.image.resize(x, (6, 8), "bilinear"), np.asarray(jax.image.resize(x, (6, 8), "bilinear")), ("abs", 1e-5), ""
     )
-    with pytest.raises(ValueError, match="there are nearest"):
+    with pytest.raises(ValueError, match="one of nearest"):
         rlx.image.resize(x, (6, 2), "sinc")
     with pytest.raises(ValueError, match="with 2 axes"):
         rlx.image.resize(x, (6,), "linear")
@@ -233,14 +233,14 @@ def test_batching():
         (lambda x: rlx.nn.max_pool(x, (0, 2)), "window 0 is below 1"),
         (lambda x: rlx.nn.max_pool(x, (2, 2), (0, 1)), "strides 0"),
         (lambda x: rlx.nn.max_pool(x, (2, 2), padding="FULL"), "padding 'FULL'"),
-        (lambda x: rlx.nn.max_pool(x, (2, 2, 2, 2)), "axes of space"),
+        (lambda x: rlx.nn.max_pool(x, (2, 2, 2, 2)), "spatial axes"),
         (lambda x: rlx.nn.avg_pool(x.astype(np.int32), (2, 2)), "float or complex"),
         (lambda x: rlx.nn.lp_pool(x, 0, (2, 2)), "p must be"),
         (lambda x: rlx.nn.group_norm(x, 4), "no multiple of 4 groups"),
         (lambda x: rlx.nn.batch_norm(x, np.zeros(5, np.float32)), "mean and var, or neither"),
         (lambda x: rlx.nn.batch_norm(x, axis=7), "axis 7"),
-        (lambda x: rlx.nn.instance_norm(x[0, 0]), "with places"),
-        (lambda x: rlx.nn.group_norm(x.astype(np.complex64), 1), "real numbers"),
+        (lambda x: rlx.nn.instance_norm(x[0, 0]), "at least three axes"),
+        (lambda x: rlx.nn.group_norm(x.astype(np.complex64), 1), "real floating arrays"),
         (lambda x: rlx.nn.local_response_norm(x, 0), "0 neighbours"),
     ],
 )

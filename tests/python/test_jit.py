@@ -269,7 +269,7 @@ def test_a_graph_with_weights_and_state():
     assert float(c.run([0, 0])[1]) == 7
     c.reset()
     assert float(c.read_state("n")) == 0
-    with pytest.raises(ValueError, match="compiled, which consumes it"):
+    with pytest.raises(ValueError, match="consumed by compile"):
         g.text()
     with pytest.raises(TypeError, match="f64"):
         c.run(np.zeros(2))
@@ -346,7 +346,7 @@ def test_a_leaked_value_is_named_with_its_line():
         (lambda x: np.asarray(x), "numpy.asarray"),
         (lambda x: x.__setitem__(0, 1), "x.at\\[index\\]"),
         (lambda x: "text", "no array"),
-        (lambda x: rnp.zeros(3)[x > 0], "truth values"),
+        (lambda x: rnp.zeros(3)[x > 0], "indexed by bools"),
         (lambda x: np.sort(x), "numpy"),
     ],
 )
@@ -367,7 +367,7 @@ def test_numpy_functions_of_values_are_ours():
         (object(), "static_argnames"),
         (np.array([object()]), "object arrays"),
         (np.array(["a"]), "format"),
-        (np.zeros(3, ">f4"), "other order"),
+        (np.zeros(3, ">f4"), "other byte order"),
         (10**30, "fits no integer dtype"),
     ],
 )
@@ -394,7 +394,7 @@ def test_recursive_and_strange_trees():
     loop.append(loop)
     with pytest.raises(ValueError, match="nested more than 200"):
         rlx.jit(lambda x: x)(loop)
-    with pytest.raises(TypeError, match="do not compare"):
+    with pytest.raises(TypeError, match="cannot be compared"):
         rlx.jit(lambda x: x)({1: x23, "a": x23})
 
 

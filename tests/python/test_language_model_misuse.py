@@ -74,7 +74,7 @@ LOADS = {
     "an empty folder": (rlx.NotFound, "config.json", dict(path=".")),
     "no cache type": (rlx.InvalidArgument, "cannot be kept as 'f8'", dict(cache="f8")),
     "a cache of large blocks": (rlx.InvalidArgument, "cache cannot hold q4_k", dict(cache="q4_k")),
-    "no products": (rlx.InvalidArgument, "products 'int4'", dict(products="int4")),
+    "no precision": (rlx.InvalidArgument, "matmul_precision 'int4'", dict(matmul_precision="int4")),
     "no device": (rlx.DeviceUnavailable, "abacus", dict(device="abacus")),
     "no sequences": (rlx.InvalidArgument, "sequences must be in", dict(sequences=0)),
     "too few pages": (rlx.InvalidArgument, "page", dict(pages=1, page=64)),
@@ -102,7 +102,7 @@ def test_wrong_loads(folder, tmp_path, name, monkeypatch):
 
 def test_wrong_conversations(model):
     for messages, kind, words in (
-        (5, TypeError, "messages are a text or a list of dicts"),
+        (5, TypeError, "messages must be a text or a list of dicts"),
         ([{"role": "user", "content": {1, 2}}], TypeError, "messages cannot be written as JSON"),
         ([{"role": "user", "content": float("nan")}], TypeError, "messages cannot be written as JSON"),
         ("a\ud800b", ValueError, "lone surrogate at character 1"),

@@ -89,7 +89,8 @@ talk = rlx.models.Conversation(model, "Be brief.", temperature=0)
 said_too: str = "".join(talk.say("x", seed=3))
 token: int = rlx.models.Sampler(top_k=3, seed=1).draw(rows)
 small = rlx.models.load("model", adapters={"a": "x", "b": [("y", 0.5), "z"]}, draft="d", lookup=3, memory_limit=1 << 30)
-told: list[str] = rlx.models.load("model", forms=pathlib.Path("f"), verify_forms=True).form_problems
+packed = rlx.models.load("model", packed_weights=pathlib.Path("f"), verify_packed_weights=True)
+told: list[str] = packed.packed_weight_problems
 held = small.generate("abc", json_schema={"type": "object"}, adapter="a").finish()
 wrong: rlx.Error | None = held.error
 same = small.chat("x", grammar=rlx.models.Grammar('root ::= "a"'), adapter=None)

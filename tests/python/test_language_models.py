@@ -48,7 +48,7 @@ def test_gguf_files(gguf, tmp_path, products, limit):
     rlx.models.convert(gguf, tmp_path / "numbers", type="F32")
     numbers = rlx.load_safetensors(tmp_path / "numbers" / "model.safetensors")
     decoded = {name: np.asarray(a) for name, a in numbers.items()}
-    m = rlx.models.load(gguf, products=products)
+    m = rlx.models.load(gguf, matmul_precision=products)
     tokens = list(range(40, 80))
     assert closeness(m.logits(tokens), tiny_model.numpy_logits(decoded, tokens)) < limit
     assert m.config["family"] == "llama" and m.chat_template is not None
@@ -166,7 +166,7 @@ def test_a_loop_of_ones_own_draws_the_same(model, options):
     model.reset()
     logits = model.logits(prompt)[-1]
     for token in answer.tokens:
-        ids, chances = sampler.chances(logits)
+        ids, chances = sampler.probabilities(logits)
         assert abs(chances.sum() - 1) < 1e-5 and (np.diff(chances) <= 0).all() and token in ids
         assert sampler.draw(logits) == token
         sampler.accept(token)
@@ -178,11 +178,11 @@ def test_a_loop_of_ones_own_draws_the_same(model, options):
 def test_samplers_go_back_and_refuse():
     s = rlx.models.Sampler(top_k=2, repetition_penalty=2.0, seed=np.int64(1))
     logits = np.array([1.0, 3.0, 2.0, 0.5], np.float64)
-    first = s.chances(logits)[0].tolist()
+    first = s.probabilities(logits)[0].tolist()
     s.accept(1)
-    assert first == [1, 2] and s.chances(logits)[0].tolist() == [2, 1]
+    assert first == [1, 2] and s.probabilities(logits)[0].tolist() == [2, 1]
     s.rewind(1)
-    assert s.chances(logits)[0].tolist() == first and s.sequence.tolist() == []
+    assert s.probabilities(logits)[0].tolist() == first and s.sequence.tolist() == []
     for call, kind, words in (
         (lambda: s.draw(np.zeros((2, 3), np.float32)), ValueError, r"\[V\] or \[1, V\]"),
         (lambda: s.draw([1, 2]), ValueError, "are floats"),
@@ -192,7 +192,7 @@ def test_samplers_go_back_and_refuse():
         (lambda: s.accept(1.5), TypeError, "tokens are a list"),
         (lambda: s.rewind(1), ValueError, "1"),
         (lambda: s.rewind(-1), ValueError, "count is -1"),
-        (lambda: rlx.models.Sampler(stop="x"), TypeError, "stop is an option of answers"),
+        (lambda: rlx.models.Sampler(stop="x"), TypeError, "stop is an option of LanguageModel.generate"),
         (lambda: rlx.models.Sampler(colour=1), TypeError, "there is no option 'colour'"),
         (lambda: rlx.models.Sampler(top_p=-1), ValueError, "top_p is -1"),
     ):

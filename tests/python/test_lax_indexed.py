@@ -117,17 +117,17 @@ def numbers(*args):
 @pytest.mark.parametrize(
     "error, text, call",
     [
-        (ValueError, "has 4", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (1, 5))),
-        (ValueError, "which the result has not", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (2, 4))),
-        (ValueError, "index vectors of 1 entries", lambda: lax.gather(X, I, numbers((1,), (0,), (0, 1)), (1, 4))),
+        (ValueError, "has extent 4", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (1, 5))),
+        (ValueError, "which the result drops", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (2, 4))),
+        (ValueError, "index vectors have 1 entries", lambda: lax.gather(X, I, numbers((1,), (0,), (0, 1)), (1, 4))),
         (ValueError, "window axes", lambda: lax.gather(X, I, numbers((), (0,), (0,)), (1, 4))),
         (ValueError, "different axes from 0 to 1", lambda: lax.gather(X, I, numbers((1,), (2,), (0,)), (1, 4))),
         (ValueError, "ascend", lambda: lax.gather(X, I, numbers((), (1, 0), (0,)), (1, 1))),
-        (ValueError, "a window of 1 extents", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (1,))),
-        (ValueError, "an axis of index vectors", lambda: lax.gather(X, np.int32(0), numbers((1,), (0,), ()), (1, 4))),
+        (ValueError, "slice sizes with 1 entries", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (1,))),
+        (ValueError, "last axis with index", lambda: lax.gather(X, np.int32(0), numbers((1,), (0,), ()), (1, 4))),
         (ValueError, "pairs", lambda: lax.gather(X, I, numbers((), (1,), (1,), (0,), ()), (1, 1))),
         (ValueError, "extents 3 and 2", lambda: lax.gather(X, I, numbers((), (1,), (1,), (0,), (0,)), (1, 1))),
-        (TypeError, "they are integers", lambda: lax.gather(X, X, numbers((1,), (0,), (0,)), (1, 4))),
+        (TypeError, "they must be integers", lambda: lax.gather(X, X, numbers((1,), (0,), (0,)), (1, 4))),
         (ValueError, "mode 'wrap'", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (1, 4), mode="wrap")),
         (
             ValueError,

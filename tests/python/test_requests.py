@@ -378,10 +378,10 @@ def test_answers_go_on_where_they_were_cut(folder, tmp_path, options):
 
 def test_misuse_of_resume(model, folder, tmp_path):
     going_on = model.generate("ab", seed=1, max_new_tokens=3, stop_tokens=[])
-    with pytest.raises(rlx.InvalidArgument, match="the answer is going on"):
+    with pytest.raises(rlx.InvalidArgument, match="the answer is still running"):
         model.resume(going_on)
     going_on.finish()
-    with pytest.raises(rlx.InvalidArgument, match="of another model"):
+    with pytest.raises(rlx.InvalidArgument, match="belongs to another model"):
         rlx.models.load(folder).resume(going_on)
     with pytest.raises(rlx.DTypeMismatch, match="an Answer or the path of a state, got"):
         model.resume([1, 2])
@@ -411,7 +411,7 @@ def test_logprobs(model):
     assert len(none.logprobs) == len(none.tokens) and none.top_logprobs[0] == []
     with pytest.raises(rlx.InvalidArgument, match="logprobs is -2"):
         model.generate("the", logprobs=-2)
-    with pytest.raises(TypeError, match="logprobs is an option of answers"):
+    with pytest.raises(TypeError, match="logprobs is an option of LanguageModel"):
         rlx.models.Sampler(logprobs=1)
 
 
@@ -477,8 +477,8 @@ def test_misuse_of_states(model, folder, tmp_path):
     uncached = rlx.models.load(folder, prefix_cache=False)
     path = tmp_path / "x"
     for call, kind, words in (
-        (lambda: new.save(path), ValueError, "nothing was said yet"),
-        (lambda: model.save_state(path, []), ValueError, "nothing was said yet"),
+        (lambda: new.save(path), ValueError, "there is no text yet to save"),
+        (lambda: model.save_state(path, []), ValueError, "there is no text yet to save"),
         (lambda: model.save_state(path, None), TypeError, "tokens are a list"),
         (lambda: model.save_state(path, "text"), TypeError, "tokens are a list"),
         (lambda: model.save_state(3, answer), TypeError, "PathLike"),
@@ -490,7 +490,7 @@ def test_misuse_of_states(model, folder, tmp_path):
         (lambda: model.load_state("nowhere"), FileNotFoundError, "nowhere"),
         (lambda: model.load_state(tmp_path / "no"), rlx.BadFile, "no"),
         (lambda: other.load_state(tmp_path / "text"), rlx.InvalidArgument, "weights"),
-        (lambda: rlx.models.Conversation.load(model, tmp_path / "text"), ValueError, "no conversation of turns"),
+        (lambda: rlx.models.Conversation.load(model, tmp_path / "text"), ValueError, "and not a conversation"),
         (lambda: uncached.save_state(path, [1, 2]), ValueError, r"load\(prefix_cache=True\)"),
         (lambda: uncached.load_state(tmp_path / "text"), ValueError, r"load\(prefix_cache=True\)"),
     ):
@@ -542,8 +542,8 @@ def test_wrong_grammars(model):
         ),
         (lambda: rlx.models.Grammar.json_schema({}, max_whitespace=-1), ValueError, "max_whitespace is -1"),
         (lambda: rlx.models.Grammar('root ::= "a"').matches(3), TypeError, "matches must be a text, got 3"),
-        (lambda: rlx.models.Sampler(grammar='root ::= "a"'), TypeError, "grammar is an option of answers"),
-        (lambda: rlx.models.Sampler(adapter="a"), TypeError, "adapter is an option of answers"),
+        (lambda: rlx.models.Sampler(grammar='root ::= "a"'), TypeError, "grammar is an option of LanguageModel"),
+        (lambda: rlx.models.Sampler(adapter="a"), TypeError, "adapter is an option of LanguageModel"),
         (lambda: model.logits([1], adapter="x"), ValueError, "no adapter called 'x'"),
         (lambda: model.logits([1], adapter=3), TypeError, "adapter must be a text, got 3"),
     ):
@@ -575,10 +575,14 @@ LOADS = {
     "no limit": (rlx.InvalidArgument, "memory_limit is 0 bytes", dict(memory_limit=0)),
     "a limit of text": (rlx.DTypeMismatch, "load: memory_limit must be an integer", dict(memory_limit="1G")),
     "no flag": (rlx.DTypeMismatch, "load: check_memory must be True or False", dict(check_memory=1)),
-    "no folder of forms": (rlx.DTypeMismatch, "load: forms must be a path, got 3", dict(forms=3)),
-    "an empty folder of forms": (rlx.InvalidArgument, "forms names no folder", dict(forms="")),
-    "forms in a file": (rlx.NotFound, "the folder of saved forms", dict(forms="adapter/adapter_config.json")),
-    "no flag of forms": (rlx.DTypeMismatch, "load: verify_forms must be True or False", dict(verify_forms=1)),
+    "no folder": (rlx.DTypeMismatch, "load: packed_weights must be a path, got 3", dict(packed_weights=3)),
+    "an empty name of a folder": (rlx.InvalidArgument, "packed_weights names no folder", dict(packed_weights="")),
+    "packed weights in a file": (
+        rlx.NotFound,
+        "the folder of saved forms",
+        dict(packed_weights="adapter/adapter_config.json"),
+    ),
+    "no flag": (rlx.DTypeMismatch, "load: verify_packed_weights must be True or False", dict(verify_packed_weights=1)),
 }
 
 
@@ -606,26 +610,26 @@ def test_memory_checks(folder):
         rlx.models.load(folder, memory_limit=1000)
 
 
-def test_saved_forms(folder, tmp_path):
+def test_packed_weights(folder, tmp_path):
     tokens = list(range(20, 40))
     want = rlx.models.load(folder).logits(tokens)
-    forms = tmp_path / "forms"
+    kept = tmp_path / "packed"
     times = []
-    for options in [{}, {}, dict(verify_forms=True)]:
+    for options in [{}, {}, dict(verify_packed_weights=True)]:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            m = rlx.models.load(folder, forms=forms, **options)
-        assert np.array_equal(m.logits(tokens), want) and m.form_problems == []
-        files = sorted(p for p in forms.rglob("*.form"))
+            m = rlx.models.load(folder, packed_weights=kept, **options)
+        assert np.array_equal(m.logits(tokens), want) and m.packed_weight_problems == []
+        files = sorted(p for p in kept.rglob("*.form"))
         times.append([p.stat().st_mtime_ns for p in files])
     assert files and times[0] == times[1] == times[2]
-    # A damaged form is told, as a warning of the caller's line, and made anew.
+    # A damaged file gives a warning at the caller's line, and is written anew.
     os.truncate(files[0], 100)
     with pytest.warns(RuntimeWarning, match="has a damaged head") as told:
-        m = rlx.models.load(folder, forms=str(forms), draft=folder)
+        m = rlx.models.load(folder, packed_weights=str(kept), draft=folder)
     assert len(told) == 1 and told[0].filename == __file__ and str(files[0]) in str(told[0].message)
-    assert np.array_equal(m.logits(tokens), want) and m.form_problems == [str(told[0].message)]
-    assert sorted(p for p in forms.rglob("*.form")) == files
+    assert np.array_equal(m.logits(tokens), want) and m.packed_weight_problems == [str(told[0].message)]
+    assert sorted(p for p in kept.rglob("*.form")) == files
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rlx.models.load(folder, forms=forms)
+        rlx.models.load(folder, packed_weights=kept)

@@ -135,7 +135,7 @@ def test_lstm_says_what_is_wrong():
         rlx.nn.lstm(x, w, bidirectional=True)
     with pytest.raises(rlx.Error, match="weights of a layer are"):
         rlx.nn.lstm(x, w[:3])
-    with pytest.raises(TypeError, match="weights are"):
+    with pytest.raises(TypeError, match="weights must be"):
         rlx.nn.lstm(x, 3)
     with pytest.raises(rlx.Error, match="there is no activation"):
         rlx.nn.rnn(x, weights(1)[0], nonlinearity="tahn")

@@ -91,7 +91,7 @@ def test_refuses_trees_of_different_forms():
         lambda t: t.broadcast([1, 2], [1]),
         lambda t: t.transpose(t.structure([0, 0]), t.structure((0,)), [(1,), (2, 3)]),
     ):
-        with pytest.raises(ValueError, match="different forms"):
+        with pytest.raises(ValueError, match="different structures"):
             call(rlx.tree)
         with pytest.raises((ValueError, TypeError)):
             call(jax.tree)

@@ -1,4 +1,4 @@
-"""Files of models."""
+"""Model file formats."""
 
 from . import gguf
 

@@ -1,4 +1,4 @@
-"""GGUF files: metadata as a dict, tensors as arrays, and writing them."""
+"""GGUF files: reads metadata as a dict and tensors as arrays, and writes files."""
 
 from .. import _rlx
 from .._rlx import GgufFile, GgufTensor
@@ -7,15 +7,15 @@ __all__ = ["GgufFile", "GgufTensor", "open", "save"]
 
 
 def open(path):
-    """The GGUF file at path, mapped; with any part of a split one all others."""
+    """Maps the GGUF file at path. Any shard of a split file opens all of them."""
     return GgufFile(path)
 
 
 def save(path, tensors, metadata=None):
-    """Writes a GGUF file of version 3; path has what it had before until all is written.
+    """Writes a GGUF file of version 3. The old file at path is replaced when all is written.
 
     tensors: name -> array, or name -> (array, type) with a type such as "F16", "Q8_0" or "Q4_K"
-    metadata: key -> bool, int (u32 where it can be), float (f32), text or a list of one of these; NumPy's numbers and
-        arrays keep their own width
+    metadata: key -> bool, int (u32 if it fits), float (f32), str, or a list of one of these; NumPy numbers and arrays
+        keep their width
     """
     _rlx.gguf_save(path, tensors, {} if metadata is None else metadata)

@@ -1,7 +1,8 @@
-"""jax.image: arrays resized along their axes."""
+"""jax.image: resizing arrays."""
 
 from .. import _rlx
-from .._op import inexact, op
+from .._nodes import inexact
+from .._op import op
 from ..numpy._base import int_static
 
 __all__ = ["resize"]
@@ -23,15 +24,15 @@ _KINDS = {
 
 @op("image")
 def resize(image, shape, method, antialias=True):
-    """image with that shape: elements of axes that change are made of their neighbours, as jax.image.resize makes them.
+    """Resizes an image to a shape, as jax.image.resize does.
 
     method: nearest, linear (bilinear, trilinear, triangle), cubic (bicubic, tricubic), cubic-pytorch, lanczos3 or
-    lanczos5. antialias widens the kernel where an axis shrinks. Integers become float32 but for "nearest".
+        lanczos5. antialias widens the kernel along axes that shrink. Integers become float32, except with "nearest".
     """
     x = _rlx.value(image)
     kind = _KINDS.get(str(method).lower())
     if kind is None:
-        raise ValueError(f"resize: method {method!r}; there are {', '.join(_KINDS)}")
+        raise ValueError(f"resize: method {method!r}; it must be one of {', '.join(_KINDS)}")
     if len(shape) != x.ndim:
         raise ValueError(f"resize: shape {tuple(shape)} of an array with {x.ndim} axes")
     axes = [a for a, (n, m) in enumerate(zip(x.shape, shape)) if n != m]

@@ -1,10 +1,9 @@
-"""jax.lax's names and arguments for what rlx has, over the ops that rlx.numpy is made of.
+"""The functions of jax.lax that rlx has.
 
-Operands join and broadcast as in rlx.numpy where jax.lax refuses them. Products have the precision of the session,
-which is full unless it says otherwise, whatever `precision` asks; `unroll` is a hint that nothing follows.
+Operands are promoted and broadcast as in rlx.numpy, where jax.lax refuses them. `precision` has no effect: matmuls have
+the precision of the session, which is exact by default. `unroll` has no effect either.
 """
 
-from ..nn import erf  # noqa: F401
 from ..numpy import (  # noqa: F401
     abs,
     acos,
@@ -75,6 +74,7 @@ from ._elementwise import (  # noqa: F401
     digamma,
     div,
     eq,
+    erf,
     erf_inv,
     erfc,
     ge,

@@ -1,49 +1,51 @@
-"""Loops, branches and scans with jax.lax's arguments."""
+"""Loops, branches and scans with the arguments of jax.lax."""
 
 from .. import _control, _rlx, tree
 from .. import numpy as rnp
 from .._jit import cached_jit
 from .._control import cond, map, switch  # noqa: F401
+from .._names import renamed_arguments
 from .._transforms import stop_gradient  # noqa: F401
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
-    """Runs f(carry, x) -> (carry, y) for every row x of xs: (last carry, ys stacked)."""
+    """Runs f(carry, x) -> (carry, y) for every row x of xs. Returns (the last carry, the stacked ys)."""
     return _control.scan(f, init, xs, length, reverse)
 
 
-def while_loop(cond_fun, body_fun, init_val, *, max_trips=None):
-    """body_fun again and again on the carry as long as cond_fun(carry) is true; see rlx.while_loop for max_trips."""
-    return _control.while_loop(cond_fun, body_fun, init_val, max_trips)
+@renamed_arguments(max_trips="max_iterations")
+def while_loop(cond_fun, body_fun, init_val, *, max_iterations=None):
+    """Runs carry = body_fun(carry) while cond_fun(carry) is true; max_iterations is that of rlx.while_loop."""
+    return _control.while_loop(cond_fun, body_fun, init_val, max_iterations)
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
-    """carry = body_fun(i, carry) for i from lower to upper - 1."""
+    """Runs carry = body_fun(i, carry) for i from lower to upper - 1."""
     return _control.fori_loop(lower, upper, body_fun, init_val)
 
 
 def optimization_barrier(operand):
-    """A tree's arrays as they are; nothing is merged or moved across here."""
-    leaves, form = tree.flatten(operand)
+    """Returns the tree unchanged. The compiler does not merge or move operations across it."""
+    leaves, treedef = tree.flatten(operand)
     if not _rlx.tracing():
         return operand
-    return form.unflatten(_rlx.barrier([_rlx.value(x) for x in leaves]))
+    return treedef.unflatten(_rlx.barrier([_rlx.value(x) for x in leaves]))
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):
-    """fn of all rows up to each one, in a number of steps that grows as the logarithm of the rows.
+    """The scan of rows with an associative function, in a number of steps that is logarithmic in the number of rows.
 
-    fn(a, b) joins two trees of rows elementwise, along `axis`, and must not care how they are grouped.
+    fn(a, b) joins two trees of rows elementwise, along `axis`. The grouping of its calls is not specified.
     """
     if not callable(fn):
-        raise TypeError("associative_scan(fn, elems): fn is a function of two trees")
+        raise TypeError("associative_scan(fn, elems): fn must be a function of two trees")
     if not _rlx.tracing():
         run = lambda: lambda xs: associative_scan(fn, xs, reverse, axis)  # noqa: E731
         return cached_jit(("associative_scan", fn, reverse, axis), run)(elems)
-    leaves, form = tree.flatten(elems)
+    leaves, treedef = tree.flatten(elems)
     rows = [rnp.moveaxis(rnp.asarray(x), axis, 0) for x in leaves]
     if len({x.shape[0] for x in rows}) != 1:
-        raise ValueError(f"associative_scan: arrays with {[x.shape[0] for x in rows]} rows; all have as many")
+        raise ValueError(f"associative_scan: arrays with {[x.shape[0] for x in rows]} rows; the numbers must be equal")
     if reverse:
         rows = [rnp.flip(x, 0) for x in rows]
 
@@ -51,17 +53,17 @@ def associative_scan(fn, elems, reverse=False, axis=0):
         return rnp.moveaxis(rnp.asarray(x), 0, axis)
 
     def join(a, b):
-        joined = fn(form.unflatten([back(x) for x in a]), form.unflatten([back(x) for x in b]))
+        joined = fn(treedef.unflatten([back(x) for x in a]), treedef.unflatten([back(x) for x in b]))
         return [rnp.moveaxis(x, axis, 0) for x in tree.leaves(joined)]
 
     rows = _prefixes(join, rows)
     if reverse:
         rows = [rnp.flip(x, 0) for x in rows]
-    return form.unflatten([back(x) for x in rows])
+    return treedef.unflatten([back(x) for x in rows])
 
 
 def _prefixes(join, rows):
-    """The scan of rows: that of the pairs gives every second result, one more step those between."""
+    """The scan of rows. The scan of pairs gives every second result; one more step gives the others."""
     count = rows[0].shape[0]
     if count < 2:
         return rows

@@ -1,4 +1,4 @@
-"""Convolutions of any layout, by the op `conv`."""
+"""Convolutions in any layout, with the op `conv`."""
 
 import builtins
 import math
@@ -6,12 +6,13 @@ import typing
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import cast, node, op
+from .._nodes import cast, node
+from .._op import op
 from ._reductions import window_padding, windows
 
 
 class ConvDimensionNumbers(typing.NamedTuple):
-    """The axes of lhs and out as (batch, feature, *space), those of rhs as (out, in, *space)."""
+    """The axes of lhs and out as (batch, feature, *spatial), and those of rhs as (out, in, *spatial)."""
 
     lhs_spec: typing.Sequence[int]
     rhs_spec: typing.Sequence[int]
@@ -19,11 +20,13 @@ class ConvDimensionNumbers(typing.NamedTuple):
 
 
 def _places(spec, spatial, what):
-    """Axes in the order (batch or out, feature or in, *spatial) of a layout such as "NHWC", or such numbers."""
+    """The axes of a layout such as "NHWC", or given as numbers, in the order (batch or out, feature or in,
+    *spatial).
+    """
     if not isinstance(spec, str):
         return tuple(spec)
     if sorted(spec) != sorted(what + spatial):
-        raise ValueError(f"conv: the layout {spec!r} has other letters than {what + spatial!r}")
+        raise ValueError(f"conv: the layout {spec!r} must have the letters {what + spatial!r}")
     return tuple(spec.index(c) for c in what + spatial)
 
 
@@ -38,16 +41,16 @@ def _layouts(numbers, rank):
 
 
 def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
-    """Layouts such as ("NHWC", "HWIO", "NHWC"), or None for ("NC..", "OI..", "NC.."), as numbers of axes."""
+    """The numbers of the axes of layouts such as ("NHWC", "HWIO", "NHWC"); None: ("NC..", "OI..", "NC..")."""
     if len(lhs_shape) != len(rhs_shape):
-        raise TypeError(f"conv_dimension_numbers: shapes {lhs_shape} and {rhs_shape} have as many axes")
+        raise TypeError(f"conv_dimension_numbers: shapes {lhs_shape} and {rhs_shape} must have the same number of axes")
     return _layouts(dimension_numbers, len(lhs_shape))
 
 
 def _amounts(x, padding, window, strides, base, dilation, what):
-    """(low, high) of each axis of space of extents x."""
+    """(low, high) for each spatial axis; x has their extents."""
     if isinstance(padding, str) and any(b != 1 for b in base):
-        raise ValueError(f"{what}: padding {padding!r} of a dilated lhs; give (low, high) of each axis")
+        raise ValueError(f"{what}: padding {padding!r} with a dilated lhs; give (low, high) for each axis")
     if isinstance(padding, str) and padding.upper() == "VALID":
         return [(0, 0)] * len(window)
     spans = [(n - 1) * d + 1 for n, d in zip(window, dilation)]
@@ -69,10 +72,14 @@ def conv_general_dilated(
     precision=None,
     preferred_element_type=None,
 ):
-    """The convolution (without reversing rhs) of [N, C, *spatial] with [O, C / groups, *window], or other layouts."""
+    """The convolution (without reversing rhs) of [N, C, *spatial] with [O, C / groups, *window], or in other
+    layouts.
+    """
     x, w = _rlx.value(lhs), _rlx.value(rhs)
     if x.ndim != w.ndim or x.ndim < 2:
-        raise ValueError(f"conv_general_dilated: shapes {x.shape} and {w.shape} have as many axes, at least two")
+        raise ValueError(
+            f"conv_general_dilated: shapes {x.shape} and {w.shape} must have the same number of axes, at least two"
+        )
     dtype = _rlx.result_type(x, w)[0]
     wanted = dtype if preferred_element_type is None else _rlx.dtype(preferred_element_type)
     if wanted.kind in "fc" and dtype.kind in "iu":
@@ -85,12 +92,12 @@ def conv_general_dilated(
     strides, base, dilation = window_strides, lhs_dilation or ones, rhs_dilation or ones
     for name, amounts in (("window_strides", strides), ("lhs_dilation", base), ("rhs_dilation", dilation)):
         if len(amounts) != space:
-            raise ValueError(f"conv_general_dilated: {name} {tuple(amounts)} for {space} axes of space")
+            raise ValueError(f"conv_general_dilated: {name} {tuple(amounts)} for {space} spatial axes")
     extents = [x.shape[a] for a in numbers.lhs_spec[2:]]
     window = [w.shape[a] for a in numbers.rhs_spec[2:]]
     pads = _amounts(extents, padding, window, strides, base, dilation, "conv_general_dilated")
     if len(pads) != space:
-        raise ValueError(f"conv_general_dilated: {len(pads)} paddings for {space} axes of space")
+        raise ValueError(f"conv_general_dilated: {len(pads)} paddings for {space} spatial axes")
     low, high = zip(*pads)
     out = node(
         "conv",
@@ -112,7 +119,7 @@ def conv_general_dilated(
 
 
 def _without_space(x, w, numbers, groups, batch_groups, wanted):
-    """The same of one axis of space of one place."""
+    """A convolution without spatial axes, as one with a spatial axis of extent 1."""
     (n, c), (o, i), (yn, yc) = numbers
     x, w = rnp.transpose(x, (n, c)), rnp.transpose(w, (o, i))
     out = node(
@@ -148,7 +155,7 @@ _LAST = {1: ("NHC", "HIO", "NHC"), 2: ("NHWC", "HWIO", "NHWC"), 3: ("NHWDC", "HW
 
 
 def _transpose_padding(span, stride, padding):
-    """What lies around the spread lhs, so that the result has the extent of what the convolution would have read."""
+    """The padding of the dilated lhs for which the result has the extent of the input of the forward convolution."""
     if padding == "SAME":
         total = span + stride - 2
         low = span - 1 if stride > span - 1 else -(-total // 2)
@@ -156,7 +163,9 @@ def _transpose_padding(span, stride, padding):
         total = span + stride - 2 + builtins.max(span - stride, 0)
         low = span - 1
     else:
-        raise ValueError(f"conv_transpose: padding {padding!r}; it is 'SAME', 'VALID' or a (low, high) for each axis")
+        raise ValueError(
+            f"conv_transpose: padding {padding!r}; it must be 'SAME', 'VALID' or a (low, high) for each axis"
+        )
     return low, total - low
 
 
@@ -172,15 +181,16 @@ def conv_transpose(
     preferred_element_type=None,
     use_consistent_padding=False,
 ):
-    """The convolution of lhs spread by `strides`; with transpose_kernel the gradient of a convolution by its lhs.
+    """The transposed convolution: lhs is dilated by `strides`. With transpose_kernel it is the gradient of a
+    convolution with respect to its lhs.
 
-    Layouts are [N, *spatial, C] and [*window, I, O] unless `dimension_numbers` says others; a (low, high) is what
-    lies around the spread lhs, or, with use_consistent_padding, the padding of the convolution that is transposed.
+    The layouts are [N, *spatial, C] and [*window, I, O] unless `dimension_numbers` gives others. A (low, high) is the
+    padding of the dilated lhs, or with use_consistent_padding that of the forward convolution.
     """
     rank = len(lhs.shape)
     if dimension_numbers is None:
         if rank - 2 not in _LAST:
-            raise ValueError(f"conv_transpose: {rank - 2} axes of space need dimension_numbers")
+            raise ValueError(f"conv_transpose: {rank - 2} spatial axes need dimension_numbers")
         dimension_numbers = _LAST[rank - 2]
     numbers = _layouts(dimension_numbers, rank)
     window = [rhs.shape[a] for a in numbers.rhs_spec[2:]]
@@ -215,16 +225,16 @@ def conv_general_dilated_patches(
     precision=None,
     preferred_element_type=None,
 ):
-    """What each window of lhs holds: its features by place in the window, counted by feature first.
+    """The elements of each window of lhs as features: features of lhs times positions in the window, features first.
 
-    Only the layouts of lhs and of the result matter. The program grows with the elements of a window.
+    Only the layouts of lhs and of the result matter. The size of the program grows with the size of the window.
     """
     x = _rlx.value(lhs)
     numbers = _layouts(dimension_numbers, x.ndim)
     x = rnp.transpose(x, numbers.lhs_spec)
     ones = (1,) * len(filter_shape)
     if len(filter_shape) != x.ndim - 2:
-        raise ValueError(f"conv_general_dilated_patches: a window of {len(ones)} axes for {x.ndim - 2} axes of space")
+        raise ValueError(f"conv_general_dilated_patches: a window with {len(ones)} axes for {x.ndim - 2} spatial axes")
     base, dilation = lhs_dilation or ones, rhs_dilation or ones
     pads = _amounts(x.shape[2:], padding, filter_shape, window_strides, base, dilation, "conv_general_dilated_patches")
     config = [(0, 0, 0)] * 2 + [(low, high, b - 1) for (low, high), b in zip(pads, base)]

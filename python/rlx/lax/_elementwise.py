@@ -1,19 +1,20 @@
-"""Elementwise functions: those of rlx.numpy under jax.lax's names, and those that differ from them."""
+"""Elementwise functions: those of rlx.numpy with the names of jax.lax, and those that differ from them."""
 
 import enum
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import cast, inexact, node, op
-from ..nn import sigmoid
+from .._nodes import cast, inexact, node
+from .._op import op
+from ..numpy._base import both_inexact, named, typed
 
 sub, mul, neg, pow, max, min = rnp.subtract, rnp.multiply, rnp.negative, rnp.power, rnp.maximum, rnp.minimum
 eq, ne, lt, le, gt, ge = rnp.equal, rnp.not_equal, rnp.less, rnp.less_equal, rnp.greater, rnp.greater_equal
-rem, is_finite, logistic = rnp.fmod, rnp.isfinite, sigmoid
+rem, is_finite = rnp.fmod, rnp.isfinite
 
 
 class RoundingMethod(enum.IntEnum):
-    """How `round` takes numbers halfway between two integers."""
+    """How `round` rounds numbers halfway between two integers."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
@@ -33,7 +34,7 @@ def rsqrt(x):
 
 @op("x", "y")
 def div(x, y):
-    """x / y; of integers without the fraction, rounded towards zero."""
+    """x / y; integers are divided with rounding towards zero."""
     x, y = _rlx.value(x), _rlx.value(y)
     if _rlx.result_type(x, y)[0].kind not in "iu":
         return rnp.divide(x, y)
@@ -47,7 +48,7 @@ def div(x, y):
 def integer_pow(x, y):
     """x to the power of an integer."""
     if not isinstance(y, int):
-        raise TypeError(f"integer_pow: the exponent {y!r} is no integer; rlx.lax.pow takes others")
+        raise TypeError(f"integer_pow: the exponent {y!r} is not an integer; rlx.lax.pow takes other exponents")
     if y < 0:
         return rnp.reciprocal(integer_pow(x, -y))
     out = None
@@ -61,7 +62,7 @@ def integer_pow(x, y):
 
 @op("x")
 def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
-    """The nearest integer; halves go away from zero, or to the even neighbour."""
+    """The nearest integer. Halves are rounded away from zero, or to the even neighbour."""
     x = inexact(x)
     even = rnp.round(x)
     if RoundingMethod(rounding_method) is RoundingMethod.TO_NEAREST_EVEN:
@@ -72,7 +73,7 @@ def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
 
 @op("min", "x", "max")
 def clamp(min, x, max):
-    """x where it is between min and max, else the nearer one of them; where it is one of them derivatives are 0."""
+    """x clamped to [min, max]. Derivatives are 0 where x is outside or equal to a bound."""
     x = _rlx.value(x)
     inside = rnp.logical_and(rnp.less(min, x), rnp.less(x, max))
     x = rnp.where(inside, x, node("stop_gradient", x))
@@ -87,10 +88,13 @@ def select(pred, on_true, on_false):
 
 @op("which", "*cases")
 def select_n(which, *cases):
-    """For each element the case at `which`: of two by truth values or integers, of more by integers."""
+    """For each element, the case with number `which`. With two cases `which` may be bool."""
     which = _rlx.value(which)
     if not cases or which.dtype.kind == "b" and len(cases) != 2:
-        raise ValueError(f"select_n: {len(cases)} cases for {which.dtype.name}; two by truth values, any by integers")
+        raise ValueError(
+            f"select_n: {len(cases)} cases for {which.dtype.name}; a bool selects one of "
+            "two cases, an integer one of any number"
+        )
     if which.dtype.kind == "b":
         return rnp.where(which, cases[1], cases[0])
     out = _rlx.value(cases[-1])
@@ -115,19 +119,19 @@ def _bits(x):
 
 
 def _beyond(x, y):
-    """True where a shift by y leaves nothing of x."""
+    """True where a shift by y removes all bits of x."""
     return rnp.logical_or(rnp.less(y, 0), rnp.greater_equal(y, _bits(x)))
 
 
 @op("x", "y")
 def shift_left(x, y):
-    """The bits of x moved up by y places; 0 where that is all of them."""
+    """x shifted left by y bits; 0 where that removes all bits."""
     return rnp.where(_beyond(x, y), 0, rnp.left_shift(x, rnp.clip(y, 0, _bits(x) - 1)))
 
 
 @op("x", "y")
 def shift_right_arithmetic(x, y):
-    """The bits of x moved down by y places, copies of the sign above them."""
+    """x shifted right by y bits, filled with copies of the sign bit."""
     x, bits = _rlx.value(x), _bits(x)
     signed = cast(x, f"int{bits}")
     return cast(rnp.right_shift(signed, cast(rnp.where(_beyond(x, y), bits - 1, y), signed.dtype)), x.dtype)
@@ -135,7 +139,7 @@ def shift_right_arithmetic(x, y):
 
 @op("x", "y")
 def shift_right_logical(x, y):
-    """The bits of x moved down by y places, zeros above them."""
+    """x shifted right by y bits, filled with zeros."""
     x = _rlx.value(x)
     unsigned = cast(x, f"uint{_bits(x)}")
     moved = rnp.right_shift(unsigned, cast(rnp.clip(y, 0, _bits(x) - 1), unsigned.dtype))
@@ -144,19 +148,19 @@ def shift_right_logical(x, y):
 
 @op("x")
 def population_count(x):
-    """How many bits are 1, in x's dtype."""
+    """The number of bits that are 1, in the dtype of x."""
     return node("popcount", x)
 
 
 @op("x")
 def clz(x):
-    """How many bits above the highest 1 are 0, in x's dtype."""
+    """The number of leading zero bits, in the dtype of x."""
     return node("clz", x)
 
 
 @op("operand")
 def bitcast_convert_type(operand, new_dtype):
-    """The bits of operand read as another dtype: a narrower one adds a last axis, a wider one takes it away."""
+    """The bits of operand as another dtype. A narrower dtype adds a last axis, a wider one removes it."""
     return node("bitcast", operand, to=_rlx.dtype(new_dtype))
 
 
@@ -168,33 +172,35 @@ def _special(name, text, op_name=None):
     def function(x):
         return node(op_name or name, inexact(x))
 
-    return rnp._base.named(function, name, text)
+    return named(function, name, text)
 
 
-erfc = _special("erfc", "1 - erf(x), exact for large x.")
+logistic = _special("logistic", "1 / (1 + exp(-x)).", "sigmoid")
+erf = _special("erf", "The error function.")
+erfc = _special("erfc", "1 - erf(x), accurate for large x.")
 lgamma = _special("lgamma", "log of |gamma(x)|.")
 digamma = _special("digamma", "The derivative of lgamma.")
 
 
 @op("x")
 def polygamma(m, x):
-    """The m-th derivative of digamma, m a Python integer."""
+    """The m-th derivative of digamma. m is a Python integer."""
     if not isinstance(m, int) or isinstance(m, bool):
-        raise TypeError(f"polygamma: the order {m!r} is no Python integer")
+        raise TypeError(f"polygamma: the order {m!r} is not a Python integer")
     return node("polygamma", inexact(x), alpha=m)
 
 
 def _pair(name, text):
     @op("a", "x")
     def function(a, x):
-        return node(name, *rnp._base.typed(*rnp._base.both_inexact(a, x)))
+        return node(name, *typed(*both_inexact(a, x)))
 
-    return rnp._base.named(function, name, text)
+    return named(function, name, text)
 
 
 igamma = _pair("igamma", "The regularised lower incomplete gamma function.")
 igammac = _pair("igammac", "The regularised upper incomplete gamma function.")
-igamma_grad_a = _pair("igamma_grad_a", "The derivative of igamma by a.")
+igamma_grad_a = _pair("igamma_grad_a", "The derivative of igamma with respect to a.")
 
 
 @op("a", "b", "x")

@@ -8,8 +8,8 @@ _KINDS = {"FFT": "fft", "IFFT": "ifft", "RFFT": "rfft", "IRFFT": "irfft"}
 
 @op("x")
 def fft(x, fft_type, fft_lengths):
-    """The transform "FFT", "IFFT", "RFFT" or "IRFFT" along the last axes, one for each length, which is that of x, for
-    IRFFT that of the result.
+    """The transform "FFT", "IFFT", "RFFT" or "IRFFT" along the last axes, one for each entry of the lengths. They are
+    the extents of x, or for IRFFT of the result.
     """
     name = getattr(fft_type, "name", fft_type)
     kind = _KINDS.get(str(name).upper().rsplit(".", 1)[-1])

@@ -1,7 +1,7 @@
-"""XLA's general gather and scatter: windows at index vectors, over the op table's elements at index tensors.
+"""The general gather and scatter of XLA. They are built from the ops gather and scatter, which index axes with tensors.
 
-An index vector names where a window of the operand starts. Every axis that it names, every batching axis and every
-window axis that is cut short gets an index tensor; what is left of the operand moves in whole rows.
+An index vector gives the start of a window of the operand. Index tensors are made for the axes that index vectors name,
+for batching axes, and for window axes that do not have the full extent. The other axes are moved as whole rows.
 """
 
 import enum
@@ -10,11 +10,13 @@ import typing
 from .. import _rlx
 from .. import numpy as rnp
 from .._indexing import filler
-from .._op import as_index, cast, node, op
+from .._nodes import as_index, cast, node
+from .._op import op
+from ..numpy._base import named
 
 
 class GatherDimensionNumbers(typing.NamedTuple):
-    """Which axes of operand, indices and result a gather means; see jax.lax.gather."""
+    """The roles of the axes of operand, indices and result in a gather; see jax.lax.gather."""
 
     offset_dims: tuple
     collapsed_slice_dims: tuple
@@ -24,7 +26,7 @@ class GatherDimensionNumbers(typing.NamedTuple):
 
 
 class ScatterDimensionNumbers(typing.NamedTuple):
-    """Which axes of operand, indices and updates a scatter means; see jax.lax.scatter."""
+    """The roles of the axes of operand, indices and updates in a scatter; see jax.lax.scatter."""
 
     update_window_dims: tuple
     inserted_window_dims: tuple
@@ -34,7 +36,9 @@ class ScatterDimensionNumbers(typing.NamedTuple):
 
 
 class GatherScatterMode(enum.IntEnum):
-    """What windows do that are not inside: clipped into place, filled or dropped whole, or promised not to be there."""
+    """The handling of windows that are not inside: clipped into place, filled or dropped as a whole, or promised not to
+    occur.
+    """
 
     CLIP = 0
     FILL_OR_DROP = 1
@@ -42,7 +46,7 @@ class GatherScatterMode(enum.IntEnum):
 
     @classmethod
     def from_any(cls, mode):
-        """The mode that a name, None or a mode of JAX says."""
+        """The mode of a name, of None or of a mode of JAX."""
         names = {None: cls.FILL_OR_DROP, "fill": cls.FILL_OR_DROP, "drop": cls.FILL_OR_DROP, "clip": cls.CLIP}
         names["promise_in_bounds"] = cls.PROMISE_IN_BOUNDS
         mode = getattr(mode, "name", mode)
@@ -51,48 +55,56 @@ class GatherScatterMode(enum.IntEnum):
         if isinstance(mode, int):
             return cls(mode)
         if mode not in names:
-            raise ValueError(f"mode {mode!r} of a gather or scatter; there are clip, fill, drop and promise_in_bounds")
+            raise ValueError(
+                f"mode {mode!r} of a gather or scatter; it must be one of clip, fill, drop and promise_in_bounds"
+            )
         return names[mode]
 
 
 def _check(what, x, indices, sizes, window, collapsed, index_map, batching, index_batching):
-    """ValueError where the axes of a gather or scatter do not fit each other."""
+    """Raises an error if the axes of a gather or scatter are inconsistent."""
 
     def axes(name, given, ndim, ascending=True):
         if any(not 0 <= a < ndim for a in given) or len(set(given)) != len(given):
-            raise ValueError(f"{what}: {name} {given} are different axes from 0 to {ndim - 1}")
+            raise ValueError(f"{what}: {name} {given} must be different axes from 0 to {ndim - 1}")
         if ascending and list(given) != sorted(given):
-            raise ValueError(f"{what}: {name} {given} ascend")
+            raise ValueError(f"{what}: {name} {given} must ascend")
 
     if indices.dtype.kind not in "iu":
-        raise TypeError(f"{what}: indices of dtype {indices.dtype.name}; they are integers")
+        raise TypeError(f"{what}: indices of dtype {indices.dtype.name}; they must be integers")
     if indices.ndim == 0:
-        raise ValueError(f"{what}: indices have an axis of index vectors, the last")
+        raise ValueError(f"{what}: indices need a last axis with index vectors")
     axes("collapsed axes", collapsed, x.ndim)
     axes("axes of index vectors", index_map, x.ndim, False)
     axes("batching axes of the operand", batching, x.ndim)
     axes("batching axes of the indices", index_batching, indices.ndim - 1, False)
     if indices.shape[-1] != len(index_map):
-        raise ValueError(f"{what}: index vectors of {indices.shape[-1]} entries for the axes {index_map}")
+        raise ValueError(f"{what}: index vectors have {indices.shape[-1]} entries for the axes {index_map}")
     if set(batching) & (set(collapsed) | set(index_map)) or len(batching) != len(index_batching):
-        raise ValueError(f"{what}: batching axes {batching} and {index_batching} are pairs, and no others' axes")
+        raise ValueError(
+            f"{what}: batching axes {batching} and {index_batching} must be pairs, and must have no other role"
+        )
     if len(sizes) != x.ndim:
-        raise ValueError(f"{what}: a window of {len(sizes)} extents in an operand with {x.ndim} axes")
+        raise ValueError(f"{what}: slice sizes with {len(sizes)} entries for an operand with {x.ndim} axes")
     for a, (size, extent) in enumerate(zip(sizes, x.shape)):
         if not 0 <= size <= extent:
-            raise ValueError(f"{what}: a window of extent {size} on axis {a}, which has {extent}")
+            raise ValueError(f"{what}: a window of extent {size} along axis {a}, which has extent {extent}")
         if (a in collapsed or a in batching) and size > 1:
-            raise ValueError(f"{what}: a window of extent {size} on axis {a}, which the result has not: it is 1")
+            raise ValueError(f"{what}: a window of extent {size} along axis {a}, which the result drops; it must be 1")
     if len(window) != x.ndim - len(collapsed) - len(batching):
-        raise ValueError(f"{what}: {len(window)} window axes for {x.ndim} less those that the result has not")
+        raise ValueError(
+            f"{what}: {len(window)} window axes; the operand has {x.ndim}, less those that the result drops"
+        )
     axes("window axes", window, indices.ndim - 1 + len(window))
     for a, b in zip(batching, index_batching):
         if x.shape[a] != indices.shape[b]:
-            raise ValueError(f"{what}: batching axes of extents {x.shape[a]} and {indices.shape[b]}")
+            raise ValueError(f"{what}: batching axes have the extents {x.shape[a]} and {indices.shape[b]}")
 
 
 class _Windows:
-    """The axes that get index tensors, those tensors, and where the others' order puts every axis."""
+    """The axes with index tensors, these tensors, and the permutation from the axes of the op to those of the
+    caller.
+    """
 
     def __init__(self, what, x, indices, sizes, window, collapsed, index_map, batching, index_batching, mode):
         _check(what, x, indices, sizes, window, collapsed, index_map, batching, index_batching)
@@ -103,7 +115,7 @@ class _Windows:
         named = {*index_map, *batching, *collapsed}
         self.axes = [a for a in range(x.ndim) if a in named or sizes[a] != x.shape[a]]
         self.axes = self.axes or [0] * (x.ndim > 0)
-        cut = [a for a in shown if a in self.axes]  # window axes that index tensors walk
+        cut = [a for a in shown if a in self.axes]  # window axes with index tensors
         whole = [a for a in shown if a not in self.axes]
         self.dims = (*self.batch, *(sizes[a] for a in cut))
         starts, inside = {}, None
@@ -115,7 +127,7 @@ class _Windows:
                 fits = rnp.logical_and(rnp.greater_equal(start, 0), rnp.less_equal(start, last))
                 inside = fits if inside is None else rnp.logical_and(inside, fits)
             starts[a] = start
-        if inside is not None:  # a window that is not inside is outside with all of it
+        if inside is not None:  # a window that is not inside gets an index outside as a whole
             a = index_map[0]
             starts[a] = rnp.where(inside, starts[a], rnp.full_like(starts[a], x.shape[a]))
         for a, b in zip(batching, index_batching):
@@ -129,12 +141,13 @@ class _Windows:
             elif at is None:
                 at = rnp.zeros((), counts)
             self.tensors.append(rnp.broadcast_to(at, self.dims))
-        # The op's order: whole axes before the first indexed one, batch, cut axes, the other whole ones.
+        # The order of axes in the op: whole axes before the first indexed one, batch axes, cut axes, the other whole
+        # axes.
         before = [a for a in whole if a < self.axes[0]] if self.axes else []
         order = before + [("batch", i) for i in range(len(self.batch))] + cut + whole[len(before) :]
         rank = len(self.batch) + len(shown)
         rest = [i for i in range(rank) if i not in window]
-        self.result = [0] * rank  # where the op has what the caller has at each axis
+        self.result = [0] * rank  # for each axis of the caller, its axis in the op
         for i, a in zip(window, shown):
             self.result[i] = order.index(a)
         for b, i in enumerate(rest):
@@ -157,10 +170,10 @@ def gather(
     mode=None,
     fill_value=None,
 ):
-    """The windows of slice_sizes that start at the index vectors start_indices [.., K].
+    """Gathers the windows of slice_sizes that start at the index vectors start_indices [.., K].
 
-    A window that is not inside is moved so that it is (mode None or "clip"), or fill_value ("fill"; NaN, the least
-    integer, the largest unsigned one or True without one).
+    mode "clip" (the default) moves windows inside. mode "fill" gives fill_value for windows that are not inside; by
+    default NaN, the least signed integer, the largest unsigned integer or True.
     """
     x, indices = _rlx.value(operand), _rlx.value(start_indices)
     d = GatherDimensionNumbers(*dimension_numbers)
@@ -184,7 +197,8 @@ def _scatter(what, how, operand, scatter_indices, updates, dimension_numbers, mo
     window = tuple(d.update_window_dims)
     if updates.ndim != indices.ndim - 1 + len(window):
         raise ValueError(
-            f"{what}: updates with {updates.ndim} axes; {indices.ndim - 1} of the indices and {len(window)} of windows"
+            f"{what}: updates with {updates.ndim} axes; {indices.ndim - 1} axes of the indices and "
+            f"{len(window)} of the windows are needed"
         )
     missing = set(d.inserted_window_dims) | set(d.operand_batching_dims)
     extents = iter(updates.shape[i] for i in window if i < updates.ndim)
@@ -201,7 +215,7 @@ def _scatter(what, how, operand, scatter_indices, updates, dimension_numbers, mo
 
 
 def _rank_zero(how, x, updates):
-    """The updates of a scalar, all of which name it."""
+    """A scatter into a scalar: all updates apply to it."""
     one = rnp.zeros((_rlx.value(updates).size,), "int32")
     return rnp.reshape(node(f"scatter_{how}", rnp.reshape(x, (1,)), one, rnp.ravel(updates), axes=[0]), ())
 
@@ -220,14 +234,13 @@ def _make_scatter(name, how, change=lambda v: v):
     ):
         return _scatter(name, how, operand, scatter_indices, change(updates), dimension_numbers, mode)
 
-    scatter_any.__name__ = scatter_any.__qualname__ = name
     does = {"set": "replaced by", "add": "added to", "mul": "multiplied by", "min": "at most", "max": "at least"}
-    scatter_any.__doc__ = (
+    text = (
         f"The operand with windows at the index vectors scatter_indices [.., K] {does[how]} the updates"
-        + (" with the other sign" if name == "scatter_sub" else "")
-        + '.\n\nWindows that are not inside are dropped (mode None), or moved so that they are ("clip").\n'
+        + (" with their sign changed" if name == "scatter_sub" else "")
+        + '.\n\nWindows that are not inside are dropped (mode None) or moved inside ("clip").\n'
     )
-    return scatter_any
+    return named(scatter_any, name, text)
 
 
 scatter = _make_scatter("scatter", "set")

@@ -1,15 +1,16 @@
-"""Products."""
+"""Matrix products."""
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import cast, node, op
+from .._nodes import cast, node
+from .._op import op
 
 
 @op("lhs", "rhs")
 def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None):
-    """The product over contracted and batch axes: ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)).
+    """The product over contracting and batch axes: ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)).
 
-    The result has the batch axes, then those left of lhs, then those left of rhs.
+    The result has the batch axes, then the other axes of lhs, then those of rhs.
     """
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     axes = {"lhs_contract": lhs_contract, "rhs_contract": rhs_contract, "lhs_batch": lhs_batch, "rhs_batch": rhs_batch}
@@ -24,7 +25,7 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
 
 @op("lhs", "rhs")
 def dot(lhs, rhs, *, precision=None, preferred_element_type=None):
-    """The product of vectors and matrices: over the last axis of lhs and the first of rhs."""
+    """The product of vectors and matrices, over the last axis of lhs and the first axis of rhs."""
     lhs, rhs = _rlx.value(lhs), _rlx.value(rhs)
     if not (1 <= lhs.ndim <= 2 and 1 <= rhs.ndim <= 2):
         raise TypeError(f"dot takes vectors and matrices, not shapes {lhs.shape} and {rhs.shape}; see dot_general")
@@ -33,5 +34,5 @@ def dot(lhs, rhs, *, precision=None, preferred_element_type=None):
 
 @op("lhs", "rhs")
 def batch_matmul(lhs, rhs, precision=None):
-    """Products of matrices in the last two axes, one for each place of the others."""
+    """Matrix products over the last two axes. The other axes are batch axes."""
     return rnp.matmul(lhs, rhs)

@@ -1,15 +1,17 @@
-"""Reductions, running ones and sorts; results keep the dtype of what they reduce."""
+"""Reductions, cumulative reductions and sorts. Results keep the dtype of the operand."""
 
 import builtins
 import math
 
 from .. import _rlx, tree
 from .. import numpy as rnp
-from .._op import axes_of, axis_of, cast, node, op
+from .._nodes import axes_of, axis_of, cast, node
+from .._op import op
 from .._jit import cached_jit
 from .._transforms import vmap
 from ..numpy._base import named
 from ._control import associative_scan
+from ._shapes import pad
 
 
 def _reduction(name, text, kinds="iufc"):
@@ -26,8 +28,8 @@ def _reduction(name, text, kinds="iufc"):
 
 reduce_sum = _reduction("reduce_sum", "The sum over axes.")
 reduce_prod = _reduction("reduce_prod", "The product over axes.")
-reduce_max = _reduction("reduce_max", "The largest element over axes.", "iuf")
-reduce_min = _reduction("reduce_min", "The smallest element over axes.", "iuf")
+reduce_max = _reduction("reduce_max", "The maximum over axes.", "iuf")
+reduce_min = _reduction("reduce_min", "The minimum over axes.", "iuf")
 
 
 def _of_truth(name, function, text):
@@ -35,14 +37,14 @@ def _of_truth(name, function, text):
     def reduction(operand, axes):
         x = _rlx.value(operand)
         if x.dtype.kind != "b":
-            raise TypeError(f"{name} takes truth values, not {x.dtype.name}; compare first: x != 0")
+            raise TypeError(f"{name} takes bool, not {x.dtype.name}; compare first: x != 0")
         return function(x, tuple(axes)) if axes else x
 
     return named(reduction, name, text)
 
 
-reduce_and = _of_truth("reduce_and", rnp.all, "Whether all are true over axes.")
-reduce_or = _of_truth("reduce_or", rnp.any, "Whether one is true over axes.")
+reduce_and = _of_truth("reduce_and", rnp.all, "True where all elements over axes are true.")
+reduce_or = _of_truth("reduce_or", rnp.any, "True where an element over axes is true.")
 
 
 def _running(name, fn, text):
@@ -57,15 +59,15 @@ def _running(name, fn, text):
     return named(function, name, text)
 
 
-cumsum = _running("cumsum", "sum", "The running sum along an axis, from its end with reverse.")
-cumprod = _running("cumprod", "prod", "The running product along an axis, from its end with reverse.")
-cummax = _running("cummax", "max", "The largest element so far along an axis, from its end with reverse.")
-cummin = _running("cummin", "min", "The smallest element so far along an axis, from its end with reverse.")
+cumsum = _running("cumsum", "sum", "The cumulative sum along an axis, from its end with reverse.")
+cumprod = _running("cumprod", "prod", "The cumulative product along an axis, from its end with reverse.")
+cummax = _running("cummax", "max", "The cumulative maximum along an axis, from its end with reverse.")
+cummin = _running("cummin", "min", "The cumulative minimum along an axis, from its end with reverse.")
 
 
 @op("operand")
 def cumlogsumexp(operand, axis=0, reverse=False):
-    """The logarithm of the running sum of exponentials along an axis, from its end with reverse."""
+    """The cumulative log-sum-exp along an axis, from its end with reverse."""
     return associative_scan(rnp.logaddexp, _rlx.value(operand), reverse, axis)
 
 
@@ -77,13 +79,15 @@ def _place(name, function, text):
     return named(place, name, text)
 
 
-argmax = _place("argmax", rnp.argmax, "The place of the first largest element along an axis.")
-argmin = _place("argmin", rnp.argmin, "The place of the first smallest element along an axis.")
+argmax = _place("argmax", rnp.argmax, "The index of the first maximum along an axis.")
+argmin = _place("argmin", rnp.argmin, "The index of the first minimum along an axis.")
 
 
 @op("operand")
 def top_k(operand, k, *, axis=-1):
-    """[the k largest along an axis in descending order, their places as int32]; of equal ones the first come first."""
+    """[the k largest elements along an axis in descending order, their indices as int32]. Equal elements keep their
+    order.
+    """
     x = _rlx.value(operand)
     axis = axis_of(axis, x.ndim, "top_k")
     if not 0 <= k <= x.shape[axis]:
@@ -91,14 +95,14 @@ def top_k(operand, k, *, axis=-1):
     return [rnp.moveaxis(v, -1, axis) for v in node("top_k", rnp.moveaxis(x, axis, -1), k=k)]
 
 
-# -- sorts: stable ones, so that further keys are sorted by first --
+# -- sorts: they are stable, so that further keys can be sorted first --
 
 
 @op("*operand")
 def _sorted(operand, dimension, num_keys):
     xs = [_rlx.value(x) for x in operand]
     if not 1 <= num_keys <= len(xs) or len({x.shape for x in xs}) != 1:
-        raise ValueError(f"sort: {num_keys} keys of arrays of shapes {[x.shape for x in xs]}; all have one shape")
+        raise ValueError(f"sort: {num_keys} keys of arrays of shapes {[x.shape for x in xs]}; all must have one shape")
     axis = axis_of(dimension, xs[0].ndim, "sort")
     if len(xs) == 1:
         return [_rlx.sort(xs, axis, False)]
@@ -113,14 +117,14 @@ def _sorted(operand, dimension, num_keys):
 
 
 def sort(operand, dimension=-1, is_stable=True, num_keys=1):
-    """An array in ascending order along an axis; of several arrays all in the order of the first num_keys of them."""
+    """Sorts along an axis, in ascending order. Several arrays are sorted together by the first num_keys of them."""
     if isinstance(operand, (tuple, list)):
         return tuple(_sorted(tuple(operand), dimension, num_keys))
     return _sorted((operand,), dimension, num_keys)[0]
 
 
 def sort_key_val(keys, values, dimension=-1, is_stable=True):
-    """(keys in ascending order along an axis, values in the same order)."""
+    """(keys sorted along an axis, values in the same order)."""
     return sort((keys, values), dimension)
 
 
@@ -128,26 +132,26 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
 
 
 def _elementwise(computation, count):
-    """computation of trees of scalars as a function of lists of arrays."""
+    """Makes `computation`, a function of trees of scalars, a function of lists of arrays."""
 
-    def run(a, b, form):
+    def run(a, b, treedef):
         size = math.prod(a[0].shape)
         flat = [[rnp.reshape(x, (size,)) for x in xs] for xs in (a, b)]
-        joined = vmap(lambda x, y: computation(form.unflatten(x), form.unflatten(y)))(*flat)
+        joined = vmap(lambda x, y: computation(treedef.unflatten(x), treedef.unflatten(y)))(*flat)
         return [rnp.reshape(j, x.shape) for j, x in zip(tree.leaves(joined), a)]
 
     return run
 
 
 def reduce(operands, init_values, computation, dimensions):
-    """computation(a, b) of all elements over axes, and of init_values, in halves: it must not care for their order.
+    """Reduces axes with computation(a, b), beginning with init_values. The order of the calls is not specified.
 
-    Operands are an array or a tree of arrays of one shape, init_values scalars of the same form.
+    Operands are an array or a tree of arrays of one shape; init_values are scalars in the same tree.
     """
     if not _rlx.tracing():
         run = lambda: lambda xs, first: reduce(xs, first, computation, dimensions)  # noqa: E731
         return cached_jit(("reduce", computation, tuple(dimensions)), run)(operands, init_values)
-    leaves, form = tree.flatten(operands)
+    leaves, treedef = tree.flatten(operands)
     xs = [_rlx.value(x) for x in leaves]
     axes = axes_of(tuple(dimensions), xs[0].ndim, "reduce")
     kept = tuple(d for i, d in enumerate(xs[0].shape) if i not in axes)
@@ -159,21 +163,25 @@ def reduce(operands, init_values, computation, dimensions):
         half = front[0].shape[0] // 2
         if front[0].shape[0] % 2:
             rest.append([x[-1] for x in front])
-        front = join([x[:half] for x in front], [x[half : 2 * half] for x in front], form)
+        front = join([x[:half] for x in front], [x[half : 2 * half] for x in front], treedef)
     out = [rnp.broadcast_to(cast(i, x.dtype), kept) for i, x in zip(tree.leaves(init_values), xs)]
     for part in [*([[x[0] for x in front]] if count else []), *rest]:
-        out = join(out, part, form)
-    return form.unflatten(out)
+        out = join(out, part, treedef)
+    return treedef.unflatten(out)
 
 
 def window_padding(padding, shape, window, strides):
-    """(low, high) of each axis: as given, or by "VALID", "SAME" (more behind) and "SAME_LOWER" (more in front)."""
+    """(low, high) of each axis: as given, or from "VALID", "SAME" (the odd element after) or "SAME_LOWER" (the odd
+    element before).
+    """
     if not isinstance(padding, str):
         return [tuple(p) for p in padding]
     if padding.upper() == "VALID":
         return [(0, 0)] * len(shape)
     if padding.upper() not in ("SAME", "SAME_LOWER"):
-        raise ValueError(f"padding {padding!r}; it is 'VALID', 'SAME', 'SAME_LOWER' or a (low, high) for each axis")
+        raise ValueError(
+            f"padding {padding!r}; it must be 'VALID', 'SAME', 'SAME_LOWER' or a (low, high) for each axis"
+        )
     out = []
     for d, w, s in zip(shape, window, strides):
         total = builtins.max((-(-d // s) - 1) * s + w - d, 0)
@@ -183,7 +191,7 @@ def window_padding(padding, shape, window, strides):
 
 
 def windows(x, window, strides, dilation):
-    """For each place in a window the elements that stand there: strided slices of x, one after the other."""
+    """For each position in a window, the elements of all windows there: strided slices of x."""
     spans = [(w - 1) * d + 1 for w, d in zip(window, dilation)]
     counts = [(n - span) // s + 1 if n >= span else 0 for n, span, s in zip(x.shape, spans, strides)]
     for flat in range(math.prod(window)):
@@ -196,13 +204,12 @@ def windows(x, window, strides, dilation):
         ]
 
 
-def _window_kind(computation, init_value, dtype):
-    """The reduction that a computation is, where init_value is what it makes of nothing; None for others."""
-    from ._elementwise import max as lax_max, min as lax_min, mul as lax_mul
+_WINDOW_KINDS = {rnp.add: "sum", rnp.multiply: "prod", rnp.maximum: "max", rnp.minimum: "min"}
 
-    kinds = {rnp.add: "sum", lax_mul: "prod", lax_max: "max", lax_min: "min"}
-    kinds.update({rnp.multiply: "prod", rnp.maximum: "max", rnp.minimum: "min"})
-    kind = kinds.get(computation) if getattr(computation, "__hash__", None) else None
+
+def _window_kind(computation, init_value, dtype):
+    """The reduction op for a computation whose init_value is its identity; None for others."""
+    kind = _WINDOW_KINDS.get(computation) if getattr(computation, "__hash__", None) else None
     if kind is None or isinstance(init_value, _rlx.Value) or dtype.kind not in "biufc":
         return None
     init = init_value.tolist() if hasattr(init_value, "tolist") else init_value
@@ -251,10 +258,10 @@ def reduce_window(
     base_dilation=None,
     window_dilation=None,
 ):
-    """computation(a, b) of all elements of each window and of init_value, which also stands in the padding.
+    """Reduces each window with computation(a, b), beginning with init_value, which is also the padding.
 
-    add, mul, max and min with the init_value that changes nothing are one op; with others, and of other functions, the
-    program grows with the elements of a window.
+    add, mul, max and min with their identity as init_value are one op. With other values or functions the size of the
+    program grows with the size of the window.
     """
     dtype = operand.dtype if isinstance(operand, (_rlx.Value, _rlx.Array)) else rnp.asarray(operand).dtype
     kind = _window_kind(computation, init_value, dtype)
@@ -276,13 +283,11 @@ def reduce_window(
     strides, dilation, base = window_strides or ones, window_dilation or ones, base_dilation or ones
     dilated = [(d - 1) * b + 1 if d else 0 for d, b in zip(x.shape, base)]
     spans = [(w - 1) * d + 1 for w, d in zip(window_dimensions, dilation)]
-    from ._shapes import pad
-
     pads = window_padding(padding, dilated, spans, strides)
     x = pad(x, init_value, [(low, high, b - 1) for (low, high), b in zip(pads, base)])
-    _, form = tree.flatten(0)
+    _, treedef = tree.flatten(0)
     out, join = None, _elementwise(computation, 1)
     for part in windows(x, window_dimensions, strides, dilation):
         out = [rnp.broadcast_to(cast(init_value, x.dtype), part.shape)] if out is None else out
-        out = join(out, [part], form)
+        out = join(out, [part], treedef)
     return out[0]

@@ -1,75 +1,76 @@
-"""Shapes, windows and joins."""
+"""Shapes, slices and concatenation."""
 
 import builtins
 import math
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import as_index, axis_of, cast, creator, node, op
+from .._nodes import as_index, axis_of, cast, node
+from .._op import creator, op
 
 
 @creator
 def iota(dtype, size):
-    """0 to size - 1."""
+    """The integers 0 to size - 1."""
     return node("iota", dims=(size,), dtype=dtype, axis=0)
 
 
 @creator
 def broadcasted_iota(dtype, shape, dimension):
-    """The place along one axis for each element of a shape."""
+    """The index along one axis, for each element of a shape."""
     return node("iota", dims=tuple(shape), dtype=dtype, axis=dimension)
 
 
 def full(shape, fill_value, dtype=None):
-    """One value everywhere."""
+    """An array filled with one value."""
     return rnp.full(shape, fill_value, dtype)
 
 
 def full_like(x, fill_value, dtype=None, shape=None):
-    """One value everywhere, with the shape and the dtype of x where none are given."""
+    """An array filled with one value. The default shape and dtype are those of x."""
     return rnp.full(
         rnp.shape(x) if shape is None else shape, fill_value, _rlx.result_type(x)[0] if dtype is None else dtype
     )
 
 
 def empty(shape, dtype):
-    """Zeros."""
+    """An array of zeros."""
     return rnp.zeros(shape, dtype)
 
 
 @op("operand")
 def convert_element_type(operand, new_dtype):
-    """The numbers in another dtype."""
+    """The array in another dtype."""
     return cast(operand, new_dtype)
 
 
 @op("operand")
 def reshape(operand, new_sizes, dimensions=None):
-    """The elements in another shape, read with the axes in the order `dimensions`."""
+    """The elements in another shape. `dimensions`: the order of the axes in which they are read."""
     return rnp.reshape(operand if dimensions is None else rnp.transpose(operand, dimensions), new_sizes)
 
 
 @op("operand")
 def transpose(operand, permutation):
-    """Axis i is axis permutation[i] of the operand."""
+    """The operand with permuted axes: axis i of the result is axis permutation[i]."""
     return rnp.transpose(operand, permutation)
 
 
 @op("array")
 def expand_dims(array, dimensions):
-    """With axes of extent 1 at places of the result's shape."""
+    """The array with axes of extent 1 added; dimensions count in the shape of the result."""
     return rnp.expand_dims(array, tuple(dimensions))
 
 
 @op("array")
 def squeeze(array, dimensions):
-    """Without axes of extent 1."""
+    """The array without these axes of extent 1."""
     return rnp.squeeze(array, tuple(dimensions))
 
 
 @op("operand")
 def collapse(operand, start_dimension, stop_dimension=None):
-    """The axes from start to before stop as one."""
+    """The array with the axes from start to before stop joined to one."""
     x = _rlx.value(operand)
     low, high, _ = builtins.slice(start_dimension, stop_dimension).indices(x.ndim)
     return rnp.reshape(x, (*x.shape[:low], math.prod(x.shape[low:high]), *x.shape[high:]))
@@ -77,18 +78,19 @@ def collapse(operand, start_dimension, stop_dimension=None):
 
 @op("operand")
 def broadcast(operand, sizes):
-    """With new axes of these sizes in front."""
+    """The array broadcast to new leading axes of these sizes."""
     x = _rlx.value(operand)
     return rnp.broadcast_to(x, (*sizes, *x.shape))
 
 
 @op("operand")
 def broadcast_in_dim(operand, shape, broadcast_dimensions):
-    """In a shape whose axes broadcast_dimensions are those of the operand; the others repeat it."""
+    """The operand broadcast to a shape. Its axes become the axes broadcast_dimensions of the result."""
     x = _rlx.value(operand)
     if len(broadcast_dimensions) != x.ndim or list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
         raise ValueError(
-            f"broadcast_in_dim: axes {broadcast_dimensions} for an operand of shape {x.shape}; one for each, ascending"
+            f"broadcast_in_dim: axes {broadcast_dimensions} for an operand of shape {x.shape}; one for "
+            "each axis is needed, in ascending order"
         )
     among = dict(zip(broadcast_dimensions, x.shape))
     return rnp.broadcast_to(rnp.reshape(x, [among.get(i, 1) for i in range(len(shape))]), shape)
@@ -96,42 +98,46 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions):
 
 @op("x")
 def broadcast_to_rank(x, rank):
-    """With axes of extent 1 in front until there are `rank`."""
+    """The array with leading axes of extent 1, so that it has `rank` axes."""
     x = _rlx.value(x)
     return rnp.reshape(x, (1,) * (rank - x.ndim) + x.shape)
 
 
 @op("operand")
 def tile(operand, reps):
-    """Repeated along each axis."""
+    """The array repeated along each axis."""
     return rnp.tile(operand, reps)
 
 
 @op("operand")
 def rev(operand, dimensions):
-    """With the order along these axes reversed."""
+    """The array reversed along these axes."""
     return rnp.flip(operand, tuple(dimensions))
 
 
 @op("*operands")
 def concatenate(operands, dimension):
-    """Arrays one after the other along an axis."""
+    """Arrays concatenated along an axis."""
     return rnp.concatenate(operands, dimension)
 
 
 @op("operand")
 def split(operand, sizes, axis=0):
-    """Parts of these extents along an axis."""
+    """The array split along an axis into parts of these sizes."""
     x = _rlx.value(operand)
     if sum(sizes) != x.shape[axis]:
-        raise ValueError(f"split: sizes {list(sizes)} of axis {axis} of shape {x.shape}; they add up to it")
+        raise ValueError(
+            f"split: sizes {list(sizes)} of axis {axis} of shape {x.shape}; they must add up to its extent"
+        )
     starts = [sum(sizes[:i]) for i in range(1, len(sizes))]
     return rnp.split(x, starts, axis)
 
 
 @op("operand", "padding_value")
 def pad(operand, padding_value, padding_config):
-    """With a value before, behind and between elements: (low, high, interior) of each axis; negative ones crop."""
+    """The array padded with a value before, after and between elements: (low, high, interior) for each axis. Negative
+    numbers crop.
+    """
     x = _rlx.value(operand)
     if len(padding_config) != x.ndim:
         raise ValueError(f"pad: {len(padding_config)} triples (low, high, interior) for the {x.ndim} axes of {x.shape}")
@@ -144,14 +150,14 @@ def pad(operand, padding_value, padding_config):
 
 @op("operand")
 def slice(operand, start_indices, limit_indices, strides=None):
-    """The window from start_indices to before limit_indices, every stride-th element of it."""
+    """The elements from start_indices to before limit_indices, with strides."""
     x = _rlx.value(operand)
     return node("slice", x, starts=start_indices, limits=limit_indices, strides=strides or (1,) * x.ndim)
 
 
 @op("operand")
 def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
-    """A window along one axis; None: from its start, to its end; negative places count from the end."""
+    """A slice along one axis. None: from the start, or to the end. Negative indices count from the end."""
     x = _rlx.value(operand)
     axis = axis_of(axis, x.ndim, "slice_in_dim")
     return x[(builtins.slice(None),) * axis + (builtins.slice(start_index, limit_index, stride),)]
@@ -159,7 +165,7 @@ def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
 
 @op("operand")
 def index_in_dim(operand, index, axis=0, keepdims=True):
-    """The row at a place along an axis, which stays with extent 1 or goes."""
+    """The row with this index along an axis. The axis stays with extent 1, or is dropped with keepdims=False."""
     x = _rlx.value(operand)
     axis = axis_of(axis, x.ndim, "index_in_dim")
     row = x[(builtins.slice(None),) * axis + (index,)]
@@ -169,18 +175,18 @@ def index_in_dim(operand, index, axis=0, keepdims=True):
 def _whole(starts):
     starts = _rlx.value(starts)
     if starts.dtype.kind not in "iu":
-        raise TypeError(f"a window starts at integers, not at {starts.dtype.name}")
+        raise TypeError(f"the start of a slice must be an integer, not {starts.dtype.name}")
     return as_index(starts)._with_weak(False)
 
 
 def _starts(x, starts, from_end):
-    """Starts of a window, one for each axis, int32 or int64 [ndim]; negative ones count from the end."""
+    """The starts of a slice, one for each axis, int32 or int64 [ndim]. Negative starts count from the end."""
     if isinstance(starts, (list, tuple)):
         each = [_whole(s) for s in starts]
         starts = rnp.concatenate([rnp.reshape(s, (1,)) for s in each]) if each else rnp.zeros((0,), "int32")
     starts = _whole(starts)
     if starts.shape != (x.ndim,):
-        raise ValueError(f"a window of an array of shape {x.shape} has {x.ndim} starts, got shape {starts.shape}")
+        raise ValueError(f"a slice of an array of shape {x.shape} needs {x.ndim} starts, got shape {starts.shape}")
     if not x.ndim:
         return starts
     counted = from_end if isinstance(from_end, (list, tuple)) else [from_end] * x.ndim
@@ -190,14 +196,14 @@ def _starts(x, starts, from_end):
 
 @op("operand", "*start_indices")
 def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
-    """A window of fixed sizes from places given at run time, moved so that it fits."""
+    """A slice of fixed sizes that starts at run-time indices. The start is clamped so that the slice fits."""
     x = _rlx.value(operand)
     return node("dynamic_slice", x, _starts(x, start_indices, allow_negative_indices), sizes=slice_sizes)
 
 
 @op("operand", "update", "*start_indices")
 def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
-    """The operand with a window at places given at run time replaced; it is moved so that it fits."""
+    """The operand with a slice at run-time indices replaced. The start is clamped so that the slice fits."""
     x = _rlx.value(operand)
     starts = _starts(x, start_indices, allow_negative_indices)
     return node("dynamic_update_slice", x, cast(update, x.dtype), starts)
@@ -209,7 +215,7 @@ def _along(x, start, axis):
 
 @op("operand", "start_index")
 def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
-    """A window of a fixed size along one axis, from a place given at run time."""
+    """A slice of a fixed size along one axis that starts at a run-time index."""
     x = _rlx.value(operand)
     axis = axis_of(axis, x.ndim, "dynamic_slice_in_dim")
     sizes = [slice_size if i == axis else d for i, d in enumerate(x.shape)]
@@ -218,14 +224,14 @@ def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_nega
 
 @op("operand", "index")
 def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negative_indices=True):
-    """The row at a place given at run time along an axis, which stays with extent 1 or goes."""
+    """The row at a run-time index along an axis. The axis stays with extent 1, or is dropped with keepdims=False."""
     row = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return row if keepdims else rnp.squeeze(row, axis)
 
 
 @op("operand", "update", "start_index")
 def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
-    """The operand with a window along one axis replaced, at a place given at run time."""
+    """The operand with a slice along one axis replaced, at a run-time index."""
     x = _rlx.value(operand)
     axis = axis_of(axis, x.ndim, "dynamic_update_slice_in_dim")
     starts = _along(x, start_index, axis)
@@ -234,7 +240,7 @@ def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_neg
 
 @op("operand", "update", "index")
 def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True):
-    """The operand with the row at a place given at run time replaced."""
+    """The operand with the row at a run-time index replaced."""
     x, update = _rlx.value(operand), _rlx.value(update)
     axis = axis_of(axis, x.ndim, "dynamic_update_index_in_dim")
     row = update if update.ndim == x.ndim else rnp.expand_dims(update, axis)

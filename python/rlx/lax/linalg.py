@@ -1,10 +1,13 @@
-"""jax.lax.linalg's names and arguments: factors of matrices, in the last two axes."""
+"""The functions of jax.lax.linalg: factorizations of matrices in the last two axes."""
 
 from .. import _rlx
-from .._op import cast, inexact, node, op
-from ..numpy import conj
-from ..numpy.linalg import _symmetrized
-from ..numpy import matrix_transpose, reshape
+from .._nodes import cast, inexact, node
+from .._op import op
+from ..numpy import broadcast_to, reshape
+from ..numpy import sum as _sum
+from ..numpy.linalg import _adjoint, _symmetrized
+from ._control import fori_loop
+from ._shapes import iota
 
 __all__ = [
     "cholesky",
@@ -20,15 +23,15 @@ __all__ = [
 
 @op("x")
 def cholesky(x, *, symmetrize_input=True):
-    """The lower factor l of x = l l^H, of (x + x^H) / 2 or of the lower triangle alone; NaN of what is not positive
-    definite.
+    """The lower Cholesky factor l with x = l l^H, of (x + x^H) / 2 or of the lower triangle alone. NaN if the matrix is
+    not positive definite.
     """
     return node("cholesky", _symmetrized(inexact(x), symmetrize_input))
 
 
 @op("a", "b")
 def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, conjugate_a=False, unit_diagonal=False):
-    """x of op(a) x = b with left_side, else of x op(a) = b; leading axes are equal."""
+    """Solves op(a) x = b with left_side, else x op(a) = b. The leading axes must be equal."""
     a, b = inexact(a), inexact(b)
     if b.ndim == a.ndim - 1:  # one vector for each matrix
         column = reshape(b, (*b.shape, 1)) if left_side else reshape(b, (*b.shape[:-1], 1, b.shape[-1]))
@@ -57,20 +60,19 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
 
 @op("x")
 def lu(x):
-    """(lu, pivots, permutation): x[permutation] = l u, both factors in one; row i was exchanged with row pivots[i]."""
+    """(lu, pivots, permutation): x[permutation] = l u, with both factors in one matrix. Row i was exchanged with row
+    pivots[i].
+    """
     return tuple(node("lu", inexact(x)))
 
 
 @op("pivots")
 def lu_pivots_to_permutation(pivots, permutation_size):
-    """The permutation of `permutation_size` rows that exchanging row i with row pivots[i], one by one, makes."""
-    from . import fori_loop, iota
-    from ..numpy import broadcast_to
-
+    """The permutation of `permutation_size` rows that exchanges row i with row pivots[i], one after the other."""
     pivots = _rlx.value(pivots)
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     if permutation_size < count:
-        raise ValueError(f"lu_pivots_to_permutation: {count} pivots of {permutation_size} rows")
+        raise ValueError(f"lu_pivots_to_permutation: {count} pivots for {permutation_size} rows")
     rows = broadcast_to(iota("int32", permutation_size), (*lead, permutation_size))
     at = iota("int32", permutation_size)
 
@@ -85,44 +87,39 @@ def lu_pivots_to_permutation(pivots, permutation_size):
 
 
 def _picked(pivots, i):
-    from . import iota
-    from ..numpy import sum as total
-
     here = node("eq", iota("int32", pivots.shape[-1]), cast(i, "int32"))
-    return cast(total(node("where", here, cast(pivots, "int32"), 0), -1), "int32")
+    return cast(_sum(node("where", here, cast(pivots, "int32"), 0), -1), "int32")
 
 
 def _chosen(p, mask):
-    from ..numpy import sum as total
-
-    return cast(total(node("where", mask, p, 0), -1, keepdims=True), "int32")
+    return cast(_sum(node("where", mask, p, 0), -1, keepdims=True), "int32")
 
 
 @op("x")
 def qr(x, *, pivoting=False, full_matrices=True):
-    """(q, r): orthonormal columns, and an upper triangle."""
+    """(q, r): a matrix with orthonormal columns and an upper triangular one."""
     if pivoting:
-        raise NotImplementedError("qr: pivoting is not there; rlx.scipy.linalg.qr(x, pivoting=True) has it")
+        raise NotImplementedError("qr: pivoting is not supported; rlx.scipy.linalg.qr(x, pivoting=True) has it")
     return tuple(node("qr", inexact(x), full=bool(full_matrices)))
 
 
 @op("x")
 def eigh(x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None):
-    """(eigenvectors as columns, eigenvalues ascending) of (x + x^H) / 2, or of one triangle alone."""
+    """(eigenvectors as columns, eigenvalues in ascending order) of (x + x^H) / 2, or of one triangle alone."""
     if subset_by_index is not None:
-        raise NotImplementedError("eigh: subset_by_index is not there; take what you need of all")
+        raise NotImplementedError("eigh: subset_by_index is not supported; index the full result")
     x = _symmetrized(inexact(x), symmetrize_input)
     if not lower and not symmetrize_input:
-        x = conj(matrix_transpose(x))
+        x = _adjoint(x)
     w, v = node("eigh", x)
     return v, w
 
 
 @op("x")
 def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
-    """(u, s, vh), or (s,) with compute_uv=False; algorithm is a hint that nothing follows."""
+    """(u, s, vh), or (s,) with compute_uv=False. `algorithm` has no effect."""
     if subset_by_index is not None:
-        raise NotImplementedError("svd: subset_by_index is not there; take what you need of all")
+        raise NotImplementedError("svd: subset_by_index is not supported; index the full result")
     x = inexact(x)
     if not compute_uv:
         return (node("svd", x, full=False)[1],)
@@ -131,5 +128,5 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
 
 @op("a", "taus")
 def householder_product(a, taus):
-    """The first columns of the product of the reflections that a (below its unit diagonal) and taus hold."""
+    """The first columns of the product of the Householder reflections in a (below its diagonal) and taus."""
     return _rlx.linalg("householder_product", [inexact(a), inexact(taus)])[0]

@@ -1,5 +1,6 @@
-"""Functions of neural networks, as jax.nn has them: activations, softmax and norms, attention; convolutions, pools,
-recurrences and losses as PyTorch has them; and initializers."""
+"""Functions of neural networks: activations, softmax, norms and attention as in jax.nn; convolutions, pools, recurrent
+layers and losses as in PyTorch; initializers.
+"""
 
 from . import initializers  # noqa: F401
 from .._names import getattr_of as _getattr_of
@@ -115,7 +116,7 @@ from ._sequence import (  # noqa: F401
     selective_scan,
 )
 
-# PyTorch's names of what is here by others, or in a line.
+# Names of PyTorch that rlx does not have, and what to use instead.
 _INSTEAD = {
     "adaptive_avg_pool2d": "rlx.nn.adaptive_avg_pool(x, sizes, channels_last=False)",
     "adaptive_max_pool2d": "rlx.nn.adaptive_max_pool(x, sizes, channels_last=False)",

@@ -1,9 +1,11 @@
-"""Elementwise functions; integers become float32 where the result is no integer."""
+"""Activation functions. Integers become float32 if the result is not an integer."""
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import axis_of, inexact, node, op
+from .._nodes import axis_of, inexact, node
+from .._op import op
 from ..numpy import tanh  # noqa: F401
+from ..numpy._base import both_inexact, named, typed
 
 
 def _function(name, text, of=None):
@@ -11,9 +13,7 @@ def _function(name, text, of=None):
     def function(x):
         return node(of or name, inexact(x))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = text
-    return function
+    return named(function, name, text)
 
 
 silu = _function("silu", "x * sigmoid(x).")
@@ -41,7 +41,7 @@ def relu(x):
 
 
 def _steps(x, low, high):
-    """x cut to [low, high], with derivative 0 at both and outside."""
+    """x clipped to [low, high], with derivative 0 at the bounds and outside."""
     inside = rnp.logical_not(rnp.logical_or(rnp.less_equal(x, low), rnp.greater_equal(x, high)))
     return rnp.where(inside, x, rnp.clip(_constant(x), low, high))
 
@@ -64,19 +64,21 @@ def hard_sigmoid(x):
 
 @op("x")
 def hard_tanh(x):
-    """x cut to [-1, 1]."""
+    """x clipped to [-1, 1]."""
     x = _rlx.value(x)
     return rnp.where(rnp.greater(x, 1), 1, rnp.where(rnp.less(x, -1), -1, x))
 
 
 @op("x")
 def gelu(x, approximate=True):
-    """x times the distribution function of a normal number; approximate: by tanh, as jax.nn.gelu's default."""
+    """x times the cumulative distribution function of the normal distribution; approximate: the tanh approximation, as
+    in jax.nn.gelu.
+    """
     return node("gelu_approx" if approximate else "gelu", inexact(x))
 
 
 def _below(x):
-    """x where it is not above 0, 0 elsewhere: what exponentials take that count on one side only."""
+    """min(x, 0), so that an exponential of the branch that is not selected cannot overflow."""
     return rnp.where(rnp.greater(x, 0), 0, x)
 
 
@@ -98,7 +100,7 @@ def celu(x, alpha=1.0):
 
 @op("x")
 def selu(x):
-    """The elu with the alpha and the scale that keep mean 0 and variance 1 from layer to layer."""
+    """elu with the alpha and the scale that keep mean 0 and variance 1 from layer to layer."""
     return 1.0507009873554804934193349852946 * node("elu", inexact(x), alpha=1.6732632423543772848170429916717)
 
 
@@ -128,7 +130,7 @@ def sparse_plus(x):
 
 @op("x")
 def sparse_sigmoid(x):
-    """(x + 1) / 2 cut to [0, 1], the derivative of sparse_plus."""
+    """(x + 1) / 2 clipped to [0, 1]: the derivative of sparse_plus."""
     return 0.5 * rnp.clip(inexact(x) + 1, 0, 2)
 
 
@@ -147,15 +149,15 @@ def glu(x, axis=-1):
     x = inexact(x)
     axis = axis_of(axis, x.ndim, "glu")
     if x.shape[axis] % 2:
-        raise ValueError(f"glu: axis {axis} of shape {x.shape} has no two halves")
+        raise ValueError(f"glu: axis {axis} of shape {x.shape} has an odd extent")
     half, gate = rnp.split(x, 2, axis)
     return half * node("sigmoid", gate)
 
 
 @op("x", "slope")
 def prelu(x, slope):
-    """x where it is not below 0, slope * x below; slope broadcasts against x (ONNX PRelu)."""
-    return _rlx.special("prelu", *rnp._base.typed(*rnp._base.both_inexact(x, slope)))
+    """x where it is 0 or above, slope * x below 0. slope broadcasts against x (ONNX PRelu)."""
+    return _rlx.special("prelu", *typed(*both_inexact(x, slope)))
 
 
 @op("x")
@@ -166,7 +168,7 @@ def thresholded_relu(x, alpha=1.0):
 
 @op("x")
 def shrink(x, lambd=0.5, bias=0.0):
-    """x moved by bias toward 0 where |x| is above lambd, 0 elsewhere (ONNX Shrink)."""
+    """x moved by bias towards 0 where |x| > lambd, 0 elsewhere (ONNX Shrink)."""
     return _rlx.shrink(inexact(x), lambd, bias)
 
 

@@ -1,12 +1,13 @@
-"""Attention over heads."""
+"""Multi-head attention."""
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import inexact, node, op
+from .._nodes import inexact, node
+from .._op import op
 
 
 def _positions(t, s):
-    """Places of queries [t, 1] and of keys [s]."""
+    """Positions of queries [t, 1] and of keys [s]."""
     return rnp.expand_dims(rnp.arange(t), 1), rnp.arange(s)
 
 
@@ -15,7 +16,7 @@ def _window(size):
 
 
 def _allowed(mask, t, s, causal, query_lengths, key_lengths, window):
-    """Truth values that say which of s keys each of t queries sees, broadcastable to [B, N, T, S]; None: all."""
+    """A bool mask of the keys that each query sees, broadcastable to [B, N, T, S]; None if it sees all keys."""
     rows, columns = _positions(t, s)
     parts = [] if mask is None else [mask]
     if causal:
@@ -35,7 +36,9 @@ def _allowed(mask, t, s, causal, query_lengths, key_lengths, window):
 def _four(x, what):
     x = _rlx.value(x)
     if x.ndim not in (3, 4):
-        raise ValueError(f"dot_product_attention: {what} has shape {x.shape}, it has 4 axes, or 3 without a batch")
+        raise ValueError(
+            f"dot_product_attention: {what} has shape {x.shape}; it must have 4 axes, or 3 without a batch axis"
+        )
     return x if x.ndim == 4 else rnp.expand_dims(x, 0)
 
 
@@ -54,25 +57,29 @@ def dot_product_attention(
     local_window_size=None,
     return_residual=False,
 ):
-    """softmax(query key^T * scale + bias) value per head, [B, T, N, H] of keys and values [B, S, K, H]; K divides N.
+    """Attention: softmax(query key^T * scale + bias) value for each head.
 
-    mask, [B, N, T, S] or what broadcasts to it: True where a query sees a key. A query that sees no key gives zeros.
-    is_causal: query i sees keys 0 to i. Lengths [B] count the queries and keys that are there. local_window_size:
-    how many keys to the left and to the right are seen. return_residual: also the log of the softmax's sums [B, T, N].
+    query is [B, T, N, H], key and value are [B, S, K, H], where N is a multiple of K.
+
+    mask: True where a query sees a key, broadcastable to [B, N, T, S]. A query that sees no key gives zeros.
+    is_causal: query i sees keys 0 to i.
+    query_seq_lengths, key_value_seq_lengths: the number of valid queries and keys, [B].
+    local_window_size: the number of keys that are seen to the left and to the right.
+    return_residual: also returns the log-sum-exp of the scores, [B, T, N].
     """
     single = _rlx.value(query).ndim == 3
     q, k, v = (_four(inexact(x), what) for x, what in ((query, "query"), (key, "key"), (value, "value")))
     (_, t, heads, size), (_, s, kv_heads, key_size) = q.shape, k.shape
     if key_size != size or v.shape[:3] != k.shape[:3] or q.shape[0] != k.shape[0] or not kv_heads or heads % kv_heads:
         raise ValueError(
-            f"dot_product_attention: query {q.shape}, key {k.shape}, value {v.shape}; they are [B, T, N, H], "
+            f"dot_product_attention: query {q.shape}, key {k.shape}, value {v.shape}; they must be [B, T, N, H], "
             "[B, S, K, H] and [B, S, K, H], where K divides N and is not 0"
         )
     more = {}
     if mask is not None:
         mask = _rlx.value(mask)
         if mask.dtype.kind != "b":
-            raise TypeError(f"dot_product_attention: the mask is {mask.dtype.name}, it is of truth values; see bias")
+            raise TypeError(f"dot_product_attention: the mask is {mask.dtype.name}; it must be bool; see bias")
     lengths = (query_seq_lengths, key_value_seq_lengths)
     if is_causal and t == s and mask is None and bias is None and local_window_size is None and lengths == (None, None):
         more["mask"] = "causal"

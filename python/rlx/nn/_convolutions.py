@@ -1,4 +1,4 @@
-"""Convolutions with PyTorch's arguments: x [N, C, *space], filters [O, C / groups, *window]."""
+"""Convolutions with the arguments of PyTorch: x [N, C, *spatial], filters [O, C / groups, *window]."""
 
 from .. import _rlx
 from .. import numpy as rnp
@@ -7,12 +7,12 @@ from .. import numpy as rnp
 def _each(amount, space, what):
     amount = tuple(amount) if isinstance(amount, (tuple, list)) else (amount,) * space
     if len(amount) != space:
-        raise ValueError(f"{what} {amount} for {space} axes of space")
+        raise ValueError(f"{what} {amount} for {space} spatial axes")
     return amount
 
 
 def _general(*args, **kwargs):
-    from ..lax import conv_general_dilated  # which is made of this module's functions
+    from ..lax import conv_general_dilated  # imported at first use
 
     return conv_general_dilated(*args, **kwargs)
 
@@ -36,7 +36,7 @@ def _checked(what, space, x, w):
 
 
 def _amounts(space):
-    return "an amount for both ends" + (f", or {space} of them, one for each axis" if space > 1 else " of the axis")
+    return "a number" + (f", or {space} of them, one for each axis" if space > 1 else "")
 
 
 def _conv(space, x, w, bias, stride, padding, dilation, groups):
@@ -44,31 +44,33 @@ def _conv(space, x, w, bias, stride, padding, dilation, groups):
     stride, dilation = _each(stride, space, "stride"), _each(dilation, space, "dilation")
     if isinstance(padding, str):
         if padding == "same" and any(s != 1 for s in stride):
-            raise ValueError("padding 'same' is of stride 1 alone; state the amounts")
+            raise ValueError("padding 'same' needs stride 1; give numbers")
         padding = padding.upper()
         if padding not in ("SAME", "SAME_LOWER", "VALID"):
-            raise ValueError(f"conv{space}d: padding {padding.lower()!r}; it is 'same', 'valid', or {_amounts(space)}")
+            raise ValueError(
+                f"conv{space}d: padding {padding.lower()!r}; it must be 'same', 'valid', or {_amounts(space)}"
+            )
     else:
         padding = _each(padding, space, "padding")
         if not all(hasattr(p, "__index__") for p in padding):
-            raise ValueError(f"conv{space}d: padding {padding}; it is 'same', 'valid', or {_amounts(space)}")
+            raise ValueError(f"conv{space}d: padding {padding}; it must be 'same', 'valid', or {_amounts(space)}")
         padding = tuple((p, p) for p in padding)
     y = _general(x, w, stride, padding, None, dilation, None, groups)
     return _with_bias(y, bias, space, f"conv{space}d")
 
 
 def conv1d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """x [N, C, L] by filters [O, C / groups, K] (+ bias [O]); padding: an amount, or "same" or "valid"."""
+    """Convolves x [N, C, L] with filters [O, C / groups, K], plus bias [O]. padding: a number, "same" or "valid"."""
     return _conv(1, x, w, bias, stride, padding, dilation, groups)
 
 
 def conv2d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """x [N, C, H, W] by filters [O, C / groups, kH, kW] (+ bias [O]); amounts of one number or of two."""
+    """Convolves x [N, C, H, W] with filters [O, C / groups, kH, kW], plus bias [O]. Options are one number or two."""
     return _conv(2, x, w, bias, stride, padding, dilation, groups)
 
 
 def conv3d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """x [N, C, D, H, W] by filters [O, C / groups, kD, kH, kW] (+ bias [O])."""
+    """Convolves x [N, C, D, H, W] with filters [O, C / groups, kD, kH, kW], plus bias [O]."""
     return _conv(3, x, w, bias, stride, padding, dilation, groups)
 
 
@@ -77,14 +79,14 @@ def _conv_transpose(space, x, w, bias, stride, padding, output_padding, groups, 
     stride, dilation = _each(stride, space, "stride"), _each(dilation, space, "dilation")
     more = _each(output_padding, space, "output_padding")
     if any(m >= max(s, d) or m < 0 for m, s, d in zip(more, stride, dilation)):
-        raise ValueError(f"output_padding {more} is less than the stride {stride} or the dilation {dilation}")
+        raise ValueError(f"output_padding {more} must be less than the stride {stride} or the dilation {dilation}")
     reach = [d * (k - 1) for d, k in zip(dilation, w.shape[2:])]
     pads = tuple((r - p, r - p + m) for r, p, m in zip(reach, _each(padding, space, "padding"), more))
     c, per_group, *window = w.shape
     if groups < 1 or c % groups:
         raise ValueError(f"{groups} groups do not divide {c} features")
     w = rnp.flip(w, tuple(range(2, space + 2)))
-    # The features of a group make its results: groups go to the filters.
+    # Groups move from the features of x to the filters.
     w = rnp.moveaxis(rnp.reshape(w, (groups, c // groups, per_group, *window)), 0, 1)
     w = rnp.reshape(w, (c // groups, groups * per_group, *window))
     axes = tuple(range(space + 2))

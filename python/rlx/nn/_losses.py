@@ -1,21 +1,22 @@
-"""Losses: those of optax under its names, which give one for each element or row; others as torch.nn.functional has
-them, with a reduction "mean", "sum" or "none".
+"""Losses. Those of optax give one value for each element or row. Those of torch.nn.functional have a reduction: "mean",
+"sum" or "none".
 """
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import as_index, axis_of, cast, inexact, node, op
+from .._nodes import as_index, axis_of, cast, inexact, node
+from .._op import op
 
 
 def _loss(name, operands, numbers=(), reduction="none"):
-    """The C++ function over operands in one floating dtype."""
+    """Calls the C++ function on operands in one floating dtype."""
     dtype, weak = _rlx.result_type(*(inexact(x) for x in operands))
     values = [cast(inexact(x), dtype) for x in operands]
     return _rlx.loss(name, values, [float(n) for n in numbers], reduction)._with_weak(weak)
 
 
 def _last(x, axis, what):
-    """x with that axis as the last one."""
+    """x with this axis last."""
     axis = axis_of(axis, x.ndim, what)
     return x if axis == x.ndim - 1 else rnp.moveaxis(x, axis, -1)
 
@@ -25,7 +26,9 @@ def _last(x, axis, what):
 
 @op("logits", "labels", "where")
 def softmax_cross_entropy(logits, labels, axis=-1, where=None):
-    """-sum of labels * log softmax(logits) along an axis, of distributions; a label of 0 adds nothing."""
+    """-sum(labels * log softmax(logits)) along an axis, for labels that are distributions. A label of 0 adds
+    nothing.
+    """
     logits, labels = inexact(logits), inexact(labels)
     dtype, _ = _rlx.result_type(logits, labels)
     shape = rnp.broadcast_shapes(logits.shape, labels.shape)
@@ -41,7 +44,7 @@ def softmax_cross_entropy(logits, labels, axis=-1, where=None):
 
 @op("logits", "labels")
 def softmax_cross_entropy_with_integer_labels(logits, labels, axis=-1):
-    """logsumexp(logits) - logit[label] along an axis, of classes; NaN for a label that is none."""
+    """logsumexp(logits) - logits[label] along an axis. A label that is not a class gives NaN."""
     logits, labels = inexact(logits), _rlx.value(labels)
     if labels.dtype.kind not in "iu":
         raise TypeError(f"softmax_cross_entropy_with_integer_labels: the labels are {labels.dtype.name}")
@@ -57,7 +60,9 @@ def sigmoid_binary_cross_entropy(logits, labels):
 
 @op("logits", "labels")
 def sigmoid_focal_loss(logits, labels, alpha=None, gamma=2.0):
-    """Binary cross entropy of logits times (1 - p)^gamma, p the probability of the label, and the weight alpha of 1."""
+    """Binary cross entropy of logits times (1 - p)^gamma, where p is the probability of the label. alpha: the weight of
+    label 1.
+    """
     return _loss("sigmoid_focal_loss", (logits, labels), (-1 if alpha is None else alpha, gamma))
 
 
@@ -88,19 +93,19 @@ def log_cosh(predictions, targets=None):
 
 @op("predictions", "targets")
 def cosine_similarity(predictions, targets, epsilon=0.0, axis=-1):
-    """The cosine of the angle between vectors along an axis; epsilon is the least product of lengths."""
+    """The cosine similarity of vectors along an axis. epsilon: the least product of norms."""
     return _loss("cosine_similarity", (predictions, targets), (axis, max(float(epsilon), 1e-30)))
 
 
 @op("predictions", "targets")
 def cosine_distance(predictions, targets, epsilon=0.0, axis=-1):
-    """1 less the cosine of the angle."""
+    """1 - cosine_similarity."""
     return 1 - cosine_similarity(predictions, targets, epsilon, axis)
 
 
 @op("predictor_outputs", "targets")
 def hinge_loss(predictor_outputs, targets):
-    """max(0, 1 - outputs * targets) of targets -1 and 1."""
+    """max(0, 1 - outputs * targets) for targets -1 and 1."""
     return _loss("hinge_loss", (predictor_outputs, targets))
 
 
@@ -112,29 +117,29 @@ def kl_divergence(log_predictions, targets, axis=-1):
 
 @op("log_predictions", "log_targets")
 def kl_divergence_with_log_targets(log_predictions, log_targets, axis=-1):
-    """The same of logarithms of targets."""
+    """kl_divergence with logarithms of targets."""
     return rnp.sum(_loss("kl_div", (log_predictions, log_targets), (1,)), axis)
 
 
 @op("labels")
 def smooth_labels(labels, alpha):
-    """(1 - alpha) * labels + alpha / classes, the classes along the last axis."""
+    """(1 - alpha) * labels + alpha / classes, with the classes along the last axis."""
     labels = inexact(labels)
     return (1 - alpha) * labels + alpha / labels.shape[-1]
 
 
 @op("logits", "logit_paddings", "labels", "label_paddings")
 def ctc_loss(logits, logit_paddings, labels, label_paddings, blank_id=0):
-    """How unlikely labels [B, N] are among logits [B, T, K] of steps: connectionist temporal classification, [B].
+    """Connectionist temporal classification: the negative log-likelihood [B] of labels [B, N] given logits [B, T, K].
 
-    Paddings [B, T] and [B, N] are 1 behind the steps and the labels that count. Labels that the steps cannot spell have
-    an infinite loss.
+    logit_paddings [B, T] and label_paddings [B, N] are 1 for padding. Labels that do not fit into the steps have an
+    infinite loss.
     """
     logits, labels = inexact(logits), _rlx.value(labels)
     for name, x, of, axes in (("logit", logit_paddings, logits, "B, T"), ("label", label_paddings, labels, "B, N")):
         if of.ndim < 2 or _rlx.value(x).shape != of.shape[:2]:
             shapes = f"{tuple(_rlx.value(x).shape)} beside {name}s {tuple(of.shape)}"
-            raise ValueError(f"ctc_loss: {name}_paddings {shapes}: they are [{axes}], 1 where there is none")
+            raise ValueError(f"ctc_loss: {name}_paddings {shapes}: they must be [{axes}], 1 for padding")
     log_probs = rnp.swapaxes(node("log_softmax", logits, axis=-1), 0, 1)
     counts = [rnp.sum(rnp.equal(_rlx.value(p), 0), 1, dtype="int32") for p in (logit_paddings, label_paddings)]
     return node("ctc_loss", log_probs, cast(labels, "int32"), *counts, blank=blank_id)
@@ -153,30 +158,30 @@ def _entropy(logits, labels, weight, ignore_index, label_smoothing, axis, reduct
 
 @op("logits", "labels", "weight")
 def cross_entropy(logits, labels, weight=None, *, ignore_index=None, label_smoothing=0.0, axis=-1, reduction="mean"):
-    """Cross entropy of logits with the classes along an axis, and integer labels or distributions.
+    """Cross entropy of logits, with the classes along an axis, and labels that are integers or distributions.
 
-    weight: of each class. ignore_index: labels of this number count nothing. label_smoothing: how much of a label is
-    spread over all classes. The mean is that over the weights of the labels that count.
+    weight: a weight for each class. ignore_index: labels with this value are ignored. label_smoothing: the part of each
+        label that is spread over all classes. The mean divides by the sum of the weights of the labels that count.
     """
     return _entropy(logits, labels, weight, ignore_index, label_smoothing, axis, reduction, False)
 
 
 @op("log_probs", "labels", "weight")
 def nll_loss(log_probs, labels, weight=None, *, ignore_index=None, axis=-1, reduction="mean"):
-    """-log_probs[label], with weights of classes."""
+    """-log_probs[label], with a weight for each class."""
     return _entropy(log_probs, labels, weight, ignore_index, 0.0, axis, reduction, True)
 
 
 @op("probs", "targets", "weight")
 def binary_cross_entropy(probs, targets, weight=None, *, reduction="mean"):
-    """-(targets * log probs + (1 - targets) * log(1 - probs)), logarithms at least -100."""
+    """-(targets * log probs + (1 - targets) * log(1 - probs)), with logarithms clamped to -100."""
     operands = (probs, targets) if weight is None else (probs, targets, weight)
     return _loss("binary_cross_entropy", operands, (), reduction)
 
 
 @op("logits", "targets", "weight", "pos_weight")
 def binary_cross_entropy_with_logits(logits, targets, weight=None, pos_weight=None, *, reduction="mean"):
-    """The same of logits; pos_weight multiplies the part of the targets."""
+    """binary_cross_entropy of sigmoid(logits). pos_weight: a factor for the part of positive targets."""
     given = [v for v in (weight, pos_weight) if v is not None]
     numbers = (weight is not None, pos_weight is not None)
     return _loss("binary_cross_entropy_with_logits", (logits, targets, *given), numbers, reduction)
@@ -202,7 +207,7 @@ def smooth_l1_loss(x, targets, *, beta=1.0, reduction="mean"):
 
 @op("x", "targets")
 def kl_div(x, targets, *, log_target=False, reduction="mean"):
-    """targets * (log targets - x) of logarithms x of probabilities."""
+    """targets * (log targets - x), where x are log-probabilities."""
     return _loss("kl_div", (x, targets), (log_target,), reduction)
 
 
@@ -238,11 +243,11 @@ def triplet_margin_loss(anchor, positive, negative, *, margin=1.0, p=2.0, eps=1e
 
 @op("x", "targets")
 def poisson_nll_loss(x, targets, *, log_input=True, full=False, eps=1e-8, reduction="mean"):
-    """exp(x) - targets * x of the logarithm x of a rate; full: with Stirling's approximation of log targets!."""
+    """exp(x) - targets * x, where x is the logarithm of a rate. full: adds Stirling's approximation of log targets!."""
     return _loss("poisson_nll_loss", (x, targets), (log_input, full, eps), reduction)
 
 
 @op("x", "targets", "var")
 def gaussian_nll_loss(x, targets, var, *, full=False, eps=1e-6, reduction="mean"):
-    """(log v + (x - targets)^2 / v) / 2, v = max(var, eps); full: with log(2 pi) / 2."""
+    """(log v + (x - targets)^2 / v) / 2 with v = max(var, eps). full: adds log(2 pi) / 2."""
     return _loss("gaussian_nll_loss", (x, targets, var), (full, eps), reduction)

@@ -1,8 +1,9 @@
-"""Softmax and its logarithms, norms, one-hot rows."""
+"""Softmax and log-sum-exp, normalization layers, one-hot encoding."""
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import as_index, axes_of, axis_of, cast, inexact, node, op
+from .._nodes import as_index, axes_of, axis_of, cast, inexact, node
+from .._op import op
 
 
 def _over(x, axis, where, what):
@@ -14,14 +15,16 @@ def _over(x, axis, where, what):
 
 
 def _top(x, axes):
-    """The largest element over axes, a constant that exponentials are taken relative to; 0 where it is infinite."""
+    """The maximum over axes, without a derivative, which is subtracted before exponentials; 0 where it is infinite."""
     top = rnp.max(x, axes, keepdims=True, initial=-float("inf"))
     return node("stop_gradient", rnp.where(rnp.isfinite(top), top, 0))
 
 
 @op("x", "where")
 def softmax(x, axis=-1, where=None):
-    """exp(x) over its sum along an axis (or several) of what `where` leaves; a row of which nothing is left is 0."""
+    """exp(x) divided by its sum along one or several axes, over the elements where `where` is true. A row without such
+    elements is 0.
+    """
     x, axes = _over(x, axis, where, "softmax")
     if len(axes) == 1:
         return node("softmax", x, axis=axes[0])
@@ -32,7 +35,7 @@ def softmax(x, axis=-1, where=None):
 
 @op("x", "where")
 def log_softmax(x, axis=-1, where=None):
-    """x minus the logarithm of the sum of exponentials along an axis (or several), -inf where `where` is false."""
+    """x minus the log-sum-exp along one or several axes; -inf where `where` is false."""
     x, axes = _over(x, axis, where, "log_softmax")
     if len(axes) == 1:
         return node("log_softmax", x, axis=axes[0])
@@ -41,7 +44,7 @@ def log_softmax(x, axis=-1, where=None):
 
 @op("a", "b", "where")
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
-    """The logarithm of the sum of b * exp(a) over axes; return_sign: of its magnitude, with its sign, a pair."""
+    """The logarithm of the sum of b * exp(a) over axes. return_sign: (the logarithm of the magnitude, the sign)."""
     a, axes = _over(a, axis, where, "logsumexp")
     if b is not None:
         a, b = rnp.broadcast_arrays(rnp.where(rnp.equal(b, 0), -float("inf"), a), b)
@@ -69,14 +72,15 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
 
 @op("x", "mean", "variance", "where")
 def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"):
-    """(x - mean) / sqrt(variance + epsilon) along axes, by default of their own mean and variance.
+    """(x - mean) / sqrt(variance + epsilon) along axes. The default mean and variance are those of x.
 
-    algorithm: "fast" takes the mean of squares less the square of the mean, "stable" the mean of squared distances.
-    Along the last axes by their own mean and variance both are a layer_norm, which is stable and one pass.
+    algorithm: "fast" subtracts the square of the mean from the mean of squares, "stable" averages squared distances.
+        Along the last axes, with the mean and variance of x, both are one layer_norm, which is stable and needs one
+        pass.
     """
     x = inexact(x)
     if algorithm not in ("fast", "stable"):
-        raise ValueError(f"standardize: algorithm {algorithm!r}; it is 'fast' or 'stable'")
+        raise ValueError(f"standardize: algorithm {algorithm!r}; it must be 'fast' or 'stable'")
     plain = mean is None and variance is None and where is None and x.dtype.kind != "c"
     if plain and isinstance(epsilon, (int, float)) and 1e-30 <= epsilon <= 1e30:
         axes = axes_of(axis, x.ndim, "standardize")
@@ -92,9 +96,9 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
 
 @op("x")
 def one_hot(x, num_classes, *, dtype="float32", axis=-1):
-    """Zeros with a one at x along a new axis for each integer of x; outside of the classes there is no one."""
+    """One-hot encoding along a new axis. Integers that are not a class give a row of zeros."""
     x = _rlx.value(x)
-    # Classes are counted in the dtype of the indices: it has to hold all of them.
+    # The classes have the dtype of the indices, which must hold all of them.
     if x.dtype.kind in "biu":
         x = as_index(x)
     elif x.dtype.name in ("float16", "bfloat16"):
@@ -121,30 +125,33 @@ def rms_norm(x, gamma=None, beta=None, axis=-1, eps=1e-6):
 def _float(x, what):
     x = inexact(x)
     if x.dtype.kind != "f":
-        raise TypeError(f"{what} of {x.dtype.name}; it takes real numbers")
+        raise TypeError(f"{what} of {x.dtype.name}; it takes real floating arrays")
     return x
 
 
 @op("x", "gamma", "beta")
 def group_norm(x, num_groups, gamma=None, beta=None, eps=1e-5):
-    """(x - mean) / sqrt(var + eps) * gamma + beta over each of num_groups groups of channels of x[n]: x [N, C, ..]."""
+    """(x - mean) / sqrt(var + eps) * gamma + beta over each of num_groups groups of channels, for each example: x [N,
+    C, ..].
+    """
     return _rlx.group_norm([_float(x, "group_norm"), gamma, beta], num_groups, eps)
 
 
 @op("x", "gamma", "beta")
 def instance_norm(x, gamma=None, beta=None, eps=1e-5):
-    """Each channel of each x[n] normalised over its places: x [N, C, ..], gamma, beta [C]."""
+    """Normalizes each channel of each example over its positions: x [N, C, ..], gamma and beta [C]."""
     x = _float(x, "instance_norm")
     if x.ndim < 3:
-        raise ValueError(f"instance_norm: x has shape {x.shape}; it is [N, C, ..] with places")
+        raise ValueError(f"instance_norm: x has shape {x.shape}; it must be [N, C, ..] with at least three axes")
     return _rlx.group_norm([x, gamma, beta], x.shape[1], eps)
 
 
 @op("x", "mean", "var", "gamma", "beta")
 def batch_norm(x, mean=None, var=None, gamma=None, beta=None, eps=1e-5, axis=1):
-    """(x - mean) / sqrt(var + eps) * gamma + beta for each element of an axis, by given means and variances.
+    """(x - mean) / sqrt(var + eps) * gamma + beta for each channel, with the given means and variances.
 
-    Without them by those of x over all other axes: (y, mean, var), the variance biased, as training wants it.
+    Without them, batch normalization in training: (y, mean, var), with the mean and the biased variance of x over all
+    other axes.
     """
     x = _float(x, "batch_norm")
     if (mean is None) != (var is None):

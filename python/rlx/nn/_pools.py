@@ -1,4 +1,4 @@
-"""Pools over windows of space, as flax.linen has them, with what PyTorch and ONNX add."""
+"""Pooling over spatial windows, as in flax.linen, with options of PyTorch and ONNX."""
 
 from .. import _rlx
 from .._op import op
@@ -15,7 +15,9 @@ def _pool(x, fn, window_shape, strides, padding, dilation, ceil_mode, count_incl
     if isinstance(padding, str):
         form = padding.upper()
         if form not in ("VALID", "SAME", "SAME_LOWER"):
-            raise ValueError(f"padding {padding!r}; it is 'VALID', 'SAME', 'SAME_LOWER', or (low, high) of each axis")
+            raise ValueError(
+                f"padding {padding!r}; it must be 'VALID', 'SAME', 'SAME_LOWER', or (low, high) of each axis"
+            )
     elif isinstance(padding, (tuple, list)):
         pairs = [q if isinstance(q, (tuple, list)) else (q, q) for q in padding]
         low, high = [int(a) for a, _ in pairs], [int(b) for _, b in pairs]
@@ -39,17 +41,19 @@ def _pool(x, fn, window_shape, strides, padding, dilation, ceil_mode, count_incl
 
 @op("inputs")
 def max_pool(inputs, window_shape, strides=None, padding="VALID", *, dilation=1, ceil_mode=False, channels_last=True):
-    """The largest element of each window of the axes in front of the channels (behind them without channels_last).
+    """The maximum of each window over the spatial axes, which are before the channels (after them with
+    channels_last=False).
 
-    window_shape, strides (1 if None), dilation: one for each axis of space. padding: "VALID", "SAME", "SAME_LOWER", a
-    number, or (low, high) of each axis; ceil_mode adds a last window that ends outside. NaN wins.
+    window_shape, strides (1 if None), dilation: one number for each spatial axis. padding: "VALID", "SAME",
+    "SAME_LOWER", a number, or (low, high) for each axis. ceil_mode adds a last window that ends outside. NaN is larger
+    than all numbers.
     """
     return _pool(inputs, "max", window_shape, strides, padding, dilation, ceil_mode, True, channels_last)
 
 
 @op("inputs")
 def min_pool(inputs, window_shape, strides=None, padding="VALID", *, dilation=1, ceil_mode=False, channels_last=True):
-    """The smallest element of each window; arguments are those of max_pool."""
+    """The minimum of each window; arguments are those of max_pool."""
     return _pool(inputs, "min", window_shape, strides, padding, dilation, ceil_mode, True, channels_last)
 
 
@@ -65,7 +69,7 @@ def avg_pool(
     ceil_mode=False,
     channels_last=True,
 ):
-    """The mean of each window, of its elements alone without count_include_pad; other arguments as in max_pool."""
+    """The mean of each window. count_include_pad=False leaves out padding. Other arguments are those of max_pool."""
     return _pool(inputs, "mean", window_shape, strides, padding, dilation, ceil_mode, count_include_pad, channels_last)
 
 
@@ -91,14 +95,14 @@ def lp_pool(inputs, p, window_shape, strides=None, padding="VALID", *, ceil_mode
 def max_pool_with_indices(
     inputs, window_shape, strides=None, padding="VALID", *, dilation=1, ceil_mode=False, channels_last=True
 ):
-    """(max_pool, where each maximum lies in its plane of space, row-major as int32)."""
+    """(max_pool, the row-major index of each maximum in its spatial plane, int32)."""
     return _pool(inputs, "max_with_indices", window_shape, strides, padding, dilation, ceil_mode, True, channels_last)
 
 
 @op("inputs", "indices")
 def max_unpool(inputs, indices, space):
-    """Zeros [.., space] with inputs [.., h, w] at those indices of each plane; the channels are not last. A number is
-    the extent of each axis of space, those behind the first two.
+    """The inverse of max_pool_with_indices: zeros [.., *space] with inputs [.., h, w] at their indices in each plane.
+    The channels are not last. A number is the extent of each spatial axis, all after the first two.
     """
     if not isinstance(space, (tuple, list)):
         space = (int_static(space, "max_unpool: space"),) * max(len(inputs.shape) - 2, 1)
@@ -107,11 +111,11 @@ def max_unpool(inputs, indices, space):
 
 @op("inputs")
 def adaptive_avg_pool(inputs, sizes, *, channels_last=True):
-    """Means of windows that cut each axis of space into `sizes`, as PyTorch cuts them."""
+    """The means of windows that divide each spatial axis into `sizes` parts, as in PyTorch."""
     return _rlx.adaptive_pool([inputs], False, _list(sizes), channels_last)
 
 
 @op("inputs")
 def adaptive_max_pool(inputs, sizes, *, channels_last=True):
-    """The largest elements of the windows of adaptive_avg_pool."""
+    """The maxima of the windows of adaptive_avg_pool."""
     return _rlx.adaptive_pool([inputs], True, _list(sizes), channels_last)

@@ -1,13 +1,14 @@
-"""First values of weights, as jax.nn.initializers has them: f = glorot_normal(); f(key, shape, dtype) is an array.
+"""Initializers of weights, as in jax.nn.initializers: f = glorot_normal(); f(key, shape, dtype) is an array.
 
-zeros and ones are such functions themselves. Fans are the extents of the axes in_axis and out_axis times all others'.
+zeros and ones are such functions themselves. The fans are the extents of in_axis and out_axis, each times the extents
+of all other axes.
 """
 
 import math as _math
 
 from .. import numpy as _rnp
 from .. import random as _random
-from .._op import axes_of as _axes_of
+from .._nodes import axes_of as _axes_of
 
 
 def zeros(key, shape, dtype="float32"):
@@ -27,19 +28,19 @@ def constant(value, dtype="float32"):
 
 
 def uniform(scale=0.01, dtype="float32"):
-    """An initializer: numbers in [0, scale)."""
+    """An initializer: uniform numbers in [0, scale)."""
     own = dtype
     return lambda key, shape, dtype=own: _random.uniform(key, shape, dtype) * _rnp.asarray(scale, dtype)
 
 
 def normal(stddev=0.01, dtype="float32"):
-    """An initializer: numbers of the normal distribution, mean 0."""
+    """An initializer: normal numbers with mean 0."""
     own = dtype
     return lambda key, shape, dtype=own: _random.normal(key, shape, dtype) * _rnp.asarray(stddev, dtype)
 
 
 def truncated_normal(stddev=0.01, dtype="float32", lower=-2.0, upper=2.0):
-    """An initializer: normal numbers between lower and upper, times stddev."""
+    """An initializer: normal numbers truncated to the range from lower to upper, times stddev."""
     own = dtype
 
     def init(key, shape, dtype=own):
@@ -49,9 +50,9 @@ def truncated_normal(stddev=0.01, dtype="float32", lower=-2.0, upper=2.0):
 
 
 def _fans(shape, in_axis, out_axis, batch_axis):
-    """(fan in, fan out): extents of the axes named, times those of the axes that are neither, nor of a batch."""
+    """(fan in, fan out): the product of the extents of the named axes, times the extents of the axes with no role."""
     if len(shape) < 2:
-        raise ValueError(f"fans of the shape {tuple(shape)}: weights have at least two axes, one in and one out")
+        raise ValueError(f"the shape {tuple(shape)} has no fans: weights need at least two axes")
     inside, outside, batch = (
         _math.prod(shape[a] for a in _axes_of(axes, len(shape), "variance_scaling"))
         for axes in (in_axis, out_axis, batch_axis)
@@ -60,12 +61,12 @@ def _fans(shape, in_axis, out_axis, batch_axis):
     return inside * others, outside * others
 
 
-# What the standard deviation of normal numbers between -2 and 2 is.
+# The standard deviation of normal numbers truncated to [-2, 2].
 _WITHIN_TWO = 0.87962566103423978
 
 
 def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype="float32"):
-    """An initializer: numbers of variance scale / n, where n is the fan that `mode` names.
+    """An initializer: numbers with variance scale / n, where n is the fan that `mode` names.
 
     mode: fan_in, fan_out, fan_avg or fan_geo_avg. distribution: truncated_normal, normal or uniform.
     """
@@ -77,9 +78,11 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
         "fan_geo_avg": lambda i, o: _math.sqrt(i * o),
     }
     if mode not in means:
-        raise ValueError(f"variance_scaling: mode {mode!r}; it is one of {', '.join(means)}")
+        raise ValueError(f"variance_scaling: mode {mode!r}; it must be one of {', '.join(means)}")
     if distribution not in ("truncated_normal", "normal", "uniform"):
-        raise ValueError(f"variance_scaling: distribution {distribution!r}; it is truncated_normal, normal or uniform")
+        raise ValueError(
+            f"variance_scaling: distribution {distribution!r}; it must be truncated_normal, normal or uniform"
+        )
 
     def init(key, shape, dtype=own):
         variance = scale / max(1.0, means[mode](*_fans(shape, in_axis, out_axis, batch_axis)))

@@ -1,9 +1,9 @@
-"""NumPy's functions over rlx arrays: at once on arrays, as nodes inside compiled functions.
+"""The functions of NumPy for rlx arrays. On arrays they run at once; inside compiled functions they add nodes.
 
-Differences from NumPy are those of JAX: arrays are immutable, Python numbers are weakly typed, indices out of range
-are clamped when read and dropped when written, and inside compiled functions shapes do not depend on values: what
-would have such a shape (nonzero, unique, ...) takes `size` there. Defaults are float32 and int32; floats beside
-integers give float32.
+The differences from NumPy are those of JAX. Arrays are immutable. Python numbers are weakly typed. Indices out of range
+are clamped in reads and dropped in writes. Inside compiled functions, shapes do not depend on values: functions such as
+nonzero and unique take `size` there. The default dtypes are float32 and int32; integers together with floats give
+float32.
 """
 
 import math as _math

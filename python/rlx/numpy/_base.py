@@ -1,11 +1,24 @@
-"""What the families of rlx.numpy share."""
+"""Helpers of the modules of rlx.numpy."""
 
 import math
 
 from .. import _rlx
 from .._arrays import array, asarray
-from .._op import _as_array, axes_of, axis_of, cast, creator, extent_value, index_round, inexact, node, op
-from .._op import as_index, refuse_traced
+from .._nodes import (
+    as_index,
+    axes_of,
+    axis_of,
+    cast,
+    constant,
+    dims_of,
+    extent_value,
+    filled,
+    index_round,
+    inexact,
+    near_diagonal,
+    node,
+)
+from .._op import _as_array, creator, op, refuse_traced
 
 __all__ = [
     "array",
@@ -18,10 +31,12 @@ __all__ = [
     "common",
     "constant",
     "creator",
-    "extent_value",
     "dims_of",
     "dtype_of",
+    "extent_value",
+    "filled",
     "float_of",
+    "held",
     "index_round",
     "inexact",
     "int_static",
@@ -29,6 +44,8 @@ __all__ = [
     "near_diagonal",
     "node",
     "op",
+    "reduced",
+    "summed",
     "typed",
     "truth",
     "value",
@@ -40,7 +57,7 @@ __all__ = [
 
 value = _rlx.value
 
-# Of each floating dtype: bits of the fraction, least and largest exponent of normal numbers.
+# For each floating dtype: the bits of the fraction, and the least and largest exponent of normal numbers.
 FLOATS = {
     "float16": (10, -14, 15),
     "bfloat16": (7, -126, 127),
@@ -50,7 +67,7 @@ FLOATS = {
 
 
 def float_of(dtype):
-    """The real dtype of the parts of a complex one; others as they are."""
+    """The real dtype of the parts of a complex dtype; other dtypes unchanged."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype.name)
 
 
@@ -61,7 +78,7 @@ def largest(dtype):
 
 
 def truth(x):
-    """x as truth values: whether it is not zero."""
+    """x as bool: True where it is not zero."""
     x = value(x)
     return x if x.dtype.kind == "b" else node("ne", x, 0)
 
@@ -75,13 +92,13 @@ def both_inexact(x, y):
 
 
 def typed(x, y):
-    """x and y, both in their common dtype."""
+    """x and y, cast to their common dtype."""
     dtype, weak = _rlx.result_type(x, y)
     return cast(x, dtype)._with_weak(weak), cast(y, dtype)._with_weak(weak)
 
 
 def common(arrays, what):
-    """Arrays in their common dtype."""
+    """The arrays, cast to their common dtype."""
     if isinstance(arrays, (_rlx.Array, _rlx.Value)):
         arrays = list(arrays)
     if not arrays:
@@ -91,16 +108,6 @@ def common(arrays, what):
     return [cast(a, dtype) for a in arrays]
 
 
-def constant(x, dtype):
-    """A number or nested list as a value."""
-    return value(_rlx.array_from(x, dtype))._with_weak(False)
-
-
-def dims_of(shape):
-    """A shape as a tuple; an integer is a shape of one axis."""
-    return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-
-
 def int_static(x, what):
     """x as a Python integer."""
     if isinstance(x, _rlx.Value):
@@ -108,33 +115,48 @@ def int_static(x, what):
     try:
         return x.__index__()
     except (AttributeError, TypeError):
-        raise TypeError(f"{what} is a Python integer, got {type(x).__name__}") from None
+        raise TypeError(f"{what} must be a Python integer, got {type(x).__name__}") from None
 
 
-def near_diagonal(k, n, m):
-    """The number of a diagonal of an [n, m] array; of one far outside the first beside it, which int32 can count to."""
-    if isinstance(k, (_rlx.Array, _rlx.Value)) or not hasattr(k, "__index__"):
-        return k
-    low, high = (d if isinstance(d, int) else 2**30 for d in (n, m))
-    return max(-low, min(k.__index__(), high))
+def summed(x, dtype):
+    """x as the operand of a sum or a product. Bools and small integers become 32-bit integers."""
+    x = value(x)
+    if dtype is not None:
+        return cast(x, dtype)
+    if x.dtype.kind == "b" or (x.dtype.kind == "i" and x.dtype.itemsize < 4):
+        return cast(x, "int32")
+    if x.dtype.kind == "u" and x.dtype.itemsize < 4:
+        return cast(x, "uint32")
+    return x
+
+
+def reduced(x, fn, axis, keepdims, what):
+    """The reduction `fn` of the op table; over no axes x itself."""
+    x = value(x)
+    axes = axes_of(axis, x.ndim, what)
+    return node("reduce_" + fn, x, axes=axes, keep_dims=bool(keepdims)) if axes else x
+
+
+def held(x):
+    """x as an array; traced values unchanged."""
+    return x if isinstance(x, (_rlx.Array, _rlx.Value)) else array(x)
 
 
 def dtype_of(x):
-    """The dtype of an array, a number, or anything an array is made of."""
+    """The dtype of an array, a number, or another object that an array can be made from."""
     return _rlx.result_type(x)[0]
 
 
 def named(function, name, text):
-    """function with a name and a docstring."""
+    """The function with this name and docstring."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text
     return function
 
 
 def refuse_shape(what, way):
-    """Raises what is said about shapes that depend on values."""
+    """Raises the error about shapes that depend on values."""
     raise TypeError(
-        f"{what}: how many elements the result has depends on values, which a compiled function does "
-        f"not know when it is "
-        f"traced: give {way}, or call it outside of compiled functions"
+        f"{what}: the number of elements of the result depends on values, which a compiled function does not know: "
+        f"give {way}, or call it outside of compiled functions"
     )

@@ -1,19 +1,20 @@
-"""Bits of bytes, and arrays from files and buffers by way of NumPy."""
+"""Packing of bits, and arrays from files and buffers by way of NumPy."""
 
 from .. import _rlx
-from ._base import array, axis_of, cast, constant, node, op, truth, value
+from ._base import array, axis_of, cast, constant, named, node, op, truth, value
+from ._dtypes import _numpy_dtype
 from ._shapes import expand_dims, moveaxis, ravel, reshape
 
 
 def _weights(order):
     if order not in ("big", "little"):
-        raise ValueError(f'bit order {order!r}; "big" and "little" are there')
+        raise ValueError(f'bit order {order!r}; it must be "big" or "little"')
     return list(range(7, -1, -1)) if order == "big" else list(range(8))
 
 
 @op("x")
 def packbits(x, axis=None, bitorder="big"):
-    """Truth values as the bits of bytes along an axis, the last byte filled up with zeros."""
+    """Packs bools into the bits of bytes along an axis. The last byte is filled with zeros."""
     places = _weights(bitorder)
     x = truth(x)
     if axis is None:
@@ -29,7 +30,9 @@ def packbits(x, axis=None, bitorder="big"):
 
 @op("x")
 def unpackbits(x, axis=None, count=None, bitorder="big"):
-    """The bits of uint8 numbers along an axis, as uint8; `count` of them, or all but so many where it is negative."""
+    """Unpacks uint8 numbers into bits along an axis, as uint8. count: the number of bits; a negative one drops as many
+    at the end.
+    """
     places = _weights(bitorder)
     x = value(x)
     if x.dtype.name != "uint8":
@@ -53,41 +56,37 @@ def _numpy(name, text):
     def function(*args, dtype=None, **kwargs):
         import numpy as np
 
-        from ._dtypes import _numpy_dtype
-
         kind = {} if dtype is None else {"dtype": _numpy_dtype(dtype)}
         return array(getattr(np, name)(*args, **kind, **kwargs))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = text + f" Arguments are those of numpy.{name}."
-    return function
+    return named(function, name, text + f" Arguments are those of numpy.{name}.")
 
 
 frombuffer = _numpy("frombuffer", "An array of a copy of a buffer's bytes.")
-fromiter = _numpy("fromiter", "An array of what an iterator gives.")
-fromstring = _numpy("fromstring", "An array of the numbers in a text.")
-fromfile = _numpy("fromfile", "An array of a file's bytes or numbers.")
+fromiter = _numpy("fromiter", "An array of the items of an iterator.")
+fromstring = _numpy("fromstring", "An array of the numbers in a string.")
+fromfile = _numpy("fromfile", "An array of the bytes or the numbers in a file.")
 
 
 def _storable(x):
-    """x as NumPy's array, if a file of NumPy's says enough of its dtype to read it again."""
+    """x as a NumPy array. Raises an error for a dtype that a file of NumPy cannot describe."""
     import numpy as np
 
     out = np.asarray(x)
-    # NumPy writes dtypes of ml_dtypes as bytes without a meaning; of those with two bytes only bfloat16 is there.
+    # NumPy writes dtypes of ml_dtypes as bytes without a name. Among the two-byte ones only bfloat16 can be recognized.
     if out.dtype.isbuiltin == 2 and out.dtype.name != "bfloat16":
         way = "rlx.save_safetensors keeps it, or cast" if "float8" in out.dtype.name else "cast"
-        raise TypeError(f"an array of {out.dtype.name} in NumPy's file format, which lacks it: {way} the array")
+        raise TypeError(f"an array of {out.dtype.name} cannot be stored in NumPy's file format: {way} the array")
     return out
 
 
 def _stored(x):
-    """The array that was stored as x: two bytes without a meaning are a bfloat16, as in jax.numpy.load."""
+    """The array of a file of NumPy. A two-byte dtype without a name is bfloat16, as in jax.numpy.load."""
     if x.dtype.kind == "V" and x.dtype.names is None:
         if x.dtype.itemsize != 2:
             raise TypeError(
-                f"load: elements of {x.dtype.itemsize} bytes without a dtype; rlx.array(numpy.load(file).view(dtype)) "
-                "says what they are"
+                f"load: elements of {x.dtype.itemsize} bytes without a dtype; use "
+                "rlx.array(numpy.load(file).view(dtype))"
             )
         import ml_dtypes
 
@@ -96,21 +95,23 @@ def _stored(x):
 
 
 def save(file, arr):
-    """Writes an array to a file in NumPy's format .npy; bfloat16 as two bytes without a meaning, which load reads."""
+    """Writes an array to a .npy file. bfloat16 is written as a two-byte dtype without a name, which load reads."""
     import numpy as np
 
     np.save(file, _storable(arr))
 
 
 def savez(file, *arrays, **named):
-    """Writes arrays to a file in NumPy's format .npz."""
+    """Writes arrays to an .npz file."""
     import numpy as np
 
     np.savez(file, *map(_storable, arrays), **{k: _storable(v) for k, v in named.items()})
 
 
 def load(file):
-    """The array of a .npy file, or a dict of those of an .npz file; two bytes without a dtype are a bfloat16."""
+    """The array of a .npy file, or a dict with the arrays of an .npz file. A two-byte dtype without a name is
+    bfloat16.
+    """
     import numpy as np
 
     found = np.load(file)

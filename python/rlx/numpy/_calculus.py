@@ -2,6 +2,7 @@
 
 from .. import _rlx
 from ._base import axis_of, cast, common, constant, inexact, node, op, typed, value
+from ._complex import conj
 from ._joining import concatenate
 from ._reductions import sum
 from ._search import searchsorted
@@ -14,10 +15,10 @@ def _cut(x, axis, start, stop):
 
 @op("x", "prepend", "append")
 def diff(x, n=1, axis=-1, prepend=None, append=None):
-    """The differences of neighbours along an axis, n times; of truth values whether they differ."""
+    """The differences of neighbours along an axis, applied n times. For bools: True where they differ."""
     x = value(x)
     if n < 0:
-        raise ValueError(f"diff: n {n}")
+        raise ValueError(f"diff: n = {n} is negative")
     if n == 0:
         return x
     if x.ndim == 0:
@@ -40,7 +41,7 @@ def diff(x, n=1, axis=-1, prepend=None, append=None):
 
 @op("x", "to_end", "to_begin")
 def ediff1d(x, to_end=None, to_begin=None):
-    """The differences of neighbours of all elements, with others in front and behind."""
+    """The differences of neighbours among all elements, with values before and after them."""
     x = ravel(x)
     parts = [node("sub", x[1:], x[:-1])]
     if to_begin is not None:
@@ -52,11 +53,11 @@ def ediff1d(x, to_end=None, to_begin=None):
 
 @op("f", "varargs")
 def gradient(f, *varargs, axis=None, edge_order=1):
-    """The derivative along each axis by differences of both neighbours, at the ends of one; spacings are numbers or
-    vectors of coordinates. A list where there are several axes.
+    """The derivative along each axis: central differences inside, one-sided differences at the ends. Spacings are
+    numbers or vectors of coordinates. Several axes give a list.
     """
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: edge_order {edge_order}; 1 and 2 are there")
+        raise ValueError(f"gradient: edge_order {edge_order}; it must be 1 or 2")
     f = inexact(f)
     axes = (
         list(range(f.ndim))
@@ -71,7 +72,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     for a, h in zip(axes, spacings):
         if f.shape[a] < edge_order + 1:
             raise ValueError(
-                f"gradient: {f.shape[a]} entries along axis {a}; edge_order {edge_order} takes {edge_order + 1}"
+                f"gradient: {f.shape[a]} entries along axis {a}; edge_order {edge_order} needs {edge_order + 1}"
             )
         out.append(_gradient(f, cast(h, f.dtype), a, edge_order))
     return out[0] if len(out) == 1 else out
@@ -109,7 +110,7 @@ def _gradient(f, h, axis, edge_order):
 
 @op("y", "x", "dx")
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """The integral along an axis by the rule of trapezoids, over coordinates x or steps dx."""
+    """The integral along an axis by the trapezoidal rule, over coordinates x or with steps dx."""
     y = inexact(y)
     axis = axis_of(axis, y.ndim, "trapezoid")
     y = moveaxis(y, axis, -1)
@@ -126,7 +127,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 @op("p", "discont", "period")
 def unwrap(p, discont=None, axis=-1, period=6.283185307179586):
-    """Angles without jumps: differences beyond half a period (or `discont`) are made smaller by whole periods."""
+    """Unwraps angles: differences above half a period (or `discont`) are reduced by whole periods."""
     p = value(p)
     if p.dtype.kind in "biu" and not (value(period).dtype.kind in "iu"):
         p = inexact(p)
@@ -151,17 +152,17 @@ def unwrap(p, discont=None, axis=-1, period=6.283185307179586):
 
 @op("x", "xp", "fp", "left", "right", "period")
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """The function that is linear between points (xp, fp) with rising xp, at x; beyond its ends fp's ends, or left and
-    right.
+    """Linear interpolation at x between points (xp, fp) with ascending xp. Beyond the ends the result is fp at the end,
+    or left and right.
     """
     x, xp = typed(inexact(x), inexact(xp))
     fp = inexact(fp)
     if xp.ndim != 1 or fp.shape != xp.shape or xp.shape[0] == 0:
-        raise ValueError(f"interp: xp and fp of shapes {xp.shape} and {fp.shape}; they are vectors of one length")
+        raise ValueError(f"interp: xp and fp of shapes {xp.shape} and {fp.shape}; they must be vectors of one length")
     dtype, _ = _rlx.result_type(x, fp)
     if period is not None:
         if left is not None or right is not None:
-            raise ValueError("interp: with a period there are no ends, so left and right have no meaning")
+            raise ValueError("interp: left and right cannot be used with a period")
         period = node("abs", cast(period, x.dtype))
         x, xp = node("mod", x, period), node("mod", xp, period)
         xp, fp = _rlx.sort([xp, fp], 0, False)
@@ -189,12 +190,12 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
 
 def _slide(x, y, mode, what):
-    """Sums of x[k + j] * y[j] for all shifts k of full overlap: windows of x times y."""
+    """The sums of x[k + j] * y[j] for all shifts k."""
     n, m = x.shape[0], y.shape[0]
     if n == 0 or m == 0:
-        raise ValueError(f"{what} of a vector without elements")
+        raise ValueError(f"{what}: a vector has no elements")
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"{what}: mode {mode!r}; there are full, same and valid")
+        raise ValueError(f"{what}: mode {mode!r}; it must be one of full, same and valid")
     rows, taps = node("reshape", x, dims=(1, 1, n)), node("reshape", y, dims=(1, 1, m))
     out = node("reshape", node("conv", rows, taps, low=[m - 1], high=[m - 1]), dims=(n + m - 1,))
     if mode == "full":
@@ -208,7 +209,7 @@ def _slide(x, y, mode, what):
 def _vectors(a, v, what):
     a, v = common([a, v], what)
     if a.ndim != 1 or v.ndim != 1:
-        raise ValueError(f"{what}: {a.ndim} and {v.ndim} axes; both are vectors")
+        raise ValueError(f"{what}: {a.ndim} and {v.ndim} axes; both must be vectors")
     if a.dtype.kind == "b":
         a, v = cast(a, "int32"), cast(v, "int32")
     return a, v
@@ -216,7 +217,9 @@ def _vectors(a, v, what):
 
 @op("a", "v")
 def convolve(a, v, mode="full"):
-    """The convolution of two vectors: full, of the length of the longer (same), or where they overlap (valid)."""
+    """The convolution of two vectors: full, of the length of the longer vector (same), or only where they overlap fully
+    (valid).
+    """
     a, v = _vectors(a, v, "convolve")
     if a.shape[0] < v.shape[0]:
         a, v = v, a
@@ -225,9 +228,7 @@ def convolve(a, v, mode="full"):
 
 @op("a", "v")
 def correlate(a, v, mode="valid"):
-    """The sums of a[k + n] * conj(v[n]) for shifts k; modes as of convolve."""
-    from ._complex import conj
-
+    """The sums of a[k + n] * conj(v[n]) for shifts k. The modes are those of convolve."""
     a, v = _vectors(a, v, "correlate")
     v = conj(v)
     if a.shape[0] >= v.shape[0]:

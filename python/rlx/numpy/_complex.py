@@ -2,7 +2,6 @@
 
 from .. import _rlx
 from ._base import cast, constant, float_of, node, op, value
-from ._ufuncs import arctan2, hypot
 
 
 @op("x")
@@ -29,7 +28,7 @@ def parts(x):
 
 
 def joined(re, im, dtype):
-    """The complex numbers of two parts."""
+    """Complex numbers from their parts."""
     part = float_of(_rlx.dtype(dtype))
     return node("complex", cast(re, part), cast(im, part))
 
@@ -50,20 +49,20 @@ conjugate = conj
 
 
 def magnitude(x):
-    """abs of complex values; its derivative at 0 is 0."""
-    return hypot(*parts(x))
+    """abs of complex values, with derivative 0 at 0."""
+    return node("hypot", *parts(x))
 
 
 @op("x")
 def angle(x, deg=False):
-    """The angle of complex numbers, from -pi to pi; of real ones 0 or pi."""
+    """The angle of complex numbers, from -pi to pi. For real numbers 0 or pi."""
     x = value(x)
     if x.dtype.kind != "c":
         x = x if x.dtype.kind == "f" else cast(x, "float32")
-        out = arctan2(_zeros(x), x)
+        out = node("atan2", _zeros(x), x)
     else:
         re, im = parts(x)
-        out = arctan2(im, re)
+        out = node("atan2", im, re)
     return node("mul", out, 180 / 3.141592653589793) if deg else out
 
 
@@ -80,10 +79,10 @@ def iscomplex(x):
 
 
 def iscomplexobj(x):
-    """Whether the dtype of x is complex."""
+    """True if the dtype of x is complex."""
     return _rlx.result_type(x)[0].kind == "c"
 
 
 def isrealobj(x):
-    """Whether the dtype of x is not complex."""
+    """True if the dtype of x is not complex."""
     return not iscomplexobj(x)

@@ -1,11 +1,15 @@
-"""Making arrays: filled ones, ranges, grids, windows, index arrays."""
+"""Array creation: filled arrays, ranges, grids, windows, index arrays."""
 
 import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axis_of, cast, constant, creator, dims_of, int_static, near_diagonal, node, op, value
-from ._base import extent_value, float_of
+from .._nodes import counted, diagonal_ones, grid_index
+from ._base import array, asarray, cast, creator, dims_of, extent_value, filled, int_static, named, near_diagonal, node
+from ._base import op, value
+from ._joining import meshgrid, stack
+from ._ranges import range_types, ranged, spaced
+from ._ufuncs import i0
 
 
 @creator
@@ -20,14 +24,9 @@ def ones(shape, dtype="float32"):
     return filled(shape, 1, dtype or "float32")
 
 
-def filled(shape, number, dtype):
-    """A number in every place, as a value."""
-    return _rlx.expand([constant(number, dtype)], dims_of(shape))
-
-
 @op("fill_value")
 def full(shape, fill_value, dtype=None):
-    """An array of one value (or of what broadcasts to the shape)."""
+    """An array filled with one value, or with a value that broadcasts to the shape."""
     x = value(fill_value) if dtype is None else cast(fill_value, dtype)
     return _rlx.expand([x._with_weak(False)], dims_of(shape))
 
@@ -53,7 +52,7 @@ def ones_like(x, dtype=None, shape=None):
 
 @op("x", "fill_value")
 def full_like(x, fill_value, dtype=None, shape=None):
-    """One value in the shape and dtype of x."""
+    """An array filled with one value, with the shape and dtype of x."""
     shape, dtype = _like(x, dtype, shape)
     return _rlx.expand([cast(fill_value, dtype)], shape)
 
@@ -63,7 +62,7 @@ empty, empty_like = zeros, zeros_like
 
 @op("x")
 def copy(x):
-    """x; arrays are never written to, so that it may share its memory."""
+    """Returns x. Arrays are immutable, so the result may share memory with x."""
     return value(x)._with_weak(False)
 
 
@@ -73,120 +72,65 @@ def _whole(x):
 
 @creator
 def arange(start, stop=None, step=1, dtype=None):
-    """start, start + step, ... below stop: int32 (int64 where they need it), float32 where one of them is a float."""
+    """start, start + step, ... below stop: int32 (int64 if needed), or float32 if an argument is a float."""
     if stop is None:
         start, stop = 0, start
     if _b.any(isinstance(v, _rlx.Dim) for v in (start, stop, step)):
         return _symbolic_range(start, stop, step, dtype)
     whole_numbers = _b.all(_whole(v) for v in (start, stop, step))
     if step == 0:
-        raise ValueError("arange: step 0")
+        raise ValueError("arange: step is 0")
     count = _b.max(0, -(-(stop - start) // step) if whole_numbers else _math.ceil((stop - start) / step))
     if dtype is None:
         fits = whole_numbers and _b.all(-(2**31) <= v < 2**31 for v in (start, start + step * _b.max(count - 1, 0)))
         dtype = "float32" if not whole_numbers else ("int32" if fits else "int64")
     dtype = _rlx.dtype(dtype)
     wide = dtype if dtype.kind in "iu" else _rlx.dtype("int64" if whole_numbers else "float64")
-    x = node("iota", dims=(count,), dtype=wide, axis=0)
-    if step != 1:
-        x = node("mul", x, constant(step, wide))
-    if start != 0:
-        x = node("add", x, constant(start, wide))
-    return cast(x, dtype)
+    return cast(counted(count, wide, start, step), dtype)
 
 
 def _symbolic_range(start, stop, step, dtype):
-    """arange with a symbolic extent in start or stop: int32 unless a dtype is stated, for no number is known."""
+    """arange with a symbolic extent as start or stop. The default dtype is int32, because the values are not known."""
     if not isinstance(step, int) or step == 0 or not _b.all(_whole(v) for v in (start, stop)):
         raise TypeError(
-            f"arange({start}, {stop}, {step}) over a symbolic extent: start and stop are integers or extents, and step "
-            "is an integer of Python; others are made of rlx.numpy.arange(n) by arithmetic"
+            f"arange({start}, {stop}, {step}) over a symbolic extent: start and stop must be integers or extents, and "
+            "step a Python integer; compute other ranges from rlx.numpy.arange(n)"
         )
     far = stop - start if step > 0 else start - stop
     count = far if _b.abs(step) == 1 else (far + (_b.abs(step) - 1)) // _b.abs(step)
     dtype = _rlx.dtype("int32" if dtype is None else dtype)
     wide = dtype if dtype.kind in "iu" else _rlx.dtype("int64")
-    x = node("iota", dims=(count,), dtype=wide, axis=0)
-    if step != 1:
-        x = node("mul", x, constant(step, wide))
+    x = counted(count, wide, step=step)
     if isinstance(start, _rlx.Dim) or start != 0:
         x = node("add", x, cast(extent_value(start), wide))
     return cast(x, dtype)
 
 
-def _steps(start, stop, num, endpoint, axis):
-    """start + (stop - start) * k / steps along a new axis, in the dtype of start and stop; the ends are exact."""
-    symbolic = isinstance(num, _rlx.Dim)
-    num = num if symbolic else int_static(num, "num")
-    if not symbolic and num < 0:
-        raise ValueError(f"num = {num} is negative; it says how many numbers there are")
-    start, stop = value(start), value(stop)
-    from .._indexing import _broadcast_shape
-
-    shape = _broadcast_shape([start.shape, stop.shape])
-    axis = axis_of(axis, len(shape) + 1, "linspace")
-    spread = [1] * len(shape)
-    spread.insert(axis, num)
-    inner = list(shape)
-    inner.insert(axis, 1)
-    start, stop = (_rlx.reshape([_rlx.expand([v], shape)], tuple(inner)) for v in (start, stop))
-    steps = num - 1 if endpoint else num
-    k = node("iota", dims=tuple(spread), dtype="int64", axis=axis)
-    apart = node("max", extent_value(steps), 1) if symbolic else float(_b.max(steps, 1))
-    part = node("div", cast(k, start.dtype), cast(apart, float_of(start.dtype)) if symbolic else apart)
-    # Weights of both ends: without overflow, and of equal ends the same number everywhere.
-    x = node("add", node("mul", start, node("sub", 1, part)), node("mul", stop, part))
-    full_shape = tuple(num if d == axis else e for d, e in enumerate(inner))
-    if endpoint and (symbolic or num > 1):
-        x = node("where", node("eq", k, num - 1), stop, x)
-    x = node("where", node("eq", k, 0), start, x)
-    if symbolic:
-        step = node("div", node("sub", stop, start), cast(apart, float_of(start.dtype)))
-        step = node("where", node("gt", extent_value(steps), 0), step, _math.nan)
-    else:
-        step = node("div", node("sub", stop, start), float(steps)) if steps > 0 else node("mul", stop, _math.nan)
-    return _rlx.expand([x], full_shape), _rlx.reshape([step], shape)
-
-
-def _range_type(start, stop, dtype):
-    """(dtype to compute in, dtype of the result)."""
-    common, _ = _rlx.result_type(start, stop, 1.0)
-    out = common if dtype is None else _rlx.dtype(dtype)
-    wide = {"float64": "float64", "complex64": "complex64", "complex128": "complex128"}
-    numbers = not _b.any(isinstance(v, (_rlx.Array, _rlx.Value)) for v in (start, stop))
-    inside = "float64" if numbers and common.kind == "f" else wide.get(common.name, "float32")
-    if out.kind in "iu" and common.kind == "f":
-        inside = "float64"
-    return inside, out
-
-
 @op("start", "stop")
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
-    """num numbers from start to stop, evenly spaced, along a new axis; with retstep also their distance."""
-    inside, out = _range_type(start, stop, dtype)
-    x, step = _steps(cast(start, inside), cast(stop, inside), num, endpoint, axis)
-    x = cast(node("floor", x) if out.kind in "iu" else x, out)
-    return (x, cast(step, out if out.kind in "fc" else "float32")) if retstep else x
+    """num evenly spaced numbers from start to stop, along a new axis; with retstep also their distance."""
+    x, step = spaced(start, stop, num, endpoint, dtype, axis)
+    return (x, cast(step, x.dtype if x.dtype.kind in "fc" else "float32")) if retstep else x
 
 
 @op("start", "stop")
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     """base to the powers of linspace(start, stop, num)."""
-    inside, out = _range_type(start, stop, dtype)
-    x, _ = _steps(cast(start, inside), cast(stop, inside), num, endpoint, axis)
+    inside, out = range_types(start, stop, dtype)
+    x, _ = ranged(cast(start, inside), cast(stop, inside), num, endpoint, axis)
     return cast(node("pow", cast(base, inside), x), out)
 
 
 @op("start", "stop")
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    """num numbers from start to stop, each the same multiple of the one before; both have the same sign."""
-    inside, out = _range_type(start, stop, dtype)
+    """num numbers from start to stop with a constant ratio. start and stop must have the same sign."""
+    inside, out = range_types(start, stop, dtype)
     start, stop = cast(start, inside), cast(stop, inside)
     if start.dtype.kind == "c":
-        raise TypeError("geomspace of complex numbers: exp of linspace of their logarithms")
+        raise TypeError("geomspace of complex numbers is not supported: use exp of the linspace of their logarithms")
     turn = node("where", node("lt", start, 0), -1, 1)
     first, last = node("mul", start, turn), node("mul", stop, turn)
-    x, _ = _steps(node("log", first), node("log", last), num, endpoint, axis)
+    x, _ = ranged(node("log", first), node("log", last), num, endpoint, axis)
     x = node("mul", node("exp", x), _wide(turn, axis, x.ndim))
     places = node(
         "iota", dims=tuple(num if d == axis % x.ndim else 1 for d in range(x.ndim)), dtype="int64", axis=axis % x.ndim
@@ -198,7 +142,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 
 
 def _wide(x, axis, rank):
-    """x with an axis of extent 1 where ranges run."""
+    """x with an axis of extent 1 in place of the axis of the range."""
     shape = list(x.shape)
     while len(shape) < rank - 1:
         shape.insert(0, 1)
@@ -209,14 +153,7 @@ def _wide(x, axis, rank):
 @creator
 def eye(n, m=None, k=0, dtype="float32"):
     """Ones on the k-th diagonal of an [n, m] array of zeros."""
-    m = n if m is None else m
-    k = near_diagonal(k, n, m)
-    return cast(node("eq", node("add", grid_index((n, m), 0), k), grid_index((n, m), 1)), dtype or "float32")
-
-
-def grid_index(shape, axis):
-    """The index along an axis at each place of a shape, int32."""
-    return node("iota", dims=tuple(shape), dtype="int32", axis=axis)
+    return diagonal_ones(n, n if m is None else m, k, dtype or "float32")
 
 
 def identity(n, dtype="float32"):
@@ -233,13 +170,15 @@ def tri(n, m=None, k=0, dtype="float32"):
 
 
 def fromfunction(function, shape, dtype="float32", **kwargs):
-    """function of the coordinates of each place of a shape."""
+    """Calls function with the coordinates of all elements of a shape."""
     return function(*indices(shape, dtype=dtype), **kwargs)
 
 
 @creator
 def indices(dimensions, dtype="int32", sparse=False):
-    """The coordinates of each place of a shape: [rank, *shape], or with sparse an array with one long axis for each."""
+    """The coordinates of all elements of a shape: [rank, *shape], or with sparse one array with one long axis for each
+    axis.
+    """
     dimensions = dims_of(dimensions)
     if sparse:
         return tuple(
@@ -254,10 +193,10 @@ def indices(dimensions, dtype="int32", sparse=False):
 
 @op("x")
 def vander(x, N=None, increasing=False):
-    """Columns of powers of x, the highest first unless `increasing`."""
+    """The Vandermonde matrix: columns of powers of x, the highest first unless `increasing`."""
     x = value(x)
     if x.ndim != 1:
-        raise ValueError(f"vander: an array with {x.ndim} axes, it takes one")
+        raise ValueError(f"vander: an array with {x.ndim} axes; it must have one")
     n = x.shape[0] if N is None else N
     x = cast(x, "int32") if x.dtype.kind == "b" else x
     columns = [filled(x.shape, 1, x.dtype)]
@@ -275,7 +214,7 @@ def vander(x, N=None, increasing=False):
 def _points(M):
     M = int_static(M, "a window's number of points")
     if M > 1 << 24:
-        raise ValueError(f"a window of {M} points; there are {1 << 24} at most")
+        raise ValueError(f"a window of {M} points; the limit is {1 << 24}")
     return M
 
 
@@ -288,9 +227,7 @@ def _window(name, text, formula):
             return ones((1,))
         return array([formula(k / (M - 1)) for k in range(M)], "float32")
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = text
-    return function
+    return named(function, name, text)
 
 
 def _cosines(*weights):
@@ -300,16 +237,14 @@ def _cosines(*weights):
     return formula
 
 
-bartlett = _window("bartlett", "The triangular window of M points.", lambda t: 1.0 - _b.abs(2.0 * t - 1.0))
-hanning = _window("hanning", "The raised cosine of M points.", _cosines(0.5, -0.5))
-hamming = _window("hamming", "The raised cosine of M points on a pedestal.", _cosines(0.54, -0.46))
-blackman = _window("blackman", "Blackman's window of M points.", _cosines(0.42, -0.5, 0.08))
+bartlett = _window("bartlett", "The Bartlett window of M points, a triangle.", lambda t: 1.0 - _b.abs(2.0 * t - 1.0))
+hanning = _window("hanning", "The Hann window of M points, a raised cosine.", _cosines(0.5, -0.5))
+hamming = _window("hamming", "The Hamming window of M points, a raised cosine on a pedestal.", _cosines(0.54, -0.46))
+blackman = _window("blackman", "The Blackman window of M points.", _cosines(0.42, -0.5, 0.08))
 
 
 def kaiser(M, beta):
-    """Kaiser's window of M points."""
-    from ._ufuncs import i0
-
+    """The Kaiser window of M points."""
     M = _points(M)
     if M <= 1:
         return ones((_b.max(M, 0),))
@@ -319,7 +254,7 @@ def kaiser(M, beta):
     return (i0(t) / i0(array(float(beta), "float64"))).astype("float32")
 
 
-# -- index arrays, known when they are made --
+# -- index arrays --
 
 
 def _pairs(n, m, keep):
@@ -328,18 +263,18 @@ def _pairs(n, m, keep):
 
 
 def tril_indices(n, k=0, m=None):
-    """(rows, columns) of the places at and below the k-th diagonal of an [n, m] array."""
+    """(rows, columns) of the elements at and below the k-th diagonal of an [n, m] array."""
     return _pairs(n, n if m is None else m, lambda i, j: j - i <= k)
 
 
 def triu_indices(n, k=0, m=None):
-    """(rows, columns) of the places at and above the k-th diagonal of an [n, m] array."""
+    """(rows, columns) of the elements at and above the k-th diagonal of an [n, m] array."""
     return _pairs(n, n if m is None else m, lambda i, j: j - i >= k)
 
 
 def _matrix_shape(x, what):
     if len(x.shape) != 2:
-        raise ValueError(f"{what}: an array with {len(x.shape)} axes, it takes two")
+        raise ValueError(f"{what}: an array with {len(x.shape)} axes; it must have two")
     return x.shape
 
 
@@ -356,37 +291,31 @@ def triu_indices_from(arr, k=0):
 
 
 def mask_indices(n, mask_func, k=0):
-    """The places where mask_func(ones((n, n)), k) is not zero; mask_func runs on arrays, not on traced values."""
-    from ._search import nonzero
-
-    return nonzero(mask_func(ones((n, n)), k))
+    """The indices where mask_func(ones((n, n)), k) is not zero. mask_func runs on arrays and not on traced values."""
+    return asarray(mask_func(ones((n, n)), k)).nonzero()
 
 
 def diag_indices(n, ndim=2):
-    """The places of the main diagonal of an array with ndim axes of n."""
+    """The indices of the main diagonal of an array with ndim axes of extent n."""
     return (arange(n),) * ndim
 
 
 def diag_indices_from(arr):
-    """diag_indices for an array whose axes have one extent."""
+    """diag_indices for an array whose axes have equal extents."""
     if len(arr.shape) < 2 or len(set(arr.shape)) != 1:
-        raise ValueError(
-            f"diag_indices_from: shape {tuple(arr.shape)}; all axes have one extent, and there are two or more"
-        )
+        raise ValueError(f"diag_indices_from: shape {tuple(arr.shape)}; it must have two or more axes of equal extent")
     return diag_indices(arr.shape[0], len(arr.shape))
 
 
 def ix_(*args):
-    """Index arrays whose product names the places (args[0][i], args[1][j], ...)."""
+    """Index arrays that select the elements (args[0][i], args[1][j], ...)."""
     out = []
     for axis, a in enumerate(args):
         a = a if isinstance(a, _rlx.Value) else array(a)
         if a.ndim != 1:
-            raise ValueError(f"ix_: an array with {a.ndim} axes, they have one")
+            raise ValueError(f"ix_: an array with {a.ndim} axes; each must have one")
         if a.dtype.name == "bool":
-            from ._search import nonzero
-
-            (a,) = nonzero(a)
+            (a,) = a.nonzero()
         elif a.size == 0 and a.dtype.kind == "f":
             a = a.astype("int32")
         out.append(a.reshape(tuple(-1 if k == axis else 1 for k in range(len(args)))))
@@ -394,15 +323,13 @@ def ix_(*args):
 
 
 class _Grid:
-    """mgrid[0:3, 0:1:5j] and ogrid: arrays of coordinates from slices; an imaginary step is a number of points."""
+    """mgrid[0:3, 0:1:5j] and ogrid: arrays of coordinates from slices. An imaginary step is a number of points."""
 
     def __init__(self, name, dense):
         self._dense = dense
         self.__name__ = self.__qualname__ = name
 
     def __getitem__(self, key):
-        from ._joining import meshgrid, stack
-
         slices = key if isinstance(key, tuple) else (key,)
         axes = []
         for s in slices:
@@ -421,7 +348,7 @@ mgrid, ogrid = _Grid("mgrid", True), _Grid("ogrid", False)
 
 
 class _Index:
-    """s_[1:3, ...]: the index as an object."""
+    """s_[1:3, ...]: an index as an object."""
 
     def __init__(self, always_tuple):
         self._tuple = always_tuple

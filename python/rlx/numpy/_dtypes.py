@@ -27,17 +27,17 @@ floating, integer, signedinteger, unsignedinteger, inexact, complexfloating, num
 
 
 def result_type(*arrays_and_dtypes):
-    """The dtype that operands are cast to in arithmetic."""
+    """The dtype that operands are promoted to."""
     return _rlx.result_type(*arrays_and_dtypes)[0]
 
 
 def promote_types(a, b):
-    """The dtype that holds the numbers of both in arithmetic."""
+    """The dtype that both dtypes are promoted to."""
     return _rlx.result_type(_rlx.dtype(a), _rlx.dtype(b))[0]
 
 
 def issubdtype(a, kind):
-    """Whether a dtype is of a kind, as rlx.numpy.floating or "floating", or equals a dtype."""
+    """True if a dtype belongs to a kind, such as rlx.numpy.floating or "floating", or equals a dtype."""
     name = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
     k = _rlx.dtype(a).kind
     return k in _GROUPS[name] if name in _GROUPS else _rlx.dtype(a) == _rlx.dtype(kind)
@@ -55,8 +55,8 @@ _ARRAY_API = {
 
 
 def isdtype(dtype, kind):
-    """Whether a dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
-    "complex floating", "numeric", a dtype, or one of a tuple of them.
+    """True if a dtype belongs to a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
+    "complex floating", "numeric", a dtype, or a tuple of them.
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
@@ -78,7 +78,7 @@ def _numpy_dtype(dtype):
 
 
 def can_cast(from_, to, casting="safe"):
-    """Whether NumPy's rule `casting` allows this conversion."""
+    """True if the rule `casting` of NumPy allows this conversion."""
     import numpy as np
 
     source = from_.dtype if hasattr(from_, "shape") and hasattr(from_, "dtype") else from_
@@ -100,14 +100,14 @@ def iinfo(dtype):
 
 
 def isscalar(x):
-    """Whether x is a number, or an array without axes."""
+    """True if x is a number or an array without axes."""
     if isinstance(x, (_rlx.Array, _rlx.Value)):
         return x.ndim == 0
     return isinstance(x, (bool, int, float, complex)) or (getattr(x, "shape", None) == ())
 
 
 def iterable(x):
-    """Whether one can iterate over x."""
+    """True if x can be iterated."""
     try:
         iter(x)
     except TypeError:
@@ -116,33 +116,33 @@ def iterable(x):
 
 
 def get_printoptions():
-    """NumPy's settings for texts of arrays, which rlx uses."""
+    """The print options of NumPy, which rlx uses."""
     import numpy as np
 
     return np.get_printoptions()
 
 
 def set_printoptions(**options):
-    """Sets NumPy's settings for texts of arrays, which rlx uses."""
+    """Sets the print options of NumPy, which rlx uses."""
     import numpy as np
 
     np.set_printoptions(**options)
 
 
 def printoptions(**options):
-    """A context with other settings for texts of arrays."""
+    """A context manager with other print options."""
     import numpy as np
 
     return np.printoptions(**options)
 
 
 def array_repr(x, max_line_width=None, precision=None, suppress_small=None):
-    """The text of an array with its dtype."""
+    """repr of an array."""
     return repr(x)
 
 
 def array_str(x, max_line_width=None, precision=None, suppress_small=None):
-    """The text of an array's elements."""
+    """The elements of an array as text."""
     import numpy as np
 
     return np.array_str(np.asarray(x), max_line_width, precision, suppress_small)

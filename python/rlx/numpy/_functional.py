@@ -1,21 +1,19 @@
 """Functions applied to parts of arrays."""
 
+import re as _re
+
 from .. import _rlx
-from ._base import array, axis_of, cast, node, truth, value
+from .._jit import jit
+from .._transforms import vmap
+from ._base import axis_of, cast, held, node, truth, value
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ndim
 
 
-def _held(x):
-    return x if isinstance(x, (_rlx.Array, _rlx.Value)) else array(x)
-
-
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """func1d of each vector along an axis; its result's axes stand there. The vectors are a batch: func1d is traced
-    once.
+    """Applies func1d to each vector along an axis. The axes of its result replace this axis. func1d is traced once, on
+    a batch.
     """
-    from .._transforms import vmap
-
-    arr = _held(arr)
+    arr = held(arr)
     axis = axis_of(axis, arr.ndim, "apply_along_axis")
     arr = moveaxis(arr, axis, -1)
 
@@ -32,22 +30,24 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 def apply_over_axes(func, a, axes):
-    """func(a, axis) for one axis after the other; where it drops the axis it is put back with extent 1."""
-    a = _held(a)
+    """Applies func(a, axis) for one axis after the other. An axis that func drops is put back with extent 1."""
+    a = held(a)
     for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
         axis = axis_of(axis, a.ndim, "apply_over_axes")
         out = func(a, axis)
         if out.ndim == a.ndim - 1:
             out = expand_dims(out, axis)
         if out.ndim != a.ndim:
-            raise ValueError(f"apply_over_axes: the function makes {out.ndim} axes of {a.ndim}")
+            raise ValueError(f"apply_over_axes: the function returns {out.ndim} axes for {a.ndim}")
         a = out
     return a
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """At each element the function (or number) of the last condition that holds; one more than conditions: the rest."""
-    x = _held(x)
+    """For each element, the function (or number) of the last condition that is true. A function after those of the
+    conditions applies elsewhere.
+    """
+    x = held(x)
     conditions = list(condlist) if isinstance(condlist, (tuple, list)) else [condlist]
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(f"piecewise: {len(funclist)} functions for {len(conditions)} conditions")
@@ -62,9 +62,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
     if _rlx.tracing() or isinstance(x, _rlx.Value):
         return run(x, conditions)
-    from .._jit import jit
-
-    return jit(run)(x, [_held(c) for c in conditions])
+    return jit(run)(x, [held(c) for c in conditions])
 
 
 def _part(f, x, args, kw):
@@ -72,11 +70,9 @@ def _part(f, x, args, kw):
 
 
 def _core(signature, what):
-    """The names of core axes of arguments and results in "(m,n),(n)->(m)"."""
-    import re as _re
-
+    """The core axes of arguments and results in a signature such as "(m,n),(n)->(m)"."""
     if not _re.fullmatch(r"[\w(),\s]*->[\w(),\s]*", signature):
-        raise ValueError(f"vectorize: the signature {signature!r}; one is like (m,n),(n)->(m)")
+        raise ValueError(f"vectorize: the signature {signature!r} is not like (m,n),(n)->(m)")
     sides = []
     for side in signature.replace(" ", "").split("->"):
         sides.append([tuple(n for n in group.split(",") if n) for group in _re.findall(r"\(([\w,]*)\)", side)])
@@ -84,23 +80,22 @@ def _core(signature, what):
 
 
 def vectorize(pyfunc, *, excluded=(), signature=None):
-    """pyfunc over all leading axes of its arguments, which broadcast; signature "(n),(n)->()" names the axes that
-    pyfunc
-    itself takes and gives. It is traced once and batched, not called for each element.
+    """Applies pyfunc over the leading axes of its arguments, which broadcast. A signature such as "(n),(n)->()" names
+    the core axes that pyfunc itself handles. pyfunc is traced once and batched, and not called for each element.
     """
-    from .._transforms import vmap
-
     excluded = frozenset(excluded)
 
     def call(*args, **kwargs):
         mapped = [i for i in range(len(args)) if i not in excluded]
-        arrays = [_held(args[i]) for i in mapped]
+        arrays = [held(args[i]) for i in mapped]
         core = [()] * len(mapped) if signature is None else _core(signature, "vectorize")[0]
         if len(core) != len(mapped):
             raise TypeError(f"vectorize: {len(mapped)} arguments for the signature {signature!r}")
         for a, c in zip(arrays, core):
             if a.ndim < len(c):
-                raise ValueError(f"vectorize: an argument with {ndim(a)} axes for the core axes ({','.join(c)})")
+                raise ValueError(
+                    f"vectorize: an argument with {ndim(a)} axes has too few for the core axes ({','.join(c)})"
+                )
         lead = [tuple(a.shape[: a.ndim - len(c)]) for a, c in zip(arrays, core)]
         shape = broadcast_shapes(*lead)
         arrays = [broadcast_to(a, shape + tuple(a.shape[a.ndim - len(c) :])) for a, c in zip(arrays, core)]
@@ -116,8 +111,6 @@ def vectorize(pyfunc, *, excluded=(), signature=None):
             f = vmap(f)
         if shape:
             return f(*arrays)
-        from .._jit import jit
-
         return f(*arrays) if _rlx.tracing() else jit(f)(*arrays)
 
     call.__name__ = getattr(pyfunc, "__name__", "vectorized")
@@ -126,5 +119,5 @@ def vectorize(pyfunc, *, excluded=(), signature=None):
 
 
 def frompyfunc(func, nin, nout):
-    """func of nin numbers as a function of arrays that broadcast: vectorize."""
+    """func of nin numbers as a function of arrays that broadcast; see vectorize."""
     return vectorize(func)

@@ -1,11 +1,16 @@
-"""Joining, cutting, padding; elements put in and taken out at known places."""
+"""Joining, splitting and padding of arrays; insertion and deletion of elements."""
 
 import builtins as _b
 
 from .. import _rlx
+from .._nodes import stacked
 from .._op import _as_array
-from ._base import axis_of, cast, common, int_static, node, op, value
+from ._base import axis_of, cast, common, int_static, named, node, op, value
+from ._quantiles import quantiles
+from ._ranges import spaced
+from ._reductions import max, mean, min
 from ._shapes import broadcast_to, expand_dims, flip, moveaxis, pick, ravel, reshape
+from ._ufuncs import rint
 
 
 def _values(arrays, what):
@@ -18,12 +23,12 @@ def _values(arrays, what):
 
 @op("*arrays")
 def concatenate(arrays, axis=0, dtype=None):
-    """Arrays joined along an axis; None joins their elements."""
+    """Arrays joined along an axis. None joins the flattened arrays."""
     values = common(arrays, "concatenate") if dtype is None else [cast(_as_array(a), dtype) for a in arrays]
     if axis is None:
         values, axis = [_rlx.reshape([v], (-1,)) for v in values], 0
     if values[0].ndim == 0:
-        raise ValueError("concatenate: scalars have no axis; stack makes one")
+        raise ValueError("concatenate: scalars have no axis; use stack")
     return node("concat", *values, axis=axis_of(axis, values[0].ndim, "concatenate"))
 
 
@@ -33,13 +38,7 @@ concat = concatenate
 @op("*arrays")
 def stack(arrays, axis=0, dtype=None):
     """Arrays of one shape joined along a new axis."""
-    values = _values(arrays, "stack")
-    if _b.any(v.shape != values[0].shape for v in values):
-        raise ValueError(
-            f"stack: arrays of shapes {', '.join(sorted({str(v.shape) for v in values}))}; they have one shape"
-        )
-    axis = axis_of(axis, values[0].ndim + 1, "stack")
-    return concatenate([expand_dims(v, axis) for v in common(values, "stack")], axis, dtype)
+    return stacked(_values(arrays, "stack"), axis, dtype)
 
 
 @op("x")
@@ -58,13 +57,11 @@ def _stacker(name, text, shape_of, axis_of):
         values = [reshape(v, shape_of(v.shape)) if shape_of(v.shape) != v.shape else v for v in _values(arrays, name)]
         return concatenate(values, axis_of(values[0]), dtype)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = text
-    return function
+    return named(function, name, text)
 
 
 vstack = _stacker(
-    "vstack", "Arrays joined along axis 0; vectors are rows.", lambda s: (1,) * (2 - len(s)) + s, lambda v: 0
+    "vstack", "Arrays joined along axis 0. Vectors are rows.", lambda s: (1,) * (2 - len(s)) + s, lambda v: 0
 )
 hstack = _stacker(
     "hstack",
@@ -74,7 +71,7 @@ hstack = _stacker(
 )
 dstack = _stacker(
     "dstack",
-    "Arrays joined along axis 2; vectors are [1, n, 1], matrices [m, n, 1].",
+    "Arrays joined along axis 2. Vectors are [1, n, 1], matrices [m, n, 1].",
     lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s),
     lambda v: 2,
 )
@@ -88,7 +85,9 @@ def column_stack(arrays):
 
 @op("*arrays")
 def block(arrays):
-    """Nested lists of arrays joined: the innermost lists along the last axis, those around along the one before."""
+    """Joins nested lists of arrays: the innermost lists along the last axis, the lists around them along the axis
+    before it.
+    """
 
     def depth(x):
         return 1 + _b.max((depth(i) for i in x), default=0) if isinstance(x, (list, tuple)) else 0
@@ -118,44 +117,48 @@ def block(arrays):
 
 def _parts(count, what):
     count = int_static(count, f"{what}: the number of parts")
-    if count > 1 << 16:  # each is an array
-        raise ValueError(f"{what}: {count} parts; there are {1 << 16} at most")
+    if count > 1 << 16:  # each part is an array
+        raise ValueError(f"{what}: {count} parts; the limit is {1 << 16}")
     return count
 
 
 @op("x")
 def split(x, indices_or_sections, axis=0):
-    """x cut along an axis, into so many equal parts or at the given places."""
-    x = value(x)
-    axis = axis_of(axis, x.ndim, "split")
-    n = x.shape[axis]
-    if isinstance(indices_or_sections, (tuple, list)):
-        return _cut(x, [0, *indices_or_sections, n], axis)
-    parts = _parts(indices_or_sections, "split")
+    """Splits x along an axis, into a number of equal parts or at the given indices."""
+    return _split(x, indices_or_sections, axis, "split", _equal_parts)
+
+
+def _equal_parts(n, parts):
     if parts <= 0 or n % parts:
-        raise ValueError(f"split: {n} entries in {parts} equal parts; array_split takes unequal ones")
-    return _cut(x, [i * (n // parts) for i in range(parts + 1)], axis)
+        raise ValueError(f"split: {n} entries cannot be split into {parts} equal parts; use array_split")
+    return [i * (n // parts) for i in range(parts + 1)]
 
 
 @op("x")
 def array_split(x, indices_or_sections, axis=0):
-    """x cut along an axis; of so many parts the first have one more where they are not equal."""
-    x = value(x)
-    axis = axis_of(axis, x.ndim, "array_split")
-    n = x.shape[axis]
-    if isinstance(indices_or_sections, (tuple, list)):
-        return _cut(x, [0, *indices_or_sections, n], axis)
-    parts = _parts(indices_or_sections, "array_split")
+    """Splits x along an axis. If the parts cannot be equal, the first ones have one more entry."""
+    return _split(x, indices_or_sections, axis, "array_split", _unequal_parts)
+
+
+def _unequal_parts(n, parts):
     if parts <= 0:
         raise ValueError(f"array_split: {parts} parts")
     each, more = n // parts, n % parts
     cuts = [0]
     for i in range(parts):
         cuts.append(cuts[-1] + each + (i < more))
-    return _cut(x, cuts, axis)
+    return cuts
 
 
-def _cut(x, cuts, axis):
+def _split(x, indices_or_sections, axis, what, places_of):
+    """x split at the given indices, or at places_of(extent, number of parts)."""
+    x = value(x)
+    axis = axis_of(axis, x.ndim, what)
+    n = x.shape[axis]
+    if isinstance(indices_or_sections, (tuple, list)):
+        cuts = [0, *indices_or_sections, n]
+    else:
+        cuts = places_of(n, _parts(indices_or_sections, what))
     return [x[(slice(None),) * axis + (slice(a, b),)] for a, b in zip(cuts, cuts[1:])]
 
 
@@ -179,22 +182,24 @@ def dsplit(x, indices_or_sections):
 
 @op("x", "values")
 def append(x, values, axis=None):
-    """values behind x along an axis; None joins the elements."""
+    """x with values appended along an axis. None appends the flattened arrays."""
     return concatenate([x, values], axis)
 
 
 def _static_places(places, n, what):
-    """Places as a list of indices from 0 on, and whether it was a single one."""
+    """(indices from 0 on, True if a single index was given)."""
     if isinstance(places, slice):
         return list(range(*places.indices(n))), False
     if isinstance(places, _rlx.Value):
-        raise TypeError(f"{what}: the places are a traced value, on which the shape would depend: give Python integers")
+        raise TypeError(
+            f"{what}: the indices are a traced value, on which the shape would depend: give Python integers"
+        )
     single = not isinstance(places, tuple)
     out = []
     for i in (places,) if single else places:
-        i = int_static(i, f"{what}: a place")
+        i = int_static(i, f"{what}: an index")
         if not -n <= i < n + (what == "insert"):
-            raise IndexError(f"{what}: place {i} on an axis of {n} entries")
+            raise IndexError(f"{what}: index {i} along an axis with {n} entries")
         out.append(i + n if i < 0 else i)
     return out, single
 
@@ -220,7 +225,7 @@ def _hashable(obj):
 
 
 def delete(x, obj, axis=None):
-    """x without the entries at known places along an axis: an integer, several, a slice or known truth values."""
+    """x without the entries at known indices along an axis: an integer, several integers, a slice, or known bools."""
     return _delete(x, _hashable(obj), axis)
 
 
@@ -235,7 +240,7 @@ def _delete(x, obj, axis):
         gone = list(range(*obj.indices(n)))
     elif isinstance(obj, tuple) and obj and _b.all(isinstance(i, bool) for i in obj):
         if len(obj) != n:
-            raise ValueError(f"delete: {len(obj)} truth values for {n} entries")
+            raise ValueError(f"delete: {len(obj)} bools for {n} entries")
         gone = [i for i, out in enumerate(obj) if out]
     else:
         gone, _ = _static_places(obj, n, "delete")
@@ -244,7 +249,7 @@ def _delete(x, obj, axis):
 
 
 def insert(x, obj, values, axis=None):
-    """x with values before the entries at known places along an axis: an integer, several, or a slice."""
+    """x with values inserted before known indices along an axis: an integer, several integers, or a slice."""
     return _insert(x, values, _hashable(obj), axis)
 
 
@@ -259,11 +264,11 @@ def _insert(x, values, obj, axis):
         (list(range(*obj.indices(n))), False) if isinstance(obj, _FrozenSlice) else _static_places(obj, n, "insert")
     )
     values = cast(values, x.dtype)
-    if len(places) == 1:  # as many values as there are
+    if len(places) == 1:  # any number of values
         values = expand_dims(values, 0) if values.ndim == 0 else values
         if values.ndim < x.ndim:
             values = reshape(values, (1,) * (x.ndim - values.ndim) + tuple(values.shape))
-        if single:  # NumPy: the values' own axes stand for the axis and what is behind it
+        if single:  # as in NumPy, the axes of values replace this axis and those after it
             values = moveaxis(values, 0, axis)
         count = values.shape[axis]
         places = places * count
@@ -287,9 +292,9 @@ def _insert(x, values, obj, axis):
 
 @op("arrays")
 def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
-    """Arrays of coordinates over the grid of these vectors; sparse ones have one long axis each."""
+    """Arrays of coordinates over the grid of these vectors. With sparse each has one long axis."""
     if indexing not in ("xy", "ij"):
-        raise ValueError(f'meshgrid: indexing {indexing!r}; "xy" and "ij" are there')
+        raise ValueError(f'meshgrid: indexing {indexing!r}; it must be "xy" or "ij"')
     values = [ravel(a) for a in arrays]
     n = len(values)
     order = list(range(n))
@@ -309,7 +314,7 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
 
 
 def _pairs(width, ndim, what):
-    """((before, behind), ...) of an int, a pair, or pairs."""
+    """((before, after), ...) from an int, a pair, or pairs."""
     width = [width] if not isinstance(width, (tuple, list)) else list(width)
     if _b.all(not isinstance(w, (tuple, list)) for w in width):
         width = [tuple(width) if len(width) == 2 else (width[0], width[0])] * ndim
@@ -323,10 +328,10 @@ def _pairs(width, ndim, what):
 
 
 def _mirrored(mode, n, low, high, what):
-    """The places that the padded axis takes from one of n entries."""
+    """The indices of the elements of the padded axis, in an axis with n entries."""
     if n == 0:
         if low or high:
-            raise ValueError(f"{what}: mode {mode!r} of an axis without entries")
+            raise ValueError(f"{what}: mode {mode!r} along an axis without entries")
         return []
     out = []
     for i in range(-low, n + high):
@@ -341,25 +346,31 @@ def _mirrored(mode, n, low, high, what):
     return out
 
 
-_STATISTICS = ("maximum", "minimum", "mean", "median")
+_STATISTICS = {
+    "maximum": lambda x, axis: max(x, axis, keepdims=True),
+    "minimum": lambda x, axis: min(x, axis, keepdims=True),
+    "mean": lambda x, axis: mean(x, axis, keepdims=True),
+    "median": lambda x, axis: quantiles(x, 0.5, axis, True, "midpoint", False),
+}
 
 
 @op("x", "constant_values", "end_values")
 def pad(x, pad_width, mode="constant", constant_values=0, end_values=0, stat_length=None, reflect_type="even"):
-    """x with elements before and behind it on each axis: ((before, behind), ...). Modes: constant (constant_values),
-    edge, reflect, symmetric, wrap, linear_ramp (end_values), maximum, minimum, mean, median (stat_length), empty.
+    """x with elements added before and after it along each axis: ((before, after), ...). Modes: constant
+    (constant_values), edge, reflect, symmetric, wrap, linear_ramp (end_values), maximum, minimum, mean, median
+    (stat_length), empty.
     """
     x = value(x)
     if isinstance(pad_width, dict):
-        raise TypeError("pad: give pad_width as pairs, one for each axis")
+        raise TypeError("pad: pad_width must be pairs, one for each axis")
     width = _pairs(pad_width, x.ndim, "pad")
     if _b.any(w < 0 for pair in width for w in pair):
-        raise ValueError("pad: a negative width; a slice takes elements away")
+        raise ValueError("pad: a negative width; use a slice to remove elements")
     if mode in ("constant", "empty"):
         return _pad_constant(x, width, cast(0 if mode == "empty" else constant_values, x.dtype))
     if mode in ("edge", "wrap", "reflect", "symmetric"):
         if reflect_type not in ("even", "odd"):
-            raise ValueError(f"pad: reflect_type {reflect_type!r}; it is 'even' or 'odd'")
+            raise ValueError(f"pad: reflect_type {reflect_type!r}; it must be 'even' or 'odd'")
         odd = reflect_type == "odd" and mode in ("reflect", "symmetric")
         for axis, (low, high) in enumerate(width):
             if odd and (low or high):
@@ -378,13 +389,13 @@ def pad(x, pad_width, mode="constant", constant_values=0, end_values=0, stat_len
             x = _pad_statistic(x, axis, low, high, lengths[axis], mode)
         return x
     raise ValueError(
-        f"pad: mode {mode!r}; there are constant, edge, empty, linear_ramp, maximum, mean, median, minimum, "
+        f"pad: mode {mode!r}; it must be one of constant, edge, empty, linear_ramp, maximum, mean, median, minimum, "
         "reflect, symmetric and wrap"
     )
 
 
 def _pad_odd(x, axis, low, high, mode):
-    """x mirrored on each side about its last element there, in place and in value."""
+    """x reflected at both ends, with values reflected about the last element."""
     while low or high:
         n = x.shape[axis]
         skip = 1 if mode == "reflect" else 0
@@ -392,7 +403,7 @@ def _pad_odd(x, axis, low, high, mode):
             return pick(x, _mirrored("edge", n, low, high, "pad"), axis)
         parts = [x]
         for front in (True, False):
-            take = min(low if front else high, n - skip)
+            take = _b.min(low if front else high, n - skip)
             if take == 0:
                 continue
             begin = skip if front else n - skip - take
@@ -417,18 +428,10 @@ def _pad_constant(x, width, number):
 
 
 def _ramp(x, axis, low, high, first, last):
-    from ._creation import linspace
-
     def side(edge, end, count):
         edge = edge[(slice(None),) * axis + (0,)]
-        ramp = linspace(
-            broadcast_to(end, edge.shape),
-            edge,
-            count,
-            endpoint=False,
-            dtype=x.dtype if x.dtype.kind in "fc" else "float64",
-            axis=axis,
-        )
+        dtype = x.dtype if x.dtype.kind in "fc" else "float64"
+        ramp, _ = spaced(broadcast_to(end, edge.shape), edge, count, False, dtype, axis)
         return cast(node("floor", ramp) if x.dtype.kind in "iu" else ramp, x.dtype)
 
     head, n = (slice(None),) * axis, x.shape[axis]
@@ -438,19 +441,10 @@ def _ramp(x, axis, low, high, first, last):
 
 
 def _pad_statistic(x, axis, low, high, lengths, mode):
-    from . import _reductions, _statistics
-    from ._ufuncs import rint
-
-    f = {
-        "maximum": _reductions.max,
-        "minimum": _reductions.min,
-        "mean": _reductions.mean,
-        "median": _statistics.median,
-    }[mode]
     head, n = (slice(None),) * axis, x.shape[axis]
 
     def side(part, count):
-        s = f(part, axis=axis, keepdims=True)
+        s = _STATISTICS[mode](part, axis)
         s = cast(rint(s) if x.dtype.kind in "iu" else s, x.dtype)
         return broadcast_to(s, tuple(count if a == axis else d for a, d in enumerate(x.shape)))
 

@@ -1,9 +1,8 @@
 """Polynomials as vectors of coefficients, the highest power first."""
 
 from .. import _rlx
-from ._base import cast, common, constant, inexact, node, op, value
+from ._base import cast, common, constant, filled, inexact, node, op, value
 from ._calculus import convolve
-from ._creation import filled
 from ._joining import concatenate
 
 
@@ -11,13 +10,13 @@ def _coefficients(p, what):
     p = value(p)
     p = _rlx.reshape([p], (1,)) if p.ndim == 0 else p
     if p.ndim != 1:
-        raise ValueError(f"{what}: coefficients with {p.ndim} axes; they are a vector")
+        raise ValueError(f"{what}: coefficients with {p.ndim} axes; they must be a vector")
     return cast(p, "int32") if p.dtype.kind == "b" else p
 
 
 @op("p", "x")
 def polyval(p, x):
-    """The polynomial p at x: p[0] * x**(n-1) + ... + p[n-1], by Horner's rule."""
+    """The polynomial p at x by Horner's rule: p[0] * x**(n-1) + ... + p[n-1]."""
     p = value(p)
     x = value(x)
     dtype, _ = _rlx.result_type(p, x)
@@ -54,17 +53,17 @@ def polysub(a, b):
 
 @op("a", "b")
 def polymul(a, b):
-    """The product of two polynomials; zeros in front stay."""
+    """The product of two polynomials. Leading zeros stay."""
     return convolve(_coefficients(a, "polymul"), _coefficients(b, "polymul"))
 
 
 @op("u", "v")
 def polydiv(u, v):
-    """(quotient, remainder) of two polynomials; v[0] is not zero, and the remainder keeps zeros in front."""
+    """(quotient, remainder) of two polynomials. v[0] must not be zero; leading zeros of the remainder stay."""
     u, v = common([inexact(_coefficients(u, "polydiv")), inexact(_coefficients(v, "polydiv"))], "polydiv")
     n, m = u.shape[0], v.shape[0]
     if m == 0:
-        raise ValueError("polydiv by a polynomial without coefficients")
+        raise ValueError("polydiv: the divisor has no coefficients")
     if n < m:
         return filled((1,), 0, u.dtype), u
     scale, quotient, rest = node("div", 1.0, v[0]), [], u
@@ -79,7 +78,7 @@ def polydiv(u, v):
 def polyder(p, m=1):
     """The m-th derivative of a polynomial."""
     if m < 0:
-        raise ValueError(f"polyder: m {m}")
+        raise ValueError(f"polyder: m = {m} is negative")
     p = inexact(_coefficients(p, "polyder"))
     for _ in range(m):
         n = p.shape[0]
@@ -91,9 +90,9 @@ def polyder(p, m=1):
 
 @op("p", "k")
 def polyint(p, m=1, k=None):
-    """The m-th integral of a polynomial, with constants k (0)."""
+    """The m-th integral of a polynomial, with integration constants k (0)."""
     if m < 0:
-        raise ValueError(f"polyint: m {m}")
+        raise ValueError(f"polyint: m = {m} is negative")
     p = inexact(_coefficients(p, "polyint"))
     constants = filled((m,), 0, p.dtype) if k is None else cast(k, p.dtype)
     if constants.ndim == 0 or constants.shape[0] == 1 and m > 1:
@@ -109,7 +108,7 @@ def polyint(p, m=1, k=None):
 
 @op("seq_of_zeros")
 def poly(seq_of_zeros):
-    """The coefficients of the polynomial with these zeros and first coefficient 1."""
+    """The coefficients of the polynomial with these zeros, with leading coefficient 1."""
     zeros_ = inexact(_coefficients(seq_of_zeros, "poly"))
     out = filled((1,), 1, zeros_.dtype)
     for k in range(zeros_.shape[0]):

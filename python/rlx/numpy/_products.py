@@ -3,9 +3,10 @@
 import builtins as _b
 
 from .. import _rlx
+from .._einsum import from_lists, path, sums
 from ._base import axis_of, cast, node, op, typed, value
 from ._complex import conj
-from ._shapes import astype, broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape
+from ._shapes import astype, broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape, shape
 from ._ufuncs import multiply
 
 
@@ -19,13 +20,15 @@ def matmul(x, y, *, precision=None, preferred_element_type=None):
     """The matrix product over the last two axes; leading axes broadcast."""
     x, y = _preferred(x, y, preferred_element_type)
     if x.ndim == 0 or y.ndim == 0:
-        raise ValueError("matmul: a scalar; use *")
+        raise ValueError("matmul: an operand is a scalar; use *")
     return _rlx.matmul([x, y])
 
 
 @op("x", "y")
 def dot(x, y, *, precision=None, preferred_element_type=None):
-    """Inner product over the last axis of x and the second last (or only) axis of y; of scalars the product."""
+    """The inner product over the last axis of x and the second last (or only) axis of y; the product if one is a
+    scalar.
+    """
     x, y = _preferred(x, y, preferred_element_type)
     if x.ndim == 0 or y.ndim == 0:
         return multiply(x, y)
@@ -34,7 +37,7 @@ def dot(x, y, *, precision=None, preferred_element_type=None):
 
 @op("x", "y")
 def vdot(x, y):
-    """The inner product of all elements; of complex numbers with the conjugate of x."""
+    """The inner product of all elements, with the conjugate of x."""
     x, y = typed(x, y)
     return tensordot(conj(ravel(x)), ravel(y), 1)
 
@@ -56,55 +59,59 @@ def outer(x, y):
 
 @op("x", "y")
 def vecdot(x, y, *, axis=-1):
-    """Inner products along an axis, with the conjugate of x; the others broadcast."""
+    """Inner products along an axis, with the conjugate of x. Other axes broadcast."""
     x, y = typed(x, y)
     x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     if x.shape[-1] != y.shape[-1]:
-        raise ValueError(f"vecdot: axes of {x.shape[-1]} and {y.shape[-1]} entries")
+        raise ValueError(f"vecdot: axes with {x.shape[-1]} and {y.shape[-1]} entries")
     out = matmul(expand_dims(conj(x), -2), expand_dims(y, -1))
     return out[..., 0, 0]
 
 
 @op("x", "y")
 def matvec(x, y):
-    """Matrices times vectors; leading axes broadcast."""
+    """Matrix-vector products. Leading axes broadcast."""
     x, y = typed(x, y)
     if x.ndim < 2 or y.ndim < 1:
-        raise ValueError(f"matvec: {x.ndim} and {y.ndim} axes; matrices and vectors")
+        raise ValueError(f"matvec: {x.ndim} and {y.ndim} axes; they must be matrices and vectors")
     return matmul(x, expand_dims(y, -1))[..., 0]
 
 
 @op("x", "y")
 def vecmat(x, y):
-    """The conjugates of vectors times matrices; leading axes broadcast."""
+    """Vector-matrix products with conjugated vectors. Leading axes broadcast."""
     x, y = typed(x, y)
     if x.ndim < 1 or y.ndim < 2:
-        raise ValueError(f"vecmat: {x.ndim} and {y.ndim} axes; vectors and matrices")
+        raise ValueError(f"vecmat: {x.ndim} and {y.ndim} axes; they must be vectors and matrices")
     return matmul(expand_dims(conj(x), -2), y)[..., 0, :]
 
 
 @op("x", "y")
 def tensordot(x, y, axes=2, *, precision=None):
-    """The product summed over pairs of axes: so many last of x with first of y, or (axes of x, axes of y)."""
+    """The product summed over pairs of axes: the last `axes` axes of x and the first of y, or (axes of x, axes of
+    y).
+    """
     x, y = typed(x, y)
     if isinstance(axes, int):
         if axes < 0 or axes > _b.min(x.ndim, y.ndim):
-            raise ValueError(f"tensordot: {axes} axes of arrays with {x.ndim} and {y.ndim}")
+            raise ValueError(f"tensordot: {axes} axes for arrays with {x.ndim} and {y.ndim} axes")
         left, right = list(range(x.ndim - axes, x.ndim)), list(range(axes))
     else:
         left, right = (list(a) if isinstance(a, (tuple, list)) else [a] for a in axes)
     left = [axis_of(a, x.ndim, "tensordot") for a in left]
     right = [axis_of(a, y.ndim, "tensordot") for a in right]
     if len(left) != len(right):
-        raise ValueError(f"tensordot: {len(left)} axes of the first and {len(right)} of the second")
+        raise ValueError(f"tensordot: {len(left)} axes of the first array and {len(right)} of the second")
     for a, b in zip(left, right):
         if x.shape[a] != y.shape[b]:
-            raise ValueError(f"tensordot: axis {a} has {x.shape[a]} entries, axis {b} of the second {y.shape[b]}")
+            raise ValueError(
+                f"tensordot: axis {a} of the first array has {x.shape[a]} entries, axis {b} of the second {y.shape[b]}"
+            )
     return _dot(x, y, left, right)
 
 
 def _dot(x, y, left, right):
-    if x.dtype.kind == "b":  # a sum of truth values: whether one holds
+    if x.dtype.kind == "b":  # a sum of bools is True if one of them is
         x, y = cast(x, "int32"), cast(y, "int32")
         return node("ne", _dot(x, y, left, right), 0)
     return node("dot_general", x, y, lhs_contract=left, rhs_contract=right, lhs_batch=[], rhs_batch=[])
@@ -112,7 +119,7 @@ def _dot(x, y, left, right):
 
 @op("x", "y")
 def kron(x, y):
-    """Kronecker's product: x with each element replaced by its multiple of y."""
+    """The Kronecker product: x with each element replaced by its multiple of y."""
     x, y = value(x), value(y)
     rank = _b.max(x.ndim, y.ndim)
     a, b = ((1,) * (rank - v.ndim) + tuple(v.shape) for v in (x, y))
@@ -123,14 +130,16 @@ def kron(x, y):
 
 @op("x", "y")
 def cross(x, y, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """The cross product of vectors with two or three entries; of two pairs with two its third entry alone."""
+    """The cross product of vectors with two or three entries. Two vectors with two entries give the third entry of the
+    product alone.
+    """
     if axis is not None:
         axisa = axisb = axisc = axis
     x, y = typed(x, y)
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     n, m = x.shape[-1], y.shape[-1]
     if n not in (2, 3) or m not in (2, 3):
-        raise ValueError(f"cross: vectors with {n} and {m} entries; they have two or three")
+        raise ValueError(f"cross: vectors with {n} and {m} entries; they must have two or three")
     shape = broadcast_shapes(x.shape[:-1], y.shape[:-1])
     x, y = broadcast_to(x, (*shape, n)), broadcast_to(y, (*shape, m))
     a, b = [x[..., k] for k in range(n)], [y[..., k] for k in range(m)]
@@ -149,12 +158,11 @@ def cross(x, y, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 
 def einsum(subscripts, *operands, optimize=True, precision=None, preferred_element_type=None):
-    """Einstein's sums: "bik,bkj->bij", with ... for any axes; or operands each followed by a list of axes' numbers, and
-    the list of the result's. The cheapest pairs are multiplied first; optimize=False goes from left to right.
+    """Einstein summation: "bik,bkj->bij", with ... for any axes; or each operand followed by a list with the numbers of
+    its axes, and last the list of the result. The cheapest pairs are multiplied first; optimize=False multiplies from
+    left to right.
     """
     if not isinstance(subscripts, str):
-        from .._einsum import from_lists
-
         subscripts, operands = from_lists((subscripts, *operands))
     if preferred_element_type is not None:
         operands = [astype(o, preferred_element_type) for o in operands]
@@ -163,20 +171,13 @@ def einsum(subscripts, *operands, optimize=True, precision=None, preferred_eleme
 
 @op("operands")
 def _einsum(subscripts, *operands, optimize=True):
-    from .._einsum import einsum as run
-
-    return run(subscripts, operands, optimize)
+    return sums(subscripts, operands, optimize)
 
 
 def einsum_path(subscripts, *operands, optimize="greedy"):
-    """(the order in which einsum multiplies pairs, as NumPy gives it, a sentence about it)."""
+    """(the order in which einsum multiplies pairs, as in NumPy; a sentence about it)."""
     if not isinstance(subscripts, str):
-        from .._einsum import from_lists
-
         subscripts, operands = from_lists((subscripts, *operands))
-    from .._einsum import path
-    from ._shapes import shape
-
     pairs = path(subscripts, [shape(o) for o in operands])
     return ["einsum_path", *pairs], "pairs in the order in which they are multiplied"
 

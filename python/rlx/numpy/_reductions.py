@@ -1,49 +1,30 @@
-"""Reductions and running ones, those that leave NaN out among them."""
+"""Reductions and cumulative reductions, with variants that ignore NaN."""
 
 import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import axes_of, axis_of, cast, constant, extent_value, float_of, inexact, named, node, op, truth, value
-from ._creation import filled
+from ._base import axes_of, axis_of, cast, constant, extent_value, filled, float_of, inexact, named, node, op
+from ._base import reduced, summed, truth, value
+from ._complex import parts
+from ._shapes import broadcast_shapes, squeeze
 from ._ufuncs import isnan, logical_not, sqrt
 
 
-def reduced(x, fn, axis, keepdims, what):
-    """The reduction `fn` of the op table; over no axes x itself."""
-    x = value(x)
-    axes = axes_of(axis, x.ndim, what)
-    return node("reduce_" + fn, x, axes=axes, keep_dims=_b.bool(keepdims)) if axes else x
-
-
-def _summed(x, dtype):
-    """What sums and products add up: small integers in 32 bits, truth values too."""
-    x = value(x)
-    if dtype is not None:
-        return cast(x, dtype)
-    if x.dtype.kind == "b" or (x.dtype.kind == "i" and x.dtype.itemsize < 4):
-        return cast(x, "int32")
-    if x.dtype.kind == "u" and x.dtype.itemsize < 4:
-        return cast(x, "uint32")
-    return x
-
-
 def _masked(x, where, number):
-    """x with a number where `where` is false."""
+    """x with a number where `where` is False."""
     return x if where is None else node("where", truth(where), x, constant(number, x.dtype))
 
 
 def _widened(x, where):
     """x of the shape that it and `where` broadcast to."""
-    from ._shapes import broadcast_shapes
-
     return x if where is None else _rlx.expand([x], broadcast_shapes(x.shape, value(where).shape))
 
 
 @op("x", "initial", "where")
 def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
-    """The sum over axes; truth values and small integers are summed as 32-bit integers."""
-    x = _masked(_summed(x, dtype), where, 0)
+    """The sum over axes. Bools and small integers are summed as 32-bit integers."""
+    x = _masked(summed(x, dtype), where, 0)
     out = reduced(x, "sum", axis, keepdims, "sum")
     return out if initial is None else node("add", out, cast(initial, x.dtype))
 
@@ -51,13 +32,13 @@ def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
 @op("x", "initial", "where")
 def prod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
     """The product over axes."""
-    x = _masked(_summed(x, dtype), where, 1)
+    x = _masked(summed(x, dtype), where, 1)
     out = reduced(x, "prod", axis, keepdims, "prod")
     return out if initial is None else node("mul", out, cast(initial, x.dtype))
 
 
 def _count(x, axis, keepdims, where):
-    """How many elements a reduction takes, as a number or a value of x's dtype."""
+    """The number of elements of a reduction, as a number or a value of the dtype of x."""
     if where is None:
         count = _math.prod(x.shape[a] for a in axes_of(axis, x.ndim, "mean"))
         return cast(extent_value(count), float_of(x.dtype)) if isinstance(count, _rlx.Dim) else float(count)
@@ -76,9 +57,9 @@ def mean(x, axis=None, dtype=None, *, keepdims=False, where=None):
 def _extreme(x, fn, axis, keepdims, initial, where):
     x = value(x)
     if x.dtype.kind == "c":
-        raise TypeError(f"{fn} of complex numbers, which have no order: of abs(x) or of a part")
+        raise TypeError(f"{fn} of complex numbers, which have no order: use abs(x) or a part")
     if where is not None and initial is None:
-        raise ValueError(f"{fn}: with `where` give `initial`, the result where nothing is left")
+        raise ValueError(f"{fn}: `where` needs `initial`, the result without elements")
     x = _widened(x, where)
     axes = axes_of(axis, x.ndim, fn)
     if where is not None:
@@ -94,13 +75,13 @@ def _extreme(x, fn, axis, keepdims, initial, where):
 
 @op("x", "initial", "where")
 def max(x, axis=None, *, keepdims=False, initial=None, where=None):
-    """The largest element over axes; NaN if there is one."""
+    """The maximum over axes; NaN if an element is NaN."""
     return _extreme(x, "max", axis, keepdims, initial, where)
 
 
 @op("x", "initial", "where")
 def min(x, axis=None, *, keepdims=False, initial=None, where=None):
-    """The smallest element over axes; NaN if there is one."""
+    """The minimum over axes; NaN if an element is NaN."""
     return _extreme(x, "min", axis, keepdims, initial, where)
 
 
@@ -109,7 +90,7 @@ amax, amin = max, min
 
 @op("x")
 def ptp(x, axis=None, *, keepdims=False):
-    """The largest minus the smallest element over axes."""
+    """The maximum minus the minimum over axes."""
     return node("sub", max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
 
 
@@ -128,9 +109,7 @@ def all(x, axis=None, *, keepdims=False, where=None):
 
 
 def _squared_distances(x, axis, where, centre):
-    """(squared magnitudes of x - centre, with zeros where `where` is false)."""
-    from ._complex import parts
-
+    """The squared magnitudes of x - centre, with zeros where `where` is False."""
     d = _masked(node("sub", x, centre), where, 0)
     if d.dtype.kind == "c":
         re, im = parts(d)
@@ -140,10 +119,10 @@ def _squared_distances(x, axis, where, centre):
 
 @op("x", "where", "mean")
 def var(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
-    """The variance over axes: the sum of squared distances from the mean over the count less `ddof`."""
+    """The variance over axes: the sum of squared distances from the mean, divided by the count minus `ddof`."""
     x = _widened(inexact(x) if dtype is None else cast(x, dtype), where)
     out = None
-    if x.dtype.kind == "f" and x.dtype.itemsize < 4:  # a mean rounded to few bits would be the distance
+    if x.dtype.kind == "f" and x.dtype.itemsize < 4:  # a mean with few bits would spoil the distances
         x, out = cast(x, "float32"), x.dtype
     centre = _mean(x, axis, keepdims=True, where=where) if mean is None else mean
     total = sum(_squared_distances(x, axis, where, centre), axis, keepdims=keepdims)
@@ -168,7 +147,7 @@ def std(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=No
 
 @op("x")
 def count_nonzero(x, axis=None, *, keepdims=False):
-    """How many elements over axes are not zero, int32."""
+    """The number of elements over axes that are not zero, int32."""
     return sum(truth(x), axis, "int32", keepdims=keepdims)
 
 
@@ -190,23 +169,23 @@ def _arg(x, fn, axis, keepdims):
 
 @op("x")
 def argmax(x, axis=None, *, keepdims=False):
-    """The place of the first largest element (or NaN), int32."""
+    """The index of the first maximum (or NaN), int32."""
     return _arg(x, "max", axis, keepdims)
 
 
 @op("x")
 def argmin(x, axis=None, *, keepdims=False):
-    """The place of the first smallest element (or NaN), int32."""
+    """The index of the first minimum (or NaN), int32."""
     return _arg(x, "min", axis, keepdims)
 
 
-# -- running reductions --
+# -- cumulative reductions --
 
 
 def _cumulative(name, fn, text):
     @op("x")
     def function(x, axis=None, dtype=None):
-        x = _summed(x, dtype) if fn in ("sum", "prod") else value(x)
+        x = summed(x, dtype) if fn in ("sum", "prod") else value(x)
         if axis is None:
             x, axis = _rlx.reshape([x], (-1,)), 0
         return node("cumulative_" + fn, x, axis=axis_of(axis, x.ndim, name))
@@ -214,10 +193,10 @@ def _cumulative(name, fn, text):
     return named(function, name, text)
 
 
-cumsum = _cumulative("cumsum", "sum", "The running sum along an axis.")
-cumprod = _cumulative("cumprod", "prod", "The running product along an axis.")
-cummax = _cumulative("cummax", "max", "The largest element so far along an axis.")
-cummin = _cumulative("cummin", "min", "The smallest element so far along an axis.")
+cumsum = _cumulative("cumsum", "sum", "The cumulative sum along an axis.")
+cumprod = _cumulative("cumprod", "prod", "The cumulative product along an axis.")
+cummax = _cumulative("cummax", "max", "The cumulative maximum along an axis.")
+cummin = _cumulative("cummin", "min", "The cumulative minimum along an axis.")
 
 
 def _cumulative_with_initial(name, run, first, text):
@@ -225,7 +204,7 @@ def _cumulative_with_initial(name, run, first, text):
     def function(x, *, axis=None, dtype=None, include_initial=False):
         x = value(x)
         if axis is None and x.ndim != 1:
-            raise ValueError(f"{name}: an array with {x.ndim} axes: name one")
+            raise ValueError(f"{name}: an array with {x.ndim} axes needs `axis`")
         axis = 0 if axis is None else axis_of(axis, x.ndim, name)
         out = run(x, axis, dtype)
         if not include_initial:
@@ -237,14 +216,14 @@ def _cumulative_with_initial(name, run, first, text):
 
 
 cumulative_sum = _cumulative_with_initial(
-    "cumulative_sum", cumsum, 0, "The running sum along an axis, with include_initial from 0 on."
+    "cumulative_sum", cumsum, 0, "The cumulative sum along an axis; with include_initial it begins with 0."
 )
 cumulative_prod = _cumulative_with_initial(
-    "cumulative_prod", cumprod, 1, "The running product along an axis, with include_initial from 1 on."
+    "cumulative_prod", cumprod, 1, "The cumulative product along an axis; with include_initial it begins with 1."
 )
 
 
-# -- without NaN --
+# -- reductions that ignore NaN --
 
 
 def _without_nan(x, number):
@@ -254,44 +233,44 @@ def _without_nan(x, number):
 
 @op("x", "initial", "where")
 def nansum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
-    """The sum of the elements that are no NaN."""
+    """The sum of the elements that are not NaN."""
     return sum(_without_nan(x, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @op("x", "initial", "where")
 def nanprod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
-    """The product of the elements that are no NaN."""
+    """The product of the elements that are not NaN."""
     return prod(_without_nan(x, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @op("x")
 def nancumsum(x, axis=None, dtype=None):
-    """The running sum with NaN as 0."""
+    """The cumulative sum, with NaN as 0."""
     return cumsum(_without_nan(x, 0), axis, dtype)
 
 
 @op("x")
 def nancumprod(x, axis=None, dtype=None):
-    """The running product with NaN as 1."""
+    """The cumulative product, with NaN as 1."""
     return cumprod(_without_nan(x, 1), axis, dtype)
 
 
 def _number(x, where):
-    """Where x counts: no NaN, and `where` holds."""
+    """True where x is not NaN and `where` is True."""
     good = logical_not(isnan(x))
     return good if where is None else node("bit_and", good, truth(where))
 
 
 @op("x", "where")
 def nanmean(x, axis=None, dtype=None, *, keepdims=False, where=None):
-    """The mean of the elements that are no NaN; NaN where there is none."""
+    """The mean of the elements that are not NaN; NaN if there are none."""
     x = inexact(x)
     return mean(x, axis, dtype, keepdims=keepdims, where=_number(x, where))
 
 
 @op("x", "where", "mean")
 def nanvar(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
-    """The variance of the elements that are no NaN; NaN where there are no more than `ddof`."""
+    """The variance of the elements that are not NaN; NaN if there are no more than `ddof`."""
     x = inexact(x)
     good, less = _number(x, where), ddof if correction is None else correction
     out = var(x, axis, dtype, ddof=less, keepdims=keepdims, where=good, mean=mean)
@@ -301,7 +280,7 @@ def nanvar(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean
 
 @op("x", "where", "mean")
 def nanstd(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
-    """The standard deviation of the elements that are no NaN."""
+    """The standard deviation of the elements that are not NaN."""
     return sqrt(nanvar(x, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
 
 
@@ -319,13 +298,13 @@ def _nan_extreme(x, f, edge, axis, keepdims, initial, where):
 
 @op("x", "initial", "where")
 def nanmax(x, axis=None, *, keepdims=False, initial=None, where=None):
-    """The largest element that is no NaN; NaN where there is none."""
+    """The maximum of the elements that are not NaN; NaN if there are none."""
     return _nan_extreme(x, max, -_math.inf, axis, keepdims, initial, where)
 
 
 @op("x", "initial", "where")
 def nanmin(x, axis=None, *, keepdims=False, initial=None, where=None):
-    """The smallest element that is no NaN; NaN where there is none."""
+    """The minimum of the elements that are not NaN; NaN if there are none."""
     return _nan_extreme(x, min, _math.inf, axis, keepdims, initial, where)
 
 
@@ -333,27 +312,24 @@ def _nan_arg(x, f, edge, axis, keepdims):
     x = value(x)
     if x.dtype.kind != "f":
         return f(x, axis, keepdims=keepdims)
-    # An infinity on the far side stands for NaN, so the first of them may be one that stood before a true infinity.
+    # NaN is replaced by an infinity that loses. If that infinity is also the result, it may come from a NaN, so the
+    # first element that is not NaN is taken.
     first = f(_without_nan(x, edge), axis, keepdims=True)
     good = cast(_number(x, None), "uint8")
     at_edge = node("eq", (max if edge < 0 else min)(_without_nan(x, edge), axis, keepdims=True), edge)
     number = argmax(good, axis, keepdims=True)
     out = node("where", at_edge, number, first)
     out = node("where", any(good, axis, keepdims=True), out, -1)
-    if keepdims:
-        return out
-    from ._shapes import squeeze
-
-    return squeeze(out, axis if axis is not None else None)
+    return out if keepdims else squeeze(out, axis)
 
 
 @op("x")
 def nanargmax(x, axis=None, *, keepdims=False):
-    """The place of the first largest element that is no NaN, -1 where there is none."""
+    """The index of the first maximum that is not NaN; -1 if there is none."""
     return _nan_arg(x, argmax, -_math.inf, axis, keepdims)
 
 
 @op("x")
 def nanargmin(x, axis=None, *, keepdims=False):
-    """The place of the first smallest element that is no NaN, -1 where there is none."""
+    """The index of the first minimum that is not NaN; -1 if there is none."""
     return _nan_arg(x, argmin, _math.inf, axis, keepdims)

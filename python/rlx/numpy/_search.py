@@ -1,4 +1,6 @@
-"""Sorting, searching, choosing, picking; places and sets whose size is known or given."""
+"""Sorting, searching, selection, indices and sets. Functions whose result size depends on values take `size` inside
+compiled functions.
+"""
 
 import builtins as _b
 import math as _math
@@ -6,12 +8,13 @@ import math as _math
 from .. import _rlx
 from .._indexing import filler
 from .._op import _as_array
-from ._base import array, as_index, axis_of, cast, constant, index_round, int_static, node, op, refuse_shape
-from ._base import truth, typed, value
-from ._creation import filled
-from ._joining import concatenate
+from ._base import array, as_index, axis_of, cast, constant, filled, held, index_round, int_static, named
+from ._base import node, op, refuse_shape, truth, typed, value
+from ._complex import parts
+from ._creation import zeros
+from ._joining import concatenate, stack
 from ._reductions import _extreme, sum
-from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel, reshape
+from ._shapes import broadcast_shapes, broadcast_to, expand_dims, ravel, reshape, resize
 from ._ufuncs import greater, isnan, logical_and, logical_xor
 
 # -- sorting --
@@ -28,7 +31,7 @@ def _flat_or(x, axis, what):
 
 @op("x")
 def sort(x, axis=-1, *, descending=False, stable=True):
-    """x in order along an axis (None: all elements in one), NaN last, in descending order first."""
+    """x sorted along an axis (None: flattened). NaN is last, or first in descending order."""
     x, axis = _flat_or(x, axis, "sort")
     if x.dtype.kind == "c":
         order = _complex_order(x, axis)
@@ -38,7 +41,7 @@ def sort(x, axis=-1, *, descending=False, stable=True):
 
 @op("x")
 def argsort(x, axis=-1, *, descending=False, stable=True):
-    """The places of the elements in order along an axis, int32; equal ones keep their order."""
+    """The indices that sort x along an axis, int32. Equal elements keep their order."""
     x, axis = _flat_or(x, axis, "argsort")
     if x.dtype.kind == "c":
         return _complex_order(x, axis)
@@ -47,22 +50,20 @@ def argsort(x, axis=-1, *, descending=False, stable=True):
 
 def _complex_order(x, axis):
     """By real part, then by imaginary part."""
-    from ._complex import parts
-
     re, im = parts(x)
     return lexsort((im, re), axis)
 
 
 @op("x")
 def sort_complex(x):
-    """The elements as complex numbers, by real part, then by imaginary part."""
+    """The elements as complex numbers, sorted by real part, then by imaginary part."""
     x = value(x)
     return sort(x if x.dtype.kind == "c" else cast(x, "complex128" if x.dtype.name == "float64" else "complex64"), -1)
 
 
 @op("*keys")
 def lexsort(keys, axis=-1):
-    """The order by the last key, then by the one before, ...: places along an axis, int32."""
+    """The indices that sort by the last key, then by the one before, and so on, int32."""
     keys = [value(k) for k in keys]
     if not keys:
         raise ValueError("lexsort: no keys")
@@ -78,14 +79,16 @@ def lexsort(keys, axis=-1):
 
 @op("x")
 def partition(x, kth, axis=-1):
-    """x with the element at place kth as it is in order, none before it larger and none behind it smaller: x sorted."""
+    """x with element kth in its sorted position, no larger element before it and no smaller one after it. The result is
+    x sorted.
+    """
     _check_kth(*_flat_or(x, axis, "partition"), kth)
     return sort(x, axis)
 
 
 @op("x")
 def argpartition(x, kth, axis=-1):
-    """The places that partition takes its elements from."""
+    """The indices from which partition takes its elements."""
     _check_kth(*_flat_or(x, axis, "argpartition"), kth)
     return argsort(x, axis)
 
@@ -108,19 +111,21 @@ def _less(a, b):
 
 @op("a", "v", "sorter")
 def searchsorted(a, v, side="left", sorter=None):
-    """Where each of v goes into the sorted vector a, int32: before equal elements, with side "right" behind them."""
+    """The indices at which v must be inserted into the sorted vector a, int32: before equal elements, or after them
+    with side "right".
+    """
     if side not in ("left", "right"):
-        raise ValueError(f'searchsorted: side {side!r}; "left" and "right" are there')
+        raise ValueError(f'searchsorted: side {side!r}; it must be "left" or "right"')
     a, v = typed(a, v)
     if a.ndim != 1:
-        raise ValueError(f"searchsorted in an array with {a.ndim} axes; it is a vector")
+        raise ValueError(f"searchsorted: a has {a.ndim} axes; it must be a vector")
     if a.dtype.kind == "c":
         raise TypeError("searchsorted of complex numbers, which have no order")
     if sorter is not None:
         a = a[value(sorter)]
     n = a.shape[0]
-    # Of `left` places that may be the one, the half behind the middle element is left when that goes in front, else the
-    # rest: every middle lies inside. It is read from behind the first half - 1, so places are the indices.
+    # A binary search without branches. `left` candidates begin at `place`. If the middle element comes before v, the
+    # second half is left, else the first. Elements are read from a[half - 1:], so that `place` is the index.
     place, left = filled(v.shape, 0, "int32"), n + 1
     while left > 1:
         half = left // 2
@@ -133,10 +138,10 @@ def searchsorted(a, v, side="left", sorter=None):
 
 @op("x", "bins")
 def digitize(x, bins, right=False):
-    """The number of the bin of each element: i with bins[i-1] <= x < bins[i] (right: < and <=); bins may fall."""
+    """The bin of each element: i with bins[i-1] <= x < bins[i] (right: < and <=). bins may descend."""
     bins = value(bins)
     if bins.ndim != 1:
-        raise ValueError(f"digitize: bins with {bins.ndim} axes; they are a vector")
+        raise ValueError(f"digitize: bins with {bins.ndim} axes; they must be a vector")
     n = bins.shape[0]
     if n == 0:
         return filled(value(x).shape, 0, "int32")
@@ -145,7 +150,7 @@ def digitize(x, bins, right=False):
     return node("where", node("ge", bins[n - 1], bins[0]), rising, falling)
 
 
-# -- choosing --
+# -- selection --
 
 
 @op("condition", "x", "y")
@@ -154,7 +159,9 @@ def _where(condition, x, y):
 
 
 def where(condition, x=None, y=None, *, size=None, fill_value=None):
-    """x where condition holds, else y; all three broadcast. Of a condition alone the places where it holds: nonzero."""
+    """x where condition is True, else y; all three broadcast. With a condition alone, the indices where it is True:
+    nonzero.
+    """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
     if x is None or y is None:
@@ -164,7 +171,7 @@ def where(condition, x=None, y=None, *, size=None, fill_value=None):
 
 @op("*condlist", "*choicelist", "default")
 def select(condlist, choicelist, default=0):
-    """At each place the choice of the first condition that holds, else the default."""
+    """For each element, the choice of the first condition that is True, else the default."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices")
     dtype, weak = _rlx.result_type(*choicelist, default)
@@ -176,12 +183,12 @@ def select(condlist, choicelist, default=0):
 
 @op("a", "*choices")
 def choose(a, choices, mode="raise"):
-    """At each place the element of choices[a]; mode "wrap" or "clip" says what happens to numbers out of range."""
+    """For each element, the element of choices[a]. mode "wrap" or "clip" handles numbers out of range."""
     if mode not in ("wrap", "clip", "raise"):
-        raise ValueError(f"choose: mode {mode!r}")
+        raise ValueError(f'choose: mode {mode!r}; it must be "clip" or "wrap"')
     if mode == "raise":
         raise ValueError(
-            'choose: whether a number is out of range is known only when it runs: say mode="clip" or "wrap"'
+            'choose: mode="raise" is not supported, because values are known only at run time: use "clip" or "wrap"'
         )
     a, choices = value(a), [value(c) for c in choices]
     n = len(choices)
@@ -193,30 +200,29 @@ def choose(a, choices, mode="raise"):
     return broadcast_to(out, broadcast_shapes(a.shape, *[c.shape for c in choices]))
 
 
-# -- picking --
+# -- elements at indices --
 
 
 @op("x", "indices", "fill_value")
 def take(x, indices, axis=None, mode=None, fill_value=None):
-    """Elements of x along an axis; negative indices count from the end. Others out of range give fill_value ("fill",
-    the
-    default): NaN, the least integer, the largest unsigned one or True; or are clamped, negative ones too ("clip"), or
-    taken round ("wrap").
+    """Elements of x along an axis; negative indices count from the end. mode "fill" (the default) gives fill_value for
+    other indices out of range: by default NaN, the least signed integer, the largest unsigned integer, or True. mode
+    "clip" clamps all indices, negative ones to 0; "wrap" wraps around.
     """
     x, indices = value(x), value(indices)
     if indices.dtype.kind not in "iu":
-        raise TypeError(f"take: indices of dtype {indices.dtype.name}; they are integers")
+        raise TypeError(f"take: indices of dtype {indices.dtype.name}; they must be integers")
     if axis is None:
         x, axis = _rlx.reshape([x], (-1,)), 0
     axis = axis_of(axis, x.ndim, "take")
     n = x.shape[axis]
     mode = mode or "fill"
     if mode not in ("clip", "wrap", "fill"):
-        raise ValueError(f"take: mode {mode!r}; there are clip, wrap and fill")
+        raise ValueError(f"take: mode {mode!r}; it must be one of clip, wrap and fill")
     if fill_value is not None and mode != "fill":
-        raise ValueError(f"take: a fill_value with mode {mode!r}")
+        raise ValueError(f"take: fill_value cannot be used with mode {mode!r}")
     if n == 0 and indices.size:
-        raise IndexError("take from an axis without entries")
+        raise IndexError("take: the axis has no entries")
     if mode == "wrap":
         return node("gather", x, index_round(indices, n), axes=[axis], mode="clamp")
     indices = as_index(indices)
@@ -234,31 +240,31 @@ def take(x, indices, axis=None, mode=None, fill_value=None):
 
 @op("x", "indices")
 def take_along_axis(x, indices, axis=-1):
-    """x at one index for each place along an axis; the other axes broadcast. Indices out of range are clamped."""
+    """x at one index for each element along an axis; the other axes broadcast. Indices out of range are clamped."""
     x, indices = value(x), value(indices)
     if axis is None:
         if indices.ndim != 1:
-            raise ValueError("take_along_axis: without an axis indices are a vector")
+            raise ValueError("take_along_axis: without an axis, indices must be a vector")
         x, axis = ravel(x), 0
     if x.ndim != indices.ndim:
-        raise ValueError(f"take_along_axis: {x.ndim} and {indices.ndim} axes; both have the same number")
+        raise ValueError(f"take_along_axis: {x.ndim} and {indices.ndim} axes; the numbers must be equal")
     axis = axis_of(axis, x.ndim, "take_along_axis")
     if indices.dtype.kind not in "iu":
-        raise TypeError(f"take_along_axis: indices of dtype {indices.dtype.name}; they are integers")
+        raise TypeError(f"take_along_axis: indices of dtype {indices.dtype.name}; they must be integers")
     indices = as_index(indices)
     rest = broadcast_shapes(*[tuple(1 if a == axis else d for a, d in enumerate(v.shape)) for v in (x, indices)])
     x = broadcast_to(x, tuple(x.shape[a] if a == axis else d for a, d in enumerate(rest)))
     indices = broadcast_to(indices, tuple(indices.shape[a] if a == axis else d for a, d in enumerate(rest)))
     if x.shape[axis] == 0 and indices.size:
-        raise IndexError("take_along_axis from an axis without entries")
+        raise IndexError("take_along_axis: the axis has no entries")
     return _rlx.take_along_axis([x, indices], axis)
 
 
 @op("x", "indices", "values")
 def put_along_axis(x, indices, values, axis, inplace=False):
-    """x with one value for each index along an axis, as a new array; what is out of range is dropped."""
+    """x with one element set for each index along an axis, as a new array. Indices out of range are dropped."""
     if inplace:
-        raise ValueError("put_along_axis: arrays are never written to; inplace=False gives the changed one")
+        raise ValueError("put_along_axis: arrays are immutable; use inplace=False and the result")
     x, indices = value(x), value(indices)
     shape = x.shape
     if axis is None:
@@ -273,11 +279,11 @@ def put_along_axis(x, indices, values, axis, inplace=False):
 
 @op("x", "indices", "values")
 def put(x, indices, values, mode="clip", inplace=False):
-    """x with values at flat places, as a new array; places out of range are clamped or ("wrap") taken round."""
+    """x with values set at flat indices, as a new array. Indices out of range are clamped, or wrap around with
+    "wrap".
+    """
     if inplace:
-        raise ValueError("put: arrays are never written to; inplace=False gives the changed one")
-    from ._shapes import resize
-
+        raise ValueError("put: arrays are immutable; use inplace=False and the result")
     x, indices = value(x), ravel(indices)
     n = _math.prod(x.shape)
     if indices.shape[0] == 0 or n == 0:
@@ -289,16 +295,16 @@ def put(x, indices, values, mode="clip", inplace=False):
         below = node("lt", indices, 0)
         indices = node("max", node("min", node("where", below, node("add", indices, n), indices), n - 1), 0)
     else:
-        raise ValueError(f"put: mode {mode!r}; there are clip and wrap")
+        raise ValueError(f"put: mode {mode!r}; it must be one of clip and wrap")
     values = resize(cast(values, x.dtype), indices.shape)
     return reshape(ravel(x).at[indices].set(values), x.shape)
 
 
 @op("arr", "mask", "vals")
 def place(arr, mask, vals, inplace=False):
-    """arr with the first values of vals where mask holds, in order and from the start again, as a new array."""
+    """arr with the elements where mask is True set to vals in order, repeated as needed, as a new array."""
     if inplace:
-        raise ValueError("place: arrays are never written to; inplace=False gives the changed one")
+        raise ValueError("place: arrays are immutable; use inplace=False and the result")
     arr, mask = value(arr), ravel(truth(mask))
     vals = ravel(cast(vals, arr.dtype))
     if vals.shape[0] == 0:
@@ -308,7 +314,7 @@ def place(arr, mask, vals, inplace=False):
     return reshape(node("where", mask, picked, ravel(arr)), arr.shape)
 
 
-# -- places; their number is known outside of compiled functions, inside it is given --
+# -- indices; their number is known outside of compiled functions and given inside --
 
 
 def _outside(x):
@@ -323,7 +329,7 @@ def _nonzero(x, size, fill_value):
     n = flat.shape[0]
     if n == 0:
         rank = count = None
-        flat_places, held = filled((size,), 0, "int32"), filled((size,), False, "bool")
+        flat_places, inside = filled((size,), 0, "int32"), filled((size,), False, "bool")
     else:
         rank = node("cumulative_sum", cast(flat, "int32"), axis=0)
         count = rank[n - 1]
@@ -336,13 +342,13 @@ def _nonzero(x, size, fill_value):
             axes=[0],
             mode="drop",
         )
-        held = node("lt", node("iota", dims=(size,), dtype="int32", axis=0), count)
+        inside = node("lt", node("iota", dims=(size,), dtype="int32", axis=0), count)
     fills = broadcast_to(cast(0 if fill_value is None else fill_value, "int32"), (len(shape),))
     out, step = [], n
     for axis, d in enumerate(shape):
         step = step // d if d else 1
         k = node("mod", node("div", flat_places, _b.max(step, 1)), _b.max(d, 1))
-        out.append(node("where", held, k, fills[axis]))
+        out.append(node("where", inside, k, fills[axis]))
     return tuple(out)
 
 
@@ -352,33 +358,28 @@ def _how_many(x):
 
 
 def nonzero(x, *, size=None, fill_value=None):
-    """The places where x is not zero, one int32 vector for each axis. Inside compiled functions give `size`: the
-    vectors
-    are cut there, or filled up with fill_value (0).
+    """The indices where x is not zero, one int32 vector for each axis. Inside compiled functions `size` is needed: the
+    vectors are cut to it, or filled up with fill_value (0).
     """
     if size is None:
         if not _outside(x):
             refuse_shape(
-                "nonzero", "size=, the number of places, or rlx.numpy.where(mask, x, 0), which keeps the shape"
+                "nonzero", "size=, the number of indices, or use rlx.numpy.where(mask, x, 0), which keeps the shape"
             )
         size = int(_how_many(x))
     if (x.ndim if hasattr(x, "ndim") else array(x).ndim) == 0:
-        raise ValueError("nonzero of a scalar: atleast_1d makes it a vector")
+        raise ValueError("nonzero of a scalar: use atleast_1d")
     return _nonzero(x, int_static(size, "nonzero: size"), fill_value)
 
 
 def flatnonzero(x, *, size=None, fill_value=None):
-    """The places in ravel(x) where x is not zero; as nonzero."""
+    """The indices in ravel(x) where x is not zero; see nonzero."""
     return nonzero(ravel(x), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(x, *, size=None, fill_value=None):
-    """The places where x is not zero as rows of coordinates; as nonzero."""
-    from ._joining import stack
-
+    """The indices where x is not zero, as rows of coordinates; see nonzero."""
     if (x.ndim if hasattr(x, "ndim") else array(x).ndim) == 0:
-        from ._creation import zeros
-
         if size is None and not _outside(x):
             refuse_shape("argwhere", "size=")
         count = int(bool(x)) if size is None else int_static(size, "argwhere: size")
@@ -387,7 +388,9 @@ def argwhere(x, *, size=None, fill_value=None):
 
 
 def compress(condition, x, axis=None, *, size=None, fill_value=0):
-    """The entries of x along an axis where a vector holds; in compiled functions cut or filled up to `size`."""
+    """The entries of x along an axis where a vector is True. Inside compiled functions they are cut or filled up to
+    `size`.
+    """
     if axis is None:
         x, axis = ravel(x), 0
     if size is None:
@@ -408,7 +411,9 @@ def _compress(condition, x, fill_value, axis, size):
 
 
 def extract(condition, x, *, size=None, fill_value=0):
-    """The elements of x where a condition of its shape holds; in compiled functions cut or filled up to `size`."""
+    """The elements of x where a condition with its shape is True. Inside compiled functions they are cut or filled up
+    to `size`.
+    """
     return compress(ravel(condition), x, size=size, fill_value=fill_value)
 
 
@@ -416,7 +421,7 @@ def extract(condition, x, *, size=None, fill_value=0):
 
 
 def _starts(ordered):
-    """True where a new value begins in a sorted vector; NaN equals NaN."""
+    """True where a new value begins in a sorted vector. NaN equals NaN."""
     n = ordered.shape[0]
     a, b = ordered[1:], ordered[:-1]
     new = node("bit_and", node("ne", a, b), node("not", node("bit_and", isnan(a), isnan(b))))
@@ -436,33 +441,32 @@ def _unique(x, fill_value, size):
     n = flat.shape[0]
     if n == 0:
         if size:
-            raise ValueError("unique of no elements with size > 0")
+            raise ValueError("unique: an array without elements needs size=0")
         none = filled((0,), 0, "int32")
         return flat, none, reshape(none, x.shape), none
     order = argsort(flat)
     ordered = node("gather", flat, order, axes=[0], mode="clamp")
     new = _starts(ordered)
-    (starts,) = _nonzero(new, size + 1, n)  # one more: where the last value ends
+    (starts,) = _nonzero(new, size + 1, n)  # one more: the end of the last value
     first, ends = starts[:size], starts[1:]
-    held = node("lt", first, n)
+    known = node("lt", first, n)
     picked = node("gather", ordered, first, axes=[0], mode="clamp")
     rest = picked[0] if fill_value is None and size else cast(0 if fill_value is None else fill_value, flat.dtype)
-    values = node("where", held, picked, rest)
+    values = node("where", known, picked, rest)
     number = node("sub", node("cumulative_sum", cast(new, "int32"), axis=0), 1)
     inverse = node("scatter_set", filled((n,), 0, "int32"), order, number, axes=[0], mode="drop")
     places = node("gather", order, first, axes=[0], mode="clamp")
-    places = node("where", held, places, places[0] if size else 0)
-    counts = node("where", held, node("sub", ends, first), 0)
+    places = node("where", known, places, places[0] if size else 0)
+    counts = node("where", known, node("sub", ends, first), 0)
     return values, places, reshape(inverse, x.shape), counts
 
 
 def unique(x, return_index=False, return_inverse=False, return_counts=False, *, size=None, fill_value=None):
-    """The distinct elements of x in order, NaN once; with the flags also their first places, for each element the place
-    of
-    its value, and how often each occurs. Inside compiled functions give `size`: the result is cut there, or filled up
-    with fill_value (the smallest element).
+    """The sorted distinct elements of x, with one NaN. The flags add their first indices, for each element the index of
+    its value, and the counts. Inside compiled functions `size` is needed: the result is cut to it, or filled up with
+    fill_value (the smallest element).
     """
-    x = x if isinstance(x, (_rlx.Array, _rlx.Value)) else array(x)
+    x = held(x)
     if size is None:
         if not _outside(x):
             refuse_shape("unique", "size=, the number of values")
@@ -473,22 +477,24 @@ def unique(x, return_index=False, return_inverse=False, return_counts=False, *, 
 
 
 def unique_values(x, *, size=None, fill_value=None):
-    """The distinct elements of x in order; as unique."""
+    """The sorted distinct elements of x; see unique."""
     return unique(x, size=size, fill_value=fill_value)
 
 
 def unique_counts(x, *, size=None, fill_value=None):
-    """(the distinct elements, how often each occurs); as unique."""
+    """(the sorted distinct elements, their counts); see unique."""
     return unique(x, return_counts=True, size=size, fill_value=fill_value)
 
 
 def unique_inverse(x, *, size=None, fill_value=None):
-    """(the distinct elements, for each element the place of its value); as unique."""
+    """(the sorted distinct elements, for each element the index of its value); see unique."""
     return unique(x, return_inverse=True, size=size, fill_value=fill_value)
 
 
 def unique_all(x, *, size=None, fill_value=None):
-    """(the distinct elements, their first places, the place of each element's value, counts); as unique."""
+    """(the sorted distinct elements, their first indices, for each element the index of its value, counts); see
+    unique.
+    """
     return unique(x, True, True, True, size=size, fill_value=fill_value)
 
 
@@ -511,18 +517,17 @@ def isin(element, test_elements, invert=False):
 
 
 def _joined_sets(a, b):
-    a, b = (v if isinstance(v, (_rlx.Array, _rlx.Value)) else array(v) for v in (a, b))
-    return concatenate([ravel(a), ravel(b)])
+    return concatenate([ravel(held(a)), ravel(held(b))])
 
 
 def union1d(ar1, ar2, *, size=None, fill_value=None):
-    """The distinct elements of both, in order; as unique."""
+    """The sorted distinct elements of both; see unique."""
     return unique(_joined_sets(ar1, ar2), size=size, fill_value=fill_value)
 
 
 def _set_operation(name, text, keep):
     def function(ar1, ar2, *, size=None, fill_value=None):
-        ar1, ar2 = (v if isinstance(v, (_rlx.Array, _rlx.Value)) else array(v) for v in (ar1, ar2))
+        ar1, ar2 = held(ar1), held(ar2)
         both = ar1 if name == "setdiff1d" else _joined_sets(ar1, ar2)
         if size is None:
             if not (_outside(ar1) and _outside(ar2)):
@@ -530,50 +535,53 @@ def _set_operation(name, text, keep):
             values = unique(both)
             return compress(keep(values, ar1, ar2), values)
         values, counts = unique_counts(both, size=both.size)
-        held = logical_and(greater(counts, 0), keep(values, ar1, ar2))
-        return compress(held, values, size=size, fill_value=0 if fill_value is None else fill_value)
+        kept = logical_and(greater(counts, 0), keep(values, ar1, ar2))
+        return compress(kept, values, size=size, fill_value=0 if fill_value is None else fill_value)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = text + " Inside compiled functions give `size`: cut there, or filled up with fill_value (0)."
-    return function
+    return named(
+        function,
+        name,
+        text
+        + " Inside compiled functions `size` is needed: the result is cut to it, or filled up with fill_value (0).",
+    )
 
 
 intersect1d = _set_operation(
     "intersect1d",
-    "The distinct elements that both have, in order.",
+    "The sorted distinct elements that are in both.",
     lambda v, a, b: logical_and(isin(v, a), isin(v, b)),
 )
 setdiff1d = _set_operation(
     "setdiff1d",
-    "The distinct elements of the first that the second has not, in order.",
+    "The sorted distinct elements of the first that are not in the second.",
     lambda v, a, b: isin(v, b, invert=True),
 )
 setxor1d = _set_operation(
     "setxor1d",
-    "The distinct elements that one of both has, in order.",
+    "The sorted distinct elements that are in exactly one of both.",
     lambda v, a, b: logical_xor(isin(v, a), isin(v, b)),
 )
 
 
-# -- places as numbers --
+# -- flat indices --
 
 
 def _coordinates(x, what):
     x = value(_as_array(x))
     if x.dtype.kind not in "iu":
-        raise TypeError(f"{what}: places of dtype {x.dtype.name}; they are integers")
+        raise TypeError(f"{what}: indices of dtype {x.dtype.name}; they must be integers")
     return x
 
 
 def _wide_for(total, x):
-    """Integers as indices in a dtype that holds the places of an array of `total` elements."""
+    """Integers as indices with a dtype that can index an array with `total` elements."""
     x = as_index(x)
     return cast(x, "int64") if isinstance(total, int) and total >= 2**31 else x
 
 
 @op("indices")
 def unravel_index(indices, shape):
-    """The coordinates of flat places in a shape; places out of range are clamped."""
+    """The coordinates of flat indices in a shape. Indices out of range are clamped."""
     indices = _coordinates(indices, "unravel_index")
     shape = shape if isinstance(shape, tuple) else (shape,)
     total = _math.prod(shape)
@@ -589,17 +597,17 @@ def unravel_index(indices, shape):
 
 @op("*multi_index")
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
-    """The flat places of coordinates in a shape; mode "clip" or "wrap" says what happens to those out of range."""
+    """The flat indices of coordinates in a shape. mode "clip" or "wrap" handles coordinates out of range."""
     if mode not in ("clip", "wrap"):
         raise ValueError(
-            "ravel_multi_index: whether coordinates are out of range is known only when it runs: say "
-            'mode="clip" or "wrap"'
+            'ravel_multi_index: mode="raise" is not supported, because values are known only at run time: '
+            'use mode="clip" or "wrap"'
         )
     given = [_coordinates(i, "ravel_multi_index") for i in multi_index]
     if len(given) != len(dims):
         raise ValueError(f"ravel_multi_index: {len(given)} coordinates for {len(dims)} axes")
     total = _math.prod(dims)
-    if mode == "wrap":  # a uint64 goes round before it is cut to int64
+    if mode == "wrap":  # a uint64 is wrapped before it is cast to int64
         given = [i if i.dtype.name == "uint64" else _wide_for(total, i) for i in given]
         inside = [index_round(i, d) for i, d in zip(given, dims)]
     else:

@@ -1,38 +1,42 @@
-"""Shapes and orders of axes; what changes no element."""
+"""Shapes, axes and order: functions that move elements and do not compute with them."""
 
 import builtins as _b
 import math as _math
 
 from .. import _rlx
-from ._base import array, axes_of, axis_of, cast, constant, dims_of, near_diagonal, node, op, value
+from .._indexing import _broadcast_shape
+from ._base import array, axes_of, axis_of, cast, constant, dims_of, named, near_diagonal, node, op, reduced
+from ._base import refuse_shape, summed, value
 
 
 @op("x")
 def astype(x, dtype):
-    """x as another dtype: floats to integers drop the fraction and saturate, NaN becomes 0; to bool: is not zero."""
+    """x as another dtype. Floats become integers by truncation and saturation, and NaN becomes 0. Bool is True where x
+    is not zero.
+    """
     x, dtype = value(x), _rlx.dtype(dtype)
     return cast(x, dtype)
 
 
 @op("x")
 def reshape(x, shape, order="C"):
-    """The same elements in another shape; one extent may be -1. With order "F" the first axis runs fastest."""
+    """The same elements in another shape. One extent may be -1. order "F": the first axis varies fastest."""
     if order == "C":
         return _rlx.reshape([x], dims_of(shape))
     if order != "F":
-        raise ValueError(f'reshape: order {order!r}; "C" and "F" are there')
+        raise ValueError(f'reshape: order {order!r}; it must be "C" or "F"')
     return transpose(_rlx.reshape([transpose(x)], dims_of(shape)[::-1]))
 
 
 @op("x")
 def ravel(x, order="C"):
-    """The elements in one axis."""
+    """The elements as a vector."""
     return reshape(x, (-1,), order)
 
 
 @op("x")
 def transpose(x, axes=None):
-    """x with its axes in another order; without `axes` reversed."""
+    """x with its axes permuted; reversed without `axes`."""
     x = value(x)
     perm = list(reversed(range(x.ndim))) if axes is None else list(axes)
     if axes is not None:
@@ -66,7 +70,7 @@ def swapaxes(x, axis1, axis2):
 
 @op("x")
 def moveaxis(x, source, destination):
-    """x with some axes at other places; the others keep their order."""
+    """x with axes moved to other positions. The other axes keep their order."""
     x = value(x)
     source = list(source) if isinstance(source, (tuple, list)) else [source]
     destination = list(destination) if isinstance(destination, (tuple, list)) else [destination]
@@ -84,18 +88,18 @@ def moveaxis(x, source, destination):
 
 @op("x")
 def rollaxis(x, axis, start=0):
-    """x with an axis moved so that it stands before what was at `start`; moveaxis says the same more plainly."""
+    """x with an axis moved before the axis `start`. moveaxis is clearer."""
     x = value(x)
     axis = axis_of(axis, x.ndim, "rollaxis")
     if not -x.ndim <= start <= x.ndim:
-        raise ValueError(f"rollaxis: start {start} for an array with {x.ndim} axes")
+        raise ValueError(f"rollaxis: start {start} is out of range for an array with {x.ndim} axes")
     start = start + x.ndim if start < 0 else start
     return moveaxis(x, axis, start - 1 if axis < start else start)
 
 
 @op("x")
 def expand_dims(x, axis):
-    """x with axes of extent 1 at the places `axis` of the result."""
+    """x with axes of extent 1 added at the positions `axis` of the result."""
     x = value(x)
     many = axis if isinstance(axis, (tuple, list)) else (axis,)
     places = axes_of(many, x.ndim + len(many), "expand_dims")
@@ -121,14 +125,12 @@ def squeeze(x, axis=None):
 
 @op("x")
 def broadcast_to(x, shape):
-    """x repeated to a shape that it broadcasts to."""
+    """x broadcast to a shape."""
     return _rlx.expand([x], dims_of(shape))
 
 
 def broadcast_shapes(*shapes):
     """The shape that arrays of these shapes broadcast to."""
-    from .._indexing import _broadcast_shape
-
     try:
         return _broadcast_shape([dims_of(s) for s in shapes] or [()])
     except IndexError as e:
@@ -137,7 +139,7 @@ def broadcast_shapes(*shapes):
 
 @op("arrays")
 def broadcast_arrays(*arrays):
-    """The arrays, all of the shape that they broadcast to."""
+    """The arrays, broadcast to one shape."""
     values = [value(a) for a in arrays]
     shape = broadcast_shapes(*[v.shape for v in values])
     return [_rlx.expand([v], shape) for v in values]
@@ -149,18 +151,16 @@ def _at_least(name, text, widen):
         out = [_rlx.reshape([v], widen(v.shape)) if widen(v.shape) != v.shape else v for v in map(value, arrays)]
         return out[0] if len(out) == 1 else out
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = text
-    return function
+    return named(function, name, text)
 
 
-atleast_1d = _at_least("atleast_1d", "Arrays with one axis or more.", lambda s: s if s else (1,))
+atleast_1d = _at_least("atleast_1d", "Arrays with at least one axis.", lambda s: s if s else (1,))
 atleast_2d = _at_least(
-    "atleast_2d", "Arrays with two axes or more, new ones in front.", lambda s: (1,) * (2 - len(s)) + s
+    "atleast_2d", "Arrays with at least two axes; new axes are first.", lambda s: (1,) * (2 - len(s)) + s
 )
 atleast_3d = _at_least(
     "atleast_3d",
-    "Arrays with three axes or more: vectors become [1, n, 1], matrices [m, n, 1].",
+    "Arrays with at least three axes: vectors become [1, n, 1], matrices [m, n, 1].",
     lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}.get(len(s), s),
 )
 
@@ -187,13 +187,13 @@ def fliplr(x):
 
 @op("x")
 def rot90(x, k=1, axes=(0, 1)):
-    """x turned k times by 90 degrees, from the first towards the second of two axes."""
+    """x rotated k times by 90 degrees, from the first towards the second of two axes."""
     x = value(x)
     if len(axes) != 2:
-        raise ValueError(f"rot90: {len(axes)} axes, it turns two")
+        raise ValueError(f"rot90: {len(axes)} axes; it needs two")
     (a,), (b,) = axes_of(axes[0], x.ndim, "rot90"), axes_of(axes[1], x.ndim, "rot90")
     if a == b:
-        raise ValueError("rot90: the two axes are one")
+        raise ValueError("rot90: both axes are the same")
     k %= 4
     if k == 0:
         return x
@@ -204,16 +204,18 @@ def rot90(x, k=1, axes=(0, 1)):
 
 @op("x", "shift")
 def roll(x, shift, axis=None):
-    """x with its elements moved along axes, those that leave it coming in at the other end; shift may be an array."""
+    """x with its elements shifted along axes. Elements that leave at one end enter at the other. shift may be an
+    array.
+    """
     x = value(x)
     if axis is None:
         if isinstance(shift, _rlx.Value) and shift.ndim:
-            raise ValueError("roll: several shifts need several axes")
+            raise ValueError("roll: several shifts need `axis`")
         return _rlx.reshape([roll(_rlx.reshape([x], (-1,)), shift, 0)], x.shape)
     axes = [axis_of(a, x.ndim, "roll") for a in (axis if isinstance(axis, (tuple, list)) else [axis])]
     shifts = cast(shift, "int32")
     if shifts.ndim > 1 or (shifts.ndim == 1 and len(axes) not in (1, shifts.shape[0]) and shifts.shape[0] != 1):
-        raise ValueError(f"roll: shifts of shape {shifts.shape} for {len(axes)} axes")
+        raise ValueError(f"roll: shifts of shape {shifts.shape} do not match {len(axes)} axes")
     shifts = _rlx.expand([shifts], (_b.max(len(axes), shifts.shape[0] if shifts.ndim else 1),))
     axes = axes * (shifts.shape[0] if len(axes) == 1 else 1)
     for k, a in enumerate(axes):
@@ -227,7 +229,7 @@ def roll(x, shift, axis=None):
 
 @op("x")
 def repeat(x, repeats, axis=None, total_repeat_length=None):
-    """Every element so many times, side by side; repeats is an integer or one for each, known when traced."""
+    """x with every element repeated. repeats is an integer or one for each element, known when traced."""
     x = value(x)
     if isinstance(repeats, _rlx.Value):
         raise TypeError("repeat: `repeats` is a traced value, on which the shape would depend: give Python integers")
@@ -237,7 +239,7 @@ def repeat(x, repeats, axis=None, total_repeat_length=None):
     counts = list(repeats) if isinstance(repeats, tuple) else [repeats]
     n = x.shape[axis]
     if len(counts) != 1 and len(counts) != n:
-        raise ValueError(f"repeat: {len(counts)} counts for {n} elements")
+        raise ValueError(f"repeat: {len(counts)} counts do not match {n} elements")
     if _b.any(c < 0 for c in counts):
         raise ValueError("repeat: a negative count")
     if len(counts) == 1 and total_repeat_length is None:
@@ -252,18 +254,18 @@ def repeat(x, repeats, axis=None, total_repeat_length=None):
 
 
 def pick(x, places, axis):
-    """x at known places along an axis."""
+    """x at known indices along an axis."""
     return node("gather", x, constant(places, "int32") if places else filled_places(), axes=[axis], mode="clamp")
 
 
 def filled_places():
-    """No places."""
+    """No indices."""
     return _rlx.expand([constant(0, "int32")], (0,))
 
 
 @op("x")
 def tile(x, reps):
-    """x so many times along each axis."""
+    """x repeated along each axis."""
     x = value(x)
     reps = dims_of(reps)
     rank = _b.max(len(reps), x.ndim)
@@ -276,7 +278,7 @@ def tile(x, reps):
 
 @op("x")
 def resize(x, new_shape):
-    """The elements of x, from the start again where they end, in a new shape."""
+    """The elements of x in a new shape, repeated from the start if needed."""
     x = ravel(x)
     new_shape = dims_of(new_shape)
     size, n = _math.prod(new_shape), x.shape[0]
@@ -289,7 +291,7 @@ def resize(x, new_shape):
 
 @op("x")
 def size_of(x, axis):
-    """The extent of an axis as an int64 value: what a symbolic extent is in this run."""
+    """The extent of an axis as an int64 value. A symbolic extent becomes its value in the current run."""
     return _rlx.dim_size([value(x)], axis)
 
 
@@ -314,20 +316,17 @@ def size(x, axis=None):
 
 
 def trim_zeros(x, trim="fb"):
-    """x without the zeros in front ("f"), behind ("b") or at both ends ("fb") of its axes; not in compiled functions,
-    as how many zeros there are depends on the values.
+    """x without the zeros at the front ("f"), the back ("b") or both ends ("fb") of its axes. It cannot be used in
+    compiled functions, because the number of zeros depends on values.
     """
-    from ._base import refuse_shape
-    from ._search import nonzero
-
     if not isinstance(trim, str) or trim.lower() not in ("f", "b", "fb", "bf"):
-        raise ValueError(f"trim_zeros: trim {trim!r}; it is 'f', 'b' or 'fb'")
+        raise ValueError(f"trim_zeros: trim {trim!r}; it must be 'f', 'b' or 'fb'")
     if _rlx.tracing() or isinstance(x, _rlx.Value):
         refuse_shape("trim_zeros", "a slice, x[2:-2]")
     x = array(x)
     if x.ndim == 0:
-        raise ValueError("trim_zeros of a scalar: atleast_1d makes it a vector")
-    places = [p.tolist() for p in nonzero(x)]
+        raise ValueError("trim_zeros of a scalar: use atleast_1d")
+    places = [p.tolist() for p in x.nonzero()]
     if not places[0]:
         return x[(slice(0, 0),) * x.ndim]
     trim = trim.lower()
@@ -353,7 +352,7 @@ def triu(x, k=0):
 def _triangle(x, k, keep):
     x = value(x)
     if x.ndim < 2:
-        raise ValueError(f"a triangle of an array with {x.ndim} axes")
+        raise ValueError(f"the triangle of an array with {x.ndim} axes")
     rows = node("iota", dims=x.shape[-2:], dtype="int32", axis=0)
     columns = node("iota", dims=x.shape[-2:], dtype="int32", axis=1)
     k = near_diagonal(k, *x.shape[-2:])
@@ -363,13 +362,13 @@ def _triangle(x, k, keep):
 
 @op("x")
 def diagonal(x, offset=0, axis1=0, axis2=1):
-    """The elements x[i, i + offset] of two axes, as the last axis."""
+    """The elements x[i, i + offset] along two axes, as the last axis."""
     x = value(x)
     if x.ndim < 2:
         raise ValueError(f"diagonal of an array with {x.ndim} axes")
     (axis1,), (axis2,) = axes_of(axis1, x.ndim, "diagonal"), axes_of(axis2, x.ndim, "diagonal")
     if axis1 == axis2:
-        raise ValueError("diagonal: the two axes are one")
+        raise ValueError("diagonal: both axes are the same")
     x = transpose(x, [a for a in range(x.ndim) if a not in (axis1, axis2)] + [axis1, axis2])
     n, m = x.shape[-2:]
     offset = near_diagonal(offset, n, m)
@@ -382,14 +381,16 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
 
 @op("x")
 def diag(x, k=0):
-    """The k-th diagonal of a matrix, or the matrix that has x there."""
+    """The k-th diagonal of a matrix, or the matrix with x on its k-th diagonal."""
     x = value(x)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
-        raise ValueError(f"diag: an array with {x.ndim} axes, it takes one or two")
+        raise ValueError(f"diag: an array with {x.ndim} axes; it must have one or two")
     low, high = _b.max(k, 0), _b.max(-k, 0)
-    row = expand_dims(_rlx.pad([x, constant(0, x.dtype)], [low], [high], [0]), 0)  # in its columns
+    row = expand_dims(
+        _rlx.pad([x, constant(0, x.dtype)], [low], [high], [0]), 0
+    )  # a row with the elements in their columns
     n = row.shape[1]
     rows = node("iota", dims=(n, n), dtype="int32", axis=0)
     columns = node("iota", dims=(n, n), dtype="int32", axis=1)
@@ -405,19 +406,17 @@ def diagflat(x, k=0):
 @op("x")
 def trace(x, offset=0, axis1=0, axis2=1, dtype=None):
     """The sum of a diagonal."""
-    from ._reductions import sum
-
-    return sum(diagonal(x, offset, axis1, axis2), -1, dtype)
+    return reduced(summed(diagonal(x, offset, axis1, axis2), dtype), "sum", -1, False, "trace")
 
 
 @op("x", "val")
 def fill_diagonal(x, val, wrap=False, inplace=False):
-    """x with `val` on its main diagonal, as a new array; what val lacks is repeated."""
+    """x with `val` on its main diagonal, as a new array. val is repeated if it is shorter."""
     if inplace:
-        raise ValueError("fill_diagonal: arrays are never written to; inplace=False gives the changed one")
+        raise ValueError("fill_diagonal: arrays are immutable; use inplace=False and the result")
     x = value(x)
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
-        raise ValueError(f"fill_diagonal: shape {x.shape}; a matrix, or axes of one extent")
+        raise ValueError(f"fill_diagonal: shape {x.shape}; it must be a matrix, or have axes of equal extent")
     width = x.shape[-1]
     if x.ndim == 2:
         stride, end = width + 1, _math.prod(x.shape) if wrap else width * width

@@ -5,91 +5,28 @@ import math as _math
 
 from .. import _rlx
 from .._op import _has_value
-from ._base import array, as_index, axes_of, axis_of, cast, common, constant, inexact, int_static, node, op
-from ._base import refuse_shape, value
-from ._base import extent_value, float_of
+from ._base import array, as_index, axes_of, axis_of, cast, common, constant, extent_value, filled, float_of, held
+from ._base import inexact, int_static, node, op, refuse_shape, value
 from ._complex import conj, real
-from ._creation import filled, linspace
+from ._creation import linspace
+from ._joining import stack
+from ._quantiles import quantiles
 from ._reductions import max, mean, min, sum
-from ._search import searchsorted, sort
-from ._shapes import broadcast_to, diagonal, expand_dims, moveaxis, ravel, reshape, transpose
+from ._search import searchsorted
+from ._shapes import broadcast_to, diagonal, expand_dims, ravel, reshape, transpose
 from ._ufuncs import isnan, sqrt
-
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
-
-
-def _last(x, axis):
-    """(x with the reduced axes joined to one at its end, the shape of the result with them as 1)."""
-    axes = axes_of(axis, x.ndim, "quantile")
-    rest = [a for a in range(x.ndim) if a not in axes]
-    kept = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
-    count = _math.prod(x.shape[a] for a in axes)
-    x = reshape(transpose(x, rest + axes), (*[x.shape[a] for a in rest], count))
-    return x, kept
-
-
-def _quantiles(x, q, axis, keepdims, method, skip_nan):
-    if method not in _METHODS:
-        raise ValueError(f"quantile: method {method!r}; there are {', '.join(_METHODS)}")
-    x, q = inexact(x), value(q)
-    if x.dtype.kind == "c":
-        raise TypeError("quantiles of complex numbers, which have no order")
-    if q.ndim > 1:
-        raise ValueError(f"quantile: q has {q.ndim} axes, at most one")
-    dtype = x.dtype
-    q = cast(q, "float64" if dtype.name == "float64" or q.dtype.name == "float64" else "float32")
-    x, kept = _last(x, axis)
-    n = x.shape[-1]
-    if n == 0:
-        raise ValueError("quantile of no elements")
-    x = sort(x, -1)
-    bad = isnan(x[..., -1])
-    if skip_nan:
-        last = node("sub", sum(node("eq", x, x), -1, "int32"), 1)
-        bad = node("lt", last, 0)
-        last = node("max", last, 0)
-    else:
-        last = cast(extent_value(n - 1), "int32")
-    shape_q = tuple(q.shape)
-    q = reshape(q, shape_q + (1,) * (x.ndim - 1))
-    place = node("mul", q, cast(last, q.dtype))
-    place = node("max", node("min", place, cast(last, q.dtype)), 0)
-    low, high = node("floor", place), node("ceil", place)
-    if method == "nearest":
-        low = high = node("round", place)
-
-    def at(k):
-        k = broadcast_to(cast(k, "int32"), (*shape_q, *x.shape[:-1]))
-        k = moveaxis(k, 0, -1) if shape_q else expand_dims(k, -1)
-        out = _rlx.take_along_axis([x, k], x.ndim - 1)
-        return moveaxis(out, -1, 0) if shape_q else out[..., 0]
-
-    below, above = at(low), at(high)
-    if method in ("lower", "nearest"):
-        out = below
-    elif method == "higher":
-        out = above
-    else:
-        part = cast(
-            node("sub", place, low) if method == "linear" else node("where", node("eq", low, high), 0.0, 0.5), dtype
-        )
-        mixed = node("add", node("mul", below, node("sub", 1, part)), node("mul", above, part))
-        out = node("where", node("eq", below, above), below, node("where", node("eq", part, 0), below, mixed))
-    outside = node("not", node("bit_and", node("ge", q, 0), node("le", q, 1)))
-    out = node("where", node("bit_or", bad, outside), constant(_math.nan, dtype), out)
-    return reshape(out, (*shape_q, *kept)) if keepdims else out
 
 
 @op("x", "q")
 def quantile(x, q, axis=None, *, method="linear", keepdims=False):
-    """The values below which parts q (from 0 to 1) of the elements over axes lie; NaN if there is one."""
-    return _quantiles(x, q, axis, keepdims, method, False)
+    """The q-quantiles (q from 0 to 1) of the elements over axes; NaN if an element is NaN."""
+    return quantiles(x, q, axis, keepdims, method, False)
 
 
 @op("x", "q")
 def nanquantile(x, q, axis=None, *, method="linear", keepdims=False):
-    """quantile of the elements that are no NaN."""
-    return _quantiles(x, q, axis, keepdims, method, True)
+    """quantile of the elements that are not NaN."""
+    return quantiles(x, q, axis, keepdims, method, True)
 
 
 def _hundredth(q):
@@ -103,30 +40,32 @@ def _hundredth(q):
 @op("x", "q")
 def percentile(x, q, axis=None, *, method="linear", keepdims=False):
     """quantile with q from 0 to 100."""
-    return _quantiles(x, _hundredth(q), axis, keepdims, method, False)
+    return quantiles(x, _hundredth(q), axis, keepdims, method, False)
 
 
 @op("x", "q")
 def nanpercentile(x, q, axis=None, *, method="linear", keepdims=False):
-    """percentile of the elements that are no NaN."""
-    return _quantiles(x, _hundredth(q), axis, keepdims, method, True)
+    """percentile of the elements that are not NaN."""
+    return quantiles(x, _hundredth(q), axis, keepdims, method, True)
 
 
 @op("x")
 def median(x, axis=None, *, keepdims=False):
-    """The middle element over axes, the mean of the two in the middle where their number is even."""
-    return _quantiles(x, 0.5, axis, keepdims, "midpoint", False)
+    """The median over axes: the middle element, or the mean of the two middle ones."""
+    return quantiles(x, 0.5, axis, keepdims, "midpoint", False)
 
 
 @op("x")
 def nanmedian(x, axis=None, *, keepdims=False):
-    """median of the elements that are no NaN."""
-    return _quantiles(x, 0.5, axis, keepdims, "midpoint", True)
+    """median of the elements that are not NaN."""
+    return quantiles(x, 0.5, axis, keepdims, "midpoint", True)
 
 
 @op("x", "weights")
 def average(x, axis=None, weights=None, *, returned=False, keepdims=False):
-    """The mean with weights, of the shape of x or of its axis; with returned also the sum of the weights."""
+    """The weighted mean. The weights have the shape of x or of its axis. returned: also gives the sum of the
+    weights.
+    """
     x = inexact(x)
     if weights is None:
         out = mean(x, axis, keepdims=keepdims)
@@ -137,7 +76,9 @@ def average(x, axis=None, weights=None, *, returned=False, keepdims=False):
     x, weights = cast(x, dtype), cast(weights, dtype)
     if weights.shape != x.shape:
         if axis is None or weights.ndim != 1:
-            raise ValueError(f"average: weights of shape {weights.shape} for shape {x.shape}; one axis needs a vector")
+            raise ValueError(
+                f"average: weights of shape {weights.shape} for shape {x.shape}; a vector of weights needs one axis"
+            )
         a = axis_of(axis, x.ndim, "average")
         if weights.shape[0] != x.shape[a]:
             raise ValueError(f"average: {weights.shape[0]} weights for {x.shape[a]} entries")
@@ -149,13 +90,13 @@ def average(x, axis=None, weights=None, *, returned=False, keepdims=False):
 
 @op("m", "y", "fweights", "aweights")
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
-    """The covariances of rows (or columns) of observations, and of those of y behind them."""
+    """The covariance matrix of rows (or columns) of observations, and of the rows of y after them."""
     parts = [
         v if v.ndim == 2 else reshape(v, (1, -1)) if v.ndim < 2 else v
         for v in map(value, [m] + ([] if y is None else [y]))
     ]
     if _b.any(p.ndim != 2 for p in parts):
-        raise ValueError("cov: arrays of one or two axes")
+        raise ValueError("cov: arrays must have one or two axes")
     given = [m] if y is None else [m, y]
     turned = [
         transpose(p) if not rowvar and value(g).ndim == 2 and p.shape[0] != 1 else p for p, g in zip(parts, given)
@@ -172,7 +113,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     if weights is None:
         centre = mean(x, 1, keepdims=True)
         divisor = cast(extent_value(n - ddof), float_of(x.dtype)) if isinstance(n, _rlx.Dim) else float(n - ddof)
-        # Over 0 where there are too few observations, as NumPy has it.
+        # Divides by 0 if there are too few observations, as NumPy does.
         divisor = _b.max(divisor, 0.0) if isinstance(divisor, float) else node("max", divisor, 0)
         d = node("sub", x, centre)
         weighted = d
@@ -196,7 +137,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
 @op("x", "y")
 def corrcoef(x, y=None, rowvar=True):
-    """The coefficients of correlation of rows (or columns) of observations."""
+    """The correlation coefficients of rows (or columns) of observations."""
     c = cov(x, y, rowvar)
     if c.ndim == 0:
         return node("div", c, c)
@@ -205,22 +146,23 @@ def corrcoef(x, y=None, rowvar=True):
     return node("max", node("min", c, 1), -1) if c.dtype.kind == "f" else c
 
 
-# -- counting --
+# -- histograms --
 
 
 @op("x", "weights")
 def _bincount(x, weights, length):
     x = value(x)
     if x.ndim != 1 or x.dtype.kind not in "iub":
-        raise ValueError(f"bincount: {x.dtype.name} of shape {x.shape}; a vector of integers that are not negative")
+        raise ValueError(f"bincount: {x.dtype.name} of shape {x.shape}; it must be a vector of integers")
     x = as_index(x)
     weights = filled(x.shape, 1, "int32") if weights is None else broadcast_to(value(weights), x.shape)
     return node("scatter_add", filled((length,), 0, weights.dtype), node("max", x, 0), weights, axes=[0], mode="drop")
 
 
 def bincount(x, weights=None, minlength=0, *, length=None):
-    """How often each of 0, 1, 2, ... is in x, or the sum of their weights. The result has `length` entries, what is
-    larger is dropped; without it as many as x needs, which compiled functions refuse. Negative numbers count as 0.
+    """The counts of 0, 1, 2, ... in x, or the sums of their weights. The result has `length` entries, and larger
+    numbers are dropped. By default it has as many entries as x needs, which is not possible in compiled functions.
+    Negative numbers count as 0.
     """
     if length is None:
         if _rlx.tracing() or isinstance(x, _rlx.Value):
@@ -243,12 +185,12 @@ def _edges(x, bins, range):
 
 
 def histogram_bin_edges(x, bins=10, range=None, weights=None):
-    """The edges of so many equal bins over the range of x, or the edges that are given."""
+    """The edges of a number of equal bins over the range of x, or the given edges."""
     if isinstance(bins, str):
-        raise TypeError("histogram: bins by a rule depend on values: give their number or their edges")
+        raise TypeError("histogram: rules for bins depend on values: give the number of bins or the edges")
     if isinstance(bins, int) or (hasattr(bins, "__index__") and getattr(bins, "ndim", 0) == 0):
         if int(bins) < 1:
-            raise ValueError(f"histogram: {int(bins)} bins; there are one or more")
+            raise ValueError(f"histogram: {int(bins)} bins; there must be one or more")
         _check_range(range)
         return _edges(x, int(bins), range)
     _check_edges(bins)
@@ -256,7 +198,7 @@ def histogram_bin_edges(x, bins=10, range=None, weights=None):
 
 
 def _known(x):
-    """x as a NumPy array; None of what is traced."""
+    """x as a NumPy array; None for traced values."""
     import numpy
 
     return None if _has_value(x) else numpy.asarray(x)
@@ -267,10 +209,12 @@ def _check_range(range):
     if known is None:
         return
     if known.shape != (2,):
-        raise ValueError(f"histogram: range {range!r}; it is (low, high)")
+        raise ValueError(f"histogram: range {range!r}; it must be (low, high)")
     low, high = known
     if not (_math.isfinite(low) and _math.isfinite(high) and low <= high):
-        raise ValueError(f"histogram: range ({low}, {high}); both are finite, and the second is not below the first")
+        raise ValueError(
+            f"histogram: range ({low}, {high}); both must be finite, and the first must not be above the second"
+        )
 
 
 def _check_edges(bins):
@@ -278,23 +222,23 @@ def _check_edges(bins):
     if known is None or known.ndim != 1:
         return
     if not known.size:
-        raise ValueError("histogram: no edges; one bin has two")
+        raise ValueError("histogram: there must be at least two edges")
     falls = known[:-1] > known[1:]
     if falls.any():
         k = int(falls.argmax())
-        raise ValueError(f"histogram: edges ascend; edge {k} is {known[k]}, and the one behind it {known[k + 1]}")
+        raise ValueError(f"histogram: edges must ascend; edge {k} is {known[k]}, the next one {known[k + 1]}")
 
 
 @op("bins", "x")
 def _given_edges(bins, x):
     bins = value(bins)
     if bins.ndim != 1:
-        raise ValueError("histogram: edges are a vector")
+        raise ValueError("histogram: edges must be a vector")
     return inexact(bins)
 
 
 def _bin_of(x, edges):
-    """The bin of each element; those outside of all in number -1 or behind the last."""
+    """The bin of each element. Elements outside have bin -1 or the number of bins or more."""
     n = edges.shape[0] - 1
     dtype, _ = _rlx.result_type(x, edges)
     x, edges = cast(x, dtype), cast(edges, dtype)
@@ -321,7 +265,7 @@ def _histogram(x, edges, weights, density):
 
 
 def histogram(x, bins=10, range=None, weights=None, density=None):
-    """(how many elements each bin holds, its edges); the last bin holds its right edge too. Counts are floats, as in
+    """(the number of elements in each bin, the edges). The last bin includes its right edge. Counts are floats, as in
     JAX.
     """
     edges = histogram_bin_edges(x, bins, range)
@@ -353,11 +297,9 @@ def _histogramdd(sample, edges, weights, density):
 
 def histogramdd(sample, bins=10, range=None, weights=None, density=None):
     """(counts, edges of each axis) of points [n, d] (or d vectors) in a grid of bins."""
-    from ._joining import stack
-
     if isinstance(sample, (list, tuple)):
-        sample = stack([v if isinstance(v, (_rlx.Array, _rlx.Value)) else array(v) for v in sample], 1)
-    sample = sample if isinstance(sample, (_rlx.Array, _rlx.Value)) else array(sample)
+        sample = stack([held(v) for v in sample], 1)
+    sample = held(sample)
     d = sample.shape[1]
     bins = list(bins) if isinstance(bins, (list, tuple)) else [bins] * d
     if len(bins) != d:

@@ -1,10 +1,12 @@
-"""Elementwise functions: of one array, of two, comparisons, bits, logic."""
+"""Elementwise functions of one and two arrays: arithmetic, comparisons, bits, logic."""
 
 import builtins as _b
 import math as _math
 
-from .. import _rlx
+from .. import _control, _rlx
+from .._indexing import _broadcast_shape
 from ._base import both_inexact, cast, inexact, int_static, largest, named, node, op, truth, typed, value
+from ._complex import by_parts, magnitude, parts
 
 inf = _math.inf
 
@@ -12,7 +14,7 @@ inf = _math.inf
 
 
 def _unary(name, text, complex_scale=None):
-    """The op `name`; complex numbers, which exp2, log2 and log10 do not take, by exp and log."""
+    """The op `name`. exp2, log2 and log10 of complex numbers are computed with exp and log."""
 
     @op("x")
     def function(x):
@@ -57,10 +59,10 @@ def square(x):
 
 @op("x")
 def positive(x):
-    """x itself; of truth values an error, as in NumPy."""
+    """Returns x. Bools are an error, as in NumPy."""
     x = value(x)
     if x.dtype.kind == "b":
-        raise TypeError("positive of truth values: cast them first")
+        raise TypeError("positive of bools: cast them first")
     return x
 
 
@@ -69,7 +71,7 @@ def negative(x):
     """-x."""
     x = value(x)
     if x.dtype.kind == "b":
-        raise TypeError("negative of truth values: use logical_not or ~")
+        raise TypeError("negative of bools: use logical_not or ~")
     return node("sub", 0, x) if x.dtype.kind == "u" else node("neg", x)
 
 
@@ -82,8 +84,6 @@ def abs(x):
     """The magnitude of each element."""
     x = value(x)
     if x.dtype.kind == "c":
-        from ._complex import magnitude
-
         return magnitude(x)
     return x if x.dtype.kind in "bu" else node("abs", x)
 
@@ -102,7 +102,7 @@ def fabs(x):
 
 @op("x")
 def sign(x):
-    """-1, 0 or 1 by the sign of x; NaN stays. Of complex numbers x / abs(x)."""
+    """The sign of x: -1, 0 or 1; NaN stays. For complex numbers x / abs(x)."""
     x = value(x)
     if x.dtype.kind == "c":
         size = abs(x)
@@ -115,7 +115,7 @@ def sign(x):
 
 @op("x")
 def signbit(x):
-    """True where the sign of x is negative, that of -0 and NaN too."""
+    """True where the sign bit is set, also for -0 and NaN."""
     x = value(x)
     if x.dtype.kind == "c":
         raise TypeError("signbit of complex numbers")
@@ -137,8 +137,6 @@ def _rounding(name, text, ints_stay=True):
         if x.dtype.kind == "c":
             if name != "round":
                 raise TypeError(f"{name} of complex numbers")
-            from ._complex import by_parts
-
             return by_parts(lambda part: node("round", part), x)
         return node(name, x)
 
@@ -154,21 +152,19 @@ fix = trunc
 
 @op("x")
 def round(x, decimals=0):
-    """x to so many decimals, ties to even; negative ones round to tens, hundreds, ..."""
+    """x rounded to a number of decimals, ties to even. Negative decimals round to tens, hundreds, ..."""
     x, decimals = value(x), int_static(decimals, "round: the number of decimals")
     if x.dtype.kind in "biu":
-        # No integer is more than 64 bits long, 20 decimals.
+        # A 64-bit integer has at most 20 decimals.
         return x if decimals >= 0 or x.dtype.kind == "b" else _round_integers(x, 10 ** _b.min(-decimals, 20))
     if x.dtype.kind == "c":
-        from ._complex import by_parts
-
         return by_parts(lambda part: round(part, decimals), x)
     if decimals == 0:
         return node("round", x)
     if _b.abs(decimals) > 308 or 10.0 ** _b.abs(decimals) > largest(x.dtype):
         if x.dtype.name in ("float16", "bfloat16"):
             return cast(round(cast(x, "float32"), decimals), x.dtype)
-        # Finer than the numbers are, or coarser than all of them.
+        # Finer than the spacing of the numbers, or coarser than all of them.
         return x if decimals > 0 else node("where", isfinite(x), node("mul", x, 0), x)
     scale = 10.0 ** _b.abs(decimals)
     if decimals > 0:
@@ -193,20 +189,18 @@ def _round_integers(x, unit):
 
 @op("x")
 def isnan(x):
-    """True where x is NaN; of complex numbers where a part is."""
+    """True where x is NaN, or a part of it for complex numbers."""
     x = value(x)
     return node("ne", x, x)
 
 
 @op("x")
 def isinf(x):
-    """True where x is infinite; of complex numbers where a part is."""
+    """True where x is infinite, or a part of it for complex numbers."""
     x = value(x)
     if x.dtype.kind in "biu":
         return node("ne", x, x)
     if x.dtype.kind == "c":
-        from ._complex import parts
-
         return logical_or(*[isinf(p) for p in parts(x)])
     return node("eq", node("abs", x), inf)
 
@@ -218,7 +212,7 @@ def isfinite(x):
     if x.dtype.kind in "biu":
         return node("eq", x, x)
     if x.dtype.kind == "c":
-        return node("eq", node("sub", x, x), 0)  # infinite or NaN in either part leaves a NaN
+        return node("eq", node("sub", x, x), 0)  # an infinity or NaN in a part gives NaN
     return node("lt", node("abs", x), inf)
 
 
@@ -238,15 +232,11 @@ def isneginf(x):
 
 @op("x", "nan", "posinf", "neginf")
 def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
-    """x with NaN as `nan` and the infinities as the largest finite numbers, or what is given for them."""
-    from ._base import largest
-
+    """x with NaN replaced by `nan`, and infinities by the largest finite numbers or the given ones."""
     x = value(x)
     if x.dtype.kind in "biu":
         return x
     if x.dtype.kind == "c":
-        from ._complex import by_parts
-
         return by_parts(lambda part: nan_to_num(part, nan, posinf, neginf), x)
     top = largest(x.dtype)
     out = node("where", node("ne", x, x), cast(nan, x.dtype), x)
@@ -268,7 +258,7 @@ radians = deg2rad = _scaled("radians", _math.pi / 180.0, "Degrees as radians.")
 
 @op("x")
 def sinc(x):
-    """sin(pi x) / (pi x), 1 at 0; exactly 0 at other integers."""
+    """sin(pi x) / (pi x); 1 at 0 and exactly 0 at other integers."""
     x = inexact(x)
     if x.dtype.kind != "c":
         return node("sinc", x)
@@ -283,7 +273,7 @@ def sinc(x):
 
 @op("x")
 def i0(x):
-    """The modified Bessel function of order 0: by its power series up to 20, by its asymptotic one beyond."""
+    """The modified Bessel function of order 0: a power series up to 20, an asymptotic series above."""
     x = abs(inexact(x))
     small = node("le", x, 20.0)
     q = node("square", node("mul", node("where", small, x, 0), 0.5))
@@ -308,12 +298,12 @@ def logical_not(x):
 
 @op("x")
 def invert(x):
-    """Every bit turned over; of truth values their negation."""
+    """Every bit inverted; logical not for bools."""
     x = value(x)
     if x.dtype.kind == "b":
         return node("not", x)
     if x.dtype.kind not in "iu":
-        raise TypeError(f"invert: {x.dtype.name} has no bits to turn; cast it to an integer dtype")
+        raise TypeError(f"invert: {x.dtype.name} has no bits to invert; cast it to an integer dtype")
     ones = -1 if x.dtype.kind == "i" else (1 << (8 * x.dtype.itemsize)) - 1
     return node("bit_xor", x, _rlx.array_from(ones, x.dtype))
 
@@ -323,7 +313,7 @@ bitwise_not = bitwise_invert = invert
 
 @op("x")
 def bitwise_count(x):
-    """How many bits of |x| are 1, as uint8."""
+    """The number of 1 bits in |x|, as uint8."""
     x = value(x)
     if x.dtype.kind not in "iu":
         raise TypeError(f"bitwise_count of {x.dtype.name}: it takes integers")
@@ -366,30 +356,34 @@ arctan2 = atan2 = _binary("arctan2", "The angle of the point (y, x), from -pi to
 
 @op("x", "y")
 def fmax(x, y):
-    """The larger of x and y; the other where one is NaN."""
+    """The larger of x and y; if one is NaN, the other."""
     x, y = typed(x, y)
     return node("where", isnan(x), y, node("where", isnan(y), x, node("max", x, y)))
 
 
 @op("x", "y")
 def fmin(x, y):
-    """The smaller of x and y; the other where one is NaN."""
+    """The smaller of x and y; if one is NaN, the other."""
     x, y = typed(x, y)
     return node("where", isnan(x), y, node("where", isnan(y), x, node("min", x, y)))
 
 
 def _no_complex(dtype, what):
     if dtype.kind == "c":
-        raise TypeError(f"{what} of complex numbers")
+        raise TypeError(f"{what} of complex numbers is not supported")
+
+
+def _division_operands(x, y, what):
+    """x and y in their common dtype; truth values become int8."""
+    x, y = typed(x, y)
+    _no_complex(x.dtype, what)
+    return (cast(x, "int8"), cast(y, "int8")) if x.dtype.kind == "b" else (x, y)
 
 
 @op("x", "y")
 def floor_divide(x, y):
-    """The largest integer not above x / y; of integers 0 where y is 0."""
-    x, y = typed(x, y)
-    _no_complex(x.dtype, "floor_divide")
-    if x.dtype.kind == "b":
-        x, y = cast(x, "int8"), cast(y, "int8")
+    """The largest integer not above x / y; 0 for integers where y is 0."""
+    x, y = _division_operands(x, y, "floor_divide")
     if x.dtype.kind == "f":
         return _floor_quotient(node("stop_gradient", x), node("stop_gradient", y))
     quotient = node("div", x, y)
@@ -401,9 +395,9 @@ def floor_divide(x, y):
 
 
 def _floor_quotient(x, y):
-    """By the exact remainder, as x / y rounds to an integer that is too large where it comes close to one."""
+    """Uses the exact remainder, because x / y can round up to an integer that is too large."""
     quotient = node("div", x, y)
-    exact = node("div", node("sub", x, fmod(x, y)), y)  # an integer, but for rounding
+    exact = node("div", node("sub", x, fmod(x, y)), y)  # an integer up to rounding
     differ = node("ne", node("lt", x, 0), node("lt", y, 0))
     below = node("bit_and", differ, node("ne", fmod(x, y), 0))
     out = node("round", node("sub", exact, cast(below, x.dtype)))
@@ -413,11 +407,8 @@ def _floor_quotient(x, y):
 
 @op("x", "y")
 def remainder(x, y):
-    """What is left of x divided by y, with the sign of y: Python's %; of integers 0 where y is 0."""
-    x, y = typed(x, y)
-    _no_complex(x.dtype, "remainder")
-    if x.dtype.kind == "b":
-        x, y = cast(x, "int8"), cast(y, "int8")
+    """The remainder of x / y with the sign of y, as % in Python; 0 for integers where y is 0."""
+    x, y = _division_operands(x, y, "remainder")
     return node("mod", x, y)
 
 
@@ -426,11 +417,8 @@ mod = remainder
 
 @op("x", "y")
 def fmod(x, y):
-    """What is left of x divided by y, with the sign of x: C's fmod; of integers 0 where y is 0."""
-    x, y = typed(x, y)
-    _no_complex(x.dtype, "fmod")
-    if x.dtype.kind == "b":
-        x, y = cast(x, "int8"), cast(y, "int8")
+    """The remainder of x / y with the sign of x, as fmod in C; 0 for integers where y is 0."""
+    x, y = _division_operands(x, y, "fmod")
     return node("rem", x, y)
 
 
@@ -448,8 +436,8 @@ def _power(x, y):
 
 
 def power(x, y):
-    """x to the power of y. A Python integer y means products of x, which are exact and have derivatives at 0; integers
-    to negative powers are refused where y is known and are 0 or +-1 else.
+    """x to the power of y. A Python integer y is computed by multiplications, which are exact and have derivatives at
+    0. Negative powers of integers are an error if y is known, and give 0 or +-1 otherwise.
     """
     return _integer_power(x, y) if type(y) is int else _power(x, y)
 
@@ -459,18 +447,18 @@ pow = power
 
 @op("x", "y")
 def float_power(x, y):
-    """x to the power of y in floating numbers."""
+    """x to the power of y, in floating numbers."""
     return node("pow", *both_inexact(x, y))
 
 
 @op("x")
 def _integer_power(x, n):
-    """x to the power of a Python integer, by products."""
+    """x to the power of a Python integer, by multiplications."""
     x = value(x)
     if x.dtype.kind == "b":
         x = cast(x, "int32")
     if n < 0 and x.dtype.kind in "iu":
-        raise ValueError(f"integers to the power of {n}: cast them to a floating dtype first, or use float_power")
+        raise ValueError(f"a negative power {n} of integers: cast them to a floating dtype, or use float_power")
     if n == 0:
         return _ones(x)
     out, square_, k = None, x, _b.abs(n)
@@ -484,39 +472,42 @@ def _integer_power(x, n):
 
 
 def _ones(x):
-    """1 for every element, NaN too, of the dtype and weakness of x."""
+    """1 for every element, also for NaN, with the dtype and weakness of x."""
     return cast(node("bit_or", node("eq", x, x), node("ne", x, x)), x.dtype)._with_weak(x.weak_type)
+
+
+def _real_operands(x, y, what):
+    """x and y in their common floating dtype."""
+    x, y = typed(*both_inexact(x, y))
+    _no_complex(x.dtype, what)
+    return x, y
 
 
 @op("x", "y")
 def hypot(x, y):
     """sqrt(x*x + y*y) without overflow."""
-    x, y = typed(*both_inexact(x, y))
-    _no_complex(x.dtype, "hypot")
+    x, y = _real_operands(x, y, "hypot")
     return node("hypot", x, y)
 
 
 @op("x", "y")
 def logaddexp(x, y):
     """log(exp(x) + exp(y))."""
-    x, y = typed(*both_inexact(x, y))
-    _no_complex(x.dtype, "logaddexp")
+    x, y = _real_operands(x, y, "logaddexp")
     return node("logaddexp", x, y)
 
 
 @op("x", "y")
 def logaddexp2(x, y):
     """log2(2**x + 2**y)."""
-    x, y = typed(*both_inexact(x, y))
-    _no_complex(x.dtype, "logaddexp2")
+    x, y = _real_operands(x, y, "logaddexp2")
     return _rlx.special("logaddexp2", x, y)
 
 
 @op("x", "y")
 def copysign(x, y):
     """x with the sign of y."""
-    x, y = typed(*both_inexact(x, y))
-    _no_complex(x.dtype, "copysign")
+    x, y = _real_operands(x, y, "copysign")
     return _rlx.special("copysign", x, y)
 
 
@@ -536,13 +527,13 @@ def ldexp(x, y):
     x, y = inexact(x), value(y)
     _no_complex(x.dtype, "ldexp")
     if y.dtype.kind not in "iu":
-        raise TypeError(f"ldexp: exponents of dtype {y.dtype.name}; they are integers")
+        raise TypeError(f"ldexp: exponents of dtype {y.dtype.name}; they must be integers")
     return _rlx.special("ldexp", x._with_weak(False), y)
 
 
 @op("x")
 def frexp(x):
-    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; of 0, infinities and NaN (x, 0)."""
+    """(m, e) with x = m * 2**e and 0.5 <= |m| < 1; (x, 0) for 0, infinities and NaN."""
     x = inexact(x)
     _no_complex(x.dtype, "frexp")
     return _rlx.frexp(x)
@@ -550,7 +541,7 @@ def frexp(x):
 
 @op("x")
 def modf(x):
-    """(fraction, integral part), both with the sign of x."""
+    """(fractional part, integral part), both with the sign of x."""
     x = inexact(x)
     whole = node("trunc", x)
     rest = node("where", node("eq", abs(x), inf), 0, node("sub", x, whole))
@@ -559,22 +550,21 @@ def modf(x):
 
 @op("x", "y")
 def nextafter(x, y):
-    """The number next to x in the direction of y."""
-    x, y = typed(*both_inexact(x, y))
-    _no_complex(x.dtype, "nextafter")
+    """The next floating number after x towards y."""
+    x, y = _real_operands(x, y, "nextafter")
     return _rlx.special("nextafter", x, y)
 
 
 @op("x")
 def spacing(x):
-    """The distance from x to the next number away from 0, with the sign of x."""
+    """The distance from x to the next floating number away from 0, with the sign of x."""
     x = inexact(x)
     _no_complex(x.dtype, "spacing")
     away = node("where", node("lt", x, 0), cast(-inf, x.dtype), cast(inf, x.dtype))
     return node("sub", node("where", isfinite(x), nextafter(x, away), _math.nan), x)
 
 
-# -- whole numbers --
+# -- integers --
 
 
 def _integers(x, y, what):
@@ -585,10 +575,7 @@ def _integers(x, y, what):
 
 
 def _gcd(x, y):
-    from .. import _control
-    from .._indexing import _broadcast_shape
-
-    # Of signed integers minus the size, which the least one has too.
+    # Signed integers are made negative, because the least one has no positive counterpart.
     signed = x.dtype.kind == "i"
     if signed:
         x, y = (node("where", node("gt", v, 0), -v, v) for v in (x, y))
@@ -648,7 +635,7 @@ logical_xor = _logical("logical_xor", "bit_xor", "True where one of them is not 
 
 @op("x", "min", "max")
 def clip(x, min=None, max=None):
-    """x, not below min and not above max; the result has the common dtype."""
+    """x clipped to [min, max]. The result has the common dtype."""
     x = value(x)
     if x.dtype.kind == "c":
         raise TypeError("clip of complex numbers, which have no order: clip their parts")
@@ -659,7 +646,7 @@ def clip(x, min=None, max=None):
     return x
 
 
-# -- comparisons of whole arrays --
+# -- comparisons of arrays --
 
 
 @op("x", "y")
@@ -681,7 +668,7 @@ def _all(x):
 
 @op("x", "y")
 def allclose(x, y, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """True when all elements are close."""
+    """True if all elements are close."""
     return _all(isclose(x, y, rtol, atol, equal_nan))
 
 
@@ -692,7 +679,7 @@ def _same(x, y, equal_nan):
 
 @op("x", "y")
 def array_equal(x, y, equal_nan=False):
-    """True when shapes and all elements are equal."""
+    """True if the shapes and all elements are equal."""
     x, y = value(x), value(y)
     if x.shape != y.shape:
         return value(_rlx.array_from(False))._with_weak(False)
@@ -701,9 +688,7 @@ def array_equal(x, y, equal_nan=False):
 
 @op("x", "y")
 def array_equiv(x, y):
-    """True when x and y, broadcast, have equal elements."""
-    from .._indexing import _broadcast_shape
-
+    """True if x and y are equal after broadcasting."""
     x, y = value(x), value(y)
     try:
         _broadcast_shape([x.shape, y.shape])

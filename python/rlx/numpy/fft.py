@@ -1,7 +1,7 @@
-"""numpy.fft: transforms along any axes, of any length, with NumPy's norms.
+"""numpy.fft: Fourier transforms along any axes, of any length, with the norms of NumPy.
 
-They are complex64 of float32, narrower floats and integers, complex128 of float64. norm="none" scales in neither
-direction.
+The results are complex64 for float32, narrower floats and integers, and complex128 for float64. norm="none" scales in
+neither direction.
 """
 
 from .. import _rlx
@@ -43,7 +43,8 @@ def _over(which, a, s, axes, norm):
     if s is not None:
         if len(s) != len(axes):
             raise ValueError(f"{which}n: s {tuple(s)} and axes {tuple(axes)} differ in length")
-        # Without a length, or -1, an axis stays; the last one of irfftn is a half of its default length.
+        # Without a length, or with -1, an axis keeps its extent. The last axis of irfftn has half of its default
+        # length.
         whole = [a.shape[i] for i in axes]
         if which == "irfft" and whole:
             whole[-1] = 2 * (whole[-1] - 1)
@@ -58,7 +59,7 @@ def _over(which, a, s, axes, norm):
 
 @op("a")
 def fft(a, n=None, axis=-1, norm=None):
-    """The transform along an axis, cut or filled with zeros to n points."""
+    """The transform along an axis. The input is cut or padded with zeros to n points."""
     return _along("fft", a, n, axis, norm)
 
 
@@ -70,19 +71,19 @@ def ifft(a, n=None, axis=-1, norm=None):
 
 @op("a")
 def rfft(a, n=None, axis=-1, norm=None):
-    """The first n // 2 + 1 elements of the transform of real values."""
+    """The transform of real values: its first n // 2 + 1 elements."""
     return _along("rfft", a, n, axis, norm)
 
 
 @op("a")
 def irfft(a, n=None, axis=-1, norm=None):
-    """The n real values whose rfft is a; 2 (m - 1) of m elements where n is not given."""
+    """The inverse of rfft: n real values, by default 2 (m - 1) for m elements."""
     return _along("irfft", a, n, axis, norm)
 
 
 @op("a")
 def hfft(a, n=None, axis=-1, norm=None):
-    """The real transform of a signal with Hermitian symmetry, of which a is the first half."""
+    """The real transform of a signal with Hermitian symmetry; a is its first half."""
     return _along("hfft", a, n, axis, norm)
 
 
@@ -94,7 +95,7 @@ def ihfft(a, n=None, axis=-1, norm=None):
 
 @op("a")
 def fftn(a, s=None, axes=None, norm=None):
-    """The transform along several axes, all where none are named; s are their lengths."""
+    """The transform along several axes, by default all. s: their lengths."""
     return _over("fft", a, s, axes, norm)
 
 
@@ -106,13 +107,13 @@ def ifftn(a, s=None, axes=None, norm=None):
 
 @op("a")
 def rfftn(a, s=None, axes=None, norm=None):
-    """The transform of real values along several axes, of which the last has n // 2 + 1 elements."""
+    """The transform of real values along several axes; the last one has n // 2 + 1 elements."""
     return _over("rfft", a, s, axes, norm)
 
 
 @op("a")
 def irfftn(a, s=None, axes=None, norm=None):
-    """The real values whose rfftn is a."""
+    """The inverse of rfftn."""
     return _over("irfft", a, s, axes, norm)
 
 
@@ -141,7 +142,9 @@ def irfft2(a, s=None, axes=(-2, -1), norm=None):
 
 
 def fftfreq(n, d=1.0, dtype=None):
-    """The frequencies of the elements of fft(x, n), d apart: negative ones, that at n // 2 too, behind the others."""
+    """The frequencies of the elements of fft(x, n) with spacing d. Negative ones come last, with that at n // 2 among
+    them.
+    """
     return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), False))
 
 
@@ -160,11 +163,11 @@ def _shifted(x, axes, back):
 
 @op("x")
 def fftshift(x, axes=None):
-    """x with the element of frequency 0 in the middle."""
+    """x with frequency 0 moved to the middle."""
     return _shifted(x, axes, False)
 
 
 @op("x")
 def ifftshift(x, axes=None):
-    """What fftshift has done undone."""
+    """The inverse of fftshift."""
     return _shifted(x, axes, True)

@@ -1,8 +1,8 @@
-"""Linear algebra: factors of matrices, systems of equations, determinants, norms, powers, in the last two axes.
+"""Linear algebra: factorizations, systems of equations, determinants, norms, powers, over the last two axes.
 
-Matrices of integers become float32; float16 and bfloat16 are refused: cast them. Singular and non-finite matrices give
-infinities and NaN where NumPy raises, as in JAX. Eigenvectors and left singular vectors are scaled so that the first
-element of at least 0.3 of the largest is real and positive.
+Integer matrices become float32; float16 and bfloat16 are errors: cast them. Singular and non-finite matrices give
+infinities and NaN where NumPy raises an error, as in JAX. Eigenvectors and left singular vectors are scaled so that
+their first element with at least 0.3 of the largest magnitude is real and positive.
 """
 
 import math as _math
@@ -11,13 +11,19 @@ from collections import namedtuple as _namedtuple
 from .. import _rlx
 from .._arrays import asarray
 from .._names import getattr_of as _getattr_of
-from ._base import axes_of, axis_of, cast, float_of, inexact, int_static, node, op, typed, value
+from ._base import axes_of, axis_of, cast, inexact, int_static, node, op, value
+from ._complex import conj as _conj
+from ._complex import parts as _parts
 from ._creation import eye
+from ._products import _power_of_matrix
 from ._products import cross as _cross
 from ._products import matmul, outer as _outer, tensordot, vecdot
 from ._reductions import max, min, sum
+from ._search import argsort as _argsort
+from ._search import take_along_axis as _take_along_axis
 from ._shapes import broadcast_to, diagonal as _diagonal, matrix_transpose, moveaxis, reshape, trace as _trace
 from ._ufuncs import abs, sqrt
+from ._ufuncs import sign as _sign
 
 __all__ = [
     "EighResult",
@@ -61,7 +67,7 @@ SVDResult = _namedtuple("SVDResult", ("U", "S", "Vh"))
 SlogdetResult = _namedtuple("SlogdetResult", ("sign", "logabsdet"))
 
 
-_NOT_HERMITIAN = "eigenvalues of matrices that are not Hermitian are not there; see eigh"
+_NOT_HERMITIAN = "only Hermitian matrices are supported; see eigh"
 _INSTEAD = {"eig": _NOT_HERMITIAN, "eigvals": _NOT_HERMITIAN}
 
 __getattr__ = _getattr_of("rlx.numpy.linalg", _INSTEAD, otherwise=f"it has {', '.join(__all__)}")
@@ -72,9 +78,7 @@ def _linalg(name, *operands, number=None):
 
 
 def _adjoint(x):
-    from ._complex import conj
-
-    return conj(matrix_transpose(x))
+    return _conj(matrix_transpose(x))
 
 
 def _symmetrized(x, symmetrize):
@@ -84,16 +88,16 @@ def _symmetrized(x, symmetrize):
 def _square(x, what):
     x = inexact(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"{what} of shape {x.shape}: the last two axes are equal")
+        raise ValueError(f"{what} of shape {x.shape}: the last two axes must be equal")
     return x
 
 
 @op("a")
 def cholesky(a, *, upper=False, symmetrize_input=True):
-    """The lower factor l of a = l l^H, or with upper the factor u of a = u^H u.
+    """The lower factor l with a = l l^H, or with upper the factor u with a = u^H u.
 
-    Of (a + a^H) / 2, or with symmetrize_input=False of the lower (upper) triangle alone. NaN where a is not positive
-    definite.
+    The matrix is (a + a^H) / 2, or with symmetrize_input=False the lower (upper) triangle alone. The result is NaN if
+    it is not positive definite.
     """
     a = _symmetrized(_square(a, "cholesky"), symmetrize_input)
     if upper and not symmetrize_input:
@@ -104,12 +108,12 @@ def cholesky(a, *, upper=False, symmetrize_input=True):
 
 @op("a")
 def eigh(a, UPLO=None, symmetrize_input=True):
-    """(eigenvalues, ascending; eigenvectors as columns) of Hermitian matrices.
+    """(eigenvalues in ascending order, eigenvectors as columns) of Hermitian matrices.
 
-    Of (a + a^H) / 2, or with symmetrize_input=False of the triangle that UPLO names, by default the lower.
+    The matrix is (a + a^H) / 2, or with symmetrize_input=False the triangle that UPLO names, by default the lower one.
     """
     if UPLO not in (None, "L", "U"):
-        raise ValueError(f"eigh: UPLO {UPLO!r}; 'L' or 'U'")
+        raise ValueError(f"eigh: UPLO {UPLO!r}; it must be 'L' or 'U'")
     a = _symmetrized(_square(a, "eigh"), symmetrize_input)
     if UPLO == "U" and not symmetrize_input:
         a = _adjoint(a)
@@ -118,26 +122,28 @@ def eigh(a, UPLO=None, symmetrize_input=True):
 
 @op("a")
 def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
-    """Eigenvalues, ascending, of Hermitian matrices: see eigh."""
+    """The eigenvalues of Hermitian matrices in ascending order; see eigh."""
     return eigh(a, UPLO, symmetrize_input)[0]
 
 
 @op("a")
 def qr(a, mode="reduced"):
-    """(q, r) with orthonormal columns and an upper triangle; mode "complete" makes q square, "r" gives r alone."""
+    """(q, r): a matrix with orthonormal columns and an upper triangular one. mode "complete": q is square; "r": r
+    alone.
+    """
     if mode == "raw":
-        raise NotImplementedError('qr: mode "raw" gives LAPACK\'s reflections, which rlx keeps to itself')
+        raise NotImplementedError('qr: mode "raw", the Householder reflections of LAPACK, is not supported')
     if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f'qr: mode {mode!r}; "reduced", "complete" or "r"')
+        raise ValueError(f'qr: mode {mode!r}; it must be "reduced", "complete" or "r"')
     q, r = node("qr", inexact(a), full=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
 
 @op("a")
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
-    """(u, s, vh) with a = u diag(s) vh, s descending; s alone with compute_uv=False.
+    """(u, s, vh) with a = u diag(s) vh and s descending; s alone with compute_uv=False.
 
-    With hermitian by the eigenvalues of (a + a^H) / 2. Derivatives of u and vh need full_matrices=False or a square a.
+    hermitian uses the eigenvalues of (a + a^H) / 2. Derivatives of u and vh need full_matrices=False or a square a.
     """
     a = inexact(a)
     if hermitian:
@@ -145,13 +151,10 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
         size = abs(w)
         if not compute_uv:
             return node("reverse", node("sort", size, axis=size.ndim - 1), axes=(size.ndim - 1,))
-        from ._search import argsort, take_along_axis
-        from ._ufuncs import sign
-
-        order = argsort(size, -1, descending=True)
-        u = take_along_axis(v, order[..., None, :], -1)
-        w = take_along_axis(w, order, -1)
-        turned = cast(sign(w) + cast(node("eq", w, 0), w.dtype), v.dtype)
+        order = _argsort(size, -1, descending=True)
+        u = _take_along_axis(v, order[..., None, :], -1)
+        w = _take_along_axis(w, order, -1)
+        turned = cast(_sign(w) + cast(node("eq", w, 0), w.dtype), v.dtype)
         return SVDResult(u, abs(w), turned[..., :, None] * _adjoint(u))
     if not compute_uv:
         return node("svd", a, full=False)[1]
@@ -160,27 +163,27 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
 
 @op("x")
 def svdvals(x, /):
-    """Singular values, descending."""
+    """The singular values in descending order."""
     return svd(x, False, False)
 
 
 @op("a")
 def det(a):
-    """Determinants; the derivative of a singular matrix's is that of its cofactors."""
+    """Determinants. The derivative at a singular matrix is that of the cofactors."""
     return _linalg("det", _square(a, "det"))[0]
 
 
 @op("a")
 def slogdet(a, *, method=None):
-    """(sign, log |det a|); 0 and -inf of singular matrices."""
+    """(sign, log |det a|); 0 and -inf for singular matrices."""
     if method not in (None, "lu"):
-        raise NotImplementedError(f'slogdet: method {method!r}; "lu" is there')
+        raise NotImplementedError(f'slogdet: method {method!r}; it must be "lu"')
     return SlogdetResult(*_linalg("slogdet", _square(a, "slogdet")))
 
 
 @op("a", "b")
 def solve(a, b):
-    """x of a x = b; b is a vector where it has one axis, else matrices whose leading axes broadcast with those of a."""
+    """Solves a x = b. b is a vector if it has one axis, else matrices whose leading axes broadcast with those of a."""
     return _linalg("solve", _square(a, "solve"), inexact(b))[0]
 
 
@@ -192,9 +195,9 @@ def inv(a):
 
 @op("a")
 def pinv(a, rtol=None, hermitian=False, *, rcond=None):
-    """The pseudo-inverse of matrices; singular values up to rtol times the largest count as 0.
+    """The pseudo-inverse of matrices. Singular values up to rtol times the largest count as 0.
 
-    rtol is a Python number, by default 10 max(M, N) times the dtype's eps. The derivative is that at constant rank.
+    rtol is a Python number, by default 10 max(M, N) times eps of the dtype. The derivative is that at constant rank.
     """
     bound = rtol if rcond is None else rcond
     a = inexact(a)
@@ -205,14 +208,14 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
 
 @op("a", "b")
 def lstsq(a, b, rcond=None, *, numpy_resid=False):
-    """(x, residuals, rank, s): the shortest x of those with the least |a x - b|.
+    """(x, residuals, rank, s): the least-squares solution of a x = b with the smallest norm.
 
-    Singular values up to rcond times the largest count as 0, by default eps max(M, N). The residuals of one right-hand
-    side have shape (1,), those of a matrix without more rows than columns (0,), as in NumPy. numpy_resid, which makes
-    their shape depend on the rank too, is refused.
+    Singular values up to rcond times the largest count as 0; the default is eps max(M, N). The residuals have shape
+    (1,) for one right-hand side, and (0,) if the matrix does not have more rows than columns, as in NumPy. numpy_resid,
+    which makes their shape depend on the rank too, is not supported.
     """
     if numpy_resid:
-        raise NotImplementedError("lstsq: numpy_resid makes a shape depend on the rank, a value")
+        raise NotImplementedError("lstsq: numpy_resid is not supported, because a shape would depend on the rank")
     a, b = inexact(a), inexact(b)
     x, residuals, rank, s = _linalg("lstsq", a, b, number=None if rcond is None else float(rcond))
     if a.ndim == 2 and all(isinstance(d, int) for d in a.shape) and a.shape[0] <= a.shape[1]:
@@ -224,7 +227,7 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
 
 @op("M")
 def matrix_rank(M, rtol=None, *, tol=None, hermitian=False):
-    """How many singular values are above rtol times the largest, by default eps max(M, N); or above the number tol."""
+    """The number of singular values above rtol times the largest, by default eps max(M, N); or above the number tol."""
     M = inexact(M)
     if M.ndim < 2:
         return cast(node("gt", sum(cast(node("ne", M, 0), "int32")), 0), "int32")
@@ -236,10 +239,10 @@ def matrix_rank(M, rtol=None, *, tol=None, hermitian=False):
 
 @op("x")
 def cond(x, p=None):
-    """The condition number |x| |x^-1| in the norm p: None, 2, -2 (by singular values), "fro", "nuc", 1, -1, inf."""
+    """The condition number |x| |x^-1| in the norm p: None, 2, -2 (from singular values), "fro", "nuc", 1, -1, inf."""
     x = inexact(x)
     if x.ndim < 2:
-        raise ValueError(f"cond of shape {x.shape}: matrices")
+        raise ValueError(f"cond of shape {x.shape}: it must be a matrix")
     if p in (None, 2, -2):
         return _linalg("cond", x, number=_ORDERS[2 if p is None else p])[0]
     return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
@@ -247,7 +250,7 @@ def cond(x, p=None):
 
 @op("a", "b")
 def tensorsolve(a, b, axes=None):
-    """x of tensordot(a, x, x.ndim) = b."""
+    """Solves tensordot(a, x, x.ndim) = b."""
     a, b = inexact(a), inexact(b)
     if axes is not None:
         kept = [k for k in range(a.ndim) if k not in axes_of(axes, a.ndim, "tensorsolve")]
@@ -255,7 +258,7 @@ def tensorsolve(a, b, axes=None):
     shape = a.shape[b.ndim :]
     n = _math.prod(shape)
     if n != _math.prod(a.shape[: b.ndim]) or a.shape[: b.ndim] != b.shape:
-        raise ValueError(f"tensorsolve: shapes {a.shape} and {b.shape} are no square system")
+        raise ValueError(f"tensorsolve: shapes {a.shape} and {b.shape} do not make a square system")
     return reshape(solve(reshape(a, (n, n)), reshape(b, (-1,))), shape)
 
 
@@ -264,20 +267,20 @@ def tensorinv(a, ind=2):
     """The inverse of a as a map from its last axes to its first `ind`."""
     a = inexact(a)
     if ind <= 0:
-        raise ValueError("tensorinv: ind is positive")
+        raise ValueError("tensorinv: ind must be positive")
     first, last = a.shape[:ind], a.shape[ind:]
     n = _math.prod(first)
     if n != _math.prod(last):
-        raise ValueError(f"tensorinv: {first} and {last} have {n} and {_math.prod(last)} entries")
+        raise ValueError(
+            f"tensorinv: {first} and {last} must have equal numbers of entries, not {n} and {_math.prod(last)}"
+        )
     return reshape(inv(reshape(a, (n, n))), last + first)
 
 
 def _squares(x):
     if x.dtype.kind != "c":
         return node("square", x)
-    from ._complex import parts
-
-    re, im = parts(x)
+    re, im = _parts(x)
     return node("add", node("square", re), node("square", im))
 
 
@@ -294,25 +297,25 @@ def _vector(x, ord, axis, keepdims):
     if ord == 1:
         return sum(size, axis, keepdims=keepdims)
     if isinstance(ord, str):
-        raise ValueError(f"norm: ord {ord!r} of vectors")
+        raise ValueError(f"norm: ord {ord!r} is not supported for vectors")
     total = sum(node("pow", size, float(ord)), axis, keepdims=keepdims)
     return node("pow", total, 1.0 / ord)
 
 
-_ORDERS = {"nuc": 1, 2: 4, -2: 5}  # of rlx::linalg::MatrixNorm
+_ORDERS = {"nuc": 1, 2: 4, -2: 5}  # values of rlx::linalg::MatrixNorm
 
 
 def _matrix(x, ord, axes, keepdims):
     rows, columns = axes
     if rows == columns:
-        raise ValueError("norm: the two axes are one")
+        raise ValueError("norm: both axes are the same")
     if ord in (None, "fro", "f"):
         return sqrt(sum(_squares(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
         out = _linalg("matrix_norm", moveaxis(x, axes, (-2, -1)), number=_ORDERS[ord])[0]
         return reshape(out, tuple(1 if a in axes else d for a, d in enumerate(x.shape))) if keepdims else out
     if ord not in (1, -1, _math.inf, -_math.inf):
-        raise ValueError(f"norm: ord {ord!r} of matrices")
+        raise ValueError(f"norm: ord {ord!r} is not supported for matrices")
     along, over = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum(abs(x), along, keepdims=True)
     out = (max if ord > 0 else min)(sums, over, keepdims=True)
@@ -332,19 +335,19 @@ def norm(x, ord=None, axis=None, keepdims=False):
             out = sqrt(sum(_squares(x)))
             return reshape(out, (1,) * x.ndim) if keepdims else out
         if x.ndim not in (1, 2):
-            raise ValueError(f"norm: ord of an array with {x.ndim} axes: name one axis or two")
+            raise ValueError(f"norm: ord needs one or two axes; the array has {x.ndim}: give `axis`")
         axis = tuple(range(x.ndim))
     axes = tuple(axis_of(a, x.ndim, "norm") for a in (axis if isinstance(axis, tuple) else (axis,)))
     if len(axes) == 1:
         return _vector(x, 2 if ord is None else ord, axes[0], keepdims)
     if len(axes) != 2:
-        raise ValueError(f"norm: {len(axes)} axes; one or two")
+        raise ValueError(f"norm: {len(axes)} axes; there must be one or two")
     return _matrix(x, ord, axes, keepdims)
 
 
 @op("x")
 def vector_norm(x, *, axis=None, keepdims=False, ord=2):
-    """The norm of vectors along an axis, several joined to one, or all."""
+    """The norm of vectors along an axis, along several axes joined to one, or of all elements."""
     x = inexact(x)
     if axis is None or isinstance(axis, tuple):
         axes = axes_of(axis, x.ndim, "vector_norm")
@@ -366,35 +369,33 @@ def matrix_norm(x, *, keepdims=False, ord="fro"):
 
 @op("x")
 def matrix_power(x, n):
-    """Square matrices in the last two axes, multiplied n times; n is a Python integer, negative for the inverse."""
+    """Powers of square matrices. n is a Python integer; a negative n uses the inverse."""
     x = value(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"matrix_power of shape {x.shape}: the last two axes are equal")
+        raise ValueError(f"matrix_power of shape {x.shape}: the last two axes must be equal")
     n = int_static(n, "matrix_power: n")
     if n < 0:
         x, n = inv(x), -n
     if n == 0:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
-    from ._products import _power_of_matrix
-
     return _power_of_matrix(x, n)
 
 
 @op("*arrays")
 def multi_dot(arrays):
-    """The product of several matrices, in the cheapest order; the first and the last may be vectors."""
+    """The product of several matrices in the cheapest order. The first and the last may be vectors."""
     values = [value(a) for a in arrays]
     if len(values) < 2:
-        raise ValueError("multi_dot: two matrices or more")
+        raise ValueError("multi_dot: at least two matrices are needed")
     first, last = values[0].ndim == 1, values[-1].ndim == 1
     values[0] = reshape(values[0], (1, -1)) if first else values[0]
     values[-1] = reshape(values[-1], (-1, 1)) if last else values[-1]
     if any(v.ndim != 2 for v in values):
-        raise ValueError("multi_dot: matrices, and vectors at the ends")
+        raise ValueError("multi_dot: operands must be matrices, or vectors at the ends")
     sizes = [values[0].shape[0]] + [v.shape[1] for v in values]
     for a, b in zip(values, values[1:]):
         if a.shape[1] != b.shape[0]:
-            raise ValueError(f"multi_dot: shapes {a.shape} and {b.shape} side by side")
+            raise ValueError(f"multi_dot: shapes {a.shape} and {b.shape} do not fit")
     best = {}
 
     def cheapest(i, j):
@@ -421,7 +422,9 @@ def cross(x, y, *, axis=-1):
     """The cross product of vectors with three entries along an axis."""
     x, y = asarray(x), asarray(y)
     if x.shape[axis] != 3 or y.shape[axis] != 3:
-        raise ValueError(f"linalg.cross: vectors of {x.shape[axis]} and {y.shape[axis]} entries; they have three")
+        raise ValueError(
+            f"linalg.cross: vectors with {x.shape[axis]} and {y.shape[axis]} entries; they must have three"
+        )
     return _cross(x, y, axis=axis)
 
 
@@ -430,7 +433,7 @@ def outer(x, y):
     """x[i] * y[j] of two vectors."""
     x, y = value(x), value(y)
     if x.ndim != 1 or y.ndim != 1:
-        raise ValueError(f"linalg.outer: {x.ndim} and {y.ndim} axes; both are vectors")
+        raise ValueError(f"linalg.outer: {x.ndim} and {y.ndim} axes; both must be vectors")
     return _outer(x, y)
 
 
@@ -442,5 +445,5 @@ def diagonal(x, *, offset=0):
 
 @op("x")
 def trace(x, *, offset=0, dtype=None):
-    """The sums of diagonals of matrices in the last two axes."""
+    """The sums of the diagonals of matrices in the last two axes."""
     return _trace(x, offset, -2, -1, dtype)

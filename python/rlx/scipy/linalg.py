@@ -1,12 +1,24 @@
-"""scipy.linalg's names and arguments, as jax.scipy.linalg has them, over the factors of rlx.numpy.linalg."""
+"""The functions of jax.scipy.linalg, over the factorizations of rlx.numpy.linalg."""
 
 from .. import _rlx
 from .._control import fori_loop
-from .._op import cast, inexact, node, op
-from ..numpy import arange, argmax, broadcast_to, conj, eye, matrix_transpose, sqrt, square, take_along_axis
+from .._nodes import cast, inexact, node
+from .._op import op
+from ..lax.linalg import lu_pivots_to_permutation
+from ..numpy import (
+    arange,
+    argmax,
+    broadcast_to,
+    concatenate,
+    conj,
+    eye,
+    sqrt,
+    square,
+    take_along_axis,
+)
 from ..numpy import tril, triu, where, zeros
 from ..numpy import linalg as _linalg
-from ..numpy.linalg import det, inv  # noqa: F401
+from ..numpy.linalg import _adjoint, det, inv  # noqa: F401
 
 __all__ = [
     "block_diag",
@@ -27,20 +39,16 @@ __all__ = [
 ]
 
 
-def _adjoint(x):
-    return conj(matrix_transpose(x))
-
-
 def _trans(trans):
     trans = {"N": 0, "T": 1, "C": 2}.get(trans, trans)
     if trans not in (0, 1, 2):
-        raise ValueError(f"trans {trans!r}: 0, 1, 2, 'N', 'T' or 'C'")
+        raise ValueError(f"trans {trans!r}; it must be 0, 1, 2, 'N', 'T' or 'C'")
     return trans
 
 
 @op("a")
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
-    """The factor of one triangle of a: u of a = u^H u, or with lower l of a = l l^H."""
+    """The Cholesky factor of one triangle of a: u with a = u^H u, or with lower l with a = l l^H."""
     a = inexact(a)
     l = node("cholesky", a if lower else _adjoint(a))
     return l if lower else _adjoint(l)
@@ -48,12 +56,12 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 
 @op("a")
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
-    """(the factor of one triangle of a, lower), for cho_solve."""
+    """(the Cholesky factor of one triangle of a, lower), for cho_solve."""
     return cholesky(a, lower=lower), lower
 
 
 def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
-    """x of a x = b with the factor of a; b is a vector or a matrix."""
+    """Solves a x = b with the factor of cho_factor. b is a vector or a matrix."""
     c, lower = c_and_lower
     return _cho_solve(c, b, bool(lower))
 
@@ -65,7 +73,9 @@ def _cho_solve(c, b, lower):
 
 @op("a", "b")
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
-    """x of op(a) x = b with one triangle of a; trans 1 and 2 (or "T", "C") transpose it; b is a vector or a matrix."""
+    """Solves op(a) x = b with one triangle of a. trans: 0; 1 or "T", the transpose; 2 or "C", the conjugate transpose.
+    b is a vector or a matrix.
+    """
     a, b = inexact(a), inexact(b)
     dtype = _rlx.result_type(a, b)[0]
     a, b = cast(a, dtype), cast(b, dtype)
@@ -85,21 +95,19 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
 
 @op("a")
 def lu_factor(a, overwrite_a=False, check_finite=True):
-    """(lu, pivots): both factors in one, and with which row each row was exchanged."""
+    """(lu, pivots): both factors in one matrix, and for each row the row that it was exchanged with."""
     lu_, pivots, _ = node("lu", inexact(a))
     return lu_, pivots
 
 
 def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
-    """x of a x = b (trans 1: a^T, 2: a^H) with what lu_factor gives; b is a vector or a matrix."""
+    """Solves a x = b (trans 1: a^T, 2: a^H) with the result of lu_factor. b is a vector or a matrix."""
     lu_, pivots = lu_and_piv
     return _lu_solve(lu_, pivots, b, _trans(trans))
 
 
 @op("lu", "pivots", "b")
 def _lu_solve(lu, pivots, b, trans):
-    from ..lax.linalg import lu_pivots_to_permutation
-
     lu, b = inexact(lu), inexact(b)
     dtype = _rlx.result_type(lu, b)[0]
     lu, b = cast(lu, dtype), cast(b, dtype)
@@ -123,7 +131,9 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
 
 
 def _columns_by_length(a):
-    """The order in which columns are taken, the longest first of what is left beside those taken: int32 [.., N]."""
+    """The order of the columns in a QR with pivoting, int32 [.., N]. Each step takes the column with the largest norm
+    after projection on the complement of the columns taken before.
+    """
     m, n = a.shape[-2:]
     places = arange(n, dtype="int32")
 
@@ -131,14 +141,14 @@ def _columns_by_length(a):
         left, order = state
         sizes = where(node("ge", places, j), square(left.real).sum(-2) + square(left.imag).sum(-2), -1)
         chosen = argmax(sizes, -1)[..., None].astype("int32")
-        # Columns j and the chosen one change places.
+        # Exchange column j and the chosen one.
         here = where(places == j, chosen, where(places == chosen, j, places))
         left = take_along_axis(left, here[..., None, :], -1)
         order = take_along_axis(order, here, -1)
         q = take_along_axis(left, broadcast_to(j, (*left.shape[:-1], 1)), -1)
         length = sqrt(square(q.real).sum(-2, keepdims=True) + square(q.imag).sum(-2, keepdims=True))
         q = q / where(length > 0, length, 1)
-        for _ in range(2):  # what is left of q after once may be as long as what is left of a column
+        for _ in range(2):  # a second time, because rounding leaves a part of q after the first
             left = left - q * (conj(q) * left).sum(-2, keepdims=True) * (places > j)
         return left, order
 
@@ -150,10 +160,10 @@ def _columns_by_length(a):
 def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
     """(q, r); mode "full", "economic", or "r" for (r,).
 
-    With pivoting (q, r, p), or (r, p), of the columns a[:, p], whose order p makes the diagonal of r fall.
+    With pivoting (q, r, p) or (r, p), the factors of the columns a[:, p]. The order p makes the diagonal of r descend.
     """
     if mode not in ("full", "economic", "r"):
-        raise NotImplementedError(f'qr: mode {mode!r}; "full", "economic" or "r"')
+        raise NotImplementedError(f'qr: mode {mode!r}; it must be "full", "economic" or "r"')
     a = inexact(a)
     order = ()
     if pivoting:
@@ -172,9 +182,9 @@ def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=
 
 @op("a")
 def eigh(a, b=None, lower=True, eigvals_only=False):
-    """(eigenvalues, eigenvectors) of one triangle of a, or the eigenvalues alone; b is None."""
+    """(eigenvalues, eigenvectors) of one triangle of a, or the eigenvalues alone. b must be None."""
     if b is not None:
-        raise NotImplementedError("eigh: b, the generalised problem, is not there")
+        raise NotImplementedError("eigh: b (a generalised problem) is not supported")
     a = inexact(a)
     w, v = node("eigh", a if lower else _adjoint(a))
     return w if eigvals_only else (w, v)
@@ -182,25 +192,23 @@ def eigh(a, b=None, lower=True, eigvals_only=False):
 
 @op("a", "b")
 def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, check_finite=True, assume_a="gen"):
-    """x of a x = b; assume_a "pos" takes the Cholesky factor of one triangle of a."""
+    """Solves a x = b. assume_a="pos" uses the Cholesky factor of one triangle of a."""
     if assume_a == "pos":
         return _cho_solve(cholesky(a, lower=lower), b, bool(lower))
     if assume_a not in ("gen", "sym", "her"):
-        raise ValueError(f'solve: assume_a {assume_a!r}; "gen", "sym", "her" or "pos"')
+        raise ValueError(f'solve: assume_a {assume_a!r}; it must be "gen", "sym", "her" or "pos"')
     return _linalg.solve(a, b)
 
 
 @op("A")
 def expm(A, *, upper_triangular=False, max_squarings=16):
-    """The exponential of matrices by Pade's approximation; NaN where more than max_squarings would be needed."""
+    """The matrix exponential by Pade's approximation; NaN if it needs more than max_squarings squarings."""
     return _rlx.linalg("expm", [inexact(A)], float(max_squarings))[0]
 
 
 @op("*arrs")
 def block_diag(*arrs):
-    """The matrix with the given ones along its diagonal."""
-    from ..numpy import concatenate
-
+    """The block diagonal matrix of these matrices."""
     parts = [_rlx.value(a) for a in arrs]
     parts = [p if p.ndim == 2 else p.reshape(1, -1) for p in parts]
     dtype = _rlx.result_type(*parts)[0]

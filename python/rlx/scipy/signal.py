@@ -1,12 +1,11 @@
-"""scipy.signal's functions on transforms: fftconvolve, welch, stft and istft."""
-
-import math
+"""Functions of scipy.signal based on the FFT: fftconvolve, welch, stft and istft."""
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._op import axis_of, node, op
+from .._nodes import axis_of, node
+from .._op import op
 from ..numpy._base import cast, int_static
-from ..signal import _window
+from ..signal import _welch_options, _window
 
 __all__ = ["fftconvolve", "istft", "stft", "welch"]
 
@@ -17,36 +16,36 @@ def _to_last(x, axis, what):
 
 
 def _split_window(window, nperseg, what, default=256):
-    """(name, numbers, nperseg) of a window, which is either a name or an array; an array says how long a segment is."""
+    """(name, numbers, nperseg) of a window, which is a name or an array. An array determines the segment length."""
     if nperseg is not None:
         nperseg = int_static(nperseg, f"{what}: nperseg")
     if isinstance(window, str) or (isinstance(window, tuple) and window and isinstance(window[0], str)):
         return window, None, default if nperseg is None else nperseg
     if not _rlx.is_array_leaf(window) and not isinstance(window, (list, tuple)):
-        raise TypeError(f"{what}: a window is a name, a name with its parameter, or an array, got {window!r}")
+        raise TypeError(f"{what}: a window must be a name, a name with its parameter, or an array, got {window!r}")
     numbers = rnp.asarray(window)
     if numbers.ndim != 1 or numbers.shape[0] == 0:
-        raise ValueError(f"{what}: a window of shape {numbers.shape}, it has one axis and at least one element")
+        raise ValueError(f"{what}: a window of shape {numbers.shape}; it must have one axis and at least one element")
     if numbers.dtype.kind == "c":
-        raise TypeError(f"{what}: a window of {numbers.dtype.name}, it takes real numbers")
+        raise TypeError(f"{what}: a window of {numbers.dtype.name}; it must be real")
     if nperseg not in (None, numbers.shape[0]):
         raise ValueError(
-            f"{what}: nperseg is {nperseg} and the window has {numbers.shape[0]} elements: leave nperseg out, a "
-            "segment is as long as the window"
+            f"{what}: nperseg is {nperseg} and the window has {numbers.shape[0]} elements: leave nperseg out, or "
+            "make them equal"
         )
-    if isinstance(window, (list, tuple)):  # all digits of Python's numbers, as the names' have them
+    if isinstance(window, (list, tuple)):  # float64, so that Python numbers keep all their digits
         numbers = rnp.asarray(window, "float64")
     return None, numbers, numbers.shape[0]
 
 
 def _chosen(name, numbers, n):
-    """The numbers of a window, or those that SciPy's name stands for, periodic."""
+    """The numbers of a window, or those of the periodic window with this name in SciPy."""
     if numbers is not None:
         x = _rlx.value(numbers)
         return x if x.dtype.kind == "f" else cast(x, "float64")
     name, *parameters = (name,) if isinstance(name, str) else name
     if len(parameters) > 1:
-        raise ValueError(f"a window {(name, *parameters)}: a name and one parameter at most")
+        raise ValueError(f"a window {(name, *parameters)}: a window takes a name and at most one parameter")
     if name in ("boxcar", "ones", "rect", "rectangular"):
         return _rlx.value(rnp.ones(n, "float64"))
     return _rlx.value(_window({"hanning": "hann"}.get(name, name), n, False, "float64", *parameters))
@@ -58,7 +57,7 @@ def _real_of(dtype):
 
 @op("in1", "in2")
 def fftconvolve(in1, in2, mode="full", axes=None):
-    """The linear convolution of two arrays of equal rank along the axes named, or all: "full", "same" or "valid"."""
+    """The linear convolution of two arrays of equal rank along these axes, or all: "full", "same" or "valid"."""
     a, b = _rlx.value(in1), _rlx.value(in2)
     rank = len(a.shape)
     if len(b.shape) != rank:
@@ -72,7 +71,7 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     if mode == "valid" and not (
         all(a.shape[i] >= b.shape[i] for i in axes) or all(b.shape[i] >= a.shape[i] for i in axes)
     ):
-        raise ValueError("fftconvolve: for 'valid' one operand is at least as long along every axis")
+        raise ValueError("fftconvolve: for 'valid' one operand must be at least as long as the other along every axis")
     if len(axes) == 1:
         i = axes[0]
         if mode == "same" or mode == "full" or a.shape[i] >= b.shape[i]:
@@ -94,20 +93,6 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     return cast(out, dtype) if dtype.kind == "f" else out
 
 
-def _welch_options(fs, nperseg, noverlap, nfft, detrend, scaling, average):
-    if detrend not in ("constant", False, None):
-        raise ValueError(f"detrend {detrend!r} is neither 'constant' nor False")
-    return {
-        "fs": float(fs),
-        "nperseg": nperseg,
-        "noverlap": -1 if noverlap is None else noverlap,
-        "nfft": nfft or 0,
-        "detrend": detrend == "constant",
-        "scaling": scaling,
-        "average": average,
-    }
-
-
 def welch(
     x,
     fs=1.0,
@@ -121,11 +106,11 @@ def welch(
     axis=-1,
     average="mean",
 ):
-    """(frequencies, power) of real x, one-sided, by averaged windowed segments. The window is a name or an array;
-    nperseg is then its length, else 256. Segments longer than x are an error.
+    """(frequencies, power density) of a real signal by Welch's method, one-sided. The window is a name or an array.
+    nperseg is the length of the array, or 256 by default. Segments longer than x are an error.
     """
     if not return_onesided:
-        raise ValueError("welch: two-sided spectra are not there; real signals have one side")
+        raise ValueError("welch: two-sided spectra are not supported; use return_onesided=True")
     name, numbers, nperseg = _split_window(window, nperseg, "welch")
     return _welch(x, numbers, name, fs, nperseg, noverlap, nfft, detrend, scaling, axis, average)
 
@@ -198,11 +183,11 @@ def stft(
     axis=-1,
     scaling="spectrum",
 ):
-    """(frequencies, times, transforms [.., frequencies, segments]) of x along its axis, which is put last. The window
-    is a name or an array; nperseg is then its length, else 256.
+    """(frequencies, times, transforms [.., frequencies, segments]) of x along an axis, which becomes the last. The
+    window is a name or an array. nperseg is the length of the array, or 256 by default.
     """
     if detrend:
-        raise ValueError("stft: detrend is not there; take the mean off the signal")
+        raise ValueError("stft: detrend is not supported; subtract the mean from the signal")
     name, numbers, nperseg = _split_window(window, nperseg, "stft")
     return _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling)
 
@@ -240,7 +225,7 @@ def istft(
     freq_axis=-2,
     scaling="spectrum",
 ):
-    """(times, signal) of what stft gave, with the same window."""
+    """(times, signal) of the result of stft, with the same window."""
     name, numbers, nperseg = _split_window(window, nperseg, "istft", None)
     return _istft(
         Zxx, numbers, name, fs, nperseg, noverlap, nfft, input_onesided, boundary, time_axis, freq_axis, scaling

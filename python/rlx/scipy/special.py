@@ -1,12 +1,12 @@
-"""Special functions by scipy.special's names; integers become float32."""
+"""The functions of scipy.special. Integers become float32."""
 
 import math as _math
 
 from .. import _rlx
 from .. import lax as _lax
 from .. import nn as _nn
-from .._op import inexact as _inexact
-from .._op import node as _node
+from .._nodes import inexact as _inexact
+from .._nodes import node as _node
 from .._op import op as _op
 from ..nn import erf, logsumexp  # noqa: F401
 from ..numpy import i0, sinc  # noqa: F401
@@ -41,8 +41,8 @@ def _two(name, text):
 
 logit = _one("logit", "log(x / (1 - x)).")
 entr = _one("entr", "-x log(x), 0 at 0 and -inf below.")
-ndtr = _one("ndtr", "The distribution function of a normal number.")
-log_ndtr = _one("log_ndtr", "log(ndtr(x)), exact far below 0.")
+ndtr = _one("ndtr", "The cumulative distribution function of the normal distribution.")
+log_ndtr = _one("log_ndtr", "log(ndtr(x)), accurate far below 0.")
 ndtri = _one("ndtri", "The inverse of ndtr.")
 gamma = _one("gamma", "The gamma function.")
 xlogy = _two("xlogy", "x log(y), 0 where x is 0.")
@@ -76,9 +76,9 @@ def factorial(n):
 def multigammaln(a, d):
     """The logarithm of the multivariate gamma function of dimension d, a Python integer."""
     if not isinstance(d, int) or d < 1:
-        raise ValueError(f"multigammaln: the dimension {d!r} is no positive Python integer")
-    if d > 1 << 14:  # each is a term of the program
-        raise ValueError(f"multigammaln: the dimension {d}; it is {1 << 14} at most")
+        raise ValueError(f"multigammaln: the dimension {d!r} is not a positive Python integer")
+    if d > 1 << 14:  # each adds a node to the program
+        raise ValueError(f"multigammaln: the dimension {d}; the limit is {1 << 14}")
     a = _inexact(a)
     out = _node("add", _node("mul", a, 0), d * (d - 1) / 4 * _math.log(_math.pi))
     for j in range(d):

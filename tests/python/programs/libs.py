@@ -140,7 +140,7 @@ class RlxLib(Lib):
             return (ops.add(state[0], 1), *f["body"](state[0], *state[1:]))
 
         zero = ops.cast(self.root.numpy.zeros((), "int32"), to="int32")
-        return self.root.while_loop(again, body, (zero, *carry), max_trips=attrs["max_trips"])
+        return self.root.while_loop(again, body, (zero, *carry), max_iterations=attrs["max_trips"])
 
     def fori(self, args, named, attrs, f):
         lower, upper = attrs["bounds"]
