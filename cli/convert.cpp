@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
-#include "rlx/formats/model_convert.h"
+#include "rlx/models/convert/model_convert.h"
 
 namespace rlx::cli {
 namespace {

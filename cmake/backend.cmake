@@ -31,7 +31,7 @@ function(rlx_add_backends)
     include("${PROJECT_SOURCE_DIR}/rlx/backends/${name}/CMakeLists.txt")
   endforeach()
 
-  file(GLOB registry CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/rlx/driver/registry.h")
+  file(GLOB registry CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/rlx/device/registry.h")
   if(NOT registry)
     return()
   endif()

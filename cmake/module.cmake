@@ -254,6 +254,31 @@ function(rlx_library name)
   endif()
 endfunction()
 
+# rlx_add_moved_headers(): a header at each path of the last release (cmake/moved_headers.txt: old path, new path), which
+# includes the new one and says so.
+function(rlx_add_moved_headers)
+  set(table "${PROJECT_SOURCE_DIR}/cmake/moved_headers.txt")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${table}")
+  set(folder "${PROJECT_BINARY_DIR}/generated/moved")
+  file(STRINGS "${table}" lines REGEX "^[a-z]")
+  set(headers "")
+  foreach(line IN LISTS lines)
+    string(REPLACE " " ";" paths "${line}")
+    list(GET paths 0 old)
+    list(GET paths 1 new)
+    if(NOT EXISTS "${PROJECT_SOURCE_DIR}/rlx/${new}")
+      message(FATAL_ERROR "${table}: there is no header rlx/${new}")
+    endif()
+    file(CONFIGURE OUTPUT "${folder}/rlx/${old}" CONTENT "/* Moved. */
+#pragma once
+#pragma message(\"rlx/${old} is now rlx/${new}; the old path goes with the next release\")
+#include \"rlx/${new}\"
+" @ONLY)
+    list(APPEND headers "${folder}/rlx/${old}")
+  endforeach()
+  target_sources(rlx_core PUBLIC FILE_SET moved TYPE HEADERS BASE_DIRS "${folder}" FILES ${headers})
+endfunction()
+
 # rlx_embed_report(): the files of rlx/report/assets as texts of the core library; the scripts in the order of their names.
 function(rlx_embed_report)
   set(assets "${PROJECT_SOURCE_DIR}/rlx/report/assets")

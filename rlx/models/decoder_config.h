@@ -1,5 +1,5 @@
 // What a decoder-only language model is made of: its sizes, and which of the known variants each part is. One
-// description serves every family; what a family's `config.json` calls things is in decoder_families.cpp.
+// description serves every family; what a family's files call things is its record in families/.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +74,12 @@ struct MlaSpec {
   std::int64_t nope_dim = 0, rope_dim = 0, v_dim = 0;  // of a head
 };
 
+/// The numbers of xIELU, act(x) = a x^2 + beta x above zero and b (expm1(min(x, eps)) - x) + beta x else, where
+/// a = softplus(alpha_p) and b = beta + softplus(alpha_n) (Huang and Schlag 2024, arXiv:2411.13010).
+struct XieluSpec {
+  double alpha_p = 0, alpha_n = 0, beta = 0.5, eps = -1e-6;
+};
+
 /// What may differ from layer to layer.
 struct DecoderLayer {
   std::int64_t window = 0;  // keys that a token sees, itself among them; 0: all
@@ -90,6 +96,7 @@ struct DecoderNames {
   std::string kv_b, k_b, v_b;  // its matrix of each head, [keys and values, rank]; or [rank, keys] and [values, rank]
   std::string attention_norm, attention_post_norm, ff_norm, ff_post_norm;
   std::string gate, up, gate_up, down;
+  std::string xielu;  // of the numbers of xIELU, where these are weights
   std::string router;
   // Of experts; where each has a tensor of its own, "{}" is the number. `expert_gate` is both,
   // gate and up, where these are interleaved. Biases end in `expert_bias` instead of `expert_weight`.
@@ -111,7 +118,8 @@ struct DecoderConfig {
   bool norm_bias = false;
   bool parallel = false;  // attention and feed-forward both start from the layer's input
   ActivationKind activation = ActivationKind::Silu;
-  bool gated = true;  // down(act(gate(x)) * up(x)), else down(act(up(x)))
+  std::vector<XieluSpec> xielu{};  // of each layer in place of `activation`, where these are no weights
+  bool gated = true;               // down(act(gate(x)) * up(x)), else down(act(up(x)))
   bool qkv_bias = false, o_bias = false, ff_bias = false, head_bias = false;
   bool weights_in_out = false;  // matrices lie as [in, out] (GPT-2)
   QkNorm qk_norm = QkNorm::None;

@@ -8,13 +8,13 @@
 
 #include "rlx/base/stop_request.h"
 #include "rlx/error.h"
-#include "rlx/formats/convert_source.h"
-#include "rlx/formats/gguf_architectures.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/packed_weight_files.h"
 #include "rlx/formats/safetensors_folder.h"
 #include "rlx/formats/sigbus_guard.h"
 #include "rlx/models/adapter/adapter_set.h"
+#include "rlx/models/convert/convert_source.h"
+#include "rlx/models/convert/gguf_architectures.h"
 #include "rlx/models/decoder.h"
 #include "rlx/models/decoder/decoder_fingerprint.h"
 #include "rlx/models/decoder/gguf_decoder.h"
@@ -100,7 +100,7 @@ AdapterSet::Naming adapter_names(const DecoderConfig& c, const ModelWeights& wei
   };
 }
 AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
-  const GgufArchitecture* a = find_architecture_of_gguf(c.family, false, c.moe.has_value());
+  const DecoderFamily* a = find_family_of_gguf(c.family, false, c.moe.has_value());
   if (!a)
     throw Error(ErrorCode::Unsupported,
                 concat_text(file.source(), ": adapters of a ", c.family, " in GGUF are not known"),

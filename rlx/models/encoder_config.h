@@ -1,5 +1,5 @@
 // What an encoder of texts is made of: its sizes, and which of the known variants each part is. One description serves
-// every family; what a family's `config.json` calls things is in encoder_families.cpp.
+// every family; what a family's `config.json` calls things is its record in families/.
 #pragma once
 
 #include <cstdint>

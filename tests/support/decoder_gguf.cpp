@@ -81,7 +81,7 @@ class Converted {
       for (float& v : x) v += static_cast<float>(from_.norm_offset);
     if (from_.weights_in_out && !is_bias && w.rank() == 2 && name.starts_with("blk."))
       x = transposed(x, w.dim(0), w.dim(1));
-    const bool turned = !to_.mla && !to_.ropes.empty() && to_.ropes[0].pairing == RopePairing::Interleaved;
+    const bool turned = !to_.mla && !to_.ropes.empty() && to_.ropes[0].pairing != from_.ropes[0].pairing;
     if (turned && name.find(".attn_q.") != std::string::npos) x = in_pairs(x, from_.num_heads);
     if (turned && name.find(".attn_k.") != std::string::npos) x = in_pairs(x, from_.kv_heads);
     if (from_.qkv_layout == QkvLayout::Heads && name.find(".attn_qkv.") != std::string::npos) x = in_parts(x);

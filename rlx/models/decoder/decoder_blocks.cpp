@@ -267,7 +267,7 @@ Expr DecoderBuilder::attention(Expr x, std::size_t index) {
 
 Expr DecoderBuilder::layer(Expr x, std::size_t index) {
   const DecoderNames& n = c_.names;
-  prefix_ = with_number(n.layer, static_cast<std::int64_t>(index));
+  layer_ = index, prefix_ = with_number(n.layer, static_cast<std::int64_t>(index));
   const auto before = [&](Expr y, const std::string& name) { return name.empty() ? y : norm(y, at(name)); };
   const auto after = before;
   const auto second = [&](Expr y) {

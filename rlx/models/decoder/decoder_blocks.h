@@ -52,6 +52,8 @@ class DecoderBuilder {
   Expr attention(Expr x, std::size_t index);
   Expr latent_attention(Expr x, std::size_t index);
   Expr gated(Expr x, const std::string& gate, const std::string& up, const std::string& down, std::int64_t width);
+  Expr activated(Expr x);
+  Expr xielu(Expr x);
   Expr feed_forward(Expr x);
   Expr experts(Expr x);
   Expr expert_outputs(Expr rows, Expr ids);
@@ -62,9 +64,10 @@ class DecoderBuilder {
   Graph& g_;
   const DecoderConfig& c_;
   const DecoderGraphOptions& o_;
-  AdapterSet* set_;     // may be null
-  std::string prefix_;  // of the weights of the layer under way
-  Dim tokens_;          // T
+  AdapterSet* set_;        // may be null
+  std::string prefix_;     // of the weights of the layer under way
+  std::size_t layer_ = 0;  // its number
+  Dim tokens_;             // T
   Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_, window_slots_, window_table_, adapters_;
   std::vector<Angles> angles_;
 };

@@ -7,10 +7,26 @@
 
 namespace rlx {
 
+Expr DecoderBuilder::xielu(Expr x) {
+  const auto number = [&](const char* name, double XieluSpec::*field, std::vector<std::int64_t> dims) {
+    if (c_.xielu.empty()) return g_.reshape(flow_.weight(at(c_.names.xielu) + name, dims), {1});
+    return g_.constant(Tensor::of<float>({1}, {static_cast<float>(c_.xielu[layer_].*field)}));
+  };
+  const Expr beta = number(".beta", &XieluSpec::beta, {}), eps = number(".eps", &XieluSpec::eps, {});
+  const Expr above = g_.softplus(number(".alpha_p", &XieluSpec::alpha_p, {1}));
+  const Expr below = beta + g_.softplus(number(".alpha_n", &XieluSpec::alpha_n, {1}));
+  const Expr line = beta * x;
+  return g_.where(g_.gt(x, 0), above * x * x + line, (g_.expm1(g_.min(x, eps)) - x) * below + line);
+}
+
+Expr DecoderBuilder::activated(Expr x) {
+  return c_.names.xielu.empty() && c_.xielu.empty() ? g_.activation(c_.activation, x) : xielu(x);
+}
+
 // act(x W_gate) * (x W_up), times W_down.
 Expr DecoderBuilder::gated(Expr x, const std::string& gate, const std::string& up, const std::string& down,
                            std::int64_t width) {
-  const Expr y = g_.activation(c_.activation, linear(x, gate, width, c_.ff_bias)) * linear(x, up, width, c_.ff_bias);
+  const Expr y = activated(linear(x, gate, width, c_.ff_bias)) * linear(x, up, width, c_.ff_bias);
   return linear(y, down, c_.hidden_size, c_.ff_bias);
 }
 
@@ -21,9 +37,9 @@ Expr DecoderBuilder::feed_forward(Expr x) {
   Expr y;
   if (c_.gated) {
     const Expr both = linear(x, at(n.gate_up), 2 * width, c_.ff_bias);
-    y = g_.activation(c_.activation, g_.narrow(both, 1, 0, width)) * g_.narrow(both, 1, width, width);
+    y = activated(g_.narrow(both, 1, 0, width)) * g_.narrow(both, 1, width, width);
   } else {
-    y = g_.activation(c_.activation, linear(x, at(n.up), width, c_.ff_bias));
+    y = activated(linear(x, at(n.up), width, c_.ff_bias));
   }
   return linear(y, at(n.down), c_.hidden_size, c_.ff_bias);
 }

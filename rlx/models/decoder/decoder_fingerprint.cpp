@@ -69,22 +69,28 @@ class ConfigBytes {
   void put(const DecoderNames& n) {
     const auto& [embedding, positions, final_norm, head, layer, q, k, v, qkv, o, q_norm, k_norm, sinks, q_a, q_a_norm,
                  q_b, kv_a, kv_a_norm, kv_b, k_b, v_b, attention_norm, attention_post_norm, ff_norm, ff_post_norm, gate,
-                 up, gate_up, down, router, expert_gate, expert_up, expert_down, expert_weight, expert_bias,
+                 up, gate_up, down, xielu, router, expert_gate, expert_up, expert_down, expert_weight, expert_bias,
                  shared_gate, shared_up, shared_down, prefix, ignored] = n;
     all(embedding, positions, final_norm, head, layer, q, k, v, qkv, o, q_norm, k_norm, sinks, q_a, q_a_norm, q_b, kv_a,
         kv_a_norm, kv_b, k_b, v_b, attention_norm, attention_post_norm, ff_norm, ff_post_norm, gate, up, gate_up, down,
         router, expert_gate, expert_up, expert_down, expert_weight, expert_bias, shared_gate, shared_up, shared_down,
         prefix, ignored);
+    if (!xielu.empty()) put(xielu);  // fingerprints of models without it are those from before it was there
+  }
+  void put(const XieluSpec& x) {
+    const auto& [alpha_p, alpha_n, beta, eps] = x;
+    all(alpha_p, alpha_n, beta, eps);
   }
   void put(const DecoderConfig& c) {
     const auto& [family, vocab, hidden, ff, heads, kv_heads, head_dim, max_positions, norm, eps, offset, norm_bias,
-                 parallel, activation, gated, qkv_bias, o_bias, ff_bias, head_bias, in_out, qk_norm, qkv_layout,
+                 parallel, activation, xielu, gated, qkv_bias, o_bias, ff_bias, head_bias, in_out, qk_norm, qkv_layout,
                  attention_scale, attention_cap, logit_cap, embedding_scale, residual_scale, logit_scale, tied,
                  bidirectional, moe, mla, ropes, layers, names] = c;
     all(family, vocab, hidden, ff, heads, kv_heads, head_dim, max_positions, norm, eps, offset, norm_bias, parallel,
         activation, gated, qkv_bias, o_bias, ff_bias, head_bias, in_out, qk_norm, qkv_layout, attention_scale,
         attention_cap, logit_cap, embedding_scale, residual_scale, logit_scale, tied, bidirectional, moe, mla, ropes,
         layers, names);
+    if (!xielu.empty()) put(xielu);
   }
 
   Fingerprint fingerprint() const { return fingerprint_bytes(bytes_.data(), bytes_.size()); }

@@ -67,6 +67,20 @@ std::vector<std::int64_t> GgufKeys::pattern(std::string_view name, std::size_t l
   return out;
 }
 
+std::vector<double> GgufKeys::layer_numbers(std::string_view key, std::size_t layers) const {
+  const GgufValue& value = file_.value(key);
+  std::vector<double> out;
+  if (value.is_array()) {
+    for (const float v : value.floats()) out.push_back(static_cast<double>(v));
+  } else {
+    out.assign(layers, value.as_number());
+  }
+  if (out.size() != layers) bad(concat_text("\"", key, "\" has ", out.size(), " entries for ", layers, " layers"));
+  for (const double v : out)
+    if (!std::isfinite(v)) bad(concat_text("\"", key, "\" holds ", v, ", expected numbers"));
+  return out;
+}
+
 std::int64_t GgufKeys::table_rows(std::string_view tensor) const {
   const GgufTensor& t = file_.at(tensor);
   if (t.dims.size() != 2 || t.dims[0] < 1 || t.dims[0] > kMaxSize)

@@ -29,6 +29,8 @@ class GgufKeys {
   std::string text(std::string_view name, std::string_view fallback) const;
   /// A value for each layer, or every `n`-th is 0 where the file has one number; empty for none.
   std::vector<std::int64_t> pattern(std::string_view name, std::size_t layers) const;
+  /// The number of each layer under a key without the architecture in front: an array, or one number for all.
+  std::vector<double> layer_numbers(std::string_view key, std::size_t layers) const;
   /// The rows of a matrix.
   std::int64_t table_rows(std::string_view tensor) const;
   /// The `count` numbers of a tensor.

@@ -8,9 +8,11 @@
 
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
+#include "rlx/formats/mapped_file.h"
 #include "rlx/models/rope_frequencies.h"
 #include "tests/support/decoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace rlx {
@@ -44,6 +46,24 @@ TEST_CASE("decoder config: an unknown family names the known ones") {
   CHECK(contains(text, "config.json: \"model_type\" is \"rwkv\", which is no decoder that rlx knows"));
   for (const std::string& family : decoder_families()) CHECK(contains(text, "'" + family + "'"));
   CHECK(contains(refusal("{}"), "missing key \"model_type\""));
+}
+
+TEST_CASE("decoder config: what files of Apertus and ERNIE 4.5 leave out") {
+  const DecoderConfig a = parsed(with_member(test::decoder_reference("apertus").config, "rope_parameters", ""));
+  CHECK(a.ropes[0].scaling == RopeScaling::Llama3);
+  CHECK(a.ropes[0].theta == 12e6);
+  CHECK(a.ropes[0].factor == 8);
+  CHECK(a.ropes[0].original_context == 8192);
+  CHECK(contains(refusal(changed("apertus", "hidden_act", "\"silu\"")), "\"hidden_act\" is \"silu\", expected"));
+  const DecoderConfig e = parsed(with_member(test::decoder_reference("ernie4_5").config, "rope_parameters", ""));
+  CHECK(e.ropes[0].theta == 500000);
+  CHECK(e.tied);
+}
+
+TEST_CASE("decoder config: the table of families in the documentation names every one") {
+  const std::string page = read_file(test::source_path("docs/language_models.md"));
+  for (const std::string& family : decoder_families())
+    CHECK_MESSAGE(contains(page, "`" + family + "`"), family, " is not in docs/language_models.md");
 }
 
 TEST_CASE("decoder config: sizes that are absent, of another type or do not fit together") {

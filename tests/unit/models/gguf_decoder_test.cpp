@@ -10,7 +10,7 @@
 #include <string>
 
 #include "rlx/formats/gguf_writer.h"
-#include "rlx/formats/model_convert.h"
+#include "rlx/models/convert/model_convert.h"
 #include "rlx/models/decoder_model.h"
 #include "tests/support/decoder_gguf.h"
 #include "tests/support/decoder_reference.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "rlx/formats/convert_settings.h"
-#include "rlx/formats/convert_source.h"
+#include "rlx/models/convert/convert_settings.h"
+#include "rlx/models/convert/convert_source.h"
 
 namespace rlx {
 
@@ -18,7 +18,7 @@ struct ExpectedTensor {
 };
 /// All tensors that a model has to have or may have, in the order of the file to be written; what becomes one tensor of
 /// a folder stands side by side.
-std::vector<ExpectedTensor> expected_tensors(const GgufArchitecture& a, const ModelSizes& sizes);
+std::vector<ExpectedTensor> expected_tensors(const DecoderFamily& a, const ModelSizes& sizes);
 
 /// Plans tensors from a folder to a GGUF file (`to_gguf`) or back; all that it is given has to live as long.
 class TensorPlans {

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
-#include "rlx/formats/model_convert.h"
+#include "rlx/formats/safetensors_folder.h"
+#include "rlx/models/convert/model_convert.h"
 #include "rlx/models/decoder/gguf_decoder.h"
 #include "rlx/models/decoder_model.h"
 #include "tests/support/decoder_gguf.h"
@@ -119,6 +123,54 @@ TEST_CASE("converted models: the file holds what llama.cpp's converter makes of 
   }
   for (const std::string& architecture : gguf_architectures())
     CHECK_MESSAGE(architectures.contains(architecture), architecture, " is not compared");
+}
+
+TEST_CASE("converted models: numbers of layers, tensors in a folder and an array in a file, come back bit for bit") {
+  const test::DecoderReference reference = test::decoder_reference("apertus");
+  const test::TempDir folder;
+  test::write_model(folder, reference);
+  convert_to_gguf(folder.path(), folder.file("m.gguf"), {});
+  convert_to_folder(folder.file("m.gguf"), folder.file("back"), {});
+  const auto file = GgufFile::open(folder.file("m.gguf"));
+  const auto back = SafetensorsFolder::open(folder.file("back"));
+  std::size_t numbers = 0;
+  for (const NamedTensor& w : reference.weights) {
+    const std::size_t at = w.name.find(".mlp.act_fn.");
+    if (at == std::string::npos) continue;
+    CAPTURE(w.name);
+    ++numbers;
+    const std::size_t layer = std::stoul(w.name.substr(std::string("model.layers.").size()));
+    const std::vector<float> all = file->value("xielu." + w.name.substr(at + 12)).floats();
+    REQUIRE(all.size() == 3);
+    CHECK(static_cast<double>(all[layer]) == w.tensor.at(0));
+    const std::optional<TensorView> view = back->find(w.name);
+    REQUIRE(view);
+    CHECK(dims_text(view->dims) == dims_text(w.tensor.dims()));
+    CHECK(Tensor::copy_of(view->data, Shape(Dims(view->dims.begin(), view->dims.end()), view->dtype))
+              .identical(w.tensor));
+  }
+  CHECK(numbers == 12);
+  // What is no number, or is not there.
+  const auto refused = [&](const std::function<void(std::vector<NamedTensor>&)>& change) {
+    test::DecoderReference r = reference;
+    change(r.weights);
+    const test::TempDir other;
+    test::write_model(other, r);
+    return test::error_text([&] { convert_to_gguf(other.path(), other.file("m.gguf"), {}); });
+  };
+  const char* const name = "model.layers.1.mlp.act_fn.alpha_n";
+  const auto set = [&](Tensor t) {
+    return [name, t](std::vector<NamedTensor>& weights) {
+      for (NamedTensor& w : weights)
+        if (w.name == name) w.tensor = t;
+    };
+  };
+  CHECK(test::contains(refused(set(Tensor::zeros(Shape({2}, DType::F32)))), "expected one finite number"));
+  CHECK(test::contains(refused(set(Tensor::of<float>({1}, {std::numeric_limits<float>::infinity()}))),
+                       "holds inf, expected one finite number"));
+  CHECK(test::contains(
+      refused([&](std::vector<NamedTensor>& w) { std::erase_if(w, [&](const auto& t) { return t.name == name; }); }),
+      "the tensor \"model.layers.1.mlp.act_fn.alpha_n\" is missing"));
 }
 
 TEST_CASE("converted models: matrices that are turned and taken apart survive other types and files of blocks") {

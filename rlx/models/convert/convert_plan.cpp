@@ -1,9 +1,10 @@
 // How tensors of one side are made of those of the other.
-#include "rlx/formats/convert_plan.h"
+#include "rlx/models/convert/convert_plan.h"
 
 #include <algorithm>
 
 #include "rlx/error.h"
+#include "rlx/models/model_family.h"
 
 namespace rlx {
 namespace {
@@ -24,7 +25,7 @@ bool has_tensor_of(const TensorRule& rule, const ModelSizes& s, std::int64_t lay
 
 }  // namespace
 
-std::vector<ExpectedTensor> expected_tensors(const GgufArchitecture& a, const ModelSizes& s) {
+std::vector<ExpectedTensor> expected_tensors(const DecoderFamily& a, const ModelSizes& s) {
   std::vector<ExpectedTensor> out;
   const auto add = [&](bool in_layers, std::int64_t layer) {
     for (const TensorRule& rule : a.tensors)
@@ -60,7 +61,9 @@ ConvertedTensor TensorPlans::plan(const std::vector<std::string>& sources, std::
   const Stored first = stored(sources[0]);
   t.from = first.type, t.dims = first.dims;
   switch (change) {
-    case TensorChange::None: break;
+    case TensorChange::None:
+    case TensorChange::Number:
+    case TensorChange::NumberScalar: break;
     case TensorChange::AddOne: t.added = to_gguf_ ? 1.0F : -1.0F; break;
     case TensorChange::QueryPairs: order_rows(t, s_.heads, head_row_order); break;
     case TensorChange::KeyPairs: order_rows(t, s_.kv_heads, head_row_order); break;

@@ -1,21 +1,25 @@
 // Plans of conversions: which tensors there are to be, in which types, and what the head of the file says.
-#include "rlx/formats/model_convert.h"
+#include "rlx/models/convert/model_convert.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "rlx/error.h"
-#include "rlx/formats/convert_plan.h"
-#include "rlx/formats/convert_settings.h"
-#include "rlx/formats/convert_source.h"
-#include "rlx/formats/gguf_vocabulary.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/output_file.h"
 #include "rlx/formats/safetensors_folder.h"
+#include "rlx/models/convert/convert_plan.h"
+#include "rlx/models/convert/convert_settings.h"
+#include "rlx/models/convert/convert_source.h"
+#include "rlx/models/convert/gguf_vocabulary.h"
+#include "rlx/models/model_family.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
@@ -240,21 +244,31 @@ void write_gguf(const std::string& target, const std::string& key,
 
 // What llama.cpp takes for granted of an architecture, where the format and rlx do not (its loaders, 2026). Such a file
 // says what the model is, and llama.cpp refuses it: "wrong shape" or "wrong number of tensors".
-std::string refused_by_llama_cpp(const GgufArchitecture& a, const ModelSizes& s, bool tied) {
-  const auto among = [&](std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), a.gguf) != names.end();
-  };
+std::string refused_by_llama_cpp(const DecoderFamily& a, const ModelSizes& s, bool tied) {
   const auto only = [&](const std::string& what) {
     return concat_text("llama.cpp reads files of ", a.gguf, " only with ", what, "; rlx reads this one");
   };
-  if (s.heads * s.head_dim != s.hidden &&
-      among({"qwen2", "phi2", "phi3", "gpt2", "gptneox", "olmo2", "olmoe", "stablelm", "starcoder2"}))
+  if (s.heads * s.head_dim != s.hidden && a.llama_cpp.heads_fill_width)
     return only(concat_text("heads that together are as wide as the model: these are ", s.heads, " of ", s.head_dim,
                             " elements, for a width of ", s.hidden));
-  if (!tied && among({"gemma", "gemma2"})) return only("the embedding as output matrix, and this model has its own");
-  if (tied && among({"phi2", "gptneox", "olmo2", "olmoe", "stablelm", "gpt-oss"}))
-    return only("an output matrix of their own, and this model's is the embedding");
+  if (!tied && a.llama_cpp.embedding_is_head) return only("the embedding as output matrix, and this model has its own");
+  if (tied && a.llama_cpp.head_is_own) return only("an output matrix of their own, and this model's is the embedding");
   return {};
+}
+
+bool is_number(const TensorRule& rule) {
+  return rule.change == TensorChange::Number || rule.change == TensorChange::NumberScalar;
+}
+
+// The element of a tensor that has one.
+float number_of(const WeightLoader& source, const std::string& name) {
+  const TensorView view = *source.find(name);
+  const Tensor t = Tensor::copy_of(view.data, Shape(Dims(view.dims.begin(), view.dims.end()), view.dtype));
+  const double v = t.num_elements() == 1 ? t.cast(DType::F32).at(0) : std::numeric_limits<double>::quiet_NaN();
+  if (!std::isfinite(v))
+    throw Error(ErrorCode::BadFile, concat_text("tensor \"", name, "\" is ", dims_text(view.dims), " and holds ", v,
+                                                ", expected one finite number"));
+  return static_cast<float>(v);
 }
 
 // A loader of a folder's weights with tensors of its own beside them.
@@ -290,10 +304,12 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
   const JsonDocument document = JsonDocument::read(join_path(folder, "config.json"));
   const JsonValue config = document.root_object();
   const std::string_view model_type = config.get_string("model_type");
-  const GgufArchitecture* a = find_architecture_of_model_type(model_type);
+  const DecoderFamily* a = find_family_of_model_type(model_type);
   if (!a) {
     std::vector<std::string> known;
-    for (const GgufArchitecture& k : gguf_architecture_table()) known.emplace_back(k.model_type);
+    for (const ModelFamily* k : model_families())
+      if (k->decoder) known.emplace_back(k->decoder->model_type);
+    std::sort(known.begin(), known.end());
     throw Error(ErrorCode::Unsupported,
                 concat_text(document.source(), ": models of type \"", model_type, "\" are not converted"),
                 concat_text("known are ", quoted_names(known, known.size())));
@@ -324,6 +340,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
   const bool tied = config.get_bool("tie_word_embeddings", a->tied || !has_head);
 
   std::vector<ConvertedTensor> tensors;
+  std::map<std::string, std::vector<float>> numbers;  // by keys of metadata: one of each layer
   std::set<std::string, std::less<>> used;
   const TensorPlans plans(source, sizes, true);
   const auto is_there = [&](const std::string& name) {
@@ -349,7 +366,10 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
       if (t.rule->need == TensorNeed::Optional && !t.is_output()) continue;
       fail(concat_text("the tensor \"", name, "\" is missing"), did_you_mean(name, files->names()));
     }
-    if (whole) tensors.push_back(plans.plan(sources, t.gguf, t.rule->change));
+    if (is_number(*t.rule))
+      numbers[t.gguf].push_back(number_of(*files, hf));
+    else if (whole)
+      tensors.push_back(plans.plan(sources, t.gguf, t.rule->change));
   }
   for (const std::string& name : files->names()) {
     const bool ignored = name.ends_with(".rotary_emb.inv_freq") ||
@@ -395,6 +415,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
       out.set_int("general.file_type", GgufKind::U32, number);
     out.set_int("general.quantization_version", GgufKind::U32, 2);
     write_settings(out, *a, config, sizes);
+    for (const auto& [key, values] : numbers) out.set_floats(key, values);
     const auto note = again ? std::function<void(const std::string&)>() : options.note;
     if (!write_vocabulary(out, folder, sizes.vocab, options.pre_tokenizer, note) && note)
       note(concat_text(folder, " has no tokenizer.json: the file will hold no vocabulary"));
@@ -514,9 +535,10 @@ void convert_to_gguf(const std::string& source, const std::string& target, const
 
 void convert_to_folder(const std::string& source, const std::string& folder, const ConvertOptions& options) try {
   const auto file = GgufFile::open(source);
-  const GgufArchitecture* a =
-      find_architecture_of_gguf(file->architecture(), file->find_value("llama.attention.sliding_window") != nullptr,
-                                file->get_int("llama.expert_count", 0) > 0);
+  const auto setting = [&](std::string_view name) { return concat_text(file->architecture(), ".", name); };
+  const DecoderFamily* a =
+      find_family_of_gguf(file->architecture(), file->find_value(setting("attention.sliding_window")) != nullptr,
+                          file->get_int(setting("expert_count"), 0) > 0);
   if (!a)
     throw Error(ErrorCode::Unsupported, concat_text(source, ": models of architecture \"", file->architecture(),
                                                     "\" are not converted to folders"));
@@ -534,10 +556,27 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
     tensors.push_back(std::move(t));
   };
   const std::vector<ExpectedTensor> expected = expected_tensors(*a, sizes);
+  std::map<std::string, std::vector<float>> numbers;
   for (auto e = expected.begin(); e != expected.end(); ++e) {
     // What becomes one tensor stands side by side.
     const auto end = std::find_if(e, expected.end(), [&](const ExpectedTensor& other) { return other.hf != e->hf; });
     std::vector<std::string> sources;
+    if (is_number(*e->rule)) {
+      std::vector<float>& values = numbers[e->gguf];  // those that were not taken yet, the first layer's last
+      if (values.empty()) {
+        values = file->value(e->gguf).floats();
+        if (values.size() != static_cast<std::size_t>(sizes.layers))
+          throw Error(ErrorCode::BadFile, concat_text(source, ": \"", e->gguf, "\" has ", values.size(),
+                                                      " entries for ", sizes.layers, " layers"));
+        std::reverse(values.begin(), values.end());
+      }
+      ConvertedTensor t;
+      t.name = e->hf, t.from = GgufType::F32, t.number = values.back();
+      if (e->rule->change == TensorChange::Number) t.dims = {1};
+      values.pop_back();
+      add(std::move(t));
+      continue;
+    }
     for (auto part = e; part != end; ++part) {
       used.insert(part->gguf);
       if (file->find_tensor(part->gguf)) {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "rlx/formats/gguf_architectures.h"
 #include "rlx/formats/gguf_writer.h"
 #include "rlx/formats/json.h"
+#include "rlx/models/convert/gguf_architectures.h"
 
 namespace rlx {
 
@@ -22,18 +22,18 @@ struct ModelSizes {
   bool latent_whole = false;                         // its matrix is one in the GGUF file
 };
 /// Of config.json. Errors: BadFile for settings that are missing, of another type, or do not fit together.
-ModelSizes read_sizes_of_config(const GgufArchitecture& a, const JsonValue& config);
+ModelSizes read_sizes_of_config(const DecoderFamily& a, const JsonValue& config);
 /// Of the metadata.
-ModelSizes read_sizes_of_gguf(const GgufFile& file, const GgufArchitecture& a);
+ModelSizes read_sizes_of_gguf(const GgufFile& file, const DecoderFamily& a);
 
 /// Writes the settings of config.json as keys. Errors: BadFile for one that is missing, Unsupported for one that the
 /// format cannot express, naming it.
-void write_settings(GgufWriter& out, const GgufArchitecture& a, const JsonValue& config, const ModelSizes& sizes);
+void write_settings(GgufWriter& out, const DecoderFamily& a, const JsonValue& config, const ModelSizes& sizes);
 /// Factors of rotary frequencies that the settings ask for as tensors (Llama 3.1; LongRoPE has two), by their names.
-std::map<std::string, std::vector<float>> rope_factors(const GgufArchitecture& a, const JsonValue& config,
+std::map<std::string, std::vector<float>> rope_factors(const DecoderFamily& a, const JsonValue& config,
                                                        const ModelSizes& sizes);
 /// The text of config.json. Errors: as write_settings.
-std::string config_of_gguf(const GgufFile& file, const GgufArchitecture& a, const ModelSizes& sizes,
+std::string config_of_gguf(const GgufFile& file, const DecoderFamily& a, const ModelSizes& sizes,
                            std::string_view dtype);
 
 }  // namespace rlx

@@ -1,5 +1,5 @@
 // Reading rows as F32, importance weights, and encoding on several threads.
-#include "rlx/formats/convert_source.h"
+#include "rlx/models/convert/convert_source.h"
 
 #include <algorithm>
 #include <atomic>
@@ -281,6 +281,11 @@ void convert_matrices(const WeightLoader& source, const ConvertedTensor& t, cons
 void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance, int threads,
                     const std::function<void(std::span<const std::byte>)>& write) {
   if (t.plan.matrices > 0) return convert_matrices(source, t, importance, threads, write);
+  if (t.number) {
+    std::vector<std::byte> made(bytes_of_row(t.to, 1));
+    RowEncoder(t, importance, 1, 1)(0, {&*t.number, 1}, made.data(), [&] { return t.name; });
+    return write(made);
+  }
   // One dimension of which rows change their order has elements for rows.
   const bool single = t.dims.size() < 2 && !t.row_order.empty();
   const std::int64_t row = single ? 1 : t.row_size(), rows = single ? t.row_size() : t.rows();
@@ -341,6 +346,7 @@ std::string conversion_key(const WeightLoader& source, std::span<const Converted
   for (const ConvertedTensor& t : tensors) {
     text +=
         concat_text(t.name, " ", gguf_type_info(t.from).name, " ", gguf_type_info(t.to).name, " ", dims_text(t.dims));
+    if (t.number) text += concat_text(" ", *t.number);
     std::vector<std::string> sources = t.sources;
     for (const MatrixPart& p : t.plan.parts) sources.push_back(p.source);
     for (const std::string& name : sources) {

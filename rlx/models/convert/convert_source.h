@@ -6,14 +6,15 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "rlx/formats/gguf.h"
-#include "rlx/formats/gguf_architectures.h"
-#include "rlx/formats/model_convert.h"
+#include "rlx/models/convert/gguf_architectures.h"
+#include "rlx/models/convert/model_convert.h"
 #include "rlx/tensor/weight_loader.h"
 
 namespace rlx {
@@ -44,6 +45,7 @@ struct ConvertedTensor {
   std::int64_t first_row = 0;           // of the source, where it begins
   float added = 0;                      // to each element
   MatrixPlan plan{};
+  std::optional<float> number{};  // what it holds, where no tensor of the source does
   bool changed() const { return !row_order.empty() || added != 0 || plan.matrices > 0; }
   std::int64_t rows() const;
   std::int64_t row_size() const { return dims.empty() ? 1 : dims.back(); }

@@ -1,5 +1,5 @@
 // tokenizer.json to GGUF's lists of tokens, kinds, merges and scores.
-#include "rlx/formats/gguf_vocabulary.h"
+#include "rlx/models/convert/gguf_vocabulary.h"
 
 #include <algorithm>
 #include <unordered_map>

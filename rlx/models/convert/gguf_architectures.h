@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,6 +23,8 @@ enum class TensorChange : std::uint8_t {
   OddColumns,    // up
   LatentKeys,    // of [heads, keys and values, rank] the keys, turned: [heads, rank, keys]
   LatentValues,  // the values
+  Number,        // a tensor of one number of each layer becomes an array of metadata, "gguf" without an architecture
+  NumberScalar,  // the same of one without dimensions
 };
 /// Which models, or which of their layers, have a tensor.
 enum class TensorNeed : std::uint8_t {
@@ -52,27 +53,15 @@ struct SettingRule {
   SettingNeed need = SettingNeed::Required;
   double fallback = 0;  // what the family has where the setting is absent
 };
-struct GgufArchitecture {
-  std::string_view model_type, hf_class;  // of config.json
-  std::string_view gguf;                  // general.architecture
-  std::span<const TensorRule> tensors;
-  std::span<const SettingRule> settings;
-  std::string_view activation = "silu";
-  bool tied = false;                 // where config.json does not say it, the output layer is the embedding
-  std::string_view prefix = "";      // of names in `hf`, which files may leave out
-  std::string_view ignored[3] = {};  // ends of names of tensors that files may hold and nobody needs
-};
+struct DecoderFamily;
 
-/// All architectures that models are converted of; the first of those with one name in GGUF is what a file of that name
-/// becomes.
-std::span<const GgufArchitecture> gguf_architecture_table();
-/// The one with config.json's "model_type", or null.
-const GgufArchitecture* find_architecture_of_model_type(std::string_view model_type);
-/// The one with the metadata's "general.architecture", or null; of a llama with experts it is Mixtral, with a sliding
-/// window Mistral.
-const GgufArchitecture* find_architecture_of_gguf(std::string_view name, bool has_window, bool has_experts);
+/// The family with config.json's "model_type", or null.
+const DecoderFamily* find_family_of_model_type(std::string_view model_type);
+/// The family that a file of this "general.architecture" becomes, or null; of a llama with experts it is Mixtral, with
+/// a sliding window Mistral.
+const DecoderFamily* find_family_of_gguf(std::string_view name, bool has_window, bool has_experts);
 /// The name that config.json has for a key of the metadata. The setting has to be there.
-std::string_view setting_of_key(const GgufArchitecture& a, std::string_view gguf);
+std::string_view setting_of_key(const DecoderFamily& a, std::string_view gguf);
 
 /// `name` with the first `mark` in it, if any, replaced by a number.
 std::string numbered_name(std::string_view name, std::string_view mark, std::int64_t number);
@@ -83,6 +72,6 @@ struct RuledTensor {
   std::string hf;
 };
 /// What a Hugging Face model calls the tensor `name` of a GGUF file; none for one without a rule.
-std::optional<RuledTensor> translate_tensor(const GgufArchitecture& a, std::string_view name);
+std::optional<RuledTensor> translate_tensor(const DecoderFamily& a, std::string_view name);
 
 }  // namespace rlx
