@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/packed_weight_files.h"
 #include "rlx/formats/safetensors.h"
@@ -121,6 +122,7 @@ double median(std::vector<double> v) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  compare_before_if_asked(argc, argv);
   if (argc >= 4 && std::string(argv[1]) == "--copy") return copy_part(argv[2]);
   if (argc >= 4 && std::string(argv[1]) == "--load")
     return load_part(argv[2], std::atoll(argv[3]), argc > 4 ? argv[4] : "");

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/before.h"
 #include "bench/compile_shapes.h"
 #include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/serial/serialize.h"
@@ -86,6 +87,7 @@ Graph of_nodes(Graph (*make)(int), int nodes) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  compare_before_if_asked(argc, argv);
   if (argc != 3) {
     for (const shapes::Case& c : kCases) std::puts(c.name);
     std::puts("transforms");

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/rlx.h"
 
 namespace {
@@ -111,6 +112,7 @@ struct Timed {
 }  // namespace
 
 int main(int argc, char** argv) {
+  compare_before_if_asked(argc, argv);
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1, rounds = argc > 2 ? std::atoi(argv[2]) : 201;
   std::printf("%d thread%s, medians of %d interleaved runs\n", threads, threads == 1 ? "" : "s", rounds);
   Timed scan(scanned(false), threads), unrolled(scanned(true), threads);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/device/device.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
@@ -114,6 +115,7 @@ void minilm(Device device, const std::string& folder, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  compare_before_if_asked(argc, argv);
   const char* name = argc > 1 ? argv[1] : "vulkan";
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 21;
   const auto device = parse_device(name);

@@ -8,14 +8,23 @@ stand aside.
 
     bench/edit_time.py rlx/ir/ops/rope.h '*rope*'
     bench/edit_time.py rlx/ops/attention/rope.cpp '*rope*'
+    bench/edit_time.py rlx/ops/attention/rope.cpp '*rope*' --before BUILD [--was FILE]
+
+--before does the same in the source tree that BUILD (a dev build) was made from, pair by pair, and compares CPU
+seconds; --was names the file there if it has moved.
 """
 import argparse
 import os
 import pathlib
+import re
 import resource
-import subprocess
 import sys
 import time
+
+root = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(root / "bench" / "peers"))
+import before  # noqa: E402
+import child  # noqa: E402
 
 
 def cpu_seconds():
@@ -23,38 +32,55 @@ def cpu_seconds():
     return used.ru_utime + used.ru_stime
 
 
+def edit(build, file, test_case, jobs):
+    """Edits a file, builds, runs the case, puts the file back: files compiled, seconds of the build, of all, of CPU."""
+    ninja = ["ninja", "-C", build, "-j", jobs, "unit_tests"]
+    child.run("building before the edit", ninja)
+    text = file.read_text()
+    try:
+        file.write_text(text + "// edited\n")
+        cpu, clock = cpu_seconds(), time.monotonic()
+        compiled = child.run("building", ninja, env=dict(os.environ, CCACHE_DISABLE="1")).count("Building CXX")
+        build_clock = time.monotonic() - clock
+        ran = child.run("the test", [build / "tests/unit_tests", f"--test-case={test_case}"])
+        if " 0 passed" in ran:
+            raise child.Failure(f"no test case is called {test_case}\n{ran}")
+        return compiled, build_clock, time.monotonic() - clock, cpu_seconds() - cpu
+    finally:
+        file.write_text(text)
+
+
+def sources_of(build):
+    """The source tree of a build directory."""
+    cache = build / "CMakeCache.txt"
+    child.need(cache, "name a build directory of CMake")
+    return pathlib.Path(re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.*)$", cache.read_text(), re.M)[1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="what is edited, from the repository's root")
     parser.add_argument("test_case", help="doctest's filter, for example '*rope*'")
     parser.add_argument("-j", type=int, default=2, help="compilers at once (2)")
+    parser.add_argument("--was", help="of --before: the file's path there")
+    before.add_options(parser, pairs=3)
     args = parser.parse_args()
-    root = pathlib.Path(__file__).resolve().parent.parent
-    build, file = root / "build/dev", root / args.file
-    ninja = ["ninja", "-C", str(build), "-j", str(args.j), "unit_tests"]
-    environment = dict(os.environ, CCACHE_DISABLE="1")
-    subprocess.run(ninja, check=True, stdout=subprocess.DEVNULL)
-    text = file.read_text()
-    try:
-        file.write_text(text + "// edited\n")
-        cpu, clock = cpu_seconds(), time.monotonic()
-        built = subprocess.run(ninja, env=environment, capture_output=True, text=True)
-        if built.returncode:
-            sys.exit(built.stdout)
-        compiled = built.stdout.count("Building CXX")
-        build_clock = time.monotonic() - clock
-        tests = build / "tests/unit_tests"
-        run = subprocess.run([str(tests), f"--test-case={args.test_case}"], capture_output=True, text=True)
-        if run.returncode or " 0 passed" in run.stdout:
-            sys.exit(run.stdout)
-        total_clock, total_cpu = time.monotonic() - clock, cpu_seconds() - cpu
-    finally:
-        file.write_text(text)
+    build = root / "build/dev"
+    if args.before:
+
+        def measure(folder):
+            file = args.file if folder == build else args.was or args.file
+            cpu = edit(folder, sources_of(folder) / file, args.test_case, args.j)[3]
+            return {f"{args.file}: CPU seconds": cpu}
+
+        return before.run("edit_time", measure, build, args)
+    compiled, build_clock, clock, cpu = edit(build, root / args.file, args.test_case, args.j)
     print(
-        f"{args.file}: {compiled} files compiled, {total_clock:.1f} s by the clock (build {build_clock:.1f} s), "
-        f"CPU {total_cpu:.1f} s"
+        f"{args.file}: {compiled} files compiled, {clock:.1f} s by the clock (build {build_clock:.1f} s), "
+        f"CPU {cpu:.1f} s"
     )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
@@ -235,6 +236,7 @@ void measure(const char* name, const Vocabulary& vocabulary, const std::function
 }  // namespace
 
 int main(int argc, char** argv) try {
+  compare_before_if_asked(argc, argv);
   const auto start = Clock::now();
   rlx::TokenBytes bytes = argc > 1 ? read_vocabulary(argv[1]) : made_up_vocabulary();
   const double read = microseconds(start) / 1e3;

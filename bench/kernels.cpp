@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "bench/before.h"
 #include "rlx/backends/cpu/kernels.h"
 #include "rlx/error.h"
 #include "rlx/threads/thread_pool.h"
@@ -264,6 +265,7 @@ struct Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
+  compare_before_if_asked(argc, argv);
   try {
     const auto isa = rlx::cpu::parse_isa(argc > 1 ? argv[1] : "best");
     rlx::ThreadPool pool(argc > 2 ? std::atoi(argv[2]) : 1);

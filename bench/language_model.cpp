@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
+#include "bench/peers/cpu_use.h"
 #include "rlx/base/trace.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
@@ -138,6 +140,7 @@ void breakdown(DecoderModel& m, std::size_t tokens) {
 // All sequences answer at once: new tokens by the whole time, and a step with all of them.
 void batch(DecoderModel& m, std::int64_t sequences) {
   std::vector<double> rates, steps;
+  CpuUse use;
   for (int round = 0; round < 3; ++round) {
     m.reset();
     const double start = now_ms();
@@ -150,19 +153,18 @@ void batch(DecoderModel& m, std::int64_t sequences) {
     for (int i = 1; i < 64; ++i) {
       for (std::int64_t s = 0; s < sequences; ++s)
         parts[static_cast<std::size_t>(s)].tokens = std::span(prompts[static_cast<std::size_t>(s)]).first(1);
-      const double before = now_ms();
-      (void)m.forward(parts, LogitRows::Last);
-      steps.push_back(now_ms() - before);
+      steps.push_back(use.timed([&] { (void)m.forward(parts, LogitRows::Last); }));
     }
     rates.push_back(64.0 * static_cast<double>(sequences) / (now_ms() - start) * 1e3);
   }
-  std::printf("\"batch\": %lld, \"tok_s\": %.1f, \"step_p50\": %.2f}\n", static_cast<long long>(sequences),
-              median(rates), median(steps));
+  std::printf("\"batch\": %lld, \"tok_s\": %.1f, \"step_p50\": %.2f, \"cpus\": %.3f}\n",
+              static_cast<long long>(sequences), median(rates), median(steps), use.cpus());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  compare_before_if_asked(argc, argv);
   const auto arg = [&](int i, const char* otherwise) { return std::string(argc > i ? argv[i] : otherwise); };
   if (argc < 2) {
     std::fprintf(
@@ -216,42 +218,37 @@ int main(int argc, char** argv) {
       batch(m, sequences);
       return 0;
     }
+    CpuUse use;
     const auto prefill = [&](std::size_t n) {
       const std::vector<TokenId> ids = prompt(n, vocab, 1);
       m.reset();
-      const double before = now_ms();
-      (void)m.forward(ids, LogitRows::Last);
-      return now_ms() - before;
+      return use.timed([&] { (void)m.forward(ids, LogitRows::Last); });
     };
+    const auto step = [&](const TokenId& id) { return use.timed([&] { (void)m.forward({&id, 1}); }); };
     std::vector<double> p128, p512, decode;
     const std::vector<TokenId> ids = prompt(32, vocab, 9);
     if (arg(7, "") == "decode") {
       prefill(context);
-      for (const TokenId id : prompt(48, vocab, 9)) {
-        const double before = now_ms();
-        (void)m.forward({&id, 1});
-        decode.push_back(now_ms() - before);
-      }
-      std::printf("\"decode_p50\": %.2f, \"context\": %zu, \"load_s\": %.2f}\n", median(decode), context, loaded / 1e3);
+      use = CpuUse();
+      for (const TokenId id : prompt(48, vocab, 9)) decode.push_back(step(id));
+      std::printf("\"decode_p50\": %.2f, \"context\": %zu, \"load_s\": %.2f, \"cpus\": %.3f}\n", median(decode),
+                  context, loaded / 1e3, use.cpus());
       return 0;
     }
     prefill(512), prefill(128);
+    use = CpuUse();
     for (int round = 0; round < 4; ++round) {
       p512.push_back(prefill(512));
       for (int i = 0; i < 3; ++i) p128.push_back(prefill(128));
       if (context != 128) prefill(context);
-      for (const TokenId id : ids) {
-        const double before = now_ms();
-        (void)m.forward({&id, 1});
-        decode.push_back(now_ms() - before);
-      }
+      for (const TokenId id : ids) decode.push_back(step(id));
     }
     std::sort(decode.begin(), decode.end());
     std::printf(
         "\"decode_p50\": %.2f, \"decode_p10\": %.2f, \"n\": %zu, \"context\": %zu, \"prefill128\": %.2f, "
-        "\"prefill512\": %.2f, \"load_s\": %.2f}\n",
+        "\"prefill512\": %.2f, \"load_s\": %.2f, \"cpus\": %.3f}\n",
         decode[decode.size() / 2], decode[decode.size() / 10], decode.size(), context, median(p128), median(p512),
-        loaded / 1e3);
+        loaded / 1e3, use.cpus());
     if (arg(7, "") == "breakdown") {
       prefill(context);
       breakdown(m, 1);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/backends/cpu/kernels.h"
 #include "rlx/backends/cpu/limits.h"
 #include "rlx/error.h"
@@ -99,6 +100,7 @@ Peaks measure(const KernelTable& k, int threads, std::int64_t read_bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  compare_before_if_asked(argc, argv);
   try {
     const auto isa = rlx::cpu::parse_isa(argc > 1 ? argv[1] : "best");
     const int threads = argc > 2 ? std::max(1, std::atoi(argv[2])) : 1;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
@@ -77,6 +78,7 @@ void measure(const char* name, const SymbolMode& mode, const SentenceModelConfig
 }  // namespace
 
 int main(int argc, char** argv) {
+  compare_before_if_asked(argc, argv);
   if (argc < 2) {
     std::fprintf(stderr, "usage: new_shapes MODEL_DIR [threads]\n");
     return 2;

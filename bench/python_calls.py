@@ -1,14 +1,24 @@
 #!/usr/bin/env python3
-"""What Python costs: calls of compiled functions, and tracing and compiling a 12-layer encoder, beside JAX.
+"""What Python costs: calls of compiled functions, eager calls, `run_into` without Python, and tracing and compiling a
+12-layer encoder, beside JAX.
 
-Interleaved rounds; medians. Needs the rlx package, NumPy and jax in one Python.
+    bench/python_calls.py [--rounds 5] [--only calls|compiles] [--rlx-path DIR] [--venv DIR] [--json FILE]
+    bench/python_calls.py --before BUILD [--pairs 15]        rlx alone, pair by pair with an older build
+
+rlx is imported from build/python/python (--rlx-path); NumPy and JAX come from PyPI at pinned versions into an
+environment that is removed afterwards. Interleaved rounds; medians.
 """
 
 import argparse
+import json
+import pathlib
 import statistics
+import sys
 import time
 
-import numpy as np
+root = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(root / "bench" / "peers"))
+ADD = 8  # elements of the sum whose calls are timed
 
 
 def timed(f, n):
@@ -42,6 +52,8 @@ def encoder(np_, nn_layer_norm, softmax, gelu):
 
 
 def weights(layers=12, h=384, seed=0):
+    import numpy as np
+
     r = np.random.default_rng(seed)
 
     def mat(a, b):
@@ -73,80 +85,138 @@ def weights(layers=12, h=384, seed=0):
     ]
 
 
-def calls(rounds):
-    import jax
-    import jax.numpy as jnp
-    import rlx
-
-    f = rlx.jit(lambda x, y: x + y)
-    g = jax.jit(lambda x, y: x + y)
-    n = np.ones(8, np.float32)
-    a, j = rlx.array(n), jnp.asarray(n)
-    f(a, a), f(n, n), g(j, j).block_until_ready()
-    graph = rlx.Graph()
-    graph.set_outputs(graph.input("x", (8,)) + graph.input("y", (8,)))
-    program = rlx.Session().compile(graph)
-    rows = {
-        "rlx, arrays of its own": lambda: f(a, a),
-        "rlx, NumPy arrays": lambda: f(n, n),
-        "jax, arrays of its own": lambda: g(j, j),
-        "jax, NumPy arrays": lambda: g(n, n),
-    }
-    times = {k: [] for k in rows}
-    for _ in range(rounds):
-        for name, call in rows.items():
-            times[name].append(timed(call, 20000))
-    plain = program._time_run(200000)
-    print(f"the run itself, from C++: {plain * 1e6:.2f} us")
-    for name, t in times.items():
-        print(
-            f"{name}: {statistics.median(t) * 1e6:.2f} us a call, "
-            f"{(statistics.median(t) - plain) * 1e6:.2f} beyond the run"
-        )
-
-
-def compiles(rounds):
-    import jax
-    import jax.numpy as jnp
+def calls(rounds, peers):
+    """{figure: microseconds}, of one sum of two arrays."""
+    import numpy as np
     import rlx
     import rlx.numpy as rnp
 
-    def jax_norm(x, g, b):
-        m = jnp.mean(x, -1, keepdims=True)
-        return (x - m) / jnp.sqrt(jnp.var(x, -1, keepdims=True) + 1e-5) * g + b
+    n = np.ones(ADD, np.float32)
+    a, f = rlx.array(n), rlx.jit(lambda x, y: x + y)
+    graph = rlx.Graph()
+    graph.set_outputs(graph.input("x", (ADD,)) + graph.input("y", (ADD,)))
+    program = rlx.Session().compile(graph)
+    rows = {
+        "rlx: compiled, arrays of its own": lambda: f(a, a),
+        "rlx: compiled, NumPy arrays": lambda: f(n, n),
+        "rlx: eager, a + a": lambda: a + a,
+        "rlx: eager, numpy.add(a, a)": lambda: rnp.add(a, a),
+    }
+    if peers:
+        import jax
+        import jax.numpy as jnp
+
+        j, g = jnp.asarray(n), jax.jit(lambda x, y: x + y)
+        rows["JAX: compiled, arrays of its own"] = lambda: g(j, j)
+        rows["JAX: compiled, NumPy arrays"] = lambda: g(n, n)
+        rows["JAX: eager, a + a"] = lambda: j + j
+        rows["JAX: eager, numpy.add(a, a)"] = lambda: jnp.add(j, j)
+    times = {name: [] for name in rows}
+    times["rlx: run_into, from C++"] = []
+    for call in rows.values():
+        timed(call, 100)
+    for _ in range(rounds):
+        for name, call in rows.items():
+            times[name].append(timed(call, 5000))
+        times["rlx: run_into, from C++"].append(program._time_run(50000))
+    return {name: statistics.median(t) * 1e6 for name, t in times.items()}
+
+
+def compiles(rounds, peers):
+    """{figure: milliseconds}, and the median of the ratios to JAX."""
+    import numpy as np
+    import rlx
+    import rlx.numpy as rnp
 
     ours = encoder(rnp, lambda x, g, b: rlx.nn.layer_norm(x, g, b), rlx.nn.softmax, rlx.nn.gelu)
-    theirs = encoder(jnp, jax_norm, jax.nn.softmax, jax.nn.gelu)
     params, x = weights(), np.random.default_rng(1).normal(size=(1, 128, 384)).astype(np.float32)
-    ratios, a, b = [], [], []
+    name, other = "rlx: 12 layers traced, lowered, compiled", "JAX: 12 layers traced, lowered, compiled"
+    times = {name: []}
+    if peers:
+        import jax
+        import jax.numpy as jnp
+
+        def jax_norm(x, g, b):
+            m = jnp.mean(x, -1, keepdims=True)
+            return (x - m) / jnp.sqrt(jnp.var(x, -1, keepdims=True) + 1e-5) * g + b
+
+        theirs = encoder(jnp, jax_norm, jax.nn.softmax, jax.nn.gelu)
+        times[other] = []
     for k in range(rounds):
         begin = time.perf_counter()
         f = rlx.jit(lambda p, v: ours(p, v)).lower(params, x).compile()
-        a.append(time.perf_counter() - begin)
-        begin = time.perf_counter()
-        g = jax.jit(lambda p, v: theirs(p, v)).lower(params, x).compile()
-        b.append(time.perf_counter() - begin)
-        ratios.append(a[-1] / b[-1])
-        if k == 0:
-            worst = float(np.max(np.abs(np.asarray(f(params, x)) - np.asarray(g(params, x)))))
-            assert worst < 1e-4, worst
-    print(
-        f"12 layers traced, lowered, compiled: rlx {statistics.median(a) * 1e3:.1f} ms, "
-        f"jax {statistics.median(b) * 1e3:.0f} ms, "
-        f"ratio {statistics.median(ratios):.3f}"
-    )
+        times[name].append(time.perf_counter() - begin)
+        if peers:
+            begin = time.perf_counter()
+            g = jax.jit(lambda p, v: theirs(p, v)).lower(params, x).compile()
+            times[other].append(time.perf_counter() - begin)
+            if k == 0:
+                worst = float(np.max(np.abs(np.asarray(f(params, x)) - np.asarray(g(params, x)))))
+                assert worst < 1e-4, worst
+    ratio = statistics.median(a / b for a, b in zip(times[name], times[other])) if peers else None
+    return {figure: statistics.median(t) * 1e3 for figure, t in times.items()}, ratio
+
+
+def child_main(args):
+    """The measurement, in a Python that has the packages; a line of JSON."""
+    out = {}
+    if args.only != "compiles":
+        out["calls_us"] = calls(args.rounds, not args.alone)
+    if args.only != "calls":
+        out["compiles_ms"], out["ratio"] = compiles(args.rounds, not args.alone)
+    print(json.dumps(out))
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__)
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--only", choices=("calls", "compiles"))
+    p.add_argument("--rlx-path", type=pathlib.Path, default=root / "build/python/python", help="the folder with rlx/")
+    p.add_argument("--venv", help="an existing environment with numpy and jax")
+    p.add_argument("--json", type=pathlib.Path)
+    p.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    p.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    if "--child" in sys.argv:
+        return child_main(p.parse_args())
+    import before
+    import timing
+    from child import Failure
+    from venv_peers import environment
+
+    before.add_options(p)
     args = p.parse_args()
-    if args.only != "compiles":
-        calls(args.rounds)
-    if args.only != "calls":
-        compiles(args.rounds)
+    if not (args.rlx_path / "rlx").is_dir():
+        raise Failure(f"{args.rlx_path} has no rlx; build the Python package (docs/python.md) or say --rlx-path")
+    packages = ["numpy"] if args.before else ["numpy", "jax", "jaxlib"]
+    with environment(packages, args.venv) as venv:
+
+        def ask(path, rounds, *more):
+            command = [venv / "bin/python", __file__, "--child", "--rounds", rounds, *more]
+            command += ["--only", args.only] if args.only else []
+            return timing.run_json(command, 1, {"PYTHONPATH": str(path), "JAX_PLATFORMS": "cpu"})[0]
+
+        def measure(path):
+            reply = ask(path, 1, "--alone")
+            found = {f"{name}, us": v for name, v in reply.get("calls_us", {}).items()}
+            return found | {f"{name}, ms": v for name, v in reply.get("compiles_ms", {}).items()}
+
+        print(timing.machine())
+        if args.before:
+            old = before.python_package(args.before)
+            status, reply = before.compare("python_calls", measure, args.rlx_path.resolve(), old, args.pairs)
+        else:
+            with timing.alone():
+                status, reply = 0, ask(args.rlx_path.resolve(), args.rounds)
+            for name, us in reply.get("calls_us", {}).items():
+                print(f"{name:44}{us:10.2f} us a call")
+            for name, ms in reply.get("compiles_ms", {}).items():
+                print(f"{name:44}{ms:10.1f} ms")
+            if reply.get("ratio"):
+                print(f"compile, rlx over JAX: {reply['ratio']:.3f}")
+    if args.json:
+        args.json.write_text(json.dumps({"machine": timing.machine(), "python_calls": reply}, indent=1) + "\n")
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

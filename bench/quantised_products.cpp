@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/backends/cpu/limits.h"
 #include "rlx/backends/cpu/quant/interleaved_kernels.h"
 #include "rlx/ir/ops/linalg.h"
@@ -122,6 +123,7 @@ void measure(const Settings& set, QuantScheme s, std::int64_t m) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  compare_before_if_asked(argc, argv);
   try {
     Settings set;
     set.threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;

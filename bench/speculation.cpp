@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/error.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/generation/engine.h"
@@ -113,6 +114,7 @@ Run run(rlx::Engine& engine, const std::vector<rlx::TokenId>& prompt, float temp
 }  // namespace
 
 int main(int argc, char** argv) try {
+  compare_before_if_asked(argc, argv);
   const Folder model_folder("model"), draft_folder("draft");
   std::string model = model_folder.path(), draft = draft_folder.path();
   if (argc > 1) {

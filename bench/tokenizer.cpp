@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/error.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/json.h"
@@ -44,6 +45,7 @@ double best_of(double seconds, const Work& work) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  compare_before_if_asked(argc, argv);
   if (argc < 3 || argc > 4) {
     std::fprintf(stderr, "usage: tokenizer TOKENIZER TEXT_FILE [SECONDS]\n");
     return 2;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/backends/tpu/program.h"
 #include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
@@ -116,6 +117,7 @@ void run(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  compare_before_if_asked(argc, argv);
   if (argc < 2) throw Error(ErrorCode::InvalidArgument, "usage: tpu_topology LIBTPU_SO [TOPOLOGY [SHAPE ...]]");
   run(std::vector<std::string>(argv + 1, argv + argc));
   return 0;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -132,14 +133,17 @@ void time_runs(Program& program, double seconds) {
   const auto warm = Clock::now();
   for (int i = 0; i < 3 || us_since(warm) < 0.05e6; ++i) program.run();
   std::vector<double> us;
+  const std::clock_t used = std::clock();
   const auto begin = Clock::now();
   while (us_since(begin) < seconds * 1e6 || us.size() < 5) {
     const auto t = Clock::now();
     program.run();
     us.push_back(us_since(t));
   }
+  const double cpus = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC / (us_since(begin) / 1e6);
   std::sort(us.begin(), us.end());
-  std::printf("{\"p50_us\":%.3f,\"p10_us\":%.3f,\"n\":%zu}\n", us[us.size() / 2], us[us.size() / 10], us.size());
+  std::printf("{\"p50_us\":%.3f,\"p10_us\":%.3f,\"n\":%zu,\"cpus\":%.3f}\n", us[us.size() / 2], us[us.size() / 10],
+              us.size(), cpus);
 }
 
 /// Median kernel time of each node over 15 runs, slowest first.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/backends/wgpu/device.h"
 #include "rlx/device/device.h"
 #include "rlx/device/registry.h"
@@ -125,6 +126,7 @@ void encoding(Device device, const SentenceModelConfig& config, const BertGraphO
 }  // namespace
 
 int main(int argc, char** argv) try {
+  compare_before_if_asked(argc, argv);
   if (argc < 2) return std::puts("usage: wgpu MODEL_FOLDER [DEVICE] [BATCH] [SEQUENCE] [ROUNDS]"), 2;
   const std::string folder = argv[1], name = argc > 2 ? argv[2] : "vulkan";
   const std::int64_t batch = argc > 3 ? std::atoll(argv[3]) : 8, seq = argc > 4 ? std::atoll(argv[4]) : 32;

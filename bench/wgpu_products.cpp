@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/before.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/rlx.h"
@@ -77,6 +78,7 @@ Graph grouped(std::int64_t rows, std::int64_t n) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  compare_before_if_asked(argc, argv);
   const Device device = parse_device(argc > 1 ? argv[1] : "vulkan").value_or(Device::Vulkan);
   DeviceOptions options;
   if (argc > 2) options["kernels"] = argv[2];

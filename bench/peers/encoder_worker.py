@@ -6,13 +6,8 @@ Rows have no padding, so peers are given no mask; texts are pooled as the folder
 """
 
 import json
-import os
 import pathlib
 import sys
-
-# torch's OpenMP would keep the whole process to one place of these, OpenVINO's threads too; timing.py pins threads.
-for name in ("OMP_PROC_BIND", "OMP_PLACES"):
-    os.environ.pop(name, None)
 
 import numpy as np
 import torch

@@ -1,4 +1,5 @@
-// What both sides of bench/gemm do alike: answer "M N K seconds" lines with the time of one product and its error.
+// What both sides of bench/gemm do alike: answer "M N K seconds" lines with the time of one product, its error, and the
+// CPU time over the wall time of the measured section.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <limits>
 #include <string>
@@ -36,12 +38,14 @@ inline void answer_gemm_requests(const std::function<GemmSide(std::int64_t, std:
     const auto warm = Clock::now();
     while (us_since(warm) < 0.05e6) side.run();
     std::vector<double> us;
+    const std::clock_t used = std::clock();
     const auto begin = Clock::now();
     while (us_since(begin) < seconds * 1e6 || us.size() < 5) {
       const auto t = Clock::now();
       side.run();
       us.push_back(us_since(t));
     }
+    const double cpus = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC / (us_since(begin) / 1e6);
     std::sort(us.begin(), us.end());
     double error = 0;
     for (long long t = 0; t < 50; ++t) {
@@ -52,8 +56,8 @@ inline void answer_gemm_requests(const std::function<GemmSide(std::int64_t, std:
       const double off = std::fabs(x - static_cast<double>(side.c[i * n + j]));
       if (!(off <= error)) error = std::isnan(off) ? std::numeric_limits<double>::max() : off;  // NaN is no less wrong
     }
-    std::printf("{\"p50_us\":%.3f,\"p10_us\":%.3f,\"n\":%zu,\"error\":%.2e,\"kernel\":\"%s\"}\n", us[us.size() / 2],
-                us[us.size() / 10], us.size(), error, side.kernel.c_str());
+    std::printf("{\"p50_us\":%.3f,\"p10_us\":%.3f,\"n\":%zu,\"cpus\":%.3f,\"error\":%.2e,\"kernel\":\"%s\"}\n",
+                us[us.size() / 2], us[us.size() / 10], us.size(), cpus, error, side.kernel.c_str());
     std::fflush(stdout);
   }
 }

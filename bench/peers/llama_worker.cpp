@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu_use.h"
 #include "ggml-cpu.h"
 #include "llama.h"
 
@@ -73,39 +74,39 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::vector<double> p128, p512, decode;
+  CpuUse use;
+  const auto run_batch = [&](llama_token* from, int n) {
+    return use.timed([&] {
+      llama_decode(context, llama_batch_get_one(from, n));
+      llama_synchronize(context);
+    });
+  };
   if (far) {
     for (int at = 0; at < context_length; at += 512)
       llama_decode(context, llama_batch_get_one(&tokens[static_cast<std::size_t>(at)], 512));
     llama_synchronize(context);
     for (int i = 0; i < 48; ++i) {
       llama_token one = tokens[static_cast<std::size_t>(130 + i)];
-      const double before = now_ms();
-      llama_decode(context, llama_batch_get_one(&one, 1));
-      llama_synchronize(context);
-      decode.push_back(now_ms() - before);
+      decode.push_back(run_batch(&one, 1));
     }
-    std::printf("{\"decode_p50\": %.2f, \"load_s\": %.2f}\n", median(decode), load / 1e3);
+    std::printf("{\"decode_p50\": %.2f, \"load_s\": %.2f, \"cpus\": %.3f}\n", median(decode), load / 1e3, use.cpus());
     return 0;
   }
   for (int round = 0; round < 5; ++round) {
     const auto run = [&](int n, std::vector<double>& out) {
       llama_memory_clear(llama_get_memory(context), true);
-      const double before = now_ms();
-      llama_decode(context, llama_batch_get_one(tokens.data(), n));
-      llama_synchronize(context);
-      if (round) out.push_back(now_ms() - before);
+      const double ms = run_batch(tokens.data(), n);
+      if (round) out.push_back(ms);
     };
     run(512, p512);
     for (int i = 0; i < 3; ++i) run(128, p128);
     for (int i = 0; i < 32; ++i) {
       llama_token one = tokens[static_cast<std::size_t>(130 + i)];
-      const double before = now_ms();
-      llama_decode(context, llama_batch_get_one(&one, 1));
-      llama_synchronize(context);
-      if (round) decode.push_back(now_ms() - before);
+      const double ms = run_batch(&one, 1);
+      if (round) decode.push_back(ms);
     }
   }
-  std::printf("{\"decode_p50\": %.2f, \"prefill128\": %.2f, \"prefill512\": %.2f, \"load_s\": %.2f}\n", median(decode),
-              median(p128), median(p512), load / 1e3);
+  std::printf("{\"decode_p50\": %.2f, \"prefill128\": %.2f, \"prefill512\": %.2f, \"load_s\": %.2f, \"cpus\": %.3f}\n",
+              median(decode), median(p128), median(p512), load / 1e3, use.cpus());
   return 0;
 }

@@ -1,22 +1,21 @@
-"""Seeded random weights as every engine of bench/llm reads them: llm_models.py SHAPE DIR."""
+"""Seeded random weights as the engines of bench/llm read them: llm_models.py SHAPE DIR WHAT ..
+
+WHAT: gguf:f32 and gguf:f32_scaled (which rlx converts), openvino:NAME and onnxruntime:NAME (int8, int4_32, int4_128).
+"""
 
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
-import gguf
-import nncf
-import openvino as ov
 import torch
-from openvino_tokenizers import convert_tokenizer
-from optimum.intel import OVModelForCausalLM
 from safetensors import safe_open
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-shape, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+shape, folder, wanted = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
 VOCAB = 32000
 COMMON = dict(vocab_size=VOCAB, max_position_embeddings=8192, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 SIZES = {
@@ -70,6 +69,8 @@ def scaled(tensors):
 
 
 def write_gguf(hf, to, change=lambda tensors: tensors):
+    import gguf
+
     s = SIZES[shape]
     family = "qwen3" if shape.startswith("qwen3") else "llama"
     w = gguf.GGUFWriter(str(to), family)
@@ -129,62 +130,54 @@ def write_gguf(hf, to, change=lambda tensors: tensors):
     w.close()
 
 
-def write_openvino(hf):
-    plain = folder / "openvino_f"
+def write_openvino(hf, name):
+    import nncf
+    import openvino as ov
+    from openvino_tokenizers import convert_tokenizer
+    from optimum.intel import OVModelForCausalLM
+
+    plain, to = folder / "openvino_f", folder / f"openvino_{name}"
+    if to.exists():
+        return
     if not plain.exists():
         OVModelForCausalLM.from_pretrained(hf, export=True, compile=False, load_in_8bit=False).save_pretrained(plain)
     mode = nncf.CompressWeightsMode
-    for name, options in {
+    options = {
         "int8": dict(mode=mode.INT8_ASYM),
         "int4_32": dict(mode=mode.INT4_SYM, group_size=32, ratio=1.0),
         "int4_128": dict(mode=mode.INT4_SYM, group_size=128, ratio=1.0),
-    }.items():
-        to = folder / f"openvino_{name}"
-        if to.exists():
-            continue
-        compressed = nncf.compress_weights(ov.Core().read_model(plain / "openvino_model.xml"), **options)
-        to.mkdir()
-        ov.save_model(compressed, to / "openvino_model.xml")
+    }[name]
+    compressed = nncf.compress_weights(ov.Core().read_model(plain / "openvino_model.xml"), **options)
+    with tempfile.TemporaryDirectory(dir=folder) as made:  # moved when it is whole
+        made = pathlib.Path(made) / "model"
+        made.mkdir()
+        ov.save_model(compressed, made / "openvino_model.xml")
         for f in plain.iterdir():
             if not f.name.startswith("openvino_model."):
-                shutil.copy(f, to)
+                shutil.copy(f, made)
         tokenizer, detokenizer = convert_tokenizer(AutoTokenizer.from_pretrained(hf), with_detokenizer=True)
-        ov.save_model(tokenizer, to / "openvino_tokenizer.xml")
-        ov.save_model(detokenizer, to / "openvino_detokenizer.xml")
+        ov.save_model(tokenizer, made / "openvino_tokenizer.xml")
+        ov.save_model(detokenizer, made / "openvino_detokenizer.xml")
+        made.rename(to)
 
 
-def write_onnxruntime(hf):
-    for name, precision, block in [("int4_32", "int4", 32), ("int4_128", "int4", 128)]:
-        to = folder / f"onnxruntime_{name}"
-        if not to.exists():
-            subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "onnxruntime_genai.models.builder",
-                    "-i",
-                    str(hf),
-                    "-o",
-                    str(to),
-                    "-p",
-                    precision,
-                    "-e",
-                    "cpu",
-                    "-c",
-                    str(folder / "cache"),
-                    "--extra_options",
-                    "accuracy_level=4",
-                    f"block_size={block}",
-                ],
-                check=True,
-            )
+def write_onnxruntime(hf, name):
+    to = folder / f"onnxruntime_{name}"
+    if to.exists():
+        return
+    command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", hf, "-o", to, "-p", "int4", "-e", "cpu"]
+    command += ["-c", folder / "cache", "--extra_options", "accuracy_level=4"]
+    subprocess.run([str(word) for word in [*command, f"block_size={name.removeprefix('int4_')}"]], check=True)
 
 
 hf = folder / "hf"
 if not (hf / "model.safetensors").exists():
     write_hf(hf)
-for name, change in {"f32": lambda tensors: tensors, "f32_scaled": scaled}.items():
-    if not (folder / f"{name}.gguf").exists():
-        write_gguf(hf, folder / f"{name}.gguf", change)
-write_openvino(hf)
-write_onnxruntime(hf)
+for what in wanted:
+    engine, _, name = what.partition(":")
+    if engine == "gguf":
+        to = folder / f"{name}.gguf"
+        if not to.exists():
+            write_gguf(hf, to, scaled if name.endswith("scaled") else lambda tensors: tensors)
+    else:
+        {"openvino": write_openvino, "onnxruntime": write_onnxruntime}[engine](hf, name)

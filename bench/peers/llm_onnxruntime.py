@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import onnxruntime_genai as genai
+from cpu_use import CpuUse
 
 folder, threads, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 config = genai.Config(folder)
@@ -16,6 +17,7 @@ start = time.perf_counter()
 model = genai.Model(config)
 load = time.perf_counter() - start
 rng = np.random.default_rng(1)
+use = CpuUse()
 
 
 def begin(sequences, n, length=1024):
@@ -24,23 +26,17 @@ def begin(sequences, n, length=1024):
     params.set_search_options(max_length=length, min_length=length, do_sample=False, batch_size=sequences)
     generator = genai.Generator(model, params)
     x = rng.integers(3, 32000, (sequences, n)).astype(np.int32)
-    before = time.perf_counter()
-    generator.append_tokens(x if sequences > 1 else x[0])
-    return generator, (time.perf_counter() - before) * 1e3
+    return generator, use.timed(lambda: generator.append_tokens(x if sequences > 1 else x[0]))[1]
 
 
 def steps(generator, count):
-    out = []
-    for _ in range(count):
-        before = time.perf_counter()
-        generator.generate_next_token()
-        out.append((time.perf_counter() - before) * 1e3)
-    return out
+    return [use.timed(generator.generate_next_token)[1] for _ in range(count)]
 
 
 if what == "single":
     steps(begin(1, 128)[0], 6)
     begin(1, 512)
+    use.reset()
     decode, p128, p512 = [], [], []
     for _ in range(4):
         generator, ms = begin(1, 128, 256)
@@ -63,4 +59,4 @@ else:
             rates.append(int(what) * 64 / ((ms + sum(spent)) / 1e3))
             late += spent[20:]
     reply = dict(tok_s=statistics.median(rates), step_p50=statistics.median(late))
-print(json.dumps(reply))
+print(json.dumps(reply | {"cpus": use.cpus()}))

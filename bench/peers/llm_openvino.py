@@ -9,6 +9,7 @@ import time
 import numpy as np
 import openvino as ov
 import openvino_genai as genai
+from cpu_use import CpuUse
 
 folder, threads, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 # The cache in 8 bits, and of activations that are rounded in groups the larger groups, are its faster settings.
@@ -16,6 +17,7 @@ properties = {"INFERENCE_NUM_THREADS": threads, "KV_CACHE_PRECISION": "u8"}
 if folder.endswith("128"):
     properties["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 128
 random.seed(1)
+use = CpuUse()
 
 
 def ids(n):
@@ -36,12 +38,13 @@ def single():
 
     def generate(n, new):
         x = ids(n)
-        before = time.perf_counter()
-        result = pipe.generate(genai.TokenizedInputs(ov.Tensor(x), ov.Tensor(np.ones_like(x))), tokens(new))
-        return (time.perf_counter() - before) * 1e3, result.perf_metrics.raw_metrics.token_infer_durations
+        inputs = genai.TokenizedInputs(ov.Tensor(x), ov.Tensor(np.ones_like(x)))
+        result, ms = use.timed(lambda: pipe.generate(inputs, tokens(new)))
+        return ms, result.perf_metrics.raw_metrics.token_infer_durations
 
     generate(128, 8)
     generate(512, 2)
+    use.reset()
     decode, p128, p512 = [], [], []
     for _ in range(4):
         decode += [us / 1e3 for us in generate(128, 33)[1][1:]]
@@ -65,9 +68,7 @@ def batch(sequences):
         handles = [pipe.add_request(i, ov.Tensor(ids(64)), tokens(new)) for i in range(sequences)]
         start, now = time.perf_counter(), []
         while pipe.has_non_finished_requests():
-            before = time.perf_counter()
-            pipe.step()
-            now.append((time.perf_counter() - before) * 1e3)
+            now.append(use.timed(pipe.step)[1])
         spent = time.perf_counter() - start
         made = sum(len(o.generated_ids) for h in handles for o in h.read_all())
         if new == 64:
@@ -76,4 +77,5 @@ def batch(sequences):
     return dict(tok_s=statistics.median(rates), step_p50=statistics.median(steps))
 
 
-print(json.dumps(single() if what == "single" else batch(int(what))))
+reply = single() if what == "single" else batch(int(what))
+print(json.dumps(reply | {"cpus": use.cpus()}))

@@ -14,19 +14,7 @@ import pathlib
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-
-
-def read_safetensors(path):
-    raw = path.read_bytes()
-    size = int.from_bytes(raw[:8], "little")
-    types = {"F32": np.float32, "I64": np.int64}
-    return {
-        name: np.frombuffer(raw[8 + size :][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(
-            entry["shape"]
-        )
-        for name, entry in json.loads(raw[8 : 8 + size]).items()
-        if name != "__metadata__"
-    }
+from weights_file import read_safetensors
 
 
 class Builder:
@@ -111,6 +99,18 @@ def build(folder):
     return model, heads, hidden
 
 
+def fuse(path, out, heads, hidden):
+    """ONNX Runtime's basic optimisations, then its fusions for BERT: its optimize_model() without PyTorch."""
+    import onnxruntime as ort
+    from onnxruntime.transformers import optimizer
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(out)
+    ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return optimizer.optimize_by_fusion(onnx.load(out), model_type="bert", num_heads=heads, hidden_size=hidden)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=pathlib.Path)
@@ -120,11 +120,7 @@ def main():
     model, heads, hidden = build(args.model)
     onnx.save(model, args.out)
     if args.fused:
-        from onnxruntime.transformers import optimizer
-
-        fused = optimizer.optimize_model(
-            str(args.out), model_type="bert", num_heads=heads, hidden_size=hidden, opt_level=1
-        )
+        fused = fuse(args.out, args.fused, heads, hidden)
         print("ONNX Runtime fused:", {k: v for k, v in fused.get_fused_operator_statistics().items() if v})
         fused.save_model_to_file(str(args.fused))
 

@@ -1,7 +1,8 @@
 """One peer engine in a process of its own: a JSON request per line in, median latency out.
 
 usage: python minilm_worker.py ENGINE THREADS MODEL_DIR ONNX      ENGINE: openvino, onnxruntime, torch
-Request: {"batch", "seq", "seconds", "runs"}; answer: {"p50_us", "p10_us", "n", "compile_ms", "check"}.
+Request: {"batch", "seq", "seconds", "runs"}; answer: {"p50_us", "p10_us", "n", "cpus", "compile_ms",
+"check"}; cpus: CPU time over wall time.
 """
 
 import json
@@ -68,7 +69,7 @@ def torch(threads, model, onnx):
 
     import torch as t
     import torch.nn.functional as f
-    from minilm_onnx import read_safetensors
+    from weights_file import read_safetensors
 
     t.set_num_threads(threads)
     config = json.loads((pathlib.Path(model) / "config.json").read_text())
@@ -115,7 +116,7 @@ def measure(run, seconds, runs):
         out = run()
         if i >= 2 and time.perf_counter() - start > 0.1:
             break
-    times, begin = [], time.perf_counter()
+    times, cpu, begin = [], time.process_time(), time.perf_counter()
     while True:
         a = time.perf_counter()
         out = run()
@@ -124,9 +125,11 @@ def measure(run, seconds, runs):
         spent = b - begin
         if (spent > seconds and len(times) >= 3) or (len(times) >= runs and spent > 0.1 * seconds):
             break
+    cpus = (time.process_time() - cpu) / (time.perf_counter() - begin)
     times.sort()
     n = len(times)
     return {
+        "cpus": cpus,
         "p50_us": times[(n - 1) // 2],
         "p10_us": times[(n - 1) // 10],
         "n": n,

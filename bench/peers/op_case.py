@@ -47,6 +47,7 @@ class Case:
     goal: float = GOAL  # times the better of the peers
     tolerance: float = 1e-3  # of values of the results; None: they are not compared
     jax: str = None  # where JAX writes it in another way than rlx
+    distribution: str = None  # of numbers of generators, which differ: "bits", "uniform" or "normal"
 
     @property
     def id(self):

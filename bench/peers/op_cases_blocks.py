@@ -262,27 +262,28 @@ def others():
         "rng_bits",
         "1048576 u32",
         [key],
-        "random.bits(random.wrap_key_data(a) if hasattr(random, 'wrap_key_data') else a, (1048576,))",
+        "random.bits(random.wrap_key_data(a) if hasattr(random, 'wrap_key_data') else a, (1048576,), 'uint32')",
         None,
         4 << 20,
+        distribution="bits",
     )
     yield Case(
         "rng_uniform",
         "1048576 f4",
         [key],
-        "random.uniform(random.wrap_key_data(a) if hasattr(random, 'wrap_key_data') else a, (1048576,))",
+        "random.uniform(random.wrap_key_data(a) if hasattr(random, 'wrap_key_data') else a, (1048576,), 'float32')",
         "torch.rand(1048576)",
         4 << 20,
-        tolerance=None,
+        distribution="uniform",
     )
     yield Case(
         "rng_normal",
         "1048576 f4",
         [key],
-        "random.normal(random.wrap_key_data(a) if hasattr(random, 'wrap_key_data') else a, (1048576,))",
+        "random.normal(random.wrap_key_data(a) if hasattr(random, 'wrap_key_data') else a, (1048576,), 'float32')",
         "torch.randn(1048576)",
         4 << 20,
-        tolerance=None,
+        distribution="normal",
     )
     t, b, i, h = 64, 8, 128, 256
     yield Case(

@@ -1,12 +1,14 @@
-"""Timing on a machine that others use too: one run at a time, high priority, one thread per CPU, rounds interleaved.
+"""Timing on a machine that others use too: one run at a time, high priority, n CPUs for n threads, rounds interleaved.
 
-Two threads on two CPUs are measured rightly only when nothing else takes a CPU from either of them: one of two
-spin-waiting threads that is pre-empted stalls both. So a measured process gets a session and with it a scheduler
-group of its own, at the highest weight (real-time priority would lose 5 % of every second to the kernel's throttle),
-its busiest threads are pinned to different CPUs, and a lock keeps a second bench away. What waiting for a CPU was
-left is reported as `waited`.
+A measured process gets a session and with it a scheduler group of its own at the highest weight (real-time priority
+would lose 5 % of every second to the kernel's throttle), its affinity is the n CPUs of its n threads, and a lock keeps
+a second bench away. Single threads are not pinned from outside: a thread inherits the CPUs of its creator, and a
+library that asks how many CPUs it has when its main thread is pinned to one of them starts one worker. `ThreadUse`
+holds what each engine was asked for against the CPU time that it used. What waiting for a CPU was left is reported as
+`waited`.
 """
 
+import collections
 import contextlib
 import datetime
 import fcntl
@@ -18,6 +20,8 @@ import statistics
 import subprocess
 import tempfile
 import time
+
+from child import Failure
 
 CPUS = sorted(os.sched_getaffinity(0))
 
@@ -48,21 +52,32 @@ def priority():
     return "processes at the highest priority" if os.geteuid() == 0 else "no right to raise priorities"
 
 
-def spawn(command, threads, env=None, **popen):
-    """Starts a process to be measured."""
+def spawn(command, threads, env=None, openmp=False, **popen):
+    """Starts a process to be measured. openmp: its only threads are OpenMP's, each of which is bound to a CPU."""
     cpus = cpus_for(threads)
 
     def before_exec():
         os.sched_setaffinity(0, cpus)
         _raise_priority()
 
-    merged = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true", TOKENIZERS_PARALLELISM="false")
-    if threads > 1:
-        merged["OMP_PLACES"] = ",".join(f"{{{c}}}" for c in sorted(cpus))
+    merged = dict(os.environ, OMP_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="false")
+    for name in ("OMP_PROC_BIND", "OMP_PLACES"):  # they would bind the main thread, and all that it starts, to a CPU
+        merged.pop(name, None)
+    if openmp:
+        merged |= {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{c}}}" for c in sorted(cpus))}
     merged.update(env or {})
     return subprocess.Popen(
         [str(c) for c in command], env=merged, preexec_fn=before_exec, start_new_session=True, text=True, **popen
     )
+
+
+def cpu_seconds(pid):
+    """CPU time of all threads of a process so far, those that have ended among them."""
+    clock = (~pid << 3) | 2  # Linux's clock of another process
+    try:
+        return time.clock_gettime(clock)
+    except OSError:
+        return 0.0
 
 
 def _thread_times(pid):
@@ -71,83 +86,103 @@ def _thread_times(pid):
     with contextlib.suppress(OSError):
         for t in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError, ValueError, IndexError):
-                words = open(f"/proc/{pid}/task/{t}/schedstat").read().split()
+                with open(f"/proc/{pid}/task/{t}/schedstat") as f:
+                    words = f.read().split()
                 out[t] = int(words[0]), int(words[1])
     return out
 
 
-class Pinner:
-    """Keeps the busiest threads of a process on CPUs of their own; call `step` every few milliseconds."""
+class ThreadUse:
+    """Whether engines that were asked for n threads used n CPUs' worth of time where their work is parallel.
 
-    def __init__(self, pid, threads):
-        self.pid, self.threads, self.steady, self.pinned, self.next = pid, threads, 0, {}, 0.0
-        self.last = _thread_times(pid)
-        for thread in self.last:
-            self._set(thread, cpus_for(threads))
+    `cpus` of a measured section is its CPU time over its wall time. An engine that waits on the wall and not on a CPU,
+    that was pinned to one CPU, or that was never given its threads shows here, and its figure of n threads is none.
+    """
 
-    @staticmethod
-    def _set(thread, cpus):
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(int(thread), cpus)
+    LEAST = 0.75  # of n: the rest is work that is not parallel, and others on the machine
 
-    def step(self):
-        if self.threads < 2 or time.monotonic() < self.next:
-            return
-        now = _thread_times(self.pid)
-        spent = {t: v[0] - self.last.get(t, (0, 0))[0] for t, v in now.items()}
-        self.last = now
-        self.next = time.monotonic() + (0.1 if self.steady > 3 else 0.01)
-        busy = sorted(spent, key=lambda t: -spent[t])[: self.threads]
-        if len(busy) < self.threads or min(spent[t] for t in busy) < 2e6:
-            return
-        if set(busy) == set(self.pinned):
-            self.steady += 1
-            return
-        for thread in now:  # one that was made by a pinned thread inherited its CPU
-            self._set(thread, cpus_for(self.threads))
-        self.pinned = dict(zip(sorted(busy, key=int), sorted(cpus_for(self.threads))))
-        for thread, cpu in self.pinned.items():
-            self._set(thread, {cpu})
+    def __init__(self):
+        self.seen = collections.defaultdict(list)
+
+    def add(self, engine, threads, case, cpus, wait=0.0):
+        self.seen[engine, threads, case].append((cpus, wait))
+
+    def problems(self):
+        """A line for each engine and case whose rounds used too few CPUs in the median."""
+        out = []
+        for (engine, threads, case), rounds in self.seen.items():
+            cpus, wait = (statistics.median(column) for column in zip(*rounds))
+            if not cpus >= self.LEAST * threads:
+                note = f"; a thread waited for a CPU for {wait:.0%} of the time" if wait >= 0.05 else ""
+                out.append(f"{engine} was asked for {threads} threads and used {cpus:.2f} CPUs ({case}{note})")
+        return out
+
+    def finish(self):
+        """Prints the problems; whether there are none."""
+        found = self.problems()
+        for line in found:
+            print(f"NOT PARALLEL {line}", flush=True)
+        return not found
 
 
 class Worker:
-    """A process that answers each line with one JSON line and sleeps between them."""
+    """A process that answers each line with one JSON line and sleeps between them.
 
-    def __init__(self, command, threads, env=None):
+    An answer has `cpus`, the CPU time over the wall time: of the measured section where the process says so, else of
+    the whole request.
+    """
+
+    def __init__(self, command, threads, env=None, openmp=False):
         self.threads = threads
-        self.process = spawn(command, threads, env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.hello = self._read(120)
+        self.process = spawn(command, threads, env, openmp, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.hello = self._read(300)
 
-    def _read(self, timeout, pinner=None):
+    def _read(self, timeout):
         out, end = self.process.stdout, time.monotonic() + timeout
         while True:
-            if select.select([out], [], [], 0.01 if pinner else 1.0)[0]:
+            if select.select([out], [], [], 1.0)[0]:
                 line = out.readline()
                 if not line:
-                    raise RuntimeError(f"{self.process.args[0]} ... ended with status {self.process.wait()}")
+                    ended(self.process)
                 if line.startswith("{"):
                     return json.loads(line)
             elif time.monotonic() > end:
                 self.process.kill()
-                raise RuntimeError(f"{' '.join(self.process.args)} gave no answer within {timeout} s")
-            if pinner:
-                pinner.step()
+                raise Failure(f"{words(self.process)} gave no answer within {timeout} s")
 
     def ask(self, **request):
         return self.ask_line(json.dumps(request))
 
     def ask_line(self, line):
-        before = _thread_times(self.process.pid)
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        start = time.monotonic()
-        reply = self._read(300, Pinner(self.process.pid, self.threads))
-        reply["waited"] = waited(before, _thread_times(self.process.pid), time.monotonic() - start)
+        pid = self.process.pid
+        before, cpu, start = _thread_times(pid), cpu_seconds(pid), time.monotonic()
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            ended(self.process)
+        reply = self._read(300)
+        wall = time.monotonic() - start
+        reply["waited"] = waited(before, _thread_times(pid), wall)
+        reply.setdefault("cpus", (cpu_seconds(pid) - cpu) / wall)
         return reply
 
     def close(self):
         self.process.stdin.close()
         self.process.wait(30)
+        self.process.stdout.close()
+
+
+def words(process):
+    return " ".join(map(str, process.args))
+
+
+def ended(process):
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):  # what was not sent any more
+            if pipe:
+                pipe.close()
+    raise Failure(f"{words(process)} ended with status {process.wait()}; what it said stands above")
 
 
 def waited(before, after, wall):
@@ -155,25 +190,39 @@ def waited(before, after, wall):
     return max((after[t][1] - before.get(t, (0, 0))[1] for t in after), default=0) / 1e9 / wall
 
 
-def run_json(command, threads, env=None):
-    """Runs a program that prints JSON lines; a list of objects."""
-    p = spawn(command, threads, env, stdout=subprocess.PIPE)
-    pinner, last, start, lines = Pinner(p.pid, threads), {}, time.monotonic(), []
-    buffer = ""
+def run_json(command, threads, env=None, openmp=False):
+    """Runs a program that prints JSON lines; a list of objects, each with `waited` and `cpus` as Worker's answers."""
+    p = spawn(command, threads, env, openmp, stdout=subprocess.PIPE)
+    last, start, buffer = {}, time.monotonic(), ""
     while True:
-        if select.select([p.stdout], [], [], 0.01)[0]:
+        if select.select([p.stdout], [], [], 0.1)[0]:
             chunk = os.read(p.stdout.fileno(), 65536).decode()
             if not chunk:
                 break
             buffer += chunk
-        pinner.step()
         last = _thread_times(p.pid) or last
-    if p.wait() != 0:
-        raise RuntimeError(f"{' '.join(p.args)} ended with status {p.returncode}")
+    p.stdout.close()
+    _, status, used = os.wait4(p.pid, 0)
+    p.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.monotonic() - start
+    if p.returncode != 0:
+        ended(p)
     lines = [json.loads(line) for line in buffer.splitlines() if line.startswith("{")]
+    if not lines:
+        raise Failure(f"{words(p)} printed no figures")
     for line in lines:
-        line["waited"] = waited({}, last, time.monotonic() - start)
+        line["waited"] = waited({}, last, wall)
+        line.setdefault("cpus", (used.ru_utime + used.ru_stime) / wall)
     return lines
+
+
+def run_text(command, threads=1, env=None):
+    """What a program printed."""
+    p = spawn(command, threads, env, stdout=subprocess.PIPE)
+    out = p.communicate()[0]
+    if p.returncode != 0:
+        ended(p)
+    return out
 
 
 @contextlib.contextmanager

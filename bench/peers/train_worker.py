@@ -84,13 +84,14 @@ def measure(program, seconds):
         program.run()
         if i > 2 and time.perf_counter() > end:
             break
-    times, begin = [], time.perf_counter()
+    times, cpu, begin = [], time.process_time(), time.perf_counter()
     while time.perf_counter() - begin < seconds or len(times) < 5:
         t = time.perf_counter()
         program.run()
         times.append((time.perf_counter() - t) * 1e6)
+    cpus = (time.process_time() - cpu) / (time.perf_counter() - begin)
     times.sort()
-    return {"p50_us": times[len(times) // 2], "p10_us": times[len(times) // 10], "n": len(times)}
+    return {"p50_us": times[len(times) // 2], "p10_us": times[len(times) // 10], "n": len(times), "cpus": cpus}
 
 
 def results(path):

@@ -2,9 +2,10 @@
 
 import contextlib
 import pathlib
-import subprocess
 import sys
 import tempfile
+
+import child
 
 PINNED = {
     "gguf": "0.19.0",
@@ -32,20 +33,45 @@ PINNED = {
     "onednn-cpu-gomp": "2023.2.0",
     "onednn-devel-cpu-gomp": "2023.2.0",
 }
+# What a package is imported as, where that is not its name; "": nothing is imported.
+MODULES = {
+    "llama-cpp-python": "llama_cpp",
+    "onednn-cpu-gomp": "",
+    "onednn-devel-cpu-gomp": "",
+    "optimum-intel": "optimum",
+    "protobuf": "google",
+}
+
+
+def fill(folder, packages):
+    """Makes a virtual environment with packages from PyPI at their pinned versions."""
+    wanted = [f"{name}=={PINNED[name]}" for name in packages]
+    try:
+        child.run("making a virtual environment", [sys.executable, "-m", "venv", folder])
+    except child.Failure as e:
+        raise child.Failure(f"{e}\n  (on Debian: apt-get install python3-venv)") from None
+    if wanted:
+        pip = [pathlib.Path(folder) / "bin/pip", "install", "--quiet", "--disable-pip-version-check"]
+        child.run("installing the peers", [*pip, *wanted])
 
 
 @contextlib.contextmanager
 def environment(packages, existing=None):
     """Folder of the environment; without `existing` it is made, filled from PyPI and removed afterwards."""
+    packages = list(dict.fromkeys(packages))
     if existing:
         folder = pathlib.Path(existing).resolve()
         if not (folder / "bin" / "python").exists():
-            sys.exit(f"error: {folder} is no virtual environment")
+            raise child.Failure(f"{folder} is no virtual environment")
+        modules = [MODULES.get(name, name.replace("-", "_").split("[")[0]) for name in packages]
+        lacks = "import importlib.util as u, sys; print(*(m for m in sys.argv[1:] if m and not u.find_spec(m)))"
+        missing = child.run("looking at the environment", [folder / "bin/python", "-c", lacks, *modules]).split()
+        if missing:
+            pins = " ".join(f"{name}=={PINNED[name]}" for name in packages)
+            raise child.Failure(f"{folder} lacks {', '.join(missing)}; {folder}/bin/pip install {pins}")
         yield folder
         return
     with tempfile.TemporaryDirectory(prefix="rlx-bench-") as made:
-        wanted = [f"{name}=={PINNED[name]}" for name in packages]
-        print(f"A throw-away environment {made} gets from PyPI: {' '.join(wanted)}", file=sys.stderr)
-        subprocess.run([sys.executable, "-m", "venv", made], check=True)
-        subprocess.run([f"{made}/bin/pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
+        print(f"A throw-away environment {made} gets from PyPI: {' '.join(packages)}", file=sys.stderr)
+        fill(made, packages)
         yield pathlib.Path(made)
