@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cli/op_samples.h"
 #include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/runtime/device_ext.h"
@@ -24,16 +25,19 @@ OpBox stating_dtype(const OpBox& op, DType t) {
 
 }  // namespace
 
-std::optional<Graph> sample_in_dtype(const Sample& sample, DType t, std::string* refusal) {
-  const auto is_data = [](const SampleInput& in) { return in.fill != Fill::Index && in.fill != Fill::Boolean; };
+std::optional<Graph> sample_in_dtype(const testing::Sample& sample, DType t, std::string* refusal) {
+  const auto is_data = [](const testing::SampleInput& in) {
+    return in.fill != Fill::Index && in.fill != Fill::Boolean;
+  };
   auto data = std::find_if(sample.inputs.begin(), sample.inputs.end(), is_data);
   // Samples fill quantized values like indices. If the other operands are integers too, such as the bias of a quantized
   // matmul, the quantized values are the data.
   if (data != sample.inputs.end() && !is_inexact(data->shape.dtype()))
-    if (const SampleInput& x = sample.inputs.front(); x.fill == Fill::Index && dtype_bits(x.shape.dtype()) == 8)
+    if (const testing::SampleInput& x = sample.inputs.front();
+        x.fill == Fill::Index && dtype_bits(x.shape.dtype()) == 8)
       data = sample.inputs.begin();
   // A sample whose data have two float dtypes says nothing about one of them.
-  for (const SampleInput& in : sample.inputs)
+  for (const testing::SampleInput& in : sample.inputs)
     if (is_data(in) && is_float(in.shape.dtype()) && is_float(data->shape.dtype()) &&
         !is_storage_only(in.shape.dtype()) && !is_storage_only(data->shape.dtype()) &&
         in.shape.dtype() != data->shape.dtype())
@@ -41,7 +45,7 @@ std::optional<Graph> sample_in_dtype(const Sample& sample, DType t, std::string*
   try {
     Graph g("sample");
     std::vector<Value> operands;
-    for (const SampleInput& in : sample.inputs) {
+    for (const testing::SampleInput& in : sample.inputs) {
       const bool is_first = data != sample.inputs.end() && &in == &*data;
       const bool replaced = is_first || (is_data(in) && in.shape.dtype() == data->shape.dtype());
       operands.push_back(g.input(concat_text("x", operands.size()), replaced ? in.shape.with_dtype(t) : in.shape));
@@ -109,12 +113,11 @@ struct OpRow {
 std::vector<OpRow> matrix(const std::vector<DeviceColumn>& columns) {
   std::vector<OpRow> rows;
   for (const OpDef* def : all_op_defs()) {
-    if (def->is_leaf() || def->level == Level::Lir || !def->samples.has()) continue;
+    if (def->is_leaf() || def->level == Level::Lir) continue;
     OpRow row{def, std::vector<ByDType>(columns.size())};
-    SampleSet samples;
-    def->samples(samples);
+    const std::vector<testing::Sample> samples = shown_samples(*def);
     for (int t = 0; t < kNumDTypes; ++t)
-      for (const Sample& sample : samples.all())
+      for (const testing::Sample& sample : samples)
         if (const std::optional<Graph> g = sample_in_dtype(sample, static_cast<DType>(t)))
           for (std::size_t c = 0; c < columns.size(); ++c) {
             Way& way = row.columns[c][static_cast<std::size_t>(t)];

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cli/device_page.h"
+#include "cli/op_samples.h"
 #include "rlx/compiler/legalize.h"
 #include "rlx/device/registry.h"
 #include "rlx/ir/evaluate.h"
@@ -15,10 +16,10 @@ namespace rlx::cli {
 namespace {
 
 // Operands that every op accepts: indices within their bounds, other values near 1.
-NamedTensors plain_values(const Sample& sample, const Graph& g) {
+NamedTensors plain_values(const testing::Sample& sample, const Graph& g) {
   NamedTensors out;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
-    const SampleInput& in = sample.inputs[k];
+    const testing::SampleInput& in = sample.inputs[k];
     const std::string name = concat_text("x", k);
     Shape shape = in.shape;
     for (NodeId id : g.leaves(OpKind::Input))
@@ -73,21 +74,19 @@ OpCoverage coverage_of(const OpDef& def, const std::vector<DeviceColumn>& column
   add_rule(c, "vmap", def.batch);
   add_rule(c, "reference", def.reference);
   c.devices.resize(columns.size());
-  if (def.is_leaf() || !def.samples.has()) {
-    const std::string reason = def.is_leaf() ? "a leaf" : def.samples.reason() ? def.samples.reason() : "";
-    c.holes.push_back({"forward", "", reason == "pending" ? "" : reason});
+  if (def.is_leaf()) {
+    c.holes.push_back({"forward", "", "a leaf"});
     return c;
   }
-  SampleSet set;
-  def.samples(set);
-  c.samples = set.all().size();
+  const std::vector<testing::Sample> samples = shown_samples(def);
+  c.samples = samples.size();
   std::map<std::string, DTypeSet> refused;
   std::vector<std::map<std::string, DTypeSet>> left(columns.size());
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto t = static_cast<DType>(i);
     std::string refusal, failure;
     bool taken = false;
-    for (const Sample& sample : set.all()) {
+    for (const testing::Sample& sample : samples) {
       const std::optional<Graph> g = sample_in_dtype(sample, t, &refusal);
       if (!g) continue;
       taken = true;

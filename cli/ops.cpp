@@ -8,6 +8,7 @@
 #include "cli/op_coverage.h"
 #include "cli/op_names.h"
 #include "cli/op_page.h"
+#include "cli/op_samples.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/device/registry.h"
@@ -106,12 +107,11 @@ std::string one_op(const OpDef& def) {
            {std::pair{"NumPy", n->numpy}, std::pair{"JAX", n->jax}, std::pair{"ONNX", n->onnx}})
         if (!name.empty())
           out += concat_text("in ", library, ": ", text == def.name ? "" : concat_text(text, " is "), name, "\n");
-  SampleSet samples;
-  if (def.samples.has()) def.samples(samples);
-  out += concat_text("samples: ", samples.all().size(), "\n");
-  for (const Sample& s : samples.all()) {
+  const std::vector<testing::Sample> samples = shown_samples(def);
+  out += concat_text("samples: ", samples.size(), "\n");
+  for (const testing::Sample& s : samples) {
     std::string shapes;
-    for (const SampleInput& i : s.inputs) shapes += concat_text(shapes.empty() ? "" : ", ", i.shape);
+    for (const testing::SampleInput& i : s.inputs) shapes += concat_text(shapes.empty() ? "" : ", ", i.shape);
     const std::string attrs = print_attrs(s.op);
     out += concat_text("  ", s.name, ": ", op_text_name(s.op), "(", shapes, ")",
                        attrs.empty() ? "" : concat_text(" {", attrs, "}"), "\n");

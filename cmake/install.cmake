@@ -1,4 +1,4 @@
-# Installation: headers, both libraries, the command, and the files behind find_package(rlx).
+# Installation: headers, the libraries, the command, and the files behind find_package(rlx).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rlx")
@@ -9,6 +9,9 @@ get_target_property(models_type rlx_models TYPE)
 if(NOT models_type STREQUAL "INTERFACE_LIBRARY")
   set(RLX_HAS_MODELS ON)
   list(APPEND rlx_installed rlx_models)
+endif()
+if(RLX_TESTING)
+  list(APPEND rlx_installed rlx_testing)
 endif()
 install(TARGETS ${rlx_installed} EXPORT rlxTargets COMPONENT rlx
   ARCHIVE COMPONENT rlx LIBRARY COMPONENT rlx

@@ -1,8 +1,10 @@
-// An op of your own: its record (shape, reference, gradient), a kernel for the CPU, and its gradient in a compiled
-// graph.
+// An op of your own: its record (shape, reference, gradient), a kernel for the CPU, samples on which rlx checks both,
+// and its gradient in a compiled graph.
 #include <rlx/rlx.h>
 
 #include <rlx/backends/cpu/custom_kernel.h>
+#include <rlx/testing/check_op.h>
+#include <rlx/testing/op_samples.h>
 
 #include <cmath>
 #include <cstdio>
@@ -42,6 +44,12 @@ std::optional<rlx::Diagnostic> kernel(const rlx::KernelCall& call) {
   return std::nullopt;
 }
 
+void samples(rlx::testing::SampleSet& s) {
+  s.add("matrix", {rlx::Shape({2, 3}, rlx::DType::F32)}, rlx::custom_op("acme.soft_clip", 2.0));
+  s.add("narrow", {rlx::Shape({5}, rlx::DType::F32)}, rlx::custom_op("acme.soft_clip", 0.5));
+  s.add_discrete("no elements", {rlx::Shape({0, 3}, rlx::DType::F32)}, rlx::custom_op("acme.soft_clip", 1.0));
+}
+
 }  // namespace
 
 int main() {
@@ -61,9 +69,14 @@ int main() {
                     .jvp = rlx::none("not needed here"),
                     .batch = +[](rlx::BatchContext& c) { c.emit_lifted(c.box()); },
                     .reference = reference,
-                    .cost = rlx::flops_per_element<10>,
-                    .samples = rlx::none("tested by this program")});
+                    .cost = rlx::flops_per_element<10>});
   rlx::register_cpu_kernel("acme.soft_clip", {kernel, nullptr});
+
+  // A test of the op: every sample by the reference rule, the kernel, the gradient and the batch rule.
+  rlx::testing::add_op_samples("acme.soft_clip", samples);
+  const rlx::testing::OpCheck found = rlx::testing::check_op("acme.soft_clip");
+  std::printf("%zu samples, %zu checks, %zu problems\n", found.samples, found.checks, found.problems.size());
+  for (const std::string& problem : found.problems) std::printf("%s\n", problem.c_str());
 
   rlx::Graph g("clip");
   auto x = g.input("x", {{4}, rlx::DType::F32});

@@ -312,8 +312,7 @@ void register_python_op(const std::string& name, const std::string& what, int op
                : composite          ? Rule<void(BatchContext&)>(by_decomposition)
                                     : Rule<void(BatchContext&)>(none("it was registered without a batch rule")),
       .reference = has_kernel ? Rule<void(const RefArgs&)>(reference) : Rule<void(const RefArgs&)>(by_decomposition),
-      .cost = moves_bytes,
-      .samples = none("a custom op; its author tests it")};
+      .cost = moves_bytes};
   if (ordered) def.trait = OpTrait::Ordered;
   {
     const std::lock_guard<std::mutex> lock(ops_mutex);

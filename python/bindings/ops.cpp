@@ -1,7 +1,9 @@
 // Ops of the op table in Python: nodes by name from Python arguments, type promotion as in JAX, and the table itself.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <sstream>
 #include <unordered_map>
 
 #include "python/bindings/tracing.h"
@@ -9,7 +11,6 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/custom.h"
 #include "rlx/ir/ops/elementwise.h"
-#include "rlx/ir/text.h"
 
 namespace rlx::python {
 namespace {
@@ -415,33 +416,24 @@ nb::dict describe(const OpDef& def) {
   return out;
 }
 
-// For docstrings: the dtypes that an op accepts in place of f32, and the shapes of its first sample.
+// Of the first sample of an op: the dtypes that it takes in place of f32, and the shapes that go in and come out.
+struct OpExample {
+  std::string_view name, dtypes, text;
+};
+constexpr OpExample kOpExamples[] = {
+#include "python/bindings/op_examples.txt"
+};
+
+// For the docstring of an op: the dtypes by NumPy's names, and the shapes.
 nb::tuple example_of(const std::string& name) {
   nb::list dtypes;
-  const std::optional<NamedOp> op = find_op(name);
-  SampleSet samples;
-  if (op && op->def->samples.has()) op->def->samples(samples);
-  for (const Sample& s : samples.all()) {
-    if (op_text_name(s.op) != name) continue;
-    const auto infer_with = [&](DType t) {
-      std::vector<Shape> shapes;
-      for (const SampleInput& i : s.inputs)
-        shapes.push_back(i.shape.dtype() == DType::F32 ? i.shape.with_dtype(t) : i.shape);
-      return attempt([&] { return infer_shapes(s.op, shapes).value(); });
-    };
-    for (int t = 0; t < kNumDTypes; ++t)
-      if (infer_with(static_cast<DType>(t)).ok())
-        dtypes.append(nb::str(std::string(numpy_name(static_cast<DType>(t))).c_str()));
-    std::string text;
-    for (const SampleInput& i : s.inputs) text += concat_text(text.empty() ? "" : ", ", i.shape);
-    text += " -> ";
-    bool first = true;
-    const Result<Shapes> results = infer_with(DType::F32);
-    for (const Shape& r : *results) text += concat_text(std::exchange(first, false) ? "" : ", ", r);
-    if (const std::string attrs = print_attrs(s.op); !attrs.empty()) text += concat_text(" with ", attrs);
-    return nb::make_tuple(dtypes, text);
-  }
-  return nb::make_tuple(dtypes, "");
+  const auto* example =
+      std::find_if(std::begin(kOpExamples), std::end(kOpExamples), [&](const OpExample& e) { return e.name == name; });
+  if (example == std::end(kOpExamples)) return nb::make_tuple(dtypes, "");
+  std::istringstream words{std::string(example->dtypes)};
+  for (std::string word; words >> word;)
+    if (const auto t = parse_dtype(word)) dtypes.append(nb::str(std::string(numpy_name(*t)).c_str()));
+  return nb::make_tuple(dtypes, nb::str(example->text.data(), example->text.size()));
 }
 
 ExprList values_of(Graph& g, nb::handle list, SourceLoc loc) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "rlx/ir/fill.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 

@@ -355,46 +355,6 @@ struct CostContext {
   }
 };
 
-// -- samples --
-
-/// How test values of one sample operand are drawn.
-enum class Fill : std::uint8_t {
-  Normal,    // about N(0, 1), distinct enough for max and sort to have no ties
-  Positive,  // uniform in [0.5, 2)
-  Unit,      // uniform in (-0.9, 0.9)
-  AboveOne,  // uniform in [1.25, 3)
-  Index,     // integers in [0, bound)
-  Boolean,   // 0 or 1
-  Small,     // integers in [-3, 3] (ties happen)
-};
-struct SampleInput {
-  Shape shape;
-  Fill fill = Fill::Normal;
-  std::int64_t bound = 1;                        // of Fill::Index
-  SampleInput(Shape s) : shape(std::move(s)) {}  // NOLINT(implicit)
-  SampleInput(Shape s, Fill f, std::int64_t b = 1) : shape(std::move(s)), fill(f), bound(b) {}
-};
-/// One case of an op: generic tests and benches run on it.
-struct Sample {
-  std::string name;
-  OpBox op;
-  std::vector<SampleInput> inputs;
-  bool differentiable = true;  // false: skip derivative checks (kinks at the drawn values, integers)
-};
-class SampleSet {
- public:
-  void add(std::string name, std::vector<SampleInput> inputs, OpBox op) {
-    samples_.push_back({std::move(name), std::move(op), std::move(inputs), true});
-  }
-  void add_discrete(std::string name, std::vector<SampleInput> inputs, OpBox op) {
-    samples_.push_back({std::move(name), std::move(op), std::move(inputs), false});
-  }
-  const std::vector<Sample>& all() const { return samples_; }
-
- private:
-  std::vector<Sample> samples_;
-};
-
 // -- the record --
 
 struct NoRule {
@@ -467,7 +427,6 @@ struct OpDef {
   Rule<void(BatchContext&)> batch;
   Rule<void(const RefArgs&)> reference;
   Rule<Cost(const CostContext&)> cost;
-  Rule<void(SampleSet&)> samples;
   /// Optional: reverse mode asks it before it walks back, and puts what it gives in the node's place.
   Rule<Augmented(const AugmentContext&)> augment = none("its derivative reads operands and results alone");
   /// Few ops hold programs, are seen by others or update an operand, so these facts alone have defaults.

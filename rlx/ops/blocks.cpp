@@ -40,15 +40,6 @@ struct LinearRules {
   static Cost cost(const CostContext& c) {
     return c.with_flops(2 * c.elements() * static_cast<double>(c.inputs[0].dim(-1).value()));
   }
-  static void samples(SampleSet& s) {
-    const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-    s.add("plain", {f32({2, 3}), f32({3, 2})}, ops::Linear{std::nullopt, false});
-    s.add("bias", {f32({2, 2, 3}), f32({3, 2}), f32({2})}, ops::Linear{std::nullopt, true});
-    s.add("bias gelu", {f32({2, 3}), f32({3, 4}), f32({4})}, ops::Linear{ActivationKind::Gelu, true});
-    s.add("tanh", {f32({2, 3}), f32({3, 4})}, ops::Linear{ActivationKind::Tanh, false});
-    s.add("vector", {f32({3}), f32({3, 2}), f32({2})}, ops::Linear{std::nullopt, true});
-    s.add("no rows", {f32({0, 3}), f32({3, 2}), f32({2})}, ops::Linear{ActivationKind::Silu, true});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Linear::activation>("activation"),
                                         field<&ops::Linear::has_bias>("has_bias")};
 };
@@ -69,11 +60,6 @@ struct LinearFusedRules {
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) { return LinearRules::cost(c); }
-  static void samples(SampleSet& s) {
-    const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-    s.add("bias", {f32({2, 3}), f32({3, 2}), f32({2})}, ops::LinearFused{std::nullopt});
-    s.add("gelu", {f32({2, 2, 3}), f32({3, 2}), f32({2})}, ops::LinearFused{ActivationKind::Gelu});
-  }
   static constexpr AttrField attrs[] = {field<&ops::LinearFused::activation>("activation")};
 };
 
@@ -96,11 +82,6 @@ struct SharedLinearPairRules {
   static constexpr DerivedRule batch = by_decomposition;
   static Cost cost(const CostContext& c) {
     return c.with_flops(2 * (c.elements(0) + c.elements(1)) * static_cast<double>(c.inputs[0].dim(-1).value()));
-  }
-  static void samples(SampleSet& s) {
-    const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-    s.add("different widths", {f32({2, 3}), f32({3, 2}), f32({3, 4})}, ops::SharedLinearPair{});
-    s.add("rank 3", {f32({2, 1, 3}), f32({3, 2}), f32({3, 2})}, ops::SharedLinearPair{});
   }
 };
 
@@ -129,12 +110,6 @@ struct ResidualNormRules {
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
-  static void samples(SampleSet& s) {
-    const Shape x({2, 3, 4}, DType::F32), v({4}, DType::F32);
-    s.add("rank 3", {x, x, v, v}, Op{1e-3});
-    s.add("f64", {Shape({2, 3}, DType::F64), Shape({2, 3}, DType::F64), Shape({3}, DType::F64), Shape({3}, DType::F64)},
-          Op{1e-5});
-  }
   static constexpr AttrField attrs[] = {field<&Op::eps>("eps")};
 };
 using ResidualRmsNormRules = ResidualNormRules<ops::ResidualRmsNorm>;
@@ -201,27 +176,6 @@ struct EncoderBlockRules {
   static Cost cost(const CostContext& c) {
     return block_cost(c, c.op<ops::EncoderBlock>().num_heads, c.op<ops::EncoderBlock>().head_dim);
   }
-  static void samples(SampleSet& s) {
-    auto in = [](int batch, int seq, int e, int inner, int ffn, DType t) {
-      const Shape wide({inner}, t), vec({e}, t);
-      std::vector<SampleInput> v{Shape({batch, seq, e}, t)};
-      for (int i = 0; i < 3; ++i) {
-        v.push_back(Shape({e, inner}, t));
-        v.push_back(wide);
-      }
-      for (const Shape& shape : {Shape({inner, e}, t), vec, vec, vec, Shape({e, ffn}, t), Shape({ffn}, t),
-                                 Shape({ffn, e}, t), vec, vec, vec})
-        v.push_back(shape);
-      return v;
-    };
-    ops::EncoderBlock op;
-    op.num_heads = 2, op.head_dim = 2, op.eps = 1e-3;
-    s.add("plain", in(1, 2, 3, 4, 5, DType::F64), op);
-    op.mask = MaskKind::Custom;
-    auto masked = in(2, 2, 4, 4, 3, DType::F32);
-    masked.push_back(SampleInput(Shape({2, 1, 1, 2}, DType::F32), Fill::Boolean));
-    s.add("mask", std::move(masked), op);
-  }
   static constexpr AttrField attrs[] = {field<&ops::EncoderBlock::num_heads>("num_heads"),
                                         field<&ops::EncoderBlock::head_dim>("head_dim"),
                                         field<&ops::EncoderBlock::mask>("mask"), field<&ops::EncoderBlock::eps>("eps"),
@@ -246,8 +200,7 @@ constinit const OpDef ops::Linear::def{.kind = kind,
                                        .jvp = LinearRules::jvp,
                                        .batch = LinearRules::batch,
                                        .reference = by_decomposition,
-                                       .cost = LinearRules::cost,
-                                       .samples = LinearRules::samples};
+                                       .cost = LinearRules::cost};
 
 constinit const OpDef ops::LinearFused::def{.kind = kind,
                                             .name = "linear_fused",
@@ -265,8 +218,7 @@ constinit const OpDef ops::LinearFused::def{.kind = kind,
                                             .jvp = LinearFusedRules::jvp,
                                             .batch = LinearFusedRules::batch,
                                             .reference = by_decomposition,
-                                            .cost = LinearFusedRules::cost,
-                                            .samples = LinearFusedRules::samples};
+                                            .cost = LinearFusedRules::cost};
 
 constinit const OpDef ops::SharedLinearPair::def{.kind = kind,
                                                  .name = "shared_linear_pair",
@@ -284,8 +236,7 @@ constinit const OpDef ops::SharedLinearPair::def{.kind = kind,
                                                  .jvp = SharedLinearPairRules::jvp,
                                                  .batch = SharedLinearPairRules::batch,
                                                  .reference = by_decomposition,
-                                                 .cost = SharedLinearPairRules::cost,
-                                                 .samples = SharedLinearPairRules::samples};
+                                                 .cost = SharedLinearPairRules::cost};
 
 constinit const OpDef ops::ResidualRmsNorm::def{.kind = kind,
                                                 .name = "residual_rms_norm",
@@ -303,8 +254,7 @@ constinit const OpDef ops::ResidualRmsNorm::def{.kind = kind,
                                                 .jvp = ResidualRmsNormRules::jvp,
                                                 .batch = ResidualRmsNormRules::batch,
                                                 .reference = by_decomposition,
-                                                .cost = flops_per_element<6>,
-                                                .samples = ResidualRmsNormRules::samples};
+                                                .cost = flops_per_element<6>};
 
 constinit const OpDef ops::ResidualLayerNorm::def{.kind = kind,
                                                   .name = "residual_layer_norm",
@@ -322,8 +272,7 @@ constinit const OpDef ops::ResidualLayerNorm::def{.kind = kind,
                                                   .jvp = ResidualLayerNormRules::jvp,
                                                   .batch = ResidualLayerNormRules::batch,
                                                   .reference = by_decomposition,
-                                                  .cost = flops_per_element<9>,
-                                                  .samples = ResidualLayerNormRules::samples};
+                                                  .cost = flops_per_element<9>};
 
 constinit const OpDef ops::EncoderBlock::def{
     .kind = kind,
@@ -344,7 +293,6 @@ constinit const OpDef ops::EncoderBlock::def{
     .jvp = EncoderBlockRules::jvp,
     .batch = EncoderBlockRules::batch,
     .reference = by_decomposition,
-    .cost = EncoderBlockRules::cost,
-    .samples = EncoderBlockRules::samples};
+    .cost = EncoderBlockRules::cost};
 
 }  // namespace rlx

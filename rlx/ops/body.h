@@ -22,14 +22,4 @@ Result<Shapes> infer_epilogue(const InferContext& c, const Subgraph& epilogue, c
 /// Sets the result to the epilogue of `acc`, written out.
 void decompose_epilogue(DecomposeContext& c, const Graph& epilogue, Expr acc);
 
-/// For samples: the epilogue build(graph, inputs), whose inputs are the first result and the operands.
-template <class Build>
-Subgraph sample_epilogue(const Shape& acc, std::span<const Shape> operands, Build&& build) {
-  auto g = std::make_shared<Graph>("epilogue");
-  std::vector<Expr> in{g->input("acc", acc)};
-  for (std::size_t i = 0; i < operands.size(); ++i) in.push_back(g->input(concat_text("op", i), operands[i]));
-  g->set_outputs({build(*g, in)});
-  return g;
-}
-
 }  // namespace rlx

@@ -75,7 +75,6 @@ struct CustomRules {
                       {},
                       "call register_op with its record first"};
   }
-  static void samples(SampleSet&) {}  // each registered record brings its own
   static constexpr AttrField attrs[] = {field<&ops::Custom::name>("name", AttrPlace::Mnemonic),
                                         field<&ops::Custom::attrs>("attrs")};
 };
@@ -99,8 +98,7 @@ constinit const OpDef ops::Custom::def{.kind = kind,
                                        .jvp = kNotRegistered,
                                        .batch = kNotRegistered,
                                        .reference = kNotRegistered,
-                                       .cost = moves_bytes,
-                                       .samples = CustomRules::samples};
+                                       .cost = moves_bytes};
 
 void register_op(const OpDef& def) {
   check_record(def);
@@ -109,7 +107,6 @@ void register_op(const OpDef& def) {
   entry->def.what = entry->what;
   entry->def.attrs = CustomRules::attrs;
   if (!entry->def.cost.has()) entry->def.cost = moves_bytes;
-  if (!entry->def.samples.has()) entry->def.samples = CustomRules::samples;
   Registry& r = registry();
   std::unique_lock lock(r.mutex);
   std::string name = entry->name;

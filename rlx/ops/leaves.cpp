@@ -18,7 +18,6 @@ struct InputRules {
     if (op.form->bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form->id, "'");
     return declared(c, op.name, op.dims, op.dtype);
   }
-  static void samples(SampleSet& s) { s.add_discrete("plain", {}, ops::Input{"x", {2, 3}, DType::F32}); }
   static constexpr AttrField attrs[] = {
       field<&ops::Input::name>("name"), field<&ops::Input::dims>("dims", AttrPlace::TypeDims),
       field<&ops::Input::dtype>("dtype", AttrPlace::TypeDType), field<&ops::Input::form>("form")};
@@ -29,10 +28,6 @@ struct ParamRules {
     const auto& op = c.op<ops::Param>();
     if (op.form->bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form->id, "'");
     return declared(c, op.name, op.dims, op.dtype);
-  }
-  static void samples(SampleSet& s) {
-    s.add_discrete("plain", {}, ops::Param{"w", {3, 2}, DType::BF16});
-    s.add_discrete("mutable", {}, ops::Param{"w", {2}, DType::F32, ParamMode::Mutable});
   }
   static constexpr AttrField attrs[] = {field<&ops::Param::name>("name"),
                                         field<&ops::Param::dims>("dims", AttrPlace::TypeDims),
@@ -47,12 +42,6 @@ struct ConstantRules {
     return make_shapes(value.shape());
   }
   static void reference(const RefArgs& a) { a.out() = a.op<ops::Constant>().value; }
-  static void samples(SampleSet& s) {
-    s.add_discrete("vector", {}, ops::Constant{Tensor::of<float>({3}, std::vector<float>{1, -2.5f, 3e-8f})});
-    s.add_discrete("i64 matrix", {},
-                   ops::Constant{Tensor::of<std::int64_t>({2, 1}, std::vector<std::int64_t>{-1, 1LL << 40})});
-    s.add_discrete("not finite", {}, ops::Constant{Tensor::full(Shape({2}, DType::F64), -1.0 / 0.0)});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Constant::value>("value")};
 };
 
@@ -62,9 +51,6 @@ struct StateRules {
     if (!op.init.empty() && !(op.init.shape() == Shape(op.dims, op.dtype)))
       return c.error("'", op.name, "' is ", Shape(op.dims, op.dtype), ", its initial value ", op.init.shape());
     return declared(c, op.name, op.dims, op.dtype);
-  }
-  static void samples(SampleSet& s) {
-    s.add_discrete("zeros", {}, ops::State{"s", {2}, DType::F32, Tensor::zeros(Shape({2}, DType::F32))});
   }
   static constexpr AttrField attrs[] = {
       field<&ops::State::name>("name"), field<&ops::State::dims>("dims", AttrPlace::TypeDims),
@@ -93,8 +79,7 @@ constinit const OpDef ops::Input::def{.kind = kind,
                                       .jvp = kLeaf,
                                       .batch = kLeaf,
                                       .reference = kBound,
-                                      .cost = no_cost,
-                                      .samples = InputRules::samples};
+                                      .cost = no_cost};
 
 constinit const OpDef ops::Param::def{.kind = kind,
                                       .name = "param",
@@ -112,8 +97,7 @@ constinit const OpDef ops::Param::def{.kind = kind,
                                       .jvp = kLeaf,
                                       .batch = kLeaf,
                                       .reference = kBound,
-                                      .cost = no_cost,
-                                      .samples = ParamRules::samples};
+                                      .cost = no_cost};
 
 constinit const OpDef ops::Constant::def{.kind = kind,
                                          .name = "constant",
@@ -131,8 +115,7 @@ constinit const OpDef ops::Constant::def{.kind = kind,
                                          .jvp = kLeaf,
                                          .batch = kLeaf,
                                          .reference = ConstantRules::reference,
-                                         .cost = no_cost,
-                                         .samples = ConstantRules::samples};
+                                         .cost = no_cost};
 
 constinit const OpDef ops::State::def{
     .kind = kind,
@@ -151,7 +134,6 @@ constinit const OpDef ops::State::def{
     .jvp = kLeaf,
     .batch = kLeaf,
     .reference = kBound,
-    .cost = no_cost,
-    .samples = StateRules::samples};
+    .cost = no_cost};
 
 }  // namespace rlx

@@ -15,7 +15,7 @@ namespace {
 
 using test::AdversarialScope;
 
-void expect_exact(const Sample& sample) { test::check_sample(Session(AdversarialScope::kDevice), sample); }
+void expect_exact(const testing::Sample& sample) { test::check_sample(Session(AdversarialScope::kDevice), sample); }
 
 }  // namespace
 
@@ -24,9 +24,9 @@ TEST_CASE("adversarial: every op sample agrees with the exact result") {
     CAPTURE(test::mode_name(mode));
     AdversarialScope adversary(mode);
     test::Share share(3);
-    test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
+    test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
       expect_exact(sample);
-      for (const Sample& other : test::dtype_samples(sample))
+      for (const testing::Sample& other : test::dtype_samples(sample))
         if (share.next()) expect_exact(other);
     });
   }
@@ -37,8 +37,8 @@ TEST_CASE("adversarial: large and odd variants of op samples") {
     CAPTURE(test::mode_name(mode));
     AdversarialScope adversary(mode);
     test::Share share(6);
-    test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
-      for (const Sample& large : test::large_samples(sample, 3000))
+    test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
+      for (const testing::Sample& large : test::large_samples(sample, 3000))
         if (share.next()) expect_exact(large);
     });
   }

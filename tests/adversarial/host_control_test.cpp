@@ -21,7 +21,7 @@ test::AdversarialOptions without_control_flow() {
 
 TEST_CASE("driven: every sample of a branch, a loop or a call") {
   const AdversarialScope adversary(without_control_flow());
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+  test::for_each_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (def.bodies != BodyKind::Programs) return;
     INFO(def.name, ", variant '", sample.name, "'");
     CompiledGraph f = test::check_sample(Session(AdversarialScope::kDevice), sample);

@@ -139,7 +139,7 @@ TEST_CASE("segments: every sample with the kinds that the device refuses, alone"
   for (const OpDef* def : test::ops_under_test()) {
     if (!kinds.has(def->kind)) continue;
     int hosted = 0;
-    for (const Sample& sample : test::samples_of(*def)) {
+    for (const testing::Sample& sample : test::samples_of(*def)) {
       INFO(def->name, ", variant '", sample.name, "'");
       CompiledGraph f = test::check_sample(Session(AdversarialScope::kDevice), sample);
       for (const KindDispatch& k : f.compile_result().dispatch.summaries) {

@@ -24,7 +24,7 @@ std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& o
 
 // One sample against the exact result at every instruction set given, and with the last of them at two threads: the
 // same bits.
-void expect_exact(const Sample& sample, const std::vector<std::string>& names) {
+void expect_exact(const testing::Sample& sample, const std::vector<std::string>& names) {
   INFO("variant '", sample.name, "'");
   const Graph g = test::sample_graph(sample);
   const std::vector<Tensor> operands = test::draw_operands(sample);
@@ -52,13 +52,13 @@ void expect_exact(const Sample& sample, const std::vector<std::string>& names) {
 }  // namespace
 
 TEST_CASE("cpu: every op sample agrees with the exact result") {
-  test::for_each_run_sample([&](const OpDef&, const Sample& sample) { expect_exact(sample, test::isas()); });
+  test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) { expect_exact(sample, test::isas()); });
 }
 
 TEST_CASE("cpu: every op sample in every dtype that the op takes") {
   test::Share share(3);
-  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
-    for (const Sample& other : test::dtype_samples(sample))
+  test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
+    for (const testing::Sample& other : test::dtype_samples(sample))
       if (share.next()) expect_exact(other, {""});
   });
 }
@@ -66,8 +66,8 @@ TEST_CASE("cpu: every op sample in every dtype that the op takes") {
 // Large enough that every kernel is cut into chunks and two threads take some.
 TEST_CASE("cpu: large and odd variants of every op sample") {
   test::Share share(5);
-  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
-    for (const Sample& large : test::large_samples(sample))
+  test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
+    for (const testing::Sample& large : test::large_samples(sample))
       if (share.next()) expect_exact(large, test::isas());
   });
 }
@@ -76,8 +76,8 @@ TEST_CASE("cpu: large and odd variants of every op sample") {
 // operand.
 TEST_CASE("cpu: every op sample with one value as two of its operands") {
   test::Share share(2);
-  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
-    const std::vector<SampleInput>& in = sample.inputs;
+  test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
+    const std::vector<testing::SampleInput>& in = sample.inputs;
     for (std::size_t i = 0; i < in.size(); ++i)
       for (std::size_t j = i + 1; j < in.size(); ++j) {
         if (!(in[i].shape == in[j].shape) || in[i].shape.rank() == 0 || !share.next()) continue;
@@ -104,7 +104,7 @@ TEST_CASE("cpu: every op sample with one value as two of its operands") {
 TEST_CASE("reference: every op sample through the planner equals the evaluator") {
   auto backend = backend_by_name("reference");
   REQUIRE(backend);
-  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
+  test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
     const Graph g = test::sample_graph(sample);
     const std::vector<Tensor> operands = test::draw_operands(sample);
     const std::vector<Tensor> expected = evaluate(g, test::bind_operands(operands));
@@ -116,7 +116,7 @@ TEST_CASE("reference: every op sample through the planner equals the evaluator")
 
 TEST_CASE("cpu: the table claims every sample of every primitive") {
   const auto target = backend_for(Device::Cpu)->target({});
-  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
+  test::for_each_run_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (def.is_composite() || !def.reference.has()) return;
     // Barriers are gone by then; loops and branches run by their reference rule.
     if (def.bodies == BodyKind::Programs || def.kind == OpKind::OptimizationBarrier) return;

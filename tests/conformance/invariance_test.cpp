@@ -83,7 +83,7 @@ std::string check_invariance(const Graph& g, const NamedTensors& values, const N
 
 TEST_CASE("invariance: every op sample") {
   test::Share share(2);
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+  test::for_each_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (def.level == Level::Lir || def.is_leaf() || !share.next()) return;
     const std::string text =
         check_invariance(test::sample_graph(sample), test::bind_operands(test::draw_operands(sample)),

@@ -20,7 +20,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 // [n, slice dims..] of slices drawn apart.
-Tensor stacked(const Sample& sample, std::size_t operand, std::int64_t n) {
+Tensor stacked(const testing::Sample& sample, std::size_t operand, std::int64_t n) {
   Dims dims = sample.inputs[operand].shape.dims();
   dims.insert(dims.begin(), Dim(n));
   Tensor out = Tensor::zeros(Shape(dims, sample.inputs[operand].shape.dtype()));
@@ -36,7 +36,7 @@ Tensor stacked(const Sample& sample, std::size_t operand, std::int64_t n) {
 
 TEST_CASE("every op over a symbolic batch: runtime and bucket give the bits of specialise") {
   test::Share share(2);
-  test::for_each_sample([&](const OpDef& def, const Sample& sample) {
+  test::for_each_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (sample.inputs.empty() || def.level == Level::Lir || def.is_leaf() || !share.next()) return;
     // Its groups are a number, which a batch multiplies: refused for a symbol, with the way out
     // (ops/dot/grouped_dot.cpp).

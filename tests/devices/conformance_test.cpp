@@ -34,7 +34,7 @@ void expect_on_device(const OpDef& def, const CompiledGraph& f, const Graph& pro
 void expect_exact(const OpDef& def, const Graph& g, const NamedTensors& values, const Graph& program) {
   expect_on_device(def, test::check_run(Session(test::test_device()), g, values, test::device_subnormals()), program);
 }
-void expect_exact(const OpDef& def, const Sample& sample) {
+void expect_exact(const OpDef& def, const testing::Sample& sample) {
   expect_on_device(def, test::check_sample(Session(test::test_device()), sample, test::device_subnormals()),
                    test::sample_graph(sample));
 }
@@ -46,7 +46,7 @@ TEST_SUITE_BEGIN("conformance");
 TEST_CASE("device: every op sample agrees with the exact result") {
   if (!test::device_here()) return;
   std::size_t of_this_op = 0;
-  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
+  test::for_each_run_sample([&](const OpDef& def, const testing::Sample& sample) {
     // Of a share of the cases the first of each op, and a sixth of all.
     if (of_this_op++ % 6 == 0 || test::takes_all_cases()) expect_exact(def, sample);
   });
@@ -55,8 +55,8 @@ TEST_CASE("device: every op sample agrees with the exact result") {
 TEST_CASE("device: every op sample in every dtype that the op takes") {
   if (!test::device_here()) return;
   std::size_t number = 0;
-  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
-    for (const Sample& other : test::dtype_samples(sample))
+  test::for_each_run_sample([&](const OpDef& def, const testing::Sample& sample) {
+    for (const testing::Sample& other : test::dtype_samples(sample))
       if (test::in_share(number++)) expect_exact(def, other);
   });
 }
@@ -64,8 +64,8 @@ TEST_CASE("device: every op sample in every dtype that the op takes") {
 TEST_CASE("device: large and odd variants of op samples") {
   if (!test::device_here()) return;
   std::size_t number = 0;
-  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
-    for (const Sample& large : test::large_samples(sample))
+  test::for_each_run_sample([&](const OpDef& def, const testing::Sample& sample) {
+    for (const testing::Sample& large : test::large_samples(sample))
       if (test::in_share(number++)) expect_exact(def, large);
   });
 }
@@ -73,7 +73,7 @@ TEST_CASE("device: large and odd variants of op samples") {
 TEST_CASE("device: gradients of op samples") {
   if (!test::device_here()) return;
   std::size_t number = 0;
-  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
+  test::for_each_run_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (!sample.differentiable || def.vjp.reason()) return;
     std::vector<Wrt> wrt;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k)
@@ -88,13 +88,13 @@ TEST_CASE("device: gradients of op samples") {
 TEST_CASE("device: batched forms of op samples") {
   if (!test::device_here()) return;
   std::size_t number = 0;
-  test::for_each_run_sample([&](const OpDef& def, const Sample& sample) {
+  test::for_each_run_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (def.batch.reason() || sample.inputs.empty() || !test::in_share(number++)) return;
     INFO("variant '", sample.name, "'");
     InAxes axes;
     NamedTensors values;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
-      const SampleInput& in = sample.inputs[k];
+      const testing::SampleInput& in = sample.inputs[k];
       Dims dims = in.shape.dims();
       dims.insert(dims.begin(), 2);
       values.emplace("x" + std::to_string(k), test::draw(Shape(dims, in.shape.dtype()), in.fill, in.bound, 31 + k));

@@ -12,7 +12,7 @@ namespace rlx {
 TEST_CASE("device: known_gaps.txt has what samples leave to the host in any dtype, and nothing else") {
   const std::shared_ptr<const Target> target = backend_for(test::test_device())->target({});
   std::string host;
-  const auto add = [&](const Sample& sample) {
+  const auto add = [&](const testing::Sample& sample) {
     const Graph program = test::sample_graph(sample);
     const CompileResult made = CompilePipeline(target).compile_graph(Graph(program));
     const std::string part = test::host_part(made.dispatch);
@@ -22,9 +22,9 @@ TEST_CASE("device: known_gaps.txt has what samples leave to the host in any dtyp
   };
   for (const OpDef* def : test::ops_under_test()) {
     if (def->level == Level::Lir || def->is_leaf()) continue;
-    for (const Sample& sample : test::samples_of(*def)) {
+    for (const testing::Sample& sample : test::samples_of(*def)) {
       add(sample);
-      for (const Sample& other : test::dtype_samples(sample)) add(other);
+      for (const testing::Sample& other : test::dtype_samples(sample)) add(other);
     }
   }
   test::expect_gaps_met(host);

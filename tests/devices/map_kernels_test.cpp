@@ -361,7 +361,7 @@ TEST_CASE("device: a sum of equal elements keeps its digits") {
 TEST_CASE("device: every op over a batch that a run knows") {
   if (!test::generated_kernels_here()) return;
   std::size_t number = 0;  // of an op: kernels of runtime extents are texts of their own, which take long to compile
-  test::for_each_run_sample([&](const OpDef&, const Sample& sample) {
+  test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
     if (sample.inputs.empty() || !test::in_share(number++)) return;
     if (const auto* d = sample.op.get_if<ops::GroupedDot>(); d && d->fn == GroupedKind::Contract) return;
     // Likewise (ops/conv/conv.cpp): unit/ops/conv/conv_test.cpp batches x alone.
@@ -379,7 +379,7 @@ TEST_CASE("device: every op over a batch that a run knows") {
     for (const std::int64_t n : {3, 1}) {
       NamedTensors values;
       for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
-        const SampleInput& in = sample.inputs[k];
+        const testing::SampleInput& in = sample.inputs[k];
         Dims dims = in.shape.dims();
         dims.insert(dims.begin(), Dim(n));
         values.emplace("x" + std::to_string(k), test::draw(Shape(dims, in.shape.dtype()), in.fill, in.bound, 31 + k));

@@ -22,11 +22,9 @@ const std::vector<Case>& cases() {
     auto* out = new std::vector<Case>();
     for (const OpDef* def : all_op_defs()) {
       if (!def->decompose.has() || def->level == Level::Lir) continue;
-      SampleSet set;
-      def->samples(set);
-      for (const Sample& s : set.all()) {
+      for (const testing::Sample& s : testing::op_samples(*def)) {
         out->push_back({s.op, {}});
-        for (const SampleInput& in : s.inputs) out->back().inputs.push_back(in.shape);
+        for (const testing::SampleInput& in : s.inputs) out->back().inputs.push_back(in.shape);
       }
     }
     return out;

@@ -10,6 +10,7 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/verify.h"
+#include "rlx/testing/op_samples.h"
 
 namespace rlx::fuzz {
 
@@ -18,9 +19,7 @@ inline const std::vector<Graph>& sample_graphs() {
   static const auto* graphs = [] {
     auto* out = new std::vector<Graph>();
     for (const OpDef* def : all_op_defs()) {
-      SampleSet set;
-      if (def->samples.has()) def->samples(set);
-      for (const Sample& s : set.all()) {
+      for (const testing::Sample& s : testing::op_samples(*def)) {
         Graph g("g");
         std::vector<Value> operands, outputs;
         for (std::size_t i = 0; i < s.inputs.size(); ++i)

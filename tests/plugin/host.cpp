@@ -4,6 +4,7 @@
 
 #include <rlx/device/plugin_backend.h>
 #include <rlx/ir/op_def.h>
+#include <rlx/testing/op_samples.h>
 
 #include <cmath>
 #include <cstdio>
@@ -53,11 +54,11 @@ double draw(std::mt19937_64& random, Fill fill, std::int64_t bound) {
 }
 
 // The sample on the plug-in beside the evaluator's result.
-void check_sample(const OpDef& def, const Sample& sample, std::mt19937_64& random) {
+void check_sample(const OpDef& def, const testing::Sample& sample, std::mt19937_64& random) {
   Graph g("sample");
   std::vector<Value> operands, outputs;
   NamedTensors values;
-  for (const SampleInput& in : sample.inputs) {
+  for (const testing::SampleInput& in : sample.inputs) {
     const std::string name = "x" + std::to_string(operands.size());
     operands.push_back(g.input(name, in.shape));
     Tensor t = Tensor::zeros(in.shape);
@@ -87,10 +88,8 @@ void check_good(const std::string& path) {
   int samples = 0;
   std::mt19937_64 random(1);
   for (const OpDef* def : all_op_defs()) {
-    if (def->is_leaf() || def->level == Level::Lir || !def->samples.has()) continue;
-    SampleSet set;
-    def->samples(set);
-    for (const Sample& sample : set.all()) {
+    if (def->is_leaf() || def->level == Level::Lir) continue;
+    for (const testing::Sample& sample : testing::op_samples(*def)) {
       check_sample(*def, sample, random);
       ++samples;
     }

@@ -31,10 +31,10 @@ bool small(const std::vector<Shape>& shapes) {
 }
 
 // The sample's operand shapes with some extents huge and some 0: extents of equal value, or axes of equal position.
-std::vector<std::vector<Shape>> variants(const Sample& sample) {
+std::vector<std::vector<Shape>> variants(const testing::Sample& sample) {
   const auto changed = [&](const auto& extent_of) {
     std::vector<Shape> out;
-    for (const SampleInput& in : sample.inputs) {
+    for (const testing::SampleInput& in : sample.inputs) {
       const Shape& s = in.shape;
       Dims dims = s.dims();
       for (std::size_t a = 0; a < dims.size(); ++a) dims[a] = extent_of(a, dims[a].value());
@@ -44,7 +44,7 @@ std::vector<std::vector<Shape>> variants(const Sample& sample) {
   };
   std::set<std::int64_t> extents;
   std::size_t rank = 0;
-  for (const SampleInput& in : sample.inputs) {
+  for (const testing::SampleInput& in : sample.inputs) {
     const Shape& s = in.shape;
     if (!s.is_static()) return {};
     for (const Dim& d : s.dims()) extents.insert(d.value());
@@ -67,7 +67,7 @@ std::vector<std::vector<Shape>> variants(const Sample& sample) {
 TEST_CASE("an op over [2^40, 0] ends at once: by its rule, folded, and compiled") {
   std::map<std::string, int> tried;
   for (const OpDef* def : ops_under_test())
-    for (const Sample& sample : samples_of(*def))
+    for (const testing::Sample& sample : samples_of(*def))
       for (const std::vector<Shape>& shapes : variants(sample)) {
         if (!small(shapes)) continue;
         const auto results = infer_shapes(sample.op, shapes);
@@ -75,7 +75,7 @@ TEST_CASE("an op over [2^40, 0] ends at once: by its rule, folded, and compiled"
         std::string text = std::string(def->name) + ", sample '" + sample.name + "':";
         for (const Shape& s : shapes) text += " " + s.text();
         INFO(text);
-        Sample empty = sample;
+        testing::Sample empty = sample;
         for (std::size_t i = 0; i < shapes.size(); ++i) empty.inputs[i].shape = shapes[i];
         const std::vector<Tensor> operands = draw_operands(empty);
         const std::vector<Tensor> by_rule = evaluate_op(sample.op, operands);

@@ -121,9 +121,7 @@ TEST_CASE("shape rules survive hostile attributes and operands") {
   Hostile hostile;
   int refused = 0, accepted = 0;
   for (const OpDef* def : test::ops_under_test()) {
-    SampleSet set;
-    def->samples(set);
-    for (const Sample& sample : set.all()) {
+    for (const testing::Sample& sample : testing::op_samples(*def)) {
       for (int round = 0; round < 40; ++round) {
         auto op = make_default_op(def->kind);
         for (const AttrField& f : def->attrs) {
@@ -135,7 +133,7 @@ TEST_CASE("shape rules survive hostile attributes and operands") {
           }
         }
         std::vector<Shape> operands;
-        for (const SampleInput& in : sample.inputs) operands.push_back(in.shape);
+        for (const testing::SampleInput& in : sample.inputs) operands.push_back(in.shape);
         if (hostile.pick(2)) {
           for (Shape& x : operands) {
             Dims dims = x.dims();

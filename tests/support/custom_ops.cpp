@@ -5,6 +5,7 @@
 
 #include "rlx/backends/cpu/custom_kernel.h"
 #include "rlx/tensor/visit.h"
+#include "rlx/testing/op_samples.h"
 
 namespace rlx::test {
 namespace {
@@ -31,7 +32,7 @@ struct ScaledTanhRules {
   static void vjp(VjpContext& c) { c.accumulate(0, c.cotangent() * slope(c)); }
   static void jvp(JvpContext& c) { c.set_tangent(c.tangent(0) * slope(c)); }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
+  static void samples(testing::SampleSet& s) {
     s.add("two", {Shape({2, 3}, DType::F32)}, op(2));
     s.add("wide", {Shape({5}, DType::F64)}, op(-0.5));
     s.add_discrete("empty", {Shape({0, 3}, DType::F32)}, op(1));
@@ -70,7 +71,7 @@ struct SumAndDifferenceRules {
     c.set_result(0, c.input(0) + c.input(1));
     c.set_result(1, c.input(0) - c.input(1));
   }
-  static void samples(SampleSet& s) {
+  static void samples(testing::SampleSet& s) {
     s.add("pair", {Shape({2, 3}, DType::F32), Shape({2, 3}, DType::F32)}, custom_op("test.sum_and_difference"));
     s.add("one", {Shape({1}, DType::F64), Shape({1}, DType::F64)}, custom_op("test.sum_and_difference"));
   }
@@ -86,7 +87,6 @@ OpDef scaled_tanh() {
   def.batch = ScaledTanhRules::batch;
   def.reference = ScaledTanhRules::reference;
   def.cost = flops_per_element<8>;
-  def.samples = ScaledTanhRules::samples;
   return def;
 }
 
@@ -102,7 +102,6 @@ OpDef sum_and_difference() {
   def.batch = by_decomposition;
   def.reference = by_decomposition;
   def.cost = flops_per_element<2>;
-  def.samples = SumAndDifferenceRules::samples;
   return def;
 }
 
@@ -112,7 +111,6 @@ OpDef bare() {
   def.vjp = none("nobody wrote its gradient");
   def.jvp = none("nobody wrote its tangent");
   def.batch = none("it knows no batches");
-  def.samples = none("shape-agnostic");
   return def;
 }
 
@@ -138,13 +136,14 @@ OpDef plain_record(std::string_view name) {
           .jvp = none("no jvp"),
           .batch = none("no batch"),
           .reference = copy_x,
-          .cost = none("free"),
-          .samples = none("none")};
+          .cost = none("free")};
 }
 
 std::vector<const OpDef*> custom_ops() {
   static const std::vector<const OpDef*> registered = [] {
     for (const OpDef& def : {scaled_tanh(), sum_and_difference(), bare()}) register_op(def);
+    testing::add_op_samples("test.scaled_tanh", ScaledTanhRules::samples);
+    testing::add_op_samples("test.sum_and_difference", SumAndDifferenceRules::samples);
     register_cpu_kernel("test.scaled_tanh", {ScaledTanhRules::run, [](const Graph& g, NodeId id) {
                                                const DType t = g.shape(Value(id)).dtype();
                                                return t == DType::F32 || t == DType::F64;

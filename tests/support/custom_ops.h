@@ -9,7 +9,7 @@
 namespace rlx::test {
 
 /// A record that tests adapt before they register it: x as it is, of any shape and dtype, a primitive of level Mir and
-/// category Stated without derivatives, batching, cost and samples. `name` is kept as a view.
+/// category Stated without derivatives, batching and cost. `name` is kept as a view.
 OpDef plain_record(std::string_view name);
 
 /// Registers once, and returns by name:

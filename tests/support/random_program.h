@@ -8,8 +8,13 @@
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/testing/op_samples.h"
 
 namespace rlx::test {
+
+using testing::Sample;
+using testing::SampleInput;
+using testing::SampleSet;
 
 /// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators"): the same everywhere.
 class Dice {

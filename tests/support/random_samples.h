@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "rlx/ir/op_def.h"
+#include "rlx/testing/drawn_values.h"
 #include "tests/support/random_program.h"
 
 namespace rlx::test {
 
-/// A tensor of `shape` with values drawn as `fill` says; the same for the same seed everywhere.
-Tensor draw(const Shape& shape, Fill fill, std::int64_t bound, std::uint64_t seed);
-/// The operands of a sample; another `variant` gives other values.
-std::vector<Tensor> draw_operands(const Sample& sample, std::uint64_t variant = 0);
+using testing::draw;
+using testing::draw_operands;
 
 /// All samples of an op.
 std::vector<Sample> samples_of(const OpDef& def);

@@ -177,134 +177,6 @@ struct AttentionAttrs {
                                         field<&Op::v_head_dim>("v_head_dim"), field<&Op::present>("present")};
 };
 
-// One case of both ops: shapes of q, k, v, the optional operands, and the attributes.
-struct AttentionCase {
-  const char* name;
-  Shape q, k, v;
-  std::optional<SampleInput> mask{}, kv_len{}, q_len{}, sinks{};
-  AttentionSpec spec;
-};
-
-template <class Add>
-void attention_cases(Add add_case) {
-  const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
-  using M = MaskKind;
-  using L = HeadLayout;
-  const auto spec = [](std::int64_t h, std::int64_t kv, std::int64_t d, M m = M::None, L l = L::Merged) {
-    return AttentionSpec{h, kv, d, d, m, 0, std::nullopt, std::nullopt, l};
-  };
-  const auto add = [&](const char* name, const Shape& q, const Shape& kv, const std::optional<SampleInput>& mask,
-                       const AttentionSpec& s) {
-    add_case(AttentionCase{name, q, kv, kv, mask, {}, {}, {}, s});
-  };
-  const Shape merged = f32({2, 3, 4});
-  const std::optional<SampleInput> no_mask;
-  add("plain", merged, merged, no_mask, spec(2, 2, 2));
-  add("heads first", f32({1, 2, 3, 2}), f32({1, 2, 2, 2}), no_mask, spec(2, 2, 2, M::None, L::HeadsFirst));
-  add("heads inner, as many heads as queries", f32({1, 2, 2, 2}), f32({1, 3, 2, 2}), no_mask,
-      spec(2, 2, 2, M::None, L::HeadsInner));
-  add("grouped heads", f32({1, 2, 8}), f32({1, 3, 4}), no_mask, spec(4, 2, 2));
-  add("one key head", f32({1, 2, 3, 2}), f32({1, 2, 1, 2}), no_mask, spec(3, 1, 2, M::None, L::HeadsInner));
-  add("causal", merged, merged, no_mask, spec(2, 2, 2, M::Causal));
-  add("causal, more keys", f32({1, 2, 2}), f32({1, 4, 2}), no_mask, spec(1, 1, 2, M::Causal));
-  add("causal, more queries", f32({1, 4, 2}), f32({1, 2, 2}), no_mask, spec(1, 1, 2, M::Causal));
-  AttentionSpec s = spec(1, 1, 2, M::SlidingWindow);
-  s.window = 1;
-  add("window", f32({1, 3, 2}), f32({1, 4, 2}), no_mask, s);
-  s = spec(2, 1, 2);
-  s.scale = 0.3;
-  s.softcap = 1.5;
-  add("scale and softcap", merged, f32({2, 3, 2}), no_mask, s);
-  s = spec(1, 1, 2, M::Causal);
-  s.scale = 2.0;
-  s.softcap = 3.0;
-  add("scale, softcap and causal", f32({1, 3, 2}), f32({1, 3, 2}), no_mask, s);
-  add("mask of keys", merged, merged, SampleInput(Shape({2, 1, 1, 3}, DType::Bool), Fill::Boolean),
-      spec(2, 2, 2, M::Custom));
-  add("mask of queries and keys, as many entries as queries", f32({3, 3, 4}), f32({3, 2, 4}),
-      SampleInput(Shape({3, 2}, DType::Bool), Fill::Boolean), spec(2, 2, 2, M::Custom));
-  add("float mask", merged, merged, SampleInput(f32({2, 1, 3, 3}), Fill::Boolean), spec(2, 2, 2, M::Custom));
-  add("mask of heads", f32({1, 2, 8}), f32({1, 2, 4}), SampleInput(Shape({4, 2, 2}, DType::Bool), Fill::Boolean),
-      spec(4, 2, 2, M::Custom));
-  add("bias", f32({1, 2, 8}), f32({1, 3, 4}), SampleInput(f32({1, 4, 2, 3})), spec(4, 2, 2, M::Bias));
-  add("bias of keys", merged, merged, SampleInput(f32({2, 1, 1, 3})), spec(2, 2, 2, M::Bias));
-  add("bias, one for all keys", merged, merged, SampleInput(f32({3, 1})), spec(2, 2, 2, M::Bias));
-  add("bias, broadcast", merged, merged, SampleInput(f32({2, 1, 3})), spec(2, 2, 2, M::Bias));
-  add("no keys", f32({1, 2, 2}), f32({1, 0, 2}), no_mask, spec(1, 1, 2));
-  add("no queries", f32({1, 0, 2}), f32({1, 2, 2}), no_mask, spec(1, 1, 2));
-  add("one of each", f32({1, 1, 1}), f32({1, 1, 1}), no_mask, spec(1, 1, 1));
-  add("f64", Shape({1, 2, 4}, DType::F64), Shape({1, 2, 4}, DType::F64), no_mask, spec(2, 2, 2));
-  add("bf16", Shape({1, 2, 4}, DType::BF16), Shape({1, 2, 4}, DType::BF16), no_mask, spec(2, 2, 2, M::Causal));
-  add("f16", Shape({1, 2, 4}, DType::F16), Shape({1, 2, 4}, DType::F16), no_mask, spec(2, 2, 2));
-
-  // Lengths between nothing and more than there is.
-  const auto lengths = [](std::int64_t batch, std::int64_t extent) {
-    return SampleInput(Shape({batch}, DType::I32), Fill::Index, extent + 2);
-  };
-  AttentionCase c{"kv_len", f32({3, 2, 4}), f32({3, 4, 4}), f32({3, 4, 4}), {}, {}, {}, {}, spec(2, 2, 2)};
-  c.kv_len = lengths(3, 4);
-  add_case(c);
-  c.name = "kv_len, causal", c.spec.mask = M::Causal;
-  add_case(c);
-  c.name = "kv_len and q_len, causal", c.q_len = lengths(3, 2);
-  add_case(c);
-  c.name = "kv_len, q_len and sinks, causal", c.sinks = SampleInput(f32({2}));
-  add_case(c);
-  c.name = "q_len, window", c.kv_len.reset(), c.sinks.reset();
-  c.spec.mask = M::SlidingWindow, c.spec.window = 1;
-  add_case(c);
-  c.name = "q_len and sinks of each entry", c.spec = spec(2, 1, 2), c.k = c.v = f32({3, 4, 2});
-  c.sinks = SampleInput(f32({3, 2}));
-  add_case(c);
-  c.name = "sinks", c.q_len.reset(), c.sinks = SampleInput(f32({2}));
-  add_case(c);
-  c.name = "sinks, softcap and bias", c.spec.mask = M::Bias, c.spec.softcap = 1.5, c.mask = SampleInput(f32({2, 4}));
-  add_case(c);
-  c.name = "lengths, sinks and mask", c.spec = spec(2, 1, 2, M::Custom);
-  c.mask = SampleInput(Shape({3, 1, 1, 4}, DType::Bool), Fill::Boolean);
-  c.kv_len = lengths(3, 4), c.q_len = lengths(3, 2);
-  add_case(c);
-  c = {"values of another size", f32({2, 3, 4}), f32({2, 2, 4}), f32({2, 2, 6}), {}, {}, {}, {}, spec(2, 2, 2)};
-  c.spec.v_head_dim = 3;
-  add_case(c);
-  c.name = "values of another size, kv_len, heads first", c.spec = spec(2, 1, 4, M::Causal, L::HeadsFirst);
-  c.q = f32({2, 2, 1, 4}), c.k = f32({2, 1, 3, 4}), c.v = f32({2, 1, 3, 2}), c.spec.v_head_dim = 2;
-  c.kv_len = lengths(2, 3);
-  add_case(c);
-  c = {"bf16 keys of f32 queries",
-       f32({1, 2, 4}),
-       Shape({1, 3, 4}, DType::BF16),
-       Shape({1, 3, 4}, DType::BF16),
-       {},
-       lengths(1, 3),
-       {},
-       {},
-       spec(2, 2, 2, M::Causal)};
-  add_case(c);
-}
-
-template <class Op>
-Op op_of(const AttentionSpec& s) {
-  Op op{s.num_heads, s.kv_heads, s.head_dim, s.mask, s.window, s.scale, s.softcap, s.layout, {}, {}};
-  if (s.v_head_dim != s.head_dim) op.v_head_dim = s.v_head_dim;
-  return op;
-}
-
-// The sample of an op over operands of a case, in the order of its record.
-template <class Op>
-void add_sample(SampleSet& set, const AttentionCase& c, std::vector<SampleInput> in, bool with_dlse) {
-  Op op = op_of<Op>(c.spec);
-  int place = static_cast<int>(in.size());
-  for (const auto& x : {c.mask, c.kv_len, c.q_len, c.sinks}) {
-    if (x) in.push_back(*x);
-    if (x && Op::def.inputs.names[place] != "mask") op.present.bits |= 1U << place;
-    ++place;
-  }
-  if (with_dlse) in.emplace_back(lse_shape(c.spec, c.q)), op.present.bits |= 1U << place;
-  // A float Custom mask is a step function of its operand: its derivative is zero away from 0.5.
-  set.add(c.name, std::move(in), std::move(op));
-}
-
 using Named = std::vector<std::pair<std::string_view, Expr>>;
 void name_optional(Named& operands, const AttentionOperands& in) {
   if (in.mask) operands.emplace_back("mask", *in.mask);
@@ -333,7 +205,7 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
     Named operands{{"q", in.q}, {"k", in.k}, {"v", in.v}, {"dy", c.cotangent()}};
     name_optional(operands, in);
     if (c.has_cotangent(1)) operands.emplace_back("dlse", c.cotangent(1));
-    Expr d = c.graph().add_named(op_of<ops::AttentionBackward>(spec), operands);
+    Expr d = c.graph().add_named(attention_op<ops::AttentionBackward>(spec), operands);
     for (int i = 0; i < 3; ++i) c.accumulate(i, d.result(static_cast<std::uint32_t>(i)));
     std::uint32_t next = 3;
     if (spec.mask == MaskKind::Bias) c.accumulate(c.index("mask"), d.result(next++));
@@ -402,9 +274,6 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
     store_all(a.out(1), lse);
   }
   static Cost cost(const CostContext& c) { return attention_cost(c, attention_spec(c.op<ops::Attention>()), 2); }
-  static void samples(SampleSet& set) {
-    attention_cases([&](const AttentionCase& c) { add_sample<ops::Attention>(set, c, {c.q, c.k, c.v}, false); });
-  }
 };
 
 // With p the weights and dp = dy v^T: ds = p (dp - sum(p dp) + dlse) slope; dq = factor ds k, dk = factor ds^T q,
@@ -525,14 +394,6 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
   static Cost cost(const CostContext& c) {
     return attention_cost(c, attention_spec(c.op<ops::AttentionBackward>()), 5);
   }
-  static void samples(SampleSet& set) {
-    int number = 0;
-    attention_cases([&](const AttentionCase& c) {
-      const bool longer = c.kv_len || c.q_len || c.sinks;
-      add_sample<ops::AttentionBackward>(set, c, {c.q, c.k, c.v, attention_result(c.spec, c.q)},
-                                         longer && number++ % 3 != 2);
-    });
-  }
 };
 
 }  // namespace
@@ -557,8 +418,7 @@ constinit const OpDef ops::Attention::def{
     .jvp = AttentionRules::jvp,
     .batch = AttentionRules::batch,
     .reference = AttentionRules::reference,
-    .cost = AttentionRules::cost,
-    .samples = AttentionRules::samples};
+    .cost = AttentionRules::cost};
 
 constinit const OpDef ops::AttentionBackward::def{
     .kind = kind,
@@ -579,7 +439,6 @@ constinit const OpDef ops::AttentionBackward::def{
     .jvp = AttentionBackwardRules::jvp,
     .batch = AttentionBackwardRules::batch,
     .reference = AttentionBackwardRules::reference,
-    .cost = AttentionBackwardRules::cost,
-    .samples = AttentionBackwardRules::samples};
+    .cost = AttentionBackwardRules::cost};
 
 }  // namespace rlx

@@ -32,6 +32,13 @@ AttentionSpec attention_spec(const Op& op) {
   return {op.num_heads, op.kv_heads, op.head_dim, op.v_head_dim.value_or(op.head_dim), op.mask, op.window,
           op.scale,     op.softcap,  op.layout};
 }
+/// The op of a spec, without optional operands.
+template <class Op>
+Op attention_op(const AttentionSpec& s) {
+  Op op{s.num_heads, s.kv_heads, s.head_dim, s.mask, s.window, s.scale, s.softcap, s.layout, {}, {}};
+  if (s.v_head_dim != s.head_dim) op.v_head_dim = s.v_head_dim;
+  return op;
+}
 
 constexpr bool takes_mask(MaskKind kind) { return kind == MaskKind::Custom || kind == MaskKind::Bias; }
 /// For InputSpec: the operand at `Place` is there when the kind of mask takes one.

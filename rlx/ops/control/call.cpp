@@ -224,41 +224,6 @@ struct CallRules {
     for (std::size_t r = 0; r < results.size(); ++r) c.set_result(static_cast<int>(r), results[r]);
   }
 
-  static void samples(SampleSet& s) {
-    const Shape a({2, 3}, DType::F64), b({3, 2}, DType::F64);
-    for (CallSave save : {CallSave::All, CallSave::Dots, CallSave::Nothing}) {
-      Graph g("layer");
-      Expr x = g.input("x", a), w = g.input("w", b);
-      Expr y = g.tanh(g.matmul(g.sin(x), w));
-      ops::Call op;
-      op.save = save;
-      op.body = finished(g, {y, g.square(y) * y});
-      s.add(concat_text("save ", enum_name(save)), {a, b}, op);
-    }
-    // x^2 y with derivatives written by hand, in the two ways that there are.
-    const Shape v({3}, DType::F64);
-    const auto body = [&](std::string name, bool residuals) {
-      Graph g(std::move(name));
-      Expr x = g.input("x", v), y = g.input("y", v);
-      Exprs out{x * x * y};
-      if (residuals) out.push_back(x), out.push_back(x * y);
-      return finished(g, out);
-    };
-    ops::Call custom;
-    custom.body = body("x2y", false);
-    custom.forward = body("forward", true);
-    {
-      Graph g("backward");
-      Expr x = g.input("x", v), xy = g.input("xy", v), d = g.input("d", v);
-      custom.backward = finished(g, {d * xy * 2, d * x * x});
-    }
-    Graph g("jvp");
-    Expr x = g.input("x", v), y = g.input("y", v), dx = g.input("dx", v), dy = g.input("dy", v);
-    custom.jvp = finished(g, {x * x * y, x * y * dx * 2 + x * x * dy});
-    s.add("derivatives of its own", {v, v}, custom);
-    custom.forward = custom.backward = nullptr;
-    s.add("a jvp of its own", {v, v}, custom);
-  }
   static constexpr AttrField attrs[] = {
       field<&ops::Call::save>("save"), field<&ops::Call::body>("body"), optional_body<&ops::Call::forward>("forward"),
       optional_body<&ops::Call::backward>("backward"), optional_body<&ops::Call::jvp>("jvp")};
@@ -283,7 +248,6 @@ constinit const OpDef ops::Call::def{.kind = kind,
                                      .batch = CallRules::batch,
                                      .reference = CallRules::reference,
                                      .cost = CallRules::cost,
-                                     .samples = CallRules::samples,
                                      .augment = CallRules::augment,
                                      .bodies = BodyKind::Programs};
 

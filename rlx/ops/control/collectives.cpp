@@ -117,16 +117,6 @@ struct AllReduceRules {
       c.set_tangent(which[k], ties.empty() ? sums[k] : sums[k] / ties[k].count);
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    const Shape f({2, 3}, DType::F32);
-    s.add("sum of two", {f, Shape({4}, DType::F64)}, ops::AllReduce{kSum, "data", 1});
-    s.add("mean", {f}, ops::AllReduce{ReduceKind::Mean, "data,model", 1});
-    s.add("max", {f}, ops::AllReduce{ReduceKind::Max, "data", 1});
-    s.add("min", {f}, ops::AllReduce{ReduceKind::Min, "data", 1});
-    s.add_discrete("product", {SampleInput(Shape({2, 3}, DType::I32), Fill::Small)},
-                   ops::AllReduce{ReduceKind::Prod, "data", 1});
-    s.add_discrete("integers", {{Shape({5}, DType::I32), Fill::Small}}, ops::AllReduce{kSum, "data", 1});
-  }
   static constexpr AttrField attrs[] = {field<&ops::AllReduce::fn>("fn"),
                                         field<&ops::AllReduce::mesh_axes>("mesh_axes"),
                                         field<&ops::AllReduce::ranks>("ranks")};
@@ -151,11 +141,6 @@ struct AllGatherRules {
     ops::AllGather op = c.op<ops::AllGather>();
     ++op.axis;
     c.emit_lifted(std::move(op));
-  }
-  static void samples(SampleSet& s) {
-    s.add("rows", {Shape({2, 3}, DType::F32)}, ops::AllGather{0, "data", 1});
-    s.add("columns", {Shape({2, 3}, DType::F64)}, ops::AllGather{1, "data", 1});
-    s.add_discrete("half bytes", {{Shape({2, 4}, DType::I4), Fill::Small}}, ops::AllGather{1, "data", 1});
   }
   static constexpr AttrField attrs[] = {field<&ops::AllGather::axis>("axis"),
                                         field<&ops::AllGather::mesh_axes>("mesh_axes"),
@@ -188,10 +173,6 @@ struct ReduceScatterRules {
     ++op.axis;
     c.emit_lifted(std::move(op));
   }
-  static void samples(SampleSet& s) {
-    s.add("rows", {Shape({2, 3}, DType::F32)}, ops::ReduceScatter{kSum, 0, "data", 1});
-    s.add("mean of columns", {Shape({2, 3}, DType::F64)}, ops::ReduceScatter{ReduceKind::Mean, 1, "data", 1});
-  }
   static constexpr AttrField attrs[] = {field<&ops::ReduceScatter::fn>("fn"), field<&ops::ReduceScatter::axis>("axis"),
                                         field<&ops::ReduceScatter::mesh_axes>("mesh_axes"),
                                         field<&ops::ReduceScatter::ranks>("ranks")};
@@ -219,9 +200,6 @@ struct AllToAllRules {
     ops::AllToAll op = c.op<ops::AllToAll>();
     ++op.split, ++op.concat;
     c.emit_lifted(std::move(op));
-  }
-  static void samples(SampleSet& s) {
-    s.add("rows to columns", {Shape({2, 3}, DType::F32)}, ops::AllToAll{0, 1, "data", 1});
   }
   static constexpr AttrField attrs[] = {field<&ops::AllToAll::split>("split"), field<&ops::AllToAll::concat>("concat"),
                                         field<&ops::AllToAll::mesh_axes>("mesh_axes"),
@@ -262,10 +240,6 @@ struct PermuteRules {
     if (c.has_tangent(0)) c.set_tangent(0, c.graph().add(c.box(), {c.tangent(0)}));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("to itself", {Shape({2, 3}, DType::F32)}, ops::Permute{{0, 0}, "data", 1});
-    s.add("to nobody", {Shape({2, 3}, DType::F64)}, ops::Permute{{}, "data", 1});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Permute::pairs>("pairs"),
                                         field<&ops::Permute::mesh_axes>("mesh_axes"),
                                         field<&ops::Permute::ranks>("ranks")};
@@ -284,7 +258,6 @@ struct AxisIndexRules {
   static void vjp(VjpContext&) {}
   static void jvp(JvpContext&) {}
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) { s.add_discrete("this rank", {}, ops::AxisIndex{"data", 1}); }
   static constexpr AttrField attrs[] = {field<&ops::AxisIndex::mesh_axes>("mesh_axes"),
                                         field<&ops::AxisIndex::ranks>("ranks")};
 };
@@ -310,7 +283,6 @@ constinit const OpDef ops::AllReduce::def{.kind = kind,
                                           .batch = AllReduceRules::batch,
                                           .reference = copy_of_one_rank<ops::AllReduce>,
                                           .cost = moves_bytes,
-                                          .samples = AllReduceRules::samples,
                                           .trait = OpTrait::Ordered};
 
 #define RLX_COLLECTIVE(Kind, text, sentence, precision_, reference_)                                         \
@@ -319,7 +291,7 @@ constinit const OpDef ops::AllReduce::def{.kind = kind,
     .level = Level::Mir, .leaf = LeafKind::None, .elementwise = ElementwiseKind::No, .view = ViewKind::None, \
     .precision = PrecisionCategory::precision_, .infer = Kind##Rules::infer, .decompose = kPrimitive,        \
     .vjp = Kind##Rules::vjp, .jvp = Kind##Rules::jvp, .batch = Kind##Rules::batch, .reference = reference_,  \
-    .cost = moves_bytes, .samples = Kind##Rules::samples, .trait = OpTrait::Ordered                          \
+    .cost = moves_bytes, .trait = OpTrait::Ordered                                                           \
   }
 RLX_COLLECTIVE(AllGather, "all_gather", "The values of all ranks of mesh axes, joined along an axis.", DataMovement,
                copy_of_one_rank<ops::AllGather>);
@@ -346,7 +318,6 @@ constinit const OpDef ops::AxisIndex::def{.kind = kind,
                                           .jvp = AxisIndexRules::jvp,
                                           .batch = AxisIndexRules::batch,
                                           .reference = AxisIndexRules::reference,
-                                          .cost = no_cost,
-                                          .samples = AxisIndexRules::samples};
+                                          .cost = no_cost};
 
 }  // namespace rlx

@@ -185,23 +185,6 @@ struct IfRules {
 
   static Exprs c_operands(const BuildContext& c) { return {c.inputs().begin(), c.inputs().end()}; }
 
-  static void samples(SampleSet& s) {
-    const Shape v({3}, DType::F64), flag({}, DType::Bool);
-    const auto choice = [&] {
-      Graph a("then"), b("else");
-      Expr x = a.input("x", v), y = a.input("y", v), u = b.input("x", v), w = b.input("y", v);
-      return ops::If{finished(a, {a.sin(x) * y, x}), finished(b, {b.tanh(u * w) + w, b.square(u)})};
-    };
-    s.add("two ways", {{flag, Fill::Boolean}, v, v}, choice());
-    Graph a("then"), b("else");
-    Expr x = a.input("x", Shape({2}, DType::F32)), n = a.input("n", Shape({2}, DType::I32));
-    Expr y = b.input("x", Shape({2}, DType::F32)), m = b.input("n", Shape({2}, DType::I32));
-    s.add("integers and a constant",
-          {{flag, Fill::Boolean}, Shape({2}, DType::F32), {Shape({2}, DType::I32), Fill::Small}},
-          ops::If{finished(a, {n + 1, a.exp(x) * a.cast(n, DType::F32)}),
-                  finished(b, {m * 2, b.constant(Tensor::full(Shape({2}, DType::F32), 0.5))})});
-    (void)y;
-  }
   static constexpr AttrField attrs[] = {field<&ops::If::then>("then"), field<&ops::If::otherwise>("else")};
 };
 
@@ -224,7 +207,6 @@ constinit const OpDef ops::If::def{.kind = kind,
                                    .batch = IfRules::batch,
                                    .reference = IfRules::reference,
                                    .cost = IfRules::cost,
-                                   .samples = IfRules::samples,
                                    .augment = IfRules::augment,
                                    .bodies = BodyKind::Programs};
 

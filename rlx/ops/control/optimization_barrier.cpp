@@ -29,9 +29,6 @@ struct BarrierRules {
       if (c.has_tangent(i)) c.set_tangent(i, held[next++]);
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("two values", {Shape({2, 3}, DType::F32), {Shape({2}, DType::I32), Fill::Small}}, ops::OptimizationBarrier{});
-  }
 };
 
 }  // namespace
@@ -52,7 +49,6 @@ constinit const OpDef ops::OptimizationBarrier::def{.kind = kind,
                                                     .jvp = BarrierRules::jvp,
                                                     .batch = BarrierRules::batch,
                                                     .reference = BarrierRules::reference,
-                                                    .cost = no_cost,
-                                                    .samples = BarrierRules::samples};
+                                                    .cost = no_cost};
 
 }  // namespace rlx

@@ -18,9 +18,6 @@ struct TransferRules {
   static constexpr NoRule vjp = none("derivatives are taken before values go to devices");
   static constexpr NoRule jvp = none("derivatives are taken before values go to devices");
   static constexpr NoRule batch = none("batching happens before values go to devices");
-  static void samples(SampleSet& s) {
-    s.add_discrete("to the second device", {Shape({3, 4}, DType::F32)}, ops::Transfer{1});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Transfer::to>("to")};
 };
 
@@ -42,7 +39,6 @@ constinit const OpDef ops::Transfer::def{.kind = kind,
                                          .jvp = TransferRules::jvp,
                                          .batch = TransferRules::batch,
                                          .reference = TransferRules::reference,
-                                         .cost = moves_bytes,
-                                         .samples = TransferRules::samples};
+                                         .cost = moves_bytes};
 
 }  // namespace rlx

@@ -30,17 +30,6 @@ struct FusedSwiGLURules {
   static constexpr DerivedRule vjp = by_decomposition;
   static constexpr DerivedRule jvp = by_decomposition;
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("up first", {Shape({2, 6}, DType::F32)}, ops::FusedSwiGLU{});
-    s.add("gate first", {Shape({2, 6}, DType::F32)}, ops::FusedSwiGLU{true, {}});
-    s.add("gate first, cast", {Shape({2, 6}, DType::F32)}, ops::FusedSwiGLU{true, DType::F64});
-    s.add_discrete("cast to bf16", {Shape({3, 8}, DType::F32)}, ops::FusedSwiGLU{false, DType::BF16});
-    s.add("rank 3", {Shape({2, 1, 4}, DType::F64)}, ops::FusedSwiGLU{true, {}});
-    s.add("vector of two", {Shape({2}, DType::F32)}, ops::FusedSwiGLU{});
-    s.add("no rows", {Shape({0, 4}, DType::F32)}, ops::FusedSwiGLU{});
-    s.add("no columns", {Shape({2, 0}, DType::F32)}, ops::FusedSwiGLU{});
-    s.add_discrete("bf16", {Shape({2, 4}, DType::BF16)}, ops::FusedSwiGLU{});
-  }
   static constexpr AttrField attrs[] = {field<&ops::FusedSwiGLU::gate_first>("gate_first"),
                                         field<&ops::FusedSwiGLU::cast_to>("cast_to")};
 };
@@ -78,14 +67,6 @@ struct SwiGLURules {
     double k = static_cast<double>(c.inputs[1].num_elements()), m = static_cast<double>(c.inputs[3].num_elements());
     return c.with_flops(rows * (4 * k + 2 * m + 11 * static_cast<double>(c.inputs[1].dim(1).value())));
   }
-  static void samples(SampleSet& s) {
-    auto f = [](Dims dims, DType t = DType::F32) { return SampleInput(Shape(std::move(dims), t), Fill::Unit); };
-    s.add("matrix", {f({2, 3}), f({3, 4}), f({3, 4}), f({4, 3})}, ops::SwiGLU{});
-    s.add("rank 3", {f({1, 2, 3}), f({3, 2}), f({3, 2}), f({2, 5})}, ops::SwiGLU{});
-    s.add("f64", {f({2, 2}, DType::F64), f({2, 2}, DType::F64), f({2, 2}, DType::F64), f({2, 2}, DType::F64)},
-          ops::SwiGLU{});
-    s.add("no rows", {f({0, 3}), f({3, 4}), f({3, 4}), f({4, 3})}, ops::SwiGLU{});
-  }
 };
 
 }  // namespace
@@ -106,8 +87,7 @@ constinit const OpDef ops::FusedSwiGLU::def{.kind = kind,
                                             .jvp = FusedSwiGLURules::jvp,
                                             .batch = FusedSwiGLURules::batch,
                                             .reference = by_decomposition,
-                                            .cost = flops_per_element<11>,
-                                            .samples = FusedSwiGLURules::samples};
+                                            .cost = flops_per_element<11>};
 
 constinit const OpDef ops::SwiGLU::def{.kind = kind,
                                        .name = "swiglu",
@@ -125,7 +105,6 @@ constinit const OpDef ops::SwiGLU::def{.kind = kind,
                                        .jvp = SwiGLURules::jvp,
                                        .batch = SwiGLURules::batch,
                                        .reference = by_decomposition,
-                                       .cost = SwiGLURules::cost,
-                                       .samples = SwiGLURules::samples};
+                                       .cost = SwiGLURules::cost};
 
 }  // namespace rlx

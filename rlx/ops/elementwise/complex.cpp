@@ -38,18 +38,6 @@ struct ComplexRules {
     const int rank = c.result_shape().rank();
     c.set_result(c.graph().add(c.box(), {c.aligned(0, rank), c.aligned(1, rank)}));
   }
-  static void samples(SampleSet& s) {
-    const auto pair = [](Dims re, Dims im, DType t) {
-      return std::vector<SampleInput>{Shape(std::move(re), t), Shape(std::move(im), t)};
-    };
-    s.add("f32", pair({2, 3}, {2, 3}, DType::F32), ops::Complex{});
-    s.add("f64", pair({5}, {5}, DType::F64), ops::Complex{});
-    s.add("row", pair({2, 3}, {3}, DType::F32), ops::Complex{});
-    s.add("column", pair({2, 1}, {2, 5}, DType::F64), ops::Complex{});
-    s.add("scalars", pair({}, {}, DType::F32), ops::Complex{});
-    s.add("many", pair({3, 67}, {3, 67}, DType::F32), ops::Complex{});
-    s.add_discrete("empty", pair({0, 2}, {2}, DType::F32), ops::Complex{});
-  }
 };
 
 struct ComplexPartRules {
@@ -74,17 +62,6 @@ struct ComplexPartRules {
     if (c.has_tangent(0)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0)}));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    for (const bool imag : {false, true}) {
-      const std::string name = imag ? "imaginary " : "real ";
-      const ops::ComplexPart op{imag};
-      s.add(name + "c64", {Shape({2, 3}, DType::C64)}, op);
-      s.add(name + "c128", {Shape({5}, DType::C128)}, op);
-      s.add(name + "scalar", {Shape({}, DType::C64)}, op);
-      s.add(name + "many", {Shape({3, 67}, DType::C64)}, op);
-      s.add_discrete(name + "empty", {Shape({0, 2}, DType::C128)}, op);
-    }
-  }
   static constexpr AttrField attrs[] = {field<&ops::ComplexPart::imag>("imag")};
 };
 
@@ -106,8 +83,7 @@ constinit const OpDef ops::Complex::def{.kind = kind,
                                         .jvp = ComplexRules::jvp,
                                         .batch = ComplexRules::batch,
                                         .reference = ComplexRules::reference,
-                                        .cost = moves_bytes,
-                                        .samples = ComplexRules::samples};
+                                        .cost = moves_bytes};
 
 constinit const OpDef ops::ComplexPart::def{.kind = kind,
                                             .name = "complex_part",
@@ -125,7 +101,6 @@ constinit const OpDef ops::ComplexPart::def{.kind = kind,
                                             .jvp = ComplexPartRules::jvp,
                                             .batch = ComplexPartRules::batch,
                                             .reference = ComplexPartRules::reference,
-                                            .cost = moves_bytes,
-                                            .samples = ComplexPartRules::samples};
+                                            .cost = moves_bytes};
 
 }  // namespace rlx

@@ -1,6 +1,4 @@
 // ElementwiseRegion: a closed body of elementwise ops that runs per element.
-#include <memory>
-
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite.h"
 #include "rlx/ops/body.h"
@@ -52,39 +50,6 @@ struct RegionRules {
     return c.with_flops(flops);
   }
 
-  static void samples(SampleSet& s) {
-    auto region = [](Graph body, std::vector<Value> outputs) {
-      body.set_outputs(std::move(outputs));
-      return ops::ElementwiseRegion{std::make_shared<const Graph>(std::move(body))};
-    };
-    {
-      Graph b("bias_gelu");
-      Expr x = b.input("x", Shape({2, 3}, DType::F32)), bias = b.input("bias", Shape({3}, DType::F32));
-      Expr y = b.gelu(x + bias);
-      s.add("bias gelu", {Shape({2, 3}, DType::F32), Shape({3}, DType::F32)}, region(std::move(b), {y}));
-    }
-    {
-      Graph b("two_results");
-      Expr x = b.input("x", Shape({2, 2}, DType::F64)), y = b.input("y", Shape({2, 1}, DType::F64)),
-           z = b.input("z", Shape({}, DType::F64));
-      Expr sum = x * y + z, picked = b.where(b.gt(sum, 0.0), b.tanh(sum), sum * 0.1);
-      s.add("two results", {Shape({2, 2}, DType::F64), Shape({2, 1}, DType::F64), Shape({}, DType::F64)},
-            region(std::move(b), {sum, picked}));
-    }
-    {
-      Graph b("mixed_dtypes");
-      Expr x = b.input("x", Shape({4}, DType::BF16)), n = b.input("n", Shape({4}, DType::I32));
-      Expr y = b.cast(x, DType::F32) * b.cast(n, DType::F32);
-      s.add_discrete("mixed dtypes", {Shape({4}, DType::BF16), {Shape({4}, DType::I32), Fill::Small}},
-                     region(std::move(b), {y}));
-    }
-    {
-      Graph b("nothing");
-      Expr x = b.input("x", Shape({0, 2}, DType::F32));
-      Expr y = b.silu(x);
-      s.add("no elements", {Shape({0, 2}, DType::F32)}, region(std::move(b), {y}));
-    }
-  }
   static constexpr AttrField attrs[] = {field<&ops::ElementwiseRegion::body>("body")};
 };
 
@@ -106,7 +71,6 @@ constinit const OpDef ops::ElementwiseRegion::def{.kind = kind,
                                                   .jvp = RegionRules::jvp,
                                                   .batch = RegionRules::batch,
                                                   .reference = by_decomposition,
-                                                  .cost = RegionRules::cost,
-                                                  .samples = RegionRules::samples};
+                                                  .cost = RegionRules::cost};
 
 }  // namespace rlx

@@ -40,15 +40,6 @@ struct CholeskyRules {
     c.accumulate(0, conj_of(halved_lower(s + adjoint(s))));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("one", {dominant(Shape({1, 1}, DType::F64))}, ops::Cholesky{});
-    s.add("f32", {dominant(Shape({5, 5}, DType::F32))}, ops::Cholesky{});
-    s.add("batch", {dominant(Shape({2, 3, 4, 4}, DType::F64))}, ops::Cholesky{});
-    s.add("complex", {dominant(Shape({2, 3, 3}, DType::C64))}, ops::Cholesky{});
-    s.add("c128", {dominant(Shape({4, 4}, DType::C128))}, ops::Cholesky{});
-    s.add_discrete("nothing", {Shape({2, 0, 0}, DType::F32)}, ops::Cholesky{});
-    s.add_discrete("no matrices", {Shape({0, 3, 3}, DType::F32)}, ops::Cholesky{});
-  }
 };
 
 }  // namespace
@@ -69,7 +60,6 @@ constinit const OpDef ops::Cholesky::def{.kind = kind,
                                          .jvp = CholeskyRules::jvp,
                                          .batch = CholeskyRules::batch,
                                          .reference = CholeskyRules::reference,
-                                         .cost = CholeskyRules::cost,
-                                         .samples = CholeskyRules::samples};
+                                         .cost = CholeskyRules::cost};
 
 }  // namespace rlx

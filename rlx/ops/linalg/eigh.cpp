@@ -59,16 +59,6 @@ struct EighRules {
     c.accumulate(0, conj_of(halved_lower(s + adjoint(s))));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("f32", {Shape({4, 4}, DType::F32)}, ops::Eigh{});
-    s.add("batch", {Shape({2, 2, 3, 3}, DType::F64)}, ops::Eigh{});
-    s.add("five", {Shape({5, 5}, DType::F64)}, ops::Eigh{});
-    s.add("complex", {Shape({3, 3}, DType::C64)}, ops::Eigh{});
-    s.add("c128", {Shape({2, 4, 4}, DType::C128)}, ops::Eigh{});
-    s.add("one", {Shape({1, 1}, DType::F32)}, ops::Eigh{});
-    s.add_discrete("nothing", {Shape({2, 0, 0}, DType::F32)}, ops::Eigh{});
-    s.add_discrete("no matrices", {Shape({0, 3, 3}, DType::C64)}, ops::Eigh{});
-  }
 };
 
 }  // namespace
@@ -90,7 +80,6 @@ constinit const OpDef ops::Eigh::def{
     .jvp = EighRules::jvp,
     .batch = EighRules::batch,
     .reference = EighRules::reference,
-    .cost = EighRules::cost,
-    .samples = EighRules::samples};
+    .cost = EighRules::cost};
 
 }  // namespace rlx

@@ -41,12 +41,4 @@ Expr times_i(Expr x, Expr phi);
 /// The cotangent of dv, given the cotangent turned [.., 1, K] of the rates.
 Expr anchor_turn_transposed(Expr v, Expr rates);
 
-// -- samples --
-
-/// Matrices that are far from singular: numbers in (-0.9, 0.9), and the extent added to the diagonal.
-inline SampleInput dominant(Shape shape) {
-  const std::int64_t n = shape.dim(-1).value();
-  return SampleInput(std::move(shape), Fill::Unit, n + 1);
-}
-
 }  // namespace rlx::factors

@@ -76,18 +76,6 @@ struct LuRules {
     c.accumulate(0, take_rows(da, g.argsort(c.output(2), -1)));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("square", {Shape({4, 4}, DType::F32)}, ops::Lu{});
-    s.add("f64", {Shape({5, 5}, DType::F64)}, ops::Lu{});
-    s.add("tall batch", {Shape({2, 5, 3}, DType::F64)}, ops::Lu{});
-    s.add("wide batch", {Shape({2, 3, 4}, DType::F32)}, ops::Lu{});
-    s.add("complex", {Shape({3, 3}, DType::C64)}, ops::Lu{});
-    s.add("c128 tall", {Shape({4, 2}, DType::C128)}, ops::Lu{});
-    s.add("one", {Shape({1, 1}, DType::F32)}, ops::Lu{});
-    s.add("column", {Shape({4, 1}, DType::F64)}, ops::Lu{});
-    s.add_discrete("no columns", {Shape({2, 3, 0}, DType::F32)}, ops::Lu{});
-    s.add_discrete("no rows", {Shape({0, 3}, DType::F32)}, ops::Lu{});
-  }
 };
 
 }  // namespace
@@ -108,7 +96,6 @@ constinit const OpDef ops::Lu::def{.kind = kind,
                                    .jvp = LuRules::jvp,
                                    .batch = LuRules::batch,
                                    .reference = LuRules::reference,
-                                   .cost = LuRules::cost,
-                                   .samples = LuRules::samples};
+                                   .cost = LuRules::cost};
 
 }  // namespace rlx

@@ -85,18 +85,6 @@ struct QrRules {
     c.accumulate(0, conj_of(da));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("square", {Shape({4, 4}, DType::F32)}, ops::Qr{});
-    s.add("tall", {Shape({5, 3}, DType::F64)}, ops::Qr{});
-    s.add("wide batch", {Shape({2, 3, 5}, DType::F64)}, ops::Qr{});
-    s.add("tall batch", {Shape({2, 4, 2}, DType::F32)}, ops::Qr{});
-    s.add("full wide", {Shape({3, 4}, DType::F64)}, ops::Qr{true});
-    s.add("complex", {Shape({4, 3}, DType::C64)}, ops::Qr{});
-    s.add("complex wide", {Shape({2, 2, 3}, DType::C128)}, ops::Qr{});
-    s.add("one", {Shape({1, 1}, DType::F32)}, ops::Qr{});
-    s.add_discrete("no columns", {Shape({2, 3, 0}, DType::F32)}, ops::Qr{});
-    s.add_discrete("no rows", {Shape({0, 3}, DType::F32)}, ops::Qr{});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Qr::full>("full")};
 };
 
@@ -118,7 +106,6 @@ constinit const OpDef ops::Qr::def{.kind = kind,
                                    .jvp = QrRules::jvp,
                                    .batch = QrRules::batch,
                                    .reference = QrRules::reference,
-                                   .cost = QrRules::cost,
-                                   .samples = QrRules::samples};
+                                   .cost = QrRules::cost};
 
 }  // namespace rlx

@@ -144,18 +144,6 @@ struct SvdRules {
     c.accumulate(0, conj_of(da));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("square", {Shape({3, 3}, DType::F32)}, ops::Svd{});
-    s.add("tall", {Shape({5, 3}, DType::F64)}, ops::Svd{});
-    s.add("wide batch", {Shape({2, 3, 4}, DType::F64)}, ops::Svd{});
-    s.add("full square", {Shape({4, 4}, DType::F64)}, ops::Svd{true});
-    s.add("complex", {Shape({3, 3}, DType::C64)}, ops::Svd{});
-    s.add("complex tall", {Shape({4, 2}, DType::C128)}, ops::Svd{});
-    s.add("complex wide batch", {Shape({2, 2, 3}, DType::C128)}, ops::Svd{});
-    s.add("one", {Shape({1, 1}, DType::F32)}, ops::Svd{});
-    s.add_discrete("no columns", {Shape({2, 3, 0}, DType::F32)}, ops::Svd{});
-    s.add_discrete("no rows", {Shape({0, 3}, DType::F32)}, ops::Svd{});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Svd::full>("full")};
 };
 
@@ -177,7 +165,6 @@ constinit const OpDef ops::Svd::def{.kind = kind,
                                     .jvp = SvdRules::jvp,
                                     .batch = SvdRules::batch,
                                     .reference = SvdRules::reference,
-                                    .cost = SvdRules::cost,
-                                    .samples = SvdRules::samples};
+                                    .cost = SvdRules::cost};
 
 }  // namespace rlx

@@ -41,23 +41,6 @@ Expr scaled(const DecomposeContext& c, Expr hat, std::int64_t axis) {
   return round_to(hat, c.result_shape().dtype());
 }
 
-template <class Op>
-void add_channel_sample(SampleSet& s, std::string name, const Shape& x, std::int64_t axis, Op op,
-                        std::uint32_t present) {
-  op.present.bits = present;
-  std::vector<SampleInput> in{x};
-  const Dim channels = x.dim(static_cast<int>(axis));
-  for (int place = 1; place < Op::def.inputs.count; ++place) {
-    if (!op.present.has(place)) {
-      if (place < 3) name += concat_text(", no ", Op::def.inputs.names[place]);
-      continue;
-    }
-    const DType t = place < 3 ? x.dtype() : accumulator_dtype(x.dtype());
-    in.emplace_back(Shape({channels}, t), place == 4 ? Fill::Positive : Fill::Normal);
-  }
-  s.add(std::move(name), std::move(in), std::move(op));
-}
-
 struct GroupNormRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape& x = c.input(0);
@@ -80,20 +63,6 @@ struct GroupNormRules {
     ops::LayerNorm norm;
     norm.axes = {2}, norm.eps = op.eps;
     c.set_result(scaled(c, g.reshape(g.add_named(norm, {{"x", rows}}), x.shape().dims()), 1));
-  }
-  static void samples(SampleSet& s) {
-    const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
-    const auto groups = [](std::int64_t n, double eps = 1e-5) { return ops::GroupNorm{n, eps, {}}; };
-    add_channel_sample(s, "two groups", f32({2, 4, 3, 2}), 1, groups(2), 0b110);
-    add_channel_sample(s, "one group", f32({1, 3, 4}), 1, groups(1), 0b110);
-    add_channel_sample(s, "each channel", f32({2, 3, 4}), 1, groups(3, 1e-3), 0b110);
-    add_channel_sample(s, "no places", f32({3, 6}), 1, groups(2, 1e-2), 0b110);
-    add_channel_sample(s, "three axes of places", f32({1, 2, 2, 3, 2}), 1, groups(1), 0b110);
-    add_channel_sample(s, "no rows", f32({0, 4, 2}), 1, groups(2), 0b110);
-    add_channel_sample(s, "f64", Shape({2, 4, 3}, DType::F64), 1, groups(2), 0b110);
-    add_channel_sample(s, "bf16", Shape({1, 4, 3}, DType::BF16), 1, groups(2), 0b110);
-    for (std::uint32_t present : {0U, 0b010U, 0b100U})
-      add_channel_sample(s, "some", f32({2, 4, 3}), 1, groups(2), present);
   }
   static constexpr AttrField attrs[] = {field<&ops::GroupNorm::groups>("groups"), field<&ops::GroupNorm::eps>("eps"),
                                         field<&ops::GroupNorm::present>("present")};
@@ -134,23 +103,6 @@ struct BatchNormRules {
     c.set_result(1, g.reshape(mean, {channels}));
     c.set_result(2, g.reshape(var, {channels}));
   }
-  static void samples(SampleSet& s) {
-    const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
-    const auto norm = [](std::int64_t axis, double eps = 1e-5) { return ops::BatchNorm{axis, eps, {}}; };
-    for (const std::uint32_t stats : {0b11000U, 0U}) {
-      const std::string form = stats ? "given, " : "own, ";
-      add_channel_sample(s, form + "images", f32({2, 3, 2, 4}), 1, norm(1), stats | 0b110);
-      add_channel_sample(s, form + "rows", f32({5, 3}), 1, norm(1, 1e-3), stats | 0b110);
-      add_channel_sample(s, form + "channels last", f32({2, 3, 4}), 2, norm(2), stats | 0b110);
-      add_channel_sample(s, form + "channels first", f32({3, 4}), 0, norm(0), stats | 0b110);
-      add_channel_sample(s, form + "f64", Shape({2, 3, 2}, DType::F64), 1, norm(1), stats | 0b110);
-      add_channel_sample(s, form + "f16", Shape({2, 2, 4}, DType::F16), 1, norm(1), stats | 0b110);
-      add_channel_sample(s, form + "no channels", f32({2, 0, 3}), 1, norm(1), stats | 0b110);
-      for (std::uint32_t present : {0U, 0b010U, 0b100U})
-        add_channel_sample(s, form + "some", f32({2, 3, 4}), 1, norm(1), stats | present);
-    }
-    add_channel_sample(s, "given, no rows", f32({0, 3}), 1, norm(1), 0b11110);
-  }
   static constexpr AttrField attrs[] = {field<&ops::BatchNorm::axis>("axis"), field<&ops::BatchNorm::eps>("eps"),
                                         field<&ops::BatchNorm::present>("present")};
 };
@@ -174,8 +126,7 @@ constinit const OpDef ops::GroupNorm::def{
     .jvp = by_decomposition,
     .batch = by_decomposition,
     .reference = by_decomposition,
-    .cost = flops_per_element<8>,
-    .samples = GroupNormRules::samples};
+    .cost = flops_per_element<8>};
 
 constinit const OpDef ops::BatchNorm::def{
     .kind = kind,
@@ -195,7 +146,6 @@ constinit const OpDef ops::BatchNorm::def{
     .jvp = by_decomposition,
     .batch = by_decomposition,
     .reference = by_decomposition,
-    .cost = flops_per_element<8>,
-    .samples = BatchNormRules::samples};
+    .cost = flops_per_element<8>};
 
 }  // namespace rlx

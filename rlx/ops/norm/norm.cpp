@@ -200,54 +200,6 @@ void norm_backward_decompose(DecomposeContext& c, const Axes& axes, double eps) 
   c.set_result(2, round_to(sum_to_axes(dy, axes), t));
 }
 
-// For samples: shapes of x, the vectors' dtype as x's.
-struct NormCase {
-  const char* name;
-  Shape x;
-  Axes axes;
-  double eps;
-};
-std::vector<NormCase> norm_cases() {
-  const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
-  return {{"last", f32({2, 3, 4}), {2}, 1e-5},
-          {"middle", f32({2, 3, 2}), {1}, 1e-3},
-          {"first", f32({4, 2}), {0}, 1e-5},
-          {"vector", f32({5}), {0}, 0.1},
-          {"one element", f32({2, 1}), {1}, 0.5},
-          {"no rows", f32({0, 3}), {1}, 1e-5},
-          {"the last two axes", f32({2, 3, 2}), {1, 2}, 1e-5},
-          {"all axes", f32({2, 3}), {0, 1}, 1e-5},
-          {"axes apart", f32({3, 2, 2}), {0, 2}, 1e-3},
-          {"f64", Shape({2, 3}, DType::F64), {1}, 1e-12},
-          {"bf16", Shape({2, 4}, DType::BF16), {1}, 1e-5},
-          {"f16", Shape({2, 4}, DType::F16), {1}, 1e-5}};
-}
-
-// The sample of an op whose operands are x, [dy] and those optional ones that `present` has a bit of.
-template <class Op>
-void add_sample(SampleSet& s, const NormCase& n, std::uint32_t present) {
-  Op op;
-  op.axes = n.axes, op.eps = n.eps, op.present.bits = present;
-  std::vector<SampleInput> in;
-  std::string name = n.name;
-  for (int place = 0; place < Op::def.inputs.count; ++place) {
-    const std::string_view operand = Op::def.inputs.names[place];
-    if (Op::def.inputs.is_optional(place)) {
-      if (!op.present.has(place)) {
-        name += concat_text(", no ", operand);
-        continue;
-      }
-    }
-    if (operand == "x" || operand == "dy")
-      in.emplace_back(n.x);
-    else if (operand == "rstd")
-      in.emplace_back(stats_shape(n.x, n.axes), Fill::Positive);
-    else
-      in.emplace_back(operand == "mean" ? stats_shape(n.x, n.axes) : Shape(dims_along(n.x, n.axes), n.x.dtype()));
-  }
-  s.add(name, std::move(in), std::move(op));
-}
-
 template <class Op, class Backward, bool Centered>
 struct NormRules {
   static Result<Shapes> infer(const InferContext& c) {
@@ -318,12 +270,6 @@ struct NormRules {
     c.set_result(round_to(y, c.result_shape().dtype()));
   }
   static void reference(const RefArgs& a) { norm_reference<Centered>(a, a.op<Op>().axes, a.op<Op>().eps); }
-  static void samples(SampleSet& s) {
-    for (const NormCase& n : norm_cases()) add_sample<Op>(s, n, 0b110);
-    const std::vector<NormCase> some = norm_cases();
-    for (std::uint32_t present : {0U, 0b010U, 0b100U})
-      for (std::size_t i : {std::size_t{0}, std::size_t{6}}) add_sample<Op>(s, some[i], present);
-  }
   static constexpr AttrField attrs[] = {field<&Op::axes>("axes"), field<&Op::eps>("eps"),
                                         field<&Op::present>("present")};
 
@@ -349,13 +295,6 @@ struct NormBackwardRules {
   static constexpr DerivedRule jvp = by_decomposition;
   static constexpr DerivedRule batch = by_decomposition;
   static void reference(const RefArgs& a) { norm_backward_reference<Centered>(a, a.op<Op>().axes, a.op<Op>().eps); }
-  static void samples(SampleSet& s) {
-    constexpr std::uint32_t kAll = Centered ? 0b11100 : 0b1100;
-    for (const NormCase& n : norm_cases()) add_sample<Op>(s, n, 0b100);
-    const std::vector<NormCase> some = norm_cases();
-    for (std::size_t i : {std::size_t{0}, std::size_t{6}})
-      for (std::uint32_t present : {0U, 0b1000U, kAll}) add_sample<Op>(s, some[i], present);
-  }
   static constexpr AttrField attrs[] = {field<&Op::axes>("axes"), field<&Op::eps>("eps"),
                                         field<&Op::present>("present")};
 };
@@ -380,8 +319,7 @@ constexpr OpDef record(std::string_view name, std::string_view what, const Input
           .jvp = Rules::jvp,
           .batch = Rules::batch,
           .reference = Rules::reference,
-          .cost = cost,
-          .samples = Rules::samples};
+          .cost = cost};
 }
 
 }  // namespace

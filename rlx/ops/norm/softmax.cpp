@@ -27,19 +27,6 @@ Expr row_sum(Graph& g, Expr exponentials, std::int64_t axis) {
   return g.where(g.eq(total, 0.0), 1.0, total);
 }
 
-template <class Op>
-void add_samples(SampleSet& s) {
-  s.add("last", {Shape({2, 3, 4}, DType::F32)}, Op{2});
-  s.add("middle", {Shape({2, 3, 2}, DType::F32)}, Op{1});
-  s.add("first", {Shape({3, 2}, DType::F64)}, Op{0});
-  s.add("of one", {Shape({2, 1}, DType::F32)}, Op{1});
-  s.add("vector", {Shape({5}, DType::F32)}, Op{0});
-  s.add("bf16", {Shape({2, 4}, DType::BF16)}, Op{1});
-  s.add("f16", {Shape({2, 4}, DType::F16)}, Op{1});
-  s.add_discrete("no rows", {Shape({0, 3}, DType::F32)}, Op{1});
-  s.add_discrete("empty rows", {Shape({2, 0}, DType::F32)}, Op{1});
-}
-
 struct SoftmaxRules {
   static Result<Shapes> infer(const InferContext& c) { return same_float_shape(c, c.op<ops::Softmax>().axis); }
   static void decompose(DecomposeContext& c) {
@@ -82,7 +69,6 @@ struct SoftmaxRules {
       c.set_tangent(apply_derivative(c.graph(), c.output(), c.tangent(0), c.op<ops::Softmax>().axis));
   }
   static void batch(BatchContext& c) { c.emit_lifted(ops::Softmax{c.op<ops::Softmax>().axis + 1}); }
-  static void samples(SampleSet& s) { add_samples<ops::Softmax>(s); }
   static constexpr AttrField attrs[] = {field<&ops::Softmax::axis>("axis")};
 };
 
@@ -108,7 +94,6 @@ struct LogSoftmaxRules {
     c.set_tangent(t - g.sum(g.exp(g.cast(c.output(), dtype)) * t, {c.op<ops::LogSoftmax>().axis}, true));
   }
   static void batch(BatchContext& c) { c.emit_lifted(ops::LogSoftmax{c.op<ops::LogSoftmax>().axis + 1}); }
-  static void samples(SampleSet& s) { add_samples<ops::LogSoftmax>(s); }
   static constexpr AttrField attrs[] = {field<&ops::LogSoftmax::axis>("axis")};
 };
 
@@ -130,8 +115,7 @@ constinit const OpDef ops::Softmax::def{.kind = kind,
                                         .jvp = SoftmaxRules::jvp,
                                         .batch = SoftmaxRules::batch,
                                         .reference = SoftmaxRules::reference,
-                                        .cost = flops_per_element<5>,
-                                        .samples = SoftmaxRules::samples};
+                                        .cost = flops_per_element<5>};
 
 constinit const OpDef ops::LogSoftmax::def{.kind = kind,
                                            .name = "log_softmax",
@@ -149,7 +133,6 @@ constinit const OpDef ops::LogSoftmax::def{.kind = kind,
                                            .jvp = LogSoftmaxRules::jvp,
                                            .batch = LogSoftmaxRules::batch,
                                            .reference = by_decomposition,
-                                           .cost = flops_per_element<5>,
-                                           .samples = LogSoftmaxRules::samples};
+                                           .cost = flops_per_element<5>};
 
 }  // namespace rlx

@@ -141,26 +141,6 @@ struct SoftmaxCrossEntropyRules {
     store_all(a.out(1), sums);
   }
   static Cost cost(const CostContext& c) { return c.with_flops(5 * static_cast<double>(c.inputs[0].num_elements())); }
-  static void samples(SampleSet& s) {
-    const auto classes = [](Dims dims, std::int64_t n, DType t = DType::I32) {
-      return SampleInput(Shape(std::move(dims), t), Fill::Index, n);
-    };
-    const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
-    const auto weights = [](Dims dims) { return SampleInput(Shape(std::move(dims), DType::F32), Fill::Positive); };
-    const ops::SoftmaxCrossEntropy op{};
-    s.add("rows", {f32({3, 5}), classes({3}, 5)}, op);
-    s.add("i64", {f32({2, 3, 4}), classes({2, 3}, 4, DType::I64)}, op);
-    s.add("a row", {f32({7}), classes({}, 7)}, op);
-    s.add("one class", {f32({2, 1}), classes({2}, 1)}, op);
-    s.add("distributions", {f32({3, 4}), weights({3, 4})}, op);
-    s.add("a distribution", {f32({5}), weights({5})}, op);
-    s.add("f64", {Shape({2, 3}, DType::F64), classes({2}, 3)}, op);
-    s.add("bf16", {Shape({2, 6}, DType::BF16), classes({2}, 6)}, op);
-    s.add("f16", {Shape({2, 6}, DType::F16), classes({2}, 6)}, op);
-    s.add_discrete("no rows", {f32({0, 3}), classes({0}, 3)}, op);
-    s.add_discrete("no classes", {f32({2, 0}), classes({2}, 1)}, op);
-    s.add_discrete("classes outside", {f32({5, 2}), SampleInput(Shape({5}, DType::I32), Fill::Small)}, op);
-  }
 };
 
 }  // namespace
@@ -182,7 +162,6 @@ constinit const OpDef ops::SoftmaxCrossEntropy::def{
     .jvp = SoftmaxCrossEntropyRules::jvp,
     .batch = SoftmaxCrossEntropyRules::batch,
     .reference = SoftmaxCrossEntropyRules::reference,
-    .cost = SoftmaxCrossEntropyRules::cost,
-    .samples = SoftmaxCrossEntropyRules::samples};
+    .cost = SoftmaxCrossEntropyRules::cost};
 
 }  // namespace rlx

@@ -43,19 +43,6 @@ struct FakeQuantizeLsqRules {
     }
     store_all(a.out(), x);
   }
-  static void samples(SampleSet& s) {
-    const auto f32 = [](Dims dims) { return Shape(std::move(dims), DType::F32); };
-    const auto scale = [](Dims dims, DType t = DType::F32) {
-      return SampleInput(Shape(std::move(dims), t), Fill::Positive);
-    };
-    s.add_discrete("a tensor", {f32({2, 3}), scale({})}, ops::FakeQuantizeLsq{8, {}});
-    s.add_discrete("a channel", {f32({2, 3, 2}), scale({3})}, ops::FakeQuantizeLsq{4, 1});
-    s.add_discrete("two bits", {f32({5}), scale({5})}, ops::FakeQuantizeLsq{2, 0});
-    s.add_discrete("bf16", {Shape({2, 4}, DType::BF16), scale({})}, ops::FakeQuantizeLsq{3, {}});
-    s.add_discrete("f64", {Shape({3}, DType::F64), scale({}, DType::F64)}, ops::FakeQuantizeLsq{8, {}});
-    s.add_discrete("no elements", {f32({0, 3}), scale({3})}, ops::FakeQuantizeLsq{8, 1});
-    s.add_discrete("a scalar", {f32({}), scale({})}, ops::FakeQuantizeLsq{8, {}});
-  }
   static constexpr AttrField attrs[] = {field<&ops::FakeQuantizeLsq::bits>("bits"),
                                         field<&ops::FakeQuantizeLsq::axis>("axis")};
 };
@@ -79,7 +66,6 @@ constinit const OpDef ops::FakeQuantizeLsq::def{
     .jvp = by_decomposition,
     .batch = by_decomposition,
     .reference = FakeQuantizeLsqRules::reference,
-    .cost = flops_per_element<6>,
-    .samples = FakeQuantizeLsqRules::samples};
+    .cost = flops_per_element<6>};
 
 }  // namespace rlx

@@ -78,16 +78,6 @@ struct TopKRules {
     c.set_tangent(0, g.reshape(g.gather(flat, picked_positions(g, x, c.output(1)), 0), c.result_shape(0).dims()));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }
-  static void samples(SampleSet& s) {
-    s.add("best", {Shape({5}, DType::F32)}, ops::TopK{1});
-    s.add("rows", {Shape({2, 5}, DType::F32)}, ops::TopK{3});
-    s.add("all", {Shape({2, 1, 3}, DType::F64)}, ops::TopK{3});
-    s.add_discrete("ties", {SampleInput(Shape({2, 9}, DType::F32), Fill::Small)}, ops::TopK{4});
-    s.add_discrete("none", {Shape({2, 3}, DType::F32)}, ops::TopK{0});
-    s.add_discrete("half", {Shape({6}, DType::F16)}, ops::TopK{2});
-    s.add_discrete("i64", {SampleInput(Shape({6}, DType::I64), Fill::Small)}, ops::TopK{6});
-    s.add_discrete("no rows", {Shape({0, 3}, DType::F32)}, ops::TopK{2});
-  }
   static constexpr AttrField attrs[] = {field<&ops::TopK::k>("k")};
 };
 
@@ -109,7 +99,6 @@ constinit const OpDef ops::TopK::def{.kind = kind,
                                      .jvp = TopKRules::jvp,
                                      .batch = TopKRules::batch,
                                      .reference = TopKRules::reference,
-                                     .cost = TopKRules::cost,
-                                     .samples = TopKRules::samples};
+                                     .cost = TopKRules::cost};
 
 }  // namespace rlx

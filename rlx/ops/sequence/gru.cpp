@@ -83,28 +83,6 @@ struct GruRules {
         });
   }
   static Cost cost(const CostContext& c) { return recurrent_cost(c, 3); }
-  static void samples(SampleSet& set) {
-    recurrent_samples<ops::Gru>(set, 3, 1);
-    ops::Gru op;
-    op.linear_before_reset = true;
-    add_recurrent_sample(set, 3, op, {.name = "reset behind the product", .present = kHasW});
-    add_recurrent_sample(set, 3, op, {.name = "projected, reset behind the product", .present = kHasBias | kHasH0});
-    op.direction = RecurrentDirection::Bidirectional;
-    add_recurrent_sample(set, 3, op,
-                         {.name = "both directions, reset behind the product",
-                          .present = kHasW | kHasBias | kHasLengths | kHasH0,
-                          .dtype = DType::F64});
-    add_recurrent_sample(set, 3, op,
-                         {.name = "wider, reset behind the product",
-                          .steps = 4,
-                          .batch = 5,
-                          .in = 6,
-                          .hidden = 21,
-                          .present = kHasW | kHasBias | kHasLengths,
-                          .discrete = true});
-    op.activations = {ActivationKind::HardSigmoid, ActivationKind::Relu};
-    add_recurrent_sample(set, 3, op, {.name = "other functions", .present = kHasW | kHasBias, .discrete = true});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Gru::direction>("direction"),
                                         field<&ops::Gru::batch_first>("batch_first"),
                                         field<&ops::Gru::linear_before_reset>("linear_before_reset"),
@@ -135,7 +113,6 @@ constinit const OpDef ops::Gru::def{
     .jvp = GruRules::jvp,
     .batch = GruRules::batch,
     .reference = GruRules::reference,
-    .cost = GruRules::cost,
-    .samples = GruRules::samples};
+    .cost = GruRules::cost};
 
 }  // namespace rlx

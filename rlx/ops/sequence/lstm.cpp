@@ -77,19 +77,6 @@ struct LstmRules {
         });
   }
   static Cost cost(const CostContext& c) { return recurrent_cost(c, 4); }
-  static void samples(SampleSet& set) {
-    recurrent_samples<ops::Lstm>(set, 4, 2);
-    ops::Lstm op;
-    const std::uint32_t all = kHasW | kHasBias | kHasLengths | kHasH0 | kHasC0 | kHasPeepholes;
-    add_recurrent_sample(set, 4, op, {.name = "peepholes", .present = all, .dtype = DType::F64});
-    op.input_forget = true;
-    add_recurrent_sample(set, 4, op, {.name = "coupled gates", .present = kHasW | kHasBias});
-    op.direction = RecurrentDirection::Bidirectional;
-    op.activations = {ActivationKind::HardSigmoid, ActivationKind::Softsign, ActivationKind::Tanh,
-                      ActivationKind::Sigmoid,     ActivationKind::Elu,      ActivationKind::Softsign};
-    op.alpha = {0.3, 0, 0, 0, 0.5, 0}, op.beta = {0.45, 0, 0, 0, 0, 0};
-    add_recurrent_sample(set, 4, op, {.name = "functions of each direction", .present = all, .discrete = true});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Lstm::direction>("direction"),
                                         field<&ops::Lstm::batch_first>("batch_first"),
                                         field<&ops::Lstm::input_forget>("input_forget"),
@@ -121,7 +108,6 @@ constinit const OpDef ops::Lstm::def{
     .jvp = LstmRules::jvp,
     .batch = LstmRules::batch,
     .reference = LstmRules::reference,
-    .cost = LstmRules::cost,
-    .samples = LstmRules::samples};
+    .cost = LstmRules::cost};
 
 }  // namespace rlx

@@ -39,12 +39,6 @@ struct RnnRules {
                         });
   }
   static Cost cost(const CostContext& c) { return recurrent_cost(c, 1); }
-  static void samples(SampleSet& set) {
-    recurrent_samples<ops::Rnn>(set, 1, 1);
-    ops::Rnn op;
-    op.activations = {ActivationKind::Relu};
-    add_recurrent_sample(set, 1, op, {.name = "relu", .present = kHasW | kHasBias, .discrete = true});
-  }
 };
 
 }  // namespace
@@ -67,7 +61,6 @@ constinit const OpDef ops::Rnn::def{
     .jvp = RnnRules::jvp,
     .batch = RnnRules::batch,
     .reference = RnnRules::reference,
-    .cost = RnnRules::cost,
-    .samples = RnnRules::samples};
+    .cost = RnnRules::cost};
 
 }  // namespace rlx

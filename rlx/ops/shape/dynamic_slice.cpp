@@ -100,18 +100,6 @@ struct DynamicSliceRules {
     }
     c.set_result(g.gather(flattened(g, x), flat_index(g, coordinates, dims, c.is_batched(0), c.batch_size()), 0));
   }
-  static void samples(SampleSet& s) {
-    const Shape one({1}, DType::I32), two({2}, DType::I64);
-    s.add("vector", {Shape({5}, DType::F32), SampleInput(one, Fill::Index, 3)}, ops::DynamicSlice{{2}});
-    s.add("matrix", {Shape({3, 4}, DType::F32), SampleInput(two, Fill::Index, 2)}, ops::DynamicSlice{{2, 3}});
-    s.add("clamped", {Shape({3, 4}, DType::F64), SampleInput(two, Fill::Small)}, ops::DynamicSlice{{3, 2}});
-    s.add("whole", {Shape({2, 2}, DType::F32), SampleInput(two, Fill::Small)}, ops::DynamicSlice{{2, 2}});
-    s.add("scalar", {Shape({}, DType::F32), SampleInput(Shape({0}, DType::I32), Fill::Index)}, ops::DynamicSlice{});
-    s.add("half", {Shape({4}, DType::F16), SampleInput(one, Fill::Index, 4)}, ops::DynamicSlice{{2}});
-    s.add_discrete("empty window", {Shape({3}, DType::F32), SampleInput(one, Fill::Index, 3)}, ops::DynamicSlice{{0}});
-    s.add_discrete("i32", {SampleInput(Shape({4}, DType::I32), Fill::Small), SampleInput(one, Fill::Index, 4)},
-                   ops::DynamicSlice{{3}});
-  }
   static constexpr AttrField attrs[] = {field<&ops::DynamicSlice::sizes>("sizes", AttrPlace::TypeDims)};
 };
 
@@ -167,25 +155,6 @@ struct DynamicUpdateSliceRules {
     if (!update.shape().is_static()) pick.mode = IndexMode::Fill;
     c.set_result(g.where(inside, g.gather(flattened(g, update), {index}, pick), x));
   }
-  static void samples(SampleSet& s) {
-    const Shape one({1}, DType::I32), two({2}, DType::I64);
-    s.add("vector", {Shape({5}, DType::F32), Shape({2}, DType::F32), SampleInput(one, Fill::Index, 4)},
-          ops::DynamicUpdateSlice{});
-    s.add("matrix", {Shape({3, 4}, DType::F64), Shape({2, 3}, DType::F64), SampleInput(two, Fill::Small)},
-          ops::DynamicUpdateSlice{});
-    s.add("whole", {Shape({2, 2}, DType::F32), Shape({2, 2}, DType::F32), SampleInput(two, Fill::Small)},
-          ops::DynamicUpdateSlice{});
-    s.add("empty update", {Shape({3}, DType::F32), Shape({0}, DType::F32), SampleInput(one, Fill::Index, 3)},
-          ops::DynamicUpdateSlice{});
-    s.add("scalar", {Shape({}, DType::F32), Shape({}, DType::F32), SampleInput(Shape({0}, DType::I32), Fill::Index)},
-          ops::DynamicUpdateSlice{});
-    s.add("half", {Shape({4}, DType::BF16), Shape({2}, DType::BF16), SampleInput(one, Fill::Index, 3)},
-          ops::DynamicUpdateSlice{});
-    s.add_discrete("i64",
-                   {SampleInput(Shape({4}, DType::I64), Fill::Small), SampleInput(Shape({1}, DType::I64), Fill::Small),
-                    SampleInput(one, Fill::Index, 4)},
-                   ops::DynamicUpdateSlice{});
-  }
 };
 
 }  // namespace
@@ -207,8 +176,7 @@ constinit const OpDef ops::DynamicSlice::def{
     .jvp = DynamicSliceRules::jvp,
     .batch = DynamicSliceRules::batch,
     .reference = DynamicSliceRules::reference,
-    .cost = DynamicSliceRules::cost,
-    .samples = DynamicSliceRules::samples};
+    .cost = DynamicSliceRules::cost};
 
 constinit const OpDef ops::DynamicUpdateSlice::def{.kind = kind,
                                                    .name = "dynamic_update_slice",
@@ -227,7 +195,6 @@ constinit const OpDef ops::DynamicUpdateSlice::def{.kind = kind,
                                                    .batch = DynamicUpdateSliceRules::batch,
                                                    .reference = DynamicUpdateSliceRules::reference,
                                                    .cost = moves_bytes,
-                                                   .samples = DynamicUpdateSliceRules::samples,
                                                    .updates = UpdateKind::Yes};
 
 }  // namespace rlx

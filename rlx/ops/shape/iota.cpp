@@ -29,14 +29,6 @@ struct IotaRules {
   static constexpr NoRule vjp = none("it has no operands");
   static constexpr NoRule jvp = none("it has no operands");
   static constexpr NoRule batch = none("it has no operands");
-  static void samples(SampleSet& s) {
-    s.add_discrete("vector", {}, ops::Iota{{5}, DType::I32, 0});
-    s.add_discrete("rows", {}, ops::Iota{{3, 2, 2}, DType::I64, 0});
-    s.add_discrete("columns", {}, ops::Iota{{2, 3}, DType::F32, 1});
-    s.add_discrete("bf16 middle", {}, ops::Iota{{2, 3, 2}, DType::BF16, 1});
-    s.add_discrete("wraps", {}, ops::Iota{{300}, DType::U8, 0});
-    s.add_discrete("no elements", {}, ops::Iota{{2, 0}, DType::I32, 1});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Iota::dims>("dims", AttrPlace::TypeDims),
                                         field<&ops::Iota::dtype>("dtype", AttrPlace::TypeDType),
                                         field<&ops::Iota::axis>("axis")};
@@ -55,11 +47,6 @@ struct DimSizeRules {
   static void batch(BatchContext& c) {
     Graph& g = c.graph();
     c.set_result(g.expand(g.add(ops::DimSize{c.op<ops::DimSize>().axis + 1}, {c.input(0)}), {c.batch_size()}));
-  }
-  static void samples(SampleSet& s) {
-    s.add_discrete("first", {Shape({2, 3}, DType::F32)}, ops::DimSize{0});
-    s.add_discrete("last", {Shape({2, 3}, DType::BF16)}, ops::DimSize{1});
-    s.add_discrete("empty", {{Shape({0}, DType::I32), Fill::Small}}, ops::DimSize{0});
   }
   static constexpr AttrField attrs[] = {field<&ops::DimSize::axis>("axis")};
 };
@@ -82,8 +69,7 @@ constinit const OpDef ops::Iota::def{.kind = kind,
                                      .jvp = IotaRules::jvp,
                                      .batch = IotaRules::batch,
                                      .reference = IotaRules::reference,
-                                     .cost = moves_bytes,
-                                     .samples = IotaRules::samples};
+                                     .cost = moves_bytes};
 
 constinit const OpDef ops::DimSize::def{.kind = kind,
                                         .name = "dim_size",
@@ -101,7 +87,6 @@ constinit const OpDef ops::DimSize::def{.kind = kind,
                                         .jvp = DimSizeRules::jvp,
                                         .batch = DimSizeRules::batch,
                                         .reference = DimSizeRules::reference,
-                                        .cost = no_cost,
-                                        .samples = DimSizeRules::samples};
+                                        .cost = no_cost};
 
 }  // namespace rlx

@@ -40,18 +40,6 @@ struct ReshapeRules {
   static void batch(BatchContext& c) {
     c.emit_lifted(ops::Reshape{prepend(c.batch_size(), c.op<ops::Reshape>().dims)});
   }
-  static void samples(SampleSet& s) {
-    s.add("flatten", {Shape({2, 3}, DType::F32)}, ops::Reshape{{6}});
-    s.add("split", {Shape({2, 6}, DType::F64)}, ops::Reshape{{2, 3, 2}});
-    s.add("ones", {Shape({2, 3}, DType::F32)}, ops::Reshape{{1, 2, 1, 3, 1}});
-    s.add("to scalar", {Shape({1, 1}, DType::F32)}, ops::Reshape{{}});
-    s.add("from scalar", {Shape({}, DType::F32)}, ops::Reshape{{1}});
-    s.add("half", {Shape({4}, DType::BF16)}, ops::Reshape{{2, 2}});
-    s.add("complex", {Shape({4}, DType::C64)}, ops::Reshape{{2, 2}});
-    s.add_discrete("empty", {Shape({0, 3}, DType::F32)}, ops::Reshape{{5, 0}});
-    s.add_discrete("i64", {SampleInput(Shape({2, 2}, DType::I64), Fill::Small)}, ops::Reshape{{4, 1}});
-    s.add_discrete("bool", {SampleInput(Shape({3, 2}, DType::Bool), Fill::Boolean)}, ops::Reshape{{2, 3}});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Reshape::dims>("dims", AttrPlace::TypeDims)};
 };
 
@@ -73,7 +61,6 @@ constinit const OpDef ops::Reshape::def{.kind = kind,
                                         .jvp = ReshapeRules::jvp,
                                         .batch = ReshapeRules::batch,
                                         .reference = ReshapeRules::reference,
-                                        .cost = no_cost,
-                                        .samples = ReshapeRules::samples};
+                                        .cost = no_cost};
 
 }  // namespace rlx

@@ -26,16 +26,6 @@ struct ReverseRules {
     if (c.has_tangent(0)) c.set_tangent(c.graph().add(c.box(), {c.tangent(0)}));
   }
   static void batch(BatchContext& c) { c.emit_lifted(ops::Reverse{shifted(c.op<ops::Reverse>().axes)}); }
-  static void samples(SampleSet& s) {
-    s.add("vector", {Shape({3}, DType::F32)}, ops::Reverse{{0}});
-    s.add("one of two", {Shape({2, 3}, DType::F32)}, ops::Reverse{{1}});
-    s.add("both", {Shape({2, 3}, DType::F64)}, ops::Reverse{{0, 1}});
-    s.add("none", {Shape({2}, DType::F32)}, ops::Reverse{});
-    s.add("half", {Shape({3}, DType::F16)}, ops::Reverse{{0}});
-    s.add("complex", {Shape({3}, DType::C64)}, ops::Reverse{{0}});
-    s.add_discrete("empty", {Shape({0, 2}, DType::F32)}, ops::Reverse{{0, 1}});
-    s.add_discrete("u8", {SampleInput(Shape({4}, DType::U8), Fill::Index, 200)}, ops::Reverse{{0}});
-  }
   static constexpr AttrField attrs[] = {field<&ops::Reverse::axes>("axes")};
 };
 
@@ -57,7 +47,6 @@ constinit const OpDef ops::Reverse::def{.kind = kind,
                                         .jvp = ReverseRules::jvp,
                                         .batch = ReverseRules::batch,
                                         .reference = ReverseRules::reference,
-                                        .cost = moves_bytes,
-                                        .samples = ReverseRules::samples};
+                                        .cost = moves_bytes};
 
 }  // namespace rlx

@@ -73,10 +73,10 @@ Graph extents_of_a_run() {
 TEST_CASE("codegen: every row writes kernels for a sample" * doctest::test_suite(rlx::test::kSlow)) {
   MetRows met;
   for (const OpDef* def : all_op_defs()) {
-    if (def->is_leaf() || def->level == Level::Lir || !def->samples.has()) continue;
-    for (const Sample& sample : test::samples_of(*def)) {
+    if (def->is_leaf() || def->level == Level::Lir) continue;
+    for (const testing::Sample& sample : test::samples_of(*def)) {
       meet_rows(test::sample_graph(sample), met);
-      for (const Sample& other : test::dtype_samples(sample)) meet_rows(test::sample_graph(other), met);
+      for (const testing::Sample& other : test::dtype_samples(sample)) meet_rows(test::sample_graph(other), met);
     }
   }
   for (bool epilogue : {false, true}) meet_rows(coded_product(epilogue), met);

@@ -32,7 +32,7 @@ TEST_CASE("an op is a view by its record when and only when its result lies in i
   for (const OpDef* def : all_op_defs()) {
     if (!def->is_view() || def->is_leaf()) continue;
     ++views;
-    for (const Sample& sample : test::samples_of(*def)) {
+    for (const testing::Sample& sample : test::samples_of(*def)) {
       CAPTURE(sample.name);
       REQUIRE(sample.inputs.size() == 1);
       const Tensor x = numbered(sample.inputs[0].shape);
@@ -61,11 +61,11 @@ TEST_CASE("an op that works per element by its record has the shape of its broad
   for (const OpDef* def : all_op_defs()) {
     CHECK(runs_per_element(def->kind) == (def->elementwise == ElementwiseKind::InBodies));
     if (def->elementwise == ElementwiseKind::No) continue;
-    for (const Sample& sample : test::samples_of(*def)) {
+    for (const testing::Sample& sample : test::samples_of(*def)) {
       CAPTURE(def->name);
       CAPTURE(sample.name);
       std::vector<Shape> operands;
-      for (const SampleInput& in : sample.inputs) operands.push_back(in.shape);
+      for (const testing::SampleInput& in : sample.inputs) operands.push_back(in.shape);
       Dims broadcast;
       for (const Shape& s : operands) broadcast = broadcast_dims(broadcast, s.dims()).value();
       const Shapes results = infer_shapes(sample.op, operands).value();

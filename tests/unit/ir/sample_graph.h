@@ -2,11 +2,12 @@
 #pragma once
 
 #include "rlx/ir/op_def.h"
+#include "rlx/testing/op_samples.h"
 #include "tests/support/custom_ops.h"
 
 namespace rlx::test {
 
-inline Graph graph_of(const Sample& sample) {
+inline Graph graph_of(const testing::Sample& sample) {
   Graph g("sample");
   std::vector<Value> operands;
   for (std::size_t i = 0; i < sample.inputs.size(); ++i)
@@ -22,11 +23,8 @@ inline Graph graph_of(const Sample& sample) {
 /// Calls f(def, sample) for every sample of every op.
 template <class F>
 void for_each_sample(F f) {
-  for (const OpDef* def : test::ops_under_test()) {
-    SampleSet set;
-    if (def->samples.has()) def->samples(set);
-    for (const Sample& s : set.all()) f(*def, s);
-  }
+  for (const OpDef* def : test::ops_under_test())
+    for (const testing::Sample& s : testing::op_samples(*def)) f(*def, s);
 }
 
 }  // namespace rlx::test

@@ -127,7 +127,7 @@ TEST_CASE("StableHLO: every primitive but four factors has a row, and nothing ca
     if (def->kind == Lu || def->kind == Qr || def->kind == Eigh || def->kind == Svd) continue;
     CHECK_MESSAGE(tpu::stablehlo_kinds().has(def->kind), std::string(def->name), " has no row");
   }
-  test::for_each_sample([](const OpDef& def, const Sample& sample) {
+  test::for_each_sample([](const OpDef& def, const testing::Sample& sample) {
     if (!tpu::stablehlo_kinds().has(def.kind) || def.is_leaf()) return;
     const Graph g = test::sample_graph(sample);
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
