@@ -43,6 +43,9 @@ struct Placement {
   DeviceId device;
 };
 
+// The last field of CompileOptions is a name of the last release: using it warns, copying the struct does not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 /// Options of one compile. New knobs are fields here, never new entry points.
 struct CompileOptions {
   std::optional<FusionPolicy> policy;  // how HIR blocks lower; none: as their module says
@@ -58,8 +61,7 @@ struct CompileOptions {
   SymbolModes symbol_modes;                  // how new values of the others are met; default: specialise
   std::vector<Donation> donate;              // each input and each output at most once
   std::map<std::string, OnFailure, std::less<>> on_failure;  // by state; default: Invalidate
-  std::shared_ptr<PackedWeightCache>
-      packed_weight_cache{};           // keeps forms of weights for later starts (formats/packed_weight_files.h)
+  std::shared_ptr<PackedWeightCache> packed_weight_cache{};  // keeps packed weights (formats/packed_weight_files.h)
   std::vector<Placement> placement{};  // one program over several devices; empty: all on the session's
   int ordinal = 0;                     // of the device compiled for; a session sets its own
   bool must_alias = false;             // a state or donation that is not updated in place is an error
@@ -70,7 +72,13 @@ struct CompileOptions {
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
   std::shared_ptr<Trace> trace{};  // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
   bool verbose = false;            // a session prints both reports of each compile to the standard error
+  [[deprecated("now packed_weight_cache")]] std::shared_ptr<PackedWeightCache> form_cache{};
+  /// `packed_weight_cache`, or what its old name was given.
+  const std::shared_ptr<PackedWeightCache>& weight_cache() const {
+    return packed_weight_cache ? packed_weight_cache : form_cache;
+  }
 };
+#pragma GCC diagnostic pop
 
 /// A graph at one stop of the pipeline.
 struct PipelineStage {

@@ -58,6 +58,9 @@ struct PrecisionPolicy {
   static PrecisionPolicy of_precision(Precision p);
   /// F32 everywhere, products with this leave.
   static PrecisionPolicy with_matmul_precision(MatmulPrecision products, KeepValues keep_values = KeepValues::Yes);
+  [[deprecated("now with_matmul_precision")]] static PrecisionPolicy with_products(MatmulPrecision products) {
+    return with_matmul_precision(products);
+  }
   friend bool operator==(const PrecisionPolicy&, const PrecisionPolicy&) = default;
 };
 

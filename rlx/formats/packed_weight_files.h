@@ -50,4 +50,6 @@ class PackedWeightFiles final : public PackedWeightCache {
   bool writable_ = true;  // as far as it is known
 };
 
+using FormFiles [[deprecated("now PackedWeightFiles")]] = PackedWeightFiles;
+
 }  // namespace rlx

@@ -41,4 +41,6 @@ void set_cache_type(DecoderOptions& options, std::string_view name);
 /// True for a GGUF file, which is no folder.
 bool is_gguf_path(const std::string& path);
 
+[[deprecated("now matmul_precision_named")]] inline constexpr auto& products_named = matmul_precision_named;
+
 }  // namespace rlx

@@ -65,4 +65,13 @@ struct AttrTraits<LazyField<PackedLayout>> : AttrTraits<PackedLayout> {
 };
 }  // namespace detail
 
+// -- names of the last release --
+using Form [[deprecated("now PackedLayout")]] = PackedLayout;
+using Products [[deprecated("now MatmulPrecision")]] = MatmulPrecision;
+[[deprecated("now matmul_precision_name")]] inline constexpr auto& products_name = matmul_precision_name;
+[[deprecated("now packed_layout_text")]] inline constexpr auto& form_text = packed_layout_text;
+[[deprecated("now parse_packed_layout")]] inline constexpr auto& parse_form = parse_packed_layout;
+[[deprecated("now layout_of_one_matrix")]] inline constexpr auto& matrix_form = layout_of_one_matrix;
+[[deprecated("now packed_layout_of")]] inline constexpr auto& form_of = packed_layout_of;
+
 }  // namespace rlx

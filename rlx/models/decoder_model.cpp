@@ -84,7 +84,7 @@ std::shared_ptr<PackedWeightFiles> packed_weight_files(const std::string& path, 
   const std::string text = real.string(), name = real.filename().string().substr(0, 100);
   return std::make_shared<PackedWeightFiles>(
       join_path(o.forms, concat_text(name, "-", fingerprint_bytes(text.data(), text.size()).text().substr(0, 16))),
-      PackedWeightFiles::Options{.verify = o.verify_packed_layouts, .keep_lost_pages = true});
+      PackedWeightFiles::Options{.verify = o.verifies_packed_layouts(), .keep_lost_pages = true});
 }
 
 // What PEFT calls the matrices of a model's file. A checkpoint of the model without its head has names that begin

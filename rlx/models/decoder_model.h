@@ -27,6 +27,9 @@ class PackedWeightFiles;
 /// how they lie in pages.
 inline constexpr std::int64_t kEnginePage = 64;
 
+// The last field of DecoderOptions is a name of the last release: using it warns, copying the struct does not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 struct DecoderOptions {
   std::int64_t context = 0;        // tokens a sequence may have; 0: as many as the model is good for, but at most 4096
   std::int64_t sequences = 1;      // that have a cache at the same time
@@ -43,7 +46,11 @@ struct DecoderOptions {
   std::string forms{};                 // a folder that keeps weights as products read them, for later starts to map
   bool verify_packed_layouts = false;  // their bytes are read and compared with their checksums before they are used
   std::vector<AdapterOptions> adapters{};  // which tokens may ask for, each for one of them or none
+  [[deprecated("now verify_packed_layouts")]] bool verify_forms = false;
+  /// `verify_packed_layouts`, by either name.
+  bool verifies_packed_layouts() const { return verify_packed_layouts || verify_forms; }
 };
+#pragma GCC diagnostic pop
 
 /// Which of the new tokens get logits.
 enum class LogitRows : std::uint8_t {

@@ -25,4 +25,6 @@ std::string inspect_html(const CompileResult& result, const ReportOptions& optio
 /// The page of the program that the last used shape of `program` runs.
 std::string inspect_html(const CompiledGraph& program, const ReportOptions& options = {});
 
+using PageOptions [[deprecated("now ReportOptions")]] = ReportOptions;
+
 }  // namespace rlx

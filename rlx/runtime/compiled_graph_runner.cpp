@@ -40,7 +40,7 @@ CompiledGraph::Impl::Impl(std::shared_ptr<SharedPrograms> shared)
       device(code->device),
       stream(device->stream()),
       weights(std::make_shared<WeightStore>(
-          code->options.packed_weight_cache,
+          code->options.weight_cache(),
           code->options.precision ? code->options.precision->keep_values : KeepValues::Yes)),
       memory(device, std::max<std::size_t>(64, code->target->limits().alignment)) {}
 

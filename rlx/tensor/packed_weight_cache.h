@@ -33,4 +33,6 @@ class PackedWeightCache {
                     const std::string& content) = 0;
 };
 
+using FormCache [[deprecated("now PackedWeightCache")]] = PackedWeightCache;
+
 }  // namespace rlx
