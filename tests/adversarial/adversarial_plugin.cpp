@@ -384,20 +384,20 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
       values->new_states.push_back(nullptr);
       if (!program->updates[s]) continue;
       // In place now and then, when nobody else holds it.
-      const bool in_place = run->states[s].donated && on.draw() % 2 == 0;
+      const bool in_place = run->states[s].given && on.draw() % 2 == 0;
       values->new_states.back() = in_place ? before : allocate(on, before->bytes(), kStates);
     }
     for (std::size_t i = 0; i < run->num_inputs; ++i) values->inputs.push_back(run->inputs[i].buffer->bytes);
     for (std::size_t i = 0; i < run->num_weights; ++i) values->weights.push_back(run->weights[i]->bytes);
     for (std::size_t i = 0; i < run->num_inputs; ++i)
-      if (run->inputs[i].donated) {
+      if (run->inputs[i].given) {
         const auto aliased = std::any_of(program->aliases.begin(), program->aliases.end(),
                                          [&](const rlx_alias& a) { return a.input == i; });
         check(aliased, "an input is given to the run that no alias names");
         values->taken.push_back(values->inputs[i]);
       }
     for (std::size_t s = 0; s < run->num_states; ++s)
-      if (run->states[s].donated && values->new_states[s] && values->new_states[s] != values->states[s])
+      if (run->states[s].given && values->new_states[s] && values->new_states[s] != values->states[s])
         values->taken.push_back(values->states[s]);
     Holds holds;
     for (const auto* list : {&values->inputs, &values->outputs, &values->weights, &values->states, &values->taken})
@@ -419,7 +419,7 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
         std::move(holds));
     *out = end.release();
     for (std::size_t i = 0; i < run->num_inputs; ++i)
-      if (run->inputs[i].donated) {
+      if (run->inputs[i].given) {
         delete run->inputs[i].buffer;
         run->inputs[i].buffer = nullptr;
         ++state().taken;
@@ -428,7 +428,7 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
     for (std::size_t s = 0; s < run->num_states; ++s) {
       const Bytes& now = values->new_states[s];
       if (!now || now == values->states[s]) continue;
-      if (run->states[s].donated) delete run->states[s].buffer;
+      if (run->states[s].given) delete run->states[s].buffer;
       run->states[s].buffer = states[s].release();
     }
     *returned = true;

@@ -9,8 +9,8 @@
 
 namespace rlx::test {
 
-struct CodegenTarget final : RowTarget<codegen::Row> {
-  CodegenTarget() : RowTarget(codegen::row_table()) {}
+struct CodegenTarget final : EntryTarget<codegen::KernelEntry> {
+  CodegenTarget() : EntryTarget(codegen::entry_table()) {}
   std::string_view name() const override { return "codegen"; }
   TargetLimits limits() const override {
     TargetLimits l;

@@ -151,7 +151,7 @@ const char* refuse_window(const Graph& g, NodeId id) {
   if (const char* why = refuse_dtypes(g, id)) return why;
   std::int64_t places = 1;
   for (std::int64_t w : g.node(id).op.as<ops::ReduceWindow>().window)
-    places = places > kMostWindowPlaces ? places : places * std::min(w, kMostPlaces + 1);
+    places = places > kMostWindowPlaces ? places : places * std::min(w, kMostWindowPlaces + 1);
   return refuse_unless(places <= kMostWindowPlaces, "its windows are too large for one thread");
 }
 

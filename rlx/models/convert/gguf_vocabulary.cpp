@@ -34,10 +34,10 @@ std::vector<JsonValue> steps_of(const JsonValue& pre) {
   return {pre};
 }
 
-class Vocabulary {
+class GgufVocabularyWriter {
  public:
-  Vocabulary(const JsonDocument& json, std::string folder, std::int64_t size,
-             const std::function<void(const std::string&)>& note)
+  GgufVocabularyWriter(const JsonDocument& json, std::string folder, std::int64_t size,
+                       const std::function<void(const std::string&)>& note)
       : root_(json.root_object()), source_(json.source()), folder_(std::move(folder)), note_(note) {
     if (size < 0 || size > (std::int64_t{1} << 26))
       throw Error(ErrorCode::BadFile, concat_text(source_, ": a vocabulary of ", size, " tokens"));
@@ -251,7 +251,7 @@ bool write_vocabulary(GgufWriter& out, const std::string& folder, std::int64_t v
   const std::string path = join_path(folder, "tokenizer.json");
   if (!has_file(path)) return false;
   const JsonDocument json = JsonDocument::read(path);
-  Vocabulary(json, folder, vocab_size, note).write(out, pre);
+  GgufVocabularyWriter(json, folder, vocab_size, note).write(out, pre);
   return true;
 }
 

@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-TEST_CASE("house: the tables of op samples are those that update_op_tables writes") {
+TEST_CASE("lint: the tables of op samples are those that update_op_tables writes") {
   // The texts are long: a difference is said, not shown.
   const bool samples = test::read_file(test::source_path(test::kSamplesTable)) == test::op_samples_table();
   const bool examples = test::read_file(test::source_path(test::kExamplesTable)) == test::op_examples_table();
@@ -17,7 +17,7 @@ TEST_CASE("house: the tables of op samples are those that update_op_tables write
   CHECK_MESSAGE(examples, test::kExamplesTable, " is out of date: build the target update_op_tables");
 }
 
-TEST_CASE("house: the command shows the samples that tests run") {
+TEST_CASE("lint: the command shows the samples that tests run") {
   std::size_t count = 0;
   for (const OpDef* def : all_op_defs()) {
     const std::vector<testing::Sample> shown = cli::shown_samples(*def), own = testing::op_samples(*def);

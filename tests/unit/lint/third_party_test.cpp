@@ -35,13 +35,13 @@ std::vector<std::string> libraries_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("house: the check of third-party includes sees what it must see") {
+TEST_CASE("lint: the check of third-party includes sees what it must see") {
   CHECK(libraries_of("#include <CLI/CLI.hpp>\n  # include \"CLI/App.hpp\"\n#include <simdjson.h>\n") ==
         std::vector<std::string>{"CLI/", "CLI/", "simdjson.h"});
   CHECK(libraries_of("// #include <CLI/CLI.hpp>\n#include \"cli/arguments.h\"\nnamespace CLI {\n").empty());
 }
 
-TEST_CASE("house: CLI11, simdjson, xxHash and PCRE2 are included by one file each") {
+TEST_CASE("lint: CLI11, simdjson, xxHash and PCRE2 are included by one file each") {
   std::map<std::string, std::string> owners;
   for (const char* folder : {"rlx", "cli", "bench", "examples", "python", "tests"})
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(test::source_path(folder))) {

@@ -16,12 +16,12 @@ TEST_CASE("names of the last release are the names of this one") {
   static_assert(std::is_same_v<rlx::FormCache, rlx::PackedWeightCache>);
   static_assert(std::is_same_v<rlx::FormFiles, rlx::PackedWeightFiles>);
   static_assert(std::is_same_v<rlx::PageOptions, rlx::ReportOptions>);
-  CHECK(&rlx::products_name == &rlx::matmul_precision_name);
-  CHECK(&rlx::products_named == &rlx::matmul_precision_named);
+  CHECK((&rlx::products_name == &rlx::matmul_precision_name));
+  CHECK((&rlx::products_named == &rlx::matmul_precision_named));
   CHECK(rlx::parse_form("panels(48,1);64") == rlx::parse_packed_layout("panels(48,1);64"));
   CHECK(rlx::form_text(rlx::parse_form("panels(48,1);64")) == "panels(48,1);64");
-  CHECK(&rlx::form_of == &rlx::packed_layout_of);
-  CHECK(&rlx::matrix_form == &rlx::layout_of_one_matrix);
+  CHECK((&rlx::form_of == &rlx::packed_layout_of));
+  CHECK((&rlx::matrix_form == &rlx::layout_of_one_matrix));
   CHECK(rlx::PrecisionPolicy::with_products(rlx::Products::BF16) ==
         rlx::PrecisionPolicy::with_matmul_precision(rlx::MatmulPrecision::BF16));
 }

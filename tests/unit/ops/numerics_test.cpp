@@ -41,7 +41,7 @@ Function fn(K kind) {
   return [kind](Graph& g, Expr x) { return g.activation(kind, x); };
 }
 
-void check_same(double got, double want) {
+void check_same_value(double got, double want) {
   const bool same = std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
   CHECK_MESSAGE(same, got, " instead of ", want);
 }
@@ -54,20 +54,20 @@ TEST_CASE("numerics: activations at infinities and zeros") {
       for (K kind : {K::Gelu, K::GeluApprox, K::Silu, K::HardSwish, K::Mish}) {
         INFO(std::string(enum_name(kind)));
         const std::vector<double> y = apply({-kInf, kInf, -0.0, NAN}, fn(kind), t, cpu);
-        check_same(y[0], -0.0);
-        check_same(y[1], kInf);
-        check_same(y[2], -0.0);
-        check_same(y[3], NAN);
+        check_same_value(y[0], -0.0);
+        check_same_value(y[1], kInf);
+        check_same_value(y[2], -0.0);
+        check_same_value(y[3], NAN);
       }
-      check_same(apply({-kInf}, fn(K::Softsign), t, cpu)[0], -1);
-      check_same(apply({kInf}, fn(K::Softsign), t, cpu)[0], 1);
+      check_same_value(apply({-kInf}, fn(K::Softsign), t, cpu)[0], -1);
+      check_same_value(apply({kInf}, fn(K::Softsign), t, cpu)[0], 1);
       for (K kind : {K::Sin, K::Cos, K::Tan})
-        for (double y : apply({-kInf, kInf}, fn(kind), t, cpu)) check_same(y, NAN);
-      check_same(apply({-0.0}, fn(K::Relu), t, cpu)[0], -0.0);
-      check_same(apply({-0.0}, fn(K::Sign), t, cpu)[0], -0.0);
-      check_same(apply({NAN}, fn(K::Sign), t, cpu)[0], NAN);
+        for (double y : apply({-kInf, kInf}, fn(kind), t, cpu)) check_same_value(y, NAN);
+      check_same_value(apply({-0.0}, fn(K::Relu), t, cpu)[0], -0.0);
+      check_same_value(apply({-0.0}, fn(K::Sign), t, cpu)[0], -0.0);
+      check_same_value(apply({NAN}, fn(K::Sign), t, cpu)[0], NAN);
     }
-  check_same(apply({3e38}, fn(K::HardSwish), DType::F32, true)[0], static_cast<double>(3e38F));
+  check_same_value(apply({3e38}, fn(K::HardSwish), DType::F32, true)[0], static_cast<double>(3e38F));
 }
 
 TEST_CASE("numerics: kinks of derivatives") {
@@ -123,7 +123,7 @@ TEST_CASE("numerics: powers") {
                             {0, -2, kInf}}) {
         CAPTURE(c.a);
         CAPTURE(c.b);
-        check_same(apply(
+        check_same_value(apply(
                        {c.a}, [&](Graph& g, Expr x) { return g.pow(x, c.b); }, t, cpu)[0],
                    c.y);
       }

@@ -16,6 +16,7 @@
 #include "rlx/runtime/reports.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/timeline.h"
 

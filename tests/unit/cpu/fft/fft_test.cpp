@@ -4,7 +4,7 @@
 
 #include <complex>
 
-#include "kernel_test.h"
+#include "tests/unit/cpu/kernel_test.h"
 #include "rlx/ir/math/roots_of_unity.h"
 #include "tests/support/needs.h"
 
