@@ -42,7 +42,7 @@ void run_norm(const NormStep& s, std::int64_t chunk) {
   const std::int64_t begin = chunk * s.rows_per_chunk, end = std::min(s.rows, begin + s.rows_per_chunk);
   s.run(s.norm, begin, end);
 }
-// Copies some rows of x to contiguous memory at a time.
+// Runs the norm on each range of rows that one stride covers.
 void run_norm_of_runs(const NormStep& s, std::int64_t chunk) {
   const std::int64_t begin = chunk * s.rows_per_chunk, end = std::min(s.rows, begin + s.rows_per_chunk);
   const std::int64_t cols = s.norm.cols;
