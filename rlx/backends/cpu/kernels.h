@@ -113,9 +113,9 @@ struct GemmStridedF32 {
   GemmEpilogue epilogue;
 };
 
-/// How a strided matmul is cut. Rows are processed in register tiles of `block_rows` rows or one more. The split of M
-/// into blocks depends on the shape alone and chunks are ranges of blocks, so results do not depend on the number of
-/// threads.
+/// How a strided matmul is cut. M is split evenly into `blocks` of one register tile each, whose sizes differ by at most
+/// one row. The split depends on the shape alone and chunks are ranges of blocks, so results do not depend on the number
+/// of threads.
 struct GemmStridedPlan {
   std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t k = 1;
