@@ -113,9 +113,9 @@ struct GemmStridedF32 {
   GemmEpilogue epilogue;
 };
 
-/// How a strided matmul is cut. M is split evenly into `blocks` of one register tile each, whose sizes differ by at most
-/// one row. The split depends on the shape alone and chunks are ranges of blocks, so results do not depend on the number
-/// of threads.
+/// How a strided matmul is cut. M is split evenly into `blocks` of one register tile each, whose sizes differ by at
+/// most one row. The split depends on the shape alone and chunks are ranges of blocks, so results do not depend on the
+/// number of threads.
 struct GemmStridedPlan {
   std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t k = 1;
@@ -257,8 +257,9 @@ struct RopeF32 {
 
 // -- Elementwise --
 
-/// Operations of the elementwise tape. Registers hold 256 values of 4 bytes: F32, or I32 for names that end in I. A
-/// truth value is F32 0 or 1; any value that is not 0 is true. Max and Min return NaN when either operand is NaN.
+/// Operations of the elementwise tape. Registers hold a block of 256 to 1024 values of 4 bytes: F32, or I32 for names
+/// that end in I. A truth value is F32 0 or 1; any value that is not 0 is true. Max and Min return NaN when either
+/// operand is NaN.
 enum class TapeOp : std::uint8_t {
   // one operand, F32
   Copy,

@@ -63,8 +63,7 @@ struct ConvProduct {
 /// How a convolution is cut. `plan` makes it; it is valid for all data of those extents.
 struct ConvPlan {
   bool in_place = false;         // rows of x are read in place; else they are packed along k
-  bool staged = false;           // in-place rows, except blocks at the ends of lines, which are copied when features
-                                 // are few
+  bool staged = false;           // few features: blocks at the ends of lines are copied with their padding
   std::int64_t taps = 1, k = 1;  // of the window; taps * depth
   std::int64_t phases = 1;       // an axis of x with lhs_dilation has one line per remainder
   std::int64_t lines = 1;        // of all axes and phases

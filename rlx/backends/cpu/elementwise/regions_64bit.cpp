@@ -85,7 +85,7 @@ class RegionWriter {
     }
     for (Value v : body.outputs()) {
       const int out = code_.ok ? values[v.node.index] : -1;
-      // A value that no instruction makes, or that already is an output, must be copied.
+      // Each output must be the result of an instruction, and outputs must differ. Other regions are not taken.
       const bool made =
           std::any_of(code_.instrs.begin(), code_.instrs.end(), [&](const auto& s) { return s.out == out; });
       code_.ok = code_.ok && made && std::find(code_.outputs.begin(), code_.outputs.end(), out) == code_.outputs.end();

@@ -14,7 +14,7 @@ struct ProductSource {
 };
 
 /// Adds the tasks of a matmul whose result is stored to the node's result from element `at` on; for complex numbers
-/// `at` counts those. The dtypes select the kernels. The accumulator has the precision of the result.
+/// `at` counts those. The dtypes select the kernels. The result's dtype decides the accumulator type.
 void add_number_product(LowerContext& c, const MatmulOperands& product, const ProductSource& a, const ProductSource& b,
                         std::int64_t at);
 /// The same for int8 with I32 accumulators. k and the number of matmuls follow from the axes.

@@ -29,8 +29,7 @@ struct MatmulOperands {
   DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
   bool b_complex = false;
   bool c_turned = false;  // C is transposed: its rows are contiguous, its columns are `ldc` apart; not complex
-  bool b_strips = false;  // B has the packed layout of matmul/bf16_kernels.h, in whole panels; for bf16 pair kernels
-                          // only
+  bool b_strips = false;  // B is packed as in matmul/bf16_kernels.h, in whole panels; bf16 pair kernels only
   int num_contracted = 0, num_outer = 0;
   GemmAxis contracted[kGemmMaxAxes];
   GemmAxis outer[kGemmMaxAxes];

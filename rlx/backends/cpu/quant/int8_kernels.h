@@ -33,8 +33,8 @@ struct ByteGemmPlan {
   std::int64_t rows_per_chunk = 0, row_chunks = 0, strips_per_chunk = 0, column_chunks = 0, chunks = 0;
   std::int64_t rows_per_pack = 0, pack_chunks = 0;
   bool skinny = false;  // skinny GEMM: B is read in place
-  bool tiles = false;   // AMX, which accepts either sign: packed values are not shifted and lie in blocks of rows, as
-                        // do packing and chunks
+  bool tiles =
+      false;  // AMX, which accepts either sign: values are not shifted; packing and chunks go by blocks of rows
   std::int64_t blocks_per_chunk = 0;
 };
 
