@@ -50,8 +50,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
 PanelSource Executable::panel_source(NodeId node, std::size_t source, const FormColumns& columns) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   check(source < op.sources.size() / 4, "a source that the relayout has");
-  const std::int64_t begin = begins_.at(node.index)[source];  // first column of the source among the columns of all
-                                                              // matrices
+  const std::int64_t begin = begins_.at(node.index)[source];  // first column of the source in all matrices
   return {op, op.source(source), op.n == 0 ? 0 : begin % op.n, columns.begin, columns.end};
 }
 

@@ -52,8 +52,7 @@ class Executable final : public ExecutableGraph {
   std::shared_ptr<ChunkAudit> audit_;
   std::vector<const KernelEntry*> rows_;                                 // by schedule step
   std::vector<const KernelEntry*> row_of_;                               // by node; null: no entry takes it
-  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> begins_;  // of a relayout: the first column of each
-                                                                         // source
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> begins_;  // by relayout: first column of each source
 };
 
 }  // namespace rlx::cpu

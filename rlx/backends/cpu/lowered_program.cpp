@@ -40,8 +40,7 @@ LoweredProgram::LoweredProgram(const Executable& exe, const LirModule& lir, std:
     clear_tails(c);
   }
   first_task_[n] = program_.tasks.size();
-  if (const LirValue* first = program_.first_weight)  // the last matmul of a run prefetches the first weight of the
-                                                      // next run
+  if (const LirValue* first = program_.first_weight)  // the last matmul prefetches it for the next run
     program_.patches.push_back({program_.next_weight, first->place, first->index, first->offset});
 }
 

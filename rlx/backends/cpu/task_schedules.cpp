@@ -144,8 +144,7 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
   std::vector<std::vector<std::int32_t>> done(to - from);  // the schedule steps that complete LIR step from + i
   const std::size_t first = program_.first_task(from);
   std::vector<std::int32_t> step_of(program_.first_task(to) - first);  // by task, from `first` on
-  bool open = false;                                                   // the last schedule step accepts more small
-                                                                       // tasks
+  bool open = false;                                                   // the last step accepts more small tasks
   double group_ns = 0;
   for (std::size_t i = from; i < to; ++i) {
     std::vector<std::int32_t> before;
@@ -218,8 +217,7 @@ void TaskSchedules::let_tiles_run_ahead(std::size_t from, std::size_t to, const 
   for (std::size_t i = from; i < to; ++i)
     for (std::size_t k = program_.first_task(i) - first; k < program_.first_task(i + 1) - first; ++k) {
       const bool divided = steps[static_cast<std::size_t>(step_of[k])].chunks > 1;
-      const bool alone = program_.first_task(i + 1) - program_.first_task(i) == 1;  // else the tasks of the node share
-                                                                                    // more than values
+      const bool alone = program_.first_task(i + 1) - program_.first_task(i) == 1;  // more tasks share other memory too
       const LowerContext c = program_.lowering(program_.lir().plan.schedule[i].node);
       const std::vector<Access> own =
           node_accesses(c, divided && alone ? tasks[k].halves : RowTiling{}, divided ? kBothHalves : kLower);

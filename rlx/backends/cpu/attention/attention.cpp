@@ -12,8 +12,7 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr std::int64_t kLongestWindow = std::int64_t{1} << 40;  // longer than any sequence; positions minus it do not
-                                                                // wrap
+constexpr std::int64_t kLongestWindow = std::int64_t{1} << 40;  // longer than any sequence; subtraction cannot wrap
 
 /// Batch, sequence and head strides of a value in some head layout. The elements of a head are contiguous.
 struct HeadStrides {

@@ -57,8 +57,7 @@ struct MatmulPlan {
   // A is packed first when it does not have the accumulator type or its rows are not contiguous along k: `pack_chunks`
   // calls of `pack` fill `pack_bytes` bytes that all chunks share. With 0 chunks A is read in place.
   std::int64_t pack_chunks = 0, pack_bytes = 0, blocks_per_pack = 0;
-  std::int64_t pack_stride[kGemmMaxAxes] = {};  // of the outer axes, in elements (bf16 pairs: matrices); 0: A is
-                                                // broadcast
+  std::int64_t pack_stride[kGemmMaxAxes] = {};  // of the outer axes, in elements (bf16 pairs: matrices); 0: broadcast
   std::size_t scratch_bytes = 0;                // per concurrently running thread
 };
 
