@@ -114,7 +114,8 @@ std::vector<Wait> AccessMap::add(std::int32_t step, std::span<const Access> acce
     if (!accesses[i].write) history_.read(ranges[i], {step, accesses[i].halves});
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (!accesses[i].write) continue;
-    // Both halves of a step do the accesses of that step. They do not wait for each other.
+    // The entry names every half of this step that reads or writes these bytes. The halves of a step do not wait for
+    // each other, so later steps must wait for all of them.
     std::uint8_t by = accesses[i].halves;
     for (std::size_t k = 0; k < ranges.size() && by != halves; ++k)
       if (ranges[i].meets(ranges[k])) by |= accesses[k].halves;

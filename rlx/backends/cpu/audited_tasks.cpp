@@ -26,7 +26,8 @@ struct AuditedTask {
 
 AuditedTasks::~AuditedTasks() = default;
 
-// Each task is a step that waits for the previous one. Threads that meet in one step must not be awaited in another.
+// Each task is a step that waits for the previous one. Threads wait for each other within a step, so two steps must not
+// run at once.
 AuditedTasks::AuditedTasks(LoweredProgram& program) {
   std::vector<ScheduleStep> out;
   const std::size_t n = program.tasks().size();

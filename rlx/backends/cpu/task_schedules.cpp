@@ -183,8 +183,8 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
   return segment;
 }
 
-// A node that uses the common memory waits for the whole node that used it before. The wait is refined through the list
-// that the waits of halves use too, because those may be weaker.
+// A node that uses the common memory waits for the whole node that used it before. The wait is added to the refined
+// waits, because a refined wait for halves replaces the step's other wait.
 void TaskSchedules::take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                                WaitLists& waits) {
   const std::size_t first = program_.first_task(from);
