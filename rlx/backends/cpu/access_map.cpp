@@ -1,4 +1,4 @@
-// Rows as byte ranges, and halves of steps in a history of accesses.
+// Byte ranges of rows, and the access history of the halves of a step.
 #include "rlx/backends/cpu/access_map.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace rlx::cpu {
 namespace {
 
-/// Bits for: those halves of a step wait for those halves of another.
+/// Wait bits: `halves` of one step wait for `for_halves` of another.
 HalfWaits waits_of(std::uint8_t halves, std::uint8_t for_halves) {
   HalfWaits waits = 0;
   for (const bool upper : {false, true})
@@ -28,19 +28,19 @@ std::vector<ByteRange> ranges_of(const BufferHomes& homes, std::span<const Acces
   return ranges;
 }
 
-/// Bytes from the start of its place.
+/// Bytes [begin, end) from the start of the value's place.
 struct Extent {
   std::size_t begin = 0, end = 0;
 };
 
-/// Rows [first, last) of `rows` of a value whose leading axes are the rows; none when they are not.
+/// The bytes of rows [first, last) of a value whose leading axes are `rows` rows; nullopt for other values.
 std::optional<Extent> rows_extent(const View& v, std::int64_t rows, std::int64_t first, std::int64_t last) {
   int axes = 0;
   for (std::int64_t n = 1; axes < v.rank() && n < rows; ++axes) n *= v.dim(axes);
   if (product(std::span(v.dims).first(static_cast<std::size_t>(axes))) != rows) return std::nullopt;
   const auto stride = fold_stride(v, 0, axes);
   if (!stride || *stride < 0 || dtype_bits(v.dtype) % 8 != 0) return std::nullopt;
-  std::int64_t inner = 1;  // elements from the first to the last of a row
+  std::int64_t inner = 1;  // elements from the first to the last element of a row
   for (int i = axes; i < v.rank(); ++i) inner += (v.dim(i) - 1) * v.stride(i);
   if (first >= last || v.elements() == 0) return Extent{};
   const std::size_t bytes = dtype_bits(v.dtype) / 8;
@@ -83,7 +83,7 @@ std::vector<Access> node_accesses(const LowerContext& c, const RowTiling& rows, 
   for (int i = 0; i < c.num_inputs(); ++i) {
     touch(c.in(i), false, rows.rows > 0 && i < 32 && (rows.operands >> i & 1U));
     const Node& from = c.graph().node(c.node().inputs[static_cast<std::size_t>(i)].node);
-    if (from.kind() == OpKind::Dequantize || from.kind() == OpKind::Quantize)  // whose operands may be what is read
+    if (from.kind() == OpKind::Dequantize || from.kind() == OpKind::Quantize)  // the operand may be what is read
       for (Value v : from.inputs) touch(c.value(v), false, false);
   }
   const auto results = static_cast<int>(c.node().num_results());
@@ -95,7 +95,8 @@ AccessMap::AccessMap(const LirBufferPlan& plan, std::span<const Access> accesses
     : homes_(plan), history_(ranges_of(homes_, accesses)) {}
 
 std::vector<Wait> AccessMap::add(std::int32_t step, std::span<const Access> accesses) {
-  // All waits first: what this step itself then enters must not hide whom another of its accesses has to wait for.
+  // Collect all waits before entering any access. An access of this step must not hide what another access of it waits
+  // for.
   const std::vector<ByteRange> ranges = ranges_of(homes_, accesses);
   std::vector<Wait> found;
   std::vector<AccessUser> earlier;
@@ -113,8 +114,8 @@ std::vector<Wait> AccessMap::add(std::int32_t step, std::span<const Access> acce
     if (!accesses[i].write) history_.read(ranges[i], {step, accesses[i].halves});
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (!accesses[i].write) continue;
-    // What this step itself reads or writes there is the work of those halves too: its halves do not wait for each
-    // other.
+    // The entry names every half of this step that reads or writes these bytes. The halves of a step do not wait for
+    // each other, so later steps must wait for all of them.
     std::uint8_t by = accesses[i].halves;
     for (std::size_t k = 0; k < ranges.size() && by != halves; ++k)
       if (ranges[i].meets(ranges[k])) by |= accesses[k].halves;

@@ -1,4 +1,4 @@
-// Who touched which bytes last, by half of a step: what a step has to wait for when halves may run ahead of each other.
+// The access history of bytes, by half of a step. It says what a step must wait for when its halves run independently.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace rlx::cpu {
 
-/// Halves of a step, as a set.
+/// A set of halves of a step.
 enum Halves : std::uint8_t { kLower = 1, kUpper = 2, kBothHalves = 3 };
 
-/// Bytes [begin, end) of one memory (the arena, a state, a buffer of the caller), touched by chunks of those halves.
+/// Bytes [begin, end) of one memory (the arena, a state, a caller's buffer), accessed by the chunks of `halves`.
 struct Access {
   Place place = Place::Arena;
   std::uint32_t index = 0;
@@ -24,30 +24,30 @@ struct Access {
   std::uint8_t halves = kBothHalves;
 };
 
-/// A step that another waits for, and how.
+/// A step that another step waits for, and which halves wait for which.
 struct Wait {
   std::int32_t step = 0;
   HalfWaits waits = kWaitsForAll;
 };
 
-/// Makes a list sorted by step, each step once with all of its waits.
+/// Sorts the list by step and merges all waits for one step into one entry.
 void merge_waits(std::vector<Wait>& waits);
 
-/// What a node reads and writes, by the halves of its one piece where `rows` says how they divide rows, else each value
-/// whole by `halves`. Weights and constants, which nothing writes, are left out.
+/// The reads and writes of a node. Where `rows` says how the halves of its only task divide rows, accesses are split by
+/// half; else `halves` access each value whole. Weights and constants are left out because nothing writes them.
 std::vector<Access> node_accesses(const LowerContext& c, const RowTiling& rows, std::uint8_t halves);
 
-/// Fed the steps in order, it knows for each byte the half that wrote it last and the halves that read it since, and
-/// names all that a step must wait for. An order that only follows from others is named too, since the halves of a step
-/// in between may wait for less than all of it; but where many read the same bytes, the halves that waited for all of
-/// them stand for them (AccessHistory).
+/// Takes the steps in order. For each byte it keeps the half that wrote it last and the halves that read it since, and
+/// it returns everything that a step must wait for. Transitive waits are returned too, because the halves of a step in
+/// between may wait for only a part of that step. Where many halves read the same bytes, the halves that waited for all
+/// of them represent them (AccessHistory).
 class AccessMap {
  public:
-  /// For programs of this plan, whose steps make `accesses` and no others: an output that may lie over a donated input
-  /// is the same memory.
+  /// For programs of this plan, whose steps make exactly `accesses`. An output that may alias a donated input is the
+  /// same memory.
   AccessMap(const LirBufferPlan& plan, std::span<const Access> accesses);
-  /// Every earlier step whose accesses meet those of `step` where one of the two writes, or one that waits for them,
-  /// each once. A step may come in several calls when all that it does is by the same halves.
+  /// Returns each earlier step once that conflicts with `accesses` (one of the two writes), or a step that waits for
+  /// it. A step may be added in several calls when all its accesses have the same halves.
   std::vector<Wait> add(std::int32_t step, std::span<const Access> accesses);
 
  private:

@@ -1,4 +1,4 @@
-// Memory of kernels: 64-byte aligned, owned.
+// Owned 64-byte aligned memory for kernels.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace rlx::cpu {
 
 inline constexpr std::size_t kAlignment = 64;
 
-/// `n` rounded up to whole alignments.
+/// `n` rounded up to a multiple of the alignment.
 inline std::size_t round_up(std::size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
 /// 64-byte aligned bytes.

@@ -1,4 +1,4 @@
-// Pieces as steps whose threads meet.
+// Tasks as schedule steps that all threads enter together.
 #include "rlx/backends/cpu/audited_tasks.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace rlx::cpu {
 
-/// A piece as a step of an audited run.
+/// A task as a step of an audited run.
 struct AuditedTask {
   AuditedTask(const Task& p, std::string kernel_name, std::string label)
       : task(p), kernel(std::move(kernel_name)), node(std::move(label)) {}
@@ -21,13 +21,13 @@ struct AuditedTask {
   const Task& task;
   std::string kernel, node;
   ChunkWatch watch;
-  std::atomic<int> threads{1};  // of the run
+  std::atomic<int> threads{1};  // threads of the run
 };
 
 AuditedTasks::~AuditedTasks() = default;
 
-// Every piece is a step that waits for the one before, so that threads which wait for each other in one step are not
-// waited for in another.
+// Each task is a step that waits for the previous one. Threads wait for each other within a step, so two steps must not
+// run at once.
 AuditedTasks::AuditedTasks(LoweredProgram& program) {
   std::vector<ScheduleStep> out;
   const std::size_t n = program.tasks().size();

@@ -1,4 +1,4 @@
-// Runs whose threads meet in every piece, for a ChunkAudit.
+// Audited runs for a ChunkAudit: all threads meet in every task.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace rlx::cpu {
 
 struct AuditedTask;
 
-/// The schedule of such runs.
+/// The schedule of an audited run.
 class AuditedTasks {
  public:
   explicit AuditedTasks(LoweredProgram& program);

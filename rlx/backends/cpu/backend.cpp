@@ -1,4 +1,4 @@
-// The CPU backend: always available, its instruction set chosen once.
+// The CPU backend. It is always available and chooses its instruction set once.
 #include <algorithm>
 #include <array>
 #include <charconv>

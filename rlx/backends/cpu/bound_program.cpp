@@ -1,4 +1,4 @@
-// Binding an LIR to memory, and running it: pointers are final except those into callers' buffers.
+// Binds an LIR to memory and runs it. All pointers are final except those into callers' buffers.
 #include "rlx/backends/cpu/bound_program.h"
 
 #include <chrono>
@@ -22,14 +22,14 @@ class Bound final : public BoundGraph {
   Bound(const Executable& exe, const LirModule& lir, std::span<const BufferView> arenas, bool is_body)
       : exe_(exe), program_(exe, lir, arenas, is_body), num_steps_(lir.plan.schedule.size()) {
     if (program_.ranges().empty() || program_.ranges().back().end >= num_steps_) final_copies_.make(program_);
-    // Threads that meet in every step would wait for those that are in the step which runs a body.
+    // A body runs inside a step of its parent. Threads that meet in every step would wait for the threads in that step.
     if (exe.audit() != nullptr && !is_body)
       audited_.emplace(program_);
     else
       schedules_.emplace(program_);
     Program& p = program_.program();
     if (p.scratch_bytes > 0) {
-      const std::size_t stride = round_up(p.scratch_bytes) + kAlignment;  // apart, so that threads share no line
+      const std::size_t stride = round_up(p.scratch_bytes) + kAlignment;  // a cache line between the threads' parts
       scratch_ = AlignedBytes(stride * static_cast<std::size_t>(exe.threads()));
       p.scratch = {scratch_.data, exe.threads() == 1 ? 0 : stride};
     }
@@ -57,7 +57,7 @@ class Bound final : public BoundGraph {
 
  private:
   void run_alone(const StepRange& range) {
-    const AsWorkerZero alone(1);  // whatever worker of another run calls this one
+    const AsWorkerZero alone(1);  // whichever worker of another run makes this call
     Trace* const trace = Trace::current();
     if (!trace) return run_in_order(program_.tasks(range.begin, range.end));
     const PieceNames& names = *names_for(trace);
@@ -79,7 +79,7 @@ class Bound final : public BoundGraph {
     }
   }
 
-  // What the steps are called in a trace; null for none.
+  // The names of the tasks in a trace; null without a trace.
   const PieceNames* names_for(Trace* trace) {
     if (!trace) return nullptr;
     if (names_ && names_->serial == trace->serial()) return names_.get();
@@ -116,9 +116,9 @@ class Bound final : public BoundGraph {
   LoweredProgram program_;
   std::size_t num_steps_;
   FinalCopies final_copies_;
-  std::optional<AuditedTasks> audited_;  // one of the two
+  std::optional<AuditedTasks> audited_;  // exactly one of the two is set
   std::optional<TaskSchedules> schedules_;
-  std::unique_ptr<PieceNames> names_;  // of the trace that runs are recorded in
+  std::unique_ptr<PieceNames> names_;  // for the trace that runs are recorded in
   AlignedBytes scratch_, common_;
   PointerRelocation pointers_;
 };

@@ -8,8 +8,8 @@
 
 namespace rlx::cpu {
 
-/// `lir`, compiled by `exe`, as a fixed schedule of kernel calls in these arenas. `is_body`: it is a body of a node of
-/// another program, which runs it.
+/// Binds `lir`, compiled by `exe`, to these arenas as a fixed schedule of kernel calls. `is_body`: the program is a
+/// body of a node, and the program of that node runs it.
 std::unique_ptr<BoundGraph> bind_program(const Executable& exe, const LirModule& lir,
                                          std::span<const BufferView> arenas, bool is_body);
 

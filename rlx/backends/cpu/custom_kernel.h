@@ -24,7 +24,7 @@ class KernelInput {
   DType dtype() const { return view_.dtype; }
   std::span<const std::int64_t> dims() const { return view_.dims; }
   const void* data() const { return view_.data; }
-  /// The elements as T; an error naming operand, expected and actual dtype when they are of another type.
+  /// The elements as T. A dtype mismatch is an error that names the operand, the actual and the expected dtype.
   template <class T>
   Result<std::span<const T>> as() const {
     if (view_.dtype != DTypeOf<T>::value)
@@ -44,7 +44,7 @@ class KernelOutput {
   DType dtype() const { return view_.dtype; }
   std::span<const std::int64_t> dims() const { return view_.dims; }
   void* data() const { return view_.data; }
-  /// The elements as T; an error naming result, expected and actual dtype when they are of another type.
+  /// The elements as T. A dtype mismatch is an error that names the result, the actual and the expected dtype.
   template <class T>
   Result<std::span<T>> as() const {
     if (view_.dtype != DTypeOf<T>::value)
@@ -61,22 +61,22 @@ class KernelOutput {
 struct KernelCall {
   const OpBox& op;  // `auto [scale] = custom_attrs<double>(call.op)`
   std::span<const KernelInput> inputs;
-  std::span<const KernelOutput> outputs;  // dims and dtypes are those of the infer rule; none overlaps an operand
+  std::span<const KernelOutput> outputs;  // dims and dtypes follow the infer rule; no output overlaps an input
 };
 
 /// How the CPU runs a custom op.
 struct CpuKernel {
-  /// Writes every element of every output. What it returns is thrown by `run` with the op's name. Called from one
-  /// thread at a time per run, but from several at once for clones: no state of its own.
+  /// Writes every element of every output. A returned Diagnostic is thrown by `run` with the op's name. One run calls
+  /// it from one thread at a time, but clones call it concurrently, so it must keep no state.
   std::optional<Diagnostic> (*run)(const KernelCall& call) = nullptr;
-  /// Whether it takes this node, by dtype or rank (dimensions may be symbolic); null: always. A node it refuses is
-  /// decomposed, or runs by its reference rule.
+  /// Whether the kernel takes this node, by dtype or rank; dimensions may be symbolic. Null accepts every node. A
+  /// refused node is decomposed or runs by its reference rule.
   bool (*accepts)(const Graph& g, NodeId id) = nullptr;
 };
 
 /// Makes the cpu backend run custom op `name` with `kernel` in graphs compiled from now on. Throws InvalidArgument when
-/// the name has a kernel already or `kernel.run` is null, and for an op of rlx itself; NotFound before `register_op`
-/// was called with the name.
+/// `name` already has a kernel, when `kernel.run` is null, and when `name` is an op of rlx itself. Throws NotFound when
+/// `register_op` was not called with `name`.
 void register_cpu_kernel(std::string_view name, const CpuKernel& kernel);
 
 }  // namespace rlx

@@ -1,4 +1,5 @@
-// Rows of the CPU backend: which kernel runs which node, and how a node becomes steps with final pointers.
+// Kernel entries of the CPU backend: which kernel runs which node, and how a node is lowered to tasks with final
+// pointers.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +22,16 @@ namespace rlx::cpu {
 
 class LowerContext;
 
-/// One kernel for one kind of node (device/entry_table.h).
+/// A kernel for one kind of node (device/entry_table.h).
 struct KernelEntry {
   OpKind kind;
   const char* kernel;  // "gemm_f32", for reports
-  /// Null when the kernel can run this node (dtypes, ranks, attributes), else why not; dimensions may be symbolic.
+  /// Null when the kernel can run this node, by dtypes, ranks and attributes; else the refusal. Dimensions may be
+  /// symbolic.
   const char* (*refuses)(const Graph&, NodeId);
-  /// Adds the node's steps.
+  /// Adds the tasks of the node.
   void (*lower)(LowerContext&);
-  /// See Target; null = never.
+  /// These answer the questions of Target with the same names. Null means never.
   bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
   bool plans_bodies = false;
@@ -40,7 +42,7 @@ struct KernelEntry {
   std::uint32_t skips_unread = 0;  // bit r: result r needs no place when nobody reads it (LowerContext::is_read)
 };
 
-/// The families of rows, tuned ones before generic ones.
+/// Kernel entries by family, tuned kernels before generic ones.
 std::span<const KernelEntry> quantized_entries();
 std::span<const KernelEntry> bf16_entries();
 std::span<const KernelEntry> interleaved_entries();
@@ -68,13 +70,13 @@ std::span<const KernelEntry> custom_entries();
 std::span<const KernelEntry> control_entries();
 std::span<const KernelEntry> collective_entries();
 
-/// All of them.
+/// All kernel entries.
 const EntryTable<KernelEntry>& entry_table();
-/// Whether the reference rule can stand in for a row; and the step that calls it.
+/// Whether the reference rule can run the node when no kernel entry takes it, and the entry that calls the rule.
 bool runs_on_host(const Graph& g, NodeId id);
 const KernelEntry& host_entry();
 
-/// A value at bind time: its shape and where its elements lie.
+/// A value at bind time: its shape and the place of its elements.
 struct View {
   DType dtype = DType::F32;
   std::vector<std::int64_t> dims, strides;  // strides in elements
@@ -84,7 +86,7 @@ struct View {
   std::int64_t elements() const;
   std::int64_t dim(int axis) const { return dims[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)]; }
   std::int64_t stride(int axis) const { return strides[static_cast<std::size_t>(axis < 0 ? axis + rank() : axis)]; }
-  /// True when the elements lie row-major without gaps.
+  /// True when the elements are row-major without gaps.
   bool dense() const;
 };
 
@@ -98,7 +100,7 @@ inline AxisView around(const View& v, std::int64_t axis) {
   return out;
 }
 
-/// Memory that each thread of a run has for itself.
+/// Scratch memory with a separate part for each thread of a run.
 struct Scratch {
   std::byte* base = nullptr;
   std::size_t stride = 0;
@@ -106,38 +108,40 @@ struct Scratch {
   std::byte* mine() const { return base + static_cast<std::size_t>(worker_index()) * stride; }
 };
 
-/// Memory that nodes use by turns, each of them all of it: what one leaves there the next may write over.
+/// Scratch memory that nodes use one after the other. Each node may use all of it and overwrite its contents.
 struct Common {
   std::byte* base = nullptr;
 };
 
-/// How the halves of a piece's chunks divide rows: the lower half (StepSchedule::lower_half) touches no row from
-/// `lower_end` on, the upper half none before `upper_begin`, in the operands and results named. 0 rows: not known.
+/// How the two halves of a task's chunks divide rows. In the named operands and results, the lower half
+/// (StepSchedule::lower_half) touches no row from `lower_end` on, and the upper half touches no row before
+/// `upper_begin`. `rows` of 0 means that the division is not known.
 struct RowTiling {
   std::int64_t rows = 0, lower_end = 0, upper_begin = 0;
-  std::uint32_t operands = 0, results = 0;  // by bit
+  std::uint32_t operands = 0, results = 0;  // bit i: operand or result i
 };
 
-/// One kernel invocation of a bound program: `run(ctx, chunk)` for each chunk.
+/// A kernel call of a bound program: `run(ctx, chunk)` for each chunk.
 struct Task {
   void (*run)(void* ctx, std::int64_t chunk) = nullptr;
   void* ctx = nullptr;
   std::int64_t chunks = 0;
   double cost_ns = 0;  // estimate for one thread
   RowTiling halves{};
-  bool alone = false;   // run by the thread that runs the program, when all before it is done
-  bool common = false;  // of a node that uses the common memory: it waits for the node that had it before
+  bool alone = false;   // the thread that runs the program runs it alone, when all earlier tasks are done
+  bool common = false;  // the node uses the common memory: it waits for the node that used it before
 };
 
-/// A pointer field that follows memory which is known when a run begins: a caller's buffer, a weight or a state.
+/// A pointer field whose address is known only when a run begins: it points into a caller's buffer, a weight or a
+/// state.
 struct Patch {
-  void* field = nullptr;  // of some object pointer type, written bytewise
+  void* field = nullptr;  // has some object pointer type; written bytewise
   Place place = Place::Input;
   std::uint32_t index = 0;
   std::size_t offset = 0;  // bytes
 };
 
-/// An object kept by the bound program.
+/// An object owned by the bound program.
 struct Kept {
   virtual ~Kept() = default;
 };
@@ -150,7 +154,7 @@ struct KeptValue final : Kept {
 
 class Executable;
 
-/// What lowering fills in; the bound program.
+/// What lowering fills in: the content of a bound program.
 struct Program {
   const Executable* executable = nullptr;
   std::vector<Task> tasks;
@@ -160,11 +164,11 @@ struct Program {
   Scratch scratch;
   std::size_t common_bytes = 0;
   Common common;
-  const void** next_weight = nullptr;      // where the last packed product wants to know the next weight
-  const LirValue* first_weight = nullptr;  // the packed weight a run reads first
+  const void** next_weight = nullptr;      // the field of the last packed matmul that takes the next weight to prefetch
+  const LirValue* first_weight = nullptr;  // the packed weight that a run reads first
 };
 
-/// Lowering of one node: its operands and results with their places, and the steps it becomes.
+/// The lowering of one node: its operands and results with their places, and the tasks that it adds.
 class LowerContext {
  public:
   LowerContext(const LirModule& lir, NodeId id, std::span<const BufferView> arenas, const KernelTable& kernels,
@@ -186,21 +190,21 @@ class LowerContext {
   }
   int num_inputs() const { return static_cast<int>(node().inputs.size()); }
   const KernelTable& kernels() const { return kernels_; }
-  /// Threads that plans share the work out to; kFinestCut when it is to be cut as finely as it can be.
+  /// The number of threads that plans divide work among. kFinestCut asks for the finest chunks possible.
   int threads() const { return threads_; }
-  /// Units of work in a chunk: `n`, or one in the finest cut.
+  /// Units of work per chunk: `n`, or 1 with kFinestCut.
   std::int64_t grain(std::int64_t n) const { return finest() ? std::min<std::int64_t>(n, 1) : n; }
   bool finest() const { return threads_ == kFinestCut; }
 
   View value(Value v) const;
   View in(int i) const { return value(node().inputs[static_cast<std::size_t>(i)]); }
-  /// Result r; a computed result lies row-major.
+  /// Result r. A computed result is row-major.
   View out(int r = 0) const { return value(Value(id_, static_cast<std::uint32_t>(r))); }
 
-  /// False for a result that the plan gave no place, as nobody reads it.
+  /// False for a result that nobody reads; the plan gave it no place.
   bool is_read(int r) const { return out(r).where->place != Place::None; }
 
-  /// An object that lives as long as the bound program.
+  /// Makes an object that lives as long as the bound program.
   template <class T, class... Args>
   T& keep(Args&&... args) {
     auto kept = std::make_unique<KeptValue<T>>(std::forward<Args>(args)...);
@@ -208,14 +212,14 @@ class LowerContext {
     program_.kept.push_back(std::move(kept));
     return value;
   }
-  /// Makes `field` the address of element `element` of `v`: now in an arena or a constant, else whenever a run finds
-  /// the value elsewhere.
+  /// Points `field` at element `element` of `v`. Pointers into an arena or a constant are final; others are relocated
+  /// when a run finds the value elsewhere.
   template <class T>
   void point(T*& field, const View& v, std::int64_t element = 0) {
     void* p = resolve(&field, v, element);
     std::memcpy(&field, &p, sizeof p);
   }
-  /// Adds a step: Run(ctx, chunk) for each chunk of [0, chunks), after the node's earlier steps. `cost_ns` estimates
+  /// Adds a task: Run(ctx, chunk) for each chunk of [0, chunks), after the node's earlier tasks. `cost_ns` estimates
   /// the time of all chunks on one thread.
   template <auto Run, class T>
   void step(T& ctx, std::int64_t chunks, double cost_ns) {
@@ -224,38 +228,38 @@ class LowerContext {
         {[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
     program_.tasks.back().common = uses_common_;
   }
-  /// Adds a step that the thread which runs the program runs by itself, between what is before and what comes after.
+  /// Adds a task that the thread which runs the program runs alone: after all earlier tasks and before all later ones.
   template <auto Run, class T>
   void step_alone(T& ctx, double cost_ns) {
     step<Run>(ctx, 1, cost_ns);
     program_.tasks.back().alone = true;
   }
-  /// Of a node whose row plans bodies: their plans, a range they use, and one of them as a program of its own.
+  /// For a node whose kernel entry plans bodies: the plans, a range that they use, and one body as a bound program.
   const LirBodies& bodies() const { return *lir_.plan.bodies_of(id_); }
   BufferView body_range(std::uint32_t range) const {
     const LirRange& r = bodies().ranges[range];
     return {arenas_[r.arena].host + r.offset, r.bytes};
   }
   std::unique_ptr<BoundGraph> bind_body(std::size_t body) const;
-  /// Says of the step added last that runs of `chunks_per_group` chunks work on `group_rows` of `rows` rows after each
-  /// other, and touch no others of the operands and results named: those whose leading axes are the rows (or what the
-  /// rows are counted in, sequences for example). Then halves of it need not wait for halves of other steps. Nothing
-  /// when the node has added no step.
+  /// Describes the rows of the task added last, for producer-consumer tiling. Each run of `chunks_per_group` chunks
+  /// works on the next `group_rows` of `rows` rows and touches no other rows of the named operands and results. The
+  /// leading axes of these values are the rows, or what rows are counted in, such as sequences. Halves of the task then
+  /// need not wait for all halves of other tasks. It does nothing when the node has added no task.
   void tile_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
                  std::initializer_list<int> operands, std::initializer_list<int> results = {0});
-  /// Scratch of at least `bytes` per thread; its address is final when the program runs.
+  /// Scratch of at least `bytes` per thread. Its address is final when the program runs.
   const Scratch* scratch(std::size_t bytes) {
     if (bytes > program_.scratch_bytes) program_.scratch_bytes = bytes;
     return &program_.scratch;
   }
-  /// At least `bytes` that the node's steps, all of those added after this call, share with each other and that no
-  /// other node uses meanwhile; the address is final when the program runs.
+  /// At least `bytes` shared by all tasks that the node adds after this call. No other node uses the memory meanwhile.
+  /// Its address is final when the program runs.
   const Common* common(std::size_t bytes) {
     if (bytes > program_.common_bytes) program_.common_bytes = bytes;
     uses_common_ = true;
     return &program_.common;
   }
-  /// `bytes` shared by all chunks of the node, 64-byte aligned.
+  /// `bytes` of memory shared by all chunks of the node, 64-byte aligned.
   std::byte* workspace(std::size_t bytes);
   Program& program() { return program_; }
 
@@ -267,35 +271,36 @@ class LowerContext {
   const KernelTable& kernels_;
   int threads_;
   Program& program_;
-  std::size_t first_task_;  // the node's pieces are those from here on
+  std::size_t first_task_;  // index of the node's first task
   bool uses_common_ = false;
 };
 
-// -- helpers of rows --
+// -- helpers of kernel entries --
 
-/// Refuses operands or results of another dtype than f32.
+/// Refuses operands or results of a dtype other than f32.
 const char* refuse_unless_f32(const Graph& g, NodeId id);
-/// Refuses more axes than the generic kernels walk.
+/// Refuses more axes than the generic kernels support.
 const char* refuse_high_rank(const Shape& s);
-/// Refuses dtypes that are stored, not computed with.
+/// Refuses storage-only dtypes.
 inline const char* refuse_storage_only(DType t) {
   return refuse_unless(!is_storage_only(t), "its dtype is only stored, not computed with");
 }
 /// The product of dims [first, last).
 std::int64_t product(std::span<const std::int64_t> dims);
-/// Strides of `v` seen as `dims` by right-aligned broadcasting: 0 where it repeats.
+/// Strides of `v` broadcast to `dims` with right alignment: 0 on repeated axes.
 std::vector<std::int64_t> broadcast_strides(const View& v, std::span<const std::int64_t> dims);
-/// The one stride that walks axes [first, last) of `v` in row-major order; none when they do not fold. 0 axes: 0.
+/// The single stride that covers axes [first, last) of `v` in row-major order; nullopt when the axes do not fold; 0
+/// without axes.
 std::optional<std::int64_t> fold_stride(const View& v, int first, int last);
 
-/// Rows of a [rows, cols] view whose leading axes fold; none otherwise.
+/// A view as [rows, cols] with leading dimension `ld`.
 struct RowView {
   std::int64_t rows = 1, cols = 1, ld = 0;
 };
 std::optional<RowView> as_rows(const View& v);
-/// The kernels' name of a reduction.
+/// The kernel library's enumerator for a reduction.
 cpu::ReduceKind kernel_kind(rlx::ReduceKind fn);
-/// Rough speed of this instruction set, for cost estimates: floating-point operations per ns of a product.
+/// Approximate matmul speed of this instruction set in FLOP per ns, for cost estimates.
 double gemm_flops_per_ns(Isa isa);
 
 }  // namespace rlx::cpu

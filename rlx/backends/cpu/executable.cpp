@@ -1,4 +1,4 @@
-// An LIR with the rows that run it, and the forms of its weights.
+// An LIR with its kernel entries and the packed layouts of its weights.
 #include "rlx/backends/cpu/executable.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
 PanelSource Executable::panel_source(NodeId node, std::size_t source, const FormColumns& columns) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   check(source < op.sources.size() / 4, "a source that the relayout has");
-  const std::int64_t begin = begins_.at(node.index)[source];  // of the columns of all matrices
+  const std::int64_t begin = begins_.at(node.index)[source];  // first column of the source in all matrices
   return {op, op.source(source), op.n == 0 ? 0 : begin % op.n, columns.begin, columns.end};
 }
 
@@ -65,7 +65,7 @@ void Executable::encode(NodeId node, std::size_t source, const FormColumns& colu
   const PanelSource all = panel_source(node, source, columns);
   std::byte* to = form + matrix_offset(node, source);
   const bool coded = is_block_scheme(all.op.scheme);
-  // No two threads write one line but at the ends of a source.
+  // Threads write disjoint cache lines, except at the ends of a source.
   const std::int64_t step = coded ? strip_chunk(all.op.form, all.op.k) : panel_chunk(*panels_of(all.op.form), all.op.k);
   const std::int64_t first = (all.first + all.begin) / step, last = (all.first + all.end + step - 1) / step;
   ThreadPool::process().parallel_for(

@@ -1,4 +1,4 @@
-// The CPU executable: an LIR with the rows that run it, bound to memory as a fixed schedule of kernel calls.
+// The CPU executable: an LIR with its kernel entries. Binding makes a fixed schedule of kernel calls of it.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 
 namespace rlx::cpu {
 
-/// Immutable; shared by every bound program of it.
+/// Immutable; shared by all programs bound from it.
 class Executable final : public ExecutableGraph {
  public:
-  /// Throws Unsupported naming the first scheduled node that neither a row nor a reference rule runs.
+  /// Throws Unsupported that names the first scheduled node which neither a kernel entry nor a reference rule runs.
   Executable(LirModule lir, const KernelTable& kernels, const BackendOptions& options);
 
   const LirModule& lir() const override { return lir_; }
@@ -29,21 +29,21 @@ class Executable final : public ExecutableGraph {
 
   const KernelTable& kernels() const { return kernels_; }
   int threads() const { return threads_; }
-  /// Threads as plans see them.
+  /// The number of threads that plans assume.
   int planned_threads() const { return finest_grain_ ? kFinestCut : threads_; }
   bool finest_grain() const { return finest_grain_; }
   ChunkAudit* audit() const { return audit_.get(); }
-  /// Whether the step is of a range that there is code for.
+  /// Whether the step lies in a compiled range.
   bool compiled(std::size_t step) const {
     const auto holds = [&](const StepRange& r) { return r.holds(step); };
     return lir_.ranges.empty() || std::any_of(lir_.ranges.begin(), lir_.ranges.end(), holds);
   }
-  /// The row of schedule step `step`; of one without code undefined.
+  /// The kernel entry of schedule step `step`; undefined for a step that is not compiled.
   const KernelEntry& row(std::size_t step) const { return *rows_[step]; }
 
  private:
   PanelSource panel_source(NodeId node, std::size_t source, const FormColumns& columns) const;
-  /// Where in the form the panels of the matrix begin that the source is of.
+  /// Byte offset in the packed layout of the matrix that the source belongs to.
   std::size_t matrix_offset(NodeId node, std::size_t source) const;
   LirModule lir_;
   const KernelTable& kernels_;
@@ -51,8 +51,8 @@ class Executable final : public ExecutableGraph {
   bool finest_grain_;
   std::shared_ptr<ChunkAudit> audit_;
   std::vector<const KernelEntry*> rows_;                                 // by schedule step
-  std::vector<const KernelEntry*> row_of_;                               // by node; null: none runs it
-  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> begins_;  // of a relayout: where its sources begin
+  std::vector<const KernelEntry*> row_of_;                               // by node; null: no entry takes it
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> begins_;  // by relayout: first column of each source
 };
 
 }  // namespace rlx::cpu

@@ -1,16 +1,16 @@
-// Copies made after the steps.
+// Copies that run after all tasks.
 #include "rlx/backends/cpu/final_copies.h"
 
 #include <cstring>
 
 namespace rlx::cpu {
 
-/// A copy made after the steps: of a value to an output or to a state.
+/// A copy of a value to an output or to a state.
 struct FinalCopy {
   StridedCopy copy;
   const void* x = nullptr;
   void* y = nullptr;
-  std::size_t bytes = 0;  // when dense: a plain copy
+  std::size_t bytes = 0;  // when dense: one memcpy of this size
   void run(const KernelTable& k) const {
     if (bytes > 0) {
       if (y != x) std::memmove(y, x, bytes);

@@ -1,4 +1,4 @@
-// What a program copies after its steps: values to outputs and to states.
+// Copies that run after all tasks of a program: values to outputs and to states.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,18 @@ namespace rlx::cpu {
 
 struct FinalCopy;
 
-/// Output copies first (they may read a state's old value), then the states. A state whose new value lies in another
-/// state goes through a buffer that is filled before any state is written, so that states can change places and one can
-/// take another's old value.
+/// Outputs are copied first, because they may read the old value of a state; then states are written. A new state value
+/// that lies in another state goes through a buffer, which is filled before any state is written. So states can be
+/// swapped, and a state can take the old value of another.
 class FinalCopies {
  public:
-  /// Makes those of `p`, whose pointers follow the buffers of each run.
+  /// Makes the copies of `p`. Their pointers are relocated for each run.
   void make(LoweredProgram& p);
   void run(const KernelTable& kernels) const;
 
  private:
   FinalCopy& add(LowerContext& lower, const View& from);
-  std::vector<const FinalCopy*> copies_;  // kept by the program
+  std::vector<const FinalCopy*> copies_;  // owned by the program
 };
 
 }  // namespace rlx::cpu

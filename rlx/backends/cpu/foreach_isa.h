@@ -1,10 +1,10 @@
-// Includes RLX_KERNEL_FILE once per instruction set this build has, each time inside namespace rlx::cpu::<isa> and with
-// the compiler's target set for that section only. Include all standard headers before this file: an inline function of
-// the standard library emitted with AVX-512 could be picked by the linker for every caller.
+// Includes RLX_KERNEL_FILE once per instruction set of this build, each time in namespace rlx::cpu::<isa> and with the
+// compiler's target set for that section only. Include all standard headers before this file: the linker could pick an
+// inline function of the standard library that was compiled with AVX-512 for every caller.
 //
-// RLX_ISA of the build (cmake/isa.cmake) may leave sets out by RLX_WITHOUT_<SET>. RLX_FOR_ISA chooses among those that
-// are here; RLX_HAS_BYTE_DOT and RLX_HAS_BF16_DOT say that the sections with these products are. Only this file and
-// `isa_built` (kernels.cpp) read the definitions.
+// RLX_ISA of the build (cmake/isa.cmake) may exclude instruction sets with RLX_WITHOUT_<SET>. RLX_FOR_ISA selects among
+// the sets that are built. RLX_HAS_BYTE_DOT and RLX_HAS_BF16_DOT tell whether the VNNI and BF16 sections are built.
+// Only this file and `isa_built` (kernels.cpp) read the definitions.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -14,7 +14,7 @@
 #include "rlx/backends/cpu/kernels.h"
 #include "rlx/ir/math/erfinv_fit.h"
 
-// GCC notes that vectors wider than the baseline change the calling convention; all such calls are inlined here.
+// GCC notes that vectors wider than the baseline change the calling convention. All such calls are inlined here.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -45,8 +45,8 @@
 #include "rlx/backends/cpu/isa_section.h"
 #endif
 
-// The section before, and sums of four products of bytes. Tiles too, which no compiler uses of its own accord: who
-// calls their intrinsics asks the machine first.
+// AVX-512 with VNNI (int8 dot products of four). The target includes AMX int8, which no compiler emits by itself:
+// callers of its intrinsics must ask `has_tiles` first.
 #if defined(RLX_WITH_BYTE_DOT) && !defined(RLX_WITHOUT_AVX512VNNI)
 #define RLX_HAS_BYTE_DOT
 #define RLX_BYTE_DOT
@@ -59,7 +59,7 @@
 #undef RLX_BYTE_DOT
 #endif
 
-// That section, and sums of two products of bf16, by one instruction or by tiles.
+// AVX-512 with BF16 (bf16 dot products of two), and AMX bf16.
 #if defined(RLX_WITH_BF16_DOT) && !defined(RLX_WITHOUT_AVX512BF16)
 #define RLX_HAS_BF16_DOT
 #define RLX_BF16_DOT
@@ -72,7 +72,7 @@
 #undef RLX_BF16_DOT
 #endif
 
-#else  // one instruction set: the one the compiler targets
+#else  // one instruction set: the compiler's target
 
 #if defined(__aarch64__)
 #define RLX_ISA neon
@@ -88,7 +88,7 @@
 
 #pragma GCC diagnostic pop
 
-// RLX_FOR_ISA(isa, f(x)) is rlx::cpu::<isa>::f(x), an expression. Who calls it has asked `isa_supported`.
+// RLX_FOR_ISA(isa, f(x)) is the expression rlx::cpu::<isa>::f(x). The caller must have checked `isa_supported`.
 #if defined(__x86_64__)
 #if defined(RLX_WITHOUT_AVX512)
 #define RLX_IF_AVX512(isa, ...)

@@ -1,9 +1,9 @@
-// The compiler's intrinsics. They take a second to parse, half of what a small kernel file takes to compile: the
+// The compiler's intrinsics. They take a second to parse, half of the compile time of a small kernel file. The
 // precompiled header of the kernels begins with this file (cmake/module.cmake).
 #pragma once
 
 #if defined(__x86_64__)
-// The header's own "undefined" vectors draw a false warning from GCC 12 where they are inlined.
+// The header's own "undefined" vectors cause a false warning of GCC 12 where they are inlined.
 #pragma GCC diagnostic push
 #if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

@@ -1,5 +1,5 @@
 // One section of foreach_isa.h: RLX_KERNEL_FILE in namespace rlx::cpu::RLX_ISA, compiled for RLX_TARGET when that is
-// defined. Undefines what described the section. No include guard.
+// defined. It undefines the macros that describe the section. No include guard.
 #if defined(RLX_TARGET)
 #define RLX_TARGET_PRAGMA_TEXT(text) _Pragma(#text)
 #define RLX_TARGET_PRAGMA(text) RLX_TARGET_PRAGMA_TEXT(text)

@@ -1,4 +1,4 @@
-// How the kernel families enter the table: one filler per family, written in the family's source file.
+// One function per kernel family that fills its part of the kernel table. Each is defined in the family's source file.
 #pragma once
 
 #include "rlx/backends/cpu/kernels.h"
@@ -11,8 +11,8 @@ void fill_tape_kernels(Isa isa, KernelTable& table);
 void fill_data_kernels(Isa isa, KernelTable& table);  // reductions, gather, copies
 void fill_random_kernels(Isa isa, KernelTable& table);
 
-/// What tiles of AMX multiply.
+/// Operand types of AMX tile matmuls.
 enum class TileProducts : std::uint8_t { Bytes, BF16 };
-/// Whether this machine has such tiles and the system gives them to this process; asked for once.
+/// Whether this machine has AMX tiles of this type and the system permits this process to use them. Asked once.
 bool has_tiles(TileProducts products);
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// The kernel tables: which instruction sets there are, and the parts of the kernels that need none.
+// Kernel tables and instruction sets, and those parts of kernels that do not depend on an instruction set.
 #include "rlx/backends/cpu/kernels.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace rlx::cpu {
 
 namespace {
 
-constexpr std::int64_t kStreamBytes = 16LL << 20;  // outputs beyond this do not stay in the cache anyway
+constexpr std::int64_t kStreamBytes = 16LL << 20;  // larger outputs do not stay in the cache
 
 constexpr std::array<std::string_view, 5> kIsaNames = {"generic", "sse4", "avx2", "avx512", "neon"};
 
@@ -69,7 +69,7 @@ KernelTable make_table(Isa isa) {
 
 constexpr std::array<Isa, 5> kBestFirst = {Isa::Avx512, Isa::Avx2, Isa::Sse4, Isa::Neon, Isa::Generic};
 
-/// Whether this processor runs kernels of `isa`, built or not.
+/// Whether this processor runs kernels of `isa`, whether or not they are built.
 bool machine_runs(Isa isa) {
 #if defined(__x86_64__)
   switch (isa) {
@@ -85,7 +85,7 @@ bool machine_runs(Isa isa) {
 #endif
 }
 
-/// The sets of this build, with ", " between.
+/// The instruction sets of this build, joined by ", ".
 std::string built_names() {
   std::string names;
   for (std::size_t i = 0; i < kIsaNames.size(); ++i) {
@@ -106,7 +106,8 @@ void require_supported(Isa isa) {
               "configure it with -DRLX_ISA=all, which builds every instruction set");
 }
 
-/// Of a build with RLX_ISA=native that runs on a processor without the set it was built for, said once on stderr.
+/// Notes once on stderr that a build with RLX_ISA=native runs on a processor without the instruction set it was built
+/// for.
 void note_other_machine([[maybe_unused]] Isa best) {
 #if defined(RLX_NATIVE_ISA)
   static const bool noted = [best] {
@@ -126,10 +127,10 @@ void note_other_machine([[maybe_unused]] Isa best) {
 
 bool has_tiles([[maybe_unused]] TileProducts products) {
 #if defined(__x86_64__) && defined(__linux__)
-  // Tiles are the system's to give: they make what it saves of a thread 8 KB larger.
+  // Linux grants AMX tiles on request, because they enlarge the saved state of a thread by 8 KB.
   static const unsigned features = [] {
     constexpr unsigned kTile = 1U << 24;
-    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // of arch_prctl
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // for arch_prctl
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTile) == 0) return 0U;
     return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0 ? d : 0U;
@@ -189,7 +190,7 @@ Isa parse_isa(std::string_view name) {
 const KernelTable& kernels_for(Isa isa) {
   require_supported(isa);
 #if defined(__x86_64__)
-  // Filling a table runs code compiled for its instruction set: only those asked for may be made.
+  // Filling a table runs code compiled for its instruction set, so only requested tables are made.
   switch (isa) {
     case Isa::Avx512: {
       static const KernelTable avx512 = make_table(Isa::Avx512);
@@ -261,7 +262,7 @@ void tape_prepare(Tape& t) {
     elements *= t.dims[i];
   }
   t.num_elements = elements;
-  // Drop axes of size 1, then merge an axis with the next where every input walks both as one.
+  // Drop axes of size 1, then merge an axis with the next one where the strides of every input allow it.
   int rank = 0;
   for (int i = 0; i < t.rank; ++i) {
     if (t.dims[i] == 1) continue;

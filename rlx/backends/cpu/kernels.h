@@ -1,9 +1,9 @@
 // The CPU kernel library: plain functions over pointers, strides and sizes, in one table per instruction set.
 //
-// Conventions. Strides and leading dimensions count elements. A kernel never allocates and never starts threads: work
-// is cut into chunks, any thread may run any chunk in any order, and results do not depend on who ran what. Scratch
-// memory is given by the caller; its size follows from the shape, it is per thread that runs chunks at the same time,
-// and it is 64-byte aligned. Outputs must not overlap inputs unless a function says so.
+// Conventions. Strides and leading dimensions count elements. A kernel never allocates and never starts threads. Work
+// is cut into chunks; any thread may run any chunk in any order, and results do not depend on which thread ran which
+// chunk. The caller provides scratch memory. Its size follows from the shape; each concurrently running thread has its
+// own, 64-byte aligned. Outputs must not overlap inputs unless a function says so.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,21 @@
 
 namespace rlx::cpu {
 
-/// Instruction sets the kernels are built for; `Generic` is the portable build used on other processors.
+/// Instruction sets of the kernels. `Generic` is the portable build for other processors.
 enum class Isa : std::uint8_t { Generic, Sse4, Avx2, Avx512, Neon };
 
 /// Lower-case name: "generic", "sse4", "avx2", "avx512", "neon".
 std::string_view isa_name(Isa isa);
-/// The best instruction set of this build that this machine runs, found from CPU feature bits only. The first call of a
-/// process notes on stderr that a build with RLX_ISA=native runs on a lesser processor than it was built on.
+/// The best instruction set that this build has and this machine runs, from CPU feature bits only. The first call in a
+/// process prints a note to stderr when a build with RLX_ISA=native runs on a processor without the set it was built
+/// for.
 Isa best_isa();
-/// True when this build has the kernels of `isa` (RLX_ISA of the build may leave some out).
+/// True when this build has the kernels of `isa` (RLX_ISA of the build may exclude some).
 bool isa_built(Isa isa);
 /// True when this build has the kernels of `isa` and this machine can run them.
 bool isa_supported(Isa isa);
-/// Parses a name of `isa_name`; throws Error{InvalidArgument} naming the closest name, Error{Unsupported} when this
-/// machine cannot run it or this build lacks it. "best" and "" give `best_isa()`.
+/// Parses a name of `isa_name`. Throws Error{InvalidArgument} that suggests the closest name, and Error{Unsupported}
+/// when this machine cannot run the set or this build lacks it. "best" and "" give `best_isa()`.
 Isa parse_isa(std::string_view name);
 
 // -- GEMM --
@@ -33,10 +34,9 @@ Isa parse_isa(std::string_view name);
 /// Activation applied by a GEMM epilogue. Gelu is the erf form, GeluTanh the tanh form.
 enum class Act : std::uint8_t { None, Relu, Gelu, GeluTanh, Silu, Tanh, Sigmoid };
 
-/// What happens to the product before it is stored:
-/// t = alpha * acc + bias[n] (+ residual[m, n]); y = act(t); y *= mul[m, n]; with `residual_after_act` the residual is
-/// added after the activation and the multiply instead. Null pointers skip their step. `residual` and `mul` may be C
-/// itself with the same leading dimension.
+/// The epilogue of a GEMM, applied before C is stored: t = alpha * acc + bias[n] (+ residual[m, n]); y = act(t); y *=
+/// mul[m, n]. With `residual_after_act` the residual is added after the activation and the multiply instead. Null
+/// pointers skip their step. `residual` and `mul` may be C itself with the same leading dimension.
 struct GemmEpilogue {
   float alpha = 1.0F;
   Act act = Act::None;
@@ -46,13 +46,13 @@ struct GemmEpilogue {
   std::int64_t ld_residual = 0;
   const float* mul = nullptr;  // [M, N]
   std::int64_t ld_mul = 0;
-  /// Nothing follows the product.
+  /// True when the epilogue does nothing.
   bool plain() const {
     return alpha == 1.0F && bias == nullptr && residual == nullptr && act == Act::None && mul == nullptr;
   }
 };
 
-/// How a GEMM is cut into chunks; made by `gemm_plan_f32`, good for any data of that shape.
+/// How a GEMM is cut into chunks. `gemm_plan_f32` makes it; it is valid for all data of that shape.
 struct GemmPlan {
   std::int64_t chunks = 0;
   std::int64_t panels = 0;  // panels of packed B
@@ -64,18 +64,17 @@ struct GemmPlan {
   std::size_t scratch_bytes = 0;  // per concurrently running thread; 0 for packed B
 };
 
-/// What the elements of packed B are stored as; products widen them as they load them.
-/// I8: codes, by a scale for each column, which stand behind all panels. BF16Pairs are for products of
-/// matmul/bf16_kernels.h.
+/// Element type of packed B. Kernels widen the elements on load. I8 has quantized values with one scale per column; the
+/// scales follow all panels. BF16Pairs is the bf16 pair (VNNI) layout of matmul/bf16_kernels.h.
 enum class PackedBType : std::uint8_t { F32, BF16, F16, I8, BF16Pairs };
 constexpr std::int64_t panel_element_bytes(PackedBType t) {
   return t == PackedBType::F32 ? 4 : t == PackedBType::I8 ? 1 : 2;
 }
-/// Where the scales of I8 panels with `elements` elements begin.
+/// Offset of the scales of I8 panels with `elements` elements.
 constexpr std::int64_t panel_scales_at(std::int64_t elements) { return (elements + 63) / 64 * 64; }
 
-/// C[M, N] = epilogue(A[M, K] * B), B in panels: packed by `pack_b_f32` or `pack_b_16`, or made by panels.h. Rows of A
-/// are `lda` floats apart, elements of a row are adjacent.
+/// C[M, N] = epilogue(A[M, K] * B) with packed B, made by `pack_b_f32`, `pack_b_16` or matmul/packed_b.h. Rows of A are
+/// `lda` floats apart; the elements of a row are contiguous.
 struct GemmF32 {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
@@ -85,21 +84,21 @@ struct GemmF32 {
   float* c = nullptr;
   std::int64_t ldc = 0;
   GemmEpilogue epilogue;
-  /// Optional: start of the packed weights the next GEMM reads; its first cache lines are prefetched behind the last
-  /// panels of this one.
+  /// Optional: start of the packed weights that the next GEMM reads. This GEMM prefetches their first cache lines after
+  /// its last panels.
   const void* prefetch_next = nullptr;
 };
 
 inline constexpr int kGemmMaxAxes = 16;
 
-/// An axis of a strided product: its extent, and the strides by which A, B and C walk it; 0 repeats an operand.
+/// An axis of a strided matmul: its extent and its strides in A, B and C. A stride of 0 broadcasts the operand.
 struct GemmAxis {
   std::int64_t extent = 1, a = 0, b = 0, c = 0;
 };
 
 /// C[.., M, N] = epilogue(A[.., M, K] * B[.., K, N]) with any strides, for B that is not constant. K runs over the
-/// contracted axes, the last fastest (none: K = 1), the product is made for every index of the outer axes. `residual`
-/// and `mul` of the epilogue lie as C does (their strides are C's); a bias serves every product.
+/// contracted axes, the last one fastest; without contracted axes K = 1. There is one matmul for each index of the
+/// outer axes. `residual` and `mul` of the epilogue have the strides of C. All matmuls share the bias.
 struct GemmStridedF32 {
   std::int64_t m = 0, n = 0;
   const float* a = nullptr;
@@ -114,18 +113,19 @@ struct GemmStridedF32 {
   GemmEpilogue epilogue;
 };
 
-/// How a strided product is cut. Rows go through register tiles of `block_rows` or one more: the split of M into blocks
-/// is that of the shape alone, chunks are ranges of blocks, so that no result depends on the number of threads.
+/// How a strided matmul is cut. M is split evenly into `blocks` of one register tile each, whose sizes differ by at
+/// most one row. The split depends on the shape alone and chunks are ranges of blocks, so results do not depend on the
+/// number of threads.
 struct GemmStridedPlan {
   std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t k = 1;
   std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
   std::int64_t blocks = 0, blocks_per_chunk = 0, row_chunks = 0;
-  // A whose rows are not adjacent along k is first copied, block by block with the rows of a block side by side:
-  // `pack_a_chunks` calls of gemm_pack_a_f32 into `pack_a_floats` floats that all threads share. 0: it is read in
-  // place.
+  // When rows of A are not contiguous along k, A is packed first, block by block with the rows of a block side by side:
+  // `pack_a_chunks` calls of gemm_pack_a_f32 fill `pack_a_floats` floats that all threads share. With 0 chunks A is
+  // read in place.
   std::int64_t pack_a_chunks = 0, pack_a_floats = 0, blocks_per_pack = 0;
-  std::int64_t pack_a_stride[kGemmMaxAxes] = {};  // of the outer axes; 0 where A is repeated
+  std::int64_t pack_a_stride[kGemmMaxAxes] = {};  // of the outer axes; 0 where A is broadcast
   std::size_t scratch_bytes = 0;                  // per concurrently running thread
 };
 
@@ -134,7 +134,7 @@ struct Bf16Kernels;         // matmul/bf16_kernels.h
 
 // -- Attention --
 
-/// Which keys a query sees besides the optional key mask and bias; queries are aligned to the end of the keys.
+/// Which keys a query sees, besides the optional key mask and bias. Queries are aligned to the end of the keys.
 enum class AttentionMask : std::uint8_t {
   None,
   Causal,         // key k visible to query q iff k <= q + (Sk - Sq)
@@ -144,25 +144,26 @@ enum class AttentionMask : std::uint8_t {
 /// How the elements of a mask are read: a float is visible iff >= 0.5, a byte iff non-zero.
 enum class MaskType : std::uint8_t { None, F32, U8 };
 
-/// The queries of one entry of a paged attention: `count` rows from row `first` of q on; the first of them stands at
-/// position kv_len - behind.
+/// The queries of one entry of a paged attention: `count` rows of q from row `first` on. The first of them has position
+/// kv_len - behind.
 struct QueryRange {
   std::int64_t first = 0, count = 0, behind = 0;
 };
 
-/// What the pools of a paged attention hold: numbers, or the blocks of a scheme.
+/// Element type of the K and V pools of a paged attention: floats, or blocks of a block scheme.
 enum class PoolType : std::uint8_t { F32, F16, BF16, Q8_0, Q4_0 };
-/// The bytes that strides of such a pool count.
+/// The unit in bytes of the strides of such a pool.
 constexpr std::int64_t pool_unit(PoolType t) { return t == PoolType::F32 ? 4 : t <= PoolType::BF16 ? 2 : 1; }
-/// Bytes of `dim` numbers of a head in such a pool; of blocks `dim` is a multiple of 32.
+/// Bytes of `dim` elements of a head in such a pool. For block types `dim` is a multiple of 32.
 constexpr std::int64_t pool_row_bytes(PoolType t, std::int64_t dim) {
   return t == PoolType::Q8_0 ? dim / 32 * 34 : t == PoolType::Q4_0 ? dim / 32 * 18 : dim * pool_unit(t);
 }
 
 /// softmax(mask(softcap(scale * q k^T) + bias)) v for q [B, Sq, H, D], k [B, Sk, Hkv, D], v [B, Sk, Hkv, Dv], out [B,
-/// Sq, H, Dv] with any strides except that D and Dv are adjacent; Hkv divides H. A row that sees no key becomes zeros.
-/// With lengths (clamped to the extents) keys from kv_lens[b] on are not read, rows from q_lens[b] on become zeros, and
-/// the lengths stand for Sk and Sq in the positions of the mask. A sink is one more score of each row, without a value.
+/// Sq, H, Dv]. D and Dv are contiguous; other strides are free. Hkv divides H. A row that sees no key gives zeros.
+/// Lengths are clamped to the extents. With lengths, keys from kv_lens[b] on are not read, rows from q_lens[b] on give
+/// zeros, and the lengths replace Sk and Sq in the positions of the mask. A sink is one more score of each row, without
+/// a value.
 struct AttentionF32 {
   std::int64_t batch = 0, q_len = 0, k_len = 0, heads = 0, kv_heads = 0, head_dim = 0, v_head_dim = 0;
   const float* q = nullptr;
@@ -177,7 +178,7 @@ struct AttentionF32 {
   float softcap = 0.0F;  // 0 = none; else s -> softcap * tanh(s / softcap)
   AttentionMask mask_kind = AttentionMask::None;
   std::int64_t window = 0;
-  MaskType custom_type = MaskType::None;  // visibility by element; strides of 0 broadcast
+  MaskType custom_type = MaskType::None;  // element type of `custom`; strides of 0 broadcast
   const void* custom = nullptr;           // [B, H, Sq, Sk] by strides
   std::int64_t custom_batch_stride = 0, custom_head_stride = 0, custom_q_stride = 0, custom_k_stride = 0;
   const float* bias = nullptr;  // added to the scaled scores; strides of 0 broadcast
@@ -188,17 +189,19 @@ struct AttentionF32 {
   std::int64_t sinks_batch_stride = 0;
   float* lse = nullptr;  // [B, H, Sq] by strides, optional: log(sum(exp(scores))), -inf where nothing is seen
   std::int64_t lse_batch_stride = 0, lse_head_stride = 0, lse_q_stride = 1;
-  // Keys in pages: key j of entry b is row j % page of page blocks[b * blocks_stride + j / page], clamped to the pool;
-  // k_batch_stride and v_batch_stride are 0. Queries lie where `ranges` says, their batch strides are 0 too.
+  // A paged KV cache: key j of entry b is row j % page of page blocks[b * blocks_stride + j / page], clamped to the
+  // pool. k_batch_stride and v_batch_stride are 0. `ranges` gives the queries of each entry; the batch strides of
+  // queries are 0 too.
   const std::int32_t* blocks = nullptr;
   std::int64_t blocks_stride = 0, page = 0, pages = 0, k_page_stride = 0, v_page_stride = 0;
   const QueryRange* ranges = nullptr;  // [B], with blocks
-  PoolType pool = PoolType::F32;       // of k and v with blocks; their strides count its units
-  /// With a pool of Q8_0: q may be rounded to 8 bits in blocks of 32, and scores are products of bytes.
+  PoolType pool = PoolType::F32;       // of k and v with blocks; their strides count pool_unit(pool) bytes
+  /// With a pool of Q8_0: q may be rounded to int8 in blocks of 32, and scores are int8 dot products.
   const InterleavedKernels* rounds_q = nullptr;
 };
 
-/// How an attention is cut into chunks: runs of items, an item being (batch, heads of one kv head, query block).
+/// How an attention is cut into chunks. An item is (batch, heads of one kv head, query block); a chunk is a range of
+/// items.
 struct AttentionPlan {
   std::int64_t chunks = 0;
   std::int64_t items = 0, items_per_chunk = 1;
@@ -209,11 +212,11 @@ struct AttentionPlan {
   std::size_t scratch_bytes = 0;           // per concurrently running thread
 };
 
-// -- Rows --
+// -- Row kernels --
 
 /// Layer or RMS normalisation of rows [rows, cols]: s = x (+ bias[c]) (+ residual[r, c]); y = norm(s) * gamma + beta.
-/// Null `bias`, `residual`, `gamma`, `beta`, `sum_out` skip their part. `sum_out` receives s; it may be x or residual,
-/// y may be x.
+/// Null `bias`, `residual`, `gamma`, `beta` and `sum_out` skip their part. `sum_out` receives s and may alias x or
+/// residual. y may alias x.
 struct NormF32 {
   std::int64_t cols = 0;
   const float* x = nullptr;
@@ -232,9 +235,9 @@ struct NormF32 {
   float* rstd_out = nullptr;  // [rows], optional
 };
 
-/// Rotary embedding of x [B, S, H, D] by strides: pairs (i, i + n_rot/2), or (2i, 2i + 1) when interleaved, are turned
-/// by the angle whose cosine and sine are at [position, i]; elements from n_rot on are copied. `positions` (I32 [B, S]
-/// by strides) picks the table row, else it is position_offset + s. y may be x.
+/// Rotary embedding of x [B, S, H, D] by strides. Pairs (i, i + n_rot/2), or (2i, 2i + 1) when interleaved, are rotated
+/// by the angle whose cosine and sine are at [position, i]. Elements from n_rot on are copied. `positions` (I32 [B, S]
+/// by strides) selects the table row; without it the row is position_offset + s. y may alias x.
 struct RopeF32 {
   std::int64_t batch = 0, seq = 0, heads = 0, head_dim = 0, n_rot = 0;
   bool interleaved = false;
@@ -254,8 +257,9 @@ struct RopeF32 {
 
 // -- Elementwise --
 
-/// Operations of the elementwise tape. Registers hold 256 values of 4 bytes: F32 or (names ending in I) I32. A truth
-/// value is F32 0 or 1; "true" is any value that is not 0. Max and Min return NaN when either operand is NaN.
+/// Operations of the elementwise tape. Registers hold a block of 256 to 1024 values of 4 bytes: F32, or I32 for names
+/// that end in I. A truth value is F32 0 or 1; any value that is not 0 is true. Max and Min return NaN when either
+/// operand is NaN.
 enum class TapeOp : std::uint8_t {
   // one operand, F32
   Copy,
@@ -361,7 +365,7 @@ enum class TapeOp : std::uint8_t {
   F32ToI32,
   I32ToF32,
   BoolToI32,
-  // F32 to the nearest number of a half float, as a store and a load would leave it
+  // F32 rounded to the nearest bf16 or f16 value, as a store and a load would round it
   RoundBF16,
   RoundF16,
 };
@@ -374,7 +378,7 @@ std::string_view tape_op_name(TapeOp op);
 /// How many operands `op` reads (1..3).
 int tape_op_arity(TapeOp op);
 
-/// Storage of a tape input or output; registers hold the value as F32, or as I32 for I32 storage.
+/// Storage type of a tape input or output. Registers hold the value as F32, or as I32 for I32 storage.
 enum class TapeType : std::uint8_t { F32, I32, Bool, BF16, F16, U8, I8 };
 
 inline constexpr int kTapeMaxInputs = 16;
@@ -383,13 +387,13 @@ inline constexpr int kTapeMaxRank = 8;
 inline constexpr int kTapeMaxRegisters = 64;
 inline constexpr std::uint8_t kTapeImm = 255;  // operand is the instruction's imm
 
-/// What a tape instruction does with its result x and a further register c, rounded on its own: a register less is
-/// written and read again. `From` and `Into` have c on the left; those that round x to a half float read no c.
+/// A second step of a tape instruction, on its result x and another register c. The first result is rounded before it.
+/// It saves a register write and read. `From` and `Into` have c on the left; RoundBF16 and RoundF16 read no c.
 enum class TapeThen : std::uint8_t { None, Add, Sub, SubFrom, Mul, Div, DivInto, RoundBF16, RoundF16 };
 
-/// One tape instruction: reg[dst] = op(reg[a], reg[b], reg[c]). At most one operand may be kTapeImm, then it is `imm`
-/// (for I32 ops: imm_i). Registers 0..num_inputs-1 are the inputs and are read only. Add, Sub, Mul and Div may be
-/// joined with a second step: then(op(reg[a], reg[b]), reg[c]), where c as kTapeImm is `imm_then`.
+/// One tape instruction: reg[dst] = op(reg[a], reg[b], reg[c]). At most one operand may be kTapeImm; it then is `imm`
+/// (for I32 ops: imm_i). Registers 0..num_inputs-1 are the inputs and are read-only. Add, Sub, Mul and Div may have a
+/// second step: then(op(reg[a], reg[b]), reg[c]), where c as kTapeImm is `imm_then`.
 struct TapeInstr {
   TapeOp op = TapeOp::Copy;
   std::uint8_t dst = 0, a = 0, b = 0, c = 0;
@@ -405,7 +409,7 @@ struct TapeInput {
   std::int64_t strides[kTapeMaxRank] = {};
 };
 
-/// One tape output: the register stored, row-major over `dims`.
+/// One tape output: the stored register, row-major over `dims`.
 struct TapeOutput {
   TapeType type = TapeType::F32;
   std::uint8_t reg = 0;
@@ -425,15 +429,16 @@ struct Tape {
   bool stream_outputs = false;    // set by tape_prepare: outputs exceed the cache share, use non-temporal stores
 };
 
-/// Checks the program (Error{InvalidArgument} names the instruction) and merges axes; the index space stays the same.
+/// Checks the program (Error{InvalidArgument} names the instruction) and merges axes. The index space stays the same.
 void tape_prepare(Tape& tape);
 
 // -- Reductions and copies --
 
 enum class ReduceKind : std::uint8_t { Sum, Mean, Max, Min, Prod };
 
-/// y[outer, inner] = reduce(x[outer, r, inner]), x and y contiguous. Sum order depends on the shape alone. Max and Min
-/// return NaN when an element is NaN; an empty r gives 0 (Sum), 1 (Prod), NaN (Mean), -Inf (Max), +Inf (Min).
+/// y[outer, inner] = reduce(x[outer, r, inner]) with contiguous x and y. The order of sums depends on the shape alone.
+/// Max and Min return NaN when an element is NaN. An empty r gives 0 (Sum), 1 (Prod), NaN (Mean), -Inf (Max), +Inf
+/// (Min).
 struct ReduceF32 {
   ReduceKind kind = ReduceKind::Sum;
   std::int64_t outer = 0, r = 0, inner = 0;
@@ -441,8 +446,8 @@ struct ReduceF32 {
   float* y = nullptr;
 };
 
-/// How a reduction is cut. When `splits` > 1 the first step writes partial results to `partials` (shared by all
-/// threads, `partial_floats` floats) and `reduce_finish_f32` must run after all chunks.
+/// How a reduction is cut. When `splits` > 1 the first step writes partial results to `partials` (`partial_floats`
+/// floats shared by all threads), and `reduce_finish_f32` must run after all chunks.
 struct ReducePlan {
   std::int64_t chunks = 0;
   std::int64_t splits = 1;
@@ -452,8 +457,8 @@ struct ReducePlan {
 
 inline constexpr int kCopyMaxRank = 8;
 
-/// Strided copy of an index space `dims` from x to y (element strides, 0 in x broadcasts), elements of 1, 2, 4, 8 or 16
-/// bytes: transpose, slice, concat, pad interior, broadcast. Call `copy_prepare` once.
+/// Strided copy of an index space `dims` from x to y: transpose, slice, concat, interior pad, broadcast. Strides count
+/// elements; 0 in x broadcasts. Elements have 1, 2, 4, 8 or 16 bytes. Call `copy_prepare` once.
 struct StridedCopy {
   int rank = 0;
   std::int64_t dims[kCopyMaxRank] = {};
@@ -466,15 +471,15 @@ struct StridedCopy {
   bool stream = false;
 };
 
-/// Checks, drops and merges axes, picks chunks; Error{InvalidArgument} on a bad element size or rank.
+/// Checks, drops and merges axes, and chooses chunks. Error{InvalidArgument} on a bad element size or rank.
 void copy_prepare(StridedCopy& copy);
 
 // -- The table --
 
-/// As a number of threads it asks plans for the finest cut there is, whatever a chunk costs: for tests.
+/// As a number of threads: asks plans for the finest chunks possible, whatever a chunk costs. For tests.
 inline constexpr int kFinestCut = 1 << 20;
 
-/// Rows per chunk so that a chunk takes some microseconds: `cost` is the estimated ns per element.
+/// Rows per chunk such that a chunk takes some microseconds. `cost_ns` is the estimated time per element.
 std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns, int threads);
 
 /// All kernels of one instruction set.
@@ -482,17 +487,17 @@ struct KernelTable {
   Isa isa;
   int lanes_f32;
 
-  // Packed B. The layout depends on the instruction set and N alone, so one packing serves every M.
-  /// Panel width for N columns; the last panel is as wide as the full vectors (`lanes_f32`) that its columns need.
+  // Packed B. The packed layout depends on the instruction set and N alone, so one packed B serves every M.
+  /// Panel width for N columns. The last panel has as many full vectors (`lanes_f32`) as its columns need.
   std::int64_t (*packed_nr_f32)(std::int64_t n);
-  /// Floats of the packed form of B[K, N].
+  /// Floats of packed B[K, N].
   std::int64_t (*packed_size_f32)(std::int64_t k, std::int64_t n);
-  /// Packs src[K, n1-n0] into columns [n0, n1) of packed B[K, N]; element (k, j) of the source is
-  /// src[k * k_stride + (j - n0) * n_stride]. Padding columns are zeroed by the call that ends at N. Calls on ranges
-  /// that do not overlap may run at the same time.
+  /// Packs src[K, n1-n0] into columns [n0, n1) of packed B[K, N]. Element (k, j) of the source is src[k * k_stride + (j
+  /// - n0) * n_stride]. The call that ends at N zeroes the padding columns. Calls on disjoint ranges may run
+  /// concurrently.
   void (*pack_b_f32)(const float* src, std::int64_t k_stride, std::int64_t n_stride, std::int64_t k, std::int64_t n,
                      std::int64_t n0, std::int64_t n1, float* packed);
-  /// The same of elements of 16 bits, moved as they are.
+  /// The same for 16-bit elements, which are moved unchanged.
   void (*pack_b_16)(const std::uint16_t* src, std::int64_t k_stride, std::int64_t n_stride, std::int64_t k,
                     std::int64_t n, std::int64_t n0, std::int64_t n1, std::uint16_t* packed);
   GemmPlan (*gemm_plan_f32)(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
@@ -502,42 +507,42 @@ struct KernelTable {
   void (*gemm_strided_f32)(const GemmStridedF32& gemm, const GemmStridedPlan& plan, std::int64_t chunk,
                            const float* packed_a, void* scratch);
 
-  /// Products of block-quantised weights.
+  /// Matmuls with block-quantized weights.
   const InterleavedKernels* strips;
-  /// Products of bf16 with bf16; null where the machine has none.
+  /// bf16 matmuls; null where the machine has no bf16 instructions.
   const Bf16Kernels* pairs;
 
   AttentionPlan (*attention_plan_f32)(const AttentionF32& attention, int threads);
   void (*attention_f32)(const AttentionF32& attention, const AttentionPlan& plan, std::int64_t chunk, void* scratch);
 
-  // Rows: work on rows [row_begin, row_end).
+  // Row kernels work on rows [row_begin, row_end).
   void (*layer_norm_f32)(const NormF32& norm, std::int64_t row_begin, std::int64_t row_end);
   void (*rms_norm_f32)(const NormF32& norm, std::int64_t row_begin, std::int64_t row_end);
-  /// y[r, :] = softmax(x[r, :]); a row of -Inf gives zeros. y may be x.
+  /// y[r, :] = softmax(x[r, :]). A row of -Inf gives zeros. y may alias x.
   void (*softmax_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols,
                       std::int64_t row_begin, std::int64_t row_end);
   void (*log_softmax_f32)(const float* x, std::int64_t ld_x, float* y, std::int64_t ld_y, std::int64_t cols,
                           std::int64_t row_begin, std::int64_t row_end);
-  /// Rows are b * seq + s.
+  /// Row index: b * seq + s.
   void (*rope_f32)(const RopeF32& rope, std::int64_t row_begin, std::int64_t row_end);
 
-  /// Runs elements [begin, end) of a prepared tape; begin should be a multiple of 256. An output may be an input's
-  /// memory when that input is contiguous over the index space and has the same element size.
+  /// Runs elements [begin, end) of a prepared tape; begin should be a multiple of 256. An output may alias an input
+  /// that is contiguous over the index space and has the same element size.
   void (*tape_run)(const Tape& tape, const void* const* inputs, void* const* outputs, std::int64_t begin,
                    std::int64_t end);
 
   ReducePlan (*reduce_plan_f32)(const ReduceF32& reduce);
   void (*reduce_f32)(const ReduceF32& reduce, const ReducePlan& plan, std::int64_t chunk, float* partials);
   void (*reduce_finish_f32)(const ReduceF32& reduce, const ReducePlan& plan, const float* partials);
-  /// Blocks of q8_0, 34 bytes each, of 32 values each.
+  /// Encodes blocks of 32 values as q8_0 blocks of 34 bytes.
   void (*encode_q8_0)(const float* x, std::int64_t blocks, std::uint8_t* out);
   void (*strided_copy)(const StridedCopy& copy, const void* x, void* y, std::int64_t chunk);
 
-  /// y[i] = threefry_bits(k0, k1, first + i, 32) for i in [0, n): what RngBits makes of U32.
+  /// y[i] = threefry_bits(k0, k1, first + i, 32) for i in [0, n): the values of RngBits for U32.
   void (*threefry_u32)(std::uint32_t k0, std::uint32_t k1, std::uint64_t first, std::int64_t n, std::uint32_t* y);
 
-  /// Runs `iterations` of the best FMA loop on registers and returns the floating-point operations done; for measuring
-  /// the peak.
+  /// Runs `iterations` of the fastest FMA loop on registers and returns the number of floating-point operations, to
+  /// measure peak FLOP/s.
   std::int64_t (*fma_peak_f32)(std::int64_t iterations);
 };
 

@@ -1,4 +1,4 @@
-// Peak arithmetic and the bandwidth of buffers of several sizes.
+// Measures peak arithmetic, and bandwidth for buffers of several sizes.
 #include "rlx/backends/cpu/limits.h"
 
 #include <cstring>
@@ -18,7 +18,7 @@ std::size_t read_streams(const std::byte* data, std::size_t bytes) {
     for (std::size_t s = 0; s < kStreams; ++s) {
       const std::byte* line = data + s * length + at;
       __builtin_prefetch(line + kAhead);
-      std::uint64_t first = 0, last = 0;  // the line arrives as a whole
+      std::uint64_t first = 0, last = 0;  // the first and last bytes of the line; the line is loaded as a whole
       std::memcpy(&first, line, sizeof first);
       std::memcpy(&last, line + kLine - sizeof last, sizeof last);
       sums[s] += first ^ last;
@@ -31,8 +31,8 @@ std::size_t read_streams(const std::byte* data, std::size_t bytes) {
 MachineLimits measure_limits(const KernelTable& kernels) {
   MachineLimits out;
   out.gflops = fma_gflops(kernels);
-  // From the first-level cache to main memory. Searching for a byte that is not there and copying one half to the other
-  // use the widest loads the processor has, which counts in the caches; many streams count in main memory.
+  // Buffer sizes from the L1 cache to main memory. memchr for a missing byte and memcpy between the halves use the
+  // widest loads of the processor, which matters in the caches. Many streams matter in main memory.
   for (const std::size_t bytes : {std::size_t{16} << 10, std::size_t{256} << 10, std::size_t{1} << 20,
                                   std::size_t{4} << 20, std::size_t{16} << 20, std::size_t{64} << 20}) {
     std::vector<unsigned char> buffer(bytes, 1);

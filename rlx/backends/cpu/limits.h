@@ -1,4 +1,4 @@
-// What one thread of this machine can do at best, measured.
+// Measures the peak performance of one thread of this machine.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rlx::cpu {
 
-/// The best rate of `work`, which returns the units it did, in units per ns: of `rounds` runs of about 5 ms.
+/// The best rate of `work` over `rounds` runs of about 5 ms each, in units per ns. `work` returns the units it did.
 template <class F>
 double best_rate(int rounds, F&& work) {
   using Clock = std::chrono::steady_clock;
@@ -27,13 +27,13 @@ double best_rate(int rounds, F&& work) {
   return best;
 }
 
-/// Reads a buffer of 64-byte lines from end to end as eight streams that each ask ahead, so that as many misses as
-/// possible are under way: from main memory faster than the loops of the C library. Returns the bytes read, whole lines
-/// of each stream.
+/// Reads a buffer of 64-byte cache lines as eight streams with prefetch, which keeps as many misses in flight as
+/// possible. From main memory this is faster than the loops of the C library. Returns the number of bytes read: whole
+/// lines of each stream.
 std::size_t read_streams(const std::byte* data, std::size_t bytes);
-/// GFLOP/s of the fused multiply-add loop on registers.
+/// GFLOP/s of an FMA loop on registers.
 double fma_gflops(const KernelTable& kernels);
-/// The figures of one thread with these kernels; takes a third of a second.
+/// Measures one thread with these kernels. It takes a third of a second.
 MachineLimits measure_limits(const KernelTable& kernels);
 
 }  // namespace rlx::cpu

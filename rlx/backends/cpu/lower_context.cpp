@@ -1,4 +1,4 @@
-// Lowering of one node: where its operands and results lie, and what its steps keep.
+// Lowering of one node: the places of its operands and results, and the objects that its tasks keep.
 #include <algorithm>
 
 #include "rlx/backends/cpu/aligned_bytes.h"
@@ -60,7 +60,7 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
 
 void LowerContext::tile_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
                              std::initializer_list<int> operands, std::initializer_list<int> results) {
-  if (program_.tasks.size() == first_task_ || rows <= 0) return;  // a step of no chunks adds no piece
+  if (program_.tasks.size() == first_task_ || rows <= 0) return;  // `step` adds no task for 0 chunks
   Task& p = program_.tasks.back();
   const std::int64_t lower = StepSchedule::lower_half(p.chunks);
   p.halves.rows = rows;

@@ -1,4 +1,4 @@
-// Rows asked for the steps of each node, in the order of the plan.
+// Lowers each node of the plan in order through its kernel entry.
 #include "rlx/backends/cpu/lowered_program.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ struct Tail {
   std::uint8_t* byte = nullptr;
   static void clear(const Tail& t, std::int64_t) { *t.byte &= 0x0f; }
 };
-// Half a byte behind an odd number of 4-bit elements is zero, as it is everywhere else.
+// The unused half byte after an odd number of 4-bit elements must be zero.
 void clear_tails(LowerContext& c) {
   for (std::uint32_t r = 0; r < c.node().num_results(); ++r) {
     const View y = c.out(static_cast<int>(r));
@@ -40,7 +40,7 @@ LoweredProgram::LoweredProgram(const Executable& exe, const LirModule& lir, std:
     clear_tails(c);
   }
   first_task_[n] = program_.tasks.size();
-  if (const LirValue* first = program_.first_weight)  // the last product of a run fetches the first weight of the next
+  if (const LirValue* first = program_.first_weight)  // the last matmul prefetches it for the next run
     program_.patches.push_back({program_.next_weight, first->place, first->index, first->offset});
 }
 
@@ -48,7 +48,7 @@ const KernelEntry& LoweredProgram::row(std::size_t step) const {
   if (!is_body_) return exe_.row(step);
   const NodeId id = lir_.plan.schedule[step].node;
   const KernelEntry* found = entry_table().find(lir_.graph, id);
-  return found ? *found : host_entry();  // the row of the node that holds the body has asked
+  return found ? *found : host_entry();  // the kernel entry of the body's node was asked already
 }
 
 std::span<const StepRange> LoweredProgram::ranges() const {
@@ -56,7 +56,7 @@ std::span<const StepRange> LoweredProgram::ranges() const {
   return exe_.lir().ranges;
 }
 
-// True when no result has an element. Its kernel would have nothing to write, but other extents to loop over.
+// True when every result is empty. A kernel would have nothing to write but could still loop over other extents.
 bool LoweredProgram::makes_nothing(NodeId id) const {
   const std::vector<Shape>& shapes = lir_.graph.node(id).shapes;
   if (is_ordered(lir_.graph.node(id).op)) return false;

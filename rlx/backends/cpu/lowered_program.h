@@ -1,4 +1,4 @@
-// A program lowered to pieces: the kernel calls of each step of its plan.
+// A program lowered to tasks: the kernel calls of each step of its plan.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace rlx::cpu {
 
-/// The pieces of a program, which stay where they are once it is made.
+/// The tasks of a program. Their addresses do not change after construction.
 class LoweredProgram {
  public:
-  /// Lowers the steps that the executable has code for. `is_body`: the program is a body of a node of another one,
-  /// which runs it; `lir` is the executable's, or that of the extents it is bound for, or a body's.
+  /// Lowers the steps that the executable has code for. `is_body`: the program is a body of a node, and the program of
+  /// that node runs it. `lir` is the executable's LIR, the LIR for the bound extents, or a body's LIR.
   LoweredProgram(const Executable& exe, const LirModule& lir, std::span<const BufferView> arenas, bool is_body);
   LoweredProgram(const LoweredProgram&) = delete;
   LoweredProgram& operator=(const LoweredProgram&) = delete;
@@ -25,12 +25,12 @@ class LoweredProgram {
   LowerContext lowering(NodeId id) { return {lir_, id, arenas_, exe_.kernels(), exe_.planned_threads(), program_}; }
 
   const KernelEntry& row(std::size_t step) const;
-  /// The ranges that runs will name, as far as that is known: what the executable was given to compile, of a body none.
+  /// The ranges that runs are expected to name: those the executable was given to compile. Empty for a body.
   std::span<const StepRange> ranges() const;
   std::span<const Task> tasks() const { return program_.tasks; }
-  /// The first piece of a step of the plan, or for the number of steps the number of pieces.
+  /// Index of the first task of a step of the plan. For the number of steps it is the number of tasks.
   std::size_t first_task(std::size_t step) const { return first_task_[step]; }
-  /// The pieces of steps [begin, end).
+  /// The tasks of steps [begin, end).
   std::span<const Task> tasks(std::size_t begin, std::size_t end) const {
     return tasks().subspan(first_task_[begin], first_task_[end] - first_task_[begin]);
   }
@@ -43,7 +43,7 @@ class LoweredProgram {
   bool is_body_;
   std::vector<BufferView> arenas_;
   Program program_;
-  std::vector<std::size_t> first_task_;  // LIR step -> first piece
+  std::vector<std::size_t> first_task_;  // LIR step -> first task
 };
 
 }  // namespace rlx::cpu

@@ -1,6 +1,5 @@
-// Which instruction sets this processor runs, found from its feature bits. It includes nothing of rlx: the
-// configuration of the build compiles it too (cmake/native_isa.cpp), so that RLX_ISA=native and dispatch ask the same
-// questions.
+// Which instruction sets this processor runs, from its feature bits. It includes nothing of rlx, because the build
+// configuration compiles it too (cmake/native_isa.cpp). So RLX_ISA=native and dispatch use the same checks.
 #pragma once
 
 #if defined(__x86_64__)
@@ -8,8 +7,8 @@
 
 namespace rlx::cpu {
 
-/// Half-precision conversions: a CPUID bit of its own, which clang's feature test does not know. Asked once: in a
-/// virtual machine the instruction takes microseconds, and the kernels are asked for at every product that is compiled.
+/// F16C has its own CPUID bit, which clang's feature test does not know. The bit is read once: in a virtual machine
+/// CPUID takes microseconds, and kernels are looked up for every compiled matmul.
 inline bool machine_has_f16c() {
   static const bool has = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -31,9 +30,9 @@ inline bool machine_has_avx512() {
   return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
          __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 && machine_has_avx2();
 }
-/// AVX-512 and sums of four products of bytes.
+/// AVX-512 with VNNI (int8 dot products of four).
 inline bool machine_has_avx512vnni() { return machine_has_avx512() && __builtin_cpu_supports("avx512vnni") != 0; }
-/// AVX-512 and sums of two products of bf16.
+/// AVX-512 with BF16 (bf16 dot products of two).
 inline bool machine_has_avx512bf16() { return machine_has_avx512() && __builtin_cpu_supports("avx512bf16") != 0; }
 
 }  // namespace rlx::cpu

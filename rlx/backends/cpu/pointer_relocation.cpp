@@ -1,4 +1,4 @@
-// Patches by the buffer they point into.
+// Patches grouped by the buffer that they point into.
 #include "rlx/backends/cpu/pointer_relocation.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ PointerRelocation::PointerRelocation(std::vector<Patch> given) : patches_(std::m
 void PointerRelocation::follow(const RunArguments& a) {
   for (Followed& f : callers_) follow(f, f.place == Place::Input ? a.inputs : a.outputs);
   if (a.binding_generation == seen_generation_) return;
-  seen_generation_ = kNoTables;  // until all are followed
+  seen_generation_ = kNoTables;  // until all pointers are relocated
   for (Followed& f : binding_generation_) {
     if (f.place == Place::State) {
       follow(f, a.states);

@@ -1,4 +1,4 @@
-// Pointers of a bound program that follow the memory of each run.
+// Relocation of the pointers of a bound program for the memory of each run.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace rlx::cpu {
 class PointerRelocation {
  public:
   PointerRelocation() = default;
-  /// Those of a program whose fields stay where they are.
+  /// The patched fields must not move afterwards.
   explicit PointerRelocation(std::vector<Patch> patches);
-  /// Rewrites the pointers into buffers that are not those of the last run.
+  /// Rewrites pointers into buffers that differ from those of the last run.
   void follow(const RunArguments& a);
 
  private:

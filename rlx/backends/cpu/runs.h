@@ -1,4 +1,4 @@
-// Strided values as runs of adjacent elements.
+// Strided values as contiguous runs of elements.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rlx::cpu {
 
-/// A view whose last axis is adjacent, in row-major order: runs of `length` neighbours.
+/// A view as contiguous runs of `length` elements, in row-major order.
 class Runs {
  public:
   Runs() = default;
@@ -21,7 +21,7 @@ class Runs {
     }
     for (int i = 0; i < axis; ++i) {
       if (v.dim(i) == 1) continue;
-      // An axis whose steps go on where those of the next one end is one with it.
+      // Merge an axis with the next one where their strides fold.
       if (!dims_.empty() && strides_.back() == v.stride(i) * v.dim(i)) {
         dims_.back() *= v.dim(i);
         strides_.back() = v.stride(i);
@@ -34,13 +34,14 @@ class Runs {
   }
 
   std::int64_t length() const { return length_; }
-  /// Where element `element` lies, counted from the first; neighbours follow up to the end of its run.
+  /// Offset of element `element` from the first element. The elements up to the end of its run follow it.
   std::int64_t at(std::int64_t element) const {
     std::int64_t run = element / length_, offset = element % length_;
     for (std::size_t i = dims_.size(); i-- > 0; run /= dims_[i]) offset += run % dims_[i] * strides_[i];
     return offset;
   }
-  /// Calls f(place of the first, how many, the first of them counted from `begin`) for the neighbours of [begin, end).
+  /// Calls f(offset, count, index - begin) for each contiguous part of elements [begin, end), where index is its first
+  /// element.
   template <class F>
   void each(std::int64_t begin, std::int64_t end, F f) const {
     for (std::int64_t e = begin; e < end;) {
@@ -52,7 +53,7 @@ class Runs {
 
  private:
   std::int64_t length_ = 1;
-  std::vector<std::int64_t> dims_, strides_;  // of the runs
+  std::vector<std::int64_t> dims_, strides_;  // over the runs
 };
 
 }  // namespace rlx::cpu

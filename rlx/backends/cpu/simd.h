@@ -1,5 +1,5 @@
-// The SIMD layer: vectors of RLX_LANES floats on GNU vector extensions, plus the few operations these cannot express.
-// No include guard: foreach_isa.h includes it once per instruction set, into namespace rlx::cpu::RLX_ISA.
+// The SIMD layer: vectors of RLX_LANES floats as GNU vector extensions, with the operations that these cannot express.
+// No include guard: foreach_isa.h includes it once per instruction set, in namespace rlx::cpu::RLX_ISA.
 
 #if defined(__clang__)
 #define RLX_PRAGMA(x) _Pragma(#x)
@@ -21,7 +21,7 @@ typedef float VF __attribute__((vector_size(4 * RLX_LANES), may_alias));        
 typedef std::int32_t VI __attribute__((vector_size(4 * RLX_LANES), may_alias));   // I32 x kLanes
 typedef std::uint32_t VU __attribute__((vector_size(4 * RLX_LANES), may_alias));  // U32 x kLanes
 typedef double VD __attribute__((vector_size(4 * RLX_LANES), may_alias));         // F64 x kLanes/2
-typedef std::uint64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));  // bits of VD: wraps
+typedef std::uint64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));  // bits of VD; wraps
 typedef float VFUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef std::int32_t VIUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef float VFHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));  // F32 x kLanes/2
@@ -37,13 +37,13 @@ RLX_INLINE i64 max_i64(i64 a, i64 b) { return a > b ? a : b; }
 RLX_INLINE i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 
 RLX_INLINE VF zero() { return VF{}; }
-/// x - 0 keeps every x, -0 and NaN included; the compiler makes it a broadcast.
+/// x - 0 preserves every x, including -0 and NaN. The compiler emits a broadcast.
 RLX_INLINE VF set1(float x) { return x - VF{}; }
 RLX_INLINE VI set1_i(std::int32_t x) { return x - VI{}; }
 RLX_INLINE VD set1_d(double x) { return x - VD{}; }
 RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
 RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
-/// Integers of 8 bits as floats; g++ 12 converts them one by one unless it is told the instruction.
+/// int8 values as i32. g++ 12 converts them one by one without the intrinsic.
 RLX_INLINE VI load_i8_i(const std::int8_t* p) {
 #if RLX_ISA_ID == 3
   return reinterpret_cast<VI>(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
@@ -54,7 +54,7 @@ RLX_INLINE VI load_i8_i(const std::int8_t* p) {
 #endif
 }
 RLX_INLINE VF load_i8(const std::int8_t* p) { return __builtin_convertvector(load_i8_i(p), VF); }
-/// Integers among -128 and 127 to 8 bits.
+/// Integers in [-128, 127] stored as int8.
 RLX_INLINE void store_i8(std::int8_t* p, VI v) {
 #if RLX_ISA_ID == 3
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(v)));
@@ -66,7 +66,7 @@ RLX_INLINE void store_i8(std::int8_t* p, VI v) {
   for (int i = 0; i < kLanes; ++i) p[i] = static_cast<std::int8_t>(v[i]);
 #endif
 }
-/// Values stored in 16 bits, widened; exact.
+/// 16-bit floats widened to f32; exact.
 RLX_INLINE VF load_bf16(const std::uint16_t* p) {
   const VU wide = __builtin_convertvector(*reinterpret_cast<const VHUnaligned*>(p), VU);
   return reinterpret_cast<VF>(wide << 16);
@@ -79,13 +79,14 @@ RLX_INLINE VF load_f16(const std::uint16_t* p) {
 #else
   const VU wide = __builtin_convertvector(*reinterpret_cast<const VHUnaligned*>(p), VU);
   const VU magnitude = (wide & 0x7fff) << 13;
-  // The exponent moves by 112; the product is exact and makes subnormals normal. Infinities and NaNs keep all ones.
+  // The exponent moves by 112. The multiplication is exact and normalises subnormals. Infinities and NaNs keep an
+  // exponent of all ones.
   const VU scaled = reinterpret_cast<VU>(reinterpret_cast<VF>(magnitude) * 0x1p112F);
   const VU huge = reinterpret_cast<VU>(magnitude >= (0x7c00U << 13)) & 0x7f800000U;
   return reinterpret_cast<VF>(scaled | huge | ((wide & 0x8000) << 16));
 #endif
 }
-/// A half in every lane.
+/// An f16 value broadcast to all lanes.
 RLX_INLINE VF set1_f16(std::uint16_t bits) {
 #if RLX_ISA_ID == 3
   return reinterpret_cast<VF>(_mm512_cvtph_ps(_mm256_set1_epi16(static_cast<short>(bits))));
@@ -100,14 +101,14 @@ RLX_INLINE VF set1_f16(std::uint16_t bits) {
 RLX_INLINE void store(float* p, VF v) { *reinterpret_cast<VFUnaligned*>(p) = v; }
 RLX_INLINE void store_i(std::int32_t* p, VI v) { *reinterpret_cast<VIUnaligned*>(p) = v; }
 #if RLX_ISA_ID == 3
-/// Eight values at `low`, then eight at `high`.
+/// Eight floats at `low`, then eight at `high`.
 RLX_INLINE VF load_halves(const void* low, const void* high) {
   const __m512d first = _mm512_castpd256_pd512(_mm256_loadu_pd(static_cast<const double*>(low)));
   return reinterpret_cast<VF>(_mm512_insertf64x4(first, _mm256_loadu_pd(static_cast<const double*>(high)), 1));
 }
 #endif
-/// a * b + c; one rounding where the instruction set has it (kernel files are compiled with -ffp-contract=fast).
-#if defined(__clang__) && RLX_ISA_ID == 3  // clang leaves a product that somebody else reads apart from its sum
+/// a * b + c. Rounded once where the instruction set has FMA (kernel files are compiled with -ffp-contract=fast).
+#if defined(__clang__) && RLX_ISA_ID == 3  // clang does not fuse a multiply whose result is also read elsewhere
 RLX_INLINE VF fma(VF a, VF b, VF c) { return reinterpret_cast<VF>(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c))); }
 RLX_INLINE VD fma(VD a, VD b, VD c) {
   return reinterpret_cast<VD>(_mm512_fmadd_pd(__m512d(a), __m512d(b), __m512d(c)));
@@ -133,7 +134,7 @@ RLX_INLINE VF copysign(VF a, VF b) {
 }
 RLX_INLINE VI is_nan(VF v) { return v != v; }
 
-/// x rounded to BF16, ties to even, as F32; NaN stays one.
+/// x rounded to bf16, ties to even, as F32. NaN stays NaN.
 RLX_INLINE VF round_bf16(VF x) {
   const VU bits = reinterpret_cast<VU>(x), nearest = bits + 0x7fffU + ((bits >> 16) & 1U), quiet = bits | 0x400000U;
   const VI kept = select_i(is_nan(x), reinterpret_cast<VI>(quiet), reinterpret_cast<VI>(nearest));
@@ -143,7 +144,7 @@ RLX_INLINE void store_bf16(std::uint16_t* p, VF x) {
   *reinterpret_cast<VHUnaligned*>(p) = __builtin_convertvector(reinterpret_cast<VU>(round_bf16(x)) >> 16, VHUnaligned);
 }
 
-/// First n (0..kLanes) values at p, the rest 0; reads nothing beyond.
+/// Loads the first n (0..kLanes) values at p and sets the rest to 0. It reads nothing beyond them.
 RLX_INLINE VF load_n(const float* p, i64 n) {
 #if RLX_ISA_ID == 3
   return reinterpret_cast<VF>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << n) - 1U), p));
@@ -158,7 +159,7 @@ RLX_INLINE VF load_n(const float* p, i64 n) {
 #endif
 }
 
-/// Stores the first n (0..kLanes) values; writes nothing beyond.
+/// Stores the first n (0..kLanes) values and writes nothing beyond them.
 RLX_INLINE void store_n(float* p, VF v, i64 n) {
 #if RLX_ISA_ID == 3
   _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1U << n) - 1U), reinterpret_cast<__m512>(v));
@@ -171,7 +172,7 @@ RLX_INLINE void store_n(float* p, VF v, i64 n) {
 #endif
 }
 
-/// Store past the caches; p is aligned to the vector size.
+/// Non-temporal store; p is aligned to the vector size.
 RLX_INLINE void store_stream(float* p, VF v) {
 #if RLX_ISA_ID == 3
   _mm512_stream_ps(p, reinterpret_cast<__m512>(v));
@@ -185,7 +186,7 @@ RLX_INLINE void store_stream(float* p, VF v) {
 }
 
 #if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
-/// table[index mod kCount] per lane; the table is aligned and has 32 (AVX-512) or 8 (AVX2) entries.
+/// table[index mod kCount] per lane. The table is aligned and has 32 (AVX-512) or 8 (AVX2) entries.
 template <int kCount>
 RLX_INLINE VF lookup(const float* table, VI index) {
 #if RLX_ISA_ID == 3
@@ -201,7 +202,7 @@ RLX_INLINE VF lookup(const float* table, VI index) {
 }
 #endif
 
-/// Orders streaming stores before what follows.
+/// Orders earlier non-temporal stores before later stores.
 RLX_INLINE void stream_fence() {
 #if RLX_ISA_ID >= 1 && RLX_ISA_ID <= 3
   _mm_sfence();
@@ -212,7 +213,7 @@ RLX_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
 RLX_INLINE void prefetch_l2(const void* p) { __builtin_prefetch(p, 0, 2); }
 RLX_INLINE void prefetch_write(const void* p) { __builtin_prefetch(p, 1, 3); }
 
-/// a < b ? a : b per lane, hence b where either is NaN.
+/// a < b ? a : b per lane; b where either is NaN.
 RLX_INLINE VF min(VF a, VF b) {
 #if RLX_ISA_ID == 3
   return reinterpret_cast<VF>(_mm512_min_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
@@ -225,7 +226,7 @@ RLX_INLINE VF min(VF a, VF b) {
 #endif
 }
 
-/// a > b ? a : b per lane, hence b where either is NaN.
+/// a > b ? a : b per lane; b where either is NaN.
 RLX_INLINE VF max(VF a, VF b) {
 #if RLX_ISA_ID == 3
   return reinterpret_cast<VF>(_mm512_max_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
@@ -281,7 +282,7 @@ RLX_INLINE VF round_to(VF v) {
 #endif
 }
 
-/// Truncating conversion; lanes outside the int32 range are unspecified.
+/// Truncating conversion. Lanes outside the int32 range are unspecified.
 RLX_INLINE VI to_i(VF v) { return __builtin_convertvector(v, VI); }
 RLX_INLINE VF to_f(VI v) { return __builtin_convertvector(v, VF); }
 
@@ -315,7 +316,7 @@ RLX_INLINE VF combine(VFHalf lo, VFHalf hi) {
 RLX_INLINE VD to_d(VFHalf v) { return __builtin_convertvector(v, VD); }
 RLX_INLINE VFHalf to_half(VD v) { return __builtin_convertvector(v, VFHalf); }
 
-/// a0 b0 a1 b1 ... from the low halves.
+/// Interleaves the low halves: a0 b0 a1 b1 ...
 RLX_INLINE VF zip_low(VF a, VF b) {
 #if RLX_LANES == 16
   return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -325,7 +326,7 @@ RLX_INLINE VF zip_low(VF a, VF b) {
   return __builtin_shufflevector(a, b, 0, 4, 1, 5);
 #endif
 }
-/// The same from the high halves.
+/// Interleaves the high halves.
 RLX_INLINE VF zip_high(VF a, VF b) {
 #if RLX_LANES == 16
   return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
@@ -355,7 +356,7 @@ RLX_INLINE VD zip_high(VD a, VD b) {
 #endif
 }
 
-/// The lanes from the last to the first.
+/// The lanes in reverse order.
 RLX_INLINE VF reversed(VF v) {
 #if RLX_LANES == 16
   return __builtin_shufflevector(v, v, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -376,8 +377,9 @@ RLX_INLINE VD reversed(VD v) {
 }
 
 #if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
-// Within each quarter of 16 bytes, elements (pairs of F32) of the low or high halves of a and b in turn; and quarters
-// of both. One instruction each, where shuffles across a whole vector take two, or three steps in waiting.
+// unpack_low and unpack_high interleave elements (pairs of F32 for VD) of a and b within each quarter of 16 bytes.
+// shuffle_quarters selects quarters of a and b. Each is one instruction; shuffles across a whole vector take two, or
+// three cycles of latency.
 #define RLX_SHUFFLE(name, V, of, op) \
   RLX_INLINE V name(V a, V b) { return reinterpret_cast<V>(op(reinterpret_cast<of>(a), reinterpret_cast<of>(b))); }
 #if RLX_ISA_ID == 3
@@ -402,11 +404,11 @@ RLX_INLINE V shuffle_quarters(V a, V b) {
 #undef RLX_SHUFFLE
 #endif
 
-/// Rows of as many vectors as one has lanes become columns, in registers.
+/// Transposes a square of N vectors of N lanes in registers.
 template <class V, int N>
 RLX_INLINE void transpose(V (&v)[N]) {
 #if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
-  // The rows of a quarter's height within quarters, then the quarters.
+  // Transpose within quarters of 16 bytes first, then transpose the quarters.
   constexpr int kQuarters = sizeof(V) / 16, kRows = N / kQuarters;
   RLX_UNROLL(8)
   for (int i = 0; i < N; i += 2) {
@@ -450,7 +452,7 @@ RLX_INLINE void transpose(V (&v)[N]) {
 #endif
 }
 
-/// Lane i of the result is lane i ^ kBlock: neighbouring blocks of kBlock lanes change places.
+/// Lane i of the result is lane i ^ kBlock: neighbouring blocks of kBlock lanes are swapped.
 template <int kBlock>
 RLX_INLINE VF swap_blocks(VF v) {
 #if RLX_LANES == 16
@@ -465,7 +467,7 @@ RLX_INLINE VF swap_blocks(VF v) {
 #endif
 }
 
-/// Sum of all lanes, pairwise by halves.
+/// Sum of all lanes as a pairwise tree over halves.
 RLX_INLINE float reduce_add(VF v) {
 #if RLX_LANES >= 16
   v = v + swap_blocks<8>(v);

@@ -1,4 +1,4 @@
-// The table of rows, and what rows have in common.
+// The table of kernel entries, and helpers shared by entries.
 #include "rlx/backends/cpu/conv/conv.h"
 #include "rlx/backends/cpu/entries.h"
 #include "rlx/backends/cpu/generic/generic.h"
@@ -54,7 +54,7 @@ std::vector<std::int64_t> broadcast_strides(const View& v, std::span<const std::
 
 std::optional<std::int64_t> fold_stride(const View& v, int first, int last) {
   std::optional<std::int64_t> stride;
-  std::int64_t extent = 1;  // of the axes folded so far
+  std::int64_t extent = 1;  // product of the folded extents
   for (int a = last - 1; a >= first; --a) {
     if (v.dim(a) == 1) continue;
     if (!stride)

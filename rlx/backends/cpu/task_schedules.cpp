@@ -1,4 +1,4 @@
-// Pieces cut into schedule steps, and what each of them waits for.
+// Cuts tasks into schedule steps and computes what each step waits for.
 #include "rlx/backends/cpu/task_schedules.h"
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr double kTinyNs = 5'000;    // below this a step is not worth a second thread
-constexpr double kGroupNs = 30'000;  // tiny steps are run together up to this much work
+constexpr double kTinyNs = 5'000;    // a cheaper task is not worth a second thread
+constexpr double kGroupNs = 30'000;  // cheap tasks are grouped up to this much work
 
 }  // namespace
 
@@ -39,20 +39,20 @@ void TaskSchedules::run(Segment& segment, const PieceNames* names) {
   ThreadPool::process().run(segment.schedule, threads, &traced);
 }
 
-/// What each schedule step waits for, gathered in any order.
+/// Collects what each schedule step waits for, in any order.
 class TaskSchedules::WaitLists {
  public:
   void add(std::int32_t step, Wait wait) {
     if (lists_.size() <= static_cast<std::size_t>(step)) lists_.resize(static_cast<std::size_t>(step) + 1);
     if (wait.step != step) lists_[static_cast<std::size_t>(step)].push_back(wait);
   }
-  /// Takes `found` as how `step` waits for those steps; of the others it waits for all.
+  /// Sets how `step` waits for the steps in `found`. It waits for all of every other step in its list.
   void refine(std::int32_t step, const std::vector<Wait>& found) {
     refined_.resize(std::max(refined_.size(), static_cast<std::size_t>(step) + 1));
     auto& list = refined_[static_cast<std::size_t>(step)];
     list.insert(list.end(), found.begin(), found.end());
   }
-  /// Writes the lists into the steps; they have to live until a schedule was made of them.
+  /// Writes the lists into the steps. The lists must live until the schedule is made.
   void give_to(std::vector<ScheduleStep>& steps) {
     lists_.resize(steps.size());
     refined_.resize(steps.size());
@@ -87,14 +87,14 @@ class TaskSchedules::WaitLists {
 
 TaskSchedules::TaskSchedules(LoweredProgram& program) : program_(program) {
   double cost_ns = 0;
-  bool one_group = true;  // there is nothing that a second thread could take
+  bool one_group = true;  // no task has work for a second thread
   for (const Task& p : program_.tasks()) {
     cost_ns += p.cost_ns;
     one_group = one_group && !p.alone && joins_others(p);
   }
   const Executable& exe = program_.executable();
   one_group = one_group && cost_ns <= kGroupNs && !exe.finest_grain();
-  // Nor is a small body worth waking the others at each turn.
+  // A small body is not worth waking other threads for in each iteration.
   runs_alone_ = exe.threads() == 1 || one_group || (program_.is_body() && cost_ns < kGroupNs && !exe.finest_grain());
   if (runs_alone_) return;
   const std::size_t n = program_.lir().plan.schedule.size();
@@ -102,7 +102,7 @@ TaskSchedules::TaskSchedules(LoweredProgram& program) : program_(program) {
   for (const StepRange& r : program_.ranges()) (void)of(r.of(n));
 }
 
-// Not worth a second thread, or nothing for one.
+// Too cheap for a second thread, or only one chunk.
 bool TaskSchedules::joins_others(const Task& p) const {
   return (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
 }
@@ -115,7 +115,7 @@ std::vector<Segment>& TaskSchedules::of(const StepRange& range) {
   return stretches_.back()->segments;
 }
 
-// Schedules between the steps that run alone.
+// Segments between the tasks that run alone.
 std::vector<Segment> TaskSchedules::make_segments(const StepRange& range) {
   std::vector<Segment> segments;
   std::size_t from = range.begin;
@@ -133,22 +133,23 @@ std::vector<Segment> TaskSchedules::make_segments(const StepRange& range) {
   return segments;
 }
 
-// Cuts the pieces of LIR steps [from, to) into schedule steps: a big piece is its own step with its chunks; small
-// pieces next to each other are run by one thread as one step, which waits for all that any of them waits for.
+// Cuts the tasks of LIR steps [from, to) into schedule steps. A big task is a step of its own with its chunks.
+// Neighbouring small tasks form one step, which one thread runs and which waits for everything that any of them waits
+// for.
 Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
   const auto& steps = program_.lir().plan.schedule;
   std::vector<ScheduleStep> out;
   Segment segment;
   WaitLists waits;                                         // by schedule step
-  std::vector<std::vector<std::int32_t>> done(to - from);  // what completes LIR step from + i
+  std::vector<std::vector<std::int32_t>> done(to - from);  // the schedule steps that complete LIR step from + i
   const std::size_t first = program_.first_task(from);
-  std::vector<std::int32_t> step_of(program_.first_task(to) - first);  // by piece from the first on
-  bool open = false;                                                   // the last schedule step takes more small pieces
+  std::vector<std::int32_t> step_of(program_.first_task(to) - first);  // by task, from `first` on
+  bool open = false;                                                   // the last step accepts more small tasks
   double group_ns = 0;
   for (std::size_t i = from; i < to; ++i) {
     std::vector<std::int32_t> before;
     for (std::int32_t p : steps[i].predecessors)
-      if (const auto j = static_cast<std::size_t>(p); j >= from)  // those of earlier segments are complete
+      if (const auto j = static_cast<std::size_t>(p); j >= from)  // earlier segments are complete
         before.insert(before.end(), done[j - from].begin(), done[j - from].end());
     for (std::size_t k = program_.first_task(i); k < program_.first_task(i + 1); ++k) {
       const Task& p = program_.tasks()[k];
@@ -182,8 +183,8 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
   return segment;
 }
 
-// A node that uses the common memory waits for all of the one that had it before. Through the same list as the waits of
-// halves, which may wait for less.
+// A node that uses the common memory waits for the whole node that used it before. The wait is added to the refined
+// waits, because a refined wait for halves replaces the step's other wait.
 void TaskSchedules::take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                                WaitLists& waits) {
   const std::size_t first = program_.first_task(from);
@@ -203,21 +204,20 @@ void TaskSchedules::take_turns(std::size_t from, std::size_t to, const std::vect
   }
 }
 
-// Where steps walk rows, a half waits for the halves that touch its bytes, not for whole steps: each thread then
-// takes its sequences through many steps before it meets another. What the plan orders by way of a step in between
-// has to be found again, since that step may now be done by halves; AccessMap finds all of it.
+// With producer-consumer tiling a half waits for the halves that touch its bytes, not for whole steps. Each thread then
+// runs its sequences through many steps before it meets another thread. The plan may order two steps by way of a step
+// in between, whose halves now run separately. Such orders must be found again; AccessMap finds all of them.
 void TaskSchedules::let_tiles_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                                         const std::vector<ScheduleStep>& steps, WaitLists& waits) {
   const std::size_t first = program_.first_task(from);
   const std::span<const Task> tasks = program_.tasks(from, to);
   if (std::count_if(tasks.begin(), tasks.end(), [](const Task& p) { return p.halves.rows > 0; }) < 2) return;
   std::vector<Access> accesses;
-  std::vector<std::size_t> ends;  // of the accesses of each piece
+  std::vector<std::size_t> ends;  // end of the accesses of each task
   for (std::size_t i = from; i < to; ++i)
     for (std::size_t k = program_.first_task(i) - first; k < program_.first_task(i + 1) - first; ++k) {
       const bool divided = steps[static_cast<std::size_t>(step_of[k])].chunks > 1;
-      const bool alone =
-          program_.first_task(i + 1) - program_.first_task(i) == 1;  // else the pieces share more than values
+      const bool alone = program_.first_task(i + 1) - program_.first_task(i) == 1;  // more tasks share other memory too
       const LowerContext c = program_.lowering(program_.lir().plan.schedule[i].node);
       const std::vector<Access> own =
           node_accesses(c, divided && alone ? tasks[k].halves : RowTiling{}, divided ? kBothHalves : kLower);

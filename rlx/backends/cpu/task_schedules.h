@@ -1,4 +1,4 @@
-// Schedules for all threads, made of the pieces of a program.
+// Schedules over all threads, made from the tasks of a program.
 #pragma once
 
 #include <cstddef>
@@ -13,33 +13,34 @@
 
 namespace rlx::cpu {
 
-/// Runs pieces one after the other, on the calling thread.
+/// Runs tasks in order on the calling thread.
 void run_in_order(std::span<const Task> tasks);
 
-/// Steps for all threads, or one that the thread which runs the program runs itself.
+/// Steps for all threads, or one task that the thread which runs the program runs alone.
 struct Segment {
   StepSchedule schedule;
   const Task* alone = nullptr;
-  std::vector<std::uint32_t> tasks{};  // by schedule step, the piece that it is; kGroup: several
+  std::vector<std::uint32_t> tasks{};  // by schedule step: its task; kGroup: several
 };
 inline constexpr std::uint32_t kGroup = ~std::uint32_t{0};
 
-/// Names of the pieces of a program in a trace.
+/// The names of a program's tasks in a trace.
 struct PieceNames {
   Trace* trace = nullptr;
   std::uint64_t serial = 0;          // of the trace
-  std::vector<std::uint32_t> tasks;  // by piece
+  std::vector<std::uint32_t> tasks;  // by task
 };
 
 /// The schedules of a program's ranges.
 class TaskSchedules {
  public:
-  /// Makes those of the ranges that runs will name; a run of another one makes its own when it comes.
+  /// Makes the schedules of the ranges that runs are expected to name. A run of another range makes its schedule on
+  /// first use.
   explicit TaskSchedules(LoweredProgram& program);
-  /// True when all pieces are run one after the other, by the thread that runs the program.
+  /// True when the thread that runs the program runs all tasks in order by itself.
   bool runs_alone() const { return runs_alone_; }
   std::vector<Segment>& of(const StepRange& range);
-  /// Runs a segment on all threads, and records its steps under these names, if any.
+  /// Runs a segment on all threads. With `names` it records the steps in the trace.
   void run(Segment& segment, const PieceNames* names);
 
  private:
@@ -50,7 +51,7 @@ class TaskSchedules {
   class WaitLists;
   bool joins_others(const Task& p) const;
   std::vector<Segment> make_segments(const StepRange& range);
-  // What small steps run, one piece after the other.
+  // Small tasks that one step runs in order.
   struct Group {
     const TaskSchedules& owner;
     std::span<const Task> tasks;
@@ -64,8 +65,8 @@ class TaskSchedules {
   LoweredProgram& program_;
   bool runs_alone_ = false;
   std::vector<std::unique_ptr<Group>> groups_;
-  const PieceNames* names_ = nullptr;      // of the run that is traced
-  std::vector<std::uint32_t> step_names_;  // of the segment that runs
+  const PieceNames* names_ = nullptr;      // of the traced run
+  std::vector<std::uint32_t> step_names_;  // of the running segment
   std::vector<std::unique_ptr<Stretch>> stretches_;
 };
 

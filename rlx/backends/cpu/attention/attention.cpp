@@ -1,4 +1,4 @@
-// Attention and rotary position: heads anywhere in memory, so that q, k and v may be slices of one projection.
+// Attention and rotary embedding. Heads may have any strides, so q, k and v may be slices of one projection.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,9 +12,9 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr std::int64_t kLongestWindow = std::int64_t{1} << 40;  // beyond any sequence; positions minus it do not wrap
+constexpr std::int64_t kLongestWindow = std::int64_t{1} << 40;  // longer than any sequence; subtraction cannot wrap
 
-/// Batch, sequence and head strides of a value in some head layout; elements of a head are adjacent.
+/// Batch, sequence and head strides of a value in some head layout. The elements of a head are contiguous.
 struct HeadStrides {
   std::int64_t batch, seq, head, length;
 };
@@ -27,7 +27,7 @@ HeadStrides head_strides(const View& v, HeadLayout layout, std::int64_t head_dim
   return {v.stride(0), v.stride(1), v.stride(2), v.dim(1)};
 }
 
-// The operand of a node called `name`, or -1 when it was left out.
+// The operand of a node with the name `name`; -1 when it is absent.
 int operand_at(const Graph& g, NodeId id, std::string_view name) {
   const Node& n = g.node(id);
   return find_operand(n.op, static_cast<int>(n.inputs.size()), name).value_or(-1);
@@ -94,7 +94,7 @@ void lower_attention(LowerContext& c) {
   }
   if (const int at = operand("mask"); at >= 0) {
     const View m = c.in(at);
-    std::int64_t strides[4] = {0, 0, 0, 0};  // aligned right with [B, H, S_q, S_k]
+    std::int64_t strides[4] = {0, 0, 0, 0};  // right-aligned with [B, H, S_q, S_k]
     for (int i = 0; i < m.rank(); ++i)
       if (m.dim(i) != 1) strides[4 - m.rank() + i] = m.stride(i);
     if (op.mask == MaskKind::Custom) {
@@ -116,7 +116,7 @@ void lower_attention(LowerContext& c) {
   c.step<run_attention>(
       s, s.plan.chunks,
       scores * (2.0 * static_cast<double>(a.head_dim + a.v_head_dim) / gemm_flops_per_ns(c.kernels().isa) + 0.4));
-  // Items go sequence by sequence; a chunk that begins in one and ends in another belongs to both.
+  // Items are ordered by sequence. A chunk that spans two sequences belongs to both.
   const std::int64_t per_sequence = s.plan.items / a.batch, per_chunk = s.plan.items_per_chunk;
   if (per_sequence % per_chunk == 0)
     c.tile_rows(a.batch, 1, per_sequence / per_chunk, {0, 1, 2}, {0, 1});
@@ -126,9 +126,9 @@ void lower_attention(LowerContext& c) {
 
 bool attention_reads_strided(const Graph&, NodeId, int) { return true; }
 
-// -- attention over pages --
+// -- paged attention --
 
-// What the pools hold; none that the kernel does not read.
+// The element type of the pools; nullopt when the kernel does not support it.
 std::optional<PoolType> pool_type(const ops::PagedAttention& op, DType dtype) {
   if (op.pool_scheme == QuantScheme::Q8_0) return PoolType::Q8_0;
   if (op.pool_scheme == QuantScheme::Q4_0) return PoolType::Q4_0;
@@ -151,14 +151,14 @@ const char* paged_refuses(const Graph& g, NodeId id) {
 struct PagedStep {
   AttentionStep attend;
   const std::int32_t* q_start = nullptr;
-  std::vector<std::int32_t> starts;  // of requests 1, 2, .. in order of size
+  std::vector<std::int32_t> starts;  // of requests 1, 2, .. ascending
   std::vector<QueryRange> ranges;
   float *y = nullptr, *lse = nullptr;
   std::int64_t tokens = 0, width = 0, heads = 0;  // of a row of y and of lse
 };
 
-// Finds the rows of each request, and writes those of none. A token is its request's whose start is the last at or
-// before it; they do not decrease, but whatever they are, no token has two.
+// Finds the rows of each request and writes the rows of none. A token belongs to the request with the last start at or
+// before it. Starts should not decrease; for any starts, no token has two requests.
 void find_requests(PagedStep& s, std::int64_t) {
   const auto requests = static_cast<std::int64_t>(s.ranges.size());
   std::copy_n(s.q_start + 1, s.starts.size(), s.starts.begin());
@@ -237,7 +237,7 @@ void lower_paged(LowerContext& c) {
       scores * (2.0 * static_cast<double>(a.head_dim + a.v_head_dim) / gemm_flops_per_ns(c.kernels().isa) + 0.4));
 }
 
-// The tables of pages and lengths are read as they lie.
+// Page tables and lengths are read with their strides.
 bool paged_reads_strided(const Graph&, NodeId, int operand) { return operand < 3; }
 
 // -- rope --
@@ -267,7 +267,7 @@ void lower_rope(LowerContext& c) {
                              : op.layout == HeadLayout::HeadsFirst ? x.dim(1)
                                                                    : x.dim(2);
   const std::int64_t batch = x.dim(0), seq = xs.length;
-  // A table per batch entry is one call per entry; a shared one serves all in one call.
+  // A table per batch entry takes one call per entry; a shared table takes one call in all.
   const bool per_batch = cos.rank() == 3 && cos.dim(0) > 1;
   const std::int64_t calls = per_batch ? batch : 1;
   for (std::int64_t b = 0; b < calls; ++b) {

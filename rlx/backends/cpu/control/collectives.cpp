@@ -1,4 +1,4 @@
-// Collectives of one rank: what it has is all there is. A device with a communicator runs the others.
+// Collectives of a single rank, which copy. A device with a communicator runs the others.
 #include <cstring>
 
 #include "rlx/backends/cpu/entries.h"
@@ -23,10 +23,10 @@ void run_copies(OneRank& s, std::int64_t) {
   }
 }
 
-// Ordered: the thread that runs the program runs it, between what is before and what comes after.
+// An ordered op: the thread that runs the program runs it, after all earlier tasks and before all later ones.
 void lower_copies(LowerContext& c) {
   auto& s = c.keep<OneRank>();
-  s.parts.resize(c.node().num_results());  // they stay where they are: places are pointed to
+  s.parts.resize(c.node().num_results());  // must not move, because fields are pointed to
   const auto* permute = c.node().op.get_if<ops::Permute>();
   const bool zeros = c.num_inputs() == 0 || (permute && permute->pairs.empty());
   double bytes = 0;

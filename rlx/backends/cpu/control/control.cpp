@@ -1,5 +1,5 @@
-// Branches and loops as steps of a program: their bodies are programs bound in a range of the parent's arena. The
-// thread that runs the program takes the decisions and hands each body's steps to all threads of the run.
+// Branches and loops as tasks of a program. Their bodies are programs bound to a range of the parent's arena. The
+// thread that runs the program evaluates conditions and hands each body's tasks to all threads of the run.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -14,7 +14,7 @@
 namespace rlx::cpu {
 namespace {
 
-/// A body, bound once, and the places of its next run.
+/// A body, bound once, with the operand and result pointers of its next run.
 struct BodyRun {
   std::unique_ptr<BoundGraph> bound;
   std::vector<RunSlot> inputs, outputs;
@@ -36,7 +36,7 @@ struct BodyRun {
   }
 };
 
-/// Operands and results of the node; some follow callers' buffers.
+/// Operands and results of the node. Some pointers are relocated to callers' buffers.
 struct Places {
   std::vector<std::byte*> operands, results;
   std::vector<std::size_t> operand_bytes, result_bytes;
@@ -79,8 +79,8 @@ void run_if(IfStep& s, std::int64_t) {
 
 // -- loops --
 
-/// The carries of a loop. One that its body can update in place stays in its result; another goes to and fro between
-/// the result and a second buffer.
+/// The carries of a loop. A carry that the body can update in place stays in the node's result; others alternate
+/// between the result and a second buffer.
 struct Carries {
   Carries(LowerContext& c, const Places& places, const LoopParts& parts)
       : first_operand(parts.first_carry()), now(parts.carries) {
@@ -90,7 +90,7 @@ struct Carries {
       bytes.push_back(places.result_bytes[i]);
     }
   }
-  /// `trips`, where it is known, says where to begin so that the last trip ends in the result.
+  /// With a known iteration count `trips`, chooses the first buffer so that the last iteration writes the result.
   void begin(const Places& p, std::int64_t trips) {
     for (std::size_t i = 0; i < now.size(); ++i) {
       now[i] = other[i] && trips % 2 != 0 ? other[i] : p.results[i];
@@ -186,19 +186,18 @@ void run_while(WhileStep& s, std::int64_t) {
     s.carries.turn(p);
   }
   s.carries.end(p);
-  for (std::size_t r = s.parts.carries; r < trips_result; ++r) {  // rows of trips that did not happen
+  for (std::size_t r = s.parts.carries; r < trips_result; ++r) {  // zero the rows of iterations that did not run
     const std::size_t done = static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes;
     if (done < p.result_bytes[r]) std::memset(p.results[r] + done, 0, p.result_bytes[r] - done);
   }
   std::memcpy(p.results[trips_result], &trips, sizeof trips);
 }
 
-// -- rows --
+// -- kernel entries --
 
 template <class Step, auto Run>
 void lower_control(LowerContext& c) {
-  constexpr double kIterationNs =
-      1000;  // the host decides between schedules: never shared out, never joined with others
+  constexpr double kIterationNs = 1000;  // the host decides between schedules: this task is never split or grouped
   auto& s = c.keep<Step>(c, open_host_device(Device::Cpu)->stream());
   c.step_alone<Run>(s, kIterationNs);
 }
@@ -218,12 +217,12 @@ const char* control_refuses(const Graph& g, NodeId id) {
   return nullptr;
 }
 
-// The result may lie over the operand of its carry.
+// The result may alias the operand of its carry.
 bool carry_in_place(const Graph& g, NodeId id, int operand, int result) {
   const LoopParts p = *loop_parts(g.node(id).op);
   const auto r = static_cast<std::size_t>(result);
   if (r >= p.carries || static_cast<std::size_t>(operand) != p.first_carry() + r) return false;
-  return is_sole_operand(g, id, operand);  // the first trip would spoil it for the others
+  return is_sole_operand(g, id, operand);  // else the first iteration would overwrite it for other readers
 }
 
 template <class Step, auto Run>

@@ -1,4 +1,4 @@
-// Custom ops: the kernels that other projects register, and the row that runs them.
+// Custom ops: kernels registered by other projects, and the kernel entry that runs them.
 #include "rlx/backends/cpu/custom_kernel.h"
 
 #include <map>
@@ -69,13 +69,13 @@ struct CustomStep {
   std::string where;
   std::vector<View> views;  // operands, then results: dims of the tensor views
   std::size_t num_inputs = 0;
-  std::vector<void*> data;  // by view; some follow callers' buffers
+  std::vector<void*> data;  // by view; some pointers are relocated to callers' buffers
   std::vector<KernelInput> inputs;
   std::vector<KernelOutput> outputs;
 };
 
 void run_custom(CustomStep& s, std::int64_t) {
-  s.inputs.clear();  // capacity stays: a run allocates nothing here
+  s.inputs.clear();  // keeps the capacity, so that a run allocates nothing here
   s.outputs.clear();
   for (std::size_t i = 0; i < s.views.size(); ++i) {
     const View& v = s.views[i];
@@ -109,7 +109,7 @@ void lower_custom(LowerContext& c) {
     c.point(s.data[i], s.views[i]);
     bytes += static_cast<double>(size_bytes(s.views[i].dtype, s.views[i].elements()));
   }
-  if (is_ordered(c.node().op))  // on the thread that called the run
+  if (is_ordered(c.node().op))  // runs on the thread that called the run
     c.step_alone<run_custom>(s, bytes / 2);
   else
     c.step<run_custom>(s, 1, bytes / 2);

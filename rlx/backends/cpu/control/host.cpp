@@ -1,5 +1,4 @@
-// Host fallback: a node that has neither kernel nor decomposition runs by its reference rule, as one step of the
-// program.
+// Host fallback: a node without kernel or decomposition runs by its reference rule, as one task of the program.
 #include "rlx/backends/cpu/entries.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/rewrite/roots.h"
@@ -10,11 +9,11 @@ namespace {
 struct HostStep {
   std::optional<OpBox> op;
   std::vector<Shape> input_shapes;
-  std::vector<const void*> inputs;  // some follow callers' buffers
+  std::vector<const void*> inputs;  // some pointers are relocated to callers' buffers
   std::vector<void*> outputs;
 };
 
-// Allocates: reference rules work on tensors of their own.
+// It allocates, because reference rules work on tensors of their own.
 void run_host(HostStep& s, std::int64_t) {
   std::vector<Tensor> operands;
   for (std::size_t i = 0; i < s.inputs.size(); ++i)
@@ -25,7 +24,7 @@ void run_host(HostStep& s, std::int64_t) {
 }
 
 void lower_host(LowerContext& c) {
-  constexpr double kNsPerByte = 10;  // element by element, converted on the way
+  constexpr double kNsPerByte = 10;  // element by element, with conversions
   auto& s = c.keep<HostStep>();
   s.op = c.node().op;
   s.inputs.resize(c.node().inputs.size());
@@ -43,7 +42,7 @@ void lower_host(LowerContext& c) {
     c.point(s.outputs[r], y);
     bytes += static_cast<double>(c.node().shapes[r].size_bytes());
   }
-  if (is_ordered(c.node().op))  // on the thread that called the run
+  if (is_ordered(c.node().op))  // runs on the thread that called the run
     c.step_alone<run_host>(s, bytes * kNsPerByte);
   else
     c.step<run_host>(s, 1, bytes * kNsPerByte);
@@ -57,7 +56,7 @@ bool runs_on_host(const Graph& g, NodeId id) {
 }
 
 const KernelEntry& host_entry() {
-  // Any kind: the row is chosen where no other row accepts a node, not by kind.
+  // The kind is not used: this entry is chosen when no other entry accepts a node.
   static constexpr KernelEntry row{OpKind::Custom, "reference rule", never_refuses, lower_host};
   return row;
 }

@@ -1,4 +1,4 @@
-// Convolutions of floats as products of places with filters in panels, and of each feature by itself.
+// Float convolutions: as implicit GEMM with packed filters, and depthwise.
 #include "rlx/backends/cpu/conv/conv.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::optional<ConvType> conv_type(DType t) {
   return std::nullopt;
 }
 
-// -- what follows, of a FusedConv --
+// -- epilogue of a FusedConv --
 
 int features_axis(const Graph& g, NodeId id) {
   return static_cast<int>(conv_geometry(*conv_of(g.node(id).op), g.shape(id).rank()).y_feature);
@@ -56,7 +56,7 @@ const char* conv_refuses(const Graph& g, NodeId id) {
 struct ConvRun {
   ConvProduct conv;
   ConvPlan plan;
-  ConvProduct filters;  // what pack_w reads; its panels are those of `conv`
+  ConvProduct filters;  // read by pack_w; its panels are those of `conv`
   ConvPlan filters_plan;
   void* panels = nullptr;
   std::vector<float> zeros;
@@ -81,7 +81,7 @@ bool folds(const ConvRowAxis& outer, const ConvRowAxis& inner) {
   return plain(outer) && plain(inner) && outer.x == inner.x * inner.extent && outer.y == inner.y * inner.places;
 }
 
-// The axes of rows: batch and space, neighbours that are walked as one joined.
+// The row axes: batch and space. Neighbouring axes that fold are merged.
 void set_axes(ConvProduct& c, const ConvGeometry& g, const View& x, const View& w, const View& y) {
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   std::vector<ConvRowAxis> axes;
@@ -104,7 +104,7 @@ void set_axes(ConvProduct& c, const ConvGeometry& g, const View& x, const View& 
   std::copy(axes.begin(), axes.end(), c.axes);
 }
 
-// Lines run along the axis where x lies side by side when it is packed, else along the innermost that is long enough.
+// When x is packed, lines run along the axis where x is contiguous; else along the innermost axis that is long enough.
 int line_of(const ConvProduct& c) {
   constexpr std::int64_t kLong = 6;
   int best = c.num_axes - 1;
@@ -124,8 +124,8 @@ struct CopyRun {
 };
 void run_copy(const CopyRun& r, std::int64_t chunk) { r.kernels->copy_x(r.copy, chunk); }
 
-// Makes `conv` read a copy of x with its padding, features last, where rows cannot be read where they lie but would be
-// read often. False where that is not worth it.
+// Makes `conv` read a copy of x with padding, channels last, where rows cannot be read in place but would be read
+// often. Returns false where that does not pay.
 bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
   constexpr std::int64_t kFew = 16;
   const ConvRowAxis& last = conv.axes[conv.num_axes - 1];
@@ -133,7 +133,7 @@ bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
   for (int a = 0; a < conv.num_axes; ++a) taps *= conv.axes[a].taps;
   const bool few = conv.depth < kFew && last.taps > 1 && last.rhs_dilation == 1;
   const bool scattered = conv.x_feature != 1 || conv.x_type != ConvType::F32;
-  // The kernel joins taps along lines.
+  // The kernel merges taps along lines.
   if (few && !scattered && last.x == conv.depth && last.lhs_dilation == 1 && line_of(conv) == conv.num_axes - 1)
     return false;
   if (conv.x_type == ConvType::F64 || conv.groups != 1 || conv.depth < 1 || taps == 1 || taps > 512 ||
@@ -148,7 +148,7 @@ bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
     const ConvRowAxis& axis = conv.axes[a];
     if (axis.lhs_dilation != 1) return false;
     p.axes[a] = axis;
-    p.padded[a] = (axis.places - 1) * axis.stride + (axis.taps - 1) * axis.rhs_dilation + 1;  // all that is read
+    p.padded[a] = (axis.places - 1) * axis.stride + (axis.taps - 1) * axis.rhs_dilation + 1;  // everything that is read
     elements *= p.padded[a];
     if (elements > 4 * x.elements() + 65536) return false;
   }
@@ -196,7 +196,7 @@ void lower_conv(LowerContext& c) {
   if (!copy_x(c, conv, x)) c.point(conv.x, x);
   conv.line = line_of(conv);
   r.plan = r.kernels->plan(conv, c.threads());
-  std::int64_t most_taps = 1;  // that the kernel may join
+  std::int64_t most_taps = 1;  // the most taps that the kernel may merge
   for (int a = 0; a < conv.num_axes; ++a) most_taps = std::max(most_taps, conv.axes[a].taps);
   r.zeros.resize(static_cast<std::size_t>(conv.depth * most_taps));
   conv.zeros = r.zeros.data();
@@ -215,7 +215,7 @@ void lower_conv(LowerContext& c) {
   c.step<run_conv>(r, r.plan.chunks, 1.2 * flops / gemm_flops_per_ns(c.kernels().isa));
 }
 
-// -- each feature by itself --
+// -- depthwise --
 
 const char* depthwise_refuses(const Graph& g, NodeId id) {
   if (!packed_layout_of(g, g.node(id).inputs[1]).empty()) return "its filters are in panels";
@@ -287,10 +287,10 @@ void lower_depthwise(LowerContext& c) {
   c.step<run_depthwise>(r, r.plan.chunks, 0.1 * static_cast<double>(y.elements()) * static_cast<double>(taps + 4));
 }
 
-// Operands of the epilogue lie row-major.
+// Epilogue operands must be row-major.
 bool conv_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
-// Filters of weights lie in panels as a matrix [taps * features of x, features of the result].
+// Constant filters are packed B of a matrix [taps * features of x, features of the result].
 std::optional<PackedLayout> conv_packed_layout(const KernelTable& kernels, const Graph&, NodeId, int operand,
                                                const ConstantMatrix& m) {
   if (operand != 1 || m.dtype != DType::F32 || m.k < 1 || m.n < 1) return std::nullopt;

@@ -1,4 +1,4 @@
-// Rows of convolutions.
+// Kernel entries of convolutions.
 #pragma once
 
 #include <span>
@@ -7,14 +7,14 @@
 
 namespace rlx::cpu {
 
-/// Of tuned kernels.
+/// Tuned kernels.
 std::span<const KernelEntry> conv_entries();
-/// Of integers and complex numbers, as products.
+/// Convolutions of integers and complex numbers as im2col matmuls.
 std::span<const KernelEntry> conv_column_entries();
-/// Steps of a convolution of bf16 as a product of pairs; false where the machine has no instructions for them, or where
-/// its products are too small.
+/// Lowers a bf16 convolution as an im2col matmul of bf16 pairs. Returns false where the machine has no bf16
+/// instructions or the matmuls are too small.
 bool lower_conv_bf16(LowerContext& c);
-/// Of every dtype and any axes.
+/// Every dtype and any axes.
 std::span<const KernelEntry> generic_conv_entries();
 
 }  // namespace rlx::cpu

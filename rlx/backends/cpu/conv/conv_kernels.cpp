@@ -1,4 +1,4 @@
-// Kernels of convolutions, once per instruction set.
+// Convolution kernels, once per instruction set.
 #include "rlx/backends/cpu/conv/conv_kernels.h"
 
 #include <new>
@@ -14,7 +14,7 @@
 namespace rlx::cpu {
 
 namespace {
-// Made when it is asked for: what fills a table is itself of that instruction set.
+// Made on demand, because the code that fills a table is compiled for its instruction set.
 template <Isa kIsa>
 const ConvKernels& conv_table() {
   static const ConvKernels table = [] {

@@ -1,5 +1,5 @@
-// Convolutions of integers, of complex numbers, and of bf16 where products of it are fast: what each place reads is put
-// side by side, the rest is a product.
+// im2col convolutions, for integers, complex numbers, and bf16 where bf16 matmuls are fast: the elements that each
+// position reads are copied to columns, and a matmul does the rest.
 #include <algorithm>
 
 #include "rlx/backends/cpu/conv/conv.h"
@@ -12,20 +12,21 @@ namespace {
 
 using i64 = std::int64_t;
 
-/// What the places of some lines of the result read: columns[place][k] of all groups, where features of x lie side by
-/// side, else columns[k][place], which runs along the lines of x. k runs over groups, taps and features of a group.
+/// The elements that the positions of some lines of the result read: columns[position][k] of all groups where features
+/// of x are contiguous; else columns[k][position], which runs along the lines of x. k runs over groups, taps and
+/// features of a group.
 struct ColumnsStep {
   struct Axis {
     ConvAxis moves;
     i64 places = 1, extent = 1, taps = 1, x = 0;  // x: the stride, in bytes
   };
-  int space = 0;  // without the axis of lines
+  int space = 0;  // spatial axes without the axis of lines
   Axis axes[kGemmMaxAxes];
   Axis line;
-  i64 batch_lines = 1;  // lines of a member of the batch
+  i64 batch_lines = 1;  // lines of a batch entry
   i64 x_batch = 0, x_feature = 0, groups = 1, depth = 1, taps = 1, k = 1, element = 1;
   bool by_place = true;
-  i64 first_line = 0, lines = 0;  // of this step
+  i64 first_line = 0, lines = 0;  // of this task
   i64 units = 0, per_chunk = 1;   // lines, or steps of k
   const std::byte* x = nullptr;
   std::byte* columns = nullptr;
@@ -40,7 +41,7 @@ struct ColumnsStep {
     }
   }
 
-  /// Byte in x from which tap `tap` reads for line `number`, but for the axis of lines; -1: padding.
+  /// Byte offset in x that tap `tap` reads from for line `number`, without the axis of lines; -1: padding.
   i64 line_source(i64 number, i64 tap) const {
     i64 at = number / batch_lines * x_batch, rest = number % batch_lines;
     for (int a = space; a-- > 0; rest /= axes[a].places, tap /= axes[a].taps) {
@@ -90,7 +91,7 @@ struct ColumnsStep {
   void lines_of_k(i64 u) const {
     const i64 feature = u / (taps * depth) * depth + u % depth, tap = u / depth % taps, tap_in_line = tap % line.taps;
     std::byte* to = columns + u * lines * line.places * element;
-    // Places whose tap lies inside x, where x is not spread: from `begin` to `end`.
+    // Positions [begin, end) have the tap inside x, where x has no lhs_dilation.
     const ConvAxis& m = line.moves;
     const i64 start = tap_in_line * m.rhs_dilation - m.low;
     const i64 begin = std::clamp<i64>(start < 0 ? (-start + m.stride - 1) / m.stride : 0, 0, line.places);
@@ -125,8 +126,8 @@ bool is_whole_number(DType t) {
          t == DType::I64 || t == DType::U64;
 }
 
-/// Whether the places of a member of the batch are one axis of the result, in order, and they or the features lie side
-/// by side.
+/// Whether the positions of a batch entry fold into one axis of the result, in order, and positions or features are
+/// contiguous.
 bool places_are_one_axis(const ConvGeometry& g) {
   for (std::size_t a = 1; a < g.space.size(); ++a)
     if (g.space[a].y != g.space[a - 1].y + 1) return false;
@@ -146,14 +147,14 @@ const char* columns_refuse(const Graph& g, NodeId id) {
   return refuse_unless(g.shape(id).rank() + 2 < kGemmMaxAxes, "it has more axes than the kernel");
 }
 
-/// A product with the columns of some lines, each of its operands in units of elements.
+/// A matmul with the columns of some lines. Operands count elements.
 struct ColumnsProduct {
   i64 groups = 1, features = 1, k = 1;  // features: of a group
   std::vector<GemmAxis> taps;           // a: steps of k, b: strides of w; then the features of x
   i64 w_out = 1, y_feature = 1, y_place = 1;
 };
 
-/// Fills in the axes: places are rows where the features of the result lie side by side, else its columns.
+/// Sets the axes: positions are rows where the features of the result are contiguous, else columns.
 template <class Operands>
 void set_columns_axes(Operands& p, const ColumnsProduct& c, bool places_first, i64 places, i64 place, i64 step,
                       i64 members, i64 y_batch) {
@@ -211,7 +212,7 @@ void lower_columns(LowerContext& c) {
   product.y_feature = y.stride(axis(g.y_feature));
   product.y_place = y.stride(axis(g.space.back().y));
 
-  // Columns of some members of the batch at a time, or of some lines of one.
+  // Columns of several batch entries at a time, or of some lines of one entry.
   constexpr i64 kMostBytes = 32 << 20;
   const i64 batch = y.dim(axis(g.y_batch)), y_batch = y.stride(axis(g.y_batch));
   const i64 line_bytes = std::max<i64>(1, lines.line.places * lines.k * lines.element);
@@ -227,7 +228,7 @@ void lower_columns(LowerContext& c) {
       auto& s = c.keep<ColumnsStep>(lines);
       s.columns = columns;
       s.first_line = member * lines.batch_lines + line;
-      const i64 own_lines = std::min(lines_of_one, lines.batch_lines - line);  // of a member
+      const i64 own_lines = std::min(lines_of_one, lines.batch_lines - line);  // of one batch entry
       s.lines = members * own_lines;
       s.units = s.by_place ? s.lines : s.k;
       const i64 elements = s.lines * s.line.places * s.k;
@@ -264,12 +265,13 @@ bool lower_conv_bf16(LowerContext& c) {
   if (op == nullptr || !halves || c.kernels().pairs == nullptr || x.rank() + 2 >= kGemmMaxAxes) return false;
   const ConvGeometry g = conv_geometry(*op, x.rank());
   if (g.batch_groups != 1 || !places_are_one_axis(g)) return false;
-  // Pairs take 32 steps of k at once, and columns are written and read once for all features of a group.
+  // bf16 pair kernels run 32 steps of k at once. Columns are written and read once for all features of a group.
   const i64 features = y.dim(static_cast<int>(g.y_feature)) / g.groups, depth = w.dim(static_cast<int>(g.w_in));
   if (features < 32 || depth < 32) return false;
   for (const ConvAxis& a : g.space)
     if (a.lhs_dilation != 1) return false;  // most of the columns would be zeros
-  // Where features lie apart, each step of k is copied line by line, which takes as long as products of short lines.
+  // Where features are not contiguous, each step of k is copied line by line, which takes as long as the matmul of
+  // short lines.
   constexpr i64 kShortLine = 14;
   if (x.stride(static_cast<int>(g.x_feature)) != 1 &&
       (g.space.empty() || y.dim(static_cast<int>(g.space.back().y)) < kShortLine))

@@ -1,4 +1,4 @@
-// Complex numbers of two parts, and parts of complex numbers: moves of reals. Arithmetic of C64.
+// Complex numbers from two parts and their parts, as strided moves of reals; C64 arithmetic.
 #include <algorithm>
 #include <span>
 
@@ -22,7 +22,7 @@ std::vector<std::int64_t> complex_strides(std::vector<std::int64_t> strides) {
   return strides;
 }
 
-// Reals of x, `x_start` on, to those of y from `y_start` on.
+// Moves reals of x, from `x_start` on, to reals of y, from `y_start` on.
 void add_complex_move(LowerContext& c, const View& x, const std::vector<std::int64_t>& x_strides, std::int64_t x_start,
                       const std::vector<std::int64_t>& y_strides, std::int64_t y_start) {
   const View y = c.out();
@@ -35,7 +35,7 @@ void add_complex_move(LowerContext& c, const View& x, const std::vector<std::int
   c.step<run_complex_move>(s, s.move.chunks(), static_cast<double>(y.elements()));
 }
 
-// Dense operands, or one element for all: runs of the kernels.
+// Kernel runs for dense operands, or one element broadcast to all.
 struct ComplexJoin {
   const ComplexKernels* kernels = nullptr;
   bool wide = false, joins = false;
@@ -108,7 +108,7 @@ void lower_part(LowerContext& c) {
 const char* complex_refuses(const Graph& g, NodeId id) { return refuse_high_rank(g.shape(id)); }
 bool any_operand_strides(const Graph&, NodeId, int) { return true; }
 
-// -- sums and products --
+// -- arithmetic --
 
 std::optional<ComplexFn> complex_fn(const Graph& g, NodeId id) {
   if (g.shape(id).dtype() != DType::C64) return std::nullopt;
@@ -131,7 +131,7 @@ const char* arithmetic_refuses(const Graph& g, NodeId id) {
 struct ComplexRun {
   ComplexFn fn = ComplexFn::Add;
   const ComplexKernels* kernels = nullptr;
-  RowWalk<3> walk;  // two operands and the result
+  RowWalk<3> walk;  // two operands, the result
   const float *a = nullptr, *b = nullptr;
   float* y = nullptr;
   std::int64_t block = 1, blocks_per_row = 1, blocks = 0, blocks_per_chunk = 1;

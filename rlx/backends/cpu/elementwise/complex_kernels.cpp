@@ -1,4 +1,4 @@
-// Kernels of C64 arithmetic, for each instruction set.
+// C64 kernels, once per instruction set.
 #include "rlx/backends/cpu/elementwise/complex_kernels.h"
 
 #include <math.h>  // NOLINT: kernels call the global names
@@ -9,7 +9,7 @@
 namespace rlx::cpu {
 namespace {
 
-// Of infinite and NaN parts, and by 0.
+// Products and quotients with infinite or NaN parts, and division by 0.
 void exact_complex_result(bool divides, const float* a, const float* b, float* y) {
   const std::complex<double> p(static_cast<double>(a[0]), static_cast<double>(a[1])),
       q(static_cast<double>(b[0]), static_cast<double>(b[1]));
@@ -18,7 +18,7 @@ void exact_complex_result(bool divides, const float* a, const float* b, float* y
   y[1] = static_cast<float>(v.imag());
 }
 
-// The same of exponentials that are too large, or of parts that are not finite; others stay.
+// The same for exponentials that overflow or have non-finite parts. Others are unchanged.
 void exact_complex_exp(const float* x, float* y) {
   if (x[0] < 700 && std::isfinite(x[1])) return;
   const std::complex<double> v = std::exp(std::complex<double>(static_cast<double>(x[0]), static_cast<double>(x[1])));
@@ -34,8 +34,6 @@ void exact_complex_exp(const float* x, float* y) {
 
 namespace rlx::cpu {
 
-const ComplexKernels& complex_kernels(Isa isa) {
-  return RLX_FOR_ISA(isa, complex_table());
-}
+const ComplexKernels& complex_kernels(Isa isa) { return RLX_FOR_ISA(isa, complex_table()); }
 
 }  // namespace rlx::cpu

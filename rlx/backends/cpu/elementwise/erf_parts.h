@@ -1,11 +1,11 @@
-// erf of doubles in 16 parts, for instruction sets that find entries of tables lane by lane.
+// Tables of erf in double, in 16 pieces, for instruction sets with per-lane table lookup.
 #pragma once
 
 namespace rlx::cpu {
 
-/// Of erf around c = i 25/64, i below 16: its value there in two parts, and the polynomial in u of (erf(c + u) -
-/// erf(c)) / u. Of the first two parts no value, and the polynomial of erf(c + u) / (c + u) - 1: near 0 nothing
-/// cancels. Own fits, 0.1 units of the last place.
+/// For each centre c = i 25/64, i below 16: erf(c) in two parts, and a polynomial in u of (erf(c + u) - erf(c)) / u.
+/// The first two pieces have no value but a polynomial of erf(c + u) / (c + u) - 1, so that nothing cancels near 0. Own
+/// fits, 0.1 units of the last place.
 alignas(64) inline constexpr double kErfParts[15][16] = {
     {0.0, 0.0, 0.7307772924108472, 0.9025374279448654, 0.9728746138209335, 0.994257542299925, 0.999082135181434,
      0.9998898131503006, 0.9999901032653747, 0.9999993368112867, 0.9999999669144919, 0.9999999987731819,

@@ -1,4 +1,4 @@
-// Elementwise functions of doubles, once per instruction set.
+// f64 elementwise functions, once per instruction set.
 #include "rlx/backends/cpu/elementwise/functions_f64_kernels.h"
 
 #include <math.h>  // NOLINT: kernels call the global names

@@ -1,4 +1,4 @@
-// Elementwise functions of doubles with vectors of each instruction set.
+// Vectorised f64 elementwise functions, once per instruction set.
 #pragma once
 
 #include "rlx/backends/cpu/generic/generic_functions.h"
@@ -6,14 +6,14 @@
 
 namespace rlx::cpu {
 
-/// Block functions that take which function from `BlockArgs::fn`. A result may lie over an operand; any n.
+/// Block functions; `BlockArgs::fn` selects the function. A result may alias an operand. n is arbitrary.
 struct F64Kernels {
   BlockFn<double> unary;   // ActivationKind
   BlockFn<double> binary;  // BinaryKind
 };
 const F64Kernels& f64_kernels(Isa isa);
 
-/// Whether there is a vector form, and about how many ns an element of it takes.
+/// Whether a vectorised function exists, and its approximate cost per element in ns.
 bool f64_has(ActivationKind fn);
 bool f64_has(BinaryKind fn);
 double f64_cost(ActivationKind fn);

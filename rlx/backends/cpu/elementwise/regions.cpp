@@ -1,4 +1,5 @@
-// Elementwise ops and regions through the tape: F32, I32, Bool, and half floats, which each op of a region rounds to.
+// Elementwise ops and regions through the tape: F32, I32, Bool, and F16 and BF16, where each op of a region rounds its
+// result.
 #include <algorithm>
 #include <array>
 #include <numbers>
@@ -13,7 +14,7 @@
 namespace rlx::cpu {
 namespace {
 
-/// How a dtype sits in tape registers; Bool is F32 0 or 1.
+/// Register type of a dtype; Bool is F32 0 or 1.
 enum class Register : std::uint8_t { F, I, B, None };
 Register register_of(DType t) {
   switch (t) {
@@ -40,8 +41,8 @@ std::optional<TapeType> tape_type(DType t) {
   }
 }
 
-/// The vector function of those that have one; the others, and other parameters than the function's own, are left to
-/// the generic loops.
+/// The tape function of an activation, if it has one. Others, and parameters other than the defaults, use the generic
+/// loops.
 std::optional<TapeOp> float_op(const ops::Activation& op) {
   using A = ActivationKind;
   if (!has_own_params(op)) return std::nullopt;
@@ -201,7 +202,7 @@ double op_cost(TapeOp op) {
   }
 }
 
-/// Writes a tape for a list of elementwise nodes; `ok()` is false when some node has no tape form.
+/// Writes a tape for a list of elementwise nodes. `ok()` is false when a node has no tape instruction.
 class TapeWriter {
  public:
   /// An operand: a tape value, or a constant.
@@ -210,10 +211,10 @@ class TapeWriter {
     bool is_constant = false;
     double number = 0;
     DType dtype = DType::F32;
-    bool only_stored = false;  // an integer of 8 bits that a store makes of a float; nothing else may read it
+    bool only_stored = false;  // an 8-bit integer that only a store converts from float; nothing else may read it
   };
 
-  /// The operands of one op, three at most.
+  /// The operands of one op, at most three.
   struct Operands {
     Operand at[3];
     std::size_t count = 0;
@@ -250,7 +251,7 @@ class TapeWriter {
     input_types_.push_back(*type);
     return {num_inputs() - 1, false, 0, t};
   }
-  /// A constant of one element, when registers can hold it.
+  /// A constant of one element, if registers can hold it.
   std::optional<Operand> constant(const Graph& g, Value v) {
     const auto* c = g.node(v.node).op.get_if<ops::Constant>();
     if (!c || c->value.num_elements() != 1 || register_of(c->value.dtype()) == Register::None) return std::nullopt;
@@ -258,7 +259,7 @@ class TapeWriter {
                    c->value.dtype()};
   }
 
-  /// One elementwise node over `in`; a half float is left unrounded, as a store rounds it.
+  /// Adds an elementwise node over `in`. F16 and BF16 results are left unrounded, because a store rounds them.
   Operand node(const Node& n, const Operands& in) {
     const DType out = n.shape().dtype();
     for (const Operand& o : in)
@@ -309,19 +310,19 @@ class TapeWriter {
     return fail();
   }
 
-  /// The half float that a store of `v` and a load would leave.
+  /// The value of `v` after a store to F16 or BF16 and a load.
   Operand rounded(const Operand& v) {
     return emit(v.dtype == DType::BF16 ? TapeOp::RoundBF16 : TapeOp::RoundF16, v.dtype, {v});
   }
 
-  // Of slopes up to 1 the larger of x and slope x; the others are left to the generic loop.
+  // For slopes up to 1 it is max(x, slope x); other slopes use the generic loop.
   Operand leaky_relu(const Operand& x, double slope, DType out) {
-    if (!(slope >= 1e-30 && slope <= 1)) return fail();  // a slope that F32 rounds to 0 makes NaN of -inf
+    if (!(slope >= 1e-30 && slope <= 1)) return fail();  // a slope that F32 rounds to 0 gives NaN for -inf
     const Operand scaled = emit(TapeOp::Mul, out, {x, {-1, true, slope, DType::F32}});
     return emit(TapeOp::Max, out, {x, scaled});
   }
 
-  // sin(pi x) / (pi x) by the distance to the next integer; of odd ones with the other sign.
+  // sin(pi x) / (pi x) by the distance to the next integer; the sign is flipped for odd integers.
   Operand sinc(const Operand& x, DType out) {
     const auto number = [](double v) { return Operand{-1, true, v, DType::F32}; };
     const Operand n = emit(TapeOp::Round, out, {x});
@@ -336,7 +337,7 @@ class TapeWriter {
 
   Operand emit(TapeOp op, DType out, Operands in) {
     if (!ok_) return {};
-    // One operand may be immediate; the others are put into registers.
+    // One operand may be immediate; the others are loaded into registers.
     bool immediate = false;
     for (Operand& o : in) {
       if (!o.is_constant) continue;
@@ -349,7 +350,7 @@ class TapeWriter {
     return append(op, out, in);
   }
 
-  /// Stores `v` as `t`; call after the last instruction.
+  /// Stores `v` as `t`. Call it after the last instruction.
   void output(Operand v, DType t) {
     const auto type = tape_type(t);
     if (!type || num_outputs_ == kTapeMaxOutputs) {
@@ -363,7 +364,7 @@ class TapeWriter {
     ++num_outputs_;
   }
 
-  /// Assigns registers; a register is free again after the last use of its value.
+  /// Assigns registers. A register is free again after the last use of its value.
   void finish() {
     if (!ok_ || ssa_.empty()) {
       ok_ = false;
@@ -410,7 +411,7 @@ class TapeWriter {
  private:
   struct Ssa {
     TapeInstr instr;
-    int values[3] = {};  // -1 = the immediate
+    int values[3] = {};  // -1: the immediate
     int count = 0;
     std::span<const int> operands() const { return {values, static_cast<std::size_t>(count)}; }
   };
@@ -420,7 +421,7 @@ class TapeWriter {
     return {};
   }
 
-  /// `v` without bounds that a store to numbers from `low` to `high` sets anyhow.
+  /// `v` without clamps that a store to the range [low, high] does anyway.
   Operand unbounded(Operand v, float low, float high) const {
     while (v.value >= num_inputs()) {
       const Ssa& s = ssa_[static_cast<std::size_t>(v.value - num_inputs())];
@@ -433,13 +434,13 @@ class TapeWriter {
     return v;
   }
 
-  /// The second step that `s` would be behind the instruction that makes its operand at `place`.
+  /// `s` as a second step of the instruction that makes its operand at `place`.
   TapeThen as_then(const Ssa& s, int place) const {
     switch (s.instr.op) {
       case TapeOp::Add: return TapeThen::Add;
       case TapeOp::Mul: return TapeThen::Mul;
       case TapeOp::Sub: return place == 0 ? TapeThen::Sub : TapeThen::SubFrom;
-      // By one number, or by an input that may be one: better alone (divide_by).
+      // Division by one number, or by an input that may be one, is faster as its own instruction (divide_by).
       case TapeOp::Div:
         return place == 1 ? TapeThen::DivInto : s.values[1] < num_inputs() ? TapeThen::None : TapeThen::Div;
       case TapeOp::RoundBF16: return TapeThen::RoundBF16;
@@ -457,12 +458,12 @@ class TapeWriter {
     }
   }
 
-  /// Joins an instruction with the one that alone reads its result: the value in between stays in the processor, where
-  /// a pass through L1 costs as much as two or three such operations (an Adam step 1.07x on Zen 5).
+  /// Joins an instruction with the only reader of its result. The intermediate value stays in a register; a pass
+  /// through L1 costs as much as two or three such operations (an Adam step 1.07x on Zen 5).
   void join() {
     const std::size_t n = ssa_.size();
     const auto first = static_cast<std::size_t>(num_inputs());
-    std::vector<int> uses(n, 0), now(n, -1);  // now: the number of an instruction among those left
+    std::vector<int> uses(n, 0), now(n, -1);  // now: new index of a remaining instruction
     for (const Ssa& s : ssa_)
       for (const int v : s.operands())
         if (v >= num_inputs()) ++uses[static_cast<std::size_t>(v) - first];
@@ -485,7 +486,7 @@ class TapeWriter {
         gone[k] = true;
       }
     }
-    // What is read no more: bounds that a store sets.
+    // Removes instructions that are no longer read, such as clamps that a store does.
     std::vector<bool> read(n, false);
     for (const int v : output_values_)
       if (v >= num_inputs()) read[static_cast<std::size_t>(v) - first] = true;
@@ -517,12 +518,12 @@ class TapeWriter {
       if (o.is_constant) {
         s.instr.imm = static_cast<float>(o.number);
         s.instr.imm_i = o.dtype == DType::I32 ? static_cast<std::int32_t>(o.number) : 0;
-        // Three-operand and copy instructions take the float field: an integer travels as its bits.
+        // Three-operand and copy instructions take the float field: an integer is passed as its bits.
         if (o.dtype == DType::I32 && (op == TapeOp::Where || op == TapeOp::Copy))
           s.instr.imm = std::bit_cast<float>(s.instr.imm_i);
       }
     }
-    if (op == TapeOp::Elu) s.instr.imm = 1.0F;  // its alpha
+    if (op == TapeOp::Elu) s.instr.imm = 1.0F;  // the alpha of Elu
     cost_ += op_cost(op);
     ssa_.push_back(std::move(s));
     return {num_inputs() + static_cast<int>(ssa_.size()) - 1, false, 0, out};
@@ -537,9 +538,9 @@ class TapeWriter {
       return x;
     }
     if (target == Register::None) return fail();
-    if (to == DType::BF16 && x.dtype == DType::I32) return fail();  // by way of f32 it would round twice
+    if (to == DType::BF16 && x.dtype == DType::I32) return fail();  // a conversion through f32 would round twice
     if (x.is_constant) x = emit(TapeOp::Copy, x.dtype, {x});
-    if (from == Register::None) {  // 8-bit integers come as floats and can only be converted
+    if (from == Register::None) {  // 8-bit integers are loaded as floats and can only be converted
       if (x.dtype != DType::U8 && x.dtype != DType::I8) return fail();
       from = Register::F;
     }
@@ -567,7 +568,7 @@ class TapeWriter {
   std::vector<TapeOutput> outputs_;
 };
 
-/// The tape of a node, and which operand each tape input reads.
+/// The tape of a node, and the operand that each tape input reads.
 struct Written {
   TapeWriter tape;
   std::vector<int> operands;
@@ -592,7 +593,7 @@ Written write_single(const Graph& g, NodeId id) {
   return w;
 }
 
-/// True when the results of `n`, a node of half floats, are such numbers before they are rounded.
+/// True when the results of `n`, an F16 or BF16 node, are exactly representable before rounding.
 bool keeps_halves(const Graph& g, const Node& n) {
   if (const auto* op = n.op.get_if<ops::Activation>()) {
     using A = ActivationKind;
@@ -628,7 +629,7 @@ Written write_region(const Graph& g, NodeId id) {
       TapeWriter::Operands in;
       for (Value v : n.inputs) in.add(values[v.node.index]);
       values[i] = w.tape.node(n, in);
-      // Stores round by themselves.
+      // A store does the rounding.
       if (w.tape.ok() && read[i] && has_half_bits(n.shape().dtype()) && !keeps_halves(body, n))
         values[i] = w.tape.rounded(values[i]);
     }
@@ -644,7 +645,7 @@ const char* tape_refuses(const Graph& g, NodeId id) {
 }
 const char* single_refuses(const Graph& g, NodeId id) {
   if (const char* why = tape_refuses(g, id)) return why;
-  // By themselves they are done byte by byte, four times as many at once as in the tape's registers.
+  // A single Bool op runs byte by byte, with four times as many elements per vector as tape registers have.
   if (g.node(id).kind() == OpKind::Binary && g.shape(id).dtype() == DType::Bool)
     return "functions of two flags have loops of their own";
   return refuse_unless(write_single(g, id).tape.ok(), "the tape has no instruction for this function and dtype");
@@ -669,7 +670,7 @@ void run_tape(const TapeStep& s, std::int64_t chunk) {
   s.run(s.tape, s.inputs, s.outputs, begin, std::min(s.tape.num_elements, begin + s.per_chunk));
 }
 
-/// Adds the step of a written tape; `element[i]` offsets tape input i, `views[i]` is what it reads.
+/// Adds the task of a written tape. Tape input i reads `views[i]` from element `element[i]` on.
 void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& views,
               const std::vector<std::int64_t>& element) {
   const View y = c.out();
@@ -699,7 +700,7 @@ void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& vie
   tape_prepare(t);
   s.run = c.kernels().tape_run;
   constexpr double kChunkNs = 8000;
-  constexpr std::int64_t kBlock = 1024;  // the kernel's largest
+  constexpr std::int64_t kBlock = 1024;  // the kernel's largest block
   const auto blocks = static_cast<std::int64_t>(kChunkNs / (w.cost() * kBlock));
   s.per_chunk = c.grain(kBlock * std::max<std::int64_t>(1, blocks));
   c.step<run_tape>(s, (t.num_elements + s.per_chunk - 1) / s.per_chunk, w.cost() * static_cast<double>(t.num_elements));
@@ -711,7 +712,7 @@ void lower_written(LowerContext& c, const Written& w) {
   add_tape(c, w.tape, views, std::vector<std::int64_t>(views.size(), 0));
 }
 void lower_single(LowerContext& c) {
-  // What is done in one pass without registers: signs of half floats, which are bits, their arithmetic, comparisons,
+  // Single F16 and BF16 ops that run in one pass without tape registers: sign ops on bits, arithmetic, comparisons,
   // casts.
   const OpKind kind = c.node().kind();
   const bool half = dtype_bits(c.in(0).dtype) == 16 || dtype_bits(c.out().dtype) == 16;
@@ -725,7 +726,7 @@ void lower_region(LowerContext& c) {
   if (!lower_typed(c)) lower_written(c, write_region(c.graph(), c.id()));
 }
 
-// up * silu(gate) of the halves of the last axis: two inputs that are views of one operand.
+// up * silu(gate) on the two halves of the last axis, as two input views of one operand.
 const char* swiglu_refuses(const Graph& g, NodeId id) {
   if (const char* why = tape_refuses(g, id)) return why;
   return refuse_unless_f32(g, id);
@@ -743,7 +744,7 @@ void lower_swiglu(LowerContext& c) {
 }
 
 bool any_strides(const Graph&, NodeId, int) { return true; }
-// Element i of the result depends on element i of an operand of its shape.
+// Element i of the result depends only on element i of an operand of the same shape.
 bool same_elements(const Graph& g, NodeId id, int operand, int result) {
   const Shape &x = in_shape(g, id, operand), &y = g.shape(Value(id, static_cast<std::uint32_t>(result)));
   return x.dims() == y.dims() && dtype_bits(x.dtype()) == dtype_bits(y.dtype());

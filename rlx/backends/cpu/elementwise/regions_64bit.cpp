@@ -1,5 +1,5 @@
-// Regions of elementwise ops on F64, I64 and Bool: block after block goes through all of them, values in between stay
-// in L1.
+// Regions of elementwise ops on F64, I64 and Bool: each block goes through all of them, and intermediate values stay in
+// L1.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -20,12 +20,12 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr int kRegionBlock = 256;     // elements at a time
-constexpr int kRegionRegisters = 14;  // of 2 KiB each: they and what is read and written stay in L1
+constexpr int kRegionBlock = 256;     // elements per block
+constexpr int kRegionRegisters = 14;  // of 2 KiB each: registers, inputs and outputs stay in L1
 constexpr int kRegionInputs = 8, kRegionOutputs = 4;
 constexpr int kRegionWalks = kRegionInputs + kRegionOutputs;
 
-/// One function of values: of doubles by a block function, else by one of the dtype itself.
+/// An instruction on values: an f64 block function, or a function in the dtype itself.
 struct RegionInstr {
   BlockFn<double> wide = nullptr;
   BlockArgs args;
@@ -34,7 +34,7 @@ struct RegionInstr {
   int out = -1;
 };
 
-/// A region as instructions on numbered values: inputs first, then constants and results as they come.
+/// A region as instructions on numbered values: inputs first, then constants and results in order.
 struct RegionCode {
   struct Number {
     int value = 0;
@@ -45,7 +45,7 @@ struct RegionCode {
   std::vector<DType> types;  // of each value
   std::vector<int> outputs;
   int inputs = 0;
-  double cost = 0.1;  // about so many ns an element
+  double cost = 0.1;  // approximate ns per element
   bool ok = true;
 
   int add(DType t) {
@@ -85,7 +85,7 @@ class RegionWriter {
     }
     for (Value v : body.outputs()) {
       const int out = code_.ok ? values[v.node.index] : -1;
-      // What is no result of an instruction, or is one output already, is nobody's own.
+      // Each output must be the result of an instruction, and outputs must differ. Other regions are not taken.
       const bool made =
           std::any_of(code_.instrs.begin(), code_.instrs.end(), [&](const auto& s) { return s.out == out; });
       code_.ok = code_.ok && made && std::find(code_.outputs.begin(), code_.outputs.end(), out) == code_.outputs.end();
@@ -140,7 +140,7 @@ class RegionWriter {
     if (const auto* op = n.op.get_if<ops::Binary>())
       return t == DType::F64 ? binary(op->fn, in) : typed(typed_.binary(op->fn, t), t, in);
     if (const auto* op = n.op.get_if<ops::Compare>()) {
-      if (t == DType::Bool) {  // of two flags that differ or not, whatever bytes are true
+      if (t == DType::Bool) {  // compares two flags as truth values, because any nonzero byte is true
         if (op->fn != CompareKind::Eq && op->fn != CompareKind::Ne) return fail();
         const int differ = typed(typed_.binary(BinaryKind::BitXor, t), t, in);
         return op->fn == CompareKind::Ne ? differ : is_zero(differ);
@@ -195,7 +195,7 @@ class RegionWriter {
   RegionCode code_;
 };
 
-/// Which register each value has; -1 for those that lie elsewhere. None where there are too few.
+/// The register of each value; -1 for values elsewhere. Nullopt when there are too few registers.
 std::optional<std::vector<int>> registers_of(const RegionCode& code) {
   const auto n = code.types.size();
   std::vector<int> at(n, -1);
@@ -211,22 +211,23 @@ std::optional<std::vector<int>> registers_of(const RegionCode& code) {
     else
       at[v] = free.back(), free.pop_back();
   };
-  for (int i = 0; i < code.inputs; ++i) take(static_cast<std::size_t>(i));  // where they do not lie side by side
+  for (int i = 0; i < code.inputs; ++i) take(static_cast<std::size_t>(i));  // for inputs that are not contiguous
   for (const RegionCode::Number& c : code.constants) take(static_cast<std::size_t>(c.value));
   const auto first_result = static_cast<std::size_t>(code.inputs);
-  std::vector<bool> lasts(n, false);  // to the end of the block
+  std::vector<bool> lasts(n, false);  // live until the end of the block
   for (std::size_t v = 0; v < first_result; ++v) lasts[v] = true;
   for (const RegionCode::Number& c : code.constants) lasts[static_cast<std::size_t>(c.value)] = true;
   for (int v : code.outputs) lasts[static_cast<std::size_t>(v)] = true;
   for (std::size_t k = 0; k < code.instrs.size(); ++k) {
     const RegionInstr& s = code.instrs[k];
     const auto out = static_cast<std::size_t>(s.out);
-    // The functions of a dtype itself want their result apart from what they read: operands go free behind it.
+    // Functions in the dtype itself must not write over their operands, so operands are freed after the result is
+    // assigned.
     if (std::find(code.outputs.begin(), code.outputs.end(), s.out) == code.outputs.end()) take(out);
     for (std::size_t i = 0; i < s.in.size(); ++i) {
       const int v = s.in[i];
       if (v < 0 || lasts[static_cast<std::size_t>(v)] || last[static_cast<std::size_t>(v)] != k) continue;
-      lasts[static_cast<std::size_t>(v)] = true;  // once, where it is read twice
+      lasts[static_cast<std::size_t>(v)] = true;  // once, even if it is read twice
       free.push_back(at[static_cast<std::size_t>(v)]);
     }
     if (!lasts[out] && last[out] == 0 && at[out] >= 0) free.push_back(at[out]), lasts[out] = true;  // nobody reads it

@@ -1,4 +1,4 @@
-// Elementwise ops of integers, comparisons, choices and casts in the dtype itself, without a wider type in between.
+// Elementwise ops of integers, comparisons, selects and casts in the dtype itself, without conversion to another type.
 #include "rlx/backends/cpu/elementwise/typed.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr std::int64_t kSpreadBlock = 256;   // elements at a time where some operand is not adjacent
-constexpr std::int64_t kDirectBlock = 4096;  // where all are
+constexpr std::int64_t kSpreadBlock = 256;   // elements per block when an operand is not contiguous
+constexpr std::int64_t kDirectBlock = 4096;  // when all are
 
 struct TypedStep {
   RowWalk<4> walk;  // three operands, the result
@@ -41,7 +41,7 @@ void run_typed(const TypedStep& s, std::int64_t chunk) {
   RowWalk<4> walk = s.walk;
   const std::int64_t begin = chunk * s.blocks_per_chunk, end = std::min(s.blocks, begin + s.blocks_per_chunk);
   walk.seek(begin / s.blocks_per_row);
-  std::int64_t filled[3] = {-1, -1, -1};  // the place whose element fills all of the block
+  std::int64_t filled[3] = {-1, -1, -1};  // the offset whose element fills the whole block
   for (std::int64_t b = begin; b < end; ++b) {
     const std::int64_t col = b % s.blocks_per_row * s.block;
     if (b != begin && col == 0) walk.next();
@@ -83,7 +83,7 @@ TypedFn region_fn(const TypedKernels& k, const Graph& body) {
   return k.magnitude(compare->fn, limit.shape().dtype());
 }
 
-/// The loop of a node; `swaps` when it wants its operands the other way round.
+/// The loop of a node. `swaps`: it takes its operands in reverse order.
 TypedFn typed_fn(const TypedKernels& k, const Graph& g, NodeId id, bool& swaps) {
   const Node& n = g.node(id);
   if (const auto* op = n.op.get_if<ops::ElementwiseRegion>()) return region_fn(k, *op->body);

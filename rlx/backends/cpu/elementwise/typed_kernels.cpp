@@ -8,8 +8,6 @@
 
 namespace rlx::cpu {
 
-const TypedKernels& typed_kernels(Isa isa) {
-  return RLX_FOR_ISA(isa, typed_table());
-}
+const TypedKernels& typed_kernels(Isa isa) { return RLX_FOR_ISA(isa, typed_table()); }
 
 }  // namespace rlx::cpu

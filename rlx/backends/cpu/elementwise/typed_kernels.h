@@ -1,4 +1,5 @@
-// Elementwise functions in the dtype itself: integers of every width, comparisons, choices and casts.
+// Elementwise functions computed in the dtype of their operands: integers of every width, comparisons, selects and
+// casts.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +10,16 @@
 
 namespace rlx::cpu {
 
-/// y[i] = f(a[i], b[i], c[i]) for i < n; what a function has no use for may be null. y lies apart from the operands.
+/// y[i] = f(a[i], b[i], c[i]) for i < n. Unused operands may be null. y must not overlap the operands.
 using TypedFn = void (*)(const void* a, const void* b, const void* c, void* y, std::int64_t n);
 
-/// A function of elements of dtype `t`, null where there is none.
+/// The function for elements of dtype `t`; null where there is none.
 struct TypedKernels {
   TypedFn (*unary)(ActivationKind fn, DType t);
   TypedFn (*binary)(BinaryKind fn, DType t);
   TypedFn (*compare)(CompareKind fn, DType t);    // Eq, Ne, Lt, Le: results are bytes, 0 or 1
-  TypedFn (*magnitude)(CompareKind fn, DType t);  // |a| beside infinity, of floats: Lt and Eq
-  TypedFn (*choose)(int bytes);                   // a is bytes, b and c elements of so many
+  TypedFn (*magnitude)(CompareKind fn, DType t);  // compares |a| with infinity, for floats: Lt and Eq
+  TypedFn (*choose)(int bytes);                   // a has bytes; b and c have elements of `bytes` bytes
   TypedFn (*cast)(DType from, DType to);
 };
 const TypedKernels& typed_kernels(Isa isa);

@@ -1,4 +1,4 @@
-// Fourier transforms: one pass for each axis, over many lines in the lanes of vectors or line by line in two steps.
+// FFT: one pass per axis, either over many lines in the lanes of vectors, or line by line in two steps.
 #include "rlx/backends/cpu/fft/fft_kernels.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace rlx::cpu {
 namespace {
 
-// Where the reals of a value lie: at an address, or behind `offset` bytes of memory that nodes use by turns.
+// A place for the reals of a value: an address, or `offset` bytes in the common memory.
 template <class T>
 struct FftReals {
   T* at = nullptr;
@@ -29,7 +29,7 @@ struct FftPass {
 
   bool even_real() const { return form == FftForm::RealEven || form == FftForm::ToRealEven; }
   std::int64_t half() const { return n / 2; }
-  /// Points of the complex transform that does the work.
+  /// Points of the underlying complex transform.
   std::int64_t points() const { return even_real() ? half() : n; }
   bool to_real() const { return form == FftForm::ToRealEven || form == FftForm::ToRealOdd; }
   bool from_real() const { return form == FftForm::RealEven || form == FftForm::RealOdd; }
@@ -104,8 +104,8 @@ enum class FftPhase : std::uint8_t {
   Scatter
 };
 
-// The phases of a line, each over units of which any may be done by anybody; the memory between them is `input`, where
-// a line is gathered or prepared, `between`, which the steps have to themselves, and `output`.
+// The phases of a line. The units of a phase are independent and may run on any thread. Memory between phases: `input`,
+// where a line is gathered or prepared; `between`, which only the two steps use; and `output`.
 template <class T>
 struct FftLineJob {
   FftPass pass;
@@ -196,7 +196,7 @@ struct FftLineJob {
     for (std::int64_t i = begin; i < end; ++i)
       for (std::int64_t part = 0; part < 2; ++part) to[2 * i * y_step + part] = from[2 * i * x_step + part];
   }
-  // The whole of an odd spectrum from its half.
+  // Completes an odd-length spectrum from its half.
   void mirror(const T* half, std::int64_t begin, std::int64_t end, T* whole) const {
     for (std::int64_t k = begin; k < end; ++k) {
       const T re = half[2 * k], im = k == 0 ? T{0} : half[2 * k + 1];
@@ -206,7 +206,7 @@ struct FftLineJob {
   }
 };
 
-// Lines by lines, in memory of the thread.
+// Several lines, one after the other, in memory of the thread.
 template <class T>
 struct FftLinesStep {
   FftLineJob<T> job;
@@ -220,7 +220,7 @@ struct FftLinesStep {
       for (const FftPhase phase : s.job.phases) s.job.run(phase, line, 0, s.job.units(phase), memory, scratch);
   }
 };
-// One phase of one line, by all threads.
+// One phase of one line, on all threads.
 template <class T>
 struct FftPhaseStep {
   const FftLineJob<T>* job = nullptr;
@@ -236,7 +236,7 @@ struct FftPhaseStep {
 };
 
 constexpr std::int64_t fft_round_up(std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; }
-// Lines of that many points are worth the threads' meeting between phases.
+// Lines of at least this many points are worth synchronising threads between phases.
 constexpr std::int64_t kSharedLine = 1 << 14;
 
 template <class T>
@@ -293,20 +293,20 @@ void add_lines(LowerContext& c, const FftPass& p, FftLinesStep<T>& s, std::size_
       const std::int64_t units = job.units(phase);
       const double part = ns / static_cast<double>(p.lines * static_cast<std::int64_t>(job.phases.size()));
       step.per_chunk = fft_chunk(c, units, part);
-      // Even the finest cut has no chunk for each element of a copy.
+      // Even with kFinestCut a copy does not have a chunk per element.
       if (c.finest()) step.per_chunk = std::max<std::int64_t>(1, units / 5);
       c.step<FftPhaseStep<T>::run>(step, (units + step.per_chunk - 1) / step.per_chunk, part);
     }
 }
 
-// -- which way --
+// -- selection of the algorithm --
 
-// By shape and instruction set alone, as the ways round differently.
+// By shape and instruction set alone, because the algorithms round differently.
 bool goes_in_lanes(const FftPass& p, std::int64_t lanes) {
   const std::int64_t m = p.points();
   if (!fft_has_small_factors(m)) return false;
   if (p.inner == 1 && fft_is_short_line(m)) return false;
-  constexpr std::int64_t kMostPoints = 1 << 15;  // the buffers of a thread
+  constexpr std::int64_t kMostPoints = 1 << 15;  // limit of the buffers of a thread
   if (m > kMostPoints) return false;
   const double points = static_cast<double>(m), width = static_cast<double>(lanes);
   const bool columns = p.inner >= lanes;
@@ -373,7 +373,7 @@ void lower_passes(LowerContext& c) {
   double scale = 1;
   if (op.norm == FftNorm::Ortho) scale = 1 / std::sqrt(n);
   if (op.norm == (op.inverse ? FftNorm::Backward : FftNorm::Forward)) scale = 1 / n;
-  // The half spectrum's axis goes first from reals, and last to them.
+  // For real input the axis of the half spectrum is first; for real output it is last.
   std::vector<std::int64_t> order = op.axes;
   if (real) std::reverse(order.begin(), order.end());
   if (order.empty()) {
@@ -385,7 +385,7 @@ void lower_passes(LowerContext& c) {
                          static_cast<double>(s.bytes) / 16);
     return;
   }
-  // Complex values on the way to reals have the shape of x and lie in the common memory.
+  // Before real output, complex intermediate values have the shape of x and lie in the common memory.
   const bool detour = to_real && order.size() > 1;
   const std::size_t detour_bytes = detour ? (static_cast<std::size_t>(x.elements()) * 2 * sizeof(T) + 63) / 64 * 64 : 0;
   const Common* common = detour ? c.common(detour_bytes) : nullptr;

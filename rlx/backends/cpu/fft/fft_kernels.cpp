@@ -1,4 +1,4 @@
-// Kernels of Fourier transforms, for each instruction set.
+// FFT kernels, once per instruction set.
 #include "rlx/backends/cpu/fft/fft_kernels.h"
 
 #include <array>
@@ -9,8 +9,6 @@
 
 namespace rlx::cpu {
 
-const FftKernels& fft_kernels(Isa isa) {
-  return RLX_FOR_ISA(isa, fft_table());
-}
+const FftKernels& fft_kernels(Isa isa) { return RLX_FOR_ISA(isa, fft_table()); }
 
 }  // namespace rlx::cpu

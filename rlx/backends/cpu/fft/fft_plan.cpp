@@ -1,4 +1,4 @@
-// Plans of Fourier transforms: factors and roots of unity.
+// FFT plans: factors and twiddle factors.
 #include <algorithm>
 
 #include "rlx/backends/cpu/fft/fft_kernels.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Exact = WideComplex;
 
-// exp(-2 pi i k / n) for any k: of many, as products of two of about 2 sqrt(n) roots.
+// exp(-2 pi i k / n) for any k; for many k as products of two tables of about sqrt(n) roots each, 2 sqrt(n) in all.
 class Roots {
  public:
   explicit Roots(std::int64_t n) : n_(n) {
@@ -46,7 +46,7 @@ std::vector<std::int32_t> radices_of(std::int64_t n) {
   std::vector<std::int32_t> out;
   int twos = 0;
   while (n % 2 == 0) n /= 2, ++twos;
-  // Passes of 8 as long as no pass of 2 remains that one of 4 could have had.
+  // Passes of radix 8, as long as the rest does not need a pass of 2 where one of 4 would do.
   while (twos > 4 || twos == 3) out.push_back(8), twos -= 3;
   while (twos >= 2) out.push_back(4), twos -= 2;
   if (twos > 0) out.push_back(2);
@@ -55,9 +55,9 @@ std::vector<std::int32_t> radices_of(std::int64_t n) {
   return out;
 }
 
-// Operations on vectors of a butterfly, a point.
+// Vector operations of a butterfly, per point.
 double radix_work(std::int32_t r) {
-  constexpr double kPass = 6;  // loads, stores, the root
+  constexpr double kPass = 6;  // loads, stores, twiddle factor
   switch (r) {
     case 2: return kPass + 2;
     case 4: return kPass + 4;
@@ -78,7 +78,7 @@ Split best_split(std::int64_t n, std::int64_t lanes) {
     return best;
   }
   for (std::int64_t n1 = 1; n1 <= n; ++n1) {
-    if (n1 * n1 > 4 * n && best.work > 0) break;  // longer columns than that are never better
+    if (n1 * n1 > 4 * n && best.work > 0) break;  // longer columns are never better
     if (n % n1 != 0) continue;
     const std::int64_t n2 = n / n1;
     const double columns = static_cast<double>((n2 + lanes - 1) / lanes * n1),
@@ -168,7 +168,7 @@ std::vector<T> fft_turns(std::int64_t n) {
 }
 
 std::int64_t fft_convolution_length(std::int64_t n) {
-  // The least work of 2^a, 3 2^a, 5 2^a, 9 2^a and 15 2^a.
+  // The cheapest of 2^a, 3 2^a, 5 2^a, 9 2^a and 15 2^a.
   std::int64_t best = 0;
   for (const std::int64_t odd : {1, 3, 5, 9, 15}) {
     std::int64_t m = odd;

@@ -1,4 +1,4 @@
-// Generic kernels: plain loops over any strides and element types, for what has no tuned kernel.
+// Generic kernels: plain loops over any strides and element types, for ops without a tuned kernel.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rlx::cpu {
 
 inline constexpr int kGenericMaxRank = 16;
 
-/// Walks an index space row by row: the offsets of up to four operands at each row of the last axis.
+/// Iterates over an index space row by row, with the offsets of up to four operands at each row of the last axis.
 template <int N>
 struct RowWalk {
   int rank = 0;
@@ -20,7 +20,7 @@ struct RowWalk {
   std::int64_t index[kGenericMaxRank] = {};
   std::int64_t offset[N] = {};
 
-  /// Sets the space, axes of extent 1 dropped and neighbours merged where every operand walks them in one stride.
+  /// Sets the space. Axes of extent 1 are dropped, and adjacent axes are merged where they fold in every operand.
   void set(std::span<const std::int64_t> extents, const std::vector<std::vector<std::int64_t>>& operand_strides) {
     rank = 0;
     for (std::size_t a = 0; a < extents.size(); ++a) {
@@ -40,7 +40,7 @@ struct RowWalk {
     return n;
   }
   std::int64_t step(int operand) const { return rank == 0 ? 0 : strides[operand][rank - 1]; }
-  /// Goes to row `row` (of all axes but the last, row-major).
+  /// Moves to row `row` (of all axes but the last, row-major).
   void seek(std::int64_t row) {
     for (int o = 0; o < N; ++o) offset[o] = 0;
     for (int a = rank - 2; a >= 0; --a) {
@@ -59,7 +59,7 @@ struct RowWalk {
   }
 };
 
-/// A strided move of elements of 4 to 128 bits, with strides of either sign.
+/// A strided move of elements of 4 to 128 bits; strides may be negative.
 class GenericMove {
  public:
   GenericMove() = default;
@@ -67,7 +67,7 @@ class GenericMove {
   GenericMove(int bits, std::span<const std::int64_t> dims, const std::vector<std::int64_t>& x_strides,
               const std::vector<std::int64_t>& y_strides, std::int64_t x_start, std::int64_t y_start);
   std::int64_t chunks() const { return chunks_; }
-  /// One row a chunk.
+  /// One row per chunk.
   void cut_finest();
   /// `x_extra` and `y_extra` elements are added to the starts.
   void run(const void* x, void* y, std::int64_t chunk, std::int64_t x_extra = 0, std::int64_t y_extra = 0) const;

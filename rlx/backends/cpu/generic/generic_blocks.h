@@ -1,4 +1,4 @@
-// Blocks of elements converted between any dtype and the type generic kernels compute in.
+// Conversion of blocks of elements between any dtype and the compute type of generic kernels.
 #pragma once
 
 #include <cmath>
@@ -13,13 +13,13 @@ namespace rlx::cpu {
 /// Elements a generic kernel converts at a time.
 inline constexpr int kGenericBlock = 256;
 
-/// Calls f(A{}) with the type generic kernels compute `t` in: double, int64, uint64 (also Bool) or complex<double>.
+/// Calls f(A{}) with the compute type of `t` in generic kernels: double, int64, uint64 (also Bool) or complex<double>.
 template <class F>
 decltype(auto) visit_wide(DType t, F&& f) {
   if (is_complex(t)) return f(std::complex<double>{});
   if (is_signed_int(t)) return f(std::int64_t{});
   if (is_unsigned_int(t) || t == DType::Bool) return f(std::uint64_t{});
-  return f(double{});  // floats; the storage types are exact in it
+  return f(double{});  // floats; double holds all storage types exactly
 }
 
 /// out[i] = base[at + i * step], `n` elements.
@@ -118,7 +118,7 @@ A mul_vd(A a, A b) {
   else
     return a * b;
 }
-/// True when `v` replaces `best` as the maximum or minimum; a NaN replaces every number and stays.
+/// True when `v` replaces `best` as the maximum (minimum). A NaN replaces every number and stays.
 template <class A>
 bool wide_beats(A v, A best, bool maximum) {
   if constexpr (std::is_same_v<A, std::complex<double>>) {
@@ -131,7 +131,7 @@ bool wide_beats(A v, A best, bool maximum) {
     return maximum ? v > best : v < best;
   }
 }
-/// The maximum (minimum) of nothing in dtype `t`.
+/// The maximum (minimum) of no elements in dtype `t`.
 template <class A>
 A wide_extreme(DType t, bool maximum) {
   if constexpr (std::is_same_v<A, double>) {

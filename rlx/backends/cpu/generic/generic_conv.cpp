@@ -1,4 +1,5 @@
-// Convolutions of every dtype and any axes, in wide types: a block of the features of one place at a time.
+// Convolutions of every dtype and any axes, in the generic compute types: a block of the features of one position at a
+// time.
 #include <algorithm>
 
 #include "rlx/backends/cpu/conv/conv.h"
@@ -22,7 +23,7 @@ struct ConvStep {
   std::int64_t blocks = 1;  // of the features of a group
   std::int64_t units = 0, per_chunk = 1;
   std::int64_t x_batch = 0, x_feature = 0, w_out = 0, w_in = 0, y_batch = 0, y_feature = 0;
-  std::int64_t x_group = 0;  // from one group of results to the next
+  std::int64_t x_group = 0;  // between groups of results
   const void *x = nullptr, *w = nullptr;
   void* y = nullptr;
   LoadBlock<A> load_x = nullptr, load_w = nullptr;

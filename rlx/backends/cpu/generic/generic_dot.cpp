@@ -1,4 +1,4 @@
-// Matrix products of every dtype and any axes, in wide types: a row of results at a time.
+// Matmuls of every dtype and any axes, in the generic compute types: a row of results at a time.
 #include <algorithm>
 
 #include "rlx/backends/cpu/entries.h"
@@ -9,7 +9,7 @@
 namespace rlx::cpu {
 namespace {
 
-// Result rows are the batch and lhs-free axes; a row is a block of the rhs-free axes, which are walked as columns.
+// Rows run over the batch and lhs-free axes. A row is a block of the rhs-free axes, which are its columns.
 template <class A>
 struct DotStep {
   RowWalk<2> rows;   // batch and lhs free: offsets into a and b
@@ -41,7 +41,7 @@ struct DotStep {
       s.store(s.y, row * s.num_cols + first, 1, n, acc);
     }
   }
-  /// Goes to element `i`, the last axis included.
+  /// Moves to element `i`, with the last axis included.
   template <int N>
   static void seek_element(RowWalk<N>& w, std::int64_t i) {
     w.seek(i / w.cols());

@@ -1,5 +1,5 @@
-// Elementwise ops of every dtype the tape does not take: operands become doubles, 64-bit integers or complex doubles a
-// block at a time, so each result is rounded once. Also iota.
+// Elementwise ops of every dtype that the tape does not take. Operands are converted to double, 64-bit integers or
+// complex<double> a block at a time, so each result is rounded once. Also iota.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -85,10 +85,10 @@ BlockFn<A> node_fn(const Graph& g, NodeId id) {
   return same<A>;  // cast
 }
 
-/// The dtype whose wide type the node computes in.
+/// The dtype whose compute type the node uses.
 DType computed_dtype(const Graph& g, NodeId id) { return in_dtype(g, id, g.node(id).kind() == OpKind::Where ? 1 : 0); }
 
-/// The same with vectors of the machine, and about how many ns an element takes; fn is null where there is none.
+/// A vectorised version of the function, and its approximate ns per element. fn is null where there is none.
 struct VectorFn {
   BlockFn<double> fn = nullptr;
   int which = 0;
@@ -111,7 +111,7 @@ const char* f64_refuses(const Graph& g, NodeId id) {
   return refuse_unless(has_fn, "its function is not defined for this dtype");
 }
 
-/// Whether elements of dtype `t` lie as values of type A.
+/// Whether elements of dtype `t` are stored as A.
 template <class A>
 bool holds(DType t) {
   if constexpr (std::is_same_v<A, double>)
@@ -131,8 +131,8 @@ struct F64Step {
   BlockArgs args;
   const void* in[3] = {};
   void* out = nullptr;
-  LoadBlock<A> load[3] = {};      // null where an operand is read in place: it has the wide type and adjacent elements
-  StoreBlock<A> store = nullptr;  // likewise of the result
+  LoadBlock<A> load[3] = {};      // null where an operand is read in place: contiguous elements of the compute type
+  StoreBlock<A> store = nullptr;  // the same for the result
   BlockFn<A> fn = nullptr;
   std::int64_t blocks_per_row = 1, blocks = 0, blocks_per_chunk = 1;
 
@@ -211,17 +211,17 @@ struct IotaStep {
   void* y = nullptr;
   std::int64_t extent = 1, inner = 1, elements = 0;
   StoreBlock<std::int64_t> store = nullptr;
-  int bits = 0;  // of integers that are written as they are counted, else 0
+  int bits = 0;  // of integers that are written without conversion, else 0
 };
 constexpr std::int64_t kIotaChunk = 1 << 14;
 
-// y[0, n): the place along the axis of element `i` and those after it.
+// y[0, n): the index along the axis of element `i` and the elements after it.
 template <class E>
 void count_places(const IotaStep& s, std::int64_t i, std::int64_t n, E* y) {
-  std::int64_t at = i / s.inner % s.extent, left = s.inner - i % s.inner;  // of the element that comes next
+  std::int64_t at = i / s.inner % s.extent, left = s.inner - i % s.inner;  // of the next element
   while (n > 0) {
     std::int64_t run = 0;
-    if (s.inner == 1) {  // a run of numbers that follow each other
+    if (s.inner == 1) {  // a run of consecutive numbers
       run = std::min(s.extent - at, n);
       const E first = static_cast<E>(at);
       for (std::int64_t j = 0; j < run; ++j) y[j] = static_cast<E>(first + static_cast<E>(j));

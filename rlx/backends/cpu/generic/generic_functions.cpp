@@ -1,4 +1,4 @@
-// Loops around the rows of the function tables, which are constants here: each is inlined into its loop.
+// Loops over the rows of the function tables. Rows are constants here, so that each is inlined into its loop.
 #include "rlx/backends/cpu/generic/generic_functions.h"
 
 #include <array>

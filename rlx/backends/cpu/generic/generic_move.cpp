@@ -16,7 +16,7 @@ void move_row(const void* x, std::int64_t x_at, std::int64_t x_step, void* y, st
               std::int64_t n) {
   const Word* from = static_cast<const Word*>(x) + x_at;
   Word* to = static_cast<Word*>(y) + y_at;
-  if (y_step == 1) {  // what the compiler makes vectors of
+  if (y_step == 1) {  // a loop that the compiler vectorises
     if (x_step == 1) {
       if (n > 0) std::memmove(to, from, static_cast<std::size_t>(n) * sizeof(Word));
       return;
@@ -72,7 +72,7 @@ GenericMove::GenericMove(int bits, std::span<const std::int64_t> dims, const std
   constexpr std::int64_t kChunkElements = 1 << 14;
   const std::int64_t rows = walk_.rows();
   rows_per_chunk_ = std::max<std::int64_t>(1, kChunkElements / std::max<std::int64_t>(1, walk_.cols()));
-  if (bits < 8) rows_per_chunk_ = rows;  // neighbouring elements share a byte: one thread writes them all
+  if (bits < 8) rows_per_chunk_ = rows;  // adjacent elements share a byte, so one thread writes them all
   chunks_ = rows == 0 || walk_.cols() == 0 ? 0 : (rows + rows_per_chunk_ - 1) / rows_per_chunk_;
 }
 

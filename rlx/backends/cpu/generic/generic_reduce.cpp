@@ -1,4 +1,4 @@
-// Reductions, scans and orderings of every dtype and axis, in wide types and in the order of the elements.
+// Reductions, scans and sorts of every dtype and axis, in the generic compute types and in element order.
 #include <algorithm>
 #include <cmath>
 
@@ -53,7 +53,8 @@ A identity_of(ReduceKind fn, DType t) {
   return A(0);
 }
 
-// One result element at a time: `kept` walks the results over x, `reduced` the elements of one of them.
+// Computes one result element at a time. `kept` iterates over the results in x, `reduced` over the elements of one
+// result.
 template <class A>
 struct ReduceStep {
   RowWalk<1> kept, reduced;
@@ -123,7 +124,7 @@ void lower_reduce(LowerContext& c) {
 
 // -- lines along one axis --
 
-/// Works on lines of `extent` elements: line l starts at (l / inner) * extent * inner + l % inner and steps by inner.
+/// Works on lines of `extent` elements. Line l starts at (l / inner) * extent * inner + l % inner and has stride inner.
 struct Lines {
   AxisView axis;
   std::int64_t lines = 0, per_chunk = 1;
@@ -239,7 +240,8 @@ struct SoftmaxStep : Lines {
     }
   }
 };
-// Of what float holds, along any axis: some lines at a time are brought together, and the kernel of rows runs on them.
+// Softmax along any axis of dtypes that float holds: some lines at a time are gathered, and the row kernel runs on
+// them.
 struct FloatSoftmaxStep : Lines {
   DType dtype = DType::F32;
   std::int64_t together = 1;

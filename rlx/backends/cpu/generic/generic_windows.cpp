@@ -16,7 +16,7 @@ const char* windows_refuse(const Graph& g, NodeId id) {
   return refuse_storage_only(in_dtype(g, id, 0));
 }
 
-// One result at a time: the elements of a window of x are walked in row-major order.
+// Computes one result at a time. The elements of a window of x are visited in row-major order.
 template <class A>
 struct WindowStep {
   int rank = 0;
@@ -32,7 +32,7 @@ struct WindowStep {
   StoreBlock<A> store = nullptr;
   std::int64_t results = 0, per_chunk = 1;
 
-  // Folds a run of the last axis into acc; `at` is the element that an extremum is.
+  // Folds a run of the last axis into acc. `at` is the element of the extremum.
   void fold(std::int64_t first, std::int64_t step, std::int64_t count, A& acc, std::int64_t& at) const {
     A values[kGenericBlock];
     for (std::int64_t i = 0; i < count; i += kGenericBlock) {
@@ -55,7 +55,7 @@ struct WindowStep {
       }
     }
   }
-  // The window whose elements along each axis are `taps`.
+  // Folds the window whose elements along each axis are `taps`.
   void window(const WindowTaps* taps, A& acc, std::int64_t& at) const {
     std::int64_t element = 0;
     for (int a = 0; a < rank; ++a) {

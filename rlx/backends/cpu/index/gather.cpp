@@ -1,4 +1,4 @@
-// Gather, for every dtype, and from tables in panels.
+// Gather for every dtype, also from packed tables.
 #include <algorithm>
 #include <cstring>
 
@@ -48,7 +48,7 @@ const char* gather_refuses(const Graph& g, NodeId id) {
 }
 bool gather_reads_strided(const Graph&, NodeId, int operand) { return operand > 0; }
 
-// Rows of a table that lies in the panels of a product's second operand: the columns of its matrix [inner, extent].
+// Gathers rows of a table that is packed B of a matmul: columns of its matrix [inner, extent].
 struct PanelGather {
   Indices indices;
   Panels panels;
@@ -72,7 +72,7 @@ void lower_panel_gather(LowerContext& c) {
   s.extent = x.dim(0);
   s.inner = x.dim(1);
   s.rows = indices.elements();
-  const double row_ns = 3 + static_cast<double>(s.inner) * 2;  // each element lies in a line of its own
+  const double row_ns = 3 + static_cast<double>(s.inner) * 2;  // each element lies in a cache line of its own
   s.rows_per_chunk = c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(5000 / row_ns)));
   c.point(s.indices.data, indices);
   c.point(s.x, x);
@@ -82,7 +82,7 @@ void lower_panel_gather(LowerContext& c) {
 const char* panel_gather_refuses(const Graph& g, NodeId id) {
   return refuse_unless(panels_of(packed_layout_of(g, g.node(id).inputs[0])).has_value(), "its table is not in panels");
 }
-// Rows of a table, an index out of range being the nearest one.
+// True for gathers of table rows with clamped indices.
 bool reads_rows(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Gather>();
   return op.axes == std::vector<std::int64_t>{0} && op.mode == IndexMode::Clamp;

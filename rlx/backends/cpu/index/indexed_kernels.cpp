@@ -1,4 +1,4 @@
-// Blocks that index tensors name, found by kernels of each instruction set, and moved.
+// Blocks addressed by index tensors: kernels per instruction set compute the offsets, and these loops move the blocks.
 #include "rlx/backends/cpu/index/indexed_kernels.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace rlx::cpu {
 namespace {
 
-// Blocks that are single elements.
+// Blocks of a single element.
 void gather_elements(const Gathered& g, std::int64_t outer, std::int64_t first, std::int64_t last) {
   const std::int64_t bytes = g.bits / 8;
   const std::byte* const x =
@@ -51,10 +51,10 @@ const IndexKernels& index_kernels(Isa isa) {
 }
 
 void find_blocks(const NamedBlocks& b, std::int64_t begin, std::int64_t end, std::int64_t* at) {
-  constexpr std::size_t kMost = 16;  // axes: what rows take
+  constexpr std::size_t kMost = 16;  // axes, the limit of the kernel entries
   const std::int64_t cols = b.dims.back();
   for (std::int64_t i = begin; i < end;) {
-    // The row of the last axis that i lies in, from i on: index tensors that stand still there, and others.
+    // The row of the last axis that contains i, from i on: index tensors that are constant there, and others.
     const std::int64_t n = std::min(end - i, cols - i % cols);
     IndexRow moving[kMost];
     int moves = 0;

@@ -1,4 +1,4 @@
-// Blocks that index tensors name, found and read one after the other.
+// Blocks addressed by index tensors: their offsets, and gather.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Indices {
 };
 
 struct IndexKernels;
-/// Where the blocks lie that the index operands of a node name, one after the other.
+/// The offsets of the blocks that the index operands of a node address, in order.
 struct NamedBlocks {
   struct Axis {
     Indices indices;
@@ -29,12 +29,12 @@ struct NamedBlocks {
   };
   IndexedBlocks blocks;
   std::vector<Axis> axes;
-  std::vector<std::int64_t> dims;  // of the index tensors, neighbours merged; at least one
+  std::vector<std::int64_t> dims;  // of the index tensors, with adjacent dims merged; at least one
   std::int64_t count = 1;
   bool clamp = false;
   const IndexKernels* kernels = nullptr;
 
-  /// Offsets are less than this.
+  /// An upper bound of offsets (exclusive).
   std::int64_t span() const {
     std::int64_t most = 1;
     for (std::size_t k = 0; k < axes.size(); ++k)
@@ -43,7 +43,7 @@ struct NamedBlocks {
   }
 };
 
-/// Indices that lie `step` apart, of an axis whose elements lie `stride` apart.
+/// Indices `step` apart, for an axis whose elements are `stride` apart.
 struct IndexRow {
   const void* data = nullptr;
   bool wide = false;
@@ -51,20 +51,20 @@ struct IndexRow {
 };
 
 struct IndexKernels {
-  /// at[j] = base + the sum of what index j of each row adds, -1 where one is out of range; `clamp`: none is, but where
-  /// there is no element. count > 0.
+  /// at[j] = base + the sum of the offsets of index j of each row; -1 where an index is out of range. `clamp`: indices
+  /// are clamped, and -1 occurs only where an axis is empty. count > 0.
   void (*places)(const IndexRow* rows, int count, bool clamp, std::int64_t base, std::int64_t n, std::int64_t* at);
-  /// y[j] = x[at[j]], `fill` where that is -1; elements of 8 to 128 bits.
+  /// y[j] = x[at[j]]; `fill` where at[j] is -1. Elements have 8 to 128 bits.
   void (*take)(int bits, const void* x, const std::int64_t* at, std::int64_t n, const void* fill, void* y);
 };
 const IndexKernels& index_kernels(Isa isa);
 
-/// at[i] = where block begin + i lies behind its outer part, -1 when its index is out of range, up to block `end`.
+/// at[i] = offset of block begin + i from its outer part, up to block `end`; -1 where its index is out of range.
 void find_blocks(const NamedBlocks& b, std::int64_t begin, std::int64_t end, std::int64_t* at);
 
-/// Blocks whose places are found together, where they are not kept.
+/// Blocks whose offsets are computed together, where the offsets are not stored.
 inline constexpr std::int64_t kPlacesTogether = 256;
-/// Calls f(i, where block i lies) for i in [begin, end).
+/// Calls f(i, offset of block i) for i in [begin, end).
 template <class F>
 void each_block(const NamedBlocks& b, std::int64_t begin, std::int64_t end, F f) {
   std::int64_t at[kPlacesTogether];
@@ -75,7 +75,7 @@ void each_block(const NamedBlocks& b, std::int64_t begin, std::int64_t end, F f)
   }
 }
 
-/// What a gather reads and writes: elements of `bits`, `fill` for what is out of range.
+/// The operands and result of a gather: elements of `bits` bits; `fill` for indices out of range.
 struct Gathered {
   NamedBlocks from;
   int bits = 8;

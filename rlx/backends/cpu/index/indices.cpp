@@ -17,7 +17,7 @@ void point_blocks(LowerContext& c, NamedBlocks& b, const View& x, const std::vec
     b.axes[k].indices.wide = views[k].dtype == DType::I64;
     c.point(b.axes[k].indices.data, views[k]);
   }
-  // Axes of extent 1 go, neighbours that all index tensors walk in one stride become one.
+  // Axes of extent 1 are dropped, and adjacent axes that fold in all index tensors are merged.
   const std::vector<std::int64_t>& extents = views[0].dims;
   for (std::size_t d = 0; d < extents.size(); ++d) {
     if (extents[d] == 1) continue;
@@ -46,7 +46,7 @@ const char* index_refuses(const Graph& g, NodeId id) {
 }
 
 std::span<const KernelEntry> index_entries() {
-  // Never destroyed, as the table. Rows in place of others come before scatters of any kind.
+  // Never destroyed, like the entry table. The entries of put_rows come before those of all scatters.
   static const std::vector<KernelEntry>& rows = *[] {
     auto* all = new std::vector<KernelEntry>;
     for (const auto& some : {gather_entries(), put_rows_entries(), scatter_entries(), window_at_entries()})

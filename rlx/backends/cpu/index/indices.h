@@ -1,4 +1,4 @@
-// What the rows of gathers, scatters and windows at run-time positions have in common.
+// Shared by the kernel entries of gather, scatter and windows at run-time positions.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace rlx::cpu {
 
-/// The rows of one file each, which index_entries() joins.
+/// The kernel entries of one file each; index_entries() joins them.
 std::span<const KernelEntry> gather_entries();
 std::span<const KernelEntry> put_rows_entries();
 std::span<const KernelEntry> scatter_entries();
 std::span<const KernelEntry> window_at_entries();
 
-/// Fills in `b`, which stays where it is; operands 1 and on are the indices.
+/// Fills in `b`, which must not move afterwards. Operands 1 and on are the indices.
 void point_blocks(LowerContext& c, NamedBlocks& b, const View& x, const std::vector<std::int64_t>& axes,
                   IndexMode mode);
-/// Why a gather or scatter has more axes than the rows take.
+/// Refuses a gather or scatter with too many axes.
 const char* index_refuses(const Graph& g, NodeId id);
 
-/// Copies x to y unless the plan has put them into the same place.
+/// Copies x to y unless the plan made them the same place.
 void copy_unless_in_place(LowerContext& c, const View& x, const View& y);
-/// In place over the first operand alone: the others are read while elements are written.
+/// The result may alias only the first operand: the others are read while elements are written.
 bool over_first(const Graph& g, NodeId id, int operand, int result);
 
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// Ops that move elements: views where the plan made them views, strided copies otherwise.
+// Ops that move elements: no-ops where the plan made the result a view, strided copies otherwise.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +15,7 @@ bool same_strides(const View& a, const std::vector<std::int64_t>& strides) {
   return true;
 }
 
-/// True when `y` already is the view of `x` that starts at `element` and has `strides`.
+/// True when `y` is already the view of `x` that starts at `element` and has `strides`.
 bool is_view_of(const View& y, const View& x, std::int64_t element, const std::vector<std::int64_t>& strides) {
   const LirValue &a = *y.where, &b = *x.where;
   const std::int64_t bits = element * dtype_bits(x.dtype);
@@ -24,7 +24,7 @@ bool is_view_of(const View& y, const View& x, std::int64_t element, const std::v
          same_strides(y, strides);
 }
 
-/// Copies of blocks into one result, as one step.
+/// Copies of blocks into one result, as one task.
 struct CopyStep {
   struct Part {
     StridedCopy copy;  // when `fast`
@@ -38,7 +38,7 @@ struct CopyStep {
   std::vector<std::int64_t> first_chunk;  // of each part
   void (*run)(const StridedCopy&, const void*, void*, std::int64_t) = nullptr;
   double bytes = 0;
-  bool serial = false;  // parts may share a byte: one chunk writes them all
+  bool serial = false;  // parts may share a byte, so one chunk writes them all
 };
 void run_copies(const CopyStep& s, std::int64_t chunk) {
   if (s.serial) {
@@ -103,7 +103,7 @@ void end_copies(LowerContext& c, CopyStep& s) {
   c.step<run_copies>(s, s.serial ? std::min<std::int64_t>(chunks, 1) : chunks, s.bytes / 12.0);
 }
 
-/// The result is x seen from `element` with `strides`: nothing to do when the plan made it so, a copy otherwise.
+/// The result is x seen from `element` with `strides`: nothing to do when the plan made it a view, a copy otherwise.
 void view_or_copy(LowerContext& c, const View& x, std::int64_t element, const std::vector<std::int64_t>& strides) {
   const View y = c.out();
   if (y.elements() == 0 || is_view_of(y, x, element, strides)) return;
@@ -112,11 +112,11 @@ void view_or_copy(LowerContext& c, const View& x, std::int64_t element, const st
   end_copies(c, s);
 }
 
-// x under other dims, or its bits under another dtype: the copy walks x in its own dims, whatever its strides.
+// x with other dims, or its bits as another dtype. The copy iterates over x in its own dims, whatever its strides.
 void lower_reshape(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  // No kernel here writes over its operand: at the same place, y is x under other dims.
+  // No kernel here writes over its operand: at the same place, y is x with other dims.
   if (y.where->place == x.where->place && y.where->index == x.where->index && y.where->offset == x.where->offset)
     return;
   check(y.dense(), "a reshaped copy lies row-major");
@@ -167,13 +167,13 @@ void lower_concat(LowerContext& c) {
     const View x = c.in(i);
     const std::int64_t element = at * y.strides[axis];
     at += x.dims[axis];
-    if (x.elements() == 0 || is_view_of(x, y, element, y.strides)) continue;  // the plan may have put x in its place
+    if (x.elements() == 0 || is_view_of(x, y, element, y.strides)) continue;  // the plan may have put x there already
     add_copy(c, s, x.dims, x, 0, x.strides, y, element, y.strides);
   }
   end_copies(c, s);
 }
 
-// Fill, then the part of x that lies inside.
+// Fills y, then copies the part of x that lies inside.
 struct FillStep {
   void* y = nullptr;
   const void* value = nullptr;
@@ -186,7 +186,7 @@ void run_fill(const FillStep& s, std::int64_t chunk) {
   generic_fill(s.y, s.value, s.bits, begin, std::min(s.elements, begin + kFillChunk));
 }
 
-// Rows of y that are whole elements, each written once: what lies left of x, a run of x, what lies right of it.
+// Rows of y in whole elements, each written once: fill left of x, a run of x, fill right of it.
 struct PadRows {
   std::vector<std::int64_t> dims, inner, low, strides;  // dims of y and of x, where x begins, its strides
   std::int64_t rows = 0, per_chunk = 1;
@@ -250,7 +250,7 @@ void lower_pad(LowerContext& c) {
   c.point(f.y, y);
   c.point(f.value, c.in(1));
   c.step<run_fill>(f, (f.elements + kFillChunk - 1) / kFillChunk, static_cast<double>(f.elements) * f.bits / 8 / 20.0);
-  // Element i of x goes to low + i * (1 + interior); keep the i that land inside.
+  // Element i of x goes to low + i * (1 + interior). Keep the i that land inside.
   std::vector<std::int64_t> dims, strides;
   std::int64_t from = 0, to = 0;
   for (std::size_t a = 0; a < x.dims.size(); ++a) {
@@ -275,7 +275,7 @@ const char* move_refuses(const Graph& g, NodeId id) {
   return refuse_high_rank(g.shape(id));
 }
 
-// The value of an integer constant known when planning.
+// An integer constant known when planning.
 struct SizeStep {
   std::int64_t* y = nullptr;
   std::int64_t value = 0;

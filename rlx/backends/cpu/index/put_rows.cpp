@@ -1,4 +1,4 @@
-// Rows put in the place of others: each is found by one index, and moved, or encoded, as it lies.
+// Replaces rows, each selected by one index. A row is moved or encoded in place.
 #include <algorithm>
 #include <cstring>
 
@@ -15,7 +15,7 @@ struct RowsStep {
   Indices indices;
   std::int64_t index_stride = 1, count = 0, extent = 0;
   bool clamp = false;
-  std::int64_t unit = 1, units = 0, per_chunk = 1;  // bytes of an element or block; of a row; in a chunk
+  std::int64_t unit = 1, units = 0, per_chunk = 1;  // bytes of an element or block; units of a row; units of a chunk
   Runs runs{};
   Encoder encoder{};
   const std::byte* x = nullptr;
@@ -46,7 +46,7 @@ const char* put_rows_refuses(const Graph& g, NodeId id) {
   if (op.fn != ScatterKind::Set) return "it combines what it puts with what is there";
   if (op.axes != std::vector<std::int64_t>{0}) return "its indices run along other axes than the first";
   if (in_shape(g, id, 1).rank() != 1) return "its indices are no vector";
-  // Looking for a row costs more than moving a short one.
+  // Finding a row costs more than moving a short one.
   const Shape& x = in_shape(g, id, 0);
   std::int64_t row = 1;
   for (int a = 1; a < x.rank() && row != 0; ++a) row = x.dim(a).is_static() ? row * x.dim(a).value() : 0;
@@ -78,7 +78,7 @@ void lower_put_rows(LowerContext& c) {
     unit_ns = static_cast<double>(s.unit) / 15.0;
     c.point(s.x, updates);
   }
-  // All chunks go through all rows in their order, so that the last one of a place stays there.
+  // Each chunk processes all rows in order, so that the last row of a position stays.
   const double row_ns = unit_ns * static_cast<double>(s.count);
   s.per_chunk = c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(5000 / row_ns)));
   if (!encodes) s.per_chunk = std::max<std::int64_t>(s.per_chunk, c.finest() ? 1 : 64);
@@ -90,7 +90,7 @@ void lower_put_rows(LowerContext& c) {
     c.step<run_moved_rows>(s, chunks, cost);
 }
 bool put_rows_reads_strided(const Graph&, NodeId, int operand) { return operand > 0; }
-// Blocks are made in the places where they are put.
+// Blocks are encoded directly in their position.
 bool put_rows_reads_encoded(const Graph& g, NodeId id, int operand) {
   if (operand != 2 || put_rows_refuses(g, id) != nullptr) return false;
   const NodeId from = g.node(id).inputs[2].node;

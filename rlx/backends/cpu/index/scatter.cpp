@@ -1,4 +1,4 @@
-// Scatter, for every dtype.
+// Scatter for every dtype.
 #include <algorithm>
 #include <bit>
 #include <complex>
@@ -14,14 +14,15 @@
 namespace rlx::cpu {
 namespace {
 
-// The work follows the updates: where each goes is found first, then chunks share the elements written, by ranges of
-// places or of the columns of blocks, and each goes through all updates: those to one element act in their order,
-// however the elements are shared. Where updates round once for all of them, they are brought in the order of places.
+// The cost depends on the number of updates. First the offset of each update is computed. Then chunks divide the
+// written elements, by ranges of offsets or by columns of blocks, and each chunk goes through all updates. Updates of
+// one element are applied in order, however elements are divided. Where an element is rounded once after all its
+// updates, updates are sorted by offset.
 struct Targets {
   NamedBlocks to;
   std::int64_t per_chunk = 1;
   std::int64_t* at = nullptr;       // [count], -1: nowhere
-  std::int64_t* order = nullptr;    // [count], or null: as they come
+  std::int64_t* order = nullptr;    // [count], or null: in given order
   std::int64_t* sorting = nullptr;  // scratch of the sort
   const SortKernels* sorts = nullptr;
 };
@@ -35,19 +36,19 @@ void order_targets(const Targets& t, std::int64_t) {
             high = std::bit_width(static_cast<std::uint64_t>(t.to.span()));
   if (low + high > 62) {
     for (std::int64_t i = 0; i < count; ++i) t.order[i] = i;
-    std::sort(t.order, t.order + count, [&t](std::int64_t i, std::int64_t j) {  // one that takes no memory
+    std::sort(t.order, t.order + count, [&t](std::int64_t i, std::int64_t j) {  // a sort that allocates no memory
       return t.at[i] != t.at[j] ? t.at[i] < t.at[j] : i < j;
     });
     return;
   }
-  // Place and number of an update as one number.
+  // Offset and number of an update, packed in one integer.
   const std::int64_t factor = std::int64_t{1} << low;
   for (std::int64_t i = 0; i < count; ++i) t.order[i] = t.at[i] * factor + i;
   t.sorts->sort_i64(t.order, count, t.sorting);
   for (std::int64_t i = 0; i < count; ++i) t.order[i] &= factor - 1;
 }
 
-// How chunks share the elements: [outer][parts of the places][parts of a block].
+// How chunks divide the elements: [outer][ranges of offsets][parts of a block].
 struct Shares {
   std::int64_t outer = 1, places = 1, columns = 1, per_chunk = 1;  // per_chunk: of a block
   std::int64_t chunks() const { return outer * places * columns; }
@@ -61,7 +62,7 @@ struct ScatterStep {
   const ScatterKernels* kernels = nullptr;  // null: `put_generic`
 
   static void run(const ScatterStep& s, std::int64_t chunk) { s.put_share(s.updates, 0, chunk); }
-  // The one share there is: where some updates go is found when they are put.
+  // With a single share, offsets of some updates at a time are computed right before they are applied.
   static void run_found(const ScatterStep& s, std::int64_t) {
     std::int64_t at[kPlacesTogether];
     Updates some = s.updates;
@@ -72,7 +73,7 @@ struct ScatterStep {
       s.put_share(some, i, 0);
     }
   }
-  // Of chunk `chunk`; `u` are the updates from `first` on.
+  // Applies the updates of chunk `chunk`; `u` has the updates from `first` on.
   void put_share(const Updates& u, std::int64_t first, std::int64_t chunk) const {
     const ScatterStep& s = *this;
     const IndexedBlocks& b = s.targets->to.blocks;
@@ -92,7 +93,7 @@ struct ScatterStep {
       at += n;
     }
   }
-  // Parts of bytes, which are only moved, and complex sums and products.
+  // Sub-byte elements, which are only moved, and complex sums and products.
   static void put_generic(const Updates& u, std::int64_t from_base, std::int64_t to_base, std::int64_t n,
                           std::int64_t low, std::int64_t high) {
     using A = std::complex<double>;
@@ -121,7 +122,7 @@ void run_all_shares(const ScatterStep& s, std::int64_t) {
 }
 
 Shares shares_of(const LowerContext& c, std::int64_t outer, std::int64_t count, std::int64_t size, int bits) {
-  constexpr std::int64_t kFew = 16384;  // elements that one chunk may have
+  constexpr std::int64_t kFew = 16384;  // elements up to which one chunk does all
   Shares s;
   s.outer = outer;
   s.per_chunk = size;
@@ -130,7 +131,7 @@ Shares shares_of(const LowerContext& c, std::int64_t outer, std::int64_t count, 
     s.places = 3;
     s.per_chunk = 1;
   } else if (count * size > kFew && outer < 2 * c.threads()) {
-    // Going through all updates in each part costs as much as putting short ones does.
+    // Going through all updates in each range costs as much as applying short ones.
     if (count >= 64)
       s.places = size < 8 ? 1 : std::clamp(c.threads(), 1, 16);
     else
@@ -178,7 +179,7 @@ void lower_scatter(LowerContext& c) {
   }
   s.updates.at = t.at;
   s.updates.order = t.order;
-  // Parts of bytes that blocks share: one chunk writes them all.
+  // Blocks may share bytes of sub-byte elements, so one chunk writes them all.
   const std::int64_t chunks = s.shares.chunks();
   const double cost =
       static_cast<double>(t.to.count * s.shares.chunks()) * 0.3 + static_cast<double>(updates.elements());

@@ -1,4 +1,4 @@
-// Kernels of scatters, once per instruction set.
+// Scatter kernels, once per instruction set.
 #include "rlx/backends/cpu/index/scatter_kernels.h"
 
 #include <type_traits>

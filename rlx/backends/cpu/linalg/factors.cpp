@@ -1,4 +1,4 @@
-// Factors of matrices: one kernel call for some matrices of the batch.
+// Matrix factorisations: one kernel call for some matrices of the batch.
 #include <algorithm>
 #include <cmath>
 
@@ -13,8 +13,8 @@ struct FactorStep {
   FactorArgs args;
   FactorKernels::Run run = nullptr;
   std::int64_t matrices = 0, per_chunk = 1;
-  const Scratch* scratch = nullptr;  // of each thread, or
-  const Common* common = nullptr;    // of the one that works
+  const Scratch* scratch = nullptr;  // per thread, or
+  const Common* common = nullptr;    // common memory for a single worker
 
   static void run_chunk(const FactorStep& s, std::int64_t chunk) {
     const std::int64_t first = chunk * s.per_chunk;
@@ -31,7 +31,7 @@ FactorType type_of(DType t) {
   }
 }
 
-// Multiply-adds of a matrix, times what makes a kernel slower than a product.
+// Multiply-adds of a matrix, times the slowdown of the kernel against GEMM.
 double work_of(FactorKind kind, double m, double n, double columns) {
   const double k = std::min(m, n);
   switch (kind) {

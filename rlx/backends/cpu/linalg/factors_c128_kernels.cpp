@@ -1,4 +1,4 @@
-// Kernels of factors of matrices in c128.
+// Factorisation kernels for c128.
 #include <cstddef>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Kernels of factors of matrices in c64.
+// Factorisation kernels for c64.
 #include <cstddef>
 #include <utility>
 

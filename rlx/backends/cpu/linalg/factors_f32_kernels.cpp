@@ -1,4 +1,4 @@
-// Kernels of factors of matrices in f32.
+// Factorisation kernels for f32.
 #include <cstddef>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Kernels of factors of matrices in f64.
+// Factorisation kernels for f64.
 #include <cstddef>
 #include <utility>
 

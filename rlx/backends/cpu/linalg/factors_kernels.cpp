@@ -1,4 +1,4 @@
-// Kernels of factors of matrices: which there are, and what memory they want.
+// Selection of factorisation kernels, and the scratch that they need.
 #include "rlx/backends/cpu/linalg/factors_kernels.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::size_t factor_scratch(FactorKind kind, FactorType type, const FactorArgs& a
       elements += 2 * m * n + n * n + 3 * n * row + 2 * all * long_row + (3 + 4 * kFactorSweeps) * n + 3 * m + block;
       break;
   }
-  // What numbers of 8 bytes want, and the borders between parts.
+  // Space for numbers of 8 bytes, and alignment between parts.
   return elements * kBytes[static_cast<int>(type)] + m * 8 * 16 + 64 * 64;
 }
 

@@ -1,5 +1,5 @@
-// Factors of matrices: Cholesky, triangular systems, LU, QR, eigenvalues, singular values; row-major, dense, a batch of
-// them. One call works on matrices [first, last) of the batch, on one thread.
+// Matrix factorisations: Cholesky, triangular solve, LU, QR, eigenvalues, singular values. Matrices are row-major,
+// dense and batched. One call works on matrices [first, last) of the batch on one thread.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rlx::cpu {
 
-/// One node: which matrices, and what is asked for. Results in the order of the op's record; of Eigh and Svd those that
+/// The matrices of one node and the requested results, in the order of the op's record. Results of Eigh and Svd that
 /// nobody reads are null.
 struct FactorArgs {
   std::int64_t rows = 0, cols = 0;  // of a
@@ -23,15 +23,15 @@ struct FactorArgs {
 
 enum class FactorKind : std::uint8_t { Cholesky, TriangularSolve, Lu, Qr, Eigh, Svd };
 inline constexpr int kNumFactorKinds = 6;
-/// The dtypes, by what a number is.
+/// Element types.
 enum class FactorType : std::uint8_t { F32, F64, C64, C128 };
 inline constexpr int kNumFactorTypes = 4;
 
-/// Columns of a block of reflections; and the largest triangle that is not cut further.
+/// Columns of a block of reflections, and the size of the largest triangle that is not split further.
 inline constexpr std::int64_t kFactorBlock = 32;
-/// Columns that LU factors without a product; sweeps of rotations that are done together.
+/// Columns that LU factors without a GEMM; sweeps of rotations that are applied together.
 inline constexpr std::int64_t kFactorColumns = 16, kFactorSweeps = 32;
-/// Depth and width of a packed block of a product, in elements; how many a product of that order needs.
+/// Depth and width of a packed block of a GEMM, in elements; and the elements that packing for a GEMM needs.
 inline constexpr std::int64_t kFactorDepth = 256, kFactorWidth = 128;
 constexpr std::size_t factor_pack(std::size_t order) {
   const std::size_t depth = order < kFactorDepth ? order : kFactorDepth;
@@ -44,13 +44,13 @@ struct FactorKernels {
   Run run[kNumFactorKinds] = {};
 };
 
-/// Of one dtype; each is a file of its own, since they take long to compile.
+/// One function per type, each in a file of its own, because they take long to compile.
 const FactorKernels& factor_kernels_f32(Isa isa);
 const FactorKernels& factor_kernels_f64(Isa isa);
 const FactorKernels& factor_kernels_c64(Isa isa);
 const FactorKernels& factor_kernels_c128(Isa isa);
 const FactorKernels& factor_kernels(Isa isa, FactorType type);
-/// Bytes of scratch that a call of such a kernel writes to, 64-byte aligned.
+/// Bytes of scratch of a kernel call, 64-byte aligned.
 std::size_t factor_scratch(FactorKind kind, FactorType type, const FactorArgs& args);
 
 }  // namespace rlx::cpu

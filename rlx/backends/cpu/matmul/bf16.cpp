@@ -1,4 +1,4 @@
-// Products of bf16 with bf16: of x rounded, where the policy lets it be and the machine has instructions for them.
+// bf16 matmuls that round x to bf16, where the policy allows that precision loss and the machine has bf16 instructions.
 #include "rlx/backends/cpu/matmul/bf16_kernels.h"
 #include "rlx/backends/cpu/matmul/packed_b.h"
 #include "rlx/backends/cpu/matmul/rounded_matmul.h"

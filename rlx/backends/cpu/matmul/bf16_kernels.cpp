@@ -1,4 +1,4 @@
-// Kernels of products of bf16, of the processors that have them.
+// bf16 GEMM kernels for the processors that have bf16 instructions.
 #include "rlx/backends/cpu/matmul/bf16_kernels.h"
 
 #include <type_traits>
@@ -27,7 +27,7 @@ std::optional<Bf16DotKind> fast_bf16_matmul(Isa isa) {
   const auto has = bf16_dot_kinds(isa);
   if (has.empty()) return std::nullopt;
 #if defined(RLX_HAS_BF16_DOT)
-  // The instruction for pairs takes Intel's processors two cycles: 119 Gop/s where F32 has 218 (Xeon, model 207).
+  // The bf16 dot instruction takes two cycles on Intel: 119 Gop/s where F32 has 218 (Xeon, model 207).
   if (has.back() == Bf16DotKind::Dot && __builtin_cpu_is("intel") != 0) return std::nullopt;
 #endif
   return has.back();

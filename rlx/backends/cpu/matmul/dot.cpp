@@ -1,4 +1,4 @@
-// Matrix products: with packed weights and epilogues, and of two run-time operands by strides.
+// f32 matmuls: with packed weights and epilogues, and of two strided run-time operands.
 #include <algorithm>
 
 #include "rlx/backends/cpu/matmul/dot_axes.h"
@@ -59,7 +59,8 @@ void lower_packed(LowerContext& c) {
   const EpilogueForm epilogue = *match_epilogue(c.graph(), c.id());
   point_epilogue(c, epilogue, n, p.gemm.epilogue);
   p.plan = c.kernels().gemm_plan_f32(p.gemm.m, n, k, c.threads());
-  // The last panels of a product fetch the first of the next one; the last product of a run those of the next run.
+  // The last panels of a matmul prefetch the first panel of the next matmul; the last matmul of a run prefetches for
+  // the next run.
   Program& program = c.program();
   if (program.next_weight)
     c.point(*program.next_weight, c.in(1));
@@ -74,14 +75,14 @@ void lower_packed(LowerContext& c) {
 
 // -- two run-time operands --
 
-// Whatever the strides, the axes fit the kernel: m and n take one each of the result's, the others are outer ones.
+// The kernel accepts any strides: m and n each take one axis of the result, and other result axes are outer axes.
 const char* strided_dot_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
                        "it has more axes than the kernel");
 }
 
-// A bias runs along the columns, so the last axis of the result must be one of rhs.
+// A bias runs along the columns, so the last axis of the result must be an axis of rhs.
 const char* strided_fused_refuses(const Graph& g, NodeId id) {
   if (const char* why = strided_dot_refuses(g, id)) return why;
   if (const char* why = epilogue_refuses(g, id)) return why;
@@ -142,7 +143,7 @@ void lower_strided(LowerContext& c) {
 
 bool strided_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
-// As lies_over_epilogue; neither x nor w may be what is written over.
+// As lies_over_epilogue, but the result must not alias x or w.
 bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
   const auto& inputs = g.node(id).inputs;
   const Value& candidate = inputs[static_cast<std::size_t>(operand)];

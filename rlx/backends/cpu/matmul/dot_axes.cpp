@@ -1,4 +1,4 @@
-// Which axes of a product are what.
+// Finds the axes of a matmul by role.
 #include "rlx/backends/cpu/matmul/dot_axes.h"
 
 #include "rlx/ir/ops/fused.h"
@@ -7,7 +7,7 @@
 namespace rlx::cpu {
 namespace {
 
-/// Axes of a product by role.
+/// Axes of a matmul by role.
 struct DotRoles {
   std::vector<int> lhs_batch, rhs_batch, lhs_free, rhs_free, lhs_contract, rhs_contract;
 };

@@ -1,4 +1,4 @@
-// The axes of a product by role, as kernels of two run-time operands walk them.
+// The axes of a matmul by role, for kernels of two run-time operands.
 #pragma once
 
 #include <algorithm>
@@ -8,25 +8,25 @@
 
 namespace rlx::cpu {
 
-/// Rows and columns of each product, the axes it is repeated over, and the contracted ones, the last fastest; axes that
-/// one stride walks are one. Columns of the result are adjacent.
+/// Row and column axis of each matmul, the outer (batch) axes, and the contracted axes, the last one fastest. Axes that
+/// fold into one stride are merged. Rows of the result are contiguous.
 struct DotAxes {
   GemmAxis row, col;
   std::vector<GemmAxis> outer, contracted;
 };
 
-/// Without axes of one element; neighbours that walk everything in one stride are one.
+/// Drops axes of one element and merges adjacent axes that fold into one stride in all operands.
 std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes);
-/// Of a DotGeneral or FusedDot. `last_axis_alone`: the columns are the result's last axis and no other, as a bias
+/// The axes of a DotGeneral or FusedDot. `last_axis_alone`: the columns are only the result's last axis, as a bias
 /// needs.
 DotAxes dot_axes(const LowerContext& c, bool last_axis_alone = false);
-/// Where there is one column: makes the transposed product of it, whose row fills whole vectors of the processor. True:
-/// the operands have changed places.
+/// With one column it transposes the matmul, so that the row fills whole vectors. Returns true when the operands are
+/// swapped.
 bool turn_vector(DotAxes& axes);
-/// Whether the second operand has an axis that is neither contracted nor of the batch.
+/// Whether rhs has an axis that is neither contracted nor a batch axis.
 bool has_rhs_free_axis(const Graph& g, NodeId id);
 
-/// Puts them into the operands of a kernel: GemmStridedF32, MatmulOperands.
+/// Writes the axes into the operands of a kernel: GemmStridedF32 or MatmulOperands.
 template <class Operands>
 void place_axes(const DotAxes& axes, Operands& p) {
   check(axes.col.extent == 1 || axes.col.c == 1, "columns of a product are adjacent");

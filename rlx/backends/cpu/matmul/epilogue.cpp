@@ -1,4 +1,4 @@
-// Reading the body of a FusedDot or a FusedConv as the epilogue that the kernels have.
+// Matches the body of a FusedDot or FusedConv against the epilogue that the kernels support.
 #include "rlx/backends/cpu/matmul/epilogue.h"
 
 #include <cmath>
@@ -24,9 +24,9 @@ std::optional<Act> epilogue_act(ActivationKind fn) {
   }
 }
 
-/// The chain of the body from the accumulator to its output, read as scale, bias, residual, activation, bounds (where
-/// the kernel `clips`), multiply (or residual last); none when it is anything else. Vectors lie along axis `axis`, -1
-/// being the last one.
+/// Matches the chain of the body from the accumulator to its output as scale, bias, residual, activation, bounds (where
+/// the kernel `clips`), multiply; or with the residual last. Fails for all else. Vectors lie along axis `axis`; -1 is
+/// the last one.
 class EpilogueMatcher {
  public:
   explicit EpilogueMatcher(const Graph& body, int axis = -1, bool clips = false)
@@ -72,8 +72,8 @@ class EpilogueMatcher {
     }
     if (fn == BinaryKind::Max || fn == BinaryKind::Min) return clip(fn, scalar(other));
     if (fn != BinaryKind::Add) return false;
-    // A vector first, if it can be one: at one row a residual looks like a bias, and is as good as one. The kernel adds
-    // the bias before the residual, so one behind it is not taken.
+    // Try a vector as the bias first. With one row a residual looks like a bias, and the result is the same. The kernel
+    // adds the bias before the residual, so a vector after the residual is not a bias.
     if (is_bias(body_.shape(other)) && !form_.bias.used() && !form_.residual.used() && !after_act_) {
       form_.bias = operand(other);
       return form_.bias.used();
@@ -84,10 +84,10 @@ class EpilogueMatcher {
     return form_.residual.used();
   }
 
-  // One factor, so that the kernel's one product rounds as the step does: of two folded into one the product may leave
-  // the normal numbers where the steps do not, and the reverse (y * 2^100 / 2^100 is infinite from y = 2^28 on), and
-  // two roundings become one. Division by a power of two is the exact product with its reciprocal; by anything else the
-  // reciprocal would be rounded, or overflow.
+  // Only one factor is folded, so that the kernel's multiplication rounds as the step does. The product of two folded
+  // factors may leave the range of normal numbers where the steps do not, and vice versa (y * 2^100 / 2^100 is infinite
+  // from y = 2^28 on), and two roundings become one. Division by a power of two equals multiplication by its reciprocal
+  // exactly. Other reciprocals would be rounded or overflow.
   bool scale(BinaryKind fn, float factor) {
     if (form_.alpha != 1.0F || any_after_scale()) return false;
     if (fn == BinaryKind::Div) {
@@ -100,7 +100,7 @@ class EpilogueMatcher {
     return true;
   }
 
-  // In either order the same, where the lower bound is the lower one.
+  // Both orders give the same result when the lower bound is the smaller one.
   bool clip(BinaryKind fn, std::optional<float> bound) {
     std::optional<float>& own = fn == BinaryKind::Max ? form_.low : form_.high;
     if (!clips_ || !bound || std::isnan(*bound) || own || form_.mul.used() || late_residual_) return false;

@@ -1,4 +1,4 @@
-// GEMM kernels, once per instruction set.
+// f32 GEMM kernels, once per instruction set.
 #include <utility>
 
 #include "rlx/backends/cpu/kernel_families.h"

@@ -1,5 +1,5 @@
-// Products by group: rows are brought together by group, and each group is a product of its own, so that the work is
-// that of the rows, however many groups there are.
+// Grouped matmul: rows are sorted by group, and each group is a matmul of its own. The work depends on the number of
+// rows, not on the number of groups.
 #include <algorithm>
 
 #include "rlx/backends/cpu/generic/generic_blocks.h"
@@ -24,10 +24,10 @@ struct GroupProducts {
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
   std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
-  const float* a = nullptr;                                   // sorted rows: [M, K]; of sums [K, M]
-  const float* b = nullptr;                                   // w; of sums the sorted y [M, N]
+  const float* a = nullptr;                                   // sorted rows: [M, K]; for sums [K, M]
+  const float* b = nullptr;                                   // w; for sums the sorted y [M, N]
   std::int64_t b_group = 0, b_k = 0, b_n = 1;
-  float* c = nullptr;  // [M, N] in the order of groups; of sums the result [E, K, N]
+  float* c = nullptr;  // [M, N] in the order of groups; for sums the result [E, K, N]
 };
 GemmStridedF32 column_part(const GroupProducts& s, std::int64_t part) {
   GemmStridedF32 gemm;
@@ -77,7 +77,7 @@ void lower_f32(LowerContext& c) {
   s.k = x.dim(1);
   s.n = y.dim(-1);
   s.a = add_group_rows(c, g, x, !rows);
-  // Columns of a chunk: about a million operations a tile.
+  // Columns of a chunk: about a million operations per tile.
   const std::int64_t depth = std::max<std::int64_t>(1, rows ? s.k : g.rows / std::max<std::int64_t>(1, groups));
   s.columns = std::min(s.n, c.finest() ? 32 : std::max<std::int64_t>(64, (8192 / depth + 63) / 64 * 64));
   s.column_chunks = (s.n + s.columns - 1) / s.columns;
@@ -102,16 +102,16 @@ void lower_f32(LowerContext& c) {
   add_ungroup_rows(c, g, s.c, s.n);
 }
 
-// -- matrices in forms --
+// -- packed matrices --
 
 struct FormedGroups {
   const Grouping* grouping = nullptr;
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
   std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
-  std::optional<Strips> strips{};                             // else panels
+  std::optional<Strips> strips{};                             // else packed B panels
   Panels panels{};
-  std::int64_t matrix_bytes = 0, piece_bytes = 0, piece = 1;  // of columns that lie together
+  std::int64_t matrix_bytes = 0, piece_bytes = 0, piece = 1;  // of columns that are packed together
   const float* a = nullptr;                                   // sorted rows [M, K]
   const std::byte* b = nullptr;
   float* c = nullptr;  // [M, N] in the order of groups

@@ -1,4 +1,4 @@
-// Sorting rows by group, copying them together and back.
+// Sorts rows by group, and copies rows to that order and back.
 #include "rlx/backends/cpu/matmul/grouping.h"
 
 #include <cstring>
@@ -11,7 +11,7 @@ void run_grouping(const Grouping& g, std::int64_t) {
   for (std::int64_t r = 0; r < g.rows; ++r) ++g.starts[g.group_of(r) + 1];
   for (std::int64_t e = 0; e <= g.groups; ++e) g.starts[e + 1] += g.starts[e];
   for (std::int64_t r = 0; r < g.rows; ++r) g.order[g.starts[g.group_of(r)]++] = r;
-  for (std::int64_t e = g.groups; e-- > 0;) g.starts[e + 1] = g.starts[e];  // moved by the line before
+  for (std::int64_t e = g.groups; e-- > 0;) g.starts[e + 1] = g.starts[e];  // the previous line advanced the starts
   g.starts[0] = 0;
   std::int64_t n = 0;
   for (std::int64_t e = 0; e < g.groups; ++e)
@@ -23,7 +23,7 @@ void run_grouping(const Grouping& g, std::int64_t) {
   *g.num_tiles = n;
 }
 
-/// Rows copied into the order of groups, as they are or transposed ([columns, rows]).
+/// Copies rows to the order of groups, unchanged or transposed ([columns, rows]).
 struct GroupRows {
   const Grouping* grouping = nullptr;
   std::int64_t columns = 0, per_chunk = 1;
@@ -43,7 +43,7 @@ void run_group_rows(const GroupRows& s, std::int64_t chunk) {
   }
 }
 
-/// Rows back to their places; zeros for those of no group.
+/// Copies rows back to their positions. Rows of no group become zeros.
 struct UngroupRows {
   const Grouping* grouping = nullptr;
   std::int64_t columns = 0, per_chunk = 1;
@@ -62,7 +62,7 @@ void run_ungroup(const UngroupRows& s, std::int64_t chunk) {
   }
 }
 
-/// Without rows or a depth there is nothing to add up, and groups may be too many to count.
+/// Without rows or depth all sums are zero, and there may be too many groups to count.
 struct Zeros {
   std::size_t bytes = 0;
   void* y = nullptr;

@@ -1,4 +1,4 @@
-// Rows brought together by group, and back: what products by group begin and end with.
+// Sorting of rows by group and its inverse: the start and end of grouped matmuls.
 #pragma once
 
 #include <algorithm>
@@ -8,17 +8,17 @@
 
 namespace rlx::cpu {
 
-/// Rows of one group that are multiplied together, at most.
+/// Most rows of a group that are multiplied together.
 inline constexpr std::int64_t kGroupTileRows = 64;
 
-/// The rows in the order of their groups: those of group e are order[starts[e] .. starts[e + 1]), those of none come
-/// last, behind starts[groups].
+/// Rows in the order of their groups. Group e has rows order[starts[e] .. starts[e + 1]); rows of no group follow from
+/// starts[groups] on.
 struct Grouping {
   const void* ids = nullptr;
   bool wide = false;
   std::int64_t rows = 0, groups = 0;
   std::int64_t *order = nullptr, *starts = nullptr;
-  // Tiles of at most kGroupTileRows rows of one group: {group, first place}, as many as `num_tiles` says.
+  // Tiles of at most kGroupTileRows rows of one group: {group, first position in `order`}; `num_tiles` of them.
   std::int64_t *tiles = nullptr, *num_tiles = nullptr;
 
   std::int64_t group_of(std::int64_t row) const {
@@ -29,14 +29,14 @@ struct Grouping {
   std::int64_t most_tiles() const { return rows / kGroupTileRows + std::min(rows, groups); }
 };
 
-/// A step that groups the rows of operand 2, ids.
+/// Adds a task that groups the rows of operand 2, ids.
 Grouping& add_grouping(LowerContext& c, std::int64_t groups);
-/// A step that copies the rows of x into the order of groups, as they are or transposed ([columns, rows]); gives the
+/// Adds a task that copies the rows of x to the order of groups, unchanged or transposed ([columns, rows]); returns the
 /// copy.
 const float* add_group_rows(LowerContext& c, const Grouping& g, const View& x, bool transposed);
-/// A step that brings rows [M, columns] back to their places in the result; zeros for those of no group.
+/// Adds a task that copies rows [M, columns] back to their positions in the result. Rows of no group become zeros.
 void add_ungroup_rows(LowerContext& c, const Grouping& g, const float* sorted, std::int64_t columns);
-/// Where nothing is added up: a step that writes zeros, and true.
+/// Where all sums are empty it adds a task that writes zeros and returns true.
 bool add_zeros_for_nothing(LowerContext& c);
 
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// Matrix products of F64, of F16 and BF16 with sums in F32, of complex numbers and of integers.
+// Matmuls of F64; of F16 and BF16 with F32 accumulators; of complex numbers; of integers.
 #include <algorithm>
 
 #include "rlx/backends/cpu/matmul/bf16_kernels.h"
@@ -13,7 +13,7 @@ namespace rlx::cpu {
 namespace {
 
 bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
-/// Integers of one byte and more.
+/// Integers of whole bytes.
 bool is_number_of_bytes(DType t) {
   return t == DType::I8 || t == DType::I16 || t == DType::I32 || t == DType::I64 || t == DType::U8 || t == DType::U16 ||
          t == DType::U32 || t == DType::U64;
@@ -26,13 +26,13 @@ const char* matmul_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
                                       "its operands are not f64, f16, bf16, complex or integers with sums as wide"))
     return why;
-  // The parts of complex numbers are one more axis.
+  // The parts of complex numbers take one more axis.
   const int most = is_complex(t) ? kGemmMaxAxes - 1 : kGemmMaxAxes;
   return refuse_unless(g.shape(id).rank() <= most && in_shape(g, id, 0).rank() <= most,
                        "it has more axes than the kernel");
 }
 
-/// What the sums of a product with results of `y` are kept in.
+/// The accumulator dtype for results of dtype `y`.
 DType sums_of(DType y) {
   switch (y) {
     case DType::F64:
@@ -43,7 +43,7 @@ DType sums_of(DType y) {
   }
 }
 
-/// A product of complex numbers as one of their parts.
+/// Describes a complex matmul as a matmul of parts.
 void turn_complex(MatmulOperands& p, DType part) {
   p.b_complex = true;
   p.a_type = p.b_type = p.c_type = part;
@@ -68,7 +68,7 @@ struct MatmulStep {
   }
 };
 
-/// The steps of a product whose operands and kernels are known; `run_ns` for all chunks of it.
+/// Adds the tasks of a matmul whose operands and kernels are set. `run_ns` is the time of all its chunks.
 void add_product(LowerContext& c, MatmulStep& s, double run_ns) {
   s.plan = s.kernels->plan(s.product, c.threads());
   s.scratch = c.scratch(s.plan.scratch_bytes);
@@ -81,8 +81,8 @@ void add_product(LowerContext& c, MatmulStep& s, double run_ns) {
 
 double bf16_flops_per_ns(const Bf16Kernels& pairs) { return pairs.products == Bf16DotKind::Tiles ? 1000 : 300; }
 
-/// Sets the kernels of a product of operands of `t` with these sums, of pairs where the machine has them; gives their
-/// speed in operations per ns.
+/// Selects kernels for operands of `t` with accumulators of `sums`: bf16 pair kernels where the machine has them.
+/// Returns their speed in operations per ns.
 double choose_kernels(LowerContext& c, MatmulStep& s, DType t, DType sums) {
   if (const Bf16Kernels* const pairs = t == DType::BF16 ? c.kernels().pairs : nullptr) {
     s.kernels = &bf16_strided_kernels(c.kernels().isa, pairs->products);
@@ -102,7 +102,7 @@ void lower_matmul(LowerContext& c) {
   bool swapped = turn_vector(axes);
   place_axes(axes, p);
   p.a_type = p.b_type = x.dtype;
-  // So few columns leave most lanes empty; as rows they do not.
+  // So few columns leave most lanes empty; transposed, they become rows.
   if (!swapped && p.n <= kTurnedRows && p.m >= 8 * p.n && !is_complex(x.dtype) && is_float(x.dtype))
     turn_product(p), swapped = true;
   p.c_type = y.dtype;
@@ -112,7 +112,7 @@ void lower_matmul(LowerContext& c) {
   double depth = 1;
   for (const GemmAxis& axis : axes.contracted) depth *= static_cast<double>(axis.extent);
   const DType sums = sums_of(y.dtype);
-  // Pairs want something to add.
+  // bf16 pair kernels need a depth of at least 1.
   const double speed = choose_kernels(c, s, depth > 0 ? x.dtype : DType::F32, sums);
   if (is_complex(y.dtype)) turn_complex(p, sums);
   const double products = static_cast<double>(y.elements());
@@ -122,7 +122,7 @@ void lower_matmul(LowerContext& c) {
 
 bool product_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
-// -- halves with a weight in panels: rows of x are widened, the product is that of F32, and so are results rounded --
+// -- f16 and bf16 with packed B: rows of x are widened, the GEMM is f32, and results are rounded --
 
 const char* panels_of_halves_refuse(const Graph& g, NodeId id) {
   const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
@@ -136,7 +136,7 @@ std::optional<PackedLayout> packed_layout_16bit(const KernelTable& kernels, cons
   if (operand != 1 || !is_half(m.dtype) || in_dtype(g, id, 0) != m.dtype || m.k < 1 || m.n < 1) return std::nullopt;
   if (is_block_scheme(m.scheme)) return std::nullopt;
   ConstantMatrix exact = m;
-  // Instructions for pairs lose nothing of products of bf16 (matmul/bf16_kernels.h).
+  // With bf16 operands the bf16 instructions lose nothing (matmul/bf16_kernels.h).
   if (kernels.pairs != nullptr && m.stored == DType::BF16 && m.dtype == DType::BF16) {
     exact.allowed_loss = MatmulPrecision::BF16;
     return bf16_pair_layout(kernels, exact);
@@ -152,7 +152,7 @@ bool reads_packed_16bit(const Graph& g, NodeId id, int operand, const PackedLayo
   return p->type == PackedBType::F16 || p->type == PackedBType::BF16;
 }
 
-// -- bf16 with a weight in pairs --
+// -- bf16 with a weight in the bf16 pair layout --
 
 const char* pairs_of_halves_refuse(const Graph& g, NodeId id) {
   const PackedLayout& form = packed_layout_of(g, g.node(id).inputs[1]);
@@ -195,7 +195,7 @@ struct HalvesStep {
   DType x_type = DType::F16, y_type = DType::F16;
   const void* x = nullptr;
   void* y = nullptr;
-  std::int64_t ld_x = 0, rows_per_chunk = 1, y_at = 0;  // of the common memory, in floats
+  std::int64_t ld_x = 0, rows_per_chunk = 1, y_at = 0;  // in the common memory, in floats
   const Common* wide = nullptr;
 
   float* wide_x() const { return reinterpret_cast<float*>(wide->base); }

@@ -1,4 +1,4 @@
-// Products whose operands lie where another row says: in the program's values, or in its own memory.
+// Matmuls for other kernel entries, whose operands are values of the program or memory of the entry.
 #pragma once
 
 #include "rlx/backends/cpu/entries.h"
@@ -7,21 +7,21 @@
 
 namespace rlx::cpu {
 
-/// Where an operand lies: a value of the node, or bytes of its workspace.
+/// An operand: a value of the node, or bytes of its workspace.
 struct ProductSource {
   const View* view = nullptr;
   const void* bytes = nullptr;
 };
 
-/// Adds the steps of a product whose result is the node's from element `at` on; of complex numbers in units of them.
-/// The dtypes say which product it is; sums are as wide as the result.
+/// Adds the tasks of a matmul whose result is stored to the node's result from element `at` on; for complex numbers
+/// `at` counts those. The dtypes select the kernels. The result's dtype decides the accumulator type.
 void add_number_product(LowerContext& c, const MatmulOperands& product, const ProductSource& a, const ProductSource& b,
                         std::int64_t at);
-/// The same of bytes with sums in I32; k and the number of products follow from the axes.
+/// The same for int8 with I32 accumulators. k and the number of matmuls follow from the axes.
 void add_byte_product(LowerContext& c, const ByteGemm& product, const ProductSource& a, const ProductSource& b,
                       std::int64_t at);
 
-/// `field` is where the operand lies.
+/// Points `field` at the operand.
 template <class T>
 void point_source(LowerContext& c, T*& field, const ProductSource& from) {
   if (from.view != nullptr)

@@ -1,4 +1,4 @@
-// Kernels of products of run-time operands, once per instruction set.
+// Kernels of matmuls of two run-time operands, once per instruction set.
 #include "rlx/backends/cpu/matmul/matmul_kernels.h"
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Making panels of matrices, and matrices of panels.
+// Encodes matrices as packed B panels and decodes them.
 #include "rlx/backends/cpu/matmul/packed_b.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace rlx::cpu {
 namespace {
 
 constexpr const char* kId = "panels";
-// Counted up when the same parameters begin to mean other bytes: forms that were saved are then made again.
+// Incremented when the same parameters begin to mean other bytes. Saved packed layouts are then made again.
 constexpr std::int64_t kVersion = 1;
 
 DType panel_dtype(PackedBType t) {
@@ -36,7 +36,7 @@ auto* scales_of(const Panels& p, std::int64_t k, std::int64_t n, Byte* panels) {
   return reinterpret_cast<Scale*>(panels + panel_scales_at(k * ((n + p.lanes - 1) / p.lanes * p.lanes)));
 }
 
-/// Where column `j` of a matrix with `k` rows and `n` columns lies: `run` elements at `at`, and so on every `step`.
+/// Where column `j` of a matrix with `k` rows and `n` columns lies: `run` elements at `at`, then every `step`.
 struct PanelColumn {
   std::int64_t at = 0, step = 0, run = 1;
   std::int64_t element(std::int64_t k) const { return run == 1 ? at + k * step : at + k / 2 * step + k % 2; }
@@ -61,17 +61,17 @@ void visit_panels(PackedBType t, F&& f) {
     f(std::int8_t{});
 }
 
-/// Elements along k in runs, so that lines of both sides are used up while they are near.
+/// Elements along k in runs, so that cache lines of both sides are used up while they are in L1.
 constexpr std::int64_t kRun = 32;
 
-// The nearest code; 0 where the scale is that of a column of zeros, or NaN.
+// The nearest quantized value; 0 where the scale belongs to a column of zeros or is NaN.
 std::int8_t code_of(float value, float scale) {
   if (!(scale > 0)) return 0;
   const float code = std::nearbyint(value / scale);
   return static_cast<std::int8_t>(std::clamp(code, -127.0F, 127.0F));
 }
 
-// Calls f(c, from, begin, end) for columns and runs of their elements, those of a panel by turns.
+// Calls f(c, from, begin, end) for columns and runs of their elements, interleaved over the columns of a panel.
 template <class From, class F>
 void for_runs(const Panels& p, const PanelSource& s, std::int64_t first, std::int64_t last, const From* values, F&& f) {
   const std::int64_t k = s.op.k;
@@ -84,14 +84,14 @@ void for_runs(const Panels& p, const PanelSource& s, std::int64_t first, std::in
   }
 }
 
-// What products add up behind the elements of column `j`, from step `k` of k on.
+// Writes the zero padding of column `j` from step `k` on.
 template <class To>
 void fill_zeros(const Panels& p, const PanelSource& s, std::int64_t j, std::int64_t k, To* panels) {
   if (p.type != PackedBType::BF16Pairs) return;
   const PanelColumn column = column_of(p, s.op.k, s.op.n, j);
   for (; k < padded_pairs(s.op.k); ++k) panels[column.element(k)] = To(0.0F);
 }
-// Zeros behind the last column, if the source has that.
+// Writes zeros after the last column, if the source has the last column.
 template <class To>
 void fill_columns(const Panels& p, const PanelSource& s, To* panels) {
   if (s.first + s.end != s.op.n) return;
@@ -102,7 +102,7 @@ void fill_columns(const Panels& p, const PanelSource& s, To* panels) {
   }
 }
 
-// Columns whose elements change their type; codes are those of the values divided by `scales`.
+// Converts columns to another element type. Quantized values are the values divided by `scales`.
 template <class From, class To>
 void convert_columns(const Panels& p, const PanelSource& s, const From* values, To* panels, const float* scales) {
   const std::int64_t k = s.op.k;
@@ -121,7 +121,8 @@ void convert_columns(const Panels& p, const PanelSource& s, const From* values, 
   fill_columns(p, s, panels);
 }
 
-// Whole strips of pairs, of a source whose columns are adjacent elements: two elements are a word, words change places.
+// Packs whole bf16 pair panels from a source with contiguous columns. Two elements are one word, and words are
+// transposed.
 void move_pairs(const Panels& p, const PanelSource& s, std::int64_t first, const std::uint16_t* values,
                 std::uint16_t* panels) {
   constexpr std::int64_t kWords = 16;  // of a column at a time
@@ -141,8 +142,8 @@ void move_pairs(const Panels& p, const PanelSource& s, std::int64_t first, const
   }
 }
 
-// The scales of the source's columns: the largest magnitude becomes 127. Of a column that is not finite it is NaN, and
-// so is all that is multiplied with it.
+// The scales of the source's columns: the largest magnitude becomes 127. A column with a non-finite value has a NaN
+// scale, so its results are NaN.
 template <class From>
 void find_scales(const Panels& p, const PanelSource& s, const From* values, float* scales) {
   std::fill(scales + s.first + s.begin, scales + s.first + s.end, 0.0F);
@@ -158,7 +159,7 @@ void find_scales(const Panels& p, const PanelSource& s, const From* values, floa
     const float largest = scales[j];
     scales[j] = largest / 127;
     if (!std::isfinite(largest)) scales[j] = std::numeric_limits<float>::quiet_NaN();
-    // Among the smallest floats a quotient may be rounded down by much.
+    // Near the smallest floats the quotient may be rounded down by much.
     else if (scales[j] * 127 < largest)
       scales[j] = std::nextafter(scales[j], largest);
   }

@@ -1,4 +1,4 @@
-// Matrices that a run computes, or is given, put in the panels of the products that read them in every step of a loop.
+// Packs matrices that are computed by a run or are inputs, for matmuls that read them in every iteration of a loop.
 #include <algorithm>
 
 #include "rlx/backends/cpu/entries.h"
@@ -24,8 +24,8 @@ struct PrepackStep {
   DType from = DType::F32;
   const std::byte* values = nullptr;
   std::byte* panels = nullptr;
-  std::int64_t columns = 0;      // of a chunk, from the matrix's first on
-  std::int64_t first_chunk = 0;  // that the source lies in
+  std::int64_t columns = 0;      // columns of a chunk, counted from the matrix's first column
+  std::int64_t first_chunk = 0;  // the first chunk that the source overlaps
 };
 void run_prepack(const PrepackStep& s, std::int64_t chunk) {
   const std::int64_t at = (s.first_chunk + chunk) * s.columns - s.first;

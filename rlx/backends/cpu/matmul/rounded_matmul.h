@@ -1,5 +1,4 @@
-// Products of rows x that are rounded first, in memory that such products use by turns: of weights in blocks and in
-// bf16.
+// Matmuls that first round the rows x into common memory: with block-quantized and bf16 weights.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 
 namespace rlx::cpu {
 
-/// InterleavedGemm and InterleavedKernels, or Bf16Gemm and Bf16Kernels.
+/// InterleavedGemm with InterleavedKernels, or Bf16Gemm with Bf16Kernels.
 template <class Gemm, class Kernels>
 struct RoundedMatmul {
   Gemm gemm;
@@ -26,14 +25,13 @@ struct RoundedMatmul {
   static void run(const RoundedMatmul& p, std::int64_t chunk) { p.kernels->run(p.placed(), p.plan, chunk); }
 };
 
-/// Time of a product [m, k] times [k, n] at this many operations a nanosecond, with a matrix that memory may have to
-/// give.
+/// Time of a matmul [m, k] times [k, n] at this many operations per ns, when the matrix may come from memory.
 inline double matmul_ns(std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
   const double nk = static_cast<double>(n) * static_cast<double>(k);
   return std::max(2 * static_cast<double>(m) * nk / flops_per_ns, nk / 60.0);
 }
 
-/// Extents, operands and epilogue of the node; the kernels are known.
+/// Sets extents, operands and epilogue from the node. The kernels are set already.
 template <class Gemm, class Kernels>
 void point_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p) {
   const View x = c.in(0), y = c.out();
@@ -47,7 +45,7 @@ void point_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p) {
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), p.gemm.n, p.gemm.epilogue);
 }
 
-/// The steps: rounding, `round_ns` an element of x, and the product.
+/// Adds the tasks: rounding at `round_ns` per element of x, and the matmul.
 template <class Gemm, class Kernels>
 void add_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p, double round_ns, double flops_per_ns) {
   using Product = RoundedMatmul<Gemm, Kernels>;

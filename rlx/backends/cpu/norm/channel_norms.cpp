@@ -1,4 +1,4 @@
-// Norms of channels of f32.
+// f32 channel norms.
 #include <algorithm>
 
 #include "rlx/backends/cpu/norm/channel_norms_kernels.h"
@@ -29,7 +29,7 @@ void run_apply(const ChannelNormStep& s, std::int64_t chunk) {
 
 const char* channels_refuse(const Graph& g, NodeId id) { return refuse_unless_f32(g, id); }
 
-// Operands and results that every step reads.
+// Points the operands and results that every task reads.
 void point_norm(LowerContext& c, ChannelNormStep& s) {
   c.point(s.norm.x, c.in(0));
   c.point(s.norm.y, c.out(0));
@@ -70,7 +70,7 @@ void lower_batch_norm(LowerContext& c) {
   norm.places = product(std::span(x.dims).subspan(axis + 1));
   norm.eps = static_cast<float>(op.eps);
   if (norm.channels == 0) return;
-  if (x.elements() == 0) norm.n = 0;  // the statistics of nothing, whatever n is
+  if (x.elements() == 0) norm.n = 0;  // the statistics of no elements, whatever n is
   const auto given = find_operand(c.node().op, c.num_inputs(), "mean");
   auto& s = c.keep<ChannelNormStep>();
   s.norm = norm;
@@ -86,7 +86,7 @@ void lower_batch_norm(LowerContext& c) {
       c.point(step->norm.mean, c.out(1));
       c.point(step->norm.var, c.out(2));
     }
-    // Channels that are last are taken a vector at a time.
+    // With channels last, one vector of channels at a time.
     add_step<run_statistics>(c, made, norm.channels, 0.2 * static_cast<double>(norm.n * norm.places),
                              norm.places == 1 ? 32 : 1);
   }

@@ -1,4 +1,4 @@
-// Kernels of norms of channels, once per instruction set.
+// Channel norm kernels, once per instruction set.
 #include "rlx/backends/cpu/norm/channel_norms_kernels.h"
 
 #include <utility>
@@ -10,8 +10,6 @@
 
 namespace rlx::cpu {
 
-const ChannelNormKernels& channel_norm_kernels(Isa isa) {
-  return RLX_FOR_ISA(isa, channel_norm_table());
-}
+const ChannelNormKernels& channel_norm_kernels(Isa isa) { return RLX_FOR_ISA(isa, channel_norm_table()); }
 
 }  // namespace rlx::cpu

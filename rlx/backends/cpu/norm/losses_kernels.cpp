@@ -1,4 +1,4 @@
-// Kernels of losses, once per instruction set.
+// Loss kernels, once per instruction set.
 #include "rlx/backends/cpu/norm/losses_kernels.h"
 
 #include <utility>
@@ -8,8 +8,6 @@
 
 namespace rlx::cpu {
 
-const LossKernels& loss_kernels(Isa isa) {
-  return RLX_FOR_ISA(isa, loss_table());
-}
+const LossKernels& loss_kernels(Isa isa) { return RLX_FOR_ISA(isa, loss_table()); }
 
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// Losses of rows of F32.
+// Losses of F32 rows.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace rlx::cpu {
 
-/// Cross entropy of rows of logits beside a class each or a distribution over the columns: see
-/// ops::SoftmaxCrossEntropy. A row is read from memory once: its largest element, then its sum of exponentials.
+/// Cross entropy of rows of logits with a class per row or a distribution over the columns: see
+/// ops::SoftmaxCrossEntropy. A row is read from memory once: first its maximum, then its sum of exponentials.
 struct CrossEntropyF32 {
   const float* x = nullptr;
   std::int64_t ld_x = 0, cols = 0;
-  const std::int32_t* labels = nullptr;  // one of the three
+  const std::int32_t* labels = nullptr;  // exactly one of the three is set
   const std::int64_t* wide_labels = nullptr;
-  const float* weights = nullptr;  // [rows, cols], of each column
+  const float* weights = nullptr;  // [rows, cols], one per column
   std::int64_t ld_weights = 0;
-  float *loss = nullptr, *log_sum = nullptr;  // a number a row; null: nobody reads them
+  float *loss = nullptr, *log_sum = nullptr;  // one value per row; null when nobody reads it
 };
 
 struct LossKernels {

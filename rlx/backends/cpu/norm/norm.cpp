@@ -1,4 +1,4 @@
-// KernelEntry kernels: layer and RMS norm with and without residual, softmax, log-softmax, cross entropy.
+// Row kernels: layer and RMS norm with and without residual, softmax, log-softmax, cross entropy.
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -15,7 +15,7 @@
 namespace rlx::cpu {
 namespace {
 
-/// For f32 ops along the axis that Op names, which must be the last.
+/// Refuses all but f32 ops along the last axis, by the `axis` of Op.
 template <class Op>
 const char* last_axis_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
@@ -23,26 +23,26 @@ const char* last_axis_refuses(const Graph& g, NodeId id) {
                        "it runs along another axis than the last");
 }
 
-/// For norms of f32 over the last axes, together.
+/// Refuses all but f32 norms over the last axes together.
 template <class Op>
 const char* last_axes_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   const auto& axes = g.node(id).op.template as<Op>().axes;
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
-  return refuse_unless(axes.front() == first, "it runs along other axes than the last");  // they are sorted
+  return refuse_unless(axes.front() == first, "it runs along other axes than the last");  // axes are sorted
 }
 
 struct NormStep {
   NormF32 norm;
   std::int64_t rows = 0, rows_per_chunk = 1;
   void (*run)(const NormF32&, std::int64_t, std::int64_t) = nullptr;
-  Runs runs{};  // of x, where its rows do not follow each other by one stride
+  Runs runs{};  // of x, where its rows do not fold into one stride
 };
 void run_norm(const NormStep& s, std::int64_t chunk) {
   const std::int64_t begin = chunk * s.rows_per_chunk, end = std::min(s.rows, begin + s.rows_per_chunk);
   s.run(s.norm, begin, end);
 }
-// Rows of x that lie together at a time.
+// Runs the norm on each range of rows that one stride covers.
 void run_norm_of_runs(const NormStep& s, std::int64_t chunk) {
   const std::int64_t begin = chunk * s.rows_per_chunk, end = std::min(s.rows, begin + s.rows_per_chunk);
   const std::int64_t cols = s.norm.cols;
@@ -62,11 +62,11 @@ const char* fused_norm_refuses(const Graph& g, NodeId id) {
   return refuse_unless(in_shape(g, id, 0).rank() >= 1, "a scalar has no rows");
 }
 
-// What a norm's op says: of its results -1 where there is none.
+// What a norm's op describes; -1 for absent results.
 struct NormForm {
   bool layer = true;
   double eps = 0;
-  int axes = 1;           // the last ones
+  int axes = 1;           // number of normalised axes, the last ones
   bool residual = false;  // whether a residual, and perhaps a bias, is added first
   int sum = -1, mean = -1, rstd = -1;
 };
@@ -152,8 +152,8 @@ template <class Op>
 bool norm_reads_strided(const Graph& g, NodeId id, int operand) {
   return operand == 0 && g.node(id).op.template as<Op>().axes.size() == 1;
 }
-// y may lie over x; the sum over x or the residual, unless the node reads that again: the sum is there when gamma and
-// beta are read, and both results would lie over an x that is the residual too.
+// y may alias x. The sum may alias x or the residual, unless the node reads that again: the sum is written before gamma
+// and beta are read, and both results would alias an x that is also the residual.
 bool x_in_place(const Graph&, NodeId, int operand, int result) { return operand == 0 && result == 0; }
 bool sum_in_place(const Graph& g, NodeId id, int operand, int result) {
   return operand == result && operand < 2 && is_sole_operand(g, id, operand);
@@ -235,7 +235,7 @@ void lower_cross_entropy(LowerContext& c) {
 }
 
 constexpr KernelEntry kNormEntries[] = {
-    // Before those of f32, whose reasons tell more of what no row takes.
+    // Before the f32 entries, whose refusals tell more about what no entry takes.
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_16",
      .refuses = half_layer_norm_refuses,

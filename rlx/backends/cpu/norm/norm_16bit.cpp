@@ -1,4 +1,4 @@
-// Norms of F16 and BF16 over the last axes.
+// F16 and BF16 norms over the last axes.
 #include "rlx/backends/cpu/norm/norm_16bit.h"
 
 #include <algorithm>

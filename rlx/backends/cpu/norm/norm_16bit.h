@@ -1,4 +1,4 @@
-// Layer and RMS norms of F16 and BF16: rows are converted, and the kernels of f32 run on them.
+// F16 and BF16 layer and RMS norms: rows are converted to f32 and use the f32 kernels.
 #pragma once
 
 #include "rlx/backends/cpu/entries.h"

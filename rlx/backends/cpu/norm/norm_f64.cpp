@@ -1,4 +1,4 @@
-// Rows of norms and softmax in F64, and of softmax along other axes than the last in F32 too.
+// Kernel entries of F64 norms and softmax, and of softmax along other axes than the last, also in F32.
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -24,7 +24,8 @@ bool every_dtype(const Graph& g, NodeId id, DType t) {
 
 template <class Op>
 const char* norm_f64_refuses(const Graph& g, NodeId id) {
-  // The row of F32 stands before this one, and the last reason is the one told: what no dtype would change comes first.
+  // The f32 entry comes before this one, and reports show the last refusal. So refusals that hold for every dtype come
+  // first.
   const auto& axes = g.node(id).op.template as<Op>().axes;
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
   if (axes.empty() || axes.front() != first) return "it runs along other axes than the last";
@@ -80,7 +81,7 @@ const char* softmax_f64_refuses(const Graph& g, NodeId id) {
                        "its operand is neither f32 nor f64");
 }
 
-/// Of [outer, r, inner] along r: rows where inner is 1, else strips of columns.
+/// [outer, r, inner] along r: rows where inner is 1, else blocks of columns.
 struct F64SoftmaxStep {
   const void* x = nullptr;
   void* y = nullptr;

@@ -1,4 +1,4 @@
-// KernelEntry kernels of F64 and softmax of columns, once per instruction set.
+// F64 row kernels and softmax of columns, once per instruction set.
 #include "rlx/backends/cpu/norm/norm_f64_kernels.h"
 
 #include <math.h>  // NOLINT: kernels call the global names

@@ -1,4 +1,4 @@
-// KernelEntry kernels of F64, and softmax along other axes than the last.
+// F64 row kernels, and softmax along axes other than the last.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace rlx::cpu {
 
-/// NormF32 of doubles, without what is added first.
+/// NormF32 for f64, without `bias` and `residual`.
 struct NormF64 {
   std::int64_t cols = 0;
   const double* x = nullptr;
@@ -22,11 +22,11 @@ struct NormF64 {
 struct F64RowKernels {
   void (*layer_norm_f64)(const NormF64& norm, std::int64_t row_begin, std::int64_t row_end);
   void (*rms_norm_f64)(const NormF64& norm, std::int64_t row_begin, std::int64_t row_end);
-  /// As those of f32 (kernels.h), rows of `cols` one after the other; `log`: the logarithm.
+  /// Softmax as in kernels.h, on contiguous rows of `cols` elements. `log`: log-softmax.
   void (*softmax_f64)(bool log, const double* x, double* y, std::int64_t cols, std::int64_t row_begin,
                       std::int64_t row_end);
-  /// The same of columns [col, col + cols) of x [r, inner], along r. y may be x. What a column gives depends on it
-  /// alone.
+  /// The same for columns [col, col + cols) of x [r, inner], along r. y may alias x. The result of a column depends on
+  /// that column alone.
   void (*softmax_columns_f32)(bool log, const float* x, float* y, std::int64_t r, std::int64_t inner, std::int64_t col,
                               std::int64_t cols);
   void (*softmax_columns_f64)(bool log, const double* x, double* y, std::int64_t r, std::int64_t inner,

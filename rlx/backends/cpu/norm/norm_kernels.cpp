@@ -1,4 +1,4 @@
-// KernelEntry kernels: norms, softmax, pooling, rotary embedding; once per instruction set.
+// Row kernels: norms, softmax, pooling, rotary embedding; once per instruction set.
 #include <utility>
 
 #include "rlx/backends/cpu/kernel_families.h"

@@ -1,4 +1,4 @@
-// Decoding ranges of quantised values.
+// Decodes ranges of quantized values.
 #include "rlx/backends/cpu/quant/decoder.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ void Decoder::read(std::int64_t first, std::int64_t count, float* to) const {
   }
   const std::int64_t end = first + count;
   for (std::int64_t i = first; i < end;) {
-    // A run has one scale (step 0), or one for each element side by side (step 1).
+    // A run has one scale (step 0), or one scale per element, side by side (step 1).
     std::int64_t run = end - i, scale = 0, step = 0;
     if (has_axis_) {
       const std::int64_t along = i / inner_ % extent_, outer = i / inner_ / extent_, in = i % inner_;
@@ -104,7 +104,7 @@ void Decoder::read_run(std::int64_t first, std::int64_t count, std::int64_t scal
       }
     }
   };
-  // The difference of codes is exact in 64 bits and rounded once.
+  // The difference of quantized value and zero point is exact in 64 bits and is rounded once.
   const auto integers = [&]<class T>(const T* codes) {
     const T* zero = has_zero_ ? reinterpret_cast<const T*>(zero_) : nullptr;
     finish([&](std::int64_t i, std::int64_t s) {

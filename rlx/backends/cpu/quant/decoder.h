@@ -1,4 +1,4 @@
-// Codes of a Dequantize as floats, some elements at a time.
+// Decodes the quantized values of a Dequantize to floats, some elements at a time.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace rlx::cpu {
 
-/// Why the numbers of Dequantize node `id` cannot be read from its codes; null when they can.
+/// Why a Decoder cannot read the quantized values of Dequantize node `id`; null when it can.
 const char* decoder_refuses(const Graph& g, NodeId id);
 
-/// The elements of a Dequantize in row-major order, each rounded as the op says.
+/// The elements of a Dequantize in row-major order, each rounded as the op defines.
 class Decoder {
  public:
-  /// Points into the operands of node `id`; call once, the object must stay where it is.
+  /// Points into the operands of node `id`. Call it once; the object must not move afterwards.
   void point(LowerContext& c, NodeId id);
-  /// Elements that ranges start at and end with multiples of, or with the last: those of a block.
+  /// Ranges must start and end at multiples of this, or at the last element: the elements of a block.
   std::int64_t grain() const { return grain_; }
-  /// Bytes of codes for an element, for estimates.
+  /// Bytes of quantized values per element, for estimates.
   double code_bytes() const { return code_bytes_; }
-  /// Elements [first, first + count).
+  /// Decodes elements [first, first + count).
   void read(std::int64_t first, std::int64_t count, float* to) const;
 
  private:

@@ -1,4 +1,4 @@
-// Encoding of blocks, run by run.
+// Encodes blocks, one contiguous run at a time.
 #include "rlx/backends/cpu/quant/encoder.h"
 
 #include "rlx/ir/ops/quantize.h"

@@ -1,4 +1,4 @@
-// Numbers as blocks of a scheme: a step of its own, or part of a kernel that stores the blocks elsewhere.
+// Encodes floats as blocks of a scheme, as a task of its own or in a kernel that stores the blocks elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@
 
 namespace rlx::cpu {
 
-/// Why a Quantize cannot be encoded by an Encoder; null when it can.
+/// Why an Encoder cannot run a Quantize; null when it can.
 const char* encoder_refuses(const Graph& g, NodeId quantize);
 
-/// What a Quantize reads, and the blocks it makes of it. It stays where it is once it points.
+/// The operand of a Quantize and the blocks made of it. The object must not move after it points to its operand.
 class Encoder {
  public:
   void point(LowerContext& c, NodeId quantize);
   std::int64_t blocks() const { return blocks_; }
   std::int64_t block_bytes() const { return bytes_; }
-  /// Writes blocks [first, end), counted in row-major order, one behind the other.
+  /// Writes blocks [first, end), counted in row-major order, to adjacent memory.
   void write(std::int64_t first, std::int64_t end, std::byte* y) const;
-  /// An estimate of the time of a block, and the blocks of so many ns.
+  /// The estimated time of a block, and the number of blocks that take `ns`.
   double block_ns() const { return scheme_ == QuantScheme::Q8_0 ? 6 : 300; }
   std::int64_t blocks_of(double ns) const { return static_cast<std::int64_t>(ns / block_ns()); }
 

@@ -1,4 +1,4 @@
-// Products of I8 and U8 with sums in I32.
+// int8 matmuls: I8 and U8 operands with I32 accumulators.
 #include "rlx/backends/cpu/quant/int8.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Rows of products of bytes with sums in 32 bits.
+// Kernel entries of int8 matmuls.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Kernels of products of bytes, once per instruction set, with sums of bytes as one instruction and by tiles too.
+// int8 GEMM kernels, once per instruction set, and with VNNI and AMX.
 #include "rlx/backends/cpu/quant/int8_kernels.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Products of block-quantised weights in strips: of x in 8 bits where the policy lets it be rounded, else of the
-// decoded numbers.
+// Matmuls with block-quantized weights in the interleaved layout: with x rounded to int8 where the policy allows it,
+// else with decoded values in f32.
 #include <algorithm>
 
 #include "rlx/backends/cpu/matmul/rounded_matmul.h"
@@ -20,7 +20,7 @@ const char* interleaved_refuses(const Graph& g, NodeId id, bool int8) {
 const char* int8_refuses(const Graph& g, NodeId id) { return interleaved_refuses(g, id, true); }
 const char* exact_refuses(const Graph& g, NodeId id) { return interleaved_refuses(g, id, false); }
 
-// -- x in 8 bits --
+// -- int8 x --
 
 void lower_int8(LowerContext& c) {
   if (c.out().elements() == 0) return;
@@ -33,9 +33,9 @@ void lower_int8(LowerContext& c) {
   add_rounded(c, p, 0.15, 4 * gemm_flops_per_ns(c.kernels().isa));
 }
 
-// -- decoded numbers --
+// -- decoded values --
 
-// Some columns at a time, as many as a panel of the f32 kernels has.
+// Columns are decoded some at a time, as many as a panel of the f32 kernels has.
 struct ExactProduct {
   GemmF32 gemm;
   InterleavedKind kind = InterleavedKind::Q4_0;

@@ -1,4 +1,4 @@
-// Kernels of products of block-quantised weights, once per instruction set, with sums of bytes as one instruction too.
+// GEMM kernels for the interleaved block-quantized layout, once per instruction set, and with VNNI and AMX.
 #include "rlx/backends/cpu/quant/interleaved_kernels.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ void cut_strips(const StripCut& cut, int threads, InterleavedPlan& plan) {
   const bool finest = threads == kFinestCut;
   const std::int64_t one = 1, workers = std::max(1, threads), rows_bytes = cut.block_rows * cut.row_bytes;
   plan.strips = cut.strips, plan.blocks = cut.blocks;
-  // Rows whose codes stay in half of L2 while the strips pass.
+  // Rows whose quantized values stay in half of L2 while the panels pass.
   plan.blocks_per_chunk = finest ? 1 : std::max(one, std::min(cut.most_blocks, cut.cached / std::max(one, rows_bytes)));
   const std::int64_t row_chunks = parts_of(plan.blocks, plan.blocks_per_chunk);
   plan.blocks_per_chunk = parts_of(plan.blocks, row_chunks);
-  // Some 3 us a chunk; enough chunks for threads of unequal speed, as many for each.
+  // Some 3 us per chunk, and enough chunks for threads of unequal speed: the same number for each thread.
   const double rows = static_cast<double>(std::min(cut.m, plan.blocks_per_chunk * cut.block_rows));
   const double ops = 2.0 * static_cast<double>(cut.k * cut.lanes) * rows;
   const double interleaved_ns = 1 + std::max(static_cast<double>(cut.interleaved_bytes) / 40, ops / cut.ops_per_ns);

@@ -1,4 +1,4 @@
-// Making strips of blocks, and blocks of strips.
+// Encodes blocks into the interleaved layout and decodes them.
 #include "rlx/backends/cpu/quant/interleaved_layout.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace rlx::cpu {
 namespace {
 
 constexpr const char* kInterleavedId = "strips";
-// Counted up when the same parameters begin to mean other bytes: forms that were saved are then made again.
+// Incremented when the same parameters begin to mean other bytes. Saved packed layouts are then made again.
 constexpr std::int64_t kInterleavedVersion = 1;
 
 constexpr QuantScheme kInterleavedSchemes[kNumInterleavedKinds] = {
@@ -23,7 +23,7 @@ std::optional<InterleavedKind> kind_of(QuantScheme scheme) {
   return std::nullopt;
 }
 
-// One column of a strip.
+// One column of an interleaved panel.
 class InterleavedColumn {
  public:
   InterleavedColumn(const Strips& s, std::int64_t k, std::int64_t column, std::byte* strips)
@@ -31,13 +31,13 @@ class InterleavedColumn {
     at_ = strips + column / lanes_ * traits_.interleaved_bytes(k / kInterleavedGroup, lanes_);
   }
 
-  // Block `b`, which is group b, or the unit b of eight.
+  // Writes block `b`, which is group b, or unit b of eight groups.
   void put(std::int64_t b, const BlockNumbers& n) {
     const std::int64_t groups = traits_.unit_groups() == 2 ? 1 : 8, first = b * groups;
     put_scales(first, n);
     for (std::int64_t g = 0; g < groups; ++g) put_codes(first + g, n.codes.data() + g * kInterleavedGroup);
   }
-  // All numbers of a block but its codes, into the unit of group `first`.
+  // Writes all numbers of a block but its quantized values, into the unit of group `first`.
   void put_scales(std::int64_t first, const BlockNumbers& n) {
     std::byte* unit = at_ + traits_.unit_at(first, lanes_);
     put_half(unit + d_at(first), n.d);
@@ -50,10 +50,10 @@ class InterleavedColumn {
     if (traits_.scales == InterleavedScales::Signed) {
       for (std::int64_t g = 0; g < 8; ++g)
         for (std::int64_t p = 0; p < 2; ++p) put_byte(unit + small_at(g) + p * lanes_, n.scale[index(2 * g + p)]);
-      put_half(unit + traits_.header_bytes(lanes_) - 2 * lanes_ + 2 * lane_, 0);  // behind the scales
+      put_half(unit + traits_.header_bytes(lanes_) - 2 * lanes_ + 2 * lane_, 0);  // after the scales
     }
   }
-  // The 32 codes of group `g`, none above 15 where they are nibbles: eight at a time.
+  // Writes the 32 quantized values of group `g`, eight at a time. Nibbles must not exceed 15.
   void put_codes(std::int64_t g, const std::uint8_t* codes) {
     std::uint64_t eight[4];
     std::memcpy(eight, codes, sizeof eight);
@@ -90,7 +90,7 @@ class InterleavedColumn {
     return n;
   }
 
-  // Blocks of 32 whose code bytes lie as they do here: words are moved. Behind d, and m, as they come.
+  // Moves a block of 32 whose quantized bytes have the same order here, word by word. They follow d, and m, unchanged.
   void move_block(std::int64_t b, const std::byte* block) {
     std::byte* unit = at_ + traits_.unit_at(b, lanes_);
     std::memcpy(unit + d_at(b), block, 2);
@@ -106,13 +106,13 @@ class InterleavedColumn {
     }
   }
 
-  // A column that is none.
+  // Writes a padding column.
   void clear(std::int64_t groups) {
     const std::int64_t each = traits_.unit_groups() == 2 ? 1 : 8;
     for (std::int64_t b = 0; b < groups / each; ++b) put(b, BlockNumbers{});
     clear_tail(groups);
   }
-  // The numbers of a group that the last unit does not have.
+  // Clears the numbers of the groups that the last unit lacks.
   void clear_tail(std::int64_t groups) {
     if (groups % traits_.unit_groups() == 0) return;
     std::byte* unit = at_ + traits_.unit_at(groups, lanes_);
@@ -152,7 +152,7 @@ class InterleavedColumn {
 using FourWords = std::uint32_t __attribute__((vector_size(16)));
 using FourInts = std::int32_t __attribute__((vector_size(16)));
 
-// Rows and columns change places.
+// Transposes words.
 void transpose_words(FourWords (&v)[4]) {
   const auto mix = [](FourWords a, FourWords b, FourInts order) {
 #if defined(__clang__)
@@ -169,7 +169,8 @@ void transpose_words(FourWords (&v)[4]) {
   v[0] = mix(a, b, low), v[1] = mix(a, b, high), v[2] = mix(c, d, low), v[3] = mix(c, d, high);
 }
 
-// A whole strip of such blocks as `move_block` moves one at a time: `columns` are the first blocks of its columns.
+// Moves a whole panel of blocks of the kind that `move_block` moves one by one. `columns` are the first blocks of its
+// columns.
 void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte* const> columns, std::int64_t each,
                 std::byte* strip) {
   const InterleavedTraits t = interleaved_traits(s.kind);
@@ -197,7 +198,8 @@ void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte
   }
 }
 
-// A block of 256 whose codes lie in runs of whole groups, as `BlockBits` says: those of a group have one shift.
+// Writes a block of 256 whose quantized values lie in runs of whole groups, as `BlockBits` describes. The values of a
+// group share one shift.
 void put_runs(InterleavedColumn& column, std::int64_t b, const BlockLayout& l, const std::uint8_t* block) {
   const auto group_bits = [&](const BlockBits& bits, int g) {
     const int shifts = 8 / bits.width, first = g * static_cast<int>(kInterleavedGroup);
@@ -222,7 +224,7 @@ void put_runs(InterleavedColumn& column, std::int64_t b, const BlockLayout& l, c
     const auto [high, high_shift] = l.high.bytes > 0 ? group_bits(l.high, g) : std::pair{low, 0};
     const std::uint64_t high_mask = l.high.bytes > 0 ? kOnes * ((1U << l.high.width) - 1U) : 0;
     for (int i = 0; i < kInterleavedGroup; i += 8) {
-      std::uint64_t eight, above;  // what a shift brings in from the next byte the mask takes away
+      std::uint64_t eight, above;  // the mask clears the bits that the shift brings in from the next byte
       std::memcpy(&eight, low + i, 8);
       std::memcpy(&above, high + i, 8);
       eight = (eight >> low_shift & kOnes * 15U) | (above >> high_shift & high_mask) << 4;
@@ -232,7 +234,7 @@ void put_runs(InterleavedColumn& column, std::int64_t b, const BlockLayout& l, c
   }
 }
 
-// Calls f(column of the matrix, first block of the source's column).
+// Calls f(column of the matrix, first block of that column in the source).
 template <class F>
 void for_source_columns(const PanelSource& s, F&& f) {
   const BlockLayout& l = block_layout(s.op.scheme);
@@ -288,7 +290,7 @@ void encode_interleaved(const PanelSource& s, const std::byte* blocks, std::byte
   const bool in_runs = l.low.run % kInterleavedGroup == 0 && l.high.run % kInterleavedGroup == 0;
   std::vector<InterleavedColumn> columns;
   std::vector<const std::byte*> whole;
-  // Blocks of the columns of a strip by turns: what is written is one stream.
+  // Interleaves blocks of the columns of a panel, so that the writes are one stream.
   for (std::int64_t j = s.begin; j < s.end;) {
     const std::int64_t stop = std::min(s.end, (s.first + j) / strips.lanes * strips.lanes + strips.lanes - s.first);
     const auto first_block = [&](std::int64_t c) {

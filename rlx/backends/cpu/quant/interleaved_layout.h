@@ -1,4 +1,5 @@
-// The form "strips": block-quantised weights as products read them, codes and scales as they are stored.
+// The interleaved block-quantized layout: block-quantized weights as GEMM kernels read them, with quantized values and
+// scales as stored in the blocks.
 #pragma once
 
 #include <cstddef>
@@ -11,28 +12,28 @@
 
 namespace rlx::cpu {
 
-/// Strips of `lanes` columns; with `int8` their products round x to 8 bits in blocks of 32 steps of k.
+/// Panels of `lanes` columns. With `int8` their matmuls round x to int8 in blocks of 32 steps of k.
 struct Strips {
   InterleavedKind kind = InterleavedKind::Q4_0;
   std::int64_t lanes = 0;
   bool int8 = false;
 };
 
-/// The strips of `m` for these kernels; none of a scheme that has none. Nothing is lost of the weights: what `m.leave`
-/// says is taken of x.
+/// The interleaved layout of `m` for these kernels; nullopt where the scheme has none. The weights lose nothing:
+/// `m.allowed_loss` applies to x.
 std::optional<PackedLayout> interleaved_layout(const KernelTable& kernels, const ConstantMatrix& m);
-/// The strips that `form` means, if it means some.
+/// The panels that `form` describes; nullopt for other packed layouts.
 std::optional<Strips> interleaved_panels_of(const PackedLayout& form);
-/// The block scheme of these strips; Affine of another form.
+/// The block scheme of these panels; Affine for other packed layouts.
 QuantScheme interleaved_scheme(const PackedLayout& form);
-/// True when `form` is what these kernels read as a matrix [k, n], or as several.
+/// True when these kernels read `form` as one or several matrices [k, n].
 bool reads_interleaved(const KernelTable& kernels, const PackedLayout& form, std::int64_t k, std::int64_t n);
 
-/// Columns that one thread at a time encodes: whole strips, some 256 KB of them.
+/// Columns that a thread encodes at a time: whole panels, some 256 KB of them.
 std::int64_t strip_chunk(const PackedLayout& form, std::int64_t k);
-/// Writes the columns from `blocks`, the bytes of the source, into the strips of their matrix at `to`.
+/// Encodes the columns from `blocks`, the bytes of the source, into the panels of their matrix at `to`.
 void encode_interleaved(const PanelSource& s, const std::byte* blocks, std::byte* to);
-/// The way back: those blocks of the source, bit for bit.
+/// The inverse: the blocks of the source, bit for bit.
 void decode_interleaved(const PanelSource& s, const std::byte* strips, std::byte* blocks);
 
 }  // namespace rlx::cpu

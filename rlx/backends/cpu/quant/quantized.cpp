@@ -1,4 +1,4 @@
-// Quantised values: decoding as a step of its own, and products that read the codes of their second operand.
+// Quantized values: decoding and encoding as tasks of their own, and matmuls whose second operand is quantized.
 #include <algorithm>
 
 #include "rlx/backends/cpu/matmul/epilogue.h"
@@ -24,7 +24,7 @@ struct DecodeStep {
 void run_decode(const DecodeStep& s, std::int64_t chunk) {
   const std::int64_t first = chunk * s.per_chunk, end = std::min(s.elements, first + s.per_chunk);
   if (s.dtype == DType::F32) return s.decoder.read(first, end - first, reinterpret_cast<float*>(s.y) + first);
-  constexpr std::int64_t kPart = 1024;  // a multiple of every block
+  constexpr std::int64_t kPart = 1024;  // a multiple of every block size
   float part[kPart];
   auto* to = reinterpret_cast<std::uint16_t*>(s.y);
   for (std::int64_t i = first; i < end; i += kPart) {
@@ -69,15 +69,15 @@ void lower_encode(LowerContext& c) {
 }
 bool encode_reads_strided(const Graph&, NodeId, int operand) { return operand == 0; }
 
-// -- products --
+// -- matmuls --
 
 // x [.., K] times a Dequantize of rank 2, which is decoded some columns at a time.
 struct CodedProduct {
   GemmF32 gemm;
   Decoder decoder;
   const KernelTable* kernels = nullptr;
-  bool transposed = false;  // codes of [N, K]
-  std::int64_t width = 0;   // columns a chunk
+  bool transposed = false;  // quantized values of [N, K]
+  std::int64_t width = 0;   // columns per chunk
   const Scratch* scratch = nullptr;
 };
 void run_coded(const CodedProduct& p, std::int64_t chunk) {

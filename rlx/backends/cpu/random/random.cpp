@@ -1,4 +1,4 @@
-// Random bits: every element from its own counter, in any order.
+// Random bits: each element from its own counter, in any order.
 #include <algorithm>
 #include <type_traits>
 
@@ -18,7 +18,7 @@ struct RngStep {
   int bits = 32;
   void* y = nullptr;
 };
-// `n` elements of key k from its element `at` on.
+// Writes `n` elements of key k from its element `at` on.
 template <class T>
 void fill_bits(const RngStep& s, std::int64_t k, std::int64_t at, std::int64_t n, T* y) {
   const std::uint32_t k0 = s.key[2 * k], k1 = s.key[2 * k + 1];

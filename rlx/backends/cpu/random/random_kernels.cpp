@@ -1,4 +1,4 @@
-// Kernels of random bits, once per instruction set.
+// Random bit kernels, once per instruction set.
 #include <utility>
 
 #include "rlx/backends/cpu/kernel_families.h"

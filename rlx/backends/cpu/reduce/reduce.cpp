@@ -1,4 +1,4 @@
-// Reductions over neighbouring axes: of f32, and of other real dtypes (reduce/typed_reduce_kernels.h).
+// Reductions over adjacent axes: of f32, and of other real dtypes (reduce/typed_reduce_kernels.h).
 #include <algorithm>
 #include <span>
 #include <vector>
@@ -10,8 +10,8 @@
 namespace rlx::cpu {
 namespace {
 
-// A row-major operand is [outer, r, inner] around axes that are neighbours. Two groups of them are reduced one after
-// the other, the last ones first, where what lies between is not rounded to 16 bits.
+// A row-major operand is [outer, r, inner] around adjacent axes. Two groups of axes are reduced one after the other,
+// the last group first, where the intermediate value is not rounded to 16 bits.
 std::size_t last_group(const std::vector<std::int64_t>& axes) {
   std::size_t first = axes.size();
   while (first > 0 && (first == axes.size() || axes[first - 1] + 1 == axes[first])) --first;
@@ -31,7 +31,7 @@ const char* refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   return axes_refuse(g, id);
 }
-// Extrema of Bool, any and all, are those of bytes 0 and 1.
+// Max and Min of Bool (any and all) are those of bytes 0 and 1.
 DType dtype_reduced_as(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0);
   const auto fn = g.node(id).op.as<ops::Reduce>().fn;
@@ -45,7 +45,7 @@ const char* typed_reduce_refuses(const Graph& g, NodeId id) {
   return axes_refuse(g, id);
 }
 
-// Extents [outer, r, inner] around neighbouring axes.
+// Extents [outer, r, inner] around adjacent axes.
 template <class R>
 void set_reduced(R& reduce, std::span<const std::int64_t> dims, std::span<const std::int64_t> axes) {
   reduce.outer = reduce.r = reduce.inner = 1;
@@ -59,7 +59,8 @@ void set_reduced(R& reduce, std::span<const std::int64_t> dims, std::span<const 
       reduce.inner *= dims[i];
   }
 }
-// Calls add(dims, axes, from, to) for each group of axes: x comes first, the result last; null is what lies between.
+// Calls add(dims, axes, from, to) for each group of axes. x comes first, the result last; null is an intermediate
+// value.
 template <class F>
 void each_group(LowerContext& c, F add) {
   const View x = c.in(0), y = c.out();
@@ -68,7 +69,7 @@ void each_group(LowerContext& c, F add) {
   const std::size_t second = last_group(axes);
   const std::span<const std::int64_t> all(axes);
   if (second == 0) return add(x.dims, all, &x, &y);
-  if (x.elements() == 0) {  // between groups there may be more elements than memory holds
+  if (x.elements() == 0) {  // an intermediate value may have more elements than memory holds
     constexpr std::int64_t kLast[] = {1};
     return add(std::vector<std::int64_t>{y.elements(), 0}, std::span<const std::int64_t>(kLast), &x, &y);
   }
@@ -78,7 +79,7 @@ void each_group(LowerContext& c, F add) {
   add(dims, all.first(second), nullptr, &y);
 }
 
-// Where a group reads and writes; null: what lies between two.
+// Input and output of a group; null: an intermediate value.
 template <class R, class T>
 void point_ends(LowerContext& c, R& reduce, const View* from, const View* to, T* between) {
   if (from != nullptr)
@@ -105,8 +106,8 @@ void add_reduce(LowerContext& c, ReduceStep& s) {
   s.run = c.kernels().reduce_f32;
   s.finish = c.kernels().reduce_finish_f32;
   s.plan = c.kernels().reduce_plan_f32(s.reduce);
-  if (s.plan.splits == 1 && s.plan.chunks > 0) {  // split ones have a grain that their sums depend on
-    // Wide pieces of rows are read faster, where they are enough for all threads.
+  if (s.plan.splits == 1 && s.plan.chunks > 0) {  // the sums of split reductions depend on their grain
+    // Wide parts of rows are read faster, if there are enough for all threads.
     constexpr std::int64_t kNarrow = 64;
     while (s.plan.chunks < c.threads() && s.plan.inner_per_chunk >= 2 * kNarrow) {
       s.plan.inner_per_chunk = (s.plan.inner_per_chunk / 2 + kNarrow - 1) / kNarrow * kNarrow;
@@ -141,7 +142,7 @@ void lower(LowerContext& c) {
 
 struct TypedReduceStep {
   TypedReduce reduce;
-  std::int64_t strips = 1, units = 0, per_chunk = 1;  // of columns; of all; in a chunk
+  std::int64_t strips = 1, units = 0, per_chunk = 1;  // blocks of columns; units in all; units of a chunk
   const TypedReduceKernels* kernels = nullptr;
 };
 void run_typed_reduce(const TypedReduceStep& s, std::int64_t chunk) {
@@ -151,7 +152,7 @@ void run_typed_reduce(const TypedReduceStep& s, std::int64_t chunk) {
     s.kernels->run(s.reduce, u / s.strips, col, std::min(kReduceColumns, s.reduce.inner - col));
   }
 }
-// any and all of nothing.
+// any and all of no elements.
 struct NoneStep {
   bool* y = nullptr;
   std::int64_t n = 0;

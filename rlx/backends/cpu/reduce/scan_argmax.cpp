@@ -1,4 +1,4 @@
-// Rows of lines along an axis: where their extremum lies, and running reductions.
+// Kernel entries of argmax, argmin and scans along an axis.
 #include "rlx/backends/cpu/reduce/scan_argmax_kernels.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ const char* lines_refuse(const Graph& g, NodeId id) {
   return refuse_unless(has_scan_argmax_kernels(in_dtype(g, id, 0)), "its dtype has no kernels of lines");
 }
 
-// Lines of an operand as units of work: lines themselves where their elements are neighbours, else strips of columns.
+// Units of work of an operand: single lines where their elements are contiguous, else blocks of columns.
 struct LineUnits {
   AxisView axis;
   std::int64_t strips = 1, units = 0, per_chunk = 1;
@@ -55,13 +55,13 @@ void run_arg_lines(const ArgLinesStep& s, std::int64_t chunk) {
   }
 }
 
-// A few long lines: the best place of each part of them, then the best of these. The first of equals stays the first.
+// A few long lines: first the best index of each part, then the best of these. The first of equal elements wins.
 constexpr std::int64_t kArgPart = 65536;
 struct ArgPartsStep {
   ArgLinesStep lines;
   std::int64_t parts = 1, bytes = 1;
   std::int64_t* places = nullptr;  // [outer, parts]
-  std::byte* found = nullptr;      // what lies there
+  std::byte* found = nullptr;      // the elements there
 };
 void run_arg_part(const ArgPartsStep& s, std::int64_t chunk) {
   const ArgLinesStep& l = s.lines;

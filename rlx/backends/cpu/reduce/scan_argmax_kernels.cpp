@@ -1,4 +1,4 @@
-// Kernels of lines, once per instruction set.
+// Argmax and scan kernels, once per instruction set.
 #include "rlx/backends/cpu/reduce/scan_argmax_kernels.h"
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Kernels of lines of elements: where the largest or smallest lies, and running sums, products and extrema.
+// Argmax and argmin kernels, and scans: running sums, products, maxima and minima.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace rlx::cpu {
 
-/// A running reduction of every dtype but complex ones: of floats in double, of integers in their width, which wraps.
+/// A scan of any dtype but complex. Floats accumulate in double; integers accumulate in their width and wrap.
 struct LineScan {
   ReduceKind kind = ReduceKind::Sum;
   DType dtype = DType::F32;
@@ -17,22 +17,23 @@ struct LineScan {
   void* y = nullptr;
 };
 
-/// Columns that a call has at most.
+/// Most columns of a call.
 inline constexpr std::int64_t kLineColumns = 256;
 
 struct ScanArgmaxKernels {
-  /// Which of the n elements from `at` on is the largest (smallest): the first of equal ones, NaN above all. n > 0.
+  /// The index of the largest (smallest) of the n elements from `at` on. The first of equal elements wins; NaN is above
+  /// all. n > 0.
   std::int64_t (*best)(DType t, bool maximum, const void* x, std::int64_t at, std::int64_t n);
-  /// The same of `cols` columns of `rows` rows, `ld` elements apart.
+  /// The same for `cols` columns of `rows` rows that are `ld` elements apart.
   void (*best_columns)(DType t, bool maximum, const void* x, std::int64_t at, std::int64_t ld, std::int64_t rows,
                        std::int64_t cols, std::int32_t* places);
-  /// The n elements from `at` on; the value of an element depends on those before it alone.
+  /// Scans the n elements from `at` on. A result depends only on the elements up to it.
   void (*scan)(const LineScan& scan, std::int64_t at, std::int64_t n);
-  /// `cols` columns of `rows` rows, `ld` elements apart.
+  /// Scans `cols` columns of `rows` rows that are `ld` elements apart.
   void (*scan_columns)(const LineScan& scan, std::int64_t at, std::int64_t ld, std::int64_t rows, std::int64_t cols);
 };
 
-/// True for the dtypes that there are kernels for.
+/// True when kernels for the dtype exist.
 bool has_scan_argmax_kernels(DType t);
 const ScanArgmaxKernels& scan_argmax_kernels(Isa isa);
 

@@ -1,4 +1,4 @@
-// Kernels of reductions in other dtypes than f32, once per instruction set.
+// Kernels of reductions in dtypes other than f32, once per instruction set.
 #include "rlx/backends/cpu/reduce/typed_reduce_kernels.h"
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Recurrences: cells with gates, whose projection is a product of its own, and scans of state spaces.
+// Recurrences: gated cells, whose input projection is a separate matmul, and state-space scans.
 #include "rlx/backends/cpu/sequence/recurrent_kernels.h"
 
 #include <algorithm>
@@ -50,7 +50,8 @@ const char* cell_refuses(const Graph& g, NodeId id) {
                        "it is taken behind the product with w, which is a node of its own");
 }
 
-/// All of a recurrence: packing, then either each thread takes rows through all steps, or all threads share each step.
+/// A whole recurrence: packing, then either each thread runs its rows through all steps, or all threads share each
+/// step.
 struct CellRun {
   RecurrentF32 r;
   const RecurrentKernels* kernels = nullptr;
@@ -151,7 +152,7 @@ void add_cell_steps(LowerContext& c, CellRun& s) {
   constexpr double kWorthMeeting = 6000;
   constexpr std::int64_t kMostSteps = 4096;
   const std::int64_t threads = c.finest() ? 2 : std::max(1, c.threads());
-  // Weights that a core's cache does not hold are read by one thread each, too.
+  // Weights that exceed a core's cache are also better read by one thread each.
   constexpr double kHeldBytes = 1.5e6;
   const bool skinny_rows = r.batch * r.directions < threads * tile || bytes > kHeldBytes;
   const bool shares = c.finest() ? s.blocks > 1 && r.steps <= 8
@@ -181,7 +182,7 @@ void lower_cell(LowerContext& c) {
   if (c.out(1).elements() == 0) return;
   auto& s = c.keep<CellRun>();
   s.kernels = &recurrent_kernels(c.kernels().isa);
-  // The kernel knows 0 as no clip: one too small for F32 is its smallest number.
+  // In the kernel 0 means no clip, so a clip too small for F32 becomes the smallest F32.
   s.r.clip = op.clip ? std::max(static_cast<float>(*op.clip), std::numeric_limits<float>::denorm_min()) : 0;
   if constexpr (std::is_same_v<Op, ops::Lstm>) {
     s.r.kind = CellKind::Lstm, s.r.couples = op.input_forget;

@@ -1,4 +1,4 @@
-// Kernels of recurrences, once per instruction set.
+// Recurrence kernels, once per instruction set.
 #include "rlx/backends/cpu/sequence/recurrent_kernels.h"
 
 #include <utility>
@@ -10,8 +10,6 @@
 
 namespace rlx::cpu {
 
-const RecurrentKernels& recurrent_kernels(Isa isa) {
-  return RLX_FOR_ISA(isa, recurrent_table());
-}
+const RecurrentKernels& recurrent_kernels(Isa isa) { return RLX_FOR_ISA(isa, recurrent_table()); }
 
 }  // namespace rlx::cpu

@@ -1,6 +1,7 @@
-// Recurrences of F32: cells with gates (RNN, GRU, LSTM), and scans of state spaces.
+// F32 recurrences: gated cells (RNN, GRU, LSTM) and state-space scans.
 //
-// Each element of a state is one chain of sums over k, whatever the cut; so bits depend on no number of threads.
+// Each element of a state is one chain of sums over k, whatever the cut, so bits do not depend on the number of
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace rlx::cpu {
 
 enum class CellKind : std::uint8_t {
   Rnn,        // 1 gate
-  Gru,        // 3 gates z, r, n; the reset before the product
-  GruLinear,  // the reset behind it
+  Gru,        // 3 gates z, r, n; reset before the matmul
+  GruLinear,  // reset after the matmul
   Lstm,       // 4 gates i, o, f, c
 };
 constexpr int cell_gates(CellKind kind) { return kind == CellKind::Rnn ? 1 : kind == CellKind::Lstm ? 4 : 3; }
@@ -41,17 +42,17 @@ struct RecurrentF32 {
   float* y = nullptr;  // of step t, row b: + t * y_step + b * y_row + d * y_direction; may be null
   std::int64_t y_step = 0, y_row = 0, y_direction = 0;
   float *h = nullptr, *c = nullptr;  // the last states [D, B, H]; may be null
-  // Memory that all chunks share.
+  // Memory shared by all chunks.
   float* packed = nullptr;  // r in blocks of lanes: [D][block][k][G][lanes]
-  float* states = nullptr;  // h before and after by turns, c, and of Gru r h and z: [5][D, B, H]
+  float* states = nullptr;  // double-buffered h, then c, and for Gru r h and z: [5][D, B, H]
 };
 
-/// A run of the hidden units of some rows for one step or for all.
+/// A range of rows and hidden units, for one step or for all.
 struct RecurrentPart {
   std::int64_t direction = 0, first_row = 0, last_row = 0, first_block = 0, last_block = 0;
 };
 
-/// Scans: chunk = a sequence (and head) and some lanes of its width.
+/// Scans. A chunk is a sequence (and head) and some lanes of its width.
 struct SelectiveScanF32 {
   std::int64_t batch = 0, steps = 0, width = 0, n = 0;
   bool softplus = false;
@@ -78,19 +79,19 @@ struct RecurrentKernels {
   std::int64_t rows;  // of a tile
   /// Packs block `block` of direction `d`.
   void (*pack)(const RecurrentF32& r, std::int64_t d, std::int64_t block);
-  /// Start states of some rows of a direction, and the results.
+  /// `begin` writes the start states of some rows of a direction; `end` writes the results.
   void (*begin)(const RecurrentF32& r, std::int64_t d, std::int64_t first_row, std::int64_t last_row);
   void (*end)(const RecurrentF32& r, std::int64_t d, std::int64_t first_row, std::int64_t last_row);
   /// Phase `phase` (Gru has two) of the `n`-th step.
   void (*step)(const RecurrentF32& r, const RecurrentPart& part, std::int64_t n, int phase);
-  /// Lanes [first, first + count) of a sequence; `scratch` holds `scan_scratch(n)` floats.
+  /// Lanes [first, first + count) of a sequence. `scratch` has `scan_scratch(n)` floats.
   void (*selective_scan)(const SelectiveScanF32& s, std::int64_t sequence, std::int64_t first, float* scratch);
   void (*mamba2)(const Mamba2F32& s, std::int64_t sequence, std::int64_t head, std::int64_t first, float* scratch);
   void (*gated_delta)(const GatedDeltaF32& s, std::int64_t sequence, std::int64_t head, std::int64_t first,
                       float* scratch);
   std::int64_t selective_lanes, matrix_lanes;  // of a chunk
 };
-/// Floats of scratch that a scan with `n` numbers of state a lane takes.
+/// Floats of scratch of a scan with `n` state elements per lane.
 constexpr std::int64_t scan_scratch(std::int64_t n) { return 2 * (n + 1) * 64; }
 
 const RecurrentKernels& recurrent_kernels(Isa isa);

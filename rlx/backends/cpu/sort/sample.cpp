@@ -1,6 +1,7 @@
-// Tokens drawn from rows of logits, without sorting what the cuts drop. The same tokens as the decomposition in the
-// evaluator: every number that decides is rounded as there, and sums made in another order are kept as intervals; where
-// an interval leaves a cut open, the row is done again in the order of the decomposition.
+// Samples tokens from rows of logits, without sorting the tokens that top_k, top_p and min_p drop. Tokens are the same
+// as those of the decomposition in the evaluator. Every number that decides is rounded as there. Sums in another order
+// are kept as intervals; where an interval does not decide a cut, the row is computed again in the order of the
+// decomposition.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,10 +16,10 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 512;     // tokens whose bits are made together
-constexpr int kMinP = 5, kMaskBits = 6;  // places of the optional operands in the record
+constexpr std::int64_t kBlock = 512;     // tokens whose random bits are made together
+constexpr int kMinP = 5, kMaskBits = 6;  // positions of the optional operands in the record
 
-/// A setting of all rows or of each.
+/// A setting for all rows or for each row.
 struct Setting {
   bool given = false, each_row = false;
   DType dtype = DType::F32;
@@ -42,7 +43,8 @@ struct Candidate {
   T logit;
   std::int32_t token;
 };
-/// The larger logit, NaN before all; the first of equals. An object, so that the loops of the library see through it.
+/// The order of tokens: larger logits first, NaN before all, then by index. A function object, so that standard
+/// algorithms inline it.
 template <class T>
 struct RanksBefore {
   bool operator()(const Candidate<T>& a, const Candidate<T>& b) const {
@@ -77,7 +79,7 @@ struct SampleStep {
   static void run(const SampleStep& s, std::int64_t chunk);
 };
 
-/// The draw of one row.
+/// The sampling of one row.
 template <class T>
 class RowDraw {
  public:
@@ -140,13 +142,13 @@ class RowDraw {
   T scaled(T logit) const { return (logit - first_.logit) / temperature_; }
 
   std::int32_t draw() {
-    if (std::isnan(scaled(first_.logit))) return first_.token;  // NaN is the largest, and the first of them is
+    if (std::isnan(scaled(first_.logit))) return first_.token;  // NaN is the largest; the first NaN wins
     std::int64_t k = s_.top_k.template at<std::int64_t>(row_);
     if (k <= 0 || k > n_) k = n_;
     top_p_ = s_.top_p.template at<T>(row_);
     by_p_ = !(top_p_ >= 1);
     if (s_.min_p.given) min_p_ = s_.min_p.template at<T>(row_);
-    // At an infinite temperature, -infinity is NaN and so is every probability.
+    // At an infinite temperature, -infinity gives NaN, and so does every probability.
     by_min_ = s_.min_p.given && !(min_p_ <= 0 && temperature_ < kInf);
     if (k == 1 || (by_p_ && !(top_p_ > 0))) return first_.token;
     start_drawing();
@@ -160,16 +162,16 @@ class RowDraw {
     return drawn_.token;
   }
 
-  // -- the cuts --
+  // -- top_k, top_p, min_p --
 
-  // Brings the first k of the order to the front of the candidates, in any order, in time linear in the row.
+  // Moves the first k tokens of the order to the front of the candidates, unordered, in time linear in the row.
   std::int64_t select(std::int64_t k) {
     const std::int64_t room = std::min(n_, 2 * k + 1024);
     std::int64_t count = 0;
     T least = 0;
     bool full = false;
     for (std::int64_t v = 0; v < n_; ++v) {
-      if (full && x_[v] <= least) continue;  // equals come later than those that are there
+      if (full && x_[v] <= least) continue;  // equal tokens rank after those that are there
       candidates_[count++] = {x_[v], static_cast<std::int32_t>(v)};
       if (count < room || k == n_) continue;
       count = keep(k, count);
@@ -191,7 +193,8 @@ class RowDraw {
 
   double exponential(T logit) const { return std::exp(static_cast<double>(scaled(logit))); }
 
-  // What top_p and min_p keep of the first k, at the front of the candidates: every sum in the order of the reference.
+  // What top_p and min_p keep of the first k tokens, at the front of the candidates. Every sum has the order of the
+  // reference.
   std::int64_t cut_in_order(std::int64_t k) {
     const std::int64_t count = select_in_order(k);
     double total = 0, before = 0;
@@ -201,19 +204,19 @@ class RowDraw {
     for (std::int64_t r = 0; r < count; ++r) {
       const Candidate<T> c = candidates_[r];
       const T p = static_cast<T>(exponential(c.logit) / total);
-      if (r > 0 && by_p_ && !(static_cast<T>(before) < top_p_)) break;  // nor does any behind it stay
+      if (r > 0 && by_p_ && !(static_cast<T>(before) < top_p_)) break;  // no later token stays either
       before += static_cast<double>(p);
       if (r == 0 || !by_min_ || p >= enough) candidates_[kept++] = c;
     }
     return kept;
   }
 
-  // The same of all tokens, in time linear in them. Sums are made in any order, as intervals that hold those of the
-  // reference; kOpen when a comparison falls between the ends.
+  // The same for all tokens, in linear time. Sums have any order and are intervals that contain the reference sums.
+  // Returns kOpen when a comparison falls inside an interval.
   std::int64_t cut_all() {
     total_ = 0;
     for (std::int64_t v = 0; v < n_; ++v) total_ += exponentials_[v] = exponential(x_[v]);
-    error_ = static_cast<double>(n_ + 8) * 0x1p-52;  // of both sums, and of the steps from here
+    error_ = static_cast<double>(n_ + 8) * 0x1p-52;  // of both sums, and of the following steps
     std::int64_t count = by_p_ ? nucleus() : select(n_);
     if (count != kOpen && by_min_) count = likely_enough(count);
     return count == kOpen ? cut_in_order(n_) : count;
@@ -236,15 +239,15 @@ class RowDraw {
     }
   }
   enum class Side : std::uint8_t { Below, Above, Open };
-  // Whether probabilities before a token leave it in the nucleus (below top_p).
+  // Whether the probabilities before a token leave it in the nucleus (below top_p).
   Side side(const Interval& before) const {
     const bool surely = static_cast<T>(before.high * (1 + error_)) < top_p_;
     const bool perhaps = static_cast<T>(before.low * (1 - error_)) < top_p_;
     return surely != perhaps ? Side::Open : surely ? Side::Below : Side::Above;
   }
 
-  // Brings the fewest of the likeliest tokens that reach top_p to the front of the candidates: looks among few first,
-  // then halves where the border lies.
+  // Moves the fewest likeliest tokens that reach top_p to the front of the candidates. It tries few tokens first, then
+  // bisects the border.
   std::int64_t nucleus() {
     std::int64_t border = 0;
     for (std::int64_t count = std::min<std::int64_t>(n_, 512);; count = count < 4096 ? std::min(n_, 8 * count) : n_) {
@@ -258,7 +261,7 @@ class RowDraw {
       border = count;
       break;
     }
-    // All before `inside` stay, nothing from `border` on does.
+    // All tokens before `inside` stay; none from `border` on do.
     constexpr std::int64_t kFew = 32;
     std::int64_t inside = 0;
     Interval before;
@@ -287,7 +290,7 @@ class RowDraw {
     return inside;
   }
 
-  // Of the first `count` candidates those that min_p keeps.
+  // The number of the first `count` candidates that min_p keeps.
   std::int64_t likely_enough(std::int64_t count) {
     const Interval top = probability(first_);
     const T a = min_p_ * static_cast<T>(top.low), b = min_p_ * static_cast<T>(top.high);
@@ -304,20 +307,20 @@ class RowDraw {
     return kept;
   }
 
-  // -- the draw --
+  // -- sampling --
 
   std::uint64_t bits_of(std::int64_t token) const {
     return threefry_bits(k0_, k1_, static_cast<std::uint64_t>(token), Gumbel<T>::kBits);
   }
   void start_drawing() {
     drawn_ = first_;
-    // Below that, products of the temperature are not exact enough to tell whom noise cannot help.
+    // Below this temperature, products with it are too inexact to tell which tokens noise cannot help.
     skips_ = temperature_ > T(1e-30);
     inverse_ = skips_ ? 1 / temperature_ : 0;
     best_ = scaled(first_.logit) + Gumbel<T>::noise(bits_of(first_.token));
     aim();
   }
-  // How far below the largest logit the most noise there is does not reach the best any more.
+  // The distance below the largest logit from which even the largest noise does not reach the best token.
   void aim() { reach_ = skips_ ? temperature_ * (best_ - Gumbel<T>::kMost - T(0.01)) : -kInf; }
   bool out_of_reach(T logit) const { return logit - first_.logit < reach_ || logit == -kInf; }
 
@@ -351,7 +354,7 @@ class RowDraw {
     }
   }
 
-  // Of the softmax of the masked logits; writes over them.
+  // Log-softmax of the masked logits at a token. Overwrites the logits.
   T log_probability(std::int32_t token) {
     if constexpr (std::is_same_v<T, float>) {
       s_.kernels->log_softmax_f32(x_, n_, x_, n_, n_, 0, 1);

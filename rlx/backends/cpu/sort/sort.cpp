@@ -1,4 +1,4 @@
-// Sorting along an axis, for every dtype.
+// Sort along an axis, for every dtype.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,7 +12,7 @@
 namespace rlx::cpu {
 namespace {
 
-// Copies, and says whether there is NaN or -0.
+// Copies keys and returns whether there is a NaN or -0.
 bool copy_keys(const SortKernels& k, const float* x, std::int64_t n, float* y) { return k.copy_f32(x, n, y); }
 bool copy_keys(const SortKernels& k, const double* x, std::int64_t n, double* y) { return k.copy_f64(x, n, y); }
 template <class W>
@@ -21,7 +21,7 @@ bool copy_keys(const SortKernels&, const W* x, std::int64_t n, W* y) {
   return false;
 }
 
-// What sorts of lines have in common.
+// Shared by the sorts of lines.
 struct SortedLines {
   AxisView view;
   bool descending = false;
@@ -35,13 +35,13 @@ struct SortedLines {
   }
 };
 
-// -- keys alone --
+// -- keys only --
 
 template <class W>
 struct KeysStep : SortedLines {
   KeyLine<W> line{};
-  bool in_result = false;    // the result's line is sorted where it lies
-  std::int64_t counted = 0;  // numbers that there are, where they are counted
+  bool in_result = false;    // sort in place in the result's line
+  std::int64_t counted = 0;  // number of distinct values for counting sort
   int bits = 8;
   const void* x = nullptr;
   void* y = nullptr;
@@ -66,7 +66,7 @@ struct KeysStep : SortedLines {
       if (special) {
         numbers = 0;
         for (std::int64_t i = 0; i < n; ++i)
-          if (!(keys[i] != keys[i])) keys[numbers++] = keys[i] + W(0);  // -0 is 0
+          if (!(keys[i] != keys[i])) keys[numbers++] = keys[i] + W(0);  // -0 becomes 0
       }
       if constexpr (std::is_same_v<W, std::int32_t>) {
         if (s.counted != 0)
@@ -84,7 +84,7 @@ struct KeysStep : SortedLines {
       if (special) s.put_special(keys, n, numbers, base, step);
     }
   }
-  // The zeros and the NaN of the line in their order, with the bits they had.
+  // Stores the zeros and NaN of the line in order, with their original bits.
   void put_special(const W* keys, std::int64_t n, std::int64_t numbers, std::int64_t base, std::int64_t step) const {
     const std::int64_t first = descending ? n - numbers : 0;
     const W* begin = keys + first;
@@ -105,19 +105,19 @@ struct KeysStep : SortedLines {
   }
 };
 
-// -- keys and other values --
+// -- keys with other operands --
 
 template <class W>
 struct OrderStep : SortedLines {
   struct Operand {
     int bits = 8;
-    bool places = false;  // they count along the axis: what is moved is the order itself
+    bool places = false;  // an operand is an iota along the axis: the order itself is stored
     const void* x = nullptr;
     void* y = nullptr;
   };
   KeyLine<W> line{};
   std::vector<Operand> operands;  // the keys first
-  std::size_t only_places = 0;    // the operand that counts along the axis where no other is read, else 0
+  std::size_t only_places = 0;    // index of the iota operand when no other is read, else 0
 
   static void run(const OrderStep& s, std::int64_t chunk) {
     const std::int64_t n = s.view.extent, step = s.view.inner;
@@ -160,7 +160,7 @@ void add_sorted_lines(LowerContext& c, S& s, double element_ns) {
 }
 double levels_of(std::int64_t n) { return std::max(1.0, std::log2(static_cast<double>(n))); }
 
-// An iota along the axis, in a dtype of places.
+// An iota along the axis, in an index dtype.
 bool counts_along(const Graph& g, Value v, std::int64_t axis) {
   const Node& n = g.node(v.node);
   return n.kind() == OpKind::Iota && n.op.as<ops::Iota>().axis == axis && is_index(g.shape(v).dtype());

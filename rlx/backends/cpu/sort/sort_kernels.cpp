@@ -1,4 +1,4 @@
-// Kernels of order, once per instruction set.
+// Sort kernels, once per instruction set.
 #include "rlx/backends/cpu/sort/sort_kernels.h"
 
 #include <type_traits>

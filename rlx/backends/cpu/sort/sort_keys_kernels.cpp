@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kCountedByte = 256, kCountedPair = 65536;
 
-// An unsigned integer as the signed one of the same order, and back.
+// Maps an unsigned integer to the signed one of the same order, and back.
 template <class W>
 W turned(W v) {
   if constexpr (std::is_integral_v<W>)
@@ -21,7 +21,7 @@ W turned(W v) {
     return v;
 }
 
-// f(i, where element i lies); neighbours by a loop of their own, which becomes one of vectors.
+// f(i, offset of element i). Contiguous elements have a loop of their own, which is vectorised.
 template <class F>
 void each_place(std::int64_t n, std::int64_t step, F f) {
   if (step == 1)
@@ -51,7 +51,7 @@ void load_bools(const void* x, std::int64_t at, std::int64_t step, std::int64_t 
   const auto* p = static_cast<const std::uint8_t*>(x) + at;
   each_place(n, step, [p, out](std::int64_t i, std::int64_t from) { out[i] = p[from] != 0 ? 1 : 0; });
 }
-// Halves as integers that order as they do: -0 is 0, NaN is above all.
+// F16 or BF16 as integers of the same order: -0 counts as 0, NaN is above all.
 template <int kInfinity>
 void load_half_keys(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, std::int32_t* out) {
   const auto* p = static_cast<const std::int16_t*>(x) + at;
@@ -94,7 +94,7 @@ Range range_of(const std::int32_t* keys, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) low = std::min(low, keys[i]), high = std::max(high, keys[i]);
   return {low, std::int64_t{high} - low};
 }
-// put(place in the order, i) for keys of at most 256 numbers from `low` on.
+// Counting sort: put(position in the order, i) for keys with at most 256 values from `low` on.
 template <class F>
 void count_places(const std::int32_t* keys, std::int64_t n, std::int32_t low, F put) {
   std::int64_t at[kCountedByte] = {};
@@ -104,8 +104,9 @@ void count_places(const std::int32_t* keys, std::int64_t n, std::int32_t low, F 
   for (std::int64_t i = 0; i < n; ++i) put(at[keys[i] - low]++, i);
 }
 
-// Many keys of four bytes: by digits of 11 bits from the lowest, whose 2048 places to write the caches hold. Beside the
-// place an entry has what is left of its key. Three passes over pairs of 8 bytes take a third of a quicksort of them.
+// Many 4-byte keys: LSD radix sort by digits of 11 bits, whose 2048 write positions stay in the caches. An entry has
+// the index and the rest of its key. Three passes over entries of 8 bytes take a third of the time of a quicksort of
+// them.
 constexpr std::int64_t kFewestDigits = 8192;
 void order_by_digits(const std::int32_t* keys, std::int64_t n, std::int32_t low, std::int64_t range,
                      std::int64_t* order, std::int64_t* scratch) {
@@ -173,7 +174,7 @@ void make_keys(const SortKernels&, const std::int64_t* x, std::int64_t n, bool d
 
 std::int64_t order_keys(const SortKernels& k, const std::int32_t* keys, std::int64_t n, std::int64_t* order,
                         std::int64_t* scratch) {
-  // Keys of one byte or two are counted, a byte at a time from the lower one.
+  // Keys of one or two bytes use counting sort, one byte at a time from the lower one.
   const Range keyed = range_of(keys, n);
   const std::int32_t low = keyed.low;
   const std::int64_t range = keyed.extent;
@@ -207,7 +208,8 @@ std::int64_t order_keys(const SortKernels& k, const std::int32_t* keys, std::int
   k.sort_i64(order, n, scratch);
   return 0xFFFFFFFF;
 }
-// As many of the upper bits of keys as places leave room for; keys that have the same are ordered among themselves.
+// Packs as many upper bits of keys as indices leave room for. Keys with equal upper bits are then sorted among
+// themselves.
 std::int64_t order_keys(const SortKernels& k, const std::int64_t* keys, std::int64_t n, std::int64_t* order,
                         std::int64_t* scratch) {
   if (n == 0) return 0;
@@ -276,7 +278,7 @@ std::int64_t counted_numbers(DType t, std::int64_t n) {
   if (dtype_bits(t) == 16) return n >= 8 * kCountedPair ? kCountedPair : 0;
   return dtype_bits(t) < 16 && n >= kCountedByte ? kCountedByte : 0;
 }
-// The counts are of those at even and of those at odd places, since equal neighbours would wait for each other.
+// Separate counts for even and odd positions, because equal neighbours would wait for each other.
 void count_numbers(std::int32_t* x, std::int64_t n, std::int64_t numbers, std::int32_t* counts) {
   std::int32_t* const odd = counts + numbers;
   std::fill_n(counts, 2 * numbers, 0);

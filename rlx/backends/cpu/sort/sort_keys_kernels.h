@@ -1,5 +1,5 @@
-// Lines of keys of any dtype as what the kernels of order sort, places in the order of keys, and what is moved by them:
-// loops that are the same for every instruction set.
+// Loads and stores of sort keys of any dtype, argsort of keys, and moves by the resulting order. These loops are the
+// same for every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace rlx::cpu {
 
-/// Lines of a dtype as W: float (F32, F16, BF16), double, int32 (integers up to 32 bits, Bool, the orders of F16 and
-/// BF16) or int64; unsigned integers of as many bits are turned into signed ones of the same order.
+/// A line of any dtype as W: float (F32, F16, BF16), double, int32 (integers up to 32 bits, Bool, order keys of F16 and
+/// BF16) or int64. Unsigned integers of the same width are mapped to signed ones of the same order.
 template <class W>
 struct KeyLine {
   void (*loads)(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, W* out) = nullptr;
   void (*stores)(const W* in, std::int64_t n, void* y, std::int64_t at, std::int64_t step) = nullptr;
-  DType half = DType::F32;                       // of F16 and BF16 as floats
-  const TypedReduceKernels* converts = nullptr;  // those
+  DType half = DType::F32;                       // F16 or BF16 for lines of those as floats
+  const TypedReduceKernels* converts = nullptr;  // their conversions
 
   void load(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, W* out) const {
     if constexpr (std::is_same_v<W, float>)
@@ -44,7 +44,7 @@ inline void sort_numbers(const SortKernels& k, std::int64_t* x, std::int64_t n, 
   k.sort_i64(x, n, s);
 }
 
-/// keys[i]: an integer that orders as x[i] does, or the other way; -0 is 0, NaN above all.
+/// keys[i]: an integer with the order of x[i], reversed with `descending`. -0 counts as 0; NaN is above all.
 inline void make_keys(const SortKernels& k, const float* x, std::int64_t n, bool descending, std::int32_t* keys) {
   k.keys_f32(x, n, descending, keys);
 }
@@ -54,30 +54,31 @@ inline void make_keys(const SortKernels& k, const double* x, std::int64_t n, boo
 void make_keys(const SortKernels& k, const std::int32_t* x, std::int64_t n, bool descending, std::int32_t* keys);
 void make_keys(const SortKernels& k, const std::int64_t* x, std::int64_t n, bool descending, std::int64_t* keys);
 
-/// order[i] & the mask given back: the place of the i-th key, ascending, equal ones as they lie. Both as long as
-/// scratch of sorts.
+/// Stable argsort: order[i] & the returned mask is the index of the i-th key in ascending order. `order` and `scratch`
+/// have the size of sort scratch.
 std::int64_t order_keys(const SortKernels& k, const std::int32_t* keys, std::int64_t n, std::int64_t* order,
                         std::int64_t* scratch);
 std::int64_t order_keys(const SortKernels& k, const std::int64_t* keys, std::int64_t n, std::int64_t* order,
                         std::int64_t* scratch);
 
-/// Elements of a line in an order: y[i] = x[order[i] & mask], `step` elements of `bits` apart from `base` on.
+/// A line permuted by an order: y[i] = x[order[i] & mask]. Elements have `bits` bits and lie `step` elements apart from
+/// `base` on.
 struct OrderedLine {
   std::int64_t base = 0, step = 1, n = 0;
   const std::int64_t* order = nullptr;
   std::int64_t mask = 0;
 };
 void move_ordered(const OrderedLine& line, int bits, const void* x, void* y);
-/// The places themselves, as integers of 32 or 64 bits.
+/// Stores the indices themselves, as integers of 32 or 64 bits.
 void put_places(const OrderedLine& line, int bits, void* y);
 
-/// What order_keys and put_places do, at once, where keys are of so few numbers that they are counted; else false.
+/// order_keys and put_places in one pass by counting sort, where keys have few distinct values; else returns false.
 bool put_counted_places(const std::int32_t* keys, std::int64_t n, int bits, void* y, std::int64_t base,
                         std::int64_t step);
 
-/// How many numbers keys of this dtype may be, where a line of n is counted rather than sorted; else 0.
+/// The number of distinct values of this dtype's keys where a line of n uses counting sort; else 0.
 std::int64_t counted_numbers(DType t, std::int64_t n);
-/// x[0, n) ascending, n > 0; counts: room for twice as many as there are numbers.
+/// Sorts x[0, n) ascending, n > 0. `counts` has room for 2 * numbers.
 void count_numbers(std::int32_t* x, std::int64_t n, std::int64_t numbers, std::int32_t* counts);
 
 }  // namespace rlx::cpu

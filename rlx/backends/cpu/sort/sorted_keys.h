@@ -1,6 +1,5 @@
-// Lines of keys of any dtype as what the kernels of order (sort/sort_kernels.h) sort: for the rows of sorts and of the
-// largest. The kernels order numbers alone; NaN, zeros of both signs and the places of equal keys are brought in by the
-// rows.
+// Maps lines of keys of any dtype to the types of the sort kernels (sort/sort_kernels.h), for the kernel entries of
+// sort and TopK. The kernels order only numbers; the entries handle NaN, signed zeros and the indices of equal keys.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +12,7 @@ namespace rlx::cpu {
 /// Lowers TopK.
 void lower_top_k(LowerContext& c);
 
-/// Calls f with a value of the type that keys alone are sorted as.
+/// Calls f with a value of the type that keys without indices are sorted as.
 template <class F>
 void visit_sorted(DType t, F&& f) {
   switch (t) {
@@ -27,14 +26,14 @@ void visit_sorted(DType t, F&& f) {
   }
 }
 
-/// The same where it is places that are wanted: halves are integers of their order.
+/// The same for argsort: F16 and BF16 are integers of their order.
 template <class F>
 void visit_ordered(DType t, F&& f) {
   if (t == DType::F16 || t == DType::BF16) return f(std::int32_t{});
   visit_sorted(t, f);
 }
 
-// Scratch in parts, each 64-byte aligned.
+// Parts of scratch memory, each 64-byte aligned.
 struct ScratchParts {
   std::byte* at;
   template <class T>

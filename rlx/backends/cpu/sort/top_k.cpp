@@ -1,4 +1,4 @@
-// The largest of lines, for every dtype.
+// TopK of lines, for every dtype.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -40,13 +40,13 @@ void highest(const SortKernels& k, const std::int64_t* x, std::int64_t rows, std
   k.highest_i64(x, rows, chains, out);
 }
 
-// Some elements are ordered and the k best of them kept; then only what beats the last of these is looked at, and
-// whenever there is enough of it the best are chosen again. An element that comes later loses to an equal one, so what
-// is kept stands in front of what is new.
+// The k best elements of a first block are kept. Then only elements that beat the last of these are collected, and
+// whenever there are enough, the best are selected again. A later element ranks after an equal one, so kept elements
+// stand before new ones.
 template <class W>
 struct TopKStep {
   std::int64_t n = 0, k = 0, room = 0, lines = 0, per_chunk = 1;
-  bool direct = false;  // lines are read where they lie
+  bool direct = false;  // lines are read in place
   int bits = 8;
   KeyLine<W> line{};
   const SortKernels* kernels = nullptr;
@@ -57,13 +57,13 @@ struct TopKStep {
 
   std::int64_t chains = 0;  // 0: lines are too short, or k too large
 
-  /// Chains for the k best of n, and rows of them in a line.
+  /// The number of chains for the k best of n, or 0; and the most rows of chains that are read of a line.
   static std::int64_t chains_for(std::int64_t n, std::int64_t k) {
     const std::int64_t chains = (4 * k + 63) / 64 * 64;
     return chains <= 512 && n >= 4 * chains ? chains : 0;
   }
   static constexpr std::int64_t kChainRows = 16;
-  /// Something that at least k elements of the line are above; none where the lowest is among the k best.
+  /// A value that at least k elements of the line are above; nullopt where the lowest value is among the k best.
   std::optional<W> bar(const W* row, W* best, W* sorting) const {
     if (chains == 0) return std::nullopt;
     highest(*kernels, row, std::min(kChainRows, n / chains), chains, best);
@@ -78,7 +78,7 @@ struct TopKStep {
     }
   }
 
-  /// Places looked at together: `k` that were kept and those that came.
+  /// Elements that are selected from together: the `k` kept ones and new ones.
   static std::int64_t room_for(std::int64_t n, std::int64_t k) { return std::min(n, 2 * k + 128); }
 
   static void run(const TopKStep& s, std::int64_t chunk) {

@@ -1,4 +1,4 @@
-// Resampled axes of f32, one after the other: those that shrink first, those that grow last.
+// f32 resize, one axis after the other: axes that shrink first, axes that grow last.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@
 namespace rlx::cpu {
 namespace {
 
-constexpr std::int64_t kNarrow = 16;  // rows of fewer elements are taken as a line, element by element
+constexpr std::int64_t kNarrow = 16;  // rows with fewer elements are processed as a line, element by element
 
 const char* resize_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
@@ -23,7 +23,7 @@ const char* resize_refuses(const Graph& g, NodeId id) {
   return nullptr;
 }
 
-// One axis: [outer, n, inner] to [outer, m, inner].
+// Resampling of one axis: [outer, n, inner] to [outer, m, inner].
 struct ResizeStage {
   std::vector<std::int32_t> index;
   std::vector<float> weight;
@@ -53,14 +53,14 @@ ResizeStage stage_of(const ResizeTaps& taps, std::int64_t outer, std::int64_t n,
   return s;
 }
 
-// A stage over all of x, between buffers; `line`: of lines, each copied to where a 0 stands behind it.
+// A stage over all of x, between buffers. `line`: with inner 1, each line is copied to memory with a 0 after it.
 struct ResizeStep {
   ResizeStage stage;
   const float* x = nullptr;
   float* y = nullptr;
   const ResizeKernels* kernels = nullptr;
   const Scratch* scratch = nullptr;
-  std::int64_t per_chunk = 1, cuts = 1;  // outer in a chunk, or parts of one outer
+  std::int64_t per_chunk = 1, cuts = 1;  // outer indices of a chunk, or parts of one outer index
 };
 void run_resize(const ResizeStep& s, std::int64_t chunk) {
   const ResizeF32& a = s.stage.axis;
@@ -79,7 +79,7 @@ void run_resize(const ResizeStep& s, std::int64_t chunk) {
   }
 }
 
-// All stages of a block of x after each other, in scratch.
+// All stages of a block of x in sequence, in scratch.
 struct ResizeBlockStep {
   std::vector<ResizeStage> stages;
   std::int64_t blocks = 1, in = 0, out = 0, half = 0, line = 0;  // floats
@@ -114,7 +114,7 @@ void lower_resize(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   check(x.dense(), "x of a resize lies row-major");
-  // Shrinking axes from the first, then growing ones from the last.
+  // Shrinking axes from the first, then growing axes from the last.
   std::vector<std::size_t> order;
   const auto grows = [&](std::size_t i) { return op.sizes[i] > x.dim(static_cast<int>(op.axes[i])); };
   for (std::size_t i = 0; i < op.axes.size(); ++i)
@@ -177,7 +177,7 @@ void lower_resize(LowerContext& c) {
           reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(s.stage.outer * s.stage.to()) * sizeof(float)));
     const double one = cost(s.stage, 1) + 10;
     s.per_chunk = c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(20000 / one)));
-    // An outer one of much work is cut along its rows.
+    // An outer index with much work is cut along its rows.
     s.cuts = a.inner == 1 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(one / 20000), 1, a.m);
     if (c.finest() && a.inner > 1) s.cuts = a.m;
     c.step<run_resize>(s, (s.stage.outer + s.per_chunk - 1) / s.per_chunk * s.cuts,

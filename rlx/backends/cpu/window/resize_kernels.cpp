@@ -1,4 +1,4 @@
-// Kernels of resampled axes, once per instruction set.
+// Resize kernels, once per instruction set.
 #include "rlx/backends/cpu/window/resize_kernels.h"
 
 #include <utility>
@@ -10,8 +10,6 @@
 
 namespace rlx::cpu {
 
-const ResizeKernels& resize_kernels(Isa isa) {
-  return RLX_FOR_ISA(isa, resize_table());
-}
+const ResizeKernels& resize_kernels(Isa isa) { return RLX_FOR_ISA(isa, resize_table()); }
 
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// Kernels that resample an axis of f32 by sums of weighted elements.
+// Resampling of an f32 axis as weighted sums of elements.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace rlx::cpu {
 
-/// y [m, inner] of x [n, inner]: row o is the sum of weight[k][o] * x[index[k][o]] over k of `taps`. Of inner 1, x has
-/// an element more behind its n, which is 0: terms that an output lacks point there.
+/// y [m, inner] from x [n, inner]: row o is the sum over k of `taps` of weight[k][o] * x[index[k][o]]. With inner 1, x
+/// has one extra element after its n, which is 0; missing terms index it.
 struct ResizeF32 {
   std::int64_t n = 1, m = 1, inner = 1, taps = 1;
-  const std::int32_t* index = nullptr;  // [taps, m]; n where there is no term
+  const std::int32_t* index = nullptr;  // [taps, m]; n for a missing term
   const float* weight = nullptr;        // [taps, m]
 };
 
 struct ResizeKernels {
-  /// Rows [begin, end) of y. Of inner 1 those are elements.
+  /// Rows [begin, end) of y. With inner 1 these are elements.
   void (*run)(const ResizeF32& r, const float* x, float* y, std::int64_t begin, std::int64_t end);
 };
 const ResizeKernels& resize_kernels(Isa isa);

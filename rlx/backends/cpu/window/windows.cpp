@@ -1,4 +1,4 @@
-// Windows of f32.
+// f32 pooling over windows.
 #include "rlx/backends/cpu/window/windows.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace rlx::cpu {
 namespace {
 
-// Axes [first, last) are those between the first and the last one that has windows.
+// Axes [first, last) are those from the first to the last axis with windows.
 struct WindowedAxes {
   std::size_t first = 0, last = 0;
 };
@@ -100,7 +100,7 @@ void lower_window(LowerContext& c) {
   if (!c.is_read(0) && !(extremum && c.is_read(1))) return;
   s.kernels = &window_kernels(c.kernels().isa);
   s.scratch = c.scratch(s.kernels->scratch_bytes(w));
-  // A line costs its rows once for each element of x, and its windows once for each result.
+  // The cost of a line: its rows once per element of x, and its windows once per result.
   const std::int64_t units = w.outer * w.units();
   const double held = held_elements(w), last = static_cast<double>(w.axes[w.rank - 1].window);
   const double elements =
@@ -117,7 +117,7 @@ struct WindowScatterStep {
   float* dx = nullptr;
   const WindowKernels* kernels = nullptr;
   const Scratch* scratch = nullptr;
-  std::int64_t blocks = 1, block = 1;  // of channels, where they are last
+  std::int64_t blocks = 1, block = 1;  // of channels, with channels last
 };
 void run_window_scatter(const WindowScatterStep& s, std::int64_t chunk) {
   const std::int64_t outer = chunk / s.blocks, first = chunk % s.blocks * s.block;

@@ -1,4 +1,4 @@
-// Rows of windows, of resampled axes and of norms of channels.
+// Kernel entries of windows, resize and channel norms.
 #pragma once
 
 #include <span>

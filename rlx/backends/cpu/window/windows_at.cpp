@@ -8,7 +8,7 @@
 namespace rlx::cpu {
 namespace {
 
-// Copies a window whose place in x (or y) is known at run time.
+// Copies a window whose position in x (or y) is known at run time.
 struct WindowStep {
   GenericMove move;
   Indices starts;
@@ -23,7 +23,7 @@ void run_window(const WindowStep& s, std::int64_t chunk) {
   for (int a = 0; a < s.rank; ++a) element += std::clamp<std::int64_t>(s.starts.at(a), 0, s.highest[a]) * s.strides[a];
   s.move.run(s.x, s.y, chunk, s.in_y ? 0 : element, s.in_y ? element : 0);
 }
-/// `whole` holds the window at `starts`; the other side is the window itself.
+/// `whole` has the window at `starts`; the other side is the window itself.
 void add_window(LowerContext& c, const View& whole, const View& window, const View& starts, bool in_y) {
   if (window.elements() == 0) return;
   auto& s = c.keep<WindowStep>();
@@ -52,7 +52,7 @@ struct WholeCopy {
   void* y = nullptr;
 };
 void run_whole(const WholeCopy& s, std::int64_t chunk) {
-  if (s.x != s.y) s.move.run(s.x, s.y, chunk);  // the same for a donated input
+  if (s.x != s.y) s.move.run(s.x, s.y, chunk);  // equal for a donated input
 }
 
 void lower_dynamic_update(LowerContext& c) {

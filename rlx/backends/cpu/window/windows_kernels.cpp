@@ -1,4 +1,4 @@
-// Kernels of windows, once per instruction set.
+// Window kernels, once per instruction set.
 #include "rlx/backends/cpu/window/windows_kernels.h"
 
 #include <algorithm>
@@ -11,8 +11,6 @@
 
 namespace rlx::cpu {
 
-const WindowKernels& window_kernels(Isa isa) {
-  return RLX_FOR_ISA(isa, window_table());
-}
+const WindowKernels& window_kernels(Isa isa) { return RLX_FOR_ISA(isa, window_table()); }
 
 }  // namespace rlx::cpu
