@@ -16,7 +16,7 @@ struct ConvAxis {
   std::int64_t stride = 1, low = 0, high = 0, lhs_dilation = 1, rhs_dilation = 1;
   /// Elements that a window of `extent` filter taps spans.
   std::int64_t span(std::int64_t extent) const { return (extent - 1) * rhs_dilation + 1; }
-  /// Elements of x from the first to the last with the zeros between them; 0 of none.
+  /// Elements of x from the first to the last, including the zeros between them; 0 for an empty axis.
   std::int64_t spread(std::int64_t extent) const { return extent == 0 ? 0 : (extent - 1) * lhs_dilation + 1; }
   /// The element of x that filter tap `tap` reads for position `p` of the result; -1 for padding or a zero between
   /// elements.
