@@ -614,7 +614,8 @@ class Parser {
     if (!peek(')')) written = written_operands(scope);
     expect(')', "after the operands");
     if (eat('{')) attributes(*named->def, op_name, named->op.get(), depth);
-    // Types may be omitted when inference knows them. They are required when they hold data beyond the op's attributes.
+    // Types may be omitted when inference knows them. They are required when they hold attributes of the op
+    // (AttrPlace).
     skip();
     std::size_t type_at = at_;
     std::vector<Shape> types;
