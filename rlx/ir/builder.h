@@ -72,8 +72,7 @@ struct ScanOptions {
   std::string name = "scan";
 };
 struct WhileOptions {
-  std::optional<std::int64_t> max_trips{};  // the loop stops after this many iterations; required for ys and for
-                                            // reverse mode
+  std::optional<std::int64_t> max_trips{};  // the most iterations; required for ys and for reverse mode
   bool cut_ys = false;                      // ys have only the rows of iterations that ran: their extent is a symbol
   std::string name = "while";
 };

@@ -52,8 +52,7 @@ struct FunctionRow {
   ActivationKind fn;
   Required<DTypes> dtypes;
   std::optional<double> alpha{}, beta{};  // its parameters and their default values
-  double order = 0;                       // the highest value of alpha, when alpha is a whole number from 0; 0: alpha
-                                          // is any number
+  double order = 0;                       // alpha is a whole number from 0 to this one; 0: any number
   double (*real)(double x) = nullptr;     // with the default parameters
   std::string_view c{};                   // the same as C text
   double (*real_with)(double x, double alpha, double beta) = nullptr;  // with any parameters

@@ -25,8 +25,7 @@ struct InputSpec {
   int required = 0;  // how many of them are required
   bool variadic = false;
   std::uint32_t may_lack = 0;                          // bit i: operand i is optional
-  std::uint32_t (*present)(const void* op) = nullptr;  // bits of the optional operands that are present; null: told by
-                                                       // number
+  std::uint32_t (*present)(const void* op) = nullptr;  // bits of the present optional operands; null: by number
   bool masked = false;                                 // `present` reads an OperandMask of the op
   std::uint32_t told_bits = 0;                         // optional operands that `told` answers for in place of the mask
   std::uint32_t (*told)(const void* op) = nullptr;     // of those, the ones that are present

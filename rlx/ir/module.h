@@ -183,9 +183,8 @@ struct LirPart {
 struct LirBufferPlan {
   std::vector<std::size_t> arenas;             // bytes of each; one arena when the target sets no limit to its size
   std::vector<std::uint32_t> arena_devices{};  // by arena: its device (LirModule::others); empty: 0
-  std::vector<std::uint32_t> node_devices{};   // by node: the device that runs it; in a body, numbered as in the whole
-                                               // program
-  std::size_t arena_bytes = 0;                 // sum over all arenas
+  std::vector<std::uint32_t> node_devices{};  // by node: the device that runs it; bodies use the numbers of the program
+  std::size_t arena_bytes = 0;                // sum over all arenas
   std::size_t alignment = 64;
   std::size_t live_peak_bytes = 0;            // the largest sum of live bytes: a lower bound of any plan
   std::size_t unshared_bytes = 0;             // sum of all buffers without reuse

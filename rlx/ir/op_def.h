@@ -75,7 +75,7 @@ class InferContext {
   int index(std::string_view name) const { return operand_index(op_, num_inputs(), name); }
   const Shape& input(std::string_view name) const { return input(index(name)); }
   Shapes inputs() const;
-  /// Collects shape assumptions about symbolic extents; null when nobody asks. For rules that infer bodies.
+  /// Collects shape assumptions about symbolic extents; null when they are not collected. For rules that infer bodies.
   std::vector<Dim>* assumed() const { return assumed_; }
   /// True when `d` is known to be negative. A symbolic extent is assumed not to be; `infer_shapes` can collect these
   /// assumptions.
@@ -197,8 +197,7 @@ class DecomposeContext : public BuildContext {
 struct Augmented {
   OpBox op;
   std::shared_ptr<const void> notes{};   // data for the vjp rule, which reads it as notes<T>()
-  std::vector<std::uint32_t> results{};  // which of its results are the results of the original op; empty: the first
-                                         // ones
+  std::vector<std::uint32_t> results{};  // where the results of the original op are; empty: first
 };
 
 /// The input of an augment rule: the op, the shapes of its operands, and which operands and results are differentiated.

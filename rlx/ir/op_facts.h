@@ -48,7 +48,7 @@ enum class UpdateKind : std::uint8_t { No, Yes };
 
 /// Classes of ops by their sensitivity to low-precision floats.
 enum class PrecisionCategory : std::uint8_t {
-  Compute,       // matrix products, attention
+  Compute,       // matmuls, attention
   Reduction,     // norms, softmax, sums, scans
   Elementwise,   // arithmetic on single elements
   DataMovement,  // reshape, gather, slice, ...; leaves

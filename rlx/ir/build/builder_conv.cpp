@@ -17,8 +17,7 @@ std::vector<std::int64_t> for_each_axis(SourceLoc loc, std::string_view what, st
     fail(loc, ErrorCode::InvalidArgument,
          concat_text(what, ": ", name, " has ", list.size(), " entries for ", space, " axes of space"),
          "give one for each axis, or one for all");
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // the limit of ops::Conv; products of two such numbers fit 64
-                                                         // bits
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // the limit of ops::Conv; products of two fit 64 bits
   for (std::int64_t amount : list) {
     if (amount < least)
       fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", name, " holds ", amount, ", the least is ", least));

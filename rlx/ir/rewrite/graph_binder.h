@@ -35,8 +35,7 @@ class GraphBinder {
   std::vector<Dim> distinct_;
   std::vector<std::uint32_t> shape_slots_;     // for every symbolic dimension of a result, in node order
   std::vector<bool> symbolic_results_;         // by node
-  std::vector<std::uint32_t> distinct_after_;  // by node: the number of entries of `distinct_` that it and earlier
-                                               // nodes have
+  std::vector<std::uint32_t> distinct_after_;  // by node: entries of `distinct_` that it and earlier nodes have
   std::vector<SymbolicOp> ops_;                // in node order
 };
 

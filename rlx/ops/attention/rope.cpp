@@ -79,8 +79,7 @@ struct RopeRules {
     const Dims& at = positions->shape().dims();
     if (table.rank() == 2) return g.gather(table, *positions, 0);  // clamps
     const Dim batch = table.dim(0), rows = table.dim(1), width = table.dim(2);
-    if (batch.is_static(1) || at.size() == 1) {  // one table for all batch entries, or one row of positions for all
-                                                 // tables
+    if (batch.is_static(1) || at.size() == 1) {  // one table for all, or one row of positions for all tables
       if (at.size() == 1) return g.gather(table, *positions, 1);
       return g.gather(g.reshape(table, {rows, width}), *positions, 0);
     }
