@@ -432,7 +432,7 @@ Expr Builder::rope(Operand x, Operand cos, Operand sin, Operand positions, ops::
       x.loc()));
 }
 
-// -- quantised values --
+// -- quantized values --
 
 namespace {
 // Operands by name; absent ones are empty.

@@ -414,7 +414,7 @@ class Required {
 /// level or a fact (op_facts.h) does not compile.
 struct OpDef {
   OpKind kind;
-  std::string_view name;  // text form: "softmax"
+  std::string_view name;  // printed name: "softmax"
   std::string_view what;  // one sentence for readers of the table
   InputSpec inputs;
   std::span<const AttrField> attrs;

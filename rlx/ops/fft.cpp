@@ -12,7 +12,7 @@ using Wide = WideComplex;
 
 // -- reference rule: recursion on the smallest factor of n, in long double --
 
-// The transform of the n values x[0], x[step], ... `roots` are those of n * root_step.
+// The transform of the n values x[0], x[step], ... `roots` are the roots of unity of a multiple of n.
 std::vector<Wide> transform_line(const Wide* x, std::int64_t n, std::int64_t step, const std::vector<Wide>& roots) {
   std::int64_t p = 2;
   while (p * p <= n && n % p != 0) ++p;
