@@ -38,7 +38,7 @@ std::vector<double> numbers_of(const Tensor& pool, QuantScheme scheme) {
 }
 
 // The request of token t is the number of starts of requests 1, 2, .. at or before t. The token belongs to it when its
-// position t - start is below the length of the request. This is defined for any q_start.
+// position t - start is in [0, length of the request). This is defined for any q_start.
 struct Requests {
   const Tensor& start;
   std::int64_t tokens, count;
