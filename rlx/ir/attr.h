@@ -1,4 +1,4 @@
-// Attributes of ops, described once: the description gives text, parse, hash, equality and serialisation.
+// Attributes of ops. One description of each gives text, parsing, hashing, equality and serialization.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace rlx {
 
-/// The closed set of attribute types. Optional scalars hold nothing when unset.
+/// The closed set of attribute types. Unset optional scalars hold nothing.
 enum class AttrType : std::uint8_t {
   Bool,
   I64,
@@ -40,29 +40,29 @@ enum class AttrType : std::uint8_t {
   OptEnum,
   OptBody,
   Operands,
-  OptDType,  // files hold the number: new ones at the end
+  OptDType,  // files store the number: add new types at the end
 };
-/// True for sub-graphs, which travel as Subgraph: null where an optional one is not given.
+/// True for sub-graphs. Their value is a Subgraph, null for an unset optional one.
 constexpr bool holds_body(AttrType t) { return t == AttrType::Body || t == AttrType::OptBody; }
 /// True for the types whose value may be unset (a monostate).
 constexpr bool is_optional(AttrType t) {
   return (t >= AttrType::OptBool && t <= AttrType::OptEnum) || t == AttrType::OptDType;
 }
 
-/// A value of any attribute type; enums and masks of operands travel as int64 (EnumList as I64List), an unset optional
+/// A value of any attribute type. Enums and operand masks are stored as int64 (EnumList as I64List), an unset optional
 /// as monostate.
 using AttrValue =
     std::variant<std::monostate, bool, std::int64_t, double, std::string, DType, Dims, std::vector<std::int64_t>,
                  std::vector<double>, std::vector<std::byte>, Tensor, Subgraph>;
 
-/// Where the text form keeps an attribute.
+/// Where the text of a node prints an attribute.
 enum class AttrPlace : std::uint8_t {
   Braces,     // {axis = 1}
   Mnemonic,   // the enum's value, or the string, is the printed op name: gelu(%0)
   Suffix,     // the enum's value ends the printed op name: reduce_sum(%0)
   TypeDims,   // the dims of the result type: `: [4, 8] f32`
   TypeDType,  // the dtype of the result type
-  Operands,   // in front of the operands that it says are there: f(%0, scale=%1)
+  Operands,   // names before the optional operands that are present: f(%0, scale=%1)
 };
 
 /// One attribute of an op: its name, type and access.
@@ -142,9 +142,9 @@ struct AttrTraits<std::vector<E>> {
 template <class T>
 struct AttrTraits<std::optional<T>> {
   using Inner = AttrTraits<T>;
-  static constexpr AttrType type = Inner::type == AttrType::Bool  ? AttrType::OptBool
-                                   : Inner::type == AttrType::I64 ? AttrType::OptI64
-                                   : Inner::type == AttrType::F64 ? AttrType::OptF64
+  static constexpr AttrType type = Inner::type == AttrType::Bool    ? AttrType::OptBool
+                                   : Inner::type == AttrType::I64   ? AttrType::OptI64
+                                   : Inner::type == AttrType::F64   ? AttrType::OptF64
                                    : Inner::type == AttrType::DType ? AttrType::OptDType
                                                                     : AttrType::OptEnum;
   static_assert(Inner::type <= AttrType::Enum || Inner::type == AttrType::DType,
@@ -183,7 +183,7 @@ constexpr AttrField field(std::string_view name, AttrPlace place = AttrPlace::Br
           &Access::get, &Access::set};
 }
 
-/// The same for a sub-graph that may be left out (null).
+/// The same for an optional sub-graph (null when unset).
 template <auto Member>
 constexpr AttrField optional_body(std::string_view name) {
   AttrField f = field<Member>(name);
@@ -200,7 +200,7 @@ class OpBox {
                Op::def;
              }
   OpBox(Op op) : kind_(Op::kind), data_(std::make_shared<const Op>(std::move(op))) {}  // NOLINT(implicit)
-  /// Of attributes made by make_default_op(kind); InvalidArgument for null.
+  /// From attributes made by make_default_op(kind). InvalidArgument for null.
   OpBox(OpKind kind, std::shared_ptr<const void> data) : kind_(kind), data_(std::move(data)) {
     if (!data_) throw Error(ErrorCode::InvalidArgument, "an op without attributes", "make them with make_default_op");
   }
@@ -227,19 +227,19 @@ class OpBox {
   std::shared_ptr<const void> data_;
 };
 
-/// The described fields of an op, in the order of its record: the walk that text, hash and serialisation share.
+/// The described fields of an op, in the order of its record. Text, hash and serialization walk them.
 std::span<const AttrField> attr_fields(OpKind kind);
 /// Deep equality of two values: numbers by bits (a NaN equals itself), tensors by bytes, sub-graphs by structure.
 bool same_attr(const AttrValue& a, const AttrValue& b);
 /// Deep equality of kind and every attribute (tensors by bytes, sub-graphs by structure).
 bool same_op(const OpBox& a, const OpBox& b);
-/// A copy of the attributes of `op`, to be changed through AttrField::set and then boxed.
+/// A copy of the attributes of `op`. Change them through AttrField::set, then box them.
 std::shared_ptr<void> copy_of(const OpBox& op);
 /// The shared op of `kind` with every attribute at its default.
 const OpBox& default_op(OpKind kind);
-/// A default-constructed op of `kind`, to be filled through AttrField::set and then boxed.
+/// The attributes of a default-constructed op of `kind`. Set them through AttrField::set, then box them.
 std::shared_ptr<void> make_default_op(OpKind kind);
-/// The printed name: the mnemonic attribute's value where the op has one, else the op's name ("gelu", "softmax").
+/// The printed name: the value of the mnemonic attribute when the op has one, else the op's name ("gelu", "softmax").
 std::string op_text_name(const OpBox& op);
 
 }  // namespace rlx

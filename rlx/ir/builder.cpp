@@ -1,4 +1,4 @@
-// Builder functions: casts by promotion, axis normalisation, weak scalars, then one node each.
+// Builder functions: type promotion, axis normalisation and weak scalars; each adds one node.
 #include "rlx/ir/builder.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace rlx {
 using namespace building;
 namespace {
 
-// A weak scalar beside a tensor of dtype t.
+// A weak scalar as the operand next to a tensor of dtype t.
 Expr scalar_beside(Graph& g, const Operand& x, DType t) {
   return g.constant(scalar_tensor(x, x.is_float_scalar() ? promote_weak_float(t) : promote_weak_int(t)), x.loc());
 }
@@ -36,7 +36,7 @@ struct Pair {
   Expr a, b;
   SourceLoc loc;
 };
-// Both operands in this graph, with one dtype.
+// Both operands as values of this graph with one dtype.
 Pair promote_pair(Graph& g, const Operand& a, const Operand& b, const char* what) {
   Pair p{{}, {}, a.is_scalar() ? b.loc() : a.loc()};
   if (a.is_scalar() && !b.is_scalar()) {
@@ -331,7 +331,7 @@ Expr Builder::dot_general(Operand a, Operand b, ops::DotGeneral dims, const Decl
 // -- normalisation, attention, position --
 
 namespace {
-// Operands cast to their common dtype; `what` names the op where they have none.
+// Operands cast to their common dtype. `what` names the op in the error when they have none.
 std::vector<Value> promote_all(Graph& g, const char* what, std::span<const Operand> operands) {
   std::vector<Expr> own_values;
   for (const Operand& o : operands) own_values.push_back(own(g, o));
@@ -346,7 +346,7 @@ std::vector<Value> promote_all(Graph& g, const char* what, std::initializer_list
   return promote_all(g, what, std::span(operands.begin(), operands.size()));
 }
 
-// The operands of a layer block: all but the mask, which keeps its dtype, cast to their common dtype.
+// The operands of a layer block, cast to their common dtype; the mask keeps its dtype.
 std::vector<Value> block_operands(Graph& g, const char* what, MaskKind mask, const std::vector<Expr>& operands,
                                   SourceLoc loc) {
   const bool masked = (mask == MaskKind::Custom || mask == MaskKind::Bias) && !operands.empty();
@@ -392,7 +392,7 @@ Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, std:
 Expr Builder::attention(Operand q, Operand k, Operand v, ops::Attention op, const AttentionOptions& options,
                         const DeclaredShape& shape) {
   Graph& g = graph();
-  const std::vector<Value> stored = promote_all(g, "attention", {k, v});  // in their own dtype, whatever q's is
+  const std::vector<Value> stored = promote_all(g, "attention", {k, v});  // in their own dtype, for any dtype of q
   std::vector<std::pair<std::string_view, Expr>> operands{
       {"q", own(g, q)}, {"k", Expr(&g, stored[0])}, {"v", Expr(&g, stored[1])}};
   for (const auto& [name, x] : {std::pair{"mask", &options.mask}, std::pair{"kv_len", &options.kv_len},
@@ -432,10 +432,10 @@ Expr Builder::rope(Operand x, Operand cos, Operand sin, Operand positions, ops::
       x.loc()));
 }
 
-// -- quantised values --
+// -- quantized values --
 
 namespace {
-// Operands by name, those that were given.
+// Operands by name; absent ones are empty.
 using Given = std::vector<std::pair<std::string_view, std::optional<Operand>>>;
 std::vector<std::pair<std::string_view, Expr>> given(Graph& g, const Given& operands, SourceLoc loc) {
   std::vector<std::pair<std::string_view, Expr>> out;
@@ -487,7 +487,7 @@ Expr Builder::dequantize(Operand codes, QuantScheme scheme, DType dtype, const D
   if (is_block_scheme(scheme) && c.rank() > 0 && c.dim(-1).is_static()) {
     const BlockLayout& l = block_layout(scheme);
     op.dims = c.shape().dims();
-    op.dims.back() = Dim(op.dims.back().value() / l.bytes * l.elements);  // inference tells what does not fit
+    op.dims.back() = Dim(op.dims.back().value() / l.bytes * l.elements);  // inference reports bytes that do not divide
   }
   return shape.check(graph().add(op, {c}, codes.loc()));
 }
@@ -547,7 +547,7 @@ Expr Builder::encoder_block(ops::EncoderBlock op, const std::vector<Expr>& opera
   return graph().add(op, block_operands(graph(), "encoder_block", op.mask, operands, loc), loc);
 }
 Expr Builder::llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<Expr>& operands, SourceLoc loc) {
-  // Floats but for the caches and the mask have one dtype; a cache keeps its own.
+  // Float operands except caches and the mask have one dtype; a cache keeps its own.
   Graph& g = graph();
   const OpBox box(op);
   std::vector<Value> out;
@@ -571,7 +571,7 @@ Expr Builder::llama_decoder_block(ops::LlamaDecoderBlock op, const std::vector<E
 // -- operators --
 
 namespace {
-// Of a value and one of a graph around it the inner one decides.
+// The graph of an operation on a value and a value of an enclosing graph is the inner graph.
 Graph& graph_of(const Operand& a, const Operand& b) {
   if (a.is_scalar() || b.is_scalar()) return (a.is_scalar() ? b : a).expr().graph();
   Graph &x = a.expr().graph(), &y = b.expr().graph();

@@ -1,4 +1,4 @@
-// Numbering a body's inputs and ops.
+// Numbers the inputs and ops of a body.
 #include "rlx/ir/chain.h"
 
 namespace rlx {

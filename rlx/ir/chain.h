@@ -1,4 +1,4 @@
-// An elementwise region's body, or a dot's epilogue, as a chain of steps: a read-only view.
+// Chain: a read-only view of the body of an elementwise region or of a dot's epilogue as a list of steps.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace rlx {
 
-/// What a step reads: an operand of the region, an earlier step, or a constant of the body.
+/// An operand of a step: an operand of the region, an earlier step, or a constant of the body.
 struct ChainOperand {
   enum class From : std::uint8_t { Input, Step, Constant };
   From from = From::Input;
-  std::uint32_t index = 0;  // operand or step number; of a constant, its node in the body
+  std::uint32_t index = 0;  // operand or step number; for a constant, its node in the body
   friend bool operator==(const ChainOperand&, const ChainOperand&) = default;
 };
 

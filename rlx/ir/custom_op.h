@@ -16,11 +16,11 @@
 
 namespace rlx {
 
-/// Makes `def` the record of `ops::Custom` nodes called `def.name` ("acme.scaled_tanh": lower-case words joined by
-/// dots, at least two). The record says `.kind = OpKind::Custom, .attrs = {}`, needs `infer` and either `reference` or
-/// a `decompose` that `reference` is derived from; what else it lacks is `none("the reason users read")`. Throws
-/// InvalidArgument for a name that is taken and for a record that cannot work. Call it at start-up; the record stays
-/// for the life of the process.
+/// Makes `def` the record of `ops::Custom` nodes called `def.name` ("acme.scaled_tanh": at least two lower-case words
+/// joined by dots). The record has `.kind = OpKind::Custom, .attrs = {}`. It needs `infer`, and either `reference` or a
+/// `decompose` that `reference` is derived from. Every other missing rule is `none("the reason users read")`. Throws
+/// InvalidArgument for a name that is taken and for an invalid record. Call it at start-up; the record stays for the
+/// life of the process.
 void register_op(const OpDef& def);
 /// The record registered as `name`, or null.
 const OpDef* registered_op(std::string_view name);

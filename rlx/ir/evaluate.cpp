@@ -17,8 +17,8 @@ bool has_leaf(const Graph& g, std::string_view name) {
          g.find_leaf(OpKind::State, name).valid();
 }
 
-// Solves declared == actual for the one symbol it may hold linearly: a*s + b. False when it does not determine a symbol
-// yet.
+// Solves declared == actual for one symbol when `declared` is linear in it: a*s + b. False when this does not determine
+// a symbol yet.
 bool solve_dim(const Dim& declared, std::int64_t actual, SymbolBinding& binding) {
   Dim d = declared.bind(binding);
   std::vector<std::string> names = d.symbols();
@@ -75,7 +75,7 @@ std::vector<Tensor> evaluate_op(const OpBox& op, std::span<const Tensor> inputs)
   std::vector<Shape> input_shapes;
   for (const Tensor& t : inputs) input_shapes.push_back(t.shape());
   std::vector<Shape> shapes = infer_shapes(op, input_shapes).value();
-  // Nothing to compute, which rules would loop over: other extents of an empty result may be beyond all counting.
+  // An empty result needs no computation. Its other extents may be too large for the loops of the rules.
   if (!is_ordered(op) &&
       std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) { return s.num_elements() == 0; })) {
     std::vector<Tensor> outputs;
@@ -134,7 +134,7 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
   Graph bound = dynamic ? graph.bind(binding) : Graph();
   const Graph& g = dynamic ? bound : graph;
 
-  // Last reader of each node, so that intermediate tensors are freed as early as possible.
+  // The last reader of each node, so that intermediate tensors are freed as early as possible.
   std::vector<std::uint32_t> last_use(g.num_nodes(), 0);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     for (Value v : g.nodes()[i].inputs) last_use[v.node.index] = i;
@@ -174,7 +174,7 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
     }
     for (Value v : n.inputs)
       if (last_use[v.node.index] == i) results[v.node.index].clear();
-    // A symbol whose value is computed here: what is behind it has its extents.
+    // A symbol whose value is computed here. Later nodes have its extents.
     bool known = false;
     for (const auto& [symbol, source] : graph.symbol_sources())
       if (source.node.index == i && dynamic) {

@@ -1,4 +1,5 @@
-// The values that tests and benches draw for an operand. Tables of functions name the range where a function is tame.
+// The distributions of test and bench values for an operand. Function tables name the range where a function is well
+// behaved.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@ namespace rlx {
 
 /// How test values of one operand are drawn.
 enum class Fill : std::uint8_t {
-  Normal,    // about N(0, 1), distinct enough for max and sort to have no ties
+  Normal,    // about N(0, 1), distinct enough that max and sort have no ties
   Positive,  // uniform in [0.5, 2)
   Unit,      // uniform in (-0.9, 0.9)
   AboveOne,  // uniform in [1.25, 3)

@@ -1,4 +1,4 @@
-// The rows of the function tables, by kind.
+// Lookups in the function tables, by kind.
 #include "rlx/ir/functions.h"
 
 #include "rlx/ir/math/binary_table.h"

@@ -1,4 +1,5 @@
-// Elementwise functions of one operand: what a row of their table (function_table.h) says, and how to ask for one.
+// Elementwise functions of one and two operands: the rows of their tables (function_table.h, binary_table.h), and
+// lookups.
 #pragma once
 
 #include <complex>
@@ -29,32 +30,32 @@ struct FunctionParams {
   double alpha = 0, beta = 0;
 };
 
-/// What a derivative is made of: x, y = f(x) and the cotangent or tangent ct, values of g.
+/// The values of graph `g` that a derivative is built from: x, y = f(x) and the cotangent or tangent ct.
 struct FunctionSlope {
   Graph& g;
   Expr x, y, ct;
   FunctionParams params;
 };
-/// ct * f'(x). Linear in ct, so it serves both directions of differentiation.
+/// ct * f'(x). It is linear in ct, so it serves both directions of differentiation.
 using FunctionDerivative = Expr (*)(const FunctionSlope& s);
 /// The derivative is 0 everywhere, or there is none (integers).
 inline constexpr FunctionDerivative kFlat = nullptr;
 
-/// Whether results for ordinary arguments stay in the range of F16. Mixed precision computes what leaves it in F32.
+/// Whether results for ordinary arguments stay in the range of F16. Mixed precision computes functions that leave it in
+/// F32.
 enum class F16Range : std::uint8_t { Keeps, Leaves };
 
-/// Everything rlx knows about a function but for vector kernels. Scalar functions compute in the widest type of a class
-/// and results are rounded once; what a class lacks is null. Integer
-/// functions get the width of the dtype in bits. The texts are the expressions themselves, in C with
-/// <math.h> and the helpers of function_helpers_c().
+/// Everything rlx knows about a function except vector kernels. Scalar functions compute in the widest type of a class
+/// and round the result once. A class that the function does not support is null. Integer functions get the width of
+/// the dtype in bits. The texts are the same expressions in C with <math.h> and the helpers of function_helpers_c().
 struct FunctionRow {
   ActivationKind fn;
   Required<DTypes> dtypes;
-  std::optional<double> alpha{}, beta{};  // its parameters and their own values
+  std::optional<double> alpha{}, beta{};  // its parameters and their default values
   double order = 0;                       // alpha is a whole number from 0 to this one; 0: any number
-  double (*real)(double x) = nullptr;     // with its own parameters
-  std::string_view c{};                   // the same as text
-  double (*real_with)(double x, double alpha, double beta) = nullptr;  // with any
+  double (*real)(double x) = nullptr;     // with the default parameters
+  std::string_view c{};                   // the same as C text
+  double (*real_with)(double x, double alpha, double beta) = nullptr;  // with any parameters
   std::string_view c_with{};
   std::complex<double> (*complex)(std::complex<double>) = nullptr;
   std::int64_t (*signed_int)(std::int64_t, int bits) = nullptr;
@@ -63,14 +64,14 @@ struct FunctionRow {
   Required<FunctionDerivative> derivative;
   Required<F16Range> f16;
   Required<int> flops;       // of one element, for cost models
-  Fill fill = Fill::Normal;  // sample values at which function and derivative are tame
+  Fill fill = Fill::Normal;  // sample values at which function and derivative are well behaved
 };
 
 /// ct * d f / d operand, given both operands and y = f(a, b). Linear in ct.
 using BinaryDerivative = Expr (*)(Graph& g, Expr a, Expr b, Expr y, Expr ct);
 inline constexpr BinaryDerivative kBinaryFlat = nullptr;
 
-/// The same of a function of two operands, which broadcast. Integer functions get the width of the dtype in bits.
+/// The row of a function of two operands, which broadcast. Integer functions get the width of the dtype in bits.
 struct BinaryRow {
   BinaryKind fn;
   Required<DTypes> dtypes;
@@ -82,18 +83,18 @@ struct BinaryRow {
   Required<BinaryDerivative> da, db;
   Required<F16Range> f16;
   Fill fill_a = Fill::Normal, fill_b = Fill::Normal;
-  int differentiable = 2;  // how many times by every operand; 2: as often as one likes
+  int differentiable = 2;  // how many times it can be differentiated by every operand; 2: any number of times
 };
 
 /// The row of `fn`; InvalidArgument for a value that is no function.
 const BinaryRow& binary_row(BinaryKind fn);
 /// The row of `fn`; InvalidArgument for a value that is no function.
 const FunctionRow& function_row(ActivationKind fn);
-/// The parameters in force: those that `op` says, else its function's own.
+/// The parameters in effect: those that `op` gives, else the defaults of its function.
 FunctionParams function_params(const ops::Activation& op);
-/// True when `op` computes its function with the function's own parameters, which kernels without parameters assume.
+/// True when `op` uses its function's default parameters, which kernels without parameters assume.
 bool has_own_params(const ops::Activation& op);
-/// C definitions of the helpers that the rows' texts call, in an order that compiles.
+/// C definitions of the helpers that the texts of the rows call, in an order that compiles.
 std::string function_helpers_c();
 
 }  // namespace rlx

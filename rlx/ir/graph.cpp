@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kFewLeaves = 8;  // up to here names are compared one by one
+constexpr std::size_t kFewLeaves = 8;  // up to this number of leaves, names are compared one by one
 constexpr std::uint32_t kFreeCell = 0xffffffffu;
 
 const std::string& name_of(const OpBox& op) {
@@ -41,7 +41,7 @@ Graph& Graph::operator=(const Graph&) = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
 Graph::~Graph() = default;
 
-// The cell that holds the leaf, or the free one where it belongs.
+// The cell that holds the leaf, or the free cell where it belongs.
 std::uint32_t& LeafIndex::cell(const std::vector<Node>& nodes, OpKind kind, std::string_view name) {
   const std::size_t mask = table_.size() - 1;
   for (std::size_t i = std::hash<std::string_view>()(name) + slot(kind);; ++i) {
@@ -57,12 +57,12 @@ void LeafIndex::add_last(const std::vector<Node>& nodes) {
   const bool table = leaves > kFewLeaves, grows = table && table_.size() <= 2 * names_;
   std::vector<std::uint32_t> grown(grows ? std::max(4 * kFewLeaves, 2 * table_.size()) : 0, kFreeCell);
   of_kind_[slot(kind)].push_back(NodeId{static_cast<std::uint32_t>(nodes.size() - 1)});
-  // Nothing below allocates: when memory runs out, the index is as it was.
+  // Nothing below allocates. When memory runs out, the index stays as it was.
   if (!table) return;
   const auto enter = [&](NodeId id) {
     const Node& n = nodes[id.index];
     std::uint32_t& at = cell(nodes, n.kind(), name_of(n.op));
-    if (at == kFreeCell) at = id.index, ++names_;  // of two with one name the first is found
+    if (at == kFreeCell) at = id.index, ++names_;  // of two leaves with one name, the first is found
   };
   if (!grows) return enter(of_kind_[slot(kind)].back());
   table_ = std::move(grown);
@@ -113,7 +113,7 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
     d.where += built_at(loc);
     throw Error(std::move(d));
   }
-  (void)life_.of(*this);  // the Expr needs it: a call that fails leaves no node
+  (void)life_.of(*this);  // the Expr needs it; created first, so that a failing call adds no node
   return Expr(this, add_node(Node{std::move(op), std::move(inputs), std::move(shapes).value(), std::move(origin)}));
 }
 
@@ -160,8 +160,8 @@ Expr Graph::add_named(OpBox op, const std::vector<std::pair<std::string_view, Ex
 }
 
 namespace {
-// Calls see(dim) for the dimensions of an op that no shape of its results need show, as the start of a slice (a leaf's
-// are its shape), and see(body).
+// Calls see(dim) for the dimensions of an op that the shapes of its results need not contain, such as the start of a
+// slice (the dimensions of a leaf are its shape). Calls see(body) for its bodies.
 template <class F>
 void see_inside(const Node& n, const F& see) {
   const OpDef& def = op_def(n.op);
@@ -269,7 +269,7 @@ Dim Graph::symbol(const std::string& name, SymbolInfo info) {
                                                         "] with divisor ", info.divisor, " are not possible"));
   SymbolInfo& known = symbols_.made().try_emplace(name, info).first->second;
   if (known == info) return d;
-  if (known != SymbolInfo{})  // shapes that were built may rest on them
+  if (known != SymbolInfo{})  // built shapes may depend on them
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("symbol '", name, "' of graph '", name_, "' is declared in ", bounds_text(known),
                             ", and again in ", bounds_text(info)),
@@ -310,7 +310,7 @@ Graph::LabelScope::LabelScope(Graph& g, std::string label) : life_(g.life_.of(g)
   g.label_prefix_ += label + "/";
 }
 Graph::LabelScope::~LabelScope() {
-  if (!life_->graph) return;  // moved away or gone
+  if (!life_->graph) return;  // moved away or destroyed
   std::string& prefix = life_->graph->label_prefix_;
   if (prefix.size() > old_size_) prefix.resize(old_size_);
 }
@@ -357,7 +357,7 @@ std::vector<std::string> Graph::dynamic_symbols() const {
 }
 
 namespace {
-// A copy of the op with the symbols in its Dims attributes and sub-graphs bound; the same box when it has none.
+// A copy of the op with the symbols in its Dims attributes and sub-graphs bound; the same box when it has no symbols.
 OpBox bind_op(const OpBox& op, const SymbolBinding& binding) {
   const OpDef& def = op_def(op.kind());
   std::shared_ptr<void> copy;

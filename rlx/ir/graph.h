@@ -16,7 +16,7 @@
 
 namespace rlx {
 
-/// One operation: its op, its operands, the shape of each result, and where it came from.
+/// One node: its op, its operands, the shape of each result, and its origin.
 struct Node {
   OpBox op;
   std::vector<Value> inputs;
@@ -29,7 +29,7 @@ struct Node {
   const Shape& shape(std::uint32_t r = 0) const { return shapes[detail::checked_index("result", r, shapes.size())]; }
 };
 
-/// What is known of a symbol: inclusive bounds and a divisor of every value.
+/// Facts about a symbol: inclusive bounds and a divisor of every value.
 struct SymbolInfo {
   std::int64_t min = 0, max = std::int64_t{1} << 40;
   std::int64_t divisor = 1;
@@ -38,14 +38,14 @@ struct SymbolInfo {
 
 class GraphModule;
 
-/// The Inputs, Params and States of a list of nodes, by kind and by name.
+/// An index of the Inputs, Params and States of a list of nodes, by kind and by name.
 class LeafIndex {
   friend class Graph;
-  /// Enters the last node when it is a leaf.
+  /// Adds the last node when it is a leaf.
   void add_last(const std::vector<Node>& nodes);
-  /// Those of one kind in node order.
+  /// The leaves of one kind, in node order.
   const std::vector<NodeId>& of(OpKind kind) const { return of_kind_[slot(kind)]; }
-  /// The first of this kind and name, or an invalid id.
+  /// The first leaf of this kind and name, or an invalid id.
   NodeId find(const std::vector<Node>& nodes, OpKind kind, std::string_view name) const;
   static bool knows(OpKind kind) { return kind == OpKind::Input || kind == OpKind::Param || kind == OpKind::State; }
   static std::size_t slot(OpKind kind) { return kind == OpKind::Input ? 0 : kind == OpKind::Param ? 1 : 2; }
@@ -55,13 +55,13 @@ class LeafIndex {
   std::size_t names_ = 0;             // cells in use
 };
 
-/// Owns nodes in topological order: a node uses only earlier nodes. Building appends; finished graphs are passed as
-/// `const Graph&` and rewritten into new ones (`GraphRewriter`). The builder functions (`g.matmul(x, w)`) are in
+/// Owns nodes in topological order: a node uses only earlier nodes. Building appends nodes. Finished graphs are passed
+/// as `const Graph&` and rewritten into new graphs (`GraphRewriter`). The builder functions (`g.matmul(x, w)`) are in
 /// builder.h.
 class Graph : public Builder {
  public:
   explicit Graph(std::string name = "graph");
-  // What copies, moves and ends a graph is compiled once, in graph.cpp, instead of its containers' code in every file.
+  // These are compiled once, in graph.cpp, so that other files do not instantiate the code of the containers.
   Graph(const Graph&);
   Graph(Graph&&) noexcept;
   Graph& operator=(const Graph&);
@@ -78,45 +78,46 @@ class Graph : public Builder {
 
   // -- building --
   using Builder::add;  // g.add(a, b) is the sum
-  /// Appends a node: infers and checks its result shapes; throws the rule's error with the node's text and the user's
-  /// line.
+  /// Appends a node: infers and checks its result shapes. Throws the error of the shape rule with the node's text and
+  /// the user's line.
   Expr add(OpBox op, std::vector<Value> inputs, SourceLoc loc = SourceLoc::current());
-  /// The same, and values of another graph are an error.
+  /// The same for Exprs. A value of another graph is an error.
   Expr add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc = SourceLoc::current());
-  /// The same with operands given by name, in any order; optional ones may be left out. InvalidArgument naming an
+  /// The same with operands given by name, in any order. Optional ones may be omitted. InvalidArgument naming an
   /// operand that is unknown, given twice or missing.
   Expr add_named(OpBox op, const std::vector<std::pair<std::string_view, Expr>>& operands,
                  SourceLoc loc = SourceLoc::current());
-  /// Appends a node with known shapes and origin, for readers and rewriters; structure is checked, shapes are not.
+  /// Appends a node with known shapes and origin, for readers and rewriters. Checks its structure, but not its shapes.
   NodeId add_node(Node node);
-  /// Makes room for so many nodes in all; InvalidArgument for more than ids can tell apart.
+  /// Reserves memory for `nodes` nodes in all. InvalidArgument for more than the range of ids.
   void reserve(std::size_t nodes) {
     (void)detail::checked_index("node", static_cast<std::int64_t>(nodes), 0xffffffffU);
     nodes_.reserve(nodes);
   }
-  /// Wraps a stored value of this graph for building; InvalidArgument when the graph does not have it.
+  /// The handle of a stored value of this graph, for building. InvalidArgument when the graph does not have the value.
   Expr expr(Value v) { return Expr(this, v); }
   /// True when `v` is a result of a node of this graph.
   bool has(Value v) const { return v.node.index < nodes_.size() && v.result < nodes_[v.node.index].shapes.size(); }
   void set_outputs(std::vector<Value> outputs, SourceLoc loc = SourceLoc::current());
   void set_outputs(std::initializer_list<Expr> outputs, SourceLoc loc = SourceLoc::current());
   void set_outputs(const std::vector<Expr>& outputs, SourceLoc loc = SourceLoc::current());
-  /// Declares the value of state `name` after a run; shape and dtype must equal the state's.
+  /// Declares the value of state `name` after a run. Shape and dtype must equal the state's.
   void set_state(const std::string& name, Value v, SourceLoc loc = SourceLoc::current());
-  /// The same, and a value of another graph is an error.
+  /// The same for an Expr. A value of another graph is an error.
   void set_state(const std::string& name, const Expr& v, SourceLoc loc = SourceLoc::current());
-  /// The dimension `name`, with the bounds it was declared with or else those of SymbolInfo{}; InvalidArgument for a
-  /// name that is no word.
+  /// The dimension `name`, with its declared bounds, or those of SymbolInfo{}. InvalidArgument for a name that is not a
+  /// word.
   Dim symbol(const std::string& name);
-  /// The same, recording its bounds. InvalidArgument for impossible ones, and for others than those of an earlier call,
-  /// naming both; bounds equal to SymbolInfo{} count as not declared yet.
+  /// The same, and records the bounds. InvalidArgument for impossible bounds, and, naming both, for bounds that differ
+  /// from an earlier call's. Bounds equal to SymbolInfo{} count as not declared.
   Dim symbol(const std::string& name, SymbolInfo info);
-  /// A new symbol whose value in each run is `source`, an I64 scalar that no node depends on the symbol for: what has
-  /// the symbol in its shape is built behind it. InvalidArgument for a name that is taken, or another type.
+  /// A new symbol whose value in each run is `source`, an I64 scalar. `source` must not depend on the symbol, so nodes
+  /// with the symbol in their shapes come after it. InvalidArgument for a name that is taken, or another type.
   Dim symbol(const std::string& name, SymbolInfo info, const Expr& source, SourceLoc loc = SourceLoc::current());
-  /// Says that the value of a declared symbol is `source`, for readers and rewriters; `verify` checks it.
+  /// Sets the source of a declared symbol, for readers and rewriters. `verify` checks it.
   void set_symbol_source(const std::string& name, Value source);
-  /// Nodes built while the scope lives get `label/` before their label; scopes end in the reverse order of their begin.
+  /// Nodes built during the life of the scope get `label/` before their label. Scopes end in the reverse order of their
+  /// begin.
   class LabelScope {
    public:
     LabelScope(Graph& g, std::string label);
@@ -129,7 +130,7 @@ class Graph : public Builder {
     std::size_t old_size_;
   };
   [[nodiscard]] LabelScope scope(std::string label) { return LabelScope(*this, std::move(label)); }
-  /// Names a node for messages and dumps.
+  /// Sets the label of a node, for messages and dumps.
   void set_label(NodeId id, std::string label);
   Origin& origin(NodeId id) {
     require(id);
@@ -155,24 +156,24 @@ class Graph : public Builder {
   };
   const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
   const std::map<std::string, SymbolInfo>& symbols() const { return *symbols_; }
-  /// Of the symbols whose values are computed in the run; the others come from the extents of inputs.
+  /// The symbols whose values are computed during the run. The values of all others come from the extents of inputs.
   const std::map<std::string, Value>& symbol_sources() const { return *symbol_sources_; }
-  /// Ops that others see run (OpTrait::Ordered), in node order.
+  /// Ordered ops (OpTrait::Ordered), in node order.
   const std::vector<NodeId>& ordered() const { return ordered_; }
-  /// All of them at once, for readers and rewriters; `verify` reports impossible bounds.
+  /// Replaces all symbols, for readers and rewriters. `verify` reports impossible bounds.
   void set_symbols(std::map<std::string, SymbolInfo> symbols) { symbols_ = std::move(symbols); }
   /// Ids of all Input, Param or State nodes in node order.
   std::vector<NodeId> leaves(OpKind kind) const;
-  /// The Input, Param or State called `name`, or an invalid id; found by a table.
+  /// The Input, Param or State called `name`, or an invalid id. A table lookup.
   NodeId find_leaf(OpKind kind, std::string_view name) const;
-  /// Name of an Input, Param or State node; InvalidArgument for another node.
+  /// The name of an Input, Param or State node. InvalidArgument for another node.
   const std::string& leaf_name(NodeId id) const;
-  /// True when no extent of a shape, an attribute or a body is symbolic: known without a walk.
+  /// True when no extent of a shape, an attribute or a body is symbolic. Known without a walk over the nodes.
   bool is_static() const { return nodes_.empty() || !any_dynamic_; }
   bool has_dynamic_dims() const { return !is_static(); }
   /// The symbols that shapes depend on, sorted.
   std::vector<std::string> dynamic_symbols() const;
-  /// The graph with symbols replaced by integers and every shape inferred again; the node ids stay.
+  /// The graph with symbols replaced by integers and all shapes inferred again. Node ids stay the same.
   Graph bind(const SymbolBinding& binding) const;
 
  private:
@@ -189,7 +190,7 @@ class Graph : public Builder {
   LeafIndex leaves_;
   std::vector<Value> outputs_;
   std::vector<StateUpdate> state_updates_;
-  std::vector<std::uint32_t> update_of_state_;  // by place among the states: 1 + its place in state_updates_, or 0
+  std::vector<std::uint32_t> update_of_state_;  // by position among the states: 1 + position in state_updates_, or 0
   LazyField<std::map<std::string, SymbolInfo>> symbols_;  // bodies are many and have none
   LazyField<std::map<std::string, Value>> symbol_sources_;
   std::vector<NodeId> ordered_;
@@ -197,7 +198,7 @@ class Graph : public Builder {
   GraphLife life_;
 };
 
-/// Numbers every value of a graph: 0, 1, .. in node order, the results of a node side by side.
+/// Numbers all values of a graph 0, 1, .. in node order. The results of a node get adjacent numbers.
 class ValueSlots {
  public:
   ValueSlots() = default;
@@ -214,10 +215,10 @@ class ValueSlots {
 
  private:
   [[noreturn]] static void throw_no_value(Value v);
-  std::vector<std::uint32_t> first_;  // node -> slot of its result 0, and the end
+  std::vector<std::uint32_t> first_;  // node -> slot of its result 0; the last entry is the number of slots
 };
 
-/// Uses of every value: for each node, the (user, operand position) pairs of each result, plus output and state uses.
+/// The uses of every value: for each result, its (user, operand position) pairs, plus output and state uses.
 /// InvalidArgument for values that the graph did not have.
 class UseIndex {
  public:
@@ -227,10 +228,10 @@ class UseIndex {
   };
   explicit UseIndex(const Graph& g);
   std::span<const Use> uses(Value v) const;
-  /// Edges from nodes, outputs, state updates and symbols together.
+  /// The number of uses by nodes, outputs, state updates and symbols.
   int use_count(Value v) const;
   bool is_output(Value v) const;  // an output, a state update or the source of a symbol
-  /// True when exactly one edge reads v and it is not an output.
+  /// True when exactly one operand reads v and v is not an output.
   bool single_use(Value v) const { return !is_output(v) && uses(v).size() == 1; }
 
  private:
@@ -240,18 +241,19 @@ class UseIndex {
   std::vector<std::uint8_t> output_count_;
 };
 
-/// Throws InvalidArgument naming the symbol, the value and the bounds or divisor it breaks.
+/// Throws InvalidArgument naming the symbol, the value, and the violated bounds or divisor.
 void check_symbol_value(std::string_view symbol, const SymbolInfo& info, std::int64_t value);
 /// Bounds of every declared symbol.
 SymbolRanges symbol_ranges(const Graph& g);
 
 /// The label of a node: its origin's label, else its leaf name, else "%7".
 std::string node_label(const Graph& g, NodeId id);
-/// One line for messages: "%7 = softmax(%3) {axis = 1} : [4, 8] f32"; bodies and large constants in short (text.cpp).
+/// One line for messages: "%7 = softmax(%3) {axis = 1} : [4, 8] f32". Bodies and large constants are abbreviated
+/// (text.cpp).
 std::string node_text(const Graph& g, NodeId id);
 /// The node line, its label and the user's source line, for error messages.
 std::string node_where(const Graph& g, NodeId id);
-/// "   built at file.cpp:12", the end of such a text; empty for a line that is not known.
+/// "   built at file.cpp:12", the end of such a message; empty for an unknown line.
 std::string built_at(SourceLoc loc);
 
 inline Expr::Expr(Graph* graph, Value value) : value_(value) {

@@ -1,4 +1,4 @@
-// Finding operands by name, and placing them.
+// Operands by name: lookup and placement.
 #include "rlx/ir/input_spec.h"
 
 #include <bit>
@@ -70,7 +70,7 @@ int operand_index(const OpBox& op, int num_inputs, std::string_view name) {
 std::string_view operand_name(const OpBox& op, int num_inputs, int i) {
   const InputSpec& spec = op_def(op).inputs;
   if (spec.variadic && i + spec.behind >= spec.count - 1) {
-    const int from_end = num_inputs - i;  // those behind the repeated one are counted from the end
+    const int from_end = num_inputs - i;  // operands after the repeated one are counted from the end
     return spec.names[from_end <= spec.behind ? spec.count - from_end : spec.count - 1 - spec.behind];
   }
   const std::uint32_t bits = present_bits(op, spec, num_inputs);

@@ -1,4 +1,4 @@
-// Dumps for people.
+// Readable dumps.
 #include "rlx/ir/inspect.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ std::string body_text(const Graph& g) {
     std::string id, call, type, notes;
   };
   std::vector<Row> rows(g.num_nodes());
-  // Long rows stand out by themselves; aligning everything to them would push the types off the screen.
+  // Long rows are not aligned; aligning all rows to them would push the types off the screen.
   constexpr std::size_t kMaxCall = 72, kMaxType = 36;
   std::size_t id_width = 0, call_width = 0, type_width = 0;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
@@ -148,13 +148,13 @@ std::string plan_header(const LirModule& m) {
   return out;
 }
 
-// Who runs which nodes of a program that is cut into graphs.
+// The device of each part of a program that is split into graphs.
 std::string parts_text(const LirModule& m) {
-  constexpr std::size_t kMost = 12;  // names of a part
+  constexpr std::size_t kMost = 12;  // names per part
   std::string out;
   for (std::size_t p = 0; p < m.plan.parts.size(); ++p) {
     const LirPart& part = m.plan.parts[p];
-    std::vector<NodeId> nodes;  // once each: several of the part may stand for one that was written out
+    std::vector<NodeId> nodes;  // each once: several nodes of the part may come from one node that was decomposed
     for (std::size_t i = 0; i < part.nodes.size(); ++i)
       if (part.host_controlled || !op_def(part.modules[0].graph.nodes()[i].kind()).is_leaf())
         nodes.push_back(part.nodes[i]);
@@ -171,7 +171,7 @@ std::string parts_text(const LirModule& m) {
   return out;
 }
 
-// Steps at which the host waits inside a run.
+// The steps at which the host waits during a run.
 std::string waits_text(const LirModule& m) {
   std::string out;
   for (const LirStep& s : m.plan.schedule) {
@@ -186,7 +186,7 @@ std::string waits_text(const LirModule& m) {
   return out;
 }
 
-// Bodies that are programs: their memory beside operands and results, and what is not made in place.
+// Bodies that are programs: their memory besides operands and results, and their updates that are not in place.
 std::string bodies_text(const LirModule& m) {
   std::string out;
   for (const LirBodies& b : m.plan.bodies) {

@@ -1,4 +1,4 @@
-// Dumps for people: a graph, its statistics, what a pass changed, and a buffer plan.
+// Readable dumps of a graph, its statistics, the changes of a pass, and a buffer plan.
 #pragma once
 
 #include <string>
@@ -22,19 +22,19 @@ std::string inspect_hir_stats(const HirModule& m);
 std::string inspect_mir(const MirModule& m);
 std::string inspect_mir_stats(const MirModule& m);
 std::string inspect_mir_diff(const MirModule& before, const MirModule& after);
-/// The graph, the preparation graph and the buffer plan.
+/// The graph, the prepare graph and the buffer plan.
 std::string inspect_lir(const LirModule& m);
 std::string inspect_lir_stats(const LirModule& m);
-/// One row per value in schedule order: step, value, place, offset, bytes, type, the steps it must wait for, and of a
-/// plan for several devices the number of its own (LirModule::others). Behind them the parts of the program and who
-/// runs them, where a run waits for the host, loops whose carries have two buffers, and every copy, with its reason.
+/// One row per value in schedule order: step, value, place, offset, bytes, type, the steps it waits for, and for a plan
+/// of several devices its device number (LirModule::others). The notes of inspect_plan_notes follow: the parts of the
+/// program with their devices, host sync points, loop carries with two buffers, and every copy with its reason.
 std::string inspect_buffer_plan(const LirModule& m);
-/// What stands below the rows of that table.
+/// The notes below the rows of that table.
 std::string inspect_plan_notes(const LirModule& m);
 /// One line per update that the plan could not do in place, with the reason: states that are copied after each run, and
-/// donated inputs that their output cannot overwrite. Empty when there is none.
+/// donated inputs that their output cannot overwrite. Empty when there are none.
 std::string inspect_copies(const LirModule& m);
-/// Whatever the module holds.
+/// The dump for the module's stage.
 std::string inspect_module(const GraphModule& m);
 
 /// "640 B", "1.5 KB", "86.6 MB": powers of 1024, at most one decimal.

@@ -1,4 +1,4 @@
-// What most holders of a field do without.
+// A field that few of its owners use, allocated on first write.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,8 @@
 
 namespace rlx {
 
-/// A T that is made when it is first written: until then it reads as T() and takes a pointer's room. Copies are deep.
+/// A T that is allocated when it is first written. Until then it reads as T() and takes the space of a pointer. Copies
+/// are deep.
 template <class T>
 class LazyField {
  public:
@@ -28,7 +29,7 @@ class LazyField {
     return held_ ? *held_ : nothing;
   }
   const T* operator->() const { return &**this; }
-  /// The value to write to.
+  /// The value for writing; allocates it.
   T& made() {
     if (!held_) held_ = std::make_unique<T>();
     return *held_;

@@ -1,4 +1,4 @@
-// Stages of a program.
+// Program stages and the lowering of HIR blocks.
 #include "rlx/ir/module.h"
 
 #include <algorithm>

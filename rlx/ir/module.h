@@ -1,4 +1,4 @@
-// The levels of a program: HIR, MIR and LIR modules, and the buffer plan that makes a graph an LIR.
+// The levels of a program: HIR, MIR and LIR modules, and the buffer plan that turns a graph into an LIR.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ std::string_view stage_name(GraphStage stage);
 struct MirModule {
   Graph graph;
 };
-/// A graph that may hold HIR blocks, and how they are to be lowered.
+/// A graph that may hold HIR blocks, and the policy that lowers them.
 struct HirModule {
   Graph graph;
   FusionPolicy policy = FusionPolicy::Direct;
@@ -32,12 +32,12 @@ struct HirModule {
     build(m.graph);
     return m;
   }
-  /// The graph with its blocks written as MIR ops by `policy`.
+  /// The graph with its blocks lowered to MIR ops by `policy`.
   MirModule lower_to_mir() const;
-  /// The same with chains of primitives, which have derivatives of any order, whatever the policy is.
+  /// The same with chains of primitives for any policy. These have derivatives of any order.
   MirModule lower_for_autodiff() const;
 };
-/// `g` with HIR blocks written as MIR ops.
+/// `g` with its HIR blocks lowered to MIR ops.
 Graph lower_blocks(const Graph& g, FusionPolicy policy);
 /// True when `g` holds a HIR block.
 bool holds_blocks(const Graph& g);
@@ -50,7 +50,8 @@ enum class Place : std::uint8_t {
   Prepared,  // prepared weight `index`
   Constant,  // the constant of node `index`
   State,     // state `index`
-  None,      // nowhere: all its readers read what it would be made from, or nobody reads it and its kernel does without
+  None,      // nowhere: its readers read the operands it would be computed from, or it has no reader and its kernel
+             // does not need it
 };
 
 /// The location of one LIR value: a place plus element strides (row-major unless it is a strided view).
@@ -58,17 +59,17 @@ struct LirValue {
   Place place = Place::Arena;
   std::uint32_t index = 0;
   std::size_t offset = 0;             // bytes from the start of the place
-  std::size_t bytes = 0;              // extent touched, from offset
+  std::size_t bytes = 0;              // extent of the touched bytes, from offset
   std::vector<std::int64_t> strides;  // in elements; empty = row-major
   bool is_view = false;               // shares another value's bytes
 };
 
-/// Steps [begin, end) of a schedule; all of it when nothing is said. The copies behind the steps belong to a range that
-/// ends where the schedule ends.
+/// Steps [begin, end) of a schedule; by default the whole schedule. The copies after the last step belong to a range
+/// that ends at the end of the schedule.
 struct StepRange {
   std::size_t begin = 0, end = ~std::size_t{0};
   bool holds(std::size_t step) const { return step >= begin && step < end; }
-  /// The part of it that a schedule of `steps` steps has.
+  /// The part of the range inside a schedule of `steps` steps.
   StepRange of(std::size_t steps) const {
     const std::size_t to = end < steps ? end : steps;
     return {begin < to ? begin : to, to};
@@ -80,8 +81,8 @@ struct StepRange {
 struct LirStep {
   NodeId node;
   std::vector<std::int32_t> predecessors;  // earlier steps: producers, and steps whose memory this one reuses
-  /// Operands, by bit, of which the kernel reads the codes that a Dequantize would decode, in place of its result, or
-  /// the numbers that a Quantize would encode.
+  /// A bit for each operand. It is set when the kernel reads the quantized values that a Dequantize would decode in
+  /// place of its result, or the numbers that a Quantize would encode.
   std::uint32_t encoded = 0;
 };
 
@@ -98,20 +99,20 @@ void each_read(const Graph& g, const LirStep& step, F&& f) {
   }
 }
 
-/// A value that must be copied to an output after the steps (an input, a weight or a second use of one output).
+/// A value that is copied to an output after the steps (an input, a weight or a second use of one output).
 struct LirOutputCopy {
   Value value;
   std::uint32_t output = 0;
 };
 
-/// A state whose new value was not planned in place: copied after the steps.
+/// A state whose new value the plan does not compute in place. It is copied after the steps.
 struct LirStateCopy {
   Value value;
   std::uint32_t state = 0;
-  std::string reason{};  // why it could not be made in place
+  std::string reason{};  // why it is not computed in place
 };
 
-/// An update of a state, or of what stands for one, that is not made in the bytes of what it updates: its kernel copies
+/// An update of a state, or of a value in its place, that does not run in the bytes of its operand. Its kernel copies
 /// the whole operand first.
 struct LirUpdateCopy {
   NodeId node;
@@ -119,8 +120,8 @@ struct LirUpdateCopy {
   std::string reason{};
 };
 
-/// A donated input: the caller may pass the input's buffer as the output, when `refused` is empty. It says why not
-/// else.
+/// A donated input. When `refused` is empty, the caller may pass the input's buffer as the output; else `refused` is
+/// the reason.
 struct LirAlias {
   std::uint32_t input = 0;
   std::uint32_t output = 0;
@@ -129,81 +130,81 @@ struct LirAlias {
 
 struct LirModule;
 
-/// Bytes of an arena.
+/// A range of bytes in an arena.
 struct LirRange {
   std::uint32_t arena = 0;
   std::size_t offset = 0, bytes = 0;
 };
 
-/// The bodies of a control-flow node, planned programs in arenas that are ranges of those of the program which holds
-/// the node. They use them in turn: a body reads its operands and writes its results as Place::Input and Place::Output.
+/// The bodies of a control-flow node as planned programs. Their arenas are ranges of the arenas of the enclosing
+/// program, and the bodies use the ranges one after the other. A body reads its operands and writes its results as
+/// Place::Input and Place::Output.
 struct LirBodies {
   NodeId node;
   std::vector<LirModule> modules;  // in the order of the op's attributes: then, otherwise; cond, body; body
-  std::vector<LirRange> ranges{};  // all that the node needs beside its operands and results
-  std::vector<std::vector<std::uint32_t>> arenas{};  // [body][arena]: the range that it is
-  /// Of a loop, for each carry: the range of its second buffer, when it cannot be updated in its own bytes; and why.
+  std::vector<LirRange> ranges{};  // all memory the node needs besides its operands and results
+  std::vector<std::vector<std::uint32_t>> arenas{};  // [body][arena]: the number of its range
+  /// For each carry of a loop: the range of its second buffer when it cannot be updated in place, and the reason.
   std::vector<std::optional<std::uint32_t>> second{};
   std::vector<std::string> reasons{};
-  /// Of a branch: a result that is an operand (of the node), or an update of it, in one of the bodies. Unless it is
-  /// refused, both can make it in the operand's bytes.
+  /// For a branch: a result that in one of the bodies is an operand of the node, or an update of it. When `refused` is
+  /// empty, both bodies can compute it in the operand's bytes.
   struct Shared {
     std::uint32_t operand = 0, result = 0;
     std::string refused{};
   };
   std::vector<Shared> shared{};
-  /// True when no kernel runs the node: the program decides, and submits the bodies (exec/program.h).
+  /// True when no kernel runs the node. The host reads the decision and submits the bodies (exec/program.h).
   bool host_controlled = false;
-  /// Of a loop that is driven, for each of its xs and then of its ys: the range that a row passes through, where rows
-  /// do not lie where the device can bind them.
+  /// For each of the xs and then of the ys of a host-controlled loop: the range of a buffer for one row, when the
+  /// device cannot bind the rows at their own addresses.
   std::vector<std::optional<std::uint32_t>> rows{};
-  /// Of a While that is driven: the range where cond leaves its answer.
+  /// For a host-controlled While: the range where cond writes its result.
   std::optional<std::uint32_t> decision{};
 };
 
-/// A part of a program whose first device keeps whole values: what one device runs as a graph of its own, or a branch
-/// or loop that the host drives. Parts run one after the other; a value that crosses is brought to the device that
-/// reads it, whole.
+/// A part of a program on an opaque first device: either the graph that one device runs, or a host-controlled branch or
+/// loop. Parts run one after the other. A value that crosses parts is transferred whole to the device that reads it.
 struct LirPart {
   std::uint32_t device = 0;
   bool host_controlled = false;
-  /// What one device runs, planned for it; of a branch or loop its bodies, in the order of the op's attributes.
+  /// The graph, planned for its device; of a branch or loop its bodies, in the order of the op's attributes.
   std::vector<LirModule> modules;
-  /// For each node of that graph the one of the program that it is a copy of, of an Input the one that makes it; of a
-  /// branch or loop itself.
+  /// For each node of that graph, the node of the program that it copies; for an Input, the node that computes it. For
+  /// a branch or loop, the node itself.
   std::vector<NodeId> nodes{};
-  /// Values of the program: what the graph's Inputs take and its outputs make; of a branch or loop operands and
-  /// results.
+  /// Values of the program: the sources of the graph's Inputs, and the graph's outputs. For a branch or loop, its
+  /// operands and results.
   std::vector<Value> inputs{}, outputs{};
-  std::vector<std::uint32_t> params{};  // of the program, by Param of the graph
+  std::vector<std::uint32_t> params{};  // params of the program, one for each Param of the graph
 };
 
 /// The memory plan of a graph: a location for every value, the schedule and its ordering edges.
 struct LirBufferPlan {
-  std::vector<std::size_t> arenas;             // bytes of each; one where the target sets no limit to them
-  std::vector<std::uint32_t> arena_devices{};  // of each, the device it belongs to (LirModule::others); empty: 0
-  std::vector<std::uint32_t> node_devices{};   // by node likewise: who runs it; of a body, in the numbers of the whole
-  std::size_t arena_bytes = 0;                 // of all
+  std::vector<std::size_t> arenas;             // bytes of each; one arena when the target sets no limit to its size
+  std::vector<std::uint32_t> arena_devices{};  // by arena: its device (LirModule::others); empty: 0
+  std::vector<std::uint32_t> node_devices{};  // by node: the device that runs it; bodies use the numbers of the program
+  std::size_t arena_bytes = 0;                // sum over all arenas
   std::size_t alignment = 64;
-  std::size_t live_peak_bytes = 0;            // the largest sum of live bytes: the floor of any plan
-  std::size_t unshared_bytes = 0;             // sum of all buffers, had none been reused
+  std::size_t live_peak_bytes = 0;            // the largest sum of live bytes: a lower bound of any plan
+  std::size_t unshared_bytes = 0;             // sum of all buffers without reuse
   std::vector<std::vector<LirValue>> values;  // [node][result]
   std::vector<LirStep> schedule;
   std::vector<LirOutputCopy> output_copies;
   std::vector<LirStateCopy> state_copies;
-  /// The same of states on other devices than the first, which the program copies and no backend's code.
+  /// The same for states on devices other than the first. The program copies them, not the code of a backend.
   std::vector<LirStateCopy> remote_state_copies{};
   std::vector<LirUpdateCopy> update_copies;
   std::vector<LirAlias> aliases;
-  std::vector<LirBodies> bodies;  // of nodes whose kernels run them as programs, in order of the nodes
-  /// True when the device keeps whole values where it likes: only `aliases` is filled then, and, where it does not run
-  /// the whole graph itself, `parts` in their order, with `node_devices`.
+  std::vector<LirBodies> bodies;  // of nodes whose kernels run them as programs, in node order
+  /// True for an opaque device. Then only `aliases` is filled. When the device does not run the whole graph itself,
+  /// `parts` in their order and `node_devices` are filled too.
   bool opaque = false;
   std::vector<LirPart> parts{};
 
   /// The bodies of a node, or null.
   const LirBodies* bodies_of(NodeId node) const;
-  /// The device of an arena or node, by number (LirModule::others); InvalidArgument for what the plan does not hold.
+  /// The device number (LirModule::others) of an arena or node. InvalidArgument for one that the plan does not hold.
   std::uint32_t arena_device(std::size_t arena) const { return device_at("arena", arena_devices, arena); }
   std::uint32_t node_device(NodeId node) const { return device_at("planned node", node_devices, node.index); }
   /// InvalidArgument for a value that the plan does not hold.
@@ -218,22 +219,22 @@ struct LirBufferPlan {
   }
 };
 
-/// A planned program. `graph`'s Params are the outputs of `prepare`, by index: Param i of `graph` (in node order) reads
-/// output i of `prepare`. `prepare` depends on Params and Constants alone and holds the Relayout nodes.
+/// A planned program. Param i of `graph` (in node order) reads output i of `prepare`. `prepare` depends on Params and
+/// Constants alone and holds the Relayout nodes.
 struct LirModule {
   Graph graph;
   LirBufferPlan plan;
   Graph prepare;
-  /// The devices 1, 2, .. of the plan. Number 0 is the one that the program is compiled for, and has its inputs and
-  /// outputs; states are on those of their nodes.
+  /// The devices 1, 2, .. of the plan. Device 0 is the one that the program is compiled for; it holds the inputs and
+  /// outputs. A state is on the device of its node.
   std::vector<DeviceId> others{};
-  /// What a backend makes code of: ranges of the schedule, whose steps alone its device runs; empty: all of it.
+  /// The ranges of the schedule that the backend's device runs and compiles code for; empty: the whole schedule.
   std::vector<StepRange> ranges{};
-  /// The values of symbols that the program was bound to, where it had some.
+  /// The values of the symbols that the program was bound to, if it had any.
   SymbolBinding symbols{};
 };
 
-/// One program at exactly one stage.
+/// A program at one stage.
 class GraphModule {
  public:
   explicit GraphModule(HirModule m) : state_(std::move(m)) {}
@@ -250,7 +251,7 @@ class GraphModule {
   const MirModule& mir() const;
   const LirModule& lir() const;
   const Graph& graph() const;
-  /// The graph itself, whatever the stage.
+  /// The graph of the module, for any stage.
   Graph into_graph() &&;
   /// The planned program; throws as lir() does.
   LirModule into_lir() &&;

@@ -1,7 +1,7 @@
-// The op vocabulary: every op struct, by including its families. Sources that use a few ops include ops/<family>.h, so
-// that an edit of one op compiles what uses that op.
+// The op vocabulary: includes every op struct. Files that use a few ops include ops/<family>.h, so that an edit of one
+// op recompiles only its users.
 //
-// Semantics stated once, for all ops:
+// Semantics common to all ops:
 // * Operands have equal dtypes unless an op says otherwise; builder functions insert the cast (`promote`).
 // * Integer arithmetic wraps; integer division and mod by zero give 0; floats follow IEEE 754, and NaN propagates
 //   through max, min, relu, clamp and every reduction.

@@ -1,4 +1,4 @@
-// What rule contexts do for the rules: checks, zeros, un-broadcasting, lifting, decomposition.
+// Functions of the rule contexts: checks, zeros, the reverse of broadcasting, lifting, decomposition.
 #include "rlx/ir/op_def.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::optional<Diagnostic> InferContext::check_same_dtype(int first, int last) co
 }
 
 namespace {
-// Whether a tensor may have the shape, as far as its integers tell.
+// Whether a tensor can have this shape, by its integer extents.
 bool possible(const Shape& shape) {
   std::int64_t elements = 1;
   bool none = false, too_many = false;
@@ -47,7 +47,7 @@ Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vecto
   const OpDef& def = op_def(op);
   InferContext c(op, inputs, assumed);
   if (auto e = check_operand_count(op, static_cast<int>(inputs.size()))) return *e;
-  for (const AttrField& f : def.attrs) {  // a body that was never set would be dereferenced by the rule
+  for (const AttrField& f : def.attrs) {  // the rule would dereference a body that was never set
     if (f.type == AttrType::Body && !std::get<Subgraph>(f.get(op.data())))
       return c.attr_error("attribute '", f.name, "' is not set");
     if (f.type == AttrType::Enum) {
@@ -74,7 +74,7 @@ Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vecto
           return d;
         }
     return shapes;
-  } catch (const Error& e) {  // overflow and the like inside Dim arithmetic
+  } catch (const Error& e) {  // such as overflow in Dim arithmetic
     if (e.code() == ErrorCode::Internal) throw;
     Diagnostic d = e.diagnostic();
     d.message = concat_text(op_text_name(op), ": ", d.message);
@@ -99,7 +99,7 @@ Expr BuildContext::full(const Shape& shape, double value) const {
   return shape.rank() == 0 ? s : graph_.expand(s, shape.dims());
 }
 Expr BuildContext::own(const Expr& e) const {
-  if (&e.graph() != &graph_)  // graph() throws for an empty or dead one
+  if (&e.graph() != &graph_)  // graph() throws for an empty or dead value
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("a rule of ", op_text_name(op_), " gives a value that is not of the graph it writes"),
                 "build it with context.graph(), from context.input(i)");
@@ -108,7 +108,7 @@ Expr BuildContext::own(const Expr& e) const {
 Expr BuildContext::zeros(const Shape& shape) const { return full(shape, 0); }
 
 namespace {
-// g summed over the axes that broadcasting to its shape added to or stretched in `to`.
+// g summed over the axes that broadcasting from `to` added or stretched.
 Expr sum_to_shape(Graph& graph, Expr g, const Shape& to) {
   if (g.shape().dims() == to.dims()) return g;
   int extra = g.rank() - to.rank();
@@ -162,7 +162,7 @@ Expr BatchContext::aligned(int i, int to_rank) const {
   Expr x = input(i);
   int missing = to_rank - rank(i);
   check(missing >= 0, "aligned to a lower rank");
-  if (!is_batched(i)) return x;  // right-aligned broadcasting does the rest
+  if (!is_batched(i)) return x;  // right-aligned broadcasting covers the other axes
   if (missing == 0) return x;
   Dims dims{batch_};
   dims.insert(dims.end(), static_cast<std::size_t>(missing), Dim(1));
@@ -238,7 +238,7 @@ std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const E
     for (Value v : n.inputs) operands.push_back(mapped(v));
     Expr e = graph.add(n.op, std::move(operands), n.origin.loc);
     map[i] = e.value().node.index;
-    // By labels nodes are placed on devices.
+    // Labels place nodes on devices.
     if (graph.node(NodeId{map[i]}).origin.label.empty()) graph.set_label(NodeId{map[i]}, n.origin.label);
   }
   std::vector<Expr> out;

@@ -1,4 +1,4 @@
-// The record of rules each op fills in, and the contexts the rules receive.
+// OpDef, the record of rules that each op fills in, and the contexts that the rules receive.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace rlx {
 
 using Shapes = std::vector<Shape>;
 
-/// The shapes given, moved in (a list in braces would copy them).
+/// The given shapes, moved into a vector (a braced list would copy them).
 template <class... S>
 Shapes make_shapes(S&&... shapes) {
   Shapes out;
@@ -29,7 +29,7 @@ Shapes make_shapes(S&&... shapes) {
   return out;
 }
 
-/// The shapes of a node's operands where they lie, which must stay there: what reads them copies nothing.
+/// References to the shapes of a node's operands. Reading them copies nothing; the shapes must outlive it.
 class ShapeRefs {
  public:
   ShapeRefs() = default;
@@ -56,9 +56,9 @@ class ShapeRefs {
   std::size_t size_ = 0;
 };
 
-// -- contexts: an operand or result that the op does not have is an InvalidArgument --
+// -- contexts: InvalidArgument for an operand or result that the op does not have --
 
-/// What a shape rule sees: the op and its operand shapes. The rule returns one shape per result, or an error.
+/// The input of a shape rule: the op and its operand shapes. The rule returns one shape per result, or an error.
 class InferContext {
  public:
   InferContext(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* assumed = nullptr)
@@ -75,9 +75,10 @@ class InferContext {
   int index(std::string_view name) const { return operand_index(op_, num_inputs(), name); }
   const Shape& input(std::string_view name) const { return input(index(name)); }
   Shapes inputs() const;
-  /// Where beliefs about symbolic extents are collected; null when nobody asks. For rules that infer bodies.
+  /// Collects shape assumptions about symbolic extents; null when they are not collected. For rules that infer bodies.
   std::vector<Dim>* assumed() const { return assumed_; }
-  /// True when `d` is known to be negative. A symbolic one is believed not to be; `infer_shapes` can collect what was.
+  /// True when `d` is known to be negative. A symbolic extent is assumed not to be; `infer_shapes` can collect these
+  /// assumptions.
   bool negative(const Dim& d) const {
     if (d.is_static()) return d.value() < 0;
     if (assumed_) assumed_->push_back(d);
@@ -108,7 +109,7 @@ class InferContext {
   std::vector<Dim>* assumed_;
 };
 
-/// What a reference rule sees: operands as dense tensors, results allocated (zero-filled) with their inferred shapes.
+/// The input of a reference rule: operands as dense tensors, and zero-filled results of the inferred shapes.
 struct RefArgs {
   const OpBox& box;
   std::span<const Tensor> inputs;
@@ -125,7 +126,8 @@ struct RefArgs {
   int num_inputs() const { return static_cast<int>(inputs.size()); }
 };
 
-/// What every graph-building rule shares: the graph being written, the op, and its operands and results as values.
+/// The common part of all graph-building contexts: the graph being written, the op, and its operands and results as
+/// values.
 class BuildContext {
  public:
   BuildContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes)
@@ -139,11 +141,12 @@ class BuildContext {
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   /// Operand i as a value of graph().
   Expr input(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
-  /// Optional operands by name (input_spec.h); `index` is what accumulate, tangent, lifted, ... take.
+  /// Optional operands by name (input_spec.h). `index` gives the operand number that accumulate, tangent, lifted, ...
+  /// take.
   bool has(std::string_view name) const { return find_operand(op_, num_inputs(), name).has_value(); }
   int index(std::string_view name) const { return operand_index(op_, num_inputs(), name); }
   Expr input(std::string_view name) const { return input(index(name)); }
-  /// The operand `name`, or none when it was left out.
+  /// The operand `name`, or none when it is absent.
   std::optional<Expr> optional_input(std::string_view name) const {
     return has(name) ? std::optional(input(name)) : std::nullopt;
   }
@@ -157,7 +160,7 @@ class BuildContext {
   Expr full(const Shape& shape, double value) const;
 
  protected:
-  /// `e`; InvalidArgument when it is no value of graph(): a rule may keep none of another graph.
+  /// Returns `e`. InvalidArgument when it is no value of graph(): a rule must not keep values of another graph.
   Expr own(const Expr& e) const;
 
  private:
@@ -167,7 +170,7 @@ class BuildContext {
   std::span<const Shape> result_shapes_;
 };
 
-/// Writes the op as simpler ops; every result must be set.
+/// Rewrites the op as simpler ops. Every result must be set.
 class DecomposeContext : public BuildContext {
  public:
   DecomposeContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes,
@@ -177,7 +180,7 @@ class DecomposeContext : public BuildContext {
         policy_(policy),
         may_branch_(may_branch) {}
   FusionPolicy policy() const { return policy_; }
-  /// True where work that few runs need may be put in a branch (Claims::branches_freely).
+  /// True when rarely needed work may be put into a branch (Claims::branches_freely).
   bool may_branch() const { return may_branch_; }
   /// InvalidArgument for a value of another graph than `graph()`.
   void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = own(e); }
@@ -190,15 +193,14 @@ class DecomposeContext : public BuildContext {
   bool may_branch_;
 };
 
-/// What reverse mode puts in the place of an op: an op of the same operands that also gives residuals, which the
-/// derivative reads.
+/// The replacement of an op in reverse mode: an op of the same operands that also returns residuals for the derivative.
 struct Augmented {
   OpBox op;
-  std::shared_ptr<const void> notes{};   // what the vjp rule finds as notes<T>()
-  std::vector<std::uint32_t> results{};  // where the results of the op are among its own; empty: they come first
+  std::shared_ptr<const void> notes{};   // data for the vjp rule, which reads it as notes<T>()
+  std::vector<std::uint32_t> results{};  // where the results of the original op are; empty: first
 };
 
-/// What an augment rule sees: the op, the shapes of its operands, and what of it is differentiated.
+/// The input of an augment rule: the op, the shapes of its operands, and which operands and results are differentiated.
 class AugmentContext {
  public:
   AugmentContext(const OpBox& op, std::span<const Shape> inputs, std::span<const Shape> result_shapes,
@@ -215,7 +217,7 @@ class AugmentContext {
   const Shape& result_shape(int r) const {
     return result_shapes_[detail::checked_index("result", r, result_shapes_.size())];
   }
-  /// True for a floating or complex operand that depends on what is differentiated by: its cotangent is wanted.
+  /// True for a floating or complex operand that depends on a differentiation variable: its cotangent is wanted.
   bool is_active(int i) const { return active_[detail::checked_index("operand", i, active_.size())]; }
   /// True for a result that may have a cotangent.
   bool is_reached(int r) const { return reached_[detail::checked_index("result", r, reached_.size())]; }
@@ -226,7 +228,7 @@ class AugmentContext {
   const std::vector<bool>&active_, &reached_;
 };
 
-/// Reverse mode of one node: reads the cotangents of its results, adds to the cotangents of its operands.
+/// Reverse mode of one node: reads the cotangents of its results and adds to the cotangents of its operands.
 class VjpContext : public BuildContext {
  public:
   VjpContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Expr> outputs,
@@ -238,10 +240,10 @@ class VjpContext : public BuildContext {
         residuals_(residuals),
         notes_(notes),
         gradients_(inputs.size()) {}
-  /// Residual i of the form that the augment rule put in the op's place.
+  /// Residual i of the op that the augment rule returned.
   Expr residual(int i) const { return residuals_[detail::checked_index("residual", i, residuals_.size())]; }
   int num_residuals() const { return static_cast<int>(residuals_.size()); }
-  /// What the augment rule noted; InvalidArgument when it noted nothing.
+  /// The notes of the augment rule; InvalidArgument when there are none.
   template <class T>
   const T& notes() const {
     if (!notes_) throw_no_notes();
@@ -249,7 +251,7 @@ class VjpContext : public BuildContext {
   }
   /// The forward value of result r.
   Expr output(int r = 0) const { return outputs_[detail::checked_index("result", r, outputs_.size())]; }
-  /// False when nothing downstream depends on result r.
+  /// False when no later value depends on result r.
   bool has_cotangent(int r = 0) const {
     return cotangents_[detail::checked_index("result", r, cotangents_.size())].valid();
   }
@@ -258,9 +260,9 @@ class VjpContext : public BuildContext {
     Expr g = cotangents_[detail::checked_index("result", r, cotangents_.size())];
     return g.valid() ? g : zeros(result_shape(r));
   }
-  /// False for integer and Bool operands, whose cotangents are dropped: rules may skip the work.
+  /// False for integer and Bool operands. Their cotangents are dropped, so rules may skip the work.
   bool wants(int i) const { return is_inexact(input(i).dtype()); }
-  /// Adds g to the cotangent of operand i; a g of the broadcast shape is summed down to the operand's shape.
+  /// Adds g to the cotangent of operand i. A g of the broadcast shape is reduced to the operand's shape.
   void accumulate(int i, Expr g);
   const std::vector<Expr>& gradients() const { return gradients_; }
 
@@ -271,7 +273,8 @@ class VjpContext : public BuildContext {
   std::vector<Expr> gradients_;  // one per operand; invalid = zero
 };
 
-/// Forward mode of one node: reads the tangents of its operands, sets those of its results. An invalid Expr is a zero.
+/// Forward mode of one node: reads the tangents of its operands and sets those of its results. An invalid Expr is a
+/// zero.
 class JvpContext : public BuildContext {
  public:
   JvpContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Expr> outputs,
@@ -294,8 +297,8 @@ class JvpContext : public BuildContext {
   /// Adds a term (broadcast to the result's shape).
   void add_tangent(int r, Expr t);
   const std::vector<Expr>& result_tangents() const { return result_tangents_; }
-  /// Says that `e`, of the same shape, is result r too: what computes the tangents computes it on the way, and the node
-  /// itself need not run. `e` may depend on nothing that depends on the node.
+  /// Declares that `e`, of the same shape, equals result r. The computation of the tangents computes it as well, so the
+  /// node itself need not run. `e` must not depend on anything that depends on the node.
   void replace_output(int r, Expr e) { replaced_[detail::checked_index("result", r, replaced_.size())] = own(e); }
   const std::vector<Expr>& replaced_outputs() const { return replaced_; }
 
@@ -304,7 +307,7 @@ class JvpContext : public BuildContext {
   std::vector<Expr> result_tangents_, replaced_;
 };
 
-/// Batching of one node: some operands carry a leading batch axis; the rule emits the op over the batch.
+/// Batching of one node. Some operands have a leading batch axis; the rule emits the op over the batch.
 class BatchContext : public BuildContext {
  public:
   BatchContext(Graph& graph, const OpBox& op, std::span<const Expr> inputs, std::span<const Shape> result_shapes,
@@ -321,11 +324,11 @@ class BatchContext : public BuildContext {
   Expr lifted(int i) const;
   /// Operand i as [B or 1, 1.., dims..] with `rank` axes after the batch axis, ready to broadcast.
   Expr aligned(int i, int rank) const;
-  /// Result r (unbatched shape `result_shape(r)`) with its leading batch axis.
-  /// InvalidArgument for a value of another graph than `graph()`.
+  /// Sets result r (unbatched shape `result_shape(r)`) with its leading batch axis. InvalidArgument for a value of
+  /// another graph than `graph()`.
   void set_result(int r, Expr e) { results_[detail::checked_index("result", r, results_.size())] = own(e); }
   void set_result(Expr e) { set_result(0, e); }
-  /// Adds `op` over lifted operands and takes all of its results.
+  /// Adds `op` over the lifted operands and sets all results.
   void emit_lifted(OpBox op);
   const std::vector<Expr>& results() const { return results_; }
 
@@ -348,7 +351,7 @@ struct CostContext {
   const Op& op() const {
     return box.as<Op>();
   }
-  /// Sum of operand and result bytes, with `flops`.
+  /// The operand and result bytes, with `flops`.
   Cost with_flops(double flops) const;
   double elements(int output = 0) const {
     return static_cast<double>(outputs[detail::checked_index("result", output, outputs.size())].num_elements());
@@ -361,7 +364,7 @@ struct NoRule {
   const char* reason;
 };
 struct DerivedRule {};
-/// Says why an op has no such rule; users meet the sentence in the error.
+/// Says why an op has no such rule. The error to the user contains this sentence.
 constexpr NoRule none(const char* reason) { return {reason}; }
 /// The rule follows from the op's decomposition.
 inline constexpr DerivedRule by_decomposition{};
@@ -370,7 +373,7 @@ namespace detail {
 [[noreturn]] void throw_no_rule(const char* reason);
 }
 
-/// A rule that cannot be left out: there is no default.
+/// A rule without a default: a record must set it.
 template <class Fn>
 class Rule {
  public:
@@ -395,7 +398,7 @@ class Rule {
   bool derived_ = false;
 };
 
-/// A field of a record that cannot be left out: there is no default.
+/// A field of a record without a default: a record must set it.
 template <class T>
 class Required {
  public:
@@ -407,11 +410,11 @@ class Required {
   T value_;
 };
 
-/// Everything rlx knows about an op except device kernels. Fields in this order; without a rule, a level or a fact
-/// (op_facts.h) a record does not compile.
+/// Everything rlx knows about an op except device kernels. The fields come in this order. A record without a rule, a
+/// level or a fact (op_facts.h) does not compile.
 struct OpDef {
   OpKind kind;
-  std::string_view name;  // text form: "softmax"
+  std::string_view name;  // printed name: "softmax"
   std::string_view what;  // one sentence for readers of the table
   InputSpec inputs;
   std::span<const AttrField> attrs;
@@ -427,24 +430,24 @@ struct OpDef {
   Rule<void(BatchContext&)> batch;
   Rule<void(const RefArgs&)> reference;
   Rule<Cost(const CostContext&)> cost;
-  /// Optional: reverse mode asks it before it walks back, and puts what it gives in the node's place.
+  /// Optional. Reverse mode calls it before the backward walk and replaces the node by its result.
   Rule<Augmented(const AugmentContext&)> augment = none("its derivative reads operands and results alone");
-  /// Few ops hold programs, are seen by others or update an operand, so these facts alone have defaults.
+  /// These facts alone have defaults, since few ops hold programs, are ordered or update an operand.
   BodyKind bodies = BodyKind::None;
   OpTrait trait = OpTrait::Pure;
   UpdateKind updates = UpdateKind::No;
 
   bool is_leaf() const { return leaf != LeafKind::None; }
   bool is_view() const { return view != ViewKind::None; }
-  /// True when it has a decomposition; what has none is a primitive.
+  /// True when the op has a decomposition. An op without one is a primitive.
   bool is_composite() const { return decompose.has(); }
 };
 
 /// The record of `kind` (defined in ops/table.cpp).
 const OpDef& op_def(OpKind kind);
-/// The record of this op: the registered one of a Custom op, else that of its kind.
+/// The record of this op: the registered record of a Custom op, else that of its kind.
 const OpDef& op_def(const OpBox& op);
-/// True for Input, Param and State, which are part of a graph's interface and found by their names.
+/// True for Input, Param and State. They are part of a graph's interface and are found by name.
 inline bool is_named_leaf(OpKind kind) { return op_def(kind).leaf == LeafKind::Named; }
 /// All records in the order of OpKind.
 std::span<const OpDef* const> all_op_defs();
@@ -455,10 +458,11 @@ struct NamedOp {
 };
 std::optional<NamedOp> find_op(std::string_view text_name);
 
-/// Throws when a rule broke its promise: Internal for our own rules, InvalidArgument naming the record of a Custom op.
+/// Throws when a rule breaks its contract: Internal for our own rules, InvalidArgument naming the record for a Custom
+/// op.
 void check_rule(bool condition, const OpBox& op, std::string_view what);
 
-/// The operand-count check and the infer rule together.
+/// Checks the operand count and applies the infer rule.
 Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* assumed = nullptr);
 inline Result<Shapes> infer_shapes(const OpBox& op, std::span<const Shape> inputs) {
   return infer_shapes(op, ShapeRefs(inputs));

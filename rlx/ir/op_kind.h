@@ -1,5 +1,5 @@
-// The kinds of ops, and the attribute enums that several families or the builder share. The op structs themselves are
-// in ops/<family>.h, all of them together in op.h: who asks only for kinds is not compiled again when an op changes.
+// The kinds of ops, and the attribute enums that several families or the builder share. The op structs are in
+// ops/<family>.h, and op.h includes them all. Files that need only kinds are not recompiled when an op struct changes.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ struct OpDef;
 /// A closed sub-graph held by an attribute: inputs, constants and ops only.
 using Subgraph = std::shared_ptr<const Graph>;
 
-// Lists below are tables, which read better than a page a list.
+// The lists below are formatted as tables by hand.
 // clang-format off
-/// Every op once: OpKind, the declarations in namespace ops, and the tables of records follow this order. The struct is
-/// in ops/<family>.h, which op.h includes.
+/// Every op once. OpKind, the declarations in namespace ops and the tables of records follow this order. The structs
+/// are in ops/<family>.h.
 #define RLX_FOR_EACH_OP(X)                                                                                          \
   /* leaves.h */                                                                                                    \
   X(Input) X(Param) X(Constant) X(State)                                                                            \
@@ -60,13 +60,13 @@ using Subgraph = std::shared_ptr<const Graph>;
   /* custom.h: other projects; the last */                                                                          \
   X(Custom)
 
-/// The attribute-free discriminant of an op; backends claim these.
+/// The kind of an op without its attributes; backends claim kinds.
 enum class OpKind : std::uint16_t {
 #define RLX_ENUMERATOR(Kind) Kind,
   RLX_FOR_EACH_OP(RLX_ENUMERATOR)
 #undef RLX_ENUMERATOR
 
-  // The documented name of a FusedDot whose epilogue is bias [+ activation]: claims and queries of it are those of
+  // The documented name of a FusedDot whose epilogue is bias [+ activation]. Its claims and queries are those of
   // FusedDot.
   FusedMatMulBiasAct = FusedDot,
 };
@@ -78,16 +78,16 @@ RLX_FOR_EACH_OP(RLX_DECLARE)
 #undef RLX_DECLARE
 }  // namespace ops
 
-/// What every op struct begins with: its kind, and its record, which rlx/ops/<name>.cpp defines.
+/// The first members of every op struct: its kind, and its record, which rlx/ops/<name>.cpp defines.
 #define RLX_OP(Kind) static constexpr OpKind kind = OpKind::Kind; static const OpDef def
 
-/// Whether HIR blocks lower to fused ops (Direct) or to chains of primitives that passes and derivatives see through
-/// (Fusable).
+/// Whether HIR blocks lower to fused ops (Direct) or to chains of primitives, which passes can fuse and autodiff can
+/// differentiate (Fusable).
 enum class FusionPolicy : std::uint8_t { Fusable, Direct };
 
-/// The elementwise functions of one operand: enumerator, builder call, name in text, number of parameters. All else
-/// about one is its row in function_table.h. Gelu is the erf form, GeluApprox the tanh form; Round goes to the nearest
-/// even.
+/// The elementwise functions of one operand: enumerator, builder call, name in text, number of parameters. Everything
+/// else is in the function's row in function_table.h. Gelu is the erf version, GeluApprox the tanh version. Round
+/// rounds to the nearest even.
 #define RLX_FOR_EACH_FUNCTION(X)                                                                                    \
   X(Gelu, gelu, "gelu", 0) X(GeluApprox, gelu_approx, "gelu_approx", 0) X(Silu, silu, "silu", 0)                    \
   X(Relu, relu, "relu", 0) X(Sigmoid, sigmoid, "sigmoid", 0) X(Tanh, tanh, "tanh", 0) X(Exp, exp, "exp", 0)         \
@@ -110,34 +110,35 @@ enum class ActivationKind : std::uint8_t {
   RLX_FOR_EACH_FUNCTION(RLX_ENUMERATOR)
 #undef RLX_ENUMERATOR
 };
-/// Elementwise functions of two operands (broadcast). Div of integers truncates toward zero; Mod has the divisor's sign
-/// (Python's %), Rem the dividend's (C's fmod); the bit ops take integers or Bool; shifts of a negative count or past
-/// the width give 0 (or -1 for Shr of a negative number). Igamma(a, x) is the regularised lower incomplete gamma
-/// function P, Igammac 1 - P, IgammaGradA the derivative of P by a.
+/// Elementwise functions of two operands, which broadcast. Integer Div truncates toward zero. Mod has the divisor's
+/// sign (Python's %), Rem the dividend's (C's fmod). The bit ops take integers or Bool. Shifts by a negative count or
+/// by the width or more give 0 (-1 for Shr of a negative number). Igamma(a, x) is the regularised lower incomplete
+/// gamma function P, Igammac is 1 - P, IgammaGradA is the derivative of P by a.
 enum class BinaryKind : std::uint8_t {
   Add, Sub, Mul, Div, Max, Min, Pow, Mod, Atan2, BitAnd, BitOr, BitXor, Shl, Shr,
   Rem, Hypot, LogAddExp, Igamma, Igammac, IgammaGradA
 };
-/// Comparisons (broadcast, Bool result); with NaN every one but Ne is false.
+/// Comparisons, which broadcast and give Bool. With NaN every one but Ne is false.
 enum class CompareKind : std::uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 enum class ReduceKind : std::uint8_t { Sum, Mean, Max, Min, Prod };
 enum class CumulativeKind : std::uint8_t { Sum, Prod, Max, Min };
-/// What a scatter does with an update and the element it names. Of updates to one element Set keeps the last.
+/// How a scatter combines an update with the element it names. Among updates to one element, Set keeps the last.
 enum class ScatterKind : std::uint8_t { Set, Add, Mul, Min, Max };
-/// What an index outside [0, extent) does; no op counts a negative index from the end. Clamp: it is the nearest one
-/// inside. Drop: the update goes nowhere. Fill: what is read is the fill value.
+/// How an index outside [0, extent) is handled. No op counts a negative index from the end. Clamp uses the nearest
+/// index inside. Drop discards the update. Fill reads the fill value.
 enum class IndexMode : std::uint8_t { Clamp, Drop, Fill };
-/// Which side of a grouped product is grouped: rows each take their group's matrix, or are contracted into it.
+/// The grouped dimension of a grouped matmul. Rows: each row uses its group's matrix. Contract: rows of a group are
+/// contracted into its matrix.
 enum class GroupedKind : std::uint8_t { Rows, Contract };
 enum class MaskKind : std::uint8_t { None, Causal, SlidingWindow, Custom, Bias };
-/// How heads lie in q, k, v and the output: [B, S, H*D], [B, H, S, D] or [B, S, H, D].
+/// The layout of heads in q, k, v and the output: [B, S, H*D], [B, H, S, D] or [B, S, H, D].
 enum class HeadLayout : std::uint8_t { Merged, HeadsFirst, HeadsInner };
-/// How often a param is set. Frozen: seldom, so what depends on params alone is computed and packed when they are set.
-/// Mutable: between runs, so it is read as it is and setting it is one copy. (A weight that the program itself updates,
-/// as training does, is a State.)
+/// How often a param is set. Frozen: seldom, so values that depend on params alone are computed and packed when they
+/// are set. Mutable: between runs, so the param is read as it is and setting it is one copy. (A weight that the program
+/// itself updates, as in training, is a State.)
 enum class ParamMode : std::uint8_t { Frozen, Mutable };
-/// What a Call keeps of its body for reverse mode. All: what the derivative reads. Dots: of that the results of matrix
-/// products; the rest is computed again. Nothing: all of it is computed again from the operands.
+/// What a Call keeps of its body for reverse mode. All: everything the derivative reads. Dots: only the matmul results
+/// among it; the rest is recomputed. Nothing: everything is recomputed from the operands.
 enum class CallSave : std::uint8_t { All, Dots, Nothing };
 
 /// Lower-case text names of an attribute enum, in enumerator order.

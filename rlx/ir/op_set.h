@@ -1,4 +1,4 @@
-// What a target runs: sets of op kinds, and the question of one node.
+// Sets of op kinds, and Claims: which nodes a target can run.
 #pragma once
 
 #include <bitset>
@@ -14,35 +14,37 @@ class Graph;
 class OpSet;
 struct NodeId;
 
-/// What an ElementwiseRegion must keep to, so that one past it is refused before it is built; 0: not known.
+/// Limits of an ElementwiseRegion on a target. A larger region is refused before it is built. 0: not known.
 struct RegionLimits {
   int inputs = 0;  // operands
   int alive = 0;   // values and operands alive at once when its ops run in order
 };
 
-/// What can be asked of a target's kernels about the nodes of a graph. Passes and legalisation see no more of a target.
+/// The questions that passes and legalization ask about a target's kernels. They see no more of a target.
 class Claims {
  public:
   virtual ~Claims() = default;
   /// The kinds that have a kernel for some dtypes and shapes.
   virtual const OpSet& kinds() const = 0;
-  /// Null when this very node can be run; else why not: "its operands are not all f32". The text is static.
+  /// Null when the target can run this node, else the reason: "its operands are not all f32". The text is static.
   virtual const char* refuses(const Graph& g, NodeId id) const = 0;
-  /// True when a node's kind alone decides, so that nodes need not be built to be asked about.
+  /// True when the kind of a node alone decides, so that a claim can be asked for before the node is built.
   virtual bool by_kind() const { return false; }
-  /// True for a node that is refused, but can be run by its reference rule when it has no decomposition.
+  /// True for a refused node that the host can run by its reference rule when it has no decomposition.
   virtual bool on_host(const Graph&, NodeId) const { return false; }
-  /// True for a branch or loop that is refused, but whose bodies can run as programs of their own.
+  /// True for a refused branch or loop whose bodies can run as separate programs.
   virtual bool host_controlled(const Graph&, NodeId) const { return false; }
-  /// True when the node's kernel reads that operand, the result of a Dequantize, from its codes, or makes the codes of
-  /// a Quantize itself.
+  /// True when the node's kernel reads operand `operand`, the result of a Dequantize, as quantized values, or computes
+  /// the quantized values of a Quantize itself.
   virtual bool reads_encoded(const Graph&, NodeId, int /*operand*/) const { return false; }
-  /// True for a target that stands for several devices, on which labels place nodes.
+  /// True for a target of several devices, where labels place nodes.
   virtual bool places() const { return false; }
-  /// The device that a label places nodes on, as a number; 0 for one that places none. Nothing is joined across them.
+  /// The number of the device that a label places nodes on; 0 for a label that places none. Passes join no nodes of
+  /// different devices.
   virtual std::uint32_t place_of(std::string_view /*label*/) const { return 0; }
   virtual RegionLimits region_limits() const { return {}; }
-  /// True where a branch is a part of the program like any other, so that what is written out may save work by one.
+  /// True when a branch runs as an ordinary part of the program, so that decompositions may put rarely needed work into
+  /// one.
   virtual bool branches_freely() const { return false; }
 
   bool has(OpKind kind) const;
@@ -54,7 +56,7 @@ class Claims {
   Claims& operator=(const Claims&) = default;
 };
 
-/// A set of op kinds; as claims, it takes every node of them.
+/// A set of op kinds. As claims, it accepts every node of these kinds.
 class OpSet final : public Claims {
  public:
   OpSet() = default;
@@ -67,7 +69,7 @@ class OpSet final : public Claims {
   void remove(OpKind kind) { kinds_.reset(index(kind)); }
   bool has(OpKind kind) const { return kinds_.test(index(kind)); }
   std::size_t count() const { return kinds_.count(); }
-  /// The kinds that are in both.
+  /// The kinds that both sets hold.
   friend OpSet operator&(OpSet a, const OpSet& b) {
     a.kinds_ &= b.kinds_;
     return a;

@@ -1,4 +1,4 @@
-// Text of forms, and the form of a value.
+// The text of packed layouts, and the layout of a value.
 #include "rlx/ir/packed_layout.h"
 
 #include <charconv>

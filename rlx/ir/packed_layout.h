@@ -1,4 +1,4 @@
-// Forms: how kernels want the bytes of a value whose shape stays what it is.
+// Packed layouts: how the bytes of a value lie when a kernel does not read them row-major. The shape stays the same.
 #pragma once
 
 #include <cstddef>
@@ -15,39 +15,43 @@ namespace rlx {
 class Graph;
 struct Value;
 
-/// What is lost when a product reads its weights in a form: nothing, what BF16 does not hold, or what one of 255 steps
-/// for each column does not; of weights in blocks Int8 rounds the other operand, and BF16 may round both (precision.h
-/// has the numbers). Loss needs leave (PrecisionPolicy::matmul).
+/// The precision that a packed layout keeps for the matmuls that read it. Exact loses nothing. BF16 rounds a weight to
+/// bf16. Int8 rounds it to one of 255 steps for each column. For block-quantized weights Int8 rounds the other operand,
+/// and BF16 may round both (precision.h has the numbers). Layouts that lose precision need the caller's allowed
+/// precision loss (PrecisionPolicy::matmul).
 enum class MatmulPrecision : std::uint8_t { Exact, BF16, Int8 };
 /// "exact", "bf16", "int8".
 std::string_view matmul_precision_name(MatmulPrecision products);
 
-/// How kernels want a value. Only the rows that asked for it understand `id` and `params`; the empty form is row-major.
+/// A packed layout that kernels ask for. Only the kernel entries that ask for it interpret `id` and `params`. The empty
+/// layout is row-major.
 struct PackedLayout {
   std::string id{};                    // "panels"
-  std::vector<std::int64_t> params{};  // all that the bytes depend on: widths, dtypes, the version of the encoder
+  std::vector<std::int64_t> params{};  // everything else the bytes depend on: widths, dtypes, version of the encoder
   std::int64_t bytes = 0;
-  std::int64_t count = 1;  // matrices, one after the other
+  std::int64_t count = 1;  // number of matrices, stored one after the other
   bool lossless = true;    // the values can be read back bit for bit
 
   bool empty() const { return id.empty(); }
   friend bool operator==(const PackedLayout&, const PackedLayout&) = default;
 };
 
-/// "panels(48,1);589824", with ";count 4" and ";lossy" where they are; "" for the empty form.
+/// "panels(48,1);589824", followed by ";count 4" and ";lossy" where they apply; "" for the empty layout.
 std::string packed_layout_text(const PackedLayout& form);
-/// The way back; a text that `packed_layout_text` does not write gives a form of negative bytes, which no op accepts.
+/// Parses such a text. A text that `packed_layout_text` does not write gives a layout of negative bytes, which no op
+/// accepts.
 PackedLayout parse_packed_layout(std::string_view text);
 
-/// `one`, the form of a matrix, as that of `count` of them, one after the other; InvalidArgument for less than one and
-/// for more bytes than can be counted.
+/// The layout of `count` matrices of layout `one`, stored one after the other. InvalidArgument for a count below one
+/// and for a size in bytes that overflows.
 PackedLayout stacked(const PackedLayout& one, std::int64_t count);
-/// The form of each matrix of a form of several; InvalidArgument when its bytes do not divide.
+/// The layout of each matrix of a layout of several. InvalidArgument when its bytes do not divide by the count.
 PackedLayout layout_of_one_matrix(const PackedLayout& form);
 
-/// The form of a value: of a prepared Param, an Input of a body that takes one, or a Relayout; the empty one of others.
+/// The packed layout of a value. A prepared Param, an Input of a body and a Relayout can have one; it is empty for all
+/// other values.
 const PackedLayout& packed_layout_of(const Graph& g, Value v);
-/// Bytes that a value of a graph without symbols takes: those of its form, or of its shape.
+/// Bytes of a value in a graph without symbols: those of its packed layout, or of its shape.
 std::size_t stored_bytes(const Graph& g, Value v);
 
 namespace detail {

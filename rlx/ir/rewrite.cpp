@@ -1,4 +1,4 @@
-// The rewriter's recording and its one rebuild.
+// GraphRewriter: the recording of replacements, and the rebuild.
 #include "rlx/ir/rewrite.h"
 
 #include <algorithm>
@@ -114,7 +114,7 @@ bool GraphRewriter::is_replaced(NodeId old) const {
 
 // -- commit --
 
-// One rebuild. Nodes of the source and of the stage share one numbering: staged nodes come after the source's.
+// One rebuild. Nodes of the source and of the stage share one numbering; staged nodes follow those of the source.
 class Commit {
  public:
   Commit(GraphRewriter& r, std::string_view pass, CommitOptions options)
@@ -132,8 +132,8 @@ class Commit {
     compose_origins();
     Graph g = copy_shell(stage_);
     g.reserve(num_old_);
-    // In the old order, each replacement at the place of what it replaces; one of several values at that of the last:
-    // what comes before it may still read an old state whose new value it makes.
+    // The old order is kept, and each replacement takes the position of the value it replaces. The replacement of
+    // several values takes the position of the last: nodes before it may still read an old state that it updates.
     std::vector<std::uint32_t> to_come(stage_.num_nodes(), 0);
     for (Value old : r_.replaced_)
       if (const auto& to = r_.replacements_.at(GraphRewriter::key(old)); to.staged) ++to_come[to.now.node.index];
@@ -169,13 +169,13 @@ class Commit {
     if (it == r_.imports_.end()) return {num_old_ + v.node.index, v.result};
     return it->second.original ? Source{it->second.old.node.index, it->second.old.result} : resolve(it->second.old);
   }
-  // Where a reader of the old value finds it now.
+  // The value that a reader of the old value reads now.
   Source resolve(Value v) {
     for (std::size_t steps = 0;; ++steps) {
       auto it = r_.replacements_.find(GraphRewriter::key(v));
       if (it == r_.replacements_.end()) return {v.node.index, v.result};
       if (it->second.staged) {
-        auto import = r_.imports_.find(it->second.now.node.index);  // only an `original` import gets here
+        auto import = r_.imports_.find(it->second.now.node.index);  // only an `original` import reaches this line
         if (import == r_.imports_.end()) return {num_old_ + it->second.now.node.index, it->second.now.result};
         return {import->second.old.node.index, import->second.old.result};
       }
@@ -214,8 +214,8 @@ class Commit {
     }
   }
 
-  // Which replaced nodes each staged node stands for. A node takes those of its users, up to the roots of other
-  // replacements.
+  // Finds the replaced nodes that each staged node represents. A node takes those of its users, up to the roots of
+  // other replacements.
   void compose_origins() {
     constexpr std::size_t kMaxSources = 8;
     std::uint32_t num_staged = static_cast<std::uint32_t>(stage_.num_nodes());
@@ -234,7 +234,7 @@ class Commit {
       for (Value v : stage_.nodes()[i].inputs)
         if (!root[v.node.index])
           for (std::uint32_t old : stands_for_[i]) add(stands_for_[v.node.index], old);
-    // A node that dies with its replaced user went into the same replacement.
+    // A node that dies with its replaced user belongs to the same replacement.
     absorbed_by_.assign(num_old_, kNobody);
     for (Value old : r_.replaced_)
       if (state_[old.node.index] == Unseen) absorbed_by_[old.node.index] = old.node.index;
@@ -261,7 +261,7 @@ class Commit {
       sources.push_back(replaced);
       sources.insert(sources.end(), absorbed_[replaced].begin(), absorbed_[replaced].end());
     }
-    // Label and line: of the replaced nodes first, then of what they absorbed.
+    // Label and line come from the replaced nodes first, then from the nodes these absorbed.
     for (std::uint32_t s : sources) {
       const Origin& o = old_.nodes()[s].origin;
       if (origin.label.empty()) origin.label = o.label;
@@ -281,7 +281,7 @@ class Commit {
     return origin;
   }
 
-  // The ordered op before an ordered one of the source, or what stands for it.
+  // The ordered op before an ordered op of the source, or its replacement.
   std::uint32_t earlier_ordered(std::uint32_t i) {
     if (old_.ordered().empty() || i >= num_old_) return kNobody;
     const auto at = std::lower_bound(old_.ordered().begin(), old_.ordered().end(), NodeId{i});
@@ -289,7 +289,7 @@ class Commit {
     return resolve(Value(*std::prev(at))).node;
   }
 
-  // Emits node `start` after everything it needs. An explicit stack: graphs are deeper than call stacks.
+  // Emits node `start` after everything it needs. It uses an explicit stack because graphs are deeper than call stacks.
   void emit(Graph& g, std::uint32_t start) {
     if (state_[start] == Emitted) return;
     struct Frame {
@@ -303,7 +303,7 @@ class Commit {
       const Node& n = node(top.node);
       if (top.next <= n.inputs.size()) {
         const std::size_t k = top.next++;
-        // Behind its operands an ordered op waits for the one before it.
+        // After its operands, an ordered op needs the ordered op before it.
         const std::uint32_t need = k < n.inputs.size() ? operand(top.node, k).node : earlier_ordered(top.node);
         if (need == kNobody) continue;
         if (state_[need] == Emitted) continue;
@@ -339,8 +339,8 @@ class Commit {
   std::vector<State> state_;
   std::vector<NodeId> new_id_;
   std::vector<std::vector<std::uint32_t>> stands_for_;  // staged node -> replaced nodes
-  std::vector<std::uint32_t> absorbed_by_;              // dead old node -> the replaced node it went with
-  std::vector<std::vector<std::uint32_t>> absorbed_;    // replaced node -> dead nodes it took along
+  std::vector<std::uint32_t> absorbed_by_;              // dead old node -> the replaced node that absorbed it
+  std::vector<std::vector<std::uint32_t>> absorbed_;    // replaced node -> dead nodes that it absorbed
 };
 
 Rewritten GraphRewriter::commit(std::string_view pass, CommitOptions options) {
@@ -394,7 +394,7 @@ std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id) {
   if (!n.op.is<ops::MatMul>()) return std::nullopt;
   int a = g.shape(n.inputs[0]).rank(), b = g.shape(n.inputs[1]).rank();
   Axes batch;
-  if (b > 2) {  // NumPy's batch axes are a product's only where both sides have them all
+  if (b > 2) {  // NumPy's batch axes are those of a matmul only when both operands have all of them
     if (a != b) return std::nullopt;
     for (int i = 0; i < b - 2; ++i) {
       if (!(g.shape(n.inputs[0]).dim(i) == g.shape(n.inputs[1]).dim(i))) return std::nullopt;
@@ -478,7 +478,7 @@ bool is_param_only(const Graph& g, Value v) {
     if (n.kind() == OpKind::Param && !is_frozen_param(n)) return false;
     if (is_ordered(n.op)) return false;
     if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) return false;
-    if (has_symbols(n)) return false;  // a slice from a symbol on
+    if (has_symbols(n)) return false;  // such as a slice from a symbol on
     for (Value in : n.inputs)
       if (!seen[in.node.index]) {
         seen[in.node.index] = true;

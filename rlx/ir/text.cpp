@@ -1,4 +1,4 @@
-// Printing graphs as text.
+// Prints graphs as text.
 #include "rlx/ir/text.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ void append_f64(std::string& out, double v) {
   }
 }
 
-// Appends element i and stores what a reader would make of it into `back`; false when it has no decimal form.
+// Appends element i and stores the value that a reader would parse into `back`; false when it has no decimal text.
 bool append_element(std::string& out, const Tensor& t, std::int64_t i, std::byte* back) {
   DType d = t.dtype();
   if (d == DType::Bool) {
@@ -100,7 +100,7 @@ bool append_element(std::string& out, const Tensor& t, std::int64_t i, std::byte
   } else {
     double v = t.at(i);
     if (!std::isfinite(v)) return false;
-    // A float's shortest form is exact for every type that a float holds.
+    // The shortest text of a float is exact for every dtype whose values a float holds.
     if (d == DType::F64)
       append_number(out, v);
     else
@@ -128,7 +128,7 @@ void append_tensor(std::string& out, const Tensor& t, const TextOptions& options
       if (i) list += ", ";
       ok = append_element(list, t, i, back.data());
     }
-    // Odd bits (a Bool that is 2, padding of a packed type) have no decimal form either.
+    // Unusual bits (a Bool that is 2, padding of a packed dtype) have no decimal text either.
     if (ok && (back.empty() || std::memcmp(back.data(), t.data(), back.size()) == 0)) {
       out += list + "}";
       return;
@@ -157,7 +157,7 @@ std::string body_summary(const Graph& body) {
   return graph_name_text(body.name()) + "(" + ops + ")";
 }
 
-// A value without a name prints as its number: errors about broken ops are printed through here.
+// A value without a name prints as its number, because errors about broken ops are printed here too.
 std::string enum_text(const AttrField& f, std::int64_t v) {
   if (v < 0 || static_cast<std::size_t>(v) >= f.enum_names.size()) return std::to_string(v);
   return std::string(f.enum_names[static_cast<std::size_t>(v)]);
@@ -180,7 +180,7 @@ void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const
     case AttrType::OptEnum: out += enum_text(f, std::get<std::int64_t>(v)); break;
     case AttrType::String: {
       const auto& text = std::get<std::string>(v);
-      out += quoted(options.bodies ? text : short_name(text));  // without bodies it is for a message
+      out += quoted(options.bodies ? text : short_name(text));  // a text without bodies is for a message
       break;
     }
     case AttrType::DType:
@@ -229,7 +229,7 @@ std::string attrs_text(const OpBox& op, const TextOptions& options, int indent) 
   return out;
 }
 
-// "%0, scale=%1": where the op holds a mask of its optional operands, these stand by name.
+// "%0, scale=%1": an op with a mask of its optional operands prints these by name.
 std::string operands_text(const Node& n) {
   const InputSpec& spec = op_def(n.op).inputs;
   const int count = static_cast<int>(n.inputs.size());
@@ -265,7 +265,7 @@ void append_node(std::string& out, const Graph& g, NodeId id, const TextOptions&
     comment += " by " + o.pass;
     for (std::size_t i = 0; i < o.from.size(); ++i) comment += (i ? ", " : " <- ") + o.from[i];
   }
-  // A comment ends with its line.
+  // A comment ends at the end of its line.
   std::replace(comment.begin(), comment.end(), '\n', ' ');
   if (!comment.empty()) out += "  //" + comment;
 }

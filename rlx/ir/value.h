@@ -1,4 +1,4 @@
-// Values of a graph: node ids, edges, source lines, origins, and the handles users build with.
+// Values of a graph: node ids, edges, source lines, origins, and the handles that users build with.
 #pragma once
 
 #include <compare>
@@ -36,14 +36,14 @@ struct Value {
   std::string text() const { return result ? node.text() + "#" + std::to_string(result) : node.text(); }
 };
 
-/// A user's source line, taken at the call through default arguments.
+/// A source line of the user, taken at the call by default arguments.
 struct SourceLoc {
   const char* file = "";
   int line = 0;
   static constexpr SourceLoc current(const char* f = __builtin_FILE(), int l = __builtin_LINE()) { return {f, l}; }
 };
 
-/// Where a node came from; kept through every rewrite.
+/// The origin of a node; rewrites keep it.
 struct Origin {
   std::string label;              // "layer0/q_proj"; empty when the user gave none
   SourceLoc loc;                  // the user's line
@@ -55,13 +55,13 @@ struct Origin {
 };
 using NodeOrigin = Origin;
 
-/// Ties the values that users hold to the graph that made them: copies and moves of a graph are graphs of their own,
-/// and values of one that was moved from, assigned to or destroyed are known to be dead.
+/// Ties the handles that users hold to the graph that made them. Copies and moves of a graph are separate graphs.
+/// Handles become dead when their graph is moved from, assigned to or destroyed.
 class GraphLife {
  public:
   struct Block {
     Graph* graph = nullptr;      // null: dead
-    BodyScope* scope = nullptr;  // of a body under construction: who encloses it
+    BodyScope* scope = nullptr;  // for a body under construction: its enclosing scope
   };
   GraphLife() = default;
   GraphLife(const GraphLife&) {}
@@ -83,15 +83,15 @@ class GraphLife {
   std::shared_ptr<Block> block_;
 };
 
-/// A value of a graph under construction; operators on it append nodes. Dead once its graph is moved, compiled or gone:
-/// then, and for an empty Expr, everything but valid(), value() and == throws InvalidArgument.
+/// A value of a graph under construction. Operators on it append nodes. It is dead once its graph is moved, compiled or
+/// destroyed. A dead or empty Expr throws InvalidArgument from everything but valid(), value() and ==.
 class Expr {
  public:
   Expr() = default;
   /// Result `value.result` of a node of `graph`; empty when `graph` is null. InvalidArgument for a value that the graph
   /// does not have.
   Expr(Graph* graph, Value value);
-  /// False for an empty one.
+  /// False for an empty Expr.
   bool valid() const { return life_ != nullptr; }
   Graph& graph() const {
     if (!life_ || !life_->graph) throw_no_graph();
@@ -115,8 +115,8 @@ class Expr {
   Value value_;
 };
 
-/// What builder functions take: a value, or a weakly typed scalar that becomes a constant of the other operand's dtype.
-/// Records the user's line.
+/// An argument of a builder function: a value, or a weakly typed scalar that becomes a constant of the other operand's
+/// dtype. Records the user's line.
 class Operand {
  public:
   Operand(Expr e, SourceLoc loc = SourceLoc::current()) : expr_(e), loc_(loc) {}  // NOLINT(implicit)
@@ -132,7 +132,7 @@ class Operand {
   bool is_scalar() const { return is_scalar_; }
   bool is_float_scalar() const { return is_float_scalar_; }
   double scalar() const { return scalar_; }
-  /// The two's complement of an integer scalar; a negative one has scalar() < 0, so every C++ integer is told apart.
+  /// The two's complement of an integer scalar. scalar() < 0 tells a negative one, so every C++ integer is distinct.
   std::uint64_t integer_bits() const { return integer_bits_; }
   const Expr& expr() const { return expr_; }
   SourceLoc loc() const { return loc_; }

@@ -1,4 +1,4 @@
-// Checks every invariant of a graph.
+// The verifier of graphs.
 #include "rlx/ir/verify.h"
 
 #include <algorithm>
@@ -48,11 +48,11 @@ class Verifier {
 
   bool exists(Value v) const { return v.node.index < g_.num_nodes() && v.result < g_.node(v.node).num_results(); }
 
-  // True when the node's shapes can be relied on by its users.
+  // True when the users of the node can rely on its shapes.
   bool check_node(NodeId id) {
     const Node& n = g_.node(id);
     const OpDef& def = op_def(n.op);
-    // The name of a mnemonic op needs its enum in range: nothing can be printed before that is known.
+    // The name of a mnemonic op needs its enum in range. Without that the node cannot be printed.
     if (!enums_in_range(id, def)) return false;
     if (!allowed(def.level, level_))
       report_node(id, ErrorCode::Unsupported,
@@ -121,7 +121,7 @@ class Verifier {
     for (const AttrField& f : def.attrs) {
       if (!holds_body(f.type)) continue;
       const auto body = std::get<Subgraph>(f.get(g_.node(id).op.data()));
-      if (!body) continue;  // the shape rule says so
+      if (!body) continue;  // the shape rule reports it
       if (depth_ == kMaxBodyDepth) {
         report_node(id, ErrorCode::InvalidArgument,
                     concat_text("sub-graphs are nested more than ", kMaxBodyDepth, " deep"));
@@ -136,7 +136,8 @@ class Verifier {
     return ok;
   }
 
-  // Kernels believe the form of what they read: only prepared weights have one, and bodies what their node gives them.
+  // Kernels rely on the packed layout of their operands. Only prepared weights, and body inputs that get one from their
+  // node, have one.
   bool check_packed_layouts(NodeId id) {
     const Node& n = g_.node(id);
     const PackedLayout& own = packed_layout_of(g_, Value(id));
@@ -169,7 +170,7 @@ class Verifier {
     return ok;
   }
 
-  // What has a symbol in its shape runs when the value is known, so no source may need that.
+  // A node with a symbol in its shape runs after the value of the symbol is known, so no source may need the node.
   void check_sources() {
     if (g_.symbol_sources().empty()) return;
     bool sound = std::find(sound_.begin(), sound_.end(), false) == sound_.end();

@@ -9,13 +9,14 @@
 
 namespace rlx {
 
-/// Every problem of `g` at `level`, in node order (empty: the graph is sound). Checked: operands exist and precede
-/// their users; operand counts, attribute ranges and dtypes (the shape rules); stored shapes equal inferred ones; only
-/// ops of the level; distinct leaf names; sub-graphs are closed (no Param, State or state update) and sound themselves;
-/// outputs exist; state updates have a state of their type; possible symbol bounds. Never throws on a broken graph.
+/// Every problem of `g` at `level`, in node order; empty for a valid graph. Checked: operands exist and precede their
+/// users; operand counts, attribute ranges and dtypes (the shape rules); stored shapes equal inferred ones; every op is
+/// allowed at the level; leaf names are distinct; sub-graphs are closed (no Param, State or state update) and valid;
+/// outputs exist; state updates have a state of their type; symbol bounds are possible. Never throws on a broken graph.
 std::vector<Diagnostic> verify(const Graph& g, Level level);
 
-/// Throws the first problem, with the number of others; `what` names who made the graph ("pass fuse-dot", "model.rlx").
+/// Throws the first problem with the number of others. `what` names the producer of the graph ("pass fuse-dot",
+/// "model.rlx").
 void verify_or_throw(const Graph& g, Level level, std::string_view what);
 
 }  // namespace rlx

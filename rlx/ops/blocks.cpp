@@ -1,5 +1,5 @@
-// HIR blocks: linear layers, residual norms and BERT's encoder layer. FusionPolicy::Direct
-// lowers them to fused ops, Fusable to chains of primitives that the fusion passes may join.
+// HIR blocks: linear layers, residual norms and BERT's encoder layer. FusionPolicy::Direct lowers them to fused ops,
+// Fusable to chains of primitives that the fusion passes can join.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// The check of a body against the operands of its op.
+// Checks a body against the operands of its op.
 #include "rlx/ops/body.h"
 
 #include "rlx/ir/inspect.h"

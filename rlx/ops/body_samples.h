@@ -1,4 +1,4 @@
-// What the samples of ops with an epilogue share.
+// Shared helpers of the samples of ops with an epilogue.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace rlx::testing {
 
-/// The epilogue build(graph, inputs), whose inputs are the first result and the operands.
+/// The epilogue that build(graph, inputs) builds. Its inputs are the first result and the operands.
 template <class Build>
 Subgraph sample_epilogue(const Shape& acc, std::span<const Shape> operands, Build&& build) {
   auto g = std::make_shared<Graph>("epilogue");

@@ -1,4 +1,4 @@
-// Custom: ops that other repositories define, and the registry of their records.
+// Custom: ops defined by other repositories, and the registry of their records.
 #include "rlx/ir/ops/custom.h"
 #include "rlx/ir/custom_op.h"
 
@@ -11,7 +11,7 @@ namespace rlx {
 namespace {
 
 struct Entry {
-  std::string name, what;  // what the record's views point to
+  std::string name, what;  // storage of the record's string views
   OpDef def;
 };
 struct Registry {
@@ -23,7 +23,7 @@ Registry& registry() {
   return r;
 }
 
-// "acme.scaled_tanh": words of a-z, 0-9 and _ that start with a letter, at least two, joined by dots.
+// "acme.scaled_tanh": at least two words, joined by dots. Words have a-z, 0-9 and _ and start with a letter.
 bool well_formed(std::string_view name) {
   int dots = 0;
   bool start = true;

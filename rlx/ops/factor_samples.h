@@ -1,11 +1,11 @@
-// What the samples of matrix factors share.
+// Shared helpers of the samples of matrix factors.
 #pragma once
 
 #include "rlx/testing/op_samples.h"
 
 namespace rlx::testing {
 
-/// Matrices that are far from singular: numbers in (-0.9, 0.9), and the extent added to the diagonal.
+/// Well-conditioned matrices: numbers in (-0.9, 0.9) with the extent added to the diagonal.
 inline SampleInput dominant(Shape shape) {
   const std::int64_t n = shape.dim(-1).value();
   return SampleInput(std::move(shape), Fill::Unit, n + 1);

@@ -1,4 +1,4 @@
-// Fft: discrete Fourier transforms of complex and real values along some axes.
+// Fft: discrete Fourier transforms of complex and real values along one or more axes.
 #include "rlx/ir/ops/fft.h"
 
 #include "rlx/ir/math/roots_of_unity.h"
@@ -10,9 +10,9 @@ namespace {
 
 using Wide = WideComplex;
 
-// -- the reference: by the smallest factor of n, in long double --
+// -- reference rule: recursion on the smallest factor of n, in long double --
 
-// The transform of x[0], x[step], .., n of them; roots are those of n * root_step.
+// The transform of the n values x[0], x[step], ... `roots` are the roots of unity of a multiple of n.
 std::vector<Wide> transform_line(const Wide* x, std::int64_t n, std::int64_t step, const std::vector<Wide>& roots) {
   std::int64_t p = 2;
   while (p * p <= n && n % p != 0) ++p;
@@ -58,7 +58,7 @@ void transform_axis(std::vector<Wide>& values, std::span<const std::int64_t> dim
     }
 }
 
-// The line of `to` elements along `axis`: the first ones of x, and beyond them the mirror image of what was there.
+// Lines of `to` elements along `axis`: the first elements are those of x, and the rest is their conjugate mirror image.
 std::vector<Wide> resized(const std::vector<Wide>& x, std::vector<std::int64_t>& dims, std::int64_t axis,
                           std::int64_t to) {
   const AxisSplit s = split_at(dims, axis);
@@ -159,7 +159,7 @@ struct FftRules {
     for (const auto& v : y) re.push_back(v.real());
     store_all(a.out(), re);
   }
-  // `inside` where the spectrum has a mirror image of the element, else `ends`: shaped to broadcast along `axis`.
+  // `inside` where the half spectrum holds an element with a mirror image, else `ends`. Broadcasts along `axis`.
   static Expr by_mirror(Graph& g, const Dim& n, const Dim& half, std::int64_t axis, int rank, double inside,
                         double ends, DType dtype) {
     const DType t = count_dtype(g, {{n}, {half * 2}});
@@ -167,9 +167,9 @@ struct FftRules {
     const Expr end = g.bit_or(g.eq(k, 0), g.eq(k * 2, dim_value(g, n, t)));
     return g.where(end, g.scalar(ends, dtype), g.scalar(inside, dtype));
   }
-  // The matrix of a transform is its own transpose, so c2c is its own derivative. The half spectrum of r2c stands for a
-  // whole one: its transpose is a c2r of the conjugate, in which elements with a mirror image count half; and likewise
-  // back. A cotangent c means Re(c dy), as in JAX.
+  // The matrix of a transform is its own transpose, so c2c is its own derivative. The half spectrum of r2c represents a
+  // whole one. Its transpose is a c2r of the conjugate, where elements with a mirror image count half; c2r is the
+  // reverse. A cotangent c means Re(c dy), as in JAX.
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::Fft>();
     Graph& g = c.graph();
@@ -200,7 +200,7 @@ struct FftRules {
     op.axes = shifted(op.axes);
     c.emit_lifted(op);
   }
-  // 5 n log2 n of complex lines, half of that of real ones.
+  // 5 n log2 n for complex lines, half of that for real ones.
   static Cost cost(const CostContext& c) {
     const auto& op = c.op<ops::Fft>();
     const Shape& whole = op.fn == FftKind::RealInverse ? c.outputs[0] : c.inputs[0];

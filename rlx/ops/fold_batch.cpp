@@ -1,4 +1,4 @@
-// Folding a batch into the batch axis of an op.
+// Folds a batch axis into the batch axis of an op.
 #include "rlx/ops/fold_batch.h"
 
 #include <string>
@@ -21,7 +21,7 @@ Expr folded(Graph& g, Expr e, int axis) {
   }
   return g.reshape(g.transpose(e, std::move(perm)), std::move(dims));
 }
-// The inverse, to a result of unbatched shape `shape`.
+// The inverse, for a result of unbatched shape `shape`.
 Expr unfolded(Graph& g, Expr e, int axis, const Dim& batch, const Shape& shape) {
   Dims dims;
   std::vector<std::int64_t> perm{axis};

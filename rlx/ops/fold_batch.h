@@ -1,4 +1,4 @@
-// Batching of ops whose operands have a batch axis of their own: the new axis is folded into it.
+// Batching of ops whose operands have their own batch axis: the new axis is folded into it.
 #pragma once
 
 #include <initializer_list>
@@ -9,8 +9,8 @@
 
 namespace rlx {
 
-/// Batches the op by folding the new axis into axis `second` of each operand named (those that are there) and of each
-/// result, in order. Where another operand is batched, the decomposition is batched instead.
+/// Batches the op by folding the new axis into axis `second` of each named operand that is present and of each result,
+/// in order. When another operand is batched, it batches the decomposition instead.
 void fold_batch(BatchContext& c, std::initializer_list<std::pair<std::string_view, int>> operands,
                 std::initializer_list<int> results);
 

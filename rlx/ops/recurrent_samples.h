@@ -1,4 +1,4 @@
-// What the samples of Rnn, Gru and Lstm share.
+// Shared helpers of the samples of Rnn, Gru and Lstm.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace rlx::testing {
 struct RecurrentSample {
   const char* name;
   std::int64_t steps = 3, batch = 2, in = 2, hidden = 3;
-  std::uint32_t present = 0b10;  // of w, bias, lengths, h0, [c0, peepholes], from bit 1 on; bit 2 is r's
+  std::uint32_t present = 0b10;  // from bit 1 on: w, bias, lengths, h0, [c0, peepholes]; bit 2 is that of r
   DType dtype = DType::F32;
   bool discrete = false;
 };
-/// Operands of a sample of an op with `gates` gates.
+/// The operands of a sample of an op with `gates` gates.
 std::vector<SampleInput> recurrent_operands(const RecurrentSample& s, std::int64_t gates, std::int64_t directions,
                                             bool batch_first, bool keeps_bias);
 
@@ -34,7 +34,7 @@ void add_recurrent_sample(SampleSet& set, std::int64_t gates, Op op, const Recur
 inline constexpr std::uint32_t kHasW = 1U << 1, kHasBias = 1U << 3, kHasLengths = 1U << 4, kHasH0 = 1U << 5,
                                kHasC0 = 1U << 6, kHasPeepholes = 1U << 7;
 
-/// Adds what the samples of all three share to an op with its own attributes set; `states` 1 or 2.
+/// Adds the common samples to an op whose own attributes are set; `states` is 1 or 2.
 template <class Op>
 void recurrent_samples(SampleSet& set, std::int64_t gates, int states) {
   const std::uint32_t first = states == 2 ? kHasH0 | kHasC0 : kHasH0;

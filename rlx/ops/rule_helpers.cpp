@@ -10,7 +10,7 @@ struct Word16 {
   std::uint64_t low, high;
 };
 
-// Walks the block row by row: the outer axes by counting, the last one in the inner loop.
+// Walks the block row by row: counters for the outer axes, the last axis in the inner loop.
 template <class Move>
 void walk(std::span<const std::int64_t> dims, const StridedView& to, const StridedView& from, Move move) {
   for (std::int64_t d : dims)
@@ -63,7 +63,7 @@ void copy_strided(DType dtype, std::span<const std::int64_t> dims, std::byte* ds
     case 128: return copy_words<Word16>(dims, dst, to, src, from);
     default: break;
   }
-  // Packed 4-bit types: the bit patterns travel as U4, whatever they mean.
+  // Packed 4-bit dtypes: their bit patterns are copied as U4.
   walk(dims, to, from, [&](std::int64_t d, std::int64_t d_step, std::int64_t s, std::int64_t s_step, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i)
       store_element(dst, DType::U4, d + i * d_step, load_element<std::int64_t>(src, DType::U4, s + i * s_step));
@@ -78,7 +78,7 @@ AxisSplit split_at(std::span<const std::int64_t> dims, std::int64_t axis) {
     const auto at = static_cast<std::int64_t>(i);
     (at < axis ? s.outer : at == axis ? s.extent : s.inner) *= dims[i];
   }
-  // No elements: the other extent may be so large that a loop over nothing would not end.
+  // There are no elements. The other extent may be so large that an empty loop over it would not end.
   if (s.outer == 0 || s.inner == 0) s.outer = s.inner = 0;
   return s;
 }

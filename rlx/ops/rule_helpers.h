@@ -1,4 +1,4 @@
-// Helpers shared by the op rules: strided element moves, typed accumulation, and axis arithmetic for graph-building
+// Shared helpers of the op rules: strided element copies, typed accumulation, and axis arithmetic for graph-building
 // rules.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace rlx {
 
 // -- reference rules: moving elements --
 
-/// Where a block of elements lies in a buffer: an element offset and one element stride per axis (0 and negative
-/// allowed).
+/// The position of a block of elements in a buffer: an element offset and one element stride per axis (0 and negative
+/// are allowed).
 struct StridedView {
   std::int64_t offset = 0;
   std::vector<std::int64_t> strides;
@@ -27,12 +27,13 @@ struct StridedView {
 /// Copies the block of extents `dims` between two buffers of `dtype` (any dtype, packed 4-bit ones included).
 void copy_strided(DType dtype, std::span<const std::int64_t> dims, std::byte* dst, const StridedView& to,
                   const std::byte* src, const StridedView& from);
-/// The whole of a row-major tensor of extents `dims`.
+/// The view of a whole row-major tensor of extents `dims`.
 StridedView whole(std::span<const std::int64_t> dims);
 
 // -- reference rules: computing --
 
-/// Calls f(A{}) with the type reference rules compute `t` in: double, int64 (also Bool), uint64 or complex<double>.
+/// Calls f(A{}) with the type in which reference rules compute `t`: double, int64 (also Bool), uint64 or
+/// complex<double>.
 template <class F>
 decltype(auto) visit_accumulator(DType t, F&& f) {
   if (is_storage_only(t))
@@ -51,14 +52,14 @@ std::vector<A> load_all(const Tensor& t) {
   for (std::size_t i = 0; i < n; ++i) out[i] = load_element<A>(t.data(), t.dtype(), static_cast<std::int64_t>(i));
   return out;
 }
-/// Writes `values` to all elements of `t`, each rounded once.
+/// Writes `values` to the elements of `t`, each rounded once.
 template <class A>
 void store_all(Tensor& t, const std::vector<A>& values) {
   std::byte* data = t.mutable_data();
   for (std::size_t i = 0; i < values.size(); ++i)
     store_element(data, t.dtype(), static_cast<std::int64_t>(i), values[i]);
 }
-/// a + b and a * b; integers wrap.
+/// a + b and a * b. Integers wrap.
 template <class A>
 A wrapping_add(A a, A b) {
   if constexpr (std::is_integral_v<A>)
@@ -73,7 +74,7 @@ A wrapping_mul(A a, A b) {
   else
     return a * b;
 }
-/// True when `candidate` replaces `best` as the maximum (or minimum): NaN beats every number and is never replaced.
+/// True when `candidate` replaces `best` as the maximum (or minimum). NaN beats every number and is never replaced.
 template <class A>
 bool beats(A candidate, A best, bool maximum) {
   if constexpr (std::is_floating_point_v<A>) {
@@ -82,7 +83,7 @@ bool beats(A candidate, A best, bool maximum) {
   }
   return maximum ? candidate > best : candidate < best;
 }
-/// What max (or min) of nothing is: the lowest (highest) value of `t`, minus (plus) infinity for floats.
+/// The max (or min) of no elements: the lowest (highest) value of `t`, minus (plus) infinity for floats.
 template <class A>
 A extreme_identity(DType t, bool maximum) {
   if constexpr (std::is_floating_point_v<A>) {
@@ -105,22 +106,22 @@ AxisSplit split_at(std::span<const std::int64_t> dims, std::int64_t axis);
 
 // -- shape rules --
 
-/// The error for a list of axes that is out of range or repeats one; none when it is fine.
+/// The error for a list of axes that is out of range or repeats an axis; none for a valid list.
 std::optional<Diagnostic> check_axes(const InferContext& c, const std::vector<std::int64_t>& axes, const Shape& x);
-/// The extents of x with those axes as 1.
+/// The extents of x with those of `axes` set to 1.
 Dims kept_dims(const Shape& x, const std::vector<std::int64_t>& axes);
 
 // -- graph-building rules --
 
-/// Every axis moved up by one, for rules that add a leading batch axis.
+/// All axes plus one, for rules that add a leading batch axis.
 std::vector<std::int64_t> shifted(std::vector<std::int64_t> axes);
 /// 0, 1, .., rank - 1.
 std::vector<std::int64_t> identity_perm(int rank);
-/// The permutation that undoes `perm`.
+/// The inverse of `perm`.
 std::vector<std::int64_t> inverse_perm(const std::vector<std::int64_t>& perm);
 /// `d` in front of `dims`.
 Dims prepend(const Dim& d, const Dims& dims);
-/// How many elements those axes of x have together, as a scalar of `dtype`.
+/// The number of elements along `axes` of x together, as a scalar of `dtype`.
 Expr group_size(Graph& g, const Shape& x, const std::vector<std::int64_t>& axes, DType dtype);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// The table of all op records, and the lifetimes of op structs by kind.
+// The table of all op records, and creation and destruction of op structs by kind.
 #include <array>
 #include <unordered_map>
 
@@ -42,7 +42,7 @@ const AttrField* mnemonic_field(const OpDef& def) {
   return nullptr;
 }
 
-// "sum" and "max" alone would be ambiguous: reduce_sum, arg_max, cumulative_sum.
+// "sum" and "max" alone would be ambiguous, so the names are reduce_sum, arg_max, cumulative_sum.
 std::string mnemonic_name(const OpDef& def, const AttrField& f, std::string_view value) {
   return f.place == AttrPlace::Suffix ? concat_text(def.name, "_", value) : std::string(value);
 }
@@ -86,13 +86,13 @@ std::string op_text_name(const OpBox& op) {
   const AttrField* f = mnemonic_field(def);
   if (!f || f->type != AttrType::Enum) return std::string(def.name);
   auto value = static_cast<std::size_t>(std::get<std::int64_t>(f->get(op.data())));
-  if (value >= f->enum_names.size()) return std::string(def.name);  // errors about broken ops are printed through here
+  if (value >= f->enum_names.size()) return std::string(def.name);  // errors about broken ops are printed here too
   return mnemonic_name(def, *f, f->enum_names[value]);
 }
 
 std::optional<NamedOp> find_op(std::string_view text_name) {
   if (text_name == "fused_matmul_bias_act")
-    text_name = ops::FusedDot::def.name;  // the documented name of its bias form
+    text_name = ops::FusedDot::def.name;  // the documented name of its bias variant
   if (registered_op(text_name))
     return NamedOp{&ops::Custom::def, std::make_shared<ops::Custom>(ops::Custom{std::string(text_name), {}})};
   auto it = names().find(std::string(text_name));

@@ -1,4 +1,4 @@
-// Lifting of values into bodies.
+// Lifts values into bodies.
 #include "rlx/ir/build/body_scope.h"
 
 namespace rlx {

@@ -1,4 +1,4 @@
-// Bodies under construction: how values of the graphs around them become their inputs.
+// Bodies under construction: values of the enclosing graphs become inputs of the body.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace rlx {
 
-/// Says, while it lives, that `body` is built inside `parent`: a value of the parent, or of a graph around that, may be
-/// used in the body, where an Input stands for it.
+/// Declares during its life that `body` is built inside `parent`. The body may then use values of the parent and of its
+/// enclosing graphs; an Input of the body represents each of them.
 class BodyScope {
  public:
   BodyScope(Graph& body, Graph& parent);
@@ -18,13 +18,13 @@ class BodyScope {
   BodyScope(const BodyScope&) = delete;
   BodyScope& operator=(const BodyScope&) = delete;
 
-  /// Values of the parent that the body uses, in the order of their first use, and the Inputs that stand for them.
+  /// The values of the parent that the body uses, in the order of their first use; the body has an Input for each.
   const std::vector<Expr>& captured() const { return captured_; }
   const std::vector<NodeId>& inputs() const { return inputs_; }
 
-  /// True when `inner` is a body under construction somewhere inside `outer`.
+  /// True when `inner` is a body under construction inside `outer`, at any depth.
   static bool encloses(const Graph& outer, Graph& inner);
-  /// `e` as a value of `g`; an empty Expr when its graph is not one around `g`.
+  /// `e` as a value of `g`; an empty Expr when the graph of `e` does not enclose `g`.
   static Expr lift(Graph& g, const Expr& e);
 
  private:
@@ -34,11 +34,11 @@ class BodyScope {
   Graph& parent_;
   std::vector<Expr> captured_;
   std::vector<NodeId> inputs_;
-  std::unordered_map<std::uint64_t, std::size_t> known_;  // value of the parent -> which captured one
+  std::unordered_map<std::uint64_t, std::size_t> known_;  // value of the parent -> its index in captured_
 };
 
-/// `e` as a value of `g`: itself, or the Input that stands for it in a body. InvalidArgument, after `what` where that
-/// is given, for a value of another graph.
+/// `e` as a value of `g`: itself, or the Input that represents it in a body. InvalidArgument, prefixed with `what`
+/// unless empty, for a value of another graph.
 Expr value_in(Graph& g, const Expr& e, std::string_view what, SourceLoc loc);
 
 }  // namespace rlx

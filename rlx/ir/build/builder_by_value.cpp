@@ -1,4 +1,4 @@
-// Builder functions whose results have extents that are values: each such extent is a symbol with a source.
+// Builder functions whose results have extents that are values. Each such extent is a symbol with a source.
 #include <algorithm>
 #include <set>
 
@@ -11,11 +11,11 @@ namespace rlx {
 using namespace building;
 namespace {
 
-// A symbol that no shape of the graph has yet.
+// A symbol that no shape of the graph contains yet.
 std::string fresh_symbol(const Graph& g) {
   std::set<std::string> taken;
   for (const auto& [name, info] : g.symbols()) taken.insert(name);
-  for (OpKind kind : {OpKind::Input, OpKind::Param})  // these bring symbols without a declaration
+  for (OpKind kind : {OpKind::Input, OpKind::Param})  // their shapes have symbols without a declaration
     for (NodeId id : g.leaves(kind))
       for (std::string& name : g.shape(id).symbols()) taken.insert(std::move(name));
   std::size_t number = g.symbol_sources().size();
@@ -23,12 +23,12 @@ std::string fresh_symbol(const Graph& g) {
   return concat_text("value", number);
 }
 
-// The places 0, 1, .. at which mask [n] is true, in dtype `t`.
+// The indices at which mask [n] is true, in dtype `t`.
 Expr kept(Graph& g, const Expr& mask, DType t, SourceLoc loc) {
   const At at{loc};
   const Dim n = mask.dim(0);
   const Expr ones = g.cast(at(mask), t);
-  // A place that stays goes behind those before it, any other out of range, where a scatter drops it.
+  // A selected index goes after the earlier ones. All others go out of range, where the scatter drops them.
   const Expr to = g.where(at(mask), at(g.cumsum(at(ones), 0, true)), at(g.constant(Tensor::scalar_i64(t, -1), loc)));
   const Expr none = g.expand(at(g.constant(Tensor::scalar_i64(t, 0), loc)), {n});
   const Expr places = positions(g, n, 0, 1, t, loc);
@@ -59,7 +59,7 @@ Dim Builder::value_dim(Operand value, std::int64_t max, std::int64_t min) {
          "an extent is one integer: reduce to it, or cast it");
   const Node& made = g.node(v.value().node);
   if (const auto* constant = made.op.get_if<ops::Constant>()) return number(constant->value.at_i64(0));
-  if (const auto* size = made.op.get_if<ops::DimSize>())  // known as a dimension already
+  if (const auto* size = made.op.get_if<ops::DimSize>())  // already known as a dimension
     if (const Dim d = g.shape(made.inputs[0]).dim(static_cast<int>(size->axis));
         bounds_of(g, d).min >= min && bounds_of(g, d).max <= max)
       return d;

@@ -1,4 +1,4 @@
-// Builder functions of branches, loops and calls: bodies are drawn by functions, captured values become operands.
+// Builder functions of branches, loops and calls. A function builds each body; captured values become operands.
 #include <map>
 #include <memory>
 #include <set>
@@ -12,7 +12,7 @@
 namespace rlx {
 namespace {
 
-// A body that a function has drawn, its Inputs where they happened to come up.
+// A body that a function has built. Its Inputs are in the order of their creation.
 struct Draft {
   Graph graph;
   std::unique_ptr<BodyScope> scope;
@@ -50,7 +50,7 @@ ExprList own_all(Graph& g, const ExprList& values, std::string_view what, Source
   return out;
 }
 
-// What the bodies of one op capture, each value once.
+// The values that the bodies of one op capture, each once.
 class Captures {
  public:
   explicit Captures(std::initializer_list<const Draft*> drafts) {
@@ -65,7 +65,7 @@ class Captures {
   ExprList values_;
 };
 
-// The finished body: Inputs for everything captured, by any body of the op, before or behind its operands.
+// The finished body. It has Inputs for all values that any body of the op captures, before or after its operands.
 Subgraph close(const Draft& d, const ExprList& captured, bool captured_first, SourceLoc loc) {
   const Graph& from = d.graph;
   const auto fail = [&](std::string message, std::string hint) {
@@ -100,7 +100,7 @@ Subgraph close(const Draft& d, const ExprList& captured, bool captured_first, So
   std::vector<Value> outputs;
   for (const Expr& e : d.outputs) outputs.emplace_back(map[e.value().node.index], e.value().result);
   out.set_outputs(std::move(outputs));
-  // The symbols that it depends on, with the bounds of the graphs around.
+  // The symbols that the body depends on, with their bounds in the enclosing graphs.
   std::map<std::string, SymbolInfo> symbols;
   for (const std::string& name : out.dynamic_symbols()) {
     const auto it = from.symbols().find(name);
@@ -155,16 +155,16 @@ ExprList call_of(Graph& g, std::string name, const ExprList& operands, const Bod
 
 namespace {
 
-// A dimension in which results of two branches differ: the larger of both, and which result of the op tells the value.
+// A dimension where the results of two branches differ: the larger extent, and the result of the op that has the value.
 struct RaggedDim {
   std::size_t result, axis, told;
   DimRange range;
 };
 
-// Gives the results of both branches their larger extents, and tells the true ones behind them.
+// Pads the results of both branches to the larger extents, and appends their true extents.
 std::vector<RaggedDim> even_out(Graph& g, Draft& yes, Draft& no, SourceLoc loc) {
   std::vector<RaggedDim> out;
-  if (yes.outputs.size() != no.outputs.size()) return out;  // the shape rule says so
+  if (yes.outputs.size() != no.outputs.size()) return out;  // the shape rule reports it
   const std::size_t results = yes.outputs.size();
   ExprList told[2];
   for (std::size_t r = 0; r < results; ++r) {
@@ -244,7 +244,7 @@ LoopResult Builder::scan(const ExprList& init, const ExprList& xs, const ScanFn&
   Graph& g = graph();
   require_fn(static_cast<bool>(body), "scan", loc);
   const ExprList start_values = own_all(g, init, options.name, loc), stacks = own_all(g, xs, options.name, loc);
-  Dims length;  // one, once it is known
+  Dims length;  // one extent, once it is known
   if (options.length) length = {*options.length};
   std::vector<Shape> rows;
   for (const Expr& x : stacks) {
@@ -302,7 +302,7 @@ LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& conditio
   LoopResult result{results_of(first, 0, init.size()), results_of(first, init.size(), step.ys.size()),
                     first.result(static_cast<std::uint32_t>(outputs))};
   if (!options.cut_ys || result.ys.empty()) return result;
-  const Dim trips = g.value_dim(Operand(result.trips, loc), *options.max_trips);  // without it there are no ys
+  const Dim trips = g.value_dim(Operand(result.trips, loc), *options.max_trips);  // ys require it
   for (Expr& y : result.ys) y = g.narrow(Operand(y, loc), 0, 0, trips);
   return result;
 }
@@ -330,7 +330,7 @@ ExprList Builder::custom_fn(const ExprList& operands, const CustomFn& fn, Source
     a.insert(a.end(), b.begin(), b.end());
     return a;
   };
-  // Its derivatives know of the operands alone.
+  // The derivatives use only the operands.
   const auto draw = [&](const char* part, const std::vector<Shape>& takes, const BodyFn& body,
                         std::vector<Shape>& gives) {
     const auto d = drawn(g, *part ? concat_text(fn.name, "_", part) : fn.name, takes, body, loc);

@@ -17,7 +17,7 @@ std::vector<std::int64_t> for_each_axis(SourceLoc loc, std::string_view what, st
     fail(loc, ErrorCode::InvalidArgument,
          concat_text(what, ": ", name, " has ", list.size(), " entries for ", space, " axes of space"),
          "give one for each axis, or one for all");
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // what ops::Conv takes; products of two have 64 bits
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;  // the limit of ops::Conv; products of two fit 64 bits
   for (std::int64_t amount : list) {
     if (amount < least)
       fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", name, " holds ", amount, ", the least is ", least));
@@ -56,7 +56,8 @@ Expr transposed_conv(Graph& g, std::string_view what, Expr x, Expr w, const Conv
     op.high.push_back(reach - a.high[at] + more);
     turned.push_back(i + 2);
   }
-  // The results of a group are made of its features: C is (groups, C / groups), and groups go to the filters.
+  // The results of a group depend on the features of the group: C is split into (groups, C / groups), and the groups
+  // move to the filters.
   w = g.add(ops::Reverse{turned}, {w}, loc);
   if (a.groups > 1) {
     const std::optional<Dim> part = exact_div(w.dim(0), Dim(a.groups));

@@ -7,7 +7,7 @@ namespace rlx {
 using namespace building;
 namespace {
 
-// A part of complex numbers: integers, Bool and halves as F32.
+// A real or imaginary part: integers, Bool and halves become F32.
 Expr part_of_complex(Graph& g, const Operand& x, const char* what) {
   const Expr e = own(g, x);
   const DType t = e.dtype();
@@ -23,7 +23,7 @@ Expr Builder::complex(Operand re, Operand im) {
   Graph& g = graph();
   const SourceLoc loc = re.is_scalar() ? im.loc() : re.loc();
   Expr a = part_of_complex(g, re, "complex"), b = part_of_complex(g, im, "complex");
-  // A number takes the dtype of what it is beside.
+  // A number takes the dtype of the other operand.
   const DType t = re.is_scalar()   ? b.dtype()
                   : im.is_scalar() ? a.dtype()
                                    : promoted(a.dtype(), b.dtype(), "complex", loc);

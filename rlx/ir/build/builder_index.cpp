@@ -1,4 +1,4 @@
-// Builder functions that read and write at indices, and sorting.
+// Builder functions that read and write by index, and sorting.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -13,7 +13,7 @@ namespace rlx {
 using namespace building;
 namespace {
 
-// Indices of which negative ones count from the end of x's axis.
+// Indices where negative ones count from the end of x's axis.
 Expr counted(Graph& g, Expr indices, Expr x, std::int64_t axis, SourceLoc loc, const char* what) {
   if (!is_index(indices.dtype()))
     fail(loc, ErrorCode::DTypeMismatch, concat_text(what, ": indices must be i32 or i64, not ", indices.shape()),
@@ -27,7 +27,7 @@ Expr counted(Graph& g, Expr indices, Expr x, std::int64_t axis, SourceLoc loc, c
   return g.where(at(g.lt(at(i), at(0))), at(g.add(at(i), extent)), at(i));
 }
 
-// Index tensors with the dims they broadcast to together.
+// Index tensors broadcast to their common dims.
 std::vector<Value> broadcast(Graph& g, const std::vector<Expr>& indices, SourceLoc loc, const char* what) {
   Dims dims;
   for (const Expr& e : indices) {
@@ -42,7 +42,7 @@ std::vector<Value> broadcast(Graph& g, const std::vector<Expr>& indices, SourceL
   return out;
 }
 
-// Axes in ascending order, and the index tensors in the same.
+// Sorts the axes in ascending order, and the index tensors with them.
 void sort_axes(std::vector<std::int64_t>& axes, std::vector<Value>& indices, int rank, SourceLoc loc,
                const char* what) {
   for (std::int64_t& a : axes) a = normalize_axis_at(loc, a, rank, what);
@@ -72,7 +72,7 @@ std::vector<Expr> own_indices(Graph& g, const ExprList& indices, SourceLoc loc) 
   return out;
 }
 
-// An index tensor for each axis of x: `indices` at `axis`, elsewhere the place itself.
+// An index tensor for each axis of x: `indices` at `axis`, and the position itself on other axes.
 std::vector<Value> along_axis(Graph& g, Expr x, Expr indices, std::int64_t axis, SourceLoc loc, const char* what) {
   if (indices.rank() != x.rank())
     fail(loc, ErrorCode::ShapeMismatch,
@@ -97,7 +97,7 @@ std::vector<std::int64_t> first_axes(std::int64_t count) {
   return axes;
 }
 
-// The components along the last axis of indices [.., A], each for its axis of x from `first` on.
+// The components of indices [.., A] along the last axis. Each indexes one axis of x, from axis `first` on.
 std::vector<Expr> components(Graph& g, Expr x, Expr indices, std::int64_t first, SourceLoc loc, const char* what) {
   if (indices.rank() < 1 || !indices.dim(-1).is_static() || indices.dim(-1).value() < 1 ||
       first + indices.dim(-1).value() > x.rank())
@@ -152,7 +152,7 @@ Expr Builder::take_along_axis(Operand x, Operand indices, std::int64_t axis) {
   Expr v = own(graph(), x);
   const std::int64_t a = normalize_axis_at(x.loc(), axis, v.rank(), "take_along_axis");
   Expr i = own(graph(), indices);
-  if (i.rank() == v.rank()) {  // NumPy's: an extent of 1 stretches
+  if (i.rank() == v.rank()) {  // as in NumPy, an extent of 1 stretches
     Dims dims = i.shape().dims();
     for (int k = 0; k < v.rank(); ++k)
       if (k != a && dims[static_cast<std::size_t>(k)].is_static(1)) dims[static_cast<std::size_t>(k)] = v.dim(k);

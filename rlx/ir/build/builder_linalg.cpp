@@ -6,7 +6,7 @@ namespace rlx {
 using namespace building;
 namespace {
 
-// Integers and Bool as F32; other dtypes as they are, for inference to judge.
+// Integers and Bool as F32. Inference checks all other dtypes.
 Expr matrix_operand(Graph& g, const Operand& x) {
   const Expr e = own(g, x);
   return is_int(e.dtype()) || e.dtype() == DType::Bool ? cast_at(g, e, DType::F32, x.loc()) : e;

@@ -1,4 +1,4 @@
-// Builder functions of losses and of products of codes.
+// Builder functions of losses and of matmuls on quantized values.
 #include "rlx/ir/build/building.h"
 #include "rlx/ir/ops/loss.h"
 #include "rlx/ir/ops/quantize.h"
@@ -23,7 +23,7 @@ Expr Builder::fake_quantize_lsq(Operand x, Operand scale, ops::FakeQuantizeLsq o
 }
 
 namespace {
-// x, w and the bias where there is one.
+// Adds the op with x, w and the optional bias.
 template <class Op>
 Expr add_codes(Graph& g, Op op, const std::vector<Expr>& operands, const char* what, SourceLoc loc) {
   if (operands.size() != 2 && operands.size() != 3)

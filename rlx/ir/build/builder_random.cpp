@@ -1,4 +1,4 @@
-// Builder functions of random numbers: compositions of RngBits, as jax.random makes them of its bits.
+// Builder functions of random numbers: compositions of RngBits, in the same way as jax.random uses its bits.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -10,7 +10,7 @@ namespace rlx {
 using namespace building;
 namespace {
 
-// The words of 64 bits as a key: high, low.
+// 64 random bits as a key of two words: high, low.
 Expr as_key(Graph& g, Expr bits, SourceLoc loc) {
   const At at{loc};
   Dims dims = bits.shape().dims();
@@ -25,7 +25,7 @@ void check_float(DType t, const char* what, SourceLoc loc) {
          "take rng_bits for integers");
 }
 
-// Uniform in [0, 1): the bits that the fraction of dtype t has, times the gap below 1 ... 2.
+// Uniform in [0, 1): as many bits as the fraction of dtype t has, times the spacing in [1, 2).
 Expr fraction(Graph& g, Expr key, Dims dims, DType t, SourceLoc loc) {
   const int fraction_bits = t == DType::F64 ? 52 : t == DType::F32 ? 23 : t == DType::F16 ? 10 : 7;
   const DType source = t == DType::F64   ? DType::U64
@@ -43,7 +43,7 @@ double above_minus_one(DType t) {
   return -1 + std::ldexp(1.0, t == DType::F64 ? -53 : t == DType::F32 ? -24 : t == DType::F16 ? -11 : -8);
 }
 
-// low + (high - low) u, not below low.
+// low + (high - low) u, and at least low.
 Expr between(Graph& g, Expr u, double low, double high, SourceLoc loc) {
   const At at{loc};
   const DType t = u.dtype();

@@ -1,4 +1,4 @@
-// Builder functions of recurrences and scans of state spaces.
+// Builder functions of recurrences and state-space scans.
 #include "rlx/ir/build/building.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-// The node's results, each a value.
+// All results of the node.
 ExprList recurrence_of(Graph& g, OpBox op, const std::vector<Expr>& operands, SourceLoc loc) {
   std::vector<Value> own;
   for (const Expr& e : operands) own.push_back(building::own_at(g, Operand(e, loc), loc).value());

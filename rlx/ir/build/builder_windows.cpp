@@ -1,4 +1,4 @@
-// Builder functions of windows and of norms of images.
+// Builder functions of windows and of image norms.
 #include "rlx/ir/build/building.h"
 #include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/norm.h"

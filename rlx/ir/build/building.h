@@ -1,4 +1,4 @@
-// What the files of builder functions share: operands as values of the graph, casts, errors at the user's line.
+// Shared helpers of the builder functions: operands as values of the graph, casts, errors at the user's line.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace rlx::building {
 
-// An error of a call at the user's line `loc`.
+// Throws the error of a call at the user's line `loc`.
 [[noreturn]] inline void fail(SourceLoc loc, ErrorCode code, std::string message, std::string hint = {}) {
   throw Error(Diagnostic{code, std::move(message), built_at(loc), std::move(hint)});
 }
 
-/// A value of the graph itself: its bytes are printed, hashed and folded here.
+/// Requires a value in host memory: the graph prints, hashes and folds its bytes.
 inline void require_on_host(SourceLoc loc, const std::string& what, const Tensor& value) {
   if (value.buffer())
     fail(loc, ErrorCode::InvalidArgument,
@@ -34,8 +34,8 @@ inline std::int64_t normalize_axis_at(SourceLoc loc, std::int64_t axis, int rank
 
 inline constexpr std::string_view kCastWider = "cast the operand beside it to a wider dtype first";
 
-// A scalar as a tensor of dtype t; an error naming both where t is an integer dtype without that value, built at `at`
-// where the operand's own line is not the user's.
+// A scalar as a tensor of dtype t. When t is an integer dtype that cannot hold it, the error names both. `at` is the
+// user's line when the operand does not have it.
 inline Tensor scalar_tensor(const Operand& x, DType t, std::string_view hint = kCastWider,
                             std::optional<SourceLoc> at = {}) {
   std::optional<Diagnostic> problem =
@@ -51,8 +51,8 @@ inline Tensor scalar_tensor(const Operand& x, DType t, std::string_view hint = k
   return out;
 }
 
-// The operand as a value of the graph, built at `loc`. Of one that may be left out that is the line of the call, for
-// std::optional makes the operand in a header of the standard library.
+// The operand as a value of the graph, built at `loc`. For an optional operand `loc` is the line of the call, since
+// std::optional constructs the operand in a header of the standard library.
 inline Expr own_at(Graph& g, const Operand& x, SourceLoc loc) {
   if (x.is_scalar())
     return g.constant(scalar_tensor(x, x.is_float_scalar() ? DType::F32 : DType::I32, kCastWider, loc), loc);
@@ -60,7 +60,7 @@ inline Expr own_at(Graph& g, const Operand& x, SourceLoc loc) {
 }
 inline Expr own(Graph& g, const Operand& x) { return own_at(g, x, x.loc()); }
 
-// Operands of the calls that builder functions make of each other: at the line of the user's call, not at their own.
+// Operands for calls between builder functions. They get the line of the user's call.
 struct At {
   SourceLoc loc;
   Operand operator()(const Expr& e) const { return Operand(e, loc); }
@@ -84,14 +84,14 @@ inline DType promoted(DType a, DType b, const char* what, SourceLoc loc) {
   return *t;
 }
 
-// What is written into a value of dtype t: cast to it, unless that would drop a fraction or an imaginary part.
+// An update cast to dtype t of the value that it is written into. Dropping a fraction or an imaginary part is an error.
 inline Expr stored_as(Graph& g, const Operand& update, DType t) {
   const Expr e = own(g, update);
   const bool narrows = (is_complex(e.dtype()) && !is_complex(t)) || (is_inexact(e.dtype()) && !is_inexact(t));
   return narrows || is_storage_only(e.dtype()) || is_storage_only(t) ? e : cast_at(g, e, t, update.loc());
 }
 
-// The least and the largest value of a dimension; symbols that nobody declared have the bounds of SymbolInfo{}.
+// The least and the largest value of a dimension. Undeclared symbols have the bounds of SymbolInfo{}.
 inline DimRange bounds_of(const Graph& g, const Dim& d) {
   SymbolRanges ranges = symbol_ranges(g);
   for (const std::string& name : d.symbols()) ranges.emplace(name, DimRange{SymbolInfo{}.min, SymbolInfo{}.max});

@@ -1,4 +1,4 @@
-// From the arguments of convolutions, as users give them, to the attributes of ops::Conv.
+// Conversion of users' convolution arguments to the attributes of ops::Conv.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,22 @@
 
 namespace rlx::building {
 
-/// `list` for `space` axes: one entry alone is that of all of them. Errors at `loc`: InvalidArgument naming `what` and
-/// `name` for another number of entries, one below `least` or above 2^31.
+/// `list` with one entry for each of `space` axes; a single entry applies to all of them. Errors at `loc`:
+/// InvalidArgument naming `what` and `name` for another number of entries, and for an entry below `least` or above
+/// 2^31.
 std::vector<std::int64_t> for_each_axis(SourceLoc loc, std::string_view what, std::string_view name,
                                         const std::vector<std::int64_t>& list, int space, std::int64_t least);
 
-/// x [N, C, X..] with filters w [O, C / groups, K..]; ShapeMismatch at `loc` unless both have `space` + 2 axes.
+/// Requires x [N, C, X..] and filters w [O, C / groups, K..]; ShapeMismatch at `loc` unless both have `space` + 2 axes.
 void require_conv_ranks(SourceLoc loc, std::string_view what, const Expr& x, const Expr& w, int space);
 
-/// What convolutions and their transposes are told, an entry for each axis of space.
+/// Arguments of convolutions and transposed convolutions, one entry for each spatial axis.
 struct ConvArguments {
   std::vector<std::int64_t> strides{}, low{}, high{}, dilation{}, output_padding{};
   std::int64_t groups = 1;
 };
 /// PyTorch's conv_transpose of x [N, C, X..] with w [C, O / groups, K..]: [N, O, (X - 1) * stride - low - high +
-/// dilation * (K - 1) + output_padding + 1]. Errors as for its conv.
+/// dilation * (K - 1) + output_padding + 1]. Its errors are those of conv.
 Expr transposed_conv(Graph& g, std::string_view what, Expr x, Expr w, const ConvArguments& a, SourceLoc loc);
 
 }  // namespace rlx::building

@@ -1,4 +1,4 @@
-// Counting in the narrowest dtype that does.
+// Integers in the narrowest dtype that holds them.
 #include "rlx/ir/build/counting.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 29;
 
-// Whether the product cannot exceed kLargest. Extents of 0 count as 1: the places along the others are numbers too.
+// Whether the product cannot exceed kLargest. Extents of 0 count as 1, because indices along the other axes are numbers
+// too.
 bool is_small(const Graph& g, const Dims& extents) {
   std::int64_t product = 1;
   for (const Dim& d : extents) {
@@ -19,7 +20,7 @@ bool is_small(const Graph& g, const Dims& extents) {
     try {
       most = std::max<std::int64_t>(building::bounds_of(g, d).max, 1);
     } catch (const Error&) {
-      return false;  // its bounds are beyond 64 bits
+      return false;  // its bounds overflow 64 bits
     }
     if (most > kLargest / product) return false;
     product *= most;

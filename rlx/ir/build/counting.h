@@ -1,4 +1,4 @@
-// Places and extents as values that rules and builders count with: in 32 bits where those hold them.
+// Positions and extents as values for rules and builders, in 32 bits when these are enough.
 #pragma once
 
 #include <initializer_list>
@@ -8,10 +8,10 @@
 
 namespace rlx {
 
-/// What holds the numbers up to each of `counts`, products of extents: I32 when none can exceed 2^29, so that sums and
-/// differences of three such numbers are held too, else I64. Some devices have no integers of 64 bits.
+/// The dtype for numbers up to each of `counts`, which are products of extents. I32 when none can exceed 2^29, so that
+/// sums and differences of three such numbers fit too; else I64. Some devices have no 64-bit integers.
 DType count_dtype(const Graph& g, std::initializer_list<Dims> counts);
-/// The same beside indices of dtype `indices`: those in I64 may be any number, and are not narrowed.
+/// The same next to indices of dtype `indices`. I64 indices can have any value and are not narrowed.
 DType count_dtype(const Graph& g, std::initializer_list<Dims> counts, DType indices);
 
 /// The extent of an axis of x as a scalar of integer dtype `t`; a constant when it is static.

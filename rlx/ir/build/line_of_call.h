@@ -1,12 +1,12 @@
-// The line that nodes and errors name while a function of many ops builds for its caller.
+// The source line that nodes and errors name while a function of many ops builds for its caller.
 #pragma once
 
 #include "rlx/ir/value.h"
 
 namespace rlx {
 
-/// While it lives, what this thread builds stands at `loc`, the line of the user's call, and not at lines of the
-/// library; of several the outermost counts.
+/// During its life, nodes that this thread builds get the line `loc` of the user's call instead of lines of the
+/// library. The outermost scope wins.
 class LineOfCall {
  public:
   explicit LineOfCall(SourceLoc loc);
@@ -14,7 +14,7 @@ class LineOfCall {
   LineOfCall(const LineOfCall&) = delete;
   LineOfCall& operator=(const LineOfCall&) = delete;
 
-  /// The line in force: that of the outermost scope, `loc` outside of all.
+  /// The line in effect: that of the outermost scope, or `loc` outside of all scopes.
   static SourceLoc of(SourceLoc loc);
 
  private:

@@ -1,5 +1,4 @@
-// The table of elementwise functions of two operands, a row each; as function_table.h, and with the same internal
-// linkage.
+// The table of elementwise functions of two operands, one row each. Like function_table.h, it has internal linkage.
 #pragma once
 
 #include "rlx/ir/math/function_table.h"
@@ -9,13 +8,13 @@ namespace {  // NOLINT(google-build-namespaces): see function_table.h
 
 constexpr DTypes kFnBits = DTypes::Int | DTypes::Bool;
 
-// -- functions of more than a line --
+// -- functions longer than a line --
 
 #define RLX_HELPER(name, ...)                                                                 \
   inline double name(double a, double b) __VA_ARGS__ constexpr std::string_view name##_in_c = \
       "double " #name "(double a, double b) " #__VA_ARGS__;
 
-// The divisor's sign, as Python's %.
+// The result has the divisor's sign, as in Python's %.
 RLX_HELPER(floor_mod, {
   const double r = fmod(a, b);
   return r == 0 ? copysign(0.0, b) : (r < 0) != (b < 0) ? r + b : r;
@@ -26,7 +25,7 @@ constexpr std::string_view kBinaryHelpers[] = {floor_mod_in_c};
 
 inline FnI int_div(FnI a, FnI b) {
   if (b == 0) return 0;
-  return b == -1 ? static_cast<FnI>(FnU{0} - static_cast<FnU>(a)) : a / b;  // the lowest value over -1 wraps
+  return b == -1 ? static_cast<FnI>(FnU{0} - static_cast<FnU>(a)) : a / b;  // the lowest value / -1 wraps
 }
 inline FnI int_mod(FnI a, FnI b) {
   if (b == 0 || b == -1) return 0;
@@ -43,23 +42,23 @@ inline FnI int_pow(FnI base, FnI exponent) {
   if (exponent >= 0) return static_cast<FnI>(int_pow(static_cast<FnU>(base), static_cast<FnU>(exponent)));
   if (base == 1) return 1;
   if (base == -1) return exponent & 1 ? -1 : 1;
-  return 0;  // 1 / base^n truncated; 1 / 0 is 0 by the rule of division
+  return 0;  // 1 / base^n truncated; 1 / 0 is 0 as in integer division
 }
 inline FnI int_rem(FnI a, FnI b) { return b == 0 || b == -1 ? 0 : a % b; }
 
-// -- derivatives of more than a line --
+// -- derivatives longer than a line --
 
-// A tie shares the cotangent equally, as in JAX.
+// A tie splits the cotangent equally, as in JAX.
 inline Expr d_larger(Graph& g, Expr a, Expr b, Expr ct) {
   return g.where(g.gt(a, b), ct, g.where(g.eq(a, b), ct * 0.5, 0.0));
 }
 
 inline Expr d_pow_base(Graph& g, Expr a, Expr b, Expr, Expr ct) {
-  // 0 * a^-1 is no number at a = 0. Elsewhere it stays as it is: its own derivative in b is a^-1, not 0.
+  // 0 * a^-1 is NaN at a = 0. Elsewhere the expression stays unchanged: its own derivative in b is a^-1, not 0.
   const Expr flat = g.bit_and(g.eq(b, 0.0), g.bit_or(g.eq(a, 0.0), g.ne(a, a)));
   return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
 }
-// The quotient a mod b counts: floor(a / b), and -1 where a / b vanishes and the result is a + b, not a.
+// The quotient that a mod b subtracts: floor(a / b), and -1 where a / b vanishes and the result is a + b instead of a.
 inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) {
   const Expr quotient = g.floor(a / b), negated = -quotient;
   const Expr one = g.where(g.ne(rest, a), g.scalar(1.0, negated.dtype()), negated);
@@ -67,18 +66,18 @@ inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) {
 }
 
 inline Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
-  // 0^b is flat in b; a negative base has no real derivative in b and counts as flat too.
+  // 0^b is flat in b. A negative base has no real derivative in b and is treated as flat too.
   Expr usable = is_complex(a.dtype()) ? g.ne(a, 0.0) : g.gt(a, 0.0);
-  Expr flat = is_complex(a.dtype()) ? g.eq(a, 0.0) : g.le(a, 0.0);  // whose y may be infinite or NaN
+  Expr flat = is_complex(a.dtype()) ? g.eq(a, 0.0) : g.le(a, 0.0);  // y can be infinite or NaN there
   return ct * g.where(flat, 0.0, y) * g.log(g.where(usable, a, 1.0));
 }
 
-// d sqrt(a^2 + b^2) / da, 0 at 0, where there is none.
+// d sqrt(a^2 + b^2) / da; 0 at the origin, where the derivative does not exist.
 inline Expr d_hypot(Graph& g, Expr a, Expr y, Expr ct) {
   const Expr none = g.eq(y, 0.0);
   return ct * g.where(none, 0.0, a / g.where(none, 1.0, y));
 }
-// e^a / (e^a + e^b): a half where both are the same infinity.
+// e^a / (e^a + e^b); 1/2 when a and b are the same infinity.
 inline Expr d_logaddexp(Graph& g, Expr a, Expr b, Expr ct) {
   const Expr same = g.bit_and(g.eq(a, b), g.eq(g.abs(a), HUGE_VAL));
   return ct * g.sigmoid(g.where(same, 0.0, a) - g.where(same, 0.0, b));

@@ -1,4 +1,4 @@
-// Filling in what a convolution's attributes leave out.
+// Fills in the omitted attributes of a convolution.
 #include "rlx/ir/math/conv_geometry.h"
 
 namespace rlx {

@@ -1,6 +1,6 @@
-// The table of elementwise functions of one operand, a row each: docs/add_a_function.md. Ask function_row()
-// (functions.h) for a row; kernels include the table itself, so that loops are compiled around each function.
-// Everything here has internal linkage: a file compiled for another processor must not lend its code to the others.
+// The table of elementwise functions of one operand, one row each: docs/add_a_function.md. Use function_row()
+// (functions.h) to get a row. Kernels include the table itself, so that loops are compiled around each function. All of
+// it has internal linkage: a file compiled for another processor must not provide code to other files.
 #pragma once
 
 #include <math.h>  // NOLINT: the expressions are C, their names are global
@@ -26,14 +26,14 @@ RLX_HELPER(sigmoid, {
   return x < 0 ? e / (1 + e) : 1 / (1 + e);
 })
 RLX_HELPER(softplus, { return (x <= 0 ? 0.0 : x) + log1p(exp(-fabs(x))); })
-// The factor x of a function that vanishes below: at -inf the product is its limit -0, not -inf * 0. Every such
-// function is 0 in double long before -1000.
+// The factor x of a function that vanishes below. At -inf the result is the limit -0, not -inf * 0. Every such function
+// is 0 in double long before -1000.
 RLX_HELPER(vanishing, { return x < -1000 ? -1000.0 : x; })
 RLX_HELPER(hard_sigmoid, { return x <= -3 ? 0.0 : x >= 3 ? 1.0 : (x + 3) / 6; })
 
-// The inverse of erf on [-1, 1], NaN outside: Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), in
-// single precision, then Newton steps with Halley's correction: three, and up to seven in the last 2^-40 before an end.
-// Near the ends 1 - |x| is exact, and erfc keeps the digits that erf loses.
+// The inverse of erf on [-1, 1], NaN outside. It starts with Giles, "Approximating the erfinv function" (GPU Computing
+// Gems, 2011), in single precision. Newton steps with Halley's correction follow: three, and up to seven within 2^-40
+// of an end. Near the ends 1 - |x| is exact, and erfc keeps the digits that erf loses.
 RLX_HELPER(erfinv, {
   const double a = fabs(x);
   if (!(a < 1)) return a == 1 ? x * HUGE_VAL : NAN;
@@ -102,22 +102,22 @@ constexpr double kInvSqrt2 = 0.70710678118654752440;
 constexpr double kSqrt2OverPi = 0.79788456080286535588;
 constexpr double kGeluCubic = 0.044715;  // Hendrycks and Gimpel, "Gaussian Error Linear Units"
 
-/// The bits of a negative number of so many bits, without those of its sign in front.
+/// The lowest `bits` bits of a negative number, without the sign bits above them.
 inline FnU low_bits(FnI x, int bits) { return static_cast<FnU>(x) & (~FnU{0} >> (64 - bits)); }
 inline FnI wrap_neg(FnI x) { return static_cast<FnI>(FnU{0} - static_cast<FnU>(x)); }
 
-// -- derivatives of more than a line --
+// -- derivatives longer than a line --
 
 inline Expr d_gelu(const FunctionSlope& s) {
-  // 1 + erf cancels below -1, where y = x cdf(x) has kept its digits.
+  // 1 + erf cancels below -1, where y = x cdf(x) still has its digits.
   const Expr far = s.g.lt(s.x, -1.0);
   Expr cdf = s.g.where(far, s.y / s.g.where(far, s.x, -1.0), (s.g.erf(s.x * kInvSqrt2) + 1.0) * 0.5);
   Expr pdf = s.g.exp(s.x * s.x * -0.5) * (1 / std::sqrt(2 * std::numbers::pi));
   return s.ct * (cdf + s.x * pdf);
 }
 inline Expr d_gelu_approx(const FunctionSlope& s) {
-  // y = x sigmoid(2 u), whose slope keeps its digits far below 0, where 1 + tanh(u) and 1 - tanh(u)^2 cancel.
-  // Beyond 40 it is 0 or 1, and squares leave f16 from 256 on.
+  // y = x sigmoid(2 u). Its slope keeps its digits far below 0, where 1 + tanh(u) and 1 - tanh(u)^2 cancel. Beyond 40
+  // the slope is 0 or 1. Squares overflow f16 from 256 on.
   Expr x = s.g.min(s.g.max(s.x, -40.0), 40.0), x2 = x * x;
   Expr share = s.g.sigmoid((x + x2 * x * kGeluCubic) * (2 * kSqrt2OverPi));
   Expr inner = (x2 * (3 * kGeluCubic) + 1.0) * (2 * kSqrt2OverPi);
@@ -150,7 +150,7 @@ inline Expr d_softsign(const FunctionSlope& s) {
   return s.ct / (denominator * denominator);
 }
 
-// By its series where the quotient cancels: also its own derivatives are right at 0.
+// Uses the series where the quotient cancels, so that its own derivatives are right at 0 too.
 inline Expr d_sinc(const FunctionSlope& s) {
   const Expr near = s.g.lt(s.g.abs(s.x), 0.4), t = s.g.where(near, s.x, 0.0), far = s.g.where(near, 1.0, s.x);
   // (-1)^k 2k pi^2k x^(2k - 1) / (2k + 1)!, k from 1 to 10
@@ -195,10 +195,10 @@ constexpr FunctionRow kFunctionTable[] = {
      .flops = 10},
     {.fn = K::Relu,
      .dtypes = kFnFI,
-     RLX_REAL(x < 0 ? 0.0 : x),  // NaN stays
+     RLX_REAL(x < 0 ? 0.0 : x),  // a NaN stays a NaN
      RLX_SIGNED(x < 0 ? 0 : x),
      RLX_UNSIGNED(x),
-     // y is positive where x is: a product's epilogue then makes y, and x is kept by nobody.
+     // y is positive exactly where x is. With y here, a matmul's epilogue stores y, and x is not kept.
      RLX_DERIVATIVE(s.g.where(s.g.gt(s.y, 0.0), s.ct, 0.0)),
      .f16 = F16Range::Keeps,
      .flops = 1},
@@ -359,7 +359,7 @@ constexpr FunctionRow kFunctionTable[] = {
      .flops = 28},
     {.fn = K::Softsign,
      .dtypes = kFnF,
-     RLX_REAL(fabs(x) > 1e300 ? copysign(1.0, x) : x / (1 + fabs(x))),  // at an infinity its limit
+     RLX_REAL(fabs(x) > 1e300 ? copysign(1.0, x) : x / (1 + fabs(x))),  // its limit at an infinity
      .derivative = d_softsign,
      .f16 = F16Range::Keeps,
      .flops = 3},
@@ -403,7 +403,7 @@ constexpr FunctionRow kFunctionTable[] = {
      .dtypes = kFnF,
      .alpha = 0.01,
      RLX_REAL(x < 0 ? 0.01 * x : x),
-     RLX_REAL_WITH(x < 0 ? (alpha == 0 ? -0.0 : alpha * x) : x),  // no NaN of 0 * -inf
+     RLX_REAL_WITH(x < 0 ? (alpha == 0 ? -0.0 : alpha * x) : x),  // avoids the NaN of 0 * -inf
      RLX_DERIVATIVE(s.g.where(s.g.lt(s.x, 0.0), s.ct* s.params.alpha, s.ct)),
      .f16 = F16Range::Keeps,
      .flops = 2},
@@ -554,7 +554,7 @@ constexpr bool functions_in_order() {
 }
 static_assert(functions_in_order(), "kFunctionTable must have one row per ActivationKind, in its order");
 
-// A row with every class of dtype that it says, and parameters that it can take.
+// True when every row has all functions of the dtype classes that it claims, and consistent parameters.
 constexpr bool functions_whole() {
   for (const FunctionRow& r : kFunctionTable) {
     const DTypes dtypes = r.dtypes;

@@ -1,4 +1,4 @@
-// The noise that tokens are drawn with: -log(-log(u)), where u is made of the bits of a counter.
+// The Gumbel noise for drawing tokens: -log(-log(u)), where u comes from the bits of a counter.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace rlx {
 
-/// Gumbel noise made of random bits, u in [tiny, 1) with as many of them as the fraction of T has: jax.random.gumbel's.
+/// Gumbel noise from random bits. u is in [tiny, 1) with as many bits as the fraction of T has, as in
+/// jax.random.gumbel.
 template <class T>
 struct Gumbel {
   static constexpr bool kWide = std::is_same_v<T, double>;
@@ -24,13 +25,13 @@ struct Gumbel {
     const T inner = static_cast<T>(std::log(static_cast<double>(u)));
     return -static_cast<T>(std::log(-static_cast<double>(inner)));
   }
-  /// No less than the noise: -log(u) >= 1 - u, a whole number of steps whose logarithm is at least that of its highest
-  /// bit.
+  /// An upper bound of the noise: -log(u) >= 1 - u, which is a whole number of steps, and its logarithm is at least
+  /// that of its highest bit.
   static T most(std::uint64_t bits) {
     const int highest = std::bit_width((std::uint64_t{1} << kFraction) - whole(bits)) - 1;
     return static_cast<T>(kFraction - highest) * std::numbers::ln2_v<T> + kSlack;
   }
-  static constexpr T kSlack = T(1e-3);  // far above what rounding does to a sum that matters
+  static constexpr T kSlack = T(1e-3);  // far above the rounding error of a sum that matters
   static constexpr T kMost = static_cast<T>(kFraction) * std::numbers::ln2_v<T> + kSlack;
 };
 

@@ -1,4 +1,4 @@
-// Positions of the blocks that indices name.
+// Positions of indexed blocks.
 #include "rlx/ir/math/indexed_blocks.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ IndexedBlocks::IndexedBlocks(std::span<const std::int64_t> dims, const std::vect
     extents.push_back(dims[static_cast<std::size_t>(a)]);
     strides.push_back(all[static_cast<std::size_t>(a)]);
   }
-  // Without elements other extents may be huge: nothing is walked then.
+  // An x without elements may have huge other extents, so nothing is walked.
   bool empty = outer == 0 || run == 0;
   for (std::size_t a = first; a < last; ++a)
     empty = empty || (dims[a] == 0 && !std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(a)));

@@ -1,4 +1,4 @@
-// Taps of resampled axes: kernels, places, borders.
+// Taps of resampled axes: kernels, positions, borders.
 #include "rlx/ir/math/resize.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ double lanczos(double x, double radius) {
   return radius * std::sin(a) * std::sin(a / radius) / (a * a);
 }
 
-// The kernel at a distance x >= 0, and how far it reaches.
+// The kernel at a distance x >= 0, and its reach.
 double kernel_at(const ops::Interpolate& op, double x) {
   const double a = op.cubic_a;
   switch (op.fn) {
@@ -34,10 +34,10 @@ double reach_of(ResizeKind fn) {
   return fn == ResizeKind::Linear ? 1 : fn == ResizeKind::Cubic ? 2 : fn == ResizeKind::Lanczos3 ? 3 : 5;
 }
 
-// Where element o of m lies among n.
+// The position of element o of m among n elements.
 double place_of(const ops::Interpolate& op, double scale, std::int64_t o, std::int64_t m, std::int64_t n) {
   const auto i = static_cast<double>(o), from = static_cast<double>(n), to = static_cast<double>(m);
-  // i / scale, exact enough for floor where the scale is the ratio of the extents.
+  // i / scale, exact enough for floor when the scale is the ratio of the extents.
   const auto back = [&](double v) { return scale > 0 ? v / scale : v * from / to; };
   double place = 0;
   switch (op.places) {
@@ -79,7 +79,7 @@ ResizeTaps forward_taps(const ops::Interpolate& op, double scale, std::int64_t n
       for (std::int64_t i = first; i < last; ++i) add(static_cast<double>(i), 1 / static_cast<double>(last - first));
     } else {
       const double reach = reach_of(op.fn) * wide;
-      // Without a widened kernel always as many neighbours as it has.
+      // Unless the kernel is widened, the number of neighbours is always the same.
       const double first = wide == 1 ? std::floor(place) - (reach - 1) : std::ceil(place - reach);
       const double last = wide == 1 ? first + 2 * reach - 1 : std::floor(place + reach);
       const bool shares = op.antialias || op.renormalize;
@@ -91,7 +91,7 @@ ResizeTaps forward_taps(const ops::Interpolate& op, double scale, std::int64_t n
         total += w;
         add(i, w);
       }
-      if (shares && total == 0) {  // no neighbour has a weight: the nearest one
+      if (shares && total == 0) {  // no neighbour has a weight: use the nearest one
         taps.index.resize(before), taps.weight.resize(before);
         add(place, 1);
       } else if (shares || op.fn == ResizeKind::Lanczos3 || op.fn == ResizeKind::Lanczos5) {
@@ -103,7 +103,7 @@ ResizeTaps forward_taps(const ops::Interpolate& op, double scale, std::int64_t n
   return taps;
 }
 
-// Of `n` elements in place of those taps' outputs.
+// The transposed taps, for `n` elements in place of the outputs.
 ResizeTaps transposed_taps(const ResizeTaps& taps, std::int64_t n) {
   ResizeTaps out;
   out.begin.assign(static_cast<std::size_t>(n) + 1, 0);

@@ -1,4 +1,4 @@
-// Which elements, with which weights, an Interpolate makes each element of along an axis.
+// The elements and weights that an Interpolate uses for each result element along an axis.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct ResizeTaps {
   std::vector<std::int32_t> index{};
   std::vector<double> weight{};
   std::int64_t outputs() const { return static_cast<std::int64_t>(begin.size()) - 1; }
-  /// The largest number of terms.
+  /// The largest number of terms of an element.
   std::int64_t widest() const;
 };
 
-/// Those along op.axes[i], where x has `extent` elements.
+/// The taps along op.axes[i], where x has `extent` elements.
 ResizeTaps resize_taps(const ops::Interpolate& op, std::size_t i, std::int64_t extent);
 
 }  // namespace rlx

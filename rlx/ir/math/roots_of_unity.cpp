@@ -1,4 +1,4 @@
-// Roots of unity by the octant, so that equal sines and cosines are equal bits.
+// Roots of unity by octant, so that equal sines and cosines have equal bits.
 #include "rlx/ir/math/roots_of_unity.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@ namespace rlx {
 
 WideComplex root_of_unity(std::int64_t k, std::int64_t n) {
   const std::int64_t octant = 8 * k / n;
-  // Eighths of n from the axis or the diagonal that is nearest.
+  // Eighths of n from the nearest axis or diagonal.
   const std::int64_t rest = octant % 2 == 0 ? 8 * k - octant * n : (octant + 1) * n - 8 * k;
   const long double angle =
       std::numbers::pi_v<long double> * static_cast<long double>(rest) / (4 * static_cast<long double>(n));

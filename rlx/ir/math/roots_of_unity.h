@@ -1,4 +1,4 @@
-// Roots of unity in long double, for the rules of Fourier transforms and for the plans of their kernels.
+// Roots of unity in long double, for the rules of Fourier transforms and the plans of their kernels.
 #pragma once
 
 #include <complex>
@@ -11,7 +11,7 @@ using WideComplex = std::complex<long double>;
 /// exp(-2 pi i k / n) for 0 <= k < n, within a unit of the last place; multiples of an eighth of the circle are exact.
 WideComplex root_of_unity(std::int64_t k, std::int64_t n);
 
-/// a b of finite numbers; the operator of the standard library asks for infinities on the way.
+/// a * b for finite numbers. The operator of the standard library also checks for infinities.
 inline WideComplex wide_product(WideComplex a, WideComplex b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }

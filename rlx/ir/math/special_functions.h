@@ -1,5 +1,5 @@
-// Scalar special functions of the function tables, in double: C expressions that are compiled and kept as text, as all
-// of function_table.h, which includes this.
+// Scalar special functions of the function tables, in double. They are C expressions, compiled and kept as text;
+// function_table.h includes this file.
 #pragma once
 
 #include <math.h>  // NOLINT: the expressions are C, their names are global
@@ -9,21 +9,21 @@
 namespace rlx {
 namespace {  // NOLINT(google-build-namespaces): see function_table.h
 
-/// double NAME PARAMS BODY, and NAME_in_c, its text.
+/// Defines double NAME PARAMS BODY, and NAME_in_c with its text.
 #define RLX_SPECIAL(name, params, ...)                                           \
   inline double name params __VA_ARGS__ constexpr std::string_view name##_in_c = \
       "double " #name #params " " #__VA_ARGS__;
 
-// sin(pi x) / (pi x) by the distance to the next integer, which is exact: 0 at integers but 0.
+// sin(pi x) / (pi x) by the distance to the next integer, which is exact: 0 at all integers except 0.
 RLX_SPECIAL(sinc, (double x), {
   const double r = x - nearbyint(x);
   const double y = sin(3.14159265358979324 * r) / (3.14159265358979324 * x);
   return x == 0 ? 1.0 : fmod(nearbyint(x), 2) == 0 ? y : -y;
 })
 
-// The derivative of log |Gamma|. In [1, 2] the distance to its root 1.46.. times a Chebyshev series, so that digits
-// stay around the root; elsewhere by psi(x + 1) = psi(x) + 1 / x, the asymptotic series (DLMF 5.11.2) and reflection
-// (5.5.4).
+// The derivative of log |Gamma|. In [1, 2] it is the distance to its root 1.46.. times a Chebyshev series, which keeps
+// the digits around the root. Elsewhere it uses psi(x + 1) = psi(x) + 1 / x, the asymptotic series (DLMF 5.11.2) and
+// reflection (5.5.4).
 RLX_SPECIAL(digamma, (double x), {
   if (x == 0) return -1 / x;
   double y = 0;
@@ -90,8 +90,8 @@ RLX_SPECIAL(zeta_above, (double s, double q), {
   return y;
 })
 
-// The n-th derivative of digamma for whole n: (-1)^(n+1) n! times the sum of (x + k)^-(n+1) over k >= 0. Below 0 that
-// sum is the one over all integers, which repeats, less the one over k < 0.
+// The n-th derivative of digamma for whole n: (-1)^(n+1) n! times the sum of (x + k)^-(n+1) over k >= 0. For x below 0
+// that sum is the sum over all integers, which is periodic in x, minus the sum over k < 0.
 RLX_SPECIAL(polygamma, (double x, double n), {
   if (n == 0) return digamma(x);
   const double s = n + 1;
@@ -109,7 +109,7 @@ RLX_SPECIAL(polygamma, (double x, double n), {
   return even * tgamma(s) * z;
 })
 
-// log(1 + x) - x, digits of small x kept.
+// log(1 + x) - x without loss of digits for small x.
 RLX_SPECIAL(log1p_rest, (double x), {
   if (fabs(x) > 0.5) return log1p(x) - x;
   const double t = x / (2 + x);
@@ -133,9 +133,9 @@ RLX_SPECIAL(gamma_front, (double a, double x), {
   return exp(a * log1p_rest((x - a) / a) - t / a) / sqrt(6.28318530717958648 * a);
 })
 
-// The regularised incomplete gamma functions of a > 0 and 0 < x < infinity: P (which = 0), Q (1), dP/da (2). Below
-// a + 1 by the series of P (DLMF 8.11.4), above by the continued fraction of Q (8.9.2) after Lentz, each with its
-// derivative beside it; for very large a by Temme's expansion (8.12.3).
+// The regularised incomplete gamma functions of a > 0 and 0 < x < infinity: P (which = 0), Q (1), dP/da (2). For x
+// below a + 1 by the series of P (DLMF 8.11.4), above by the continued fraction of Q (8.9.2) after Lentz, each together
+// with its derivative. For very large a by Temme's expansion (8.12.3).
 RLX_SPECIAL(gamma_part, (double a, double x, int which), {
   if (a >= 1e6) {
     const double m = (x - a) / a;
@@ -210,7 +210,7 @@ RLX_SPECIAL(igamma_grad_a, (double a, double x), {
   return x == 0 || a == HUGE_VAL || x == HUGE_VAL ? 0.0 : gamma_part(a, x, 2);
 })
 
-// log(e^a + e^b), whose exponentials do not overflow.
+// log(e^a + e^b) without overflow of the exponentials.
 RLX_SPECIAL(logaddexp, (double a, double b), {
   if (a == b) return a + 0.69314718055994531;
   const double r = a - b;

@@ -9,11 +9,11 @@ namespace {  // NOLINT(google-build-namespaces): a file compiled for another pro
 struct ThreefryWords {
   std::uint32_t high, low;
 };
-/// How far each round of a group rotates, of even groups and of odd ones; and what makes the third word of the key.
+/// The rotations of the rounds in even and odd groups, and the constant of the third key word.
 [[maybe_unused]] constexpr int kThreefryRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 [[maybe_unused]] constexpr std::uint32_t kThreefryParity = 0x1BD11BDAU;
 
-/// The two words that key and counter give.
+/// The two words of a key and a counter.
 [[maybe_unused]] constexpr ThreefryWords threefry2x32(std::uint32_t k0, std::uint32_t k1, std::uint32_t x0,
                                                       std::uint32_t x1) {
   const std::uint32_t keys[3] = {k0, k1, k0 ^ k1 ^ kThreefryParity};
@@ -29,7 +29,7 @@ struct ThreefryWords {
   }
   return {x0, x1};
 }
-/// Bits `bits` wide (8, 16, 32 or 64) of the 64-bit counter `at`.
+/// `bits` random bits (8, 16, 32 or 64) of the 64-bit counter `at`.
 [[maybe_unused]] constexpr std::uint64_t threefry_bits(std::uint32_t k0, std::uint32_t k1, std::uint64_t at, int bits) {
   const ThreefryWords w = threefry2x32(k0, k1, static_cast<std::uint32_t>(at >> 32), static_cast<std::uint32_t>(at));
   if (bits == 64) return std::uint64_t{w.high} << 32 | w.low;

@@ -1,4 +1,4 @@
-// The geometry of windows: what rules, rows and functions count with.
+// The geometry of windows, for rules, reference loops and functions.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rlx {
 
-/// Elements of an axis that stand in a window: first, first + step, .., `count` of them.
+/// The elements of an axis inside a window: first, first + step, .., `count` of them.
 struct WindowTaps {
   std::int64_t first = 0, step = 1, count = 0;
 };
@@ -19,13 +19,13 @@ struct WindowTaps {
 struct WindowAxis {
   std::int64_t window = 1, stride = 1, low = 0, high = 0, base = 1, dilation = 1;
 
-  /// True when every element is a window of its own.
+  /// True when every element is its own window.
   bool plain() const { return window == 1 && stride == 1 && low == 0 && high == 0 && base == 1; }
-  /// Places that a window covers.
+  /// Positions that a window covers.
   std::int64_t span() const { return (window - 1) * dilation + 1; }
-  /// Places that n elements take when they are spread.
+  /// Positions that n elements take when zeros are inserted between them.
   std::int64_t spread(std::int64_t n) const { return n == 0 ? 0 : (n - 1) * base + 1; }
-  /// Windows over n elements.
+  /// The number of windows over n elements.
   std::int64_t outputs(std::int64_t n) const {
     const std::int64_t places = low + spread(n) + high;
     return places < span() ? 0 : (places - span()) / stride + 1;
@@ -35,7 +35,7 @@ struct WindowAxis {
     const Dim spread = base == 1 ? n : max((n - 1) * Dim(base) + 1, Dim(0));
     return floordiv(spread + Dim(low + high - span() + stride), Dim(stride));
   }
-  /// What of n elements stands in window o.
+  /// The elements inside window o of an axis of n elements.
   WindowTaps taps(std::int64_t o, std::int64_t n) const {
     const std::int64_t begin = o * stride - low, last_place = begin + span() - 1;
     WindowTaps t;
@@ -47,7 +47,7 @@ struct WindowAxis {
     if (i > last) return t;
     t.first = i;
     if (dilation > 1) {
-      std::int64_t a = base, b = dilation;  // the least step whose places are a multiple of the dilation
+      std::int64_t a = base, b = dilation;  // the least step whose positions are multiples of the dilation
       while (b != 0) a = std::exchange(b, a % b);
       t.step = dilation / a;
     }
@@ -56,7 +56,7 @@ struct WindowAxis {
   }
 };
 
-/// The windows of an op with the lists of ReduceWindow along its axes.
+/// The windows along all axes of an op that has the lists of ReduceWindow.
 template <class Op>
 std::vector<WindowAxis> window_axes(const Op& op) {
   const auto at = [](const std::vector<std::int64_t>& list, std::size_t i, std::int64_t otherwise) {
@@ -78,7 +78,7 @@ void set_window_axes(Op& op, const std::vector<WindowAxis>& axes) {
   }
 }
 
-/// The windows whose sums are the transposed sums: of m results dealt out to n elements again.
+/// The windows of the transposed sums: they distribute m results to n elements.
 inline WindowAxis transposed(const WindowAxis& a, std::int64_t n, std::int64_t m) {
   WindowAxis t{a.window, a.base, a.span() - 1 - a.low, 0, a.stride, a.dilation};
   t.high = (n - 1) * a.base + a.span() - t.low - ((m - 1) * a.stride + 1);

@@ -1,4 +1,4 @@
-// Records of calibration: what they may hold, which values they speak of, their text.
+// Calibration records: valid entries, the values of their paths, and their text.
 #include "rlx/ir/quant/calibration.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ const Tensor* constant_of(const Graph& g, Value v) {
   return c ? &c->value : nullptr;
 }
 
-// Every path of a graph with its values, by path. A quantised value has the path that its QuantMap says.
+// Every path of a graph with its values. A quantized value has the path of its QuantMap entry.
 std::multimap<std::string, Value, std::less<>> paths_of(const Graph& g) {
   std::multimap<std::string, Value, std::less<>> out;
   const QuantMap map(g);
@@ -58,12 +58,12 @@ std::multimap<std::string, Value, std::less<>> paths_of(const Graph& g) {
     out.emplace(e.path, e.value);
     quantised.insert(e.path);
     known[e.value.node.index] = true;
-    if (e.codes) known[e.codes->node.index] = true;  // codes are no numbers
+    if (e.codes) known[e.codes->node.index] = true;  // quantized values are not calibrated
   }
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     if (known[i]) continue;
     const std::string label = node_label(g, NodeId{i});
-    if (quantised.contains(label)) continue;  // its scale, for one, may have the label of the same scope
+    if (quantised.contains(label)) continue;  // for example its scale may have the label of the same scope
     for (std::uint32_t r = 0; r < g.node(NodeId{i}).num_results(); ++r)
       out.emplace(r == 0 ? label : concat_text(label, "#", r), Value(NodeId{i}, r));
   }

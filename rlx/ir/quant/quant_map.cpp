@@ -1,4 +1,4 @@
-// The view of quantised values, read from their nodes.
+// The map of quantized values, computed from their nodes.
 #include "rlx/ir/quant/quant_map.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace rlx {
 namespace {
 
-// The leaf whose elements a value is, behind what only moves them; none where they are computed.
+// The leaf whose elements `v` holds, through ops that only move them; none when the elements are computed.
 std::optional<NodeId> leaf_behind(const Graph& g, Value v) {
   for (;; v = g.node(v.node).inputs[0]) {
     const OpKind kind = g.node(v.node).kind();
@@ -22,13 +22,13 @@ std::optional<NodeId> leaf_behind(const Graph& g, Value v) {
   }
 }
 
-// The path that an entry has when no other wants it; `with_label`: how many entries each label is of.
+// The path of an entry before duplicates are resolved. `with_label` is the number of entries with each label.
 std::string wanted_path(const Graph& g, const QuantEntry& e, const std::map<std::string_view, int>& with_label) {
   const Node& n = g.node(e.value.node);
   const std::string& label = n.origin.label;
   const std::optional<NodeId> leaf = leaf_behind(g, e.codes.value_or(n.inputs[0]));
   if (label.empty()) return e.codes && leaf == e.codes->node ? g.leaf_name(*leaf) : e.value.node.text();
-  // Under Graph::scope all that it holds has its label: that says where, not what.
+  // All nodes built under Graph::scope share its label, which does not identify a value.
   const bool scope = with_label.at(label) > 1 || (leaf && g.node(*leaf).origin.label == label);
   return scope && leaf ? concat_text(label, "/", g.leaf_name(*leaf)) : label;
 }
@@ -50,7 +50,7 @@ void set_paths(const Graph& g, std::vector<QuantEntry>& entries) {
   }
 }
 
-// The operands after the first, whose places in the record `present` tells.
+// An operand after the first. `present` tells which positions of the record have an operand.
 std::optional<Value> optional_operand(const Node& n, const OperandMask& present, int place) {
   if (!present.has(place)) return std::nullopt;
   std::size_t at = 1;

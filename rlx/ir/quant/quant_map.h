@@ -1,4 +1,4 @@
-// Which values of a graph are numbers that codes stand for: a view, read from the nodes that say so.
+// QuantMap: the quantized values of a graph, a view computed from its nodes.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +13,36 @@
 
 namespace rlx {
 
-/// How a value is quantised: what the Dequantize that makes it says, or the FakeQuantize.
+/// The quantization of a value, from its Dequantize or FakeQuantize.
 struct QuantEntry {
-  Value value;  // the numbers
-  /// Where they come from: the node's label, with "/" and the name of the leaf that holds the codes (of a FakeQuantize
-  /// the numbers) where the label is only a scope, which that leaf or another entry has too; without a label the name
-  /// of that leaf of codes, else "%7"; and with "/%7" behind it where another entry would have the same.
+  Value value;  // the dequantized value
+  /// The path of the value. It is the node's label. When the label is only a scope, which the leaf of quantized values
+  /// (of a FakeQuantize: of numbers) or another entry has too, "/" and the name of that leaf follow. A node without a
+  /// label has the name of its leaf of quantized values, else "%7". "/%7" follows when another entry would have the
+  /// same path.
   std::string path;
   QuantScheme scheme = QuantScheme::Affine;
-  std::optional<std::int64_t> axis{};  // of affine scales: each index along it has its own
-  std::int64_t block = 0;              // above 0: or as many neighbours
+  std::optional<std::int64_t> axis{};  // of affine scales: the axis where each index has its own scale
+  std::int64_t block = 0;              // above 0: the number of neighbours along it that share a scale
   DType code_dtype = DType::I8;
-  double bits = 8;    // of an element: of its code, or of its share of a block
-  bool fake = false;  // numbers as codes would give them back: there are no codes
+  double bits = 8;    // bits of an element: of its quantized value, or its share of a block
+  bool fake = false;  // quantized and dequantized numbers: there are no stored quantized values
   std::optional<Value> codes{}, scale{}, zero_point{}, global_scale{};
 };
 
-/// The quantised values of a graph. It holds nothing that the graph does not say: after a rewrite, make another.
+/// The quantized values of a graph. It holds nothing besides the graph's own data; make another one after a rewrite.
 class QuantMap {
  public:
   QuantMap() = default;
-  /// Of every Dequantize and FakeQuantize of `g`; those inside bodies are values of the bodies' graphs.
+  /// The map of every Dequantize and FakeQuantize of `g`. Those inside bodies belong to the graphs of the bodies.
   explicit QuantMap(const Graph& g);
   /// In the order of the nodes.
   std::span<const QuantEntry> entries() const { return entries_; }
-  /// The entry of a value, or null for one that is not quantised.
+  /// The entry of a value, or null when the value is not quantized.
   const QuantEntry* find(Value v) const;
-  /// The entry of that path, which no other has, or null.
+  /// The entry of a path, or null. Paths are unique.
   const QuantEntry* find(std::string_view path) const;
-  /// One line an entry: "%3 layer0/w: q4_k, 4.5 bits".
+  /// One line per entry: "%3 layer0/w: q4_k, 4.5 bits".
   std::string text() const;
 
  private:

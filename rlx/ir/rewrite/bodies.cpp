@@ -1,4 +1,4 @@
-// The walk over the bodies of a graph.
+// Walks over the bodies of a graph.
 #include "rlx/ir/rewrite/bodies.h"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ std::optional<Graph> change_bodies_of(const Graph& g, const std::function<Subgra
 }
 
 std::optional<Graph> change_bodies(const Graph& g, const std::function<std::optional<Graph>(const Graph&)>& change) {
-  std::unordered_map<const Graph*, Subgraph> changed;  // null: left as it is
+  std::unordered_map<const Graph*, Subgraph> changed;  // null: unchanged
   return change_bodies_of(g, [&](NodeId, const Subgraph& body) {
     auto [it, fresh] = changed.try_emplace(body.get());
     if (fresh)

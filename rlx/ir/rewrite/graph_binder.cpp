@@ -1,4 +1,4 @@
-// Symbolic dimensions as slots of a table, and the copy that reads them.
+// Symbolic dimensions as slots of a table, and the copy of nodes that reads them.
 #include "rlx/ir/rewrite/graph_binder.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ constexpr std::uint32_t kStatic = 0xffffffffu;
 struct GraphBinder::SymbolicOp {
   struct List {
     const AttrField* field;
-    std::vector<std::uint32_t> slots;  // kStatic: the dimension as it is
+    std::vector<std::uint32_t> slots;  // kStatic: a static dimension
   };
   struct Body {
     const AttrField* field;

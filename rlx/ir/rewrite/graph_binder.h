@@ -1,4 +1,4 @@
-// Binding the symbols of one finished graph to many values, one after the other.
+// GraphBinder: binds the symbols of one finished graph to many sets of values.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,8 @@ namespace rlx {
 
 struct AttrField;
 
-/// What `Graph::bind` does, prepared once: the distinct symbolic dimensions are found here, and binding evaluates each
-/// once and copies the nodes. Nothing is inferred again, so the graph must be one whose shapes hold (a planned
-/// program).
+/// A prepared `Graph::bind`. The constructor finds the distinct symbolic dimensions; binding evaluates each once and
+/// copies the nodes. It infers no shapes again, so the shapes of the graph must be valid (a planned program).
 class GraphBinder {
  public:
   /// `g` must outlive the binder.
@@ -23,7 +22,8 @@ class GraphBinder {
   /// The graph at `values`: every node keeps its id, label and line. Throws Unsupported naming a symbol without a
   /// value.
   Graph bind(const SymbolBinding& values) const;
-  /// Its first `nodes` nodes at `values`, which need hold the symbols of those alone; without outputs and new states.
+  /// The first `nodes` nodes at `values`, without outputs and new states. `values` needs only the symbols of these
+  /// nodes.
   Graph bind_first(std::uint32_t nodes, const SymbolBinding& values) const;
 
  private:
@@ -33,9 +33,9 @@ class GraphBinder {
 
   const Graph* graph_;
   std::vector<Dim> distinct_;
-  std::vector<std::uint32_t> shape_slots_;     // of every symbolic dimension of a result, in node order
+  std::vector<std::uint32_t> shape_slots_;     // for every symbolic dimension of a result, in node order
   std::vector<bool> symbolic_results_;         // by node
-  std::vector<std::uint32_t> distinct_after_;  // by node: how many of `distinct_` it and those before have
+  std::vector<std::uint32_t> distinct_after_;  // by node: entries of `distinct_` that it and earlier nodes have
   std::vector<SymbolicOp> ops_;                // in node order
 };
 

@@ -1,4 +1,4 @@
-// Rebuilding graphs.
+// Rebuilds graphs.
 #include "rlx/ir/rewrite/rebuild.h"
 
 #include <algorithm>

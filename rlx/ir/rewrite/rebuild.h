@@ -1,8 +1,8 @@
-// Copying a graph node by node with replacements: lowering, legalising, binding.
+// Rebuilder: copies a graph node by node with replacements, for lowering, legalization and binding.
 //
-// Rebuilder is for passes that meet every node once, in order, and look at what they have built already: a node's new
-// operands are there when its turn comes. A pass that looks ahead (who reads this value?) and replaces a pattern of
-// several nodes records it in a GraphRewriter (rewrite.h), which rebuilds once at the end.
+// Rebuilder is for passes that visit every node once, in order, and read the nodes built so far. The new operands of a
+// node exist when it is visited. A pass that looks ahead (to the readers of a value) and replaces a pattern of several
+// nodes uses GraphRewriter (rewrite.h), which rebuilds once at the end.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@
 
 namespace rlx {
 
-/// A new graph under construction beside the one it is made from.
+/// A new graph under construction and its source graph.
 class Rebuilder {
  public:
-  /// `pass` is stamped on every node that was not copied.
+  /// `pass` becomes the origin pass of every node that is not a copy.
   Rebuilder(const Graph& source, std::string_view pass);
   const Graph& source() const { return source_; }
   Graph& graph() { return graph_; }
@@ -27,10 +27,10 @@ class Rebuilder {
   Expr expr(Value v) { return graph_.expr(map_(v)); }
   /// Operands of an old node in the new graph.
   std::vector<Expr> operands(NodeId id);
-  /// Copies the node as it is (shapes are kept when no operand's shape changed, else inferred again).
+  /// Copies the node. Its shapes are kept when no operand's shape changed, else inferred again.
   void copy(NodeId id);
-  /// Makes `results` stand for the old node's results; nodes appended since the last call inherit its line, and
-  /// its label where they have none.
+  /// Maps the old node's results to `results`. Nodes appended since the last call get its line, and its label when they
+  /// have none.
   void replace(NodeId id, const std::vector<Expr>& results);
   /// Maps outputs, states and symbols, and returns the finished graph.
   Graph finish() &&;
@@ -41,16 +41,16 @@ class Rebuilder {
   Graph graph_;
   ValueMap map_;
   std::string pass_;
-  std::uint32_t stamped_ = 0;  // nodes below this index carry their origin
+  std::uint32_t stamped_ = 0;  // nodes below this index have their origin
   bool changed_ = false;
 };
 
-/// The graph without nodes that no root (roots.h) needs; Inputs, Params and States stay. `map`, when given,
-/// receives where each value went.
+/// The graph without nodes that no root (roots.h) needs. Inputs, Params and States stay. `map`, when given, receives
+/// the new value of each value.
 Graph drop_dead(const Graph& g, ValueMap* map = nullptr);
-/// The same; the graph itself when nothing is dead.
+/// The same for a moved graph; returns it unchanged when nothing is dead.
 Graph drop_dead(Graph&& g);
-/// True when some root, Input, Param or State needs each node: `drop_dead` would drop nothing.
+/// True when every node is an Input, Param or State, or is needed by a root: `drop_dead` would drop nothing.
 bool all_live(const Graph& g);
 
 }  // namespace rlx

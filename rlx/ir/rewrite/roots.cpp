@@ -1,4 +1,4 @@
-// Roots and frames of graphs.
+// Roots and shells of graphs.
 #include "rlx/ir/rewrite/roots.h"
 
 #include <utility>

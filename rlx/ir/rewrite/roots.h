@@ -1,4 +1,4 @@
-// What the nodes of a graph are kept for, and the frame around them: the one place that every walk and every copy asks.
+// The roots of a graph, which keep its nodes, and copies of a graph without its nodes. Every walk and copy uses these.
 #pragma once
 
 #include <vector>
@@ -10,36 +10,36 @@ namespace rlx {
 enum class RootKind : std::uint8_t {
   Output,
   StateUpdate,
-  SymbolSource,  // the value that a symbol has in this run
-  Ordered,       // an op that others see run (OpTrait::Ordered): it stays, whoever reads it
+  SymbolSource,  // the source of a symbol's value in this run
+  Ordered,       // an ordered op (OpTrait::Ordered): it stays even without a reader
 };
 
-/// A value that is computed whoever reads it; of an ordered op its result 0 stands for the node.
+/// A value that is computed even without a reader. An ordered op is represented by its result 0.
 struct Root {
   RootKind kind;
   Value value;
-  /// False for an ordered op, of which nobody need look at the results.
+  /// False for an ordered op: its results may have no reader.
   bool is_read() const { return kind != RootKind::Ordered; }
 };
 
-/// Everything that nodes are kept for: outputs, new values of states, sources of symbols, ordered ops in their order.
+/// All roots: outputs, new values of states, sources of symbols, and ordered ops in their order.
 std::vector<Root> roots(const Graph& g);
 
-/// True for an op that others see run, by itself or by what its bodies hold.
+/// True for an op that is ordered itself, or whose bodies hold an ordered op.
 bool is_ordered(const OpBox& op);
 
-/// A graph of the same name and symbols without nodes, whose ends `copy_ends` sets when it has them.
+/// A graph with the same name and symbols but without nodes. `copy_ends` sets its outputs and states once they exist.
 Graph copy_shell(const Graph& g);
 /// The same under another name.
 Graph copy_shell(const Graph& g, std::string name);
 
-/// Gives `to` the state updates and the sources of symbols of `from`, each at `moved(value)`.
+/// Copies the state updates and the symbol sources of `from` to `to`, each as `moved(value)`.
 template <class F>
 void copy_inner_ends(Graph& to, const Graph& from, const F& moved) {
   for (const Graph::StateUpdate& u : from.state_updates()) to.set_state(u.name, moved(u.value));
   for (const auto& [symbol, source] : from.symbol_sources()) to.set_symbol_source(symbol, moved(source));
 }
-/// The same and the outputs.
+/// The same for state updates, symbol sources and outputs.
 template <class F>
 void copy_ends(Graph& to, const Graph& from, const F& moved) {
   std::vector<Value> outputs;

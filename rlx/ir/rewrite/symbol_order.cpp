@@ -1,4 +1,4 @@
-// Depths of nodes over data, symbols and the order of ordered ops; turns from the depths of the sources.
+// Depths of nodes over data, symbols and the order of ordered ops. The depths of the sources give the stages.
 #include "rlx/ir/rewrite/symbol_order.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::uint32_t kNone = 0xffffffffU;
 
 bool is_any_leaf(const Node& n) { return op_def(n.kind()).is_leaf(); }
 
-// What a node waits for beyond its operands: sources of symbols, and the ordered op before it.
+// The dependences of a node besides its operands: sources of symbols, and the ordered op before it.
 class Edges {
  public:
   explicit Edges(const Graph& g) : g_(g), previous_(g.num_nodes(), kNone), symbols_(g.num_nodes()) {
@@ -32,7 +32,7 @@ class Edges {
         if (const auto it = index_.find(name); it != index_.end()) symbols_[i].push_back(it->second);
     }
   }
-  /// Calls f(node before) for what comes before a node, and says by which symbol, or kNone.
+  /// Calls f for each node that `node` depends on, with the symbol of the dependence, or kNone.
   template <class F>
   void each_before(std::uint32_t node, const F& f) const {
     for (Value v : g_.nodes()[node].inputs) f(v.node.index, kNone);
@@ -48,7 +48,7 @@ class Edges {
   std::vector<std::uint32_t> sources_;
 };
 
-// How many symbols have to be known one after the other before a node can run; none where nodes wait for each other.
+// The number of symbols that must be known one after the other before a node can run; none for circular dependences.
 std::optional<std::vector<std::uint32_t>> depths(const Graph& g, const Edges& edges) {
   enum State : std::uint8_t { Unseen, Open, Done };
   std::vector<State> state(g.num_nodes(), Unseen);
@@ -62,7 +62,7 @@ std::optional<std::vector<std::uint32_t>> depths(const Graph& g, const Edges& ed
         open.pop_back();
         continue;
       }
-      const bool back = std::exchange(state[at], Open) == Open;  // all that comes before is done
+      const bool back = std::exchange(state[at], Open) == Open;  // all nodes that it depends on are done
       edges.each_before(at, [&](std::uint32_t before, std::uint32_t symbol) {
         if (back)
           depth[at] = std::max(depth[at], depth[before] + (symbol == kNone ? 0 : 1));
@@ -80,7 +80,7 @@ std::optional<std::vector<std::uint32_t>> depths(const Graph& g, const Edges& ed
   return depth;
 }
 
-// Of a graph in which nodes wait for each other: a symbol, and the node with it that its source needs.
+// For a graph with a circular dependence: a symbol, and the node with it that its source needs.
 SymbolCircle find_circle(const Graph& g, const Edges& edges) {
   for (const auto& [name, source] : g.symbol_sources()) {
     std::vector<bool> seen(g.num_nodes(), false);
@@ -144,12 +144,12 @@ std::optional<SymbolOrder> symbol_order(const Graph& g, SymbolCircle* circle) {
     return std::nullopt;
   }
   SymbolOrder out;
-  // Turns are the depths that sources have, without gaps.
+  // The stages are the depths of the sources, without gaps.
   std::map<std::uint32_t, std::vector<std::string>> by_depth;
   for (const auto& [name, source] : g.symbol_sources()) by_depth[(*depth)[source.node.index]].push_back(name);
   for (auto& [at, names] : by_depth) out.turns.push_back(std::move(names));
   out.turn.assign(g.num_nodes(), static_cast<std::uint32_t>(out.turns.size()));
-  // What a turn needs, the first turn first: each node is taken once.
+  // The nodes that each stage needs, first stage first. Each node is taken once.
   std::vector<std::uint32_t> work;
   for (std::uint32_t t = 0; t < out.turns.size(); ++t) {
     for (const std::string& name : out.turns[t]) work.push_back(g.symbol_sources().at(name).node.index);
@@ -158,7 +158,7 @@ std::optional<SymbolOrder> symbol_order(const Graph& g, SymbolCircle* circle) {
       work.pop_back();
       if (out.turn[at] <= t) continue;
       out.turn[at] = t;
-      // A source of an earlier turn is taken already, so only data and the order of ordered ops lead on.
+      // A source of an earlier stage is taken already, so only data and the order of ordered ops lead to new nodes.
       edges.each_before(at, [&](std::uint32_t before, std::uint32_t) { work.push_back(before); });
     }
   }
@@ -183,7 +183,7 @@ Graph sorted_by_symbols(const Graph& g) {
         concat_text("graph '", g.name(), "': symbol '", circle.symbol, "' is used by what its value is computed from"),
         node_where(g, circle.node), "compute the value from what has other extents"});
   const auto turns = static_cast<std::uint32_t>(order->turns.size());
-  std::vector<std::vector<std::uint32_t>> parts(turns + 2);  // leaves, the turns, the rest
+  std::vector<std::vector<std::uint32_t>> parts(turns + 2);  // leaves, the stages, the rest
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     parts[is_any_leaf(g.nodes()[i]) ? 0 : order->turn[i] + 1].push_back(i);
   Graph out = copy_shell(g);

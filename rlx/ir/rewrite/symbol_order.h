@@ -1,4 +1,4 @@
-// When a run can know the values of symbols that it computes itself: which nodes come before, and in which turns.
+// The order of symbols whose values a run computes: the nodes that come before them, and the stages.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,36 @@
 
 namespace rlx {
 
-/// The symbols that results, attributes and bodies of a node depend on, sorted, each once.
+/// The symbols that results, attributes and bodies of a node depend on, sorted and unique.
 std::vector<std::string> symbols_of(const Node& n);
 
-/// True when there are any.
+/// True when the node depends on a symbol.
 bool has_symbols(const Node& n);
 
-/// The symbols with a source by turns: those of one turn are known together, when all that their sources need is done.
+/// The symbols with a source, in stages. The symbols of a stage are known together, once everything that their sources
+/// need has run.
 struct SymbolOrder {
   std::vector<std::vector<std::string>> turns;  // each sorted
-  std::vector<std::uint32_t> turn;              // by node: the first turn that needs it, turns.size() for the others
+  std::vector<std::uint32_t> turn;              // by node: the first stage that needs it; turns.size() for the others
 };
 
-/// A source that cannot be known before what has its symbol in its shape: the symbol, and the node that has it.
+/// A circular dependence: a source that needs a node with the source's symbol in its shape.
 struct SymbolCircle {
   std::string symbol;
   NodeId node;
 };
 
-/// The turns of `g`; linear in the graph. None when a source needs its own symbol, which `circle` then names.
+/// The stages of `g`, in linear time. None when a source needs its own symbol; `circle` then names it.
 std::optional<SymbolOrder> symbol_order(const Graph& g, SymbolCircle* circle = nullptr);
 
-/// True when every source comes before all that has its symbol in its shape, so that the nodes can run as they come.
+/// True when every source comes before all nodes with its symbol in their shapes, so that the nodes can run in order.
 bool in_symbol_order(const Graph& g);
 
-/// `g` with the leaves first, then what each turn needs, then the rest. InvalidArgument naming the symbol for a circle.
+/// `g` with the leaves first, then the nodes that each stage needs, then the rest. InvalidArgument naming the symbol
+/// for a circle.
 Graph sorted_by_symbols(const Graph& g);
 
-/// Throws the error of `check_symbol_value` with the node that gave `value`; `symbol` has a source in `g`.
+/// Throws the error of `check_symbol_value` with the node that computed `value`. `symbol` has a source in `g`.
 void check_computed_symbol(const Graph& g, const std::string& symbol, std::int64_t value);
 
 }  // namespace rlx

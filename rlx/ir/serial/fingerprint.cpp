@@ -1,4 +1,4 @@
-// Fingerprints: xxh3-128 over the canonical encoding. The only file that knows xxhash.
+// Fingerprints: xxh3-128 over the canonical encoding. Only this file uses xxhash.
 #include "rlx/ir/serial/fingerprint.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Content identity of graphs: a 128-bit fingerprint and exact structural equality.
+// The identity of graphs by content: a 128-bit fingerprint, and exact structural equality.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@ namespace rlx {
 
 struct LirModule;
 
-/// xxh3-128 of a canonical encoding; the same on every run, compiler and machine.
+/// xxh3-128 of a canonical encoding. It is the same on every run, compiler and machine.
 struct Fingerprint {
   std::uint64_t high = 0, low = 0;
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
@@ -21,19 +21,20 @@ struct Fingerprint {
   std::string text() const;
 };
 
-/// Fingerprint of everything that decides what `g` computes: ops with every attribute, constants, sub-graphs, shapes,
-/// symbols, leaf names, outputs and state updates. The graph's name, labels and origins do not count.
+/// The fingerprint of all that determines the results of `g`: ops with every attribute, constants, sub-graphs, shapes,
+/// symbols, leaf names, outputs and state updates. The graph's name, labels and origins are not part of it.
 Fingerprint fingerprint(const Graph& g);
-/// Of each node of `g`, what it computes from the leaves: its op with every attribute, its shapes and the fingerprints
-/// of its operands. Nodes with equal ones, of one graph or of two, have equal results wherever leaves of one name do.
+/// The fingerprint of each node's computation from the leaves: its op with every attribute, its shapes and the
+/// fingerprints of its operands. Nodes with equal fingerprints, in one graph or two, have equal results when leaves of
+/// the same name do.
 std::vector<Fingerprint> node_fingerprints(const Graph& g);
-/// Of a planned program: both graphs and the whole buffer plan.
+/// The fingerprint of a planned program: both graphs and the whole buffer plan.
 Fingerprint fingerprint(const LirModule& lir);
 using LirFingerprint = Fingerprint;
-/// Of raw bytes.
+/// The fingerprint of raw bytes.
 Fingerprint fingerprint_bytes(const void* data, std::size_t size);
 
-/// Exactly the equality that `fingerprint` approximates: the same nodes in the same order.
+/// The exact equality that fingerprints approximate: the same nodes in the same order.
 bool same_graph(const Graph& a, const Graph& b);
 
 }  // namespace rlx

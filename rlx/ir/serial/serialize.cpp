@@ -1,4 +1,4 @@
-// Writes and reads the binary form of graphs.
+// Writes and reads the binary encoding of graphs.
 #include "rlx/ir/serial/serialize.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
 
 constexpr char kMagic[8] = {'R', 'L', 'X', 'G', 'R', 'A', 'P', 'H'};
-constexpr std::uint32_t kSourcesFollow = 0x534d5953;  // "SYMS": behind a graph whose symbols have sources
+constexpr std::uint32_t kSourcesFollow = 0x534d5953;  // "SYMS": follows a graph whose symbols have sources
 constexpr std::size_t kSizeAt = sizeof kMagic + sizeof kGraphBytesVersion;
 constexpr std::size_t kMaxStoredRank = 32;  // of a stored shape
 
@@ -58,7 +58,7 @@ class Encoder {
       string(u.name);
       value(u.value);
     }
-    if (g.symbol_sources().empty()) return;  // nothing follows then, as it was before there were any
+    if (g.symbol_sources().empty()) return;  // older graphs end here too
     size(kSourcesFollow);
     size(g.symbol_sources().size());
     for (const auto& [symbol, source] : g.symbol_sources()) {
@@ -160,7 +160,7 @@ class Encoder {
       case AttrType::OptF64: f64(std::get<double>(v)); break;
       case AttrType::Enum:
       case AttrType::OptEnum: enumerator(f, std::get<std::int64_t>(v)); break;
-      // By place: operands are only ever appended to a record.
+      // Stored by position: operands are only appended to a record.
       case AttrType::Operands: u32(static_cast<std::uint32_t>(std::get<std::int64_t>(v))); break;
       case AttrType::String: string(std::get<std::string>(v)); break;
       case AttrType::DType:
@@ -208,7 +208,7 @@ class Encoder {
 
 // -- reading --
 
-// File names of source lines live as long as the process, like the literals they were. The pool is bounded: a hostile
+// File names of source lines live as long as the process, like string literals. The pool is bounded, because a hostile
 // file could otherwise fill memory through it.
 const char* interned(const std::string& s) {
   constexpr std::size_t kMaxNames = 4096, kMaxLength = 512;
@@ -249,7 +249,7 @@ class Decoder {
     }
   }
 
-  // What follows the header is as it was written: its size and checksum are those the header tells.
+  // True when the bytes after the header have the size and the checksum of the header.
   bool is_whole() const {
     if (bytes_.size() < kGraphBytesHeaderSize) return false;
     const std::vector<std::byte> header = graph_bytes_header(bytes_.subspan(kGraphBytesHeaderSize));
@@ -305,7 +305,7 @@ class Decoder {
     if (v > 1) fail(concat_text(what, " is ", int{v}, ", expected 0 or 1"));
     return v != 0;
   }
-  // A list length; every entry takes `entry_bytes` or more, so a hostile length allocates nothing.
+  // A list length. Every entry takes at least `entry_bytes`, so a hostile length allocates nothing.
   std::size_t size(std::size_t entry_bytes, std::string_view what) {
     std::size_t n = u32(what);
     if (n > (bytes_.size() - at_) / entry_bytes)
@@ -451,7 +451,7 @@ class Decoder {
     g.add_node(Node{std::move(box), std::move(operands), std::move(shapes), std::move(origin)});
   }
 
-  // True, and behind the mark, when sources of symbols come.
+  // True when sources of symbols follow. Moves past the mark.
   bool sources_follow() {
     std::uint32_t mark = 0;
     if (bytes_.size() - at_ < sizeof mark) return false;
@@ -535,7 +535,7 @@ std::vector<std::byte> graph_bytes_header(std::span<const std::byte> body) {
 
 std::vector<std::byte> to_bytes(const Graph& g) {
   VectorSink sink;
-  sink.bytes.resize(kGraphBytesHeaderSize);  // its place
+  sink.bytes.resize(kGraphBytesHeaderSize);  // space for the header
   encode_graph(g, EncodeParts::All, sink);
   const std::vector<std::byte> header = graph_bytes_header(std::span(sink.bytes).subspan(kGraphBytesHeaderSize));
   std::copy(header.begin(), header.end(), sink.bytes.begin());

@@ -1,4 +1,4 @@
-// Reading the text form of graphs: a recursive-descent parser that checks every shape it reads.
+// Parses the text of graphs: a recursive-descent parser that checks every shape it reads.
 #include <algorithm>
 #include <bit>
 #include <cctype>
@@ -67,7 +67,7 @@ class Parser {
     std::size_t column = pos - begin + 1;
     while (end > pos && text_[end - 1] == '\r') --end;
     std::string where = concat_text(file_, ":", line, ":", column);
-    // Long lines (constants, binary files) are cut around the position, between characters.
+    // Long lines (constants, binary files) are cut around the position, at character boundaries.
     constexpr std::size_t kBefore = 80;
     std::size_t from = column > kBefore ? pos - 60 : begin, caret = 0;
     while ((caret = printable_columns(text_.substr(from, pos - from))) > kBefore ||
@@ -81,7 +81,7 @@ class Parser {
   [[noreturn]] void fail(std::size_t pos, std::string message, std::string hint = {}) const {
     fail_plain(pos, concat_text(message, ", got ", token(pos)), std::move(hint));
   }
-  // Runs f; errors of the graph or the rules get this position.
+  // Runs f. Errors of the graph or of the rules get this position.
   template <class F>
   auto at_position(std::size_t pos, F f) {
     try {
@@ -194,7 +194,7 @@ class Parser {
     return v;
   }
 
-  // inf, -inf or nan, which no from_chars of a number takes.
+  // inf, -inf or nan, which from_chars does not read here.
   std::optional<double> special() {
     skip();
     std::string_view rest = text_.substr(at_);
@@ -223,7 +223,7 @@ class Parser {
     return std::bit_cast<double>(bits);
   }
 
-  // "0x" and pairs of hexadecimal digits, `size` bytes of them (any number when negative).
+  // "0x" and pairs of hexadecimal digits for `size` bytes (any number when negative).
   std::vector<std::byte> hex_bytes(std::int64_t size) {
     skip();
     std::size_t start = at_;
@@ -242,7 +242,7 @@ class Parser {
 
   // -- types --
 
-  // True when a number of the expression has more digits than 64 bits hold.
+  // True when a number of the expression has more digits than a 64-bit integer.
   static bool has_long_number(std::string_view expression) {
     std::size_t digits = 0;
     for (char c : expression) {
@@ -332,7 +332,7 @@ class Parser {
     const std::size_t start = at_;
     const auto v = special();
     store_element(data, t, i, v ? *v : t == DType::F32 ? float_number<float>() : float_number<double>());
-    if (v && t == DType::F8E5M2)  // has infinities, to which other numbers saturate in no conversion
+    if (v && t == DType::F8E5M2)  // has infinities, but conversions saturate other numbers
       data[i] = static_cast<std::byte>(float_to_f8e5m2_bits(static_cast<float>(*v), false));
     const double stored = load_element<double>(data, t, i);
     if (v && (std::isnan(*v) ? !std::isnan(stored) : stored != *v))
@@ -378,7 +378,7 @@ class Parser {
     Shape s = shape();
     if (!s.is_static()) fail_plain(start, concat_text("a tensor needs integer dimensions, got ", s));
     std::int64_t n = at_position(start, [&] { return s.num_elements(); });
-    // Every element takes a character or more, so a hostile shape allocates nothing.
+    // Every element takes at least one character, so a hostile shape allocates nothing.
     if (static_cast<std::uint64_t>(n) > text_.size() - at_ + 2)
       fail_plain(start, concat_text("the text ends before the ", n, " elements of ", s));
     Tensor t = Tensor::zeros(s);
@@ -444,7 +444,7 @@ class Parser {
       case AttrType::OptF64: return f64();
       case AttrType::Enum:
       case AttrType::OptEnum: return enumerator(f);
-      case AttrType::Operands: break;  // stands in front of the operands
+      case AttrType::Operands: break;  // written before the operands
       case AttrType::String: return string(concat_text("the string ", f.name));
       case AttrType::DType:
       case AttrType::OptDType: return dtype();
@@ -460,7 +460,7 @@ class Parser {
     return {};
   }
 
-  // `axis = 1` of an op that has a list of axes now: older text.
+  // `axis = 1` for an op that now has a list of axes: older text.
   bool read_only_axis(const OpDef& def, void* op, std::vector<bool>& seen) {
     for (std::size_t i = 0; i < def.attrs.size(); ++i) {
       if (def.attrs[i].name != "axes" || def.attrs[i].type != AttrType::I64List || seen[i]) continue;
@@ -537,7 +537,7 @@ class Parser {
   }
 
   struct WrittenOperand {
-    std::string_view name;  // empty: by its place
+    std::string_view name;  // empty: placed by position
     Value value;
     std::size_t at;
   };
@@ -557,8 +557,8 @@ class Parser {
     return out;
   }
 
-  // The operands in the order of the record, and the op with its mask of those present. Without a name stand the
-  // operands that every such node has, in order; or, where the op holds no mask, the first ones of the record.
+  // The operands in the order of the record, and the op with its mask of present operands. Operands without a name are
+  // those that every such node has, in order; for an op without a mask they are the first ones of the record.
   OpBox place(std::size_t op_at, OpBox op, const std::vector<WrittenOperand>& written, std::vector<Value>& operands) {
     const OpDef& def = op_def(op);
     const bool named = std::any_of(written.begin(), written.end(), [](const auto& o) { return !o.name.empty(); });
@@ -614,7 +614,8 @@ class Parser {
     if (!peek(')')) written = written_operands(scope);
     expect(')', "after the operands");
     if (eat('{')) attributes(*named->def, op_name, named->op.get(), depth);
-    // Types may be left out where inference knows them: not where they hold what the op's attributes do not.
+    // Types may be omitted when inference knows them. They are required when they hold attributes of the op
+    // (AttrPlace).
     skip();
     std::size_t type_at = at_;
     std::vector<Shape> types;
@@ -661,7 +662,7 @@ class Parser {
                  "give every input, param and state its own name");
   }
 
-  // `what`: " type" for those written, " result" for those inferred.
+  // `what`: " type" for written types, " result" for inferred ones.
   void check_result_count(std::size_t pos, std::string_view id, std::int64_t declared, std::size_t have,
                           std::string_view what) const {
     if (have == static_cast<std::size_t>(declared)) return;

@@ -1,4 +1,4 @@
-// Attention and AttentionBackward: composites of dot_general and softmax; the reference rules loop over rows in double.
+// Attention and AttentionBackward: composites of dot_general and softmax. The reference rules loop over rows in double.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,22 +14,22 @@
 namespace rlx {
 namespace {
 
-// Attention weights of one query.
+// The attention weights of one query.
 struct Row {
-  std::vector<double> p;      // by key; zero from kv_len on
-  std::vector<double> slope;  // the softcap's derivative at each score (1 without one)
+  std::vector<double> p;      // by key; 0 from kv_len on
+  std::vector<double> slope;  // derivative of the softcap at each score (1 without a softcap)
   double sink = 0;            // the weight of the sink
   double lse = kHidden;
 };
 
-// Operands of one reference run as doubles, and where element (b, head, s, d) of each lies.
+// The operands of one reference run as doubles, and the position of element (b, head, s, d) in each.
 struct AttentionData {
   AttentionSpec spec;
   std::int64_t batch, queries, keys;
   std::vector<double> q, k, v, mask, sinks;
-  std::vector<std::int64_t> kv_len, q_len;  // clamped; of each batch entry
+  std::vector<std::int64_t> kv_len, q_len;  // clamped; one for each batch entry
   std::int64_t mask_strides[4] = {0, 0, 0, 0}, sinks_stride = 0;
-  bool hides;  // some key may be hidden from some query
+  bool hides;  // some key may be masked for some query
 
   AttentionData(const AttentionSpec& s, const RefArgs& a)
       : spec(s),
@@ -133,7 +133,7 @@ struct AttentionData {
       else if (spec.mask == MaskKind::Bias)
         s += mask[mask_at(b, h, i, j)];
       row.p[at_j] = s;
-      any = any || s != kHidden;  // also for NaN
+      any = any || s != kHidden;  // a NaN counts too
       if (s > highest) highest = s;
     }
     row.sink = 0;
@@ -146,7 +146,7 @@ struct AttentionData {
     double sum = row.sink;
     for (double& s : row.p)
       if (s != kHidden) sum += s = std::exp(s - highest);
-    // 0 of a hidden key where the sum is NaN too; a score of -inf that is seen has its part in that NaN.
+    // A masked key has weight 0 even when the sum is NaN. A score of -inf that is not masked contributes to that NaN.
     for (std::int64_t j = 0; j < keys; ++j) {
       double& s = row.p[static_cast<std::size_t>(j)];
       const bool seen = j < keys_of(b) && visible(b, h, i, j);
@@ -155,11 +155,11 @@ struct AttentionData {
     row.sink /= sum;
     row.lse = highest + std::log(sum);
   }
-  // Where keys may be hidden nothing of a key that has no part in a query's row is read for it: it may hold anything.
+  // When keys may be masked, a key without weight in a query's row is not read for it. Its values may be arbitrary.
   bool skips(double part) const { return part == 0 && hides; }
 };
 
-// B H S_q S_k products of depth D (times `num_products`) and the softmax.
+// The cost of `num_products` batched matmuls [B, H, S_q, S_k] of depth D, and of the softmax.
 Cost attention_cost(const CostContext& c, const AttentionSpec& s, int num_products) {
   const int axis = sequence_axis(s.layout);
   const double scores = static_cast<double>(c.inputs[0].dim(0).value()) * static_cast<double>(s.num_heads) *
@@ -276,8 +276,8 @@ struct AttentionRules : AttentionAttrs<ops::Attention> {
   static Cost cost(const CostContext& c) { return attention_cost(c, attention_spec(c.op<ops::Attention>()), 2); }
 };
 
-// With p the weights and dp = dy v^T: ds = p (dp - sum(p dp) + dlse) slope; dq = factor ds k, dk = factor ds^T q,
-// dv = p^T dy; of a sink of weight p_s: sum(p_s (dlse - sum(p dp))).
+// With weights p and dp = dy v^T: ds = p (dp - sum(p dp) + dlse) slope; dq = factor ds k, dk = factor ds^T q, dv = p^T
+// dy. For a sink of weight p_s: sum(p_s (dlse - sum(p dp))).
 struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
   static Result<Shapes> infer(const InferContext& c) {
     const AttentionSpec spec = attention_spec(c.op<ops::AttentionBackward>());
@@ -298,10 +298,10 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
     Expr dy = split_heads(g, spec, widen(c.input(3)), spec.num_heads, spec.group(), spec.v_head_dim);
     if (a.row) dy = g.where(*a.row, dy, 0);
     Expr dp = g.dot_general(dy, a.v, ops::DotGeneral{{4}, {3}, {0, 1}, {0, 1}});
-    // Where the weight is 0, scores and dp may be NaN of a k and v that nobody sees.
+    // Where the weight is 0, scores and dp can be NaN from a masked k and v.
     auto weighted = [&](Expr x) { return a.hides ? g.where(g.eq(a.probabilities, 0), 0, x) : x; };
     dp = weighted(dp);
-    // What each row's derivatives lie above: the mean of dp, less the cotangent of lse.
+    // The amount subtracted in each row's derivatives: the mean of dp minus the cotangent of lse.
     Expr above = g.sum(a.probabilities * dp, {4}, true);
     if (c.has("dlse")) {
       const Dims& rows = above.shape().dims();
@@ -309,7 +309,7 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
     }
     Expr ds = weighted(a.probabilities * (dp - above));
     int next = 3;
-    // The sum over the axes along which an operand of dims [B or 1, H or 1, ..] was repeated.
+    // Sums over the axes along which an operand of dims [B or 1, H or 1, ..] was broadcast.
     auto unrepeated = [&](Expr d, const Dims& dims) {
       std::vector<std::int64_t> axes;
       for (std::size_t i = 0; i < dims.size(); ++i)
@@ -324,7 +324,7 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
     }
     if (a.sinks.valid()) {
       const Shape& sinks = c.result_shape(next);
-      // A row with no part in the sink has none in its derivative, whatever the row is.
+      // A row whose sink has weight 0 contributes nothing to the sink's derivative, for any values in the row.
       Expr d = g.where(g.eq(a.sink_probabilities, 0), 0, a.sink_probabilities * -above);
       d = g.sum(g.reshape(d, {d.dim(0), spec.num_heads, d.dim(3)}), {2});
       if (sinks.rank() == 1) d = g.sum(d, {0});
@@ -332,7 +332,7 @@ struct AttentionBackwardRules : AttentionAttrs<ops::AttentionBackward> {
     }
     if (spec.softcap) ds = weighted(ds * (1.0 - g.square(a.tanh)));
     ds = ds * spec.factor();
-    // A q or k that is not finite makes NaN of ds wherever it is seen.
+    // A q or k that is not finite makes ds NaN wherever it is not masked.
     Expr k = behind_mask(a, a.k), q = behind_mask(a, a.q);
     Expr dq = g.dot_general(ds, k, ops::DotGeneral{{4}, {2}, {0, 1}, {0, 1}});        // [B, KV, G, S_q, D]
     Expr dk = g.dot_general(ds, q, ops::DotGeneral{{2, 3}, {2, 3}, {0, 1}, {0, 1}});  // [B, KV, S_k, D]

@@ -1,4 +1,4 @@
-// Checks and graph building shared by the attention ops.
+// Checks and graph building for the attention ops.
 #include "rlx/ops/attention/attention_core.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::optional<Diagnostic> check_attention_mask(const InferContext& c, const Atte
   }
   if (fits) return std::nullopt;
   Diagnostic d = c.error("the mask ", mask, " must broadcast to [B, H, S_q, S_k] = ", dims_text(full));
-  // The commonest reason: a row of keys for each entry of the batch.
+  // The most common mistake: a mask with a row of keys for each batch entry.
   if (mask.rank() == 2 && mask.dim(0) == batch && mask.dim(1) == keys)
     d.hint = concat_text("a mask of rank 2 is [S_q, S_k]; write one of keys as g.reshape(mask, ",
                          dims_text({batch, 1, 1, keys}), ")");
@@ -139,7 +139,7 @@ Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads
 
 namespace {
 
-// What each query sees by position and by lengths, to broadcast against [B, KV, G, S_q, S_k].
+// The keys that each query sees, by position and by lengths. Broadcasts against [B, KV, G, S_q, S_k].
 struct Visibility {
   std::optional<Expr> keys, row;
 };
@@ -155,7 +155,7 @@ Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperan
   Expr key = lengths ? g.iota(Shape({1, 1, 1, 1, keys}, t), 4) : g.iota(Shape({1, keys}, t), 1);
   Expr position = lengths ? g.iota(Shape({1, 1, 1, queries, 1}, t), 3) : g.iota(Shape({queries, 1}, t), 0);
   const auto extent = [&](const Expr& of) { return extent_of(g, of, axis, t); };
-  // Lengths of each batch entry as [B, 1, 1, 1, 1], between 0 and the extent.
+  // The lengths of the batch entries as [B, 1, 1, 1, 1], clamped between 0 and the extent.
   auto clamped = [&](const Expr& n, const Expr& of) {
     return g.reshape(g.max(g.min(g.cast(n, t), extent(of)), 0), {n.dim(0), 1, 1, 1, 1});
   };
@@ -166,7 +166,7 @@ Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperan
     out.keys = out.keys ? g.bit_and(*out.keys, *out.row) : *out.row;
   }
   if (!positions) return out;
-  // Of query i: i + (kv_len - q_len).
+  // The position of query i: i + (kv_len - q_len).
   if (lengths)
     position = position + ((kv_len ? *kv_len : extent(in.k)) - (q_len ? *q_len : extent(in.q)));
   else if (!ahead.is_static())
@@ -175,7 +175,7 @@ Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperan
     position = position + ahead.value();
   Expr seen = g.le(key, position);
   if (spec.mask == MaskKind::SlidingWindow) {
-    // Longer than any sequence; the subtraction cannot wrap.
+    // Longer than any sequence. The subtraction cannot wrap.
     const std::int64_t window = std::min(spec.window, std::int64_t{1} << (t == DType::I32 ? 29 : 40));
     seen = g.bit_and(seen, g.ge(key, position - window));
   }
@@ -228,7 +228,7 @@ AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, const Attent
   } else {
     a.probabilities = g.softmax(a.scores, 4);  // a row of -inf gives zeros
   }
-  // A NaN among the visible keys makes NaN of a row, but not of the hidden keys' weights and gradients.
+  // A NaN among the visible keys makes the row NaN, but not the weights and gradients of the masked keys.
   if (visible) a.probabilities = g.where(*visible, a.probabilities, 0);
   return a;
 }
@@ -241,8 +241,8 @@ Expr behind_mask(const AttentionGraph& a, Expr x) {
 Expr weigh_values(Graph& graph, const AttentionSpec& spec, const AttentionGraph& a, bool may_branch) {
   const ops::DotGeneral product{{4}, {2}, {0, 1}, {0, 1}};
   if (!a.hides) return graph.dot_general(a.probabilities, a.v, product);
-  // 0 * NaN is NaN, so the product sees finite values, and beside them which ones are not below inf or not above -inf:
-  // their weighted counts are positive where a key with a weight brings +inf, -inf or (both) NaN.
+  // 0 * NaN is NaN, so the matmul gets finite values, plus two masks: values not below inf, and values not above -inf.
+  // The weighted counts of the masks are positive where a key with a weight holds +inf, -inf or (both) NaN.
   const double inf = std::numeric_limits<double>::infinity();
   const DType t = a.v.dtype();
   const auto with_counts = [&](Graph& g) {
@@ -253,7 +253,7 @@ Expr weigh_values(Graph& graph, const AttentionSpec& spec, const AttentionGraph&
     auto part = [&](int i) { return g.narrow(sums, 4, i * spec.v_head_dim, spec.v_head_dim); };
     return part(0) + g.where(g.gt(part(1), 0), inf, 0) + g.where(g.gt(part(2), 0), -inf, 0);
   };
-  // Of few keys the product is little beside the rest, and a branch takes time to compile.
+  // With few keys the extra work is small, and a branch takes time to compile.
   const Dim keys = a.v.dim(2);
   if (!may_branch || (keys.is_static() && keys.value() < 128)) return with_counts(graph);
   const Expr all = graph.reduce_min(graph.cast(graph.lt(graph.abs(a.v), inf), DType::I32), {0, 1, 2, 3});
@@ -263,7 +263,7 @@ Expr weigh_values(Graph& graph, const AttentionSpec& spec, const AttentionGraph&
 }
 
 Expr log_sum_exp(Graph& g, const AttentionSpec& spec, const AttentionGraph& a) {
-  // Of no keys the largest is -inf.
+  // The maximum over no keys is -inf.
   Expr largest = g.reduce_max(a.scores, {4}, true);
   if (a.sinks.valid()) largest = g.max(largest, a.sinks);
   const Expr base = g.stop_gradient(g.where(g.eq(largest, kHidden), 0, largest));

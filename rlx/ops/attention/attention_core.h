@@ -1,4 +1,4 @@
-// What Attention, AttentionBackward and FusedAttentionBlock share: the checks, the layouts, the mask and the
+// Shared rules of Attention, AttentionBackward and FusedAttentionBlock: the checks, the layouts, the mask and the
 // probabilities.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace rlx {
 
-/// The score of a key that a query does not see.
+/// The score of a key that is masked for a query.
 inline constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 /// The attributes of the attention ops.
@@ -41,23 +41,23 @@ Op attention_op(const AttentionSpec& s) {
 }
 
 constexpr bool takes_mask(MaskKind kind) { return kind == MaskKind::Custom || kind == MaskKind::Bias; }
-/// For InputSpec: the operand at `Place` is there when the kind of mask takes one.
+/// For InputSpec: the operand at `Place` is present when the kind of mask takes one.
 template <class Op, int Place>
 std::uint32_t mask_present(const void* op) {
   return takes_mask(static_cast<const Op*>(op)->mask) ? 1U << Place : 0;
 }
 
-/// Axis of the sequence in q, k and v.
+/// The axis of the sequence in q, k and v.
 constexpr int sequence_axis(HeadLayout layout) { return layout == HeadLayout::HeadsFirst ? 2 : 1; }
 
-/// Checks the attributes alone.
+/// Checks only the attributes.
 std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const AttentionSpec& spec);
 /// Checks a mask of the attention over [batch, num_heads, queries, keys].
 std::optional<Diagnostic> check_attention_mask(const InferContext& c, const AttentionSpec& spec, const Shape& mask,
                                                const Dim& batch, const Dim& queries, const Dim& keys);
 /// Error unless `x`, called `name`, is I32 [count].
 std::optional<Diagnostic> check_lengths(const InferContext& c, std::string_view name, const Shape& x, const Dim& count);
-/// Checks attributes and the operands q, k, v at 0, 1, 2 and the optional ones that Attention has.
+/// Checks the attributes, the operands q, k, v at 0, 1, 2, and the optional operands of Attention.
 std::optional<Diagnostic> check_attention(const InferContext& c, const AttentionSpec& spec);
 /// The shapes of y and lse.
 Shape attention_result(const AttentionSpec& spec, const Shape& q);
@@ -82,33 +82,33 @@ AttentionOperands attention_operands(const Context& c) {
           c.optional_input("sinks")};
 }
 
-/// q, k, v with heads split and the attention weights, in the accumulator dtype of q.
+/// q, k and v with split heads, and the attention weights, in the accumulator dtype of q.
 struct AttentionGraph {
   Expr q;                   // [B, KV, G, S_q, D]
   Expr k, v;                // [B, KV, S_k, D]
   Expr tanh;                // tanh(s / softcap) [B, KV, G, S_q, S_k]; invalid without a softcap
-  Expr scores;              // [B, KV, G, S_q, S_k], -inf where hidden
-  Expr probabilities;       // [B, KV, G, S_q, S_k]; zeros at hidden keys and so in fully masked rows
-  Expr sinks;               // [B or 1, KV, G, 1, 1]; invalid without
+  Expr scores;              // [B, KV, G, S_q, S_k], -inf where masked
+  Expr probabilities;       // [B, KV, G, S_q, S_k]; 0 at masked keys, so 0 in fully masked rows
+  Expr sinks;               // [B or 1, KV, G, 1, 1]; invalid without sinks
   Expr sink_probabilities;  // [B, KV, G, S_q, 1]; invalid without sinks
-  std::optional<Expr> row;  // with q_len: Bool [B, 1, 1, S_q, 1], whether the row is below it
-  bool hides = false;       // some key may be hidden from some query
+  std::optional<Expr> row;  // with q_len: Bool [B, 1, 1, S_q, 1], true for rows below q_len
+  bool hides = false;       // some key may be masked for some query
 };
-/// Appends the scores, mask and softmax; `mask` is used when the kind takes one.
+/// Appends the scores, mask and softmax. `mask` is used when the kind of mask takes one.
 AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, const AttentionOperands& in);
-/// probabilities v, [B, KV, G, S_q, D]. Where keys are hidden one of weight 0 adds nothing even if v is NaN or
-/// infinite, which takes a product of three times the width: with `may_branch` and many keys only in runs whose v holds
-/// one.
+/// probabilities v, [B, KV, G, S_q, D]. A masked key of weight 0 adds nothing, even when v is NaN or infinite there.
+/// That takes a matmul of three times the width. With `may_branch` and many keys, it runs only when v holds such a
+/// value.
 Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a, bool may_branch);
-/// log(sum(exp(scores))) [B, H, S_q]; -inf where nothing is seen.
+/// log(sum(exp(scores))) [B, H, S_q]; -inf for rows where every key is masked.
 Expr log_sum_exp(Graph& g, const AttentionSpec& spec, const AttentionGraph& a);
-/// Where keys are hidden: x where it is finite, else 0; else x. For factors whose other side is 0 at what is hidden,
+/// With masked keys: x where it is finite, else 0. Without: x. For a factor whose other factor is 0 at masked elements,
 /// and NaN or 0 wherever x is not finite.
 Expr behind_mask(const AttentionGraph& a, Expr x);
 /// x in op layout -> [B, heads / group, group, S, depth] ([B, heads, S, depth] when group is 0).
 Expr split_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, std::int64_t group,
                  std::int64_t depth);
-/// The inverse: [B, KV, G, S, D] or [B, KV, S, D] -> `dims` in op layout.
+/// The inverse of split_heads: [B, KV, G, S, D] or [B, KV, S, D] -> `dims` in op layout.
 Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, const Dims& dims);
 
 }  // namespace rlx

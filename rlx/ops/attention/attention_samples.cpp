@@ -8,7 +8,7 @@
 namespace rlx::testing {
 namespace {
 
-// One case of both ops: shapes of q, k, v, the optional operands, and the attributes.
+// One case for both ops: shapes of q, k, v, the optional operands, and the attributes.
 struct AttentionCase {
   const char* name;
   Shape q, k, v;
@@ -68,7 +68,7 @@ void attention_cases(Add add_case) {
   add("bf16", Shape({1, 2, 4}, DType::BF16), Shape({1, 2, 4}, DType::BF16), no_mask, spec(2, 2, 2, M::Causal));
   add("f16", Shape({1, 2, 4}, DType::F16), Shape({1, 2, 4}, DType::F16), no_mask, spec(2, 2, 2));
 
-  // Lengths between nothing and more than there is.
+  // Lengths from 0 to more than the extent.
   const auto lengths = [](std::int64_t batch, std::int64_t extent) {
     return SampleInput(Shape({batch}, DType::I32), Fill::Index, extent + 2);
   };
@@ -114,7 +114,7 @@ void attention_cases(Add add_case) {
   add_case(c);
 }
 
-// The sample of an op over operands of a case, in the order of its record.
+// The sample of an op over the operands of a case, in the order of its record.
 template <class Op>
 void add_attention_sample(SampleSet& set, const AttentionCase& c, std::vector<SampleInput> in, bool with_dlse) {
   Op op = attention_op<Op>(c.spec);
@@ -125,7 +125,7 @@ void add_attention_sample(SampleSet& set, const AttentionCase& c, std::vector<Sa
     ++place;
   }
   if (with_dlse) in.emplace_back(lse_shape(c.spec, c.q)), op.present.bits |= 1U << place;
-  // A float Custom mask is a step function of its operand: its derivative is zero away from 0.5.
+  // A float Custom mask is a step function of its operand. Its derivative is zero away from 0.5.
   set.add(c.name, std::move(in), std::move(op));
 }
 

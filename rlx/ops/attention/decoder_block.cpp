@@ -1,4 +1,4 @@
-// The HIR block of a decoder layer: Llama's and its kin, with what Qwen, Gemma and others add.
+// The HIR block of a decoder layer, as in Llama, with the additions of Qwen, Gemma and others.
 #include <cmath>
 
 #include "rlx/ir/build/counting.h"
@@ -75,7 +75,7 @@ struct LlamaDecoderBlockRules {
     if (auto e = check_operands(c, x, keys)) return *e;
     if (c.has("mask"))
       if (auto e = check_attention_mask(c, s, c.input("mask"), x.dim(0), x.dim(1), keys)) return *e;
-    // The tables are checked by the rule of Rope itself: they have a row for every place that is known.
+    // The rule of Rope checks the tables: they have a row for every known position.
     const Dim rotated = c.has("start") ? x.dim(1) : keys;
     const Shape q({x.dim(0), rotated, Dim(op.num_heads) * Dim(op.head_dim)}, x.dtype());
     const Shape shapes[] = {q, c.input("cos"), c.input("sin")};
@@ -107,7 +107,7 @@ struct LlamaDecoderBlockRules {
   }
 
   struct Attended {
-    Expr y, k, v;  // k and v: all of them, in the dtype of the caches
+    Expr y, k, v;  // k and v: all rows, in the dtype of the caches
   };
   static Attended attend(DecomposeContext& c) {
     Graph& g = c.graph();

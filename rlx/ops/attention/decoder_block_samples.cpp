@@ -7,12 +7,13 @@
 namespace rlx::testing {
 namespace {
 
-// Places of the optional operands.
+// Mask bits of the optional operands.
 constexpr std::uint32_t kLn1Beta = 1U << 13, kLn2Beta = 1U << 14, kQNorm = 1U << 15, kKNorm = 1U << 16, kBq = 1U << 17,
                         kBk = 1U << 18, kBv = 1U << 19, kBo = 1U << 20, kKCache = 1U << 21, kVCache = 1U << 22,
                         kStart = 1U << 23;
 
-// Operands with 3 columns, 2 heads of 2 over 1, 5 in the middle; `rows` rows of the tables.
+// Operands with 3 columns, 2 query heads of dim 2 over 1 key head, and 5 columns in the MLP; the tables have `rows`
+// rows.
 std::vector<SampleInput> decoder_operands(DType t, std::uint32_t present, std::int64_t rows, std::int64_t cached,
                                           std::optional<SampleInput> mask = {}) {
   const auto in = [&](Dims dims) { return SampleInput(Shape(std::move(dims), t), Fill::Unit); };

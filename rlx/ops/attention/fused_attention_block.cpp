@@ -43,7 +43,7 @@ struct FusedAttentionBlockRules {
     }
     if (c.has("mask"))
       if (auto e = check_attention_mask(c, s, c.input("mask"), x.dim(0), x.dim(1), x.dim(1))) return *e;
-    if (op.has_rope) {  // the tables are checked by the rule of Rope itself
+    if (op.has_rope) {  // the rule of Rope checks the tables
       const Shape shapes[] = {Shape({x.dim(0), x.dim(1), q_width}, x.dtype()), c.input("cos"), c.input("sin")};
       auto turned = infer_shapes(rope(op), shapes);
       if (!turned) return c.error("its ", turned.error().message);

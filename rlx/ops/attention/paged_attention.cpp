@@ -1,5 +1,5 @@
-// PagedAttention: requests of several lengths whose keys lie in pages of a pool. Composite of gathers and Attention by
-// lengths; the reference rule loops over tokens in double.
+// PagedAttention: requests of several lengths whose keys are in KV pages of a pool. Composite of gathers and of
+// Attention with lengths. The reference rule loops over tokens in double.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,13 +21,13 @@ AttentionSpec spec_of(const ops::PagedAttention& op) {
           op.scale,     op.softcap,  HeadLayout::HeadsInner};
 }
 
-// Elements of a row of a head in the pools.
+// The number of elements of a row of a head in the pools.
 std::int64_t row_of(QuantScheme scheme, std::int64_t dim) {
   if (!is_block_scheme(scheme)) return dim;
   return dim / block_layout(scheme).elements * block_layout(scheme).bytes;
 }
 
-// The numbers of a pool.
+// The numbers of a pool, dequantized.
 std::vector<double> numbers_of(const Tensor& pool, QuantScheme scheme) {
   if (!is_block_scheme(scheme)) return pool.to_f64();
   const BlockLayout& l = block_layout(scheme);
@@ -37,8 +37,8 @@ std::vector<double> numbers_of(const Tensor& pool, QuantScheme scheme) {
   return {numbers.begin(), numbers.end()};
 }
 
-// The request of token t is the number of starts of requests 1, 2, .. at or before t; it is there when its place in the
-// request, t - start, is one of the request's. Said so that any q_start means something.
+// The request of token t is the number of starts of requests 1, 2, .. at or before t. The token belongs to it when its
+// position t - start is in [0, length of the request). This is defined for any q_start.
 struct Requests {
   const Tensor& start;
   std::int64_t tokens, count;
@@ -99,14 +99,15 @@ struct PagedAttentionRules {
                        Shape({q.dim(0), s.num_heads}, accumulator_dtype(q.dtype())));
   }
 
-  // The pages of each request side by side: [P, page, KV, D] -> [B, M page, KV, D], as numbers.
+  // The pages of each request concatenated: [P, page, KV, D] -> [B, M page, KV, D], dequantized.
   static Expr gathered(Graph& g, Expr pool, Expr table, QuantScheme scheme) {
     Expr x = g.gather(pool, table, 0);
     x = g.reshape(x, {x.dim(0), x.dim(1) * x.dim(2), x.dim(3), x.dim(4)});
     return is_block_scheme(scheme) ? g.dequantize(x, scheme) : x;
   }
 
-  // Each request's tokens as rows of its own, [B, T, ..], attended to by lengths; then back to the order of tokens.
+  // Arranges each request's tokens in rows [B, T, ..], runs Attention with lengths, and restores the order of the
+  // tokens.
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
     const ops::PagedAttention& op = c.op<ops::PagedAttention>();
@@ -121,8 +122,8 @@ struct PagedAttentionRules {
     const Dim keys = k.dim(1), width = c.has("mask") ? c.input("mask").dim(1) : Dim(1);
     const DType count = count_dtype(g, {{requests, tokens}, {tokens, width}, {keys}});
     const Expr extent = dim_value(g, tokens, count);
-    // A request that starts outside of [-T, T] has no tokens, and one that ends beyond 2 T has as many as it can have:
-    // nothing hangs on how far outside these are.
+    // A request that starts outside of [-T, T] has no tokens, and one that ends beyond 2 T has as many as possible. So
+    // clamping the starts changes no result.
     const Expr starts = g.max(g.min(g.cast(c.input("q_start"), count), extent * 2), -extent);
     const Expr start = g.narrow(starts, 0, 0, requests), behind = g.narrow(starts, 0, 1, requests);
     const Expr q_len = g.max(g.min(behind - start, extent), 0);
@@ -138,14 +139,14 @@ struct PagedAttentionRules {
     if (c.has("mask")) operands.emplace_back("mask", spread_mask(c, op.mask, token, q_len, keys));
     if (c.has("sinks")) operands.emplace_back("sinks", c.input("sinks"));
     const Expr y = g.add_named(inner, operands), lse = y.result(1);
-    // The request of each token, its place there, and whether it has one.
+    // The request of each token, its position there, and whether it belongs to one.
     const Expr t = positions(g, tokens, 0, 1, count);
     const Expr later = g.narrow(start, 0, 1, requests - Dim(1));
     const Expr request =
         g.sum(g.cast(g.le(g.reshape(later, {1, later.dim(0)}), g.reshape(t, {tokens, 1})), count), {1});
     const Expr place = t - g.gather(start, request, 0);
     const Expr there = g.bit_and(g.ge(place, 0), g.lt(place, g.gather(q_len, request, 0)));
-    const Expr row = request * extent + place;      // out of range only where nothing is there
+    const Expr row = request * extent + place;      // out of range only for tokens without a request
     const auto back = [&](Expr x, double absent) {  // [B, T, ..] -> [T, ..]
       Dims dims(x.shape().dims().begin() + 1, x.shape().dims().end());
       dims[0] = requests * tokens;
@@ -157,7 +158,7 @@ struct PagedAttentionRules {
     c.set_result(0, back(y, 0));
     c.set_result(1, back(g.transpose(lse, {0, 2, 1}), kHidden));
   }
-  // A mask [T, W] over a request's new tokens as one of [B, 1, T, S] over its keys.
+  // A mask [T, W] over a request's new tokens as a mask [B, 1, T, S] over its keys.
   static Expr spread_mask(DecomposeContext& c, MaskKind kind, Expr token, Expr q_len, const Dim& keys) {
     Graph& g = c.graph();
     const Expr mask = c.input("mask");
@@ -165,7 +166,7 @@ struct PagedAttentionRules {
     const DType count = token.dtype();
     const Expr last = dim_value(g, width, count);
     const Expr kv_len = g.max(g.min(g.cast(c.input("kv_len"), count), dim_value(g, keys, count)), 0);
-    // Which new token a key is; older keys are below 0.
+    // The new-token index of each key; older keys are below 0.
     const Expr fresh =
         g.reshape(positions(g, keys, 1, 2, count) - g.reshape(kv_len - q_len, {requests, 1}), {requests, 1, keys});
     const Expr row = g.max(g.min(token, dim_value(g, tokens, count) - 1), 0);
@@ -200,7 +201,7 @@ struct PagedAttentionRules {
       const std::int64_t b = requests.of(t), i = t - requests.at(b), n = requests.length(b);
       if (i < 0 || i >= n) continue;
       const std::int64_t keys = std::clamp<std::int64_t>(lengths.at_i64(b), 0, most * page), first = keys - n;
-      // Where key j of the request lies, in heads.
+      // The position of key j of the request in the pool, in heads.
       const auto key = [&](std::int64_t j) {
         const std::int64_t p = std::clamp<std::int64_t>(table.at_i64(b * most + j / page), 0, pages - 1);
         return (p * page + j % page) * s.kv_heads;
@@ -225,7 +226,7 @@ struct PagedAttentionRules {
           if (s.softcap) x = std::tanh(x / *s.softcap) * *s.softcap;
           if (s.mask == MaskKind::Bias) x += m;
           score[static_cast<std::size_t>(j)] = x;
-          any = any || x != kHidden;  // also for NaN
+          any = any || x != kHidden;  // a NaN counts too
           highest = x > highest ? x : highest;
         }
         if (!any) continue;
@@ -236,7 +237,7 @@ struct PagedAttentionRules {
         double* out = y.data() + (t * s.num_heads + h) * s.v_head_dim;
         for (std::int64_t j = 0; j < keys; ++j) {
           const double part = score[static_cast<std::size_t>(j)], w = part / sum;
-          if (part == kHidden || w == 0) continue;  // of what has no part nothing is read
+          if (part == kHidden || w == 0) continue;  // a key without weight is not read
           const double* v_row = v.data() + (key(j) + h / s.group()) * s.v_head_dim;
           for (std::int64_t d = 0; d < s.v_head_dim; ++d) out[d] += w * v_row[d];
         }

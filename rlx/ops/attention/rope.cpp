@@ -1,4 +1,4 @@
-// Rope: rotary position embedding. Composite; the reference rotates each pair in double.
+// Rope: rotary position embedding. Composite. The reference rotates each pair in double.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -12,13 +12,13 @@
 namespace rlx {
 namespace {
 
-// Where batch, sequence and heads lie in x by layout.
+// The axes of batch, sequence and heads in x, by layout.
 struct RopeAxes {
   int sequence;
   explicit RopeAxes(HeadLayout layout) : sequence(layout == HeadLayout::HeadsFirst ? 2 : 1) {}
 };
 
-// x with its heads as an axis: [B, S, H, D], or [B, H, S, D] when heads come first.
+// x with a separate axis for its heads: [B, S, H, D], or [B, H, S, D] when heads come first.
 Expr as_heads(Graph& g, const ops::Rope& op, Expr x) {
   if (op.layout != HeadLayout::Merged) return x;
   return g.reshape(x, {x.dim(0), x.dim(1), *exact_div(x.dim(2), Dim(op.head_dim)), op.head_dim});
@@ -36,8 +36,8 @@ std::pair<Expr, Expr> split_pairs(Graph& g, const ops::Rope& op, Expr heads) {
   return {g.squeeze(g.narrow(split, -1, 0, 1), -1), g.squeeze(g.narrow(split, -1, 1, 1), -1)};
 }
 
-// The first n_rot elements of each head rotated by (cos, sin); the others copied, or zero when `zero_rest`.
-// x in op.layout; tables [S', T] or [B, S', T] with S' >= S.
+// The first n_rot elements of each head rotated by (cos, sin). The others are copied, or 0 when `zero_rest` is set. x
+// is in op.layout; tables are [S', T] or [B, S', T] with S' >= S.
 Expr rotate(Graph& g, const ops::Rope& op, Expr x, Expr cos, Expr sin, bool zero_rest) {
   const Dims dims = x.shape().dims();
   const RopeAxes axes(op.layout);
@@ -48,7 +48,7 @@ Expr rotate(Graph& g, const ops::Rope& op, Expr x, Expr cos, Expr sin, bool zero
     const int row_axis = t.rank() - 2;
     if (!(t.dim(row_axis) == seq)) t = g.narrow(t, row_axis, 0, seq);
     if (!t.dim(-1).is_static(half)) t = g.narrow(t, -1, 0, half);
-    return g.unsqueeze(t, op.layout == HeadLayout::HeadsFirst ? row_axis : row_axis + 1);  // a 1 in the place of H
+    return g.unsqueeze(t, op.layout == HeadLayout::HeadsFirst ? row_axis : row_axis + 1);  // the axis of H
   };
   Expr c = table(cos), s = table(sin);
   auto [x1, x2] = split_pairs(g, op, heads);
@@ -72,7 +72,8 @@ Expr rotate(Graph& g, const ops::Rope& op, Expr x, Expr cos, Expr sin, bool zero
 }
 
 struct RopeRules {
-  // A table with the row of each element of a sequence: [B, S, T], or [S, T] where neither differs by entry.
+  // A table with one row for each element of a sequence: [B, S, T], or [S, T] when table and positions are the same for
+  // all batch entries.
   static Expr at_positions(Graph& g, Expr table, std::optional<Expr> positions) {
     if (!positions) return table;
     const Dims& at = positions->shape().dims();
@@ -82,7 +83,7 @@ struct RopeRules {
       if (at.size() == 1) return g.gather(table, *positions, 1);
       return g.gather(g.reshape(table, {rows, width}), *positions, 0);
     }
-    // Entry b's rows begin at b R.
+    // The rows of batch entry b begin at b R.
     const DType t = count_dtype(g, {{batch, rows}});
     const Expr extent = extent_of(g, table, 1, t);
     const Expr row = g.max(g.min(g.cast(*positions, t), extent - 1), 0) + rlx::positions(g, batch, 0, 2, t) * extent;
@@ -131,7 +132,7 @@ struct RopeRules {
     Expr y = rotate(g, c.op<ops::Rope>(), widen(c.input(0)), table(1), table(2), false);
     c.set_result(round_to(y, c.result_shape().dtype()));
   }
-  // The op over the operands that it has.
+  // Adds the op with the operands that are present.
   static Expr emit(Graph& g, ops::Rope op, Expr x, Expr cos, Expr sin, const std::optional<Expr>& positions) {
     std::vector<std::pair<std::string_view, Expr>> operands{{"x", x}, {"cos", cos}, {"sin", sin}};
     if (positions) operands.emplace_back("positions", *positions);
@@ -162,7 +163,7 @@ struct RopeRules {
     Expr dsin = g2 * x1 - g1 * x2;
     c.accumulate(2, to_table(op.inverse ? -dsin : dsin));
   }
-  // d [B, S, T] added up in the rows of a table that it was read from.
+  // Adds d [B, S, T] into the table rows that it was read from.
   static Expr to_rows(Graph& g, Expr d, const Shape& table, Expr at) {
     const Dim batch = d.dim(0), seq = d.dim(1), width = d.dim(2);
     const bool own = table.rank() == 3 && !table.dim(0).is_static(1);
@@ -176,7 +177,7 @@ struct RopeRules {
     Expr zero = g.expand(g.scalar(0, d.dtype()), {tables * rows, width});
     return g.reshape(g.scatter_add(zero, row, g.reshape(d, {batch * seq, width}), 0), table.dims());
   }
-  // Linear in x, and in the tables (the elements that are not rotated do not depend on those).
+  // Linear in x and in the tables. The elements that are not rotated do not depend on the tables.
   static void jvp(JvpContext& c) {
     Graph& g = c.graph();
     const auto& op = c.op<ops::Rope>();
@@ -194,7 +195,7 @@ struct RopeRules {
       dims[0] = x.dim(0) * x.dim(1);
       return g.reshape(x, dims);
     };
-    // An operand with an entry for each of V and of B, where it has one for either.
+    // An operand with one entry for each of V and B when it has entries for either.
     auto own = [&](int i, int shared_rank) {
       Expr t = c.lifted(i);  // [V, ..] or [V, B or 1, ..]
       if (c.rank(i) == shared_rank) t = g.unsqueeze(t, 1);
@@ -236,7 +237,7 @@ struct RopeRules {
               op.layout == HeadLayout::HeadsFirst ? ((b * heads + h) * seq + s) * d : ((b * seq + s) * heads + h) * d;
           for (std::int64_t i = 0; i < half; ++i) {
             const auto at =
-                static_cast<std::size_t>(b * table_batch + row_of(b, s) * width + i);  // the table's own row stride
+                static_cast<std::size_t>(b * table_batch + row_of(b, s) * width + i);  // the row stride of the table
             const double cs = cos[at], sn = op.inverse ? -sin[at] : sin[at];
             const std::int64_t i1 = op.pairing == RopePairing::Half ? first + i : first + 2 * i;
             const std::int64_t i2 = op.pairing == RopePairing::Half ? i1 + half : i1 + 1;

@@ -1,4 +1,4 @@
-// Call: a body with a name, which says what reverse mode keeps of it, or has derivatives of its own.
+// Call: a named body, with the choice of what reverse mode keeps of it, or with custom derivatives.
 #include "rlx/ops/body.h"
 #include "rlx/ops/control/control.h"
 #include "rlx/ops/rule_helpers.h"
@@ -12,7 +12,7 @@ Shapes joined(Shapes a, const Shapes& b) {
 }
 Shapes inexact_among(const Shapes& shapes) { return marked(shapes, inexact_of(shapes)); }
 
-// Why `got` is not what `what` has to give; none when it is.
+// The error when `got` is not what `what` must return; none when it is.
 std::optional<Diagnostic> compare(const InferContext& c, const Shapes& got, const Shapes& wanted, std::size_t count,
                                   std::string_view what) {
   if (got.size() < wanted.size() || (count != 0 && got.size() != count))
@@ -25,7 +25,8 @@ std::optional<Diagnostic> compare(const InferContext& c, const Shapes& got, cons
 struct CallNotes {
   BodyReverse body;
   Mask wanted, seeded;
-  std::size_t skipped = 0;  // outputs of body.forward between the results and the new residuals that the form drops
+  // outputs of body.forward between the results and the new residuals; the augmented op drops them
+  std::size_t skipped = 0;
 };
 
 struct CallRules {
@@ -117,7 +118,7 @@ struct CallRules {
                                Mask(operands, true), Mask(results, true), Mask(operands, false)};
     ops::Call form;
     form.save = op.save;
-    if (op.jvp) {  // reverse mode of the tangents that it gives, which are linear in those that it takes
+    if (op.jvp) {  // reverse mode of the jvp's tangents, which are linear in its tangent operands
       const Mask inexact = inexact_of(output_shapes(*op.body));
       Mask tangents;
       for (std::size_t i = 0; i < operands; ++i)
@@ -155,7 +156,7 @@ struct CallRules {
     Graph& g = c.graph();
     Exprs operands;
     const Shapes inputs = input_shapes(r.backward);
-    for (std::uint32_t k : r.inputs)  // a tangent of a jvp body, which its transpose does not depend on, may be any
+    for (std::uint32_t k : r.inputs)  // the transpose does not depend on a tangent of a jvp body, so any value serves
       operands.push_back(k < notes.wanted.size() ? c.input(static_cast<int>(k)) : c.zeros(inputs[operands.size()]));
     const std::size_t results = notes.seeded.size();
     for (std::uint32_t k : r.residuals)
@@ -163,7 +164,7 @@ struct CallRules {
                                      : c.residual(static_cast<int>(k - results - notes.skipped)));
     for (std::size_t k = 0; k < results; ++k)
       if (notes.seeded[k]) operands.push_back(c.cotangent(static_cast<int>(k)));
-    // What is computed again waits for the cotangents, and is not merged with what was computed first.
+    // Recomputed nodes wait for the cotangents and must not be merged with the first computation.
     if (op.save != CallSave::All) operands = add_node(g, ops::OptimizationBarrier{}, operands);
     ops::Call back;
     back.save = op.save;

@@ -17,7 +17,7 @@ void samples<ops::Call>(SampleSet& s) {
     op.body = finished(g, {y, g.square(y) * y});
     s.add(concat_text("save ", enum_name(save)), {a, b}, op);
   }
-  // x^2 y with derivatives written by hand, in the two ways that there are.
+  // x^2 y with custom derivatives, in both ways.
   const Shape v({3}, DType::F64);
   const auto body = [&](std::string name, bool residuals) {
     Graph g(std::move(name));

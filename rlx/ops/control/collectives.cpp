@@ -1,5 +1,5 @@
-// Collectives: shapes and derivatives for any number of ranks, values for one. A derivative is that of the sum over all
-// ranks of what each makes of its results, so it is a collective again: the adjoint.
+// Collectives: shapes and derivatives for any number of ranks, values for one rank. A derivative is that of the sum,
+// over all ranks, of a function of each rank's results. So it is a collective again: the adjoint.
 #include "rlx/ir/ops/collectives.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Shape with_extent(const Shape& x, std::int64_t axis, Dim extent) {
   return Shape(std::move(dims), x.dtype());
 }
 
-// One of `ranks` equal parts along `axis`.
+// One of `ranks` equal slices along `axis`.
 Result<Shape> part_of(const InferContext& c, const Shape& x, std::int64_t axis, std::int64_t ranks) {
   const Dim& d = x.dim(static_cast<int>(axis));
   if (!mod(d, Dim(ranks)).is_static(0))
@@ -74,7 +74,7 @@ struct AllReduceRules {
     throw Error(ErrorCode::Unsupported, concat_text("all_reduce ", enum_name(op.fn), " has no derivative"),
                 "sum the logarithms, or keep it off the path with stop_gradient");
   }
-  // 1 where the operand is the extreme value, and how many ranks have it there.
+  // 1 where the operand equals the extremum, and the number of ranks that have it.
   struct Extreme {
     Expr here, count;
   };
@@ -228,7 +228,7 @@ struct PermuteRules {
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Permute>();
     one_rank(a.box, op.mesh_axes, op.ranks);
-    if (!op.pairs.empty()) a.out() = a.in(0);  // results begin as zeros
+    if (!op.pairs.empty()) a.out() = a.in(0);  // results start as zeros
   }
   static void vjp(VjpContext& c) {
     if (!c.wants(0) || !c.has_cotangent(0)) return;

@@ -1,4 +1,4 @@
-// What the ops with bodies share.
+// Shared rules of the ops with bodies.
 #include "rlx/ops/control/control.h"
 
 #include <numeric>
@@ -17,7 +17,7 @@ std::vector<Tensor> run_body(const Graph& body, std::span<const Tensor> inputs) 
 }
 
 namespace {
-// Copies one row between a stack and a tensor of its own.
+// Copies one row between a stack and a separate tensor.
 void move_row(DType dtype, std::span<const std::int64_t> dims, std::byte* dst, std::int64_t to, const std::byte* src,
               std::int64_t from) {
   StridedView out = whole(dims), in = whole(dims);

@@ -1,4 +1,4 @@
-// What the ops with bodies (If, While, Scan, Call) share: running, counting and rearranging closed graphs.
+// Shared rules of the ops with bodies (If, While, Scan, Call): running, costs and rearrangement of closed graphs.
 #pragma once
 
 #include <algorithm>
@@ -20,12 +20,12 @@ using Exprs = std::vector<Expr>;
 
 /// The outputs of a closed body on dense tensors, in the order of its Inputs.
 std::vector<Tensor> run_body(const Graph& body, std::span<const Tensor> inputs);
-/// Row t of a stack [n, ..], and the other way round.
+/// Row t of a stack [n, ..], and a row stored into one.
 Tensor row_of(const Tensor& stack, std::int64_t t);
 void set_row(Tensor& stack, std::int64_t t, const Tensor& row);
-/// What one run of the body takes.
+/// The cost of one run of the body.
 Cost body_cost(const Graph& body);
-/// `times` runs of it.
+/// The cost of `times` runs.
 Cost repeated(const Cost& once, double times);
 
 // -- masks --
@@ -34,9 +34,9 @@ Mask slice_of(const Mask& m, std::size_t first, std::size_t count);
 void append(Mask& to, const Mask& more);
 inline std::size_t count_of(const Mask& m) { return static_cast<std::size_t>(std::count(m.begin(), m.end(), true)); }
 inline bool any_of(const Mask& m) { return std::find(m.begin(), m.end(), true) != m.end(); }
-/// Which of the shapes are floating or complex.
+/// A mask of the shapes that are floating or complex.
 Mask inexact_of(std::span<const Shape> shapes);
-/// a and b, elementwise.
+/// The elementwise and of a and b.
 Mask both(const Mask& a, const Mask& b);
 
 // -- bodies --
@@ -44,30 +44,30 @@ Mask both(const Mask& a, const Mask& b);
 Shapes input_shapes(const Graph& body);
 Shapes output_shapes(const Graph& body);
 inline std::size_t num_body_inputs(const Graph& body) { return body.leaves(OpKind::Input).size(); }
-/// An Input for every shape, called `prefix` and a number.
+/// Adds an Input for every shape, called `prefix` and a number.
 Exprs add_inputs(Graph& body, const Shapes& shapes, std::string_view prefix);
-/// `shape` without its axis 0, and with one more in front.
+/// `shape` without axis 0, and with one more axis in front.
 Shape row_shape(const Shape& stack);
 Shape stacked_shape(const Dim& n, const Shape& row);
-/// The body with its inputs and outputs in another order: position k takes what was at `inputs[k]`; every input is
-/// named once.
+/// The body with its inputs and outputs in another order. Position k takes the one at `inputs[k]`; every input is named
+/// once.
 Graph permuted(const Graph& body, const std::vector<std::size_t>& inputs, const std::vector<std::size_t>& outputs);
 /// An empty body with the name and the symbols of `like`.
 Graph like_body(const Graph& like);
-/// The body, moved from where it was built, with these outputs or with those it has.
+/// The finished body, moved from the graph that built it, with the given outputs or with those it has.
 Subgraph finished(Graph& body, const Exprs& outputs);
 inline Subgraph finished(Graph&& body) { return std::make_shared<const Graph>(std::move(body)); }
 /// A zero of any shape and dtype.
 Expr zeros_in(Graph& g, const Shape& shape);
-/// cond [B] ? a : b of [B, ..], example by example.
+/// cond [B] ? a : b of [B, ..], for each example.
 Expr select_examples(Graph& g, Expr cond, Expr a, Expr b);
 
 // -- nodes --
 
-/// Adds a node and gives all of its results.
+/// Adds a node and returns all its results.
 Exprs add_node(Graph& g, OpBox op, const Exprs& operands);
 Exprs concat_exprs(std::initializer_list<Exprs> parts);
-/// Elements of `all` that are marked.
+/// The marked elements of `all`.
 template <class T>
 std::vector<T> marked(const std::vector<T>& all, const Mask& marks) {
   std::vector<T> out;

@@ -1,4 +1,4 @@
-// If: one of two bodies runs.
+// If: runs one of two bodies.
 #include "rlx/ir/rewrite/roots.h"
 #include "rlx/ops/body.h"
 #include "rlx/ops/control/control.h"
@@ -18,11 +18,11 @@ Mask results_depending(const ops::If& op, const Mask& operands, bool inexact_onl
   return either(body_depends(*op.then, operands, inexact_only), body_depends(*op.otherwise, operands, inexact_only));
 }
 
-// The residuals of both branches share results: each slot holds a value of the branch that runs, or zeros.
+// The residuals of both branches share results. Each slot holds a value of the branch that runs, or zeros.
 struct IfNotes {
   BodyReverse branch[2];
-  std::vector<std::size_t> slots[2];  // of the new residuals of each branch
-  Mask wanted, seeded;                // operands behind pred; results
+  std::vector<std::size_t> slots[2];  // slots of the new residuals of each branch
+  Mask wanted, seeded;                // operands after pred; results
 };
 
 struct IfRules {
@@ -53,7 +53,7 @@ struct IfRules {
     for (std::size_t r = 0; r < results.size(); ++r) a.out(static_cast<int>(r)) = std::move(results[r]);
   }
 
-  // The dearer branch.
+  // The cost of the more expensive branch.
   static Cost cost(const CostContext& c) {
     const Cost a = body_cost(*c.op<ops::If>().then), b = body_cost(*c.op<ops::If>().otherwise);
     return {std::max(a.flops, b.flops), std::max(a.read_bytes, b.read_bytes), std::max(a.write_bytes, b.write_bytes)};
@@ -120,7 +120,7 @@ struct IfRules {
 
   static void vjp(VjpContext& c) {
     const auto& notes = c.notes<IfNotes>();
-    // Every operand that either branch reads, all slots, the cotangents.
+    // All operands that a branch reads, all slots, and the cotangents.
     Exprs operands{c.input(0)};
     std::vector<std::size_t> place_of_input(notes.wanted.size(), 0), place_of_result(notes.seeded.size(), 0);
     const auto take = [&](std::size_t& place, Expr e) {
@@ -142,7 +142,7 @@ struct IfRules {
     for (int b : {0, 1}) {
       const BodyReverse& r = notes.branch[b];
       Graph body = like_body(r.backward);
-      const Exprs inputs = add_inputs(body, shapes, "x");  // of operands 1 ..
+      const Exprs inputs = add_inputs(body, shapes, "x");  // for operands 1 ..
       Exprs given;
       for (std::uint32_t k : r.inputs) given.push_back(inputs[place_of_input[k] - 1]);
       for (std::uint32_t k : r.residuals)
@@ -157,7 +157,7 @@ struct IfRules {
       if (notes.wanted[k]) c.accumulate(static_cast<int>(k) + 1, out[at++]);
   }
 
-  // One example may go one way and its neighbour the other: then both branches run, and each example takes its own.
+  // Examples may take different branches. Then both branches run, and each example selects its result.
   static void batch(BatchContext& c) {
     const auto& op = c.op<ops::If>();
     Graph& g = c.graph();

@@ -1,4 +1,4 @@
-// Derivatives and batching of loops, as far as they do not depend on what ends one.
+// Derivatives and batching of loops that do not depend on how a loop ends.
 #include "rlx/ops/control/loop.h"
 
 #include "rlx/ops/rule_helpers.h"
@@ -16,7 +16,7 @@ Mask loop_closure(const Graph& body, const LoopParts& p, Mask moving, bool inexa
 }
 
 namespace {
-// Which outputs of the body depend on the marked inputs; a carry does where it is one of them.
+// Which outputs of the body depend on the marked inputs. A marked carry counts as dependent.
 Mask outputs_moving(const Graph& body, const LoopParts& p, const Mask& inputs, bool inexact_only) {
   Mask out = body_depends(body, inputs, inexact_only);
   for (std::size_t k = 0; k < p.carries; ++k) out[k] = inputs[p.first_carry() + k];
@@ -33,7 +33,7 @@ JointLoop joint_loop(const JvpContext& c, const Graph& body, const LoopParts& p)
   out.wanted = outputs_moving(body, p, moving, true);
   out.places.resize(p.inputs());
   const Graph joint = body_jvp(body, moving, out.wanted);
-  // Group by group of the joint body: inputs, then tangents of the moving ones; outputs likewise.
+  // The groups of the joint body: inputs, then tangents of the moving ones; outputs likewise.
   std::vector<std::size_t> in, results;
   std::size_t tangent = p.inputs();
   const auto inputs_of = [&](std::size_t first, std::size_t count) {

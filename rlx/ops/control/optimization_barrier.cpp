@@ -1,4 +1,4 @@
-// OptimizationBarrier: its operands, which no pass may look through.
+// OptimizationBarrier: returns its operands, and no pass looks through it.
 #include "rlx/ops/control/control.h"
 
 namespace rlx {

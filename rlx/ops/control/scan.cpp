@@ -1,4 +1,4 @@
-// Scan: a body run once for every row of its xs, with values carried from step to step.
+// Scan: runs a body once for every row of its xs, with values carried from step to step.
 #include "rlx/ops/body.h"
 #include "rlx/ops/control/loop.h"
 #include "rlx/ops/rule_helpers.h"
@@ -69,7 +69,7 @@ struct ScanRules {
     return repeated(body_cost(*op.body), static_cast<double>(op.length[0].value()));
   }
 
-  // One scan carries values and tangents.
+  // One scan carries values and tangents together.
   static void jvp(JvpContext& c) {
     const auto& op = c.op<ops::Scan>();
     const LoopParts p = *loop_parts(c.box());
@@ -81,7 +81,7 @@ struct ScanRules {
     set_joint_results(c, p, joint, add_node(c.graph(), std::move(form), joint.operands));
   }
 
-  // The same scan, which also stacks what the derivative of its body reads.
+  // The same scan, which also stacks the residuals of its body's derivative.
   static Augmented augment(const AugmentContext& c) {
     const auto& op = c.op<ops::Scan>();
     const auto notes =
@@ -91,7 +91,8 @@ struct ScanRules {
     return {std::move(form), notes, {}};
   }
 
-  // The steps the other way round: carries are the cotangents of the carries and the sums of those of the invariants.
+  // A scan over the steps in reverse. Its carries are the cotangents of the carries, and the sums of the cotangents of
+  // the invariants.
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::Scan>();
     const LoopParts p = *loop_parts(c.box());
@@ -102,7 +103,7 @@ struct ScanRules {
                wanted_carries = slice_of(notes.wanted, p.first_carry(), p.carries),
                wanted_xs = slice_of(notes.wanted, p.first_x(), p.xs);
 
-    // Operands of the backward scan, and the inputs of its body in the same order.
+    // The operands of the backward scan, which are the inputs of its body in the same order.
     Graph body = like_body(r.backward);
     const Shapes inputs = input_shapes(*op.body), outputs = output_shapes(r.forward);
     Exprs given(r.inputs.size() + r.residuals.size() + count_of(notes.seeded));  // inputs of r.backward

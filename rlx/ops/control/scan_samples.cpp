@@ -19,7 +19,7 @@ void samples<ops::Scan>(SampleSet& s) {
   s.add("backwards", cell_inputs, cell(true, false));
   s.add("checkpointed", cell_inputs, cell(false, true));
   {
-    Graph b("sums");  // a carry that the others do not touch, integers among them
+    Graph b("sums");  // a carry that the others do not read, and integers
     Expr n = b.input("n", Shape({}, DType::I32)), total = b.input("total", Shape({2}, DType::F32)),
          x = b.input("x", Shape({2}, DType::F32));
     Expr sum = total + b.sin(x);

@@ -1,4 +1,4 @@
-// Transfer: a value on another device of the program, the same there as where it was made.
+// Transfer: copies a value to another device of the program.
 #include <cstring>
 
 #include "rlx/ir/op_def.h"

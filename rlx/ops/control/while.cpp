@@ -1,4 +1,4 @@
-// While: a body run as long as a condition on its carries holds.
+// While: runs a body as long as a condition on its carries holds.
 #include "rlx/ir/rewrite/roots.h"
 #include "rlx/ops/body.h"
 #include "rlx/ops/control/loop.h"
@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-// `body` with Inputs of all `shapes`, of which it takes those at `places`.
+// `body` with Inputs of all `shapes`; it reads those at `places`.
 Graph embedded(const Graph& body, const Shapes& shapes, const std::vector<std::size_t>& places) {
   Graph out = like_body(body);
   const Exprs inputs = add_inputs(out, shapes, "x");
@@ -17,7 +17,7 @@ Graph embedded(const Graph& body, const Shapes& shapes, const std::vector<std::s
   return out;
 }
 
-// Which result counts.
+// The index of the result that counts iterations.
 int trips_of(const LoopParts& p) { return static_cast<int>(p.outputs()); }
 
 Expr any_example(Graph& g, Expr flags) { return g.gt(g.reduce(ReduceKind::Max, g.cast(flags, DType::I32), {}), 0); }
@@ -81,7 +81,7 @@ struct WhileRules {
     a.out(trips_of(p)).set_i64(0, trips);
   }
 
-  // Of max_trips, else of one: nobody knows.
+  // The cost of max_trips iterations, or of one when max_trips is not set.
   static Cost cost(const CostContext& c) {
     const auto& op = c.op<ops::While>();
     Cost once = body_cost(*op.body);
@@ -115,11 +115,11 @@ struct WhileRules {
     form.body = finished(Graph(notes->body.forward));
     Augmented out{std::move(form), notes, {}};
     for (std::size_t r = 0; r < p.outputs(); ++r) out.results.push_back(static_cast<std::uint32_t>(r));
-    out.results.push_back(static_cast<std::uint32_t>(notes->body.forward.outputs().size()));  // trips come last
+    out.results.push_back(static_cast<std::uint32_t>(notes->body.forward.outputs().size()));  // iteration count
     return out;
   }
 
-  // A scan over all rows that there may be, backwards; it does nothing in those of trips that did not happen.
+  // A backward scan over all rows up to max_trips. It does nothing for rows of iterations that did not run.
   static void vjp(VjpContext& c) {
     const auto& op = c.op<ops::While>();
     const LoopParts p = *loop_parts(c.box());
@@ -131,7 +131,7 @@ struct WhileRules {
     const Shapes inputs = input_shapes(*op.body), outputs = output_shapes(r.forward);
 
     Exprs operands;
-    Shapes shapes;  // of the inputs of the scan's body
+    Shapes shapes;  // shapes of the inputs of the scan's body
     std::vector<std::size_t> given(r.inputs.size() + r.residuals.size() + count_of(notes.seeded));
     const auto take = [&](Expr operand, const Shape& shape) {
       operands.push_back(operand), shapes.push_back(shape);
@@ -166,7 +166,7 @@ struct WhileRules {
     skipped.set_name("skipped");
     Exprs in = add_inputs(happened, shapes, "x"), unread = add_inputs(skipped, shapes, "x"), values, same;
     for (std::size_t k : given) values.push_back(in[k]);
-    const Exprs cotangents = inline_body(happened, r.backward, values);  // of the wanted invariants, then carries
+    const Exprs cotangents = inline_body(happened, r.backward, values);  // of the wanted invariants, then of carries
     const std::size_t sums = count_of(wanted_invariants), carries = count_of(wanted_carries);
     Exprs next(cotangents.begin() + static_cast<std::ptrdiff_t>(sums), cotangents.end());
     for (std::size_t k = 0; k < sums; ++k) next.push_back(happened.add(in[carried[carries + k]], cotangents[k]));
@@ -202,7 +202,7 @@ struct WhileRules {
     set_batched_results(c, p, lifted, add_node(c.graph(), std::move(form), batched_operands(c, p, batched)));
   }
 
-  // Examples stop one by one: the loop runs while any of them does, and the carries of the others stand still.
+  // Examples end one by one. The loop runs while any example runs, and the carries of ended examples do not change.
   static void batch_masked(BatchContext& c, const ops::While& op, const LoopParts& p, Mask batched) {
     Graph& g = c.graph();
     if (is_ordered(c.box()))
@@ -218,8 +218,8 @@ struct WhileRules {
     for (std::size_t i = 0; i < p.inputs(); ++i)
       operands.push_back(batched[i] ? c.lifted(static_cast<int>(i)) : c.input(static_cast<int>(i)));
     const Exprs inputs = operands;
-    operands.push_back(inline_body(g, test, inputs)[0]);  // who runs
-    operands.push_back(c.zeros(counts));                  // trips of each
+    operands.push_back(inline_body(g, test, inputs)[0]);  // which examples run
+    operands.push_back(c.zeros(counts));                  // iterations of each
     Shapes shapes = input_shapes(step);
     shapes.emplace_back(Dims{batch}, DType::Bool);
     shapes.push_back(counts);

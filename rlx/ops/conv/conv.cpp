@@ -59,19 +59,19 @@ std::optional<Diagnostic> check_conv_attributes(const InferContext& c, const ops
   return std::nullopt;
 }
 
-// `extent` cut into `parts`; none where that does not come out even, or nobody can tell.
+// `extent` divided into `parts`; none when it does not divide, or when that is unknown.
 std::optional<Dim> conv_part(const Dim& extent, std::int64_t parts) { return exact_div(extent, Dim(parts)); }
 
 // -- axes --
 
-// The extent of `axis` of x written as the axes `parts`.
+// Splits `axis` of x into axes of the extents `parts`.
 Expr split_axis(Expr x, std::int64_t axis, const Dims& parts) {
   Dims dims = x.shape().dims();
   dims.erase(dims.begin() + axis);
   dims.insert(dims.begin() + axis, parts.begin(), parts.end());
   return x.graph().reshape(x, dims);
 }
-// Axes `axis` and axis + 1 as one.
+// Merges axes `axis` and axis + 1.
 Expr merge_axes(Expr x, std::int64_t axis) {
   Dims dims = x.shape().dims();
   dims[static_cast<std::size_t>(axis)] =
@@ -87,21 +87,21 @@ Expr move_axis(Expr x, std::int64_t from, std::int64_t to) {
   return x.graph().transpose(x, perm);
 }
 
-// Part of the vjp of groups: the leading factor `groups` of axis `from` put in front of axis `to`.
+// For the vjp of groups: moves the leading factor `groups` of axis `from` to the front of axis `to`.
 Expr move_groups(Expr x, std::int64_t from, std::int64_t to, std::int64_t groups) {
   if (groups == 1) return x;
   const Dim rest = *conv_part(x.dim(static_cast<int>(from)), groups);
   return merge_axes(move_axis(split_axis(x, from, {Dim(groups), rest}), from, to), to);
 }
 
-// x [B, ..] whose axis `axis`, counted without B, is (outer, rest): as one axis (outer, B, rest).
+// Folds B of x [B, ..] into axis `axis` (counted without B), which is (outer, rest) and becomes (outer, B, rest).
 Expr fold_members(Expr x, std::int64_t axis, std::int64_t outer) {
   const Dim rest = *conv_part(x.dim(static_cast<int>(axis) + 1), outer);
   x = split_axis(x, axis + 1, {Dim(outer), rest});
   x = move_axis(x, 0, axis + 1);  // [.., outer, B, rest, ..]
   return merge_axes(merge_axes(x, axis), axis);
 }
-// The way back: axis `axis` of y is (outer, B, rest); [B, .., (outer, rest), ..].
+// The inverse: axis `axis` of y is (outer, B, rest); the result is [B, .., (outer, rest), ..].
 Expr unfold_members(Expr y, std::int64_t axis, std::int64_t outer, const Dim& members, const Dim& whole) {
   y = split_axis(y, axis, {Dim(outer), members, *conv_part(whole, outer)});
   y = move_axis(y, axis + 1, 0);
@@ -112,7 +112,7 @@ bool conv_is_empty(const Shape& s) {
   return std::any_of(s.dims().begin(), s.dims().end(), [](const Dim& d) { return d.is_static(0); });
 }
 
-// y cut to `dims` where an extent with symbols came out longer.
+// Slices y to `dims` where an extent with symbols came out longer.
 Expr cut_to(Expr y, const Dims& dims) {
   if (y.shape().dims() == dims) return y;
   return y.graph().slice(y, Dims(dims.size(), Dim(0)), dims);
@@ -125,7 +125,7 @@ std::vector<std::int64_t> conv_spec(std::int64_t first, std::int64_t second, con
   return spec;
 }
 
-// Attributes of a derivative, an axis of space at a time.
+// The attributes of a derivative, appended for one spatial axis at a time.
 struct ConvAmounts {
   ops::Conv op;
   void add(std::int64_t stride, std::int64_t low, std::int64_t high, std::int64_t lhs_dilation,
@@ -138,8 +138,8 @@ struct ConvAmounts {
   }
 };
 
-// How much of the padded x no window reaches at the end, along an axis; of one with symbols the most, or the least,
-// that it may be.
+// The number of elements at the end of the padded x that no window reaches, along an axis. With symbols, its largest or
+// smallest possible value.
 std::int64_t conv_rest(const ConvAxis& a, const Dim& x, const Dim& w, bool most) {
   if (!x.is_static() || !w.is_static()) return most ? a.stride - 1 : 0;
   return (a.spread(x.value()) + a.low + a.high - a.span(w.value())) % a.stride;
@@ -151,7 +151,7 @@ std::int64_t conv_rest(const ConvAxis& a, const Dim& x, const Dim& w, bool most)
               "bind the symbol first");
 }
 
-// The cotangent of x: the cotangent of the result, spread by the strides, convolved with the filters turned round.
+// The cotangent of x: the cotangent of the result, dilated by the strides, convolved with the reversed filters.
 Expr conv_x_cotangent(Graph& g, const ops::Conv& op, Expr x, Expr w, Expr ct) {
   const ConvGeometry geo = conv_geometry(op, x.rank());
   ConvAmounts d;
@@ -175,7 +175,7 @@ Expr conv_x_cotangent(Graph& g, const ops::Conv& op, Expr x, Expr w, Expr ct) {
   return cut_to(dx, x.shape().dims());
 }
 
-// The cotangent of w: x convolved with the cotangent of the result, features as batch and batch as features.
+// The cotangent of w: x convolved with the cotangent of the result. Features act as batch, and batch as features.
 Expr conv_w_cotangent(Graph& g, const ops::Conv& op, Expr x, Expr w, Expr ct) {
   const ConvGeometry geo = conv_geometry(op, x.rank());
   ConvAmounts d;
@@ -206,7 +206,7 @@ void conv_reference(const RefArgs& args, const ConvGeometry& g) {
   };
   const std::int64_t batch = y.dim(static_cast<int>(g.y_batch)), features = y.dim(static_cast<int>(g.y_feature)),
                      depth = w.dim(static_cast<int>(g.w_in));
-  std::vector<std::int64_t> places, taps;  // extents of the result's space and of the window
+  std::vector<std::int64_t> places, taps;  // extents of the spatial axes of the result and of the window
   for (const ConvAxis& a : g.space) {
     places.push_back(y.dim(static_cast<int>(a.y)));
     taps.push_back(w.dim(static_cast<int>(a.w)));
@@ -220,7 +220,7 @@ void conv_reference(const RefArgs& args, const ConvGeometry& g) {
   if (y.num_elements() == 0) return;
   const std::int64_t group_out = features / (g.groups * g.batch_groups);
   for (std::int64_t p = 0; p < num_places; ++p) {
-    // Where each tap reads: elements of x and w, from the first of the batch and of the features on.
+    // The offsets that each tap reads in x and w, relative to the first batch entry and feature.
     std::vector<std::pair<std::int64_t, std::int64_t>> reads;
     std::int64_t y_at = 0;
     for (std::int64_t rest = p, i = static_cast<std::int64_t>(places.size()); i-- > 0; rest /= of(places, i))
@@ -293,7 +293,7 @@ Result<Shape> infer_conv(const InferContext& c, const ops::Conv& op) {
     if (steps.is_static()) {
       places = Dim(steps.value() < 0 ? 0 : steps.value() / a.stride + 1);
     } else {
-      // Believed to hold a window, or to miss one by less than a stride.
+      // Assumes that the axis holds a window, or misses one by less than a stride.
       (void)c.negative(steps + Dim(a.stride));
       places = floordiv(steps, Dim(a.stride)) + Dim(1);
     }
@@ -319,7 +319,7 @@ struct ConvRules {
   static void reference(const RefArgs& a) {
     const ConvGeometry g = conv_geometry(a.op<ops::Conv>(), a.in(0).rank());
     const DType t = a.out().dtype();
-    // uint64 wraps, and its low bits are those of the signed product.
+    // uint64 wraps, and its low bits are those of the signed result.
     if (is_int(t))
       conv_reference<std::uint64_t>(a, g);
     else if (is_complex(t))
@@ -331,7 +331,7 @@ struct ConvRules {
     const auto& op = c.op<ops::Conv>();
     const Expr x = c.input(0), w = c.input(1);
     if (conv_is_empty(x.shape()) || conv_is_empty(w.shape()) || conv_is_empty(c.result_shape())) return;
-    // In the dtype of the result; a wider one than that of the operand is rounded once.
+    // Computed in the dtype of the result. When that is wider than the operand's dtype, the cotangent is rounded once.
     if (c.wants(0)) c.accumulate(0, c.graph().cast(conv_x_cotangent(c.graph(), op, x, w, c.cotangent()), x.dtype()));
     if (c.wants(1)) c.accumulate(1, c.graph().cast(conv_w_cotangent(c.graph(), op, x, w, c.cotangent()), w.dtype()));
   }
@@ -340,7 +340,7 @@ struct ConvRules {
     if (c.has_tangent(0)) c.add_tangent(0, c.graph().conv(c.tangent(0), c.input(1), op));
     if (c.has_tangent(1)) c.add_tangent(0, c.graph().conv(c.input(0), c.tangent(1), op));
   }
-  // Members become batch, results or groups.
+  // Batch members become batch, results or groups.
   static void batch(BatchContext& c) {
     ops::Conv op = c.op<ops::Conv>();
     Graph& g = c.graph();

@@ -1,11 +1,11 @@
-// FusedConv: a convolution followed by an elementwise epilogue kept as a sub-graph.
+// FusedConv: a convolution followed by an elementwise epilogue, which is a sub-graph.
 #include "rlx/ops/body.h"
 #include "rlx/ops/conv/conv_rules.h"
 
 namespace rlx {
 namespace {
 
-// An attribute of Conv, read and written in the part of a FusedConv that is one.
+// An attribute of Conv that is read and written in the Conv part of a FusedConv.
 template <auto Member>
 constexpr AttrField conv_field(std::string_view name) {
   AttrField f = field<Member>(name);

@@ -1,5 +1,5 @@
-// Interpolate: axes resampled by weights that shapes alone decide. A composite; linear, and its transposed map is the
-// same op.
+// Interpolate: axes resampled with weights that depend on shapes alone. A composite. It is linear, and its transpose is
+// the same op.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,20 +13,20 @@ namespace rlx {
 namespace {
 
 constexpr std::int64_t kMostOfAxis = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kFewTaps = 4;  // more are a product with a matrix
+constexpr std::int64_t kFewTaps = 4;  // more taps become a matmul
 
 Dims with_extent(Dims dims, std::int64_t axis, const Dim& d) {
   dims[static_cast<std::size_t>(axis)] = d;
   return dims;
 }
-// dims with two in the place of `axis`.
+// `dims` with two extents in place of `axis`.
 Dims split_extent(Dims dims, std::int64_t axis, const Dim& first, const Dim& second) {
   dims[static_cast<std::size_t>(axis)] = first;
   dims.insert(dims.begin() + axis + 1, second);
   return dims;
 }
 
-// Weights or indices, tap k of each output, as [1.., m, 1..].
+// The weights or indices of tap k of each output, as [1.., m, 1..].
 Expr tap_values(Graph& g, const ResizeTaps& taps, std::int64_t k, DType dtype) {
   Tensor t = Tensor::zeros(Shape({Dim(taps.outputs())}, dtype));
   for (std::int64_t o = 0; o < taps.outputs(); ++o) {
@@ -40,7 +40,7 @@ Expr tap_values(Graph& g, const ResizeTaps& taps, std::int64_t k, DType dtype) {
   return g.constant(std::move(t));
 }
 
-// How often each of n elements stands in a row when the taps only repeat them; 0 when they do anything else.
+// How often each of n elements is repeated when the taps only repeat elements; 0 for other taps.
 std::int64_t repeats(const ResizeTaps& taps, std::int64_t n) {
   const std::int64_t m = taps.outputs();
   if (m % n != 0 || taps.index.size() != static_cast<std::size_t>(m)) return 0;
@@ -50,10 +50,10 @@ std::int64_t repeats(const ResizeTaps& taps, std::int64_t n) {
   return m / n;
 }
 
-// x along one axis, in the dtype that sums have.
+// x resampled along one axis, in its accumulator dtype.
 Expr resized(Graph& g, const ops::Interpolate& op, std::size_t i, Expr x) {
   const std::int64_t axis = op.axes[i], n = x.dim(static_cast<int>(axis)).value(), m = op.sizes[i];
-  // The map that is not transposed takes `from` elements to `to`.
+  // The map before transposition takes `from` elements to `to`.
   ops::Interpolate forward = op;
   forward.transposed = false;
   const std::int64_t from = op.transposed ? m : n, to = op.transposed ? n : m;
@@ -66,7 +66,7 @@ Expr resized(Graph& g, const ops::Interpolate& op, std::size_t i, Expr x) {
     const Expr apart = g.reshape(x, split_extent(dims, axis, Dim(n), Dim(1)));
     return g.reshape(g.expand(apart, split_extent(dims, axis, Dim(n), Dim(times))), with_extent(dims, axis, Dim(m)));
   }
-  if (op.fn == ResizeKind::Area && from % to == 0) {  // windows beside each other
+  if (op.fn == ResizeKind::Area && from % to == 0) {  // adjacent windows
     const std::int64_t width = from / to;
     if (!op.transposed) return g.mean(g.reshape(x, split_extent(dims, axis, Dim(m), Dim(width))), {axis + 1});
     const Expr share = g.reshape(x * (1 / static_cast<double>(width)), split_extent(dims, axis, Dim(n), Dim(1)));
@@ -197,7 +197,7 @@ struct InterpolateRules {
             const A v =
                 x[static_cast<std::size_t>((outer * s.extent + taps.index[static_cast<std::size_t>(t)]) * s.inner + k)];
             if constexpr (std::is_integral_v<A>)
-              sum = wrapping_add(sum, v);  // Nearest, whose weights are 1
+              sum = wrapping_add(sum, v);  // for Nearest, whose weights are 1
             else
               sum += v * taps.weight[static_cast<std::size_t>(t)];
           }

@@ -1,5 +1,5 @@
-// ReduceWindow: sums, means, extrema and products of windows. A primitive; sums and means are linear and transposed by
-// windows over spread cotangents, extrema know the place of the element that they are.
+// ReduceWindow: sums, means, extrema and products of windows. A primitive. Sums and means are linear, and their
+// transpose is a sum over windows of dilated cotangents. The derivative of an extremum uses the index of its element.
 #include <cmath>
 
 #include "rlx/ir/build/counting.h"
@@ -12,7 +12,7 @@ namespace {
 
 bool is_extremum(ReduceKind fn) { return fn == ReduceKind::Max || fn == ReduceKind::Min; }
 
-// Windows of x [out.., places], and beside each element the product of the others; in the accumulator's dtype.
+// The windows of x [out.., window elements], and for each element the product of the others, in the accumulator dtype.
 struct WindowFactors {
   Expr places, others;
 };
@@ -23,7 +23,7 @@ WindowFactors window_factors(Graph& g, const ops::ReduceWindow& op, Expr x, cons
                       g.cumulative(CumulativeKind::Prod, elements, last, true, true)};
 }
 
-// What the cotangents of window sums come to for each element of x.
+// The contribution of the cotangents of window sums to each element of x.
 Expr transposed_windows(Graph& g, const ops::ReduceWindow& op, Expr ct, const Dims& x_dims) {
   const std::vector<WindowAxis> axes = window_axes(op);
   std::vector<WindowAxis> back;
@@ -36,8 +36,8 @@ Expr transposed_windows(Graph& g, const ops::ReduceWindow& op, Expr ct, const Di
       made.push_back(n);
       continue;
     }
-    // (m - 1) * stride is the padded extent less a window and a rest below the stride: room for the largest rest gives
-    // some elements too many, which are cut off.
+    // (m - 1) * stride is the padded extent minus a window and a rest below the stride. Space for the largest rest
+    // gives a few elements too many, which are sliced off.
     const WindowAxis& w = axes[a];
     WindowAxis t{w.window, w.base, w.span() - 1 - w.low, w.span() - 1 - w.high + w.stride - 1, w.stride, w.dilation};
     back.push_back(t);
@@ -74,7 +74,7 @@ struct ReduceWindowRules {
   static Cost cost(const CostContext& c) {
     double places = 1;
     for (std::int64_t w : c.op<ops::ReduceWindow>().window) places *= static_cast<double>(w);
-    // No window holds more than x.
+    // A window holds at most all of x.
     return c.with_flops(c.elements() * std::min(places, static_cast<double>(c.inputs[0].num_elements())));
   }
   static void vjp(VjpContext& c) {
@@ -127,7 +127,7 @@ struct ReduceWindowRules {
     const Expr x = c.input(0), y = g.add(over, {x});
     c.set_result(y);
     if (!is_extremum(op.fn)) return;
-    // Places are counted from the beginning of each x of the batch.
+    // Indices are relative to the beginning of each x of the batch.
     Expr place = y.result(1);
     const DType t = place.dtype();
     const std::vector<Dim> own(x.shape().dims().begin() + 1, x.shape().dims().end());

@@ -1,5 +1,5 @@
-// SelectAndScatter: what the windows of a maximum get, put where the maximum lies. A composite of the places that
-// ReduceWindow gives and a scatter; linear in source.
+// SelectAndScatter: adds the value of each window at the position of the window's maximum. A composite of the indices
+// that ReduceWindow returns and a scatter. Linear in source.
 #include <algorithm>
 
 #include "rlx/ops/conv/windows.h"
@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-// Where the selected elements lie in x, of the dims of source.
+// The indices in x of the selected elements, with the dims of source.
 Expr selected_places(Graph& g, const ops::SelectAndScatter& op, Expr x) {
   return g.add(reduce_window_of(op), {x}).result(1);
 }

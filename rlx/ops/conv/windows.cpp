@@ -1,4 +1,4 @@
-// Windows: what their rules share.
+// Shared rules of windows.
 #include "rlx/ops/conv/windows.h"
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::int64_t kMostOfWindows = std::int64_t{1} << 30;  // keeps places of windows within 64 bits
+constexpr std::int64_t kMostOfWindows = std::int64_t{1} << 30;  // keeps window indices within 64 bits
 
 }  // namespace
 
@@ -63,7 +63,7 @@ ops::ReduceWindow reduce_window_of(const ops::SelectAndScatter& op) {
 Expr window_places(Graph& g, const ops::ReduceWindow& op, const Shape& x, const Dims& out) {
   const std::vector<WindowAxis> axes = window_axes(op);
   const int rank = x.rank();
-  // Places are counted in spread and padded axes.
+  // Positions are those in dilated and padded axes.
   Dims padded;
   for (int a = 0; a < rank; ++a) {
     const WindowAxis& w = axes[static_cast<std::size_t>(a)];

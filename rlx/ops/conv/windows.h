@@ -1,4 +1,4 @@
-// What the rules of ops over windows share.
+// Shared rules of the ops over windows.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace rlx {
 
-/// The error of lists that are no windows over x; none when they are.
+/// The error for lists that describe no windows over x; none for valid ones.
 std::optional<Diagnostic> check_windows(const InferContext& c, const ops::ReduceWindow& op, const Shape& x);
-/// The dims of their results.
+/// The dims of the window results.
 Dims window_dims(const ops::ReduceWindow& op, const Shape& x);
-/// The dtype that counts elements of x: I32, which a symbolic x is believed to be small enough for, else I64.
+/// The dtype for indices of elements of x: I32 when x is small enough, which is assumed for a symbolic x, else I64.
 Result<DType> place_dtype(const InferContext& c, const Shape& x);
-/// The same windows as another op has them.
+/// The windows of a SelectAndScatter as a ReduceWindow.
 ops::ReduceWindow reduce_window_of(const ops::SelectAndScatter& op);
 
-/// Calls visit(o, taps) for each window in row-major order, with the elements of x along each axis.
+/// Calls visit(o, taps) for each window in row-major order. `taps` are its elements of x along each axis.
 template <class F>
 void for_each_window(const std::vector<WindowAxis>& axes, const std::vector<std::int64_t>& x_dims,
                      const std::vector<std::int64_t>& out_dims, F visit) {
@@ -39,7 +39,7 @@ void for_each_window(const std::vector<WindowAxis>& axes, const std::vector<std:
     }
   }
 }
-/// Calls visit(i) for each element of a window, i its row-major number in x.
+/// Calls visit(i) for each element of a window. i is its row-major index in x.
 template <class F>
 void for_each_tap(const std::vector<WindowTaps>& taps, const std::vector<std::int64_t>& strides, F visit) {
   std::int64_t element = 0;
@@ -62,12 +62,11 @@ void for_each_tap(const std::vector<WindowTaps>& taps, const std::vector<std::in
   }
 }
 
-/// Where the elements of windows of x lie in it, row-major: [outputs.., places of a window], -1 for places that hold
-/// none.
+/// The row-major indices in x of the elements of its windows: [outputs.., elements of a window], -1 outside of x.
 Expr window_places(Graph& g, const ops::ReduceWindow& op, const Shape& x, const Dims& out);
-/// x in one row.
+/// x flattened to rank 1.
 inline Expr in_a_row(Graph& g, Expr x) { return g.reshape(x, {x.shape().num_elements_dim()}); }
-/// The elements of x, in one row, at places; `otherwise` where a place is negative.
+/// The elements of flattened x at indices `places`; `otherwise` where an index is negative.
 Expr at_places(Graph& g, Expr x, Expr places, double otherwise = 0);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Matrix products: MatMul (NumPy's, a composite) and DotGeneral (XLA's dot_general, the primitive).
+// Matmuls: MatMul (NumPy's, a composite) and DotGeneral (XLA's dot_general, the primitive).
 #include <algorithm>
 #include <complex>
 
@@ -176,12 +176,12 @@ void dot_reference(const RefArgs& args, const DotAxes& d) {
   }
 }
 
-// The cotangent of one side (`mine`) of a dot product, given the other side and where each side's free axes lie in the
-// result.
+// The cotangent of one side (`mine`) of a dot product, given the other side and the positions of each side's free axes
+// in the result.
 struct DotSide {
   Expr x;
   const std::vector<std::int64_t>&contract, &batch;
-  std::int64_t first_free;  // in the result
+  std::int64_t first_free;  // index in the result
   std::vector<std::int64_t> free() const { return free_axes(x.rank(), contract, batch); }
 };
 Expr dot_cotangent(Graph& g, Expr cotangent, const DotSide& mine, const DotSide& other) {
@@ -190,7 +190,7 @@ Expr dot_cotangent(Graph& g, Expr cotangent, const DotSide& mine, const DotSide&
   std::vector<std::int64_t> summed, batch;
   for (std::size_t i = 0; i < other_free.size(); ++i) summed.push_back(other.first_free + static_cast<std::int64_t>(i));
   for (std::int64_t i = 0; i < num_batch; ++i) batch.push_back(i);
-  // The axes of mine in the order that the other side's contracting axes have there.
+  // The axes of mine in the order of the other side's contracting axes.
   std::vector<std::int64_t> ascending = other.contract, contracted;
   std::sort(ascending.begin(), ascending.end());
   for (std::int64_t axis : ascending) {
@@ -203,8 +203,8 @@ Expr dot_cotangent(Graph& g, Expr cotangent, const DotSide& mine, const DotSide&
     axis_of.insert(axis_of.end(), second.begin(), second.end());
     return inverse_perm(axis_of);
   };
-  // The product is batch ++ free axes of its left ++ of its right operand: of the two orders of operands the one that
-  // gives the axes of mine as they are, else a transpose does.
+  // The result of dot_general is batch ++ free axes of its left ++ of its right operand. Use the operand order that
+  // gives the axes of mine directly; if neither does, transpose.
   const std::vector<std::int64_t> left = order(my_free, contracted), right = order(contracted, my_free);
   const auto in_order = [](const std::vector<std::int64_t>& perm) { return std::is_sorted(perm.begin(), perm.end()); };
   if (!in_order(left) && in_order(right))
@@ -231,7 +231,7 @@ struct DotGeneralRules {
   static void reference(const RefArgs& a) {
     const DotAxes d = dot_axes(a.op<ops::DotGeneral>());
     const DType t = a.out().dtype();
-    // uint64 wraps, and its low bits are those of the signed product.
+    // uint64 wraps, and its low bits are those of the signed result.
     if (is_int(t))
       dot_reference<std::uint64_t>(a, d);
     else if (is_complex(t))
@@ -245,7 +245,7 @@ struct DotGeneralRules {
     const auto num_lhs_free = c.input(0).rank() - static_cast<std::int64_t>(op.lhs_contract.size()) - num_batch;
     const DotSide lhs{c.input(0), op.lhs_contract, op.lhs_batch, num_batch};
     const DotSide rhs{c.input(1), op.rhs_contract, op.rhs_batch, num_batch + num_lhs_free};
-    // In the dtype of the result; a wider one than that of the operand is rounded once.
+    // Computed in the dtype of the result. When that is wider than the operand's dtype, the cotangent is rounded once.
     const auto side = [&](int i, const DotSide& mine, const DotSide& other) {
       if (c.wants(i))
         c.accumulate(i, c.graph().cast(dot_cotangent(c.graph(), c.cotangent(), mine, other), mine.x.dtype()));
@@ -270,7 +270,7 @@ struct DotGeneralRules {
       c.set_result(c.graph().dot_general(c.input(0), c.input(1), op));
       return;
     }
-    // Batched on one side: the batch axis is that side's first free axis, and the other side is read once for all.
+    // One side is batched: the batch axis is that side's first free axis, and the other side is read once for all.
     Expr y = c.graph().dot_general(c.input(0), c.input(1), op);
     c.set_result(to_front(y, c.is_batched(0) ? num_batch : num_batch + num_lhs_free));
   }
@@ -306,7 +306,7 @@ struct MatMulRules {
     auto all_ones = [](const Shape& s) {
       return std::all_of(s.dims().begin(), s.dims().end() - 2, [](const Dim& d) { return d.is_static(1); });
     };
-    if (a.rank() >= b.rank() && all_ones(b.shape())) {  // one matrix for all rows: no batch axes at all
+    if (a.rank() >= b.rank() && all_ones(b.shape())) {  // one matrix for all rows: no batch axes
       if (b.rank() > 2) b = g.reshape(b, {b.dim(-2), b.dim(-1)});
       c.set_result(g.dot_general(a, b, ops::DotGeneral{{a.rank() - 1}, {0}, {}, {}}));
       return;

@@ -1,4 +1,4 @@
-// FusedDot: dot_general followed by an elementwise epilogue kept as a sub-graph.
+// FusedDot: dot_general followed by an elementwise epilogue, which is a sub-graph.
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/body.h"

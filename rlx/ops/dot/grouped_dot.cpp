@@ -1,4 +1,4 @@
-// GroupedDot: rows times the matrix of their group, and the sums that are its derivative. Composite.
+// GroupedDot: rows times the matrix of their group, and the contraction that is its derivative. Composite.
 #include <algorithm>
 
 #include "rlx/ir/ops/elementwise.h"
@@ -31,13 +31,13 @@ struct GroupedDotRules {
     if (!(other.dim(0) == x.dim(0))) return c.error("x ", x, " has ", x.dim(0), " rows, y ", other);
     return make_shapes(Shape({Dim(op.groups), x.dim(1), other.dim(1)}, x.dtype()));
   }
-  // One group after the other. Rows of others are left out by selection, so that what is infinite there does no harm.
+  // One group after the other. A select excludes the rows of other groups, so that their infinities have no effect.
   static void decompose(DecomposeContext& c) {
     const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
     Graph& g = c.graph();
     const Expr x = c.input(0), other = c.input(1);
     const DType t = x.dtype();
-    // Nothing to add up: groups, or other extents, may be too many to count then.
+    // There is nothing to add. Groups or other extents may then be too many to loop over.
     const auto empty = [](const Shape& s) {
       return std::any_of(s.dims().begin(), s.dims().end(), [](const Dim& d) { return d.is_static(0); });
     };
@@ -89,7 +89,7 @@ struct GroupedDotRules {
                                                c.input(2)}));
     }
   }
-  // The members' rows behind each other; where their groups differ, each member has groups of its own.
+  // The rows of all batch members are concatenated. When their groups differ, each member gets separate groups.
   static void batch(BatchContext& c) {
     ops::GroupedDot op = c.op<ops::GroupedDot>();
     Graph& g = c.graph();

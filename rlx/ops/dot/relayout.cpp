@@ -1,5 +1,5 @@
-// Relayout: a matrix in the form that kernels asked for. Its values are those of its sources; only the backend that
-// asked knows how the bytes lie.
+// Relayout: a matrix in a packed layout that kernels asked for. It has the values of its sources. Only the backend that
+// asked for the layout interprets the bytes.
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/tensor/visit.h"
@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-// Elements that a source stands for; -1 where its rows are no whole blocks.
+// The number of elements of a source; -1 when its rows are not whole blocks.
 std::int64_t elements_of(const Shape& s, QuantScheme scheme) {
   if (!is_block_scheme(scheme)) return s.num_elements();
   const BlockLayout& l = block_layout(scheme);
@@ -24,10 +24,10 @@ bool holds(DType wide, DType narrow) {
   return wide == narrow || (wide == DType::F32 && (narrow == DType::BF16 || narrow == DType::F16));
 }
 
-/// True when a source of `elements` elements holds all that a form of `k` rows reads of it; strides and counts may be
-/// as large as their type.
+/// True when a source of `elements` elements holds everything that a layout of `k` rows reads of it. Strides and counts
+/// may have any value of their type.
 bool reaches(std::int64_t elements, std::int64_t k, const ops::PackedSource& at) {
-  std::int64_t left = elements - 1 - at.offset;  // that may lie behind the first
+  std::int64_t left = elements - 1 - at.offset;  // elements after the first one
   if (left < 0) return false;
   if (at.k_stride > 0 && k - 1 > left / at.k_stride) return false;
   left -= (k - 1) * at.k_stride;
@@ -79,7 +79,7 @@ struct RelayoutRules {
   static void reference(const RefArgs& a) {
     const auto& op = a.op<ops::Relayout>();
     Tensor& out = a.out();
-    std::int64_t column = 0;  // of all matrices
+    std::int64_t column = 0;  // over all matrices
     for (std::size_t i = 0; i < a.inputs.size(); ++i) {
       const ops::PackedSource at = op.source(i);
       std::vector<float> decoded;

@@ -1,4 +1,4 @@
-// Activation: elementwise functions of one operand; what each is, is its row in ir/math/function_table.h.
+// Activation: elementwise functions of one operand. The row of each function is in ir/math/function_table.h.
 #include "rlx/ir/functions.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise/elementwise.h"

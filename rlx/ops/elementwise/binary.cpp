@@ -1,4 +1,4 @@
-// Binary: elementwise functions of two broadcast operands; what each is, is its row in ir/math/binary_table.h.
+// Binary: elementwise functions of two broadcast operands. The row of each function is in ir/math/binary_table.h.
 #include "rlx/ir/functions.h"
 #include "rlx/ops/elementwise/elementwise.h"
 

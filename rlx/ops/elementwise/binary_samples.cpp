@@ -12,7 +12,7 @@ void samples<ops::Binary>(SampleSet& s) {
   };
   for (int i = 0; i < kNumBinaryKinds; ++i) {
     const BinaryRow& r = binary_row(static_cast<BinaryKind>(i));
-    if (r.differentiable == 0) continue;  // every sample is asked for a derivative
+    if (r.differentiable == 0) continue;  // every sample must have a derivative
     ops::Binary op{r.fn};
     std::string name(enum_name(r.fn));
     if (r.real) {

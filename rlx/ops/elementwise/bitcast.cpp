@@ -30,7 +30,8 @@ struct BitcastRules {
     }
     return make_shapes(Shape(std::move(dims), to));
   }
-  // Values are little-endian, and of 4-bit ones the first is the low half of its byte: the bytes stay as they are.
+  // Values are little-endian, and the first of two 4-bit values is the low half of its byte. So the bytes do not
+  // change.
   static void reference(const RefArgs& a) {
     if (a.out().size_bytes() != 0) std::memcpy(a.out().mutable_data(), a.in(0).data(), a.out().size_bytes());
   }

@@ -11,7 +11,7 @@ void samples<ops::Bitcast>(SampleSet& s) {
                        std::int64_t bound = 1) {
     s.add_discrete(std::move(name), {{Shape(std::move(dims), from), fill, bound}}, ops::Bitcast{to});
   };
-  constexpr std::int64_t kBytes = 120;  // as the highest byte it makes finite numbers
+  constexpr std::int64_t kBytes = 120;  // finite numbers when it is the highest byte
   add("f32 as i32", {2, 3}, DType::F32, DType::I32);
   add("i32 as f32", {5}, DType::I32, DType::F32, Fill::Index, 1 << 30);
   add("f32 as u8", {3, 2}, DType::F32, DType::U8);

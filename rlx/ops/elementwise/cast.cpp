@@ -14,7 +14,7 @@ struct CastRules {
   }
   static void reference(const RefArgs& a) { a.out() = a.in(0).cast(a.op<ops::Cast>().to); }
 
-  // Real <-> complex pairs are transposes of each other: dropping the imaginary part and adding a zero one.
+  // Real to complex and complex to real are transposes of each other: they add a zero imaginary part, or drop it.
   static void vjp(VjpContext& c) {
     if (c.wants(0)) c.accumulate(0, c.graph().cast(c.cotangent(), c.input(0).dtype()));
   }

@@ -1,4 +1,4 @@
-// Compare and Where: Bool results of two operands, and the choice between two operands by a Bool one.
+// Compare and Where: Bool comparisons of two operands, and selection between two operands by a Bool one.
 #include <cstring>
 
 #include "rlx/ir/ops/elementwise.h"

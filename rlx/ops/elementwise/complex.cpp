@@ -1,4 +1,4 @@
-// Complex: a complex value of its parts; ComplexPart: a part of it.
+// Complex: a complex value from its parts. ComplexPart: one part of a complex value.
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ops/elementwise/elementwise.h"
 

@@ -1,4 +1,4 @@
-// Helpers of elementwise op rules: broadcasting and the dtype classes of table rows.
+// Shared helpers of the elementwise ops: broadcasting, and the dtype classes of table rows.
 #pragma once
 
 #include <complex>
@@ -26,7 +26,7 @@ inline Result<Dims> broadcast_operands(const InferContext& c, int first, int las
   return dims;
 }
 
-/// For each element of `to` (row-major) the index of the element of `from` that NumPy broadcasting reads.
+/// For each element of `to` (row-major), the index of the element of `from` that NumPy broadcasting reads.
 inline std::vector<std::int64_t> broadcast_index(const std::vector<std::int64_t>& from,
                                                  const std::vector<std::int64_t>& to) {
   std::int64_t count = 1;

@@ -1,4 +1,4 @@
-// Numbers among the attributes that values are computed with: the dtype of the computation must hold them.
+// Checks of numeric attributes: the dtype of the computation must represent them.
 #pragma once
 
 #include <cmath>
@@ -8,14 +8,15 @@
 
 namespace rlx {
 
-/// Whether `v` is finite and neither infinite nor 0 where values of dtype `t` are computed: F64, or F32 of the others.
+/// Whether `v` is finite and becomes neither infinite nor 0 in the dtype that computes values of dtype `t`: F64 for
+/// F64, else F32.
 inline bool held_beside(DType t, double v) {
   if (t == DType::F64) return std::isfinite(v);
   const auto rounded = static_cast<float>(v);
   return std::isfinite(rounded) && (rounded != 0 || v == 0);
 }
 
-/// Error unless `eps` is finite, not negative, and held beside values of dtype `t`.
+/// Error unless `eps` is finite, not negative, and representable for values of dtype `t`.
 inline std::optional<Diagnostic> check_held_eps(const InferContext& c, double eps, DType t) {
   if (!(eps >= 0) || !std::isfinite(eps)) return c.attr_error("eps must be a finite number >= 0, got ", eps);
   if (!held_beside(t, eps)) return c.attr_error("eps ", eps, " is infinite or 0 in the f32 that x is computed in");

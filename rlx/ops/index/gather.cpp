@@ -1,4 +1,4 @@
-// Gather: elements picked by index tensors, one for each indexed axis.
+// Gather: elements selected by index tensors, one for each indexed axis.
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ops/index/indexed.h"
 
@@ -39,7 +39,7 @@ struct GatherRules {
         for (std::int64_t k = 0; !from && k < blocks.size(); ++k) store_element(out, t, to + k, op.fill);
       }
   }
-  // Only the picked elements are touched.
+  // Only the selected elements are read.
   static Cost cost(const CostContext& c) {
     const auto bytes = static_cast<double>(c.outputs[0].size_bytes());
     double read = bytes;

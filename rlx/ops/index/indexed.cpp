@@ -1,4 +1,4 @@
-// Axes named by indices: shapes, positions of blocks, batching.
+// Indexed axes: shapes, positions of blocks, batching.
 #include "rlx/ops/index/indexed.h"
 
 namespace rlx {

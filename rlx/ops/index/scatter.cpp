@@ -1,4 +1,4 @@
-// Scatter: updates put by a function where index tensors say.
+// Scatter: a function combines updates with the elements that index tensors select.
 #include "rlx/ir/ops/indexing.h"
 #include "rlx/ops/elementwise/compute_in_f32.h"
 #include "rlx/ops/index/indexed.h"
@@ -6,7 +6,7 @@
 namespace rlx {
 namespace {
 
-// The op's operands while graphs are written: x, indices.., updates.
+// The operands of the op during graph building: x, indices.., updates.
 class Parts {
  public:
   explicit Parts(const BuildContext& c) : c_(c), g_(c.graph()), op_(c.op<ops::Scatter>()), last_(c.num_inputs() - 1) {}
@@ -17,7 +17,7 @@ class Parts {
   Expr updates() const { return c_.input(last_); }
   const Dims& index_dims() const { return c_.input(1).shape().dims(); }
 
-  /// Updates put into `into` at the same places.
+  /// Scatters updates into `into` at the same positions.
   Expr put(ScatterKind fn, Expr into, Expr updates) const { return put(fn, into, updates, op_.axes); }
   Expr put(ScatterKind fn, Expr into, Expr updates, std::vector<std::int64_t> axes) const {
     std::vector<Value> operands{into};
@@ -25,7 +25,7 @@ class Parts {
     operands.push_back(updates);
     return g_.add(ops::Scatter{fn, std::move(axes), op_.mode}, std::move(operands));
   }
-  /// What lies at those places of `from`, `fill` for updates that are dropped.
+  /// The elements of `from` at those positions; `fill` for updates that are dropped.
   Expr pick(Expr from, double fill = 0) const { return pick(from, fill, op_.axes); }
   Expr pick(Expr from, double fill, std::vector<std::int64_t> axes) const {
     std::vector<Value> operands{from};
@@ -35,7 +35,7 @@ class Parts {
                   std::move(operands));
   }
 
-  /// True for the updates that a Set keeps, ready to broadcast with the updates.
+  /// True for the updates that a Set keeps, in dims that broadcast with the updates.
   Expr kept() const {
     Dims extents;
     std::vector<std::int64_t> axes;
@@ -52,8 +52,8 @@ class Parts {
     dims.insert(dims.end(), static_cast<std::size_t>(updates().rank()) - dims.size(), Dim(1));
     return g_.reshape(g_.eq(winner, number), dims);
   }
-  /// Of each update the product of all others that go to its element, and of the element itself: without a division by
-  /// an update that is 0.
+  /// For each update, the product of its element and of all other updates of that element. An update of 0 is not
+  /// divided by.
   Expr others() const {
     const Expr u = updates(), one = c_.full(u.shape(), 1), zero = g_.eq(u, 0);
     const Expr safe = g_.where(zero, one, u);
@@ -61,10 +61,10 @@ class Parts {
     const Expr rest = pick(put(ScatterKind::Mul, x(), safe));
     return g_.where(zero, g_.where(g_.eq(zeros, 1), rest, 0), g_.where(g_.eq(zeros, 0), rest / safe, 0));
   }
-  /// The product of the updates to each element.
+  /// The product of the updates of each element.
   Expr factors() const { return put(ScatterKind::Mul, c_.full(x().shape(), 1), updates()); }
-  /// 1 where the operand, where an update is the extremum `y`; and how many are at each element: in the accumulator's
-  /// dtype, as f16 does not count far.
+  /// 1 where the operand, or an update, equals the extremum `y`, and the number of these at each element. In the
+  /// accumulator dtype, because f16 cannot count far.
   struct Ties {
     Expr x, updates, count;
   };
@@ -148,7 +148,7 @@ struct ScatterRules {
       store_all(a.out(), result);
     });
   }
-  // In place, as it is planned where the operand dies: only what is updated is touched.
+  // The cost in place, as planned when the operand has no later reader: only the updated elements are touched.
   static Cost cost(const CostContext& c) {
     const auto updates = static_cast<double>(c.inputs.back().size_bytes());
     double read = updates;
@@ -167,7 +167,7 @@ struct ScatterRules {
       case ScatterKind::Add: c.accumulate(0, ct); return c.accumulate(p.last(), p.pick(ct));
       case ScatterKind::Mul: c.accumulate(0, ct * p.factors()); return c.accumulate(p.last(), p.pick(ct) * p.others());
       case ScatterKind::Min:
-      case ScatterKind::Max: {  // ties share equally
+      case ScatterKind::Max: {  // ties share the cotangent equally
         const Parts::Ties ties = p.ties(c.output());
         const Expr share = widen(ct) / g.max(ties.count, 1);
         c.accumulate(0, round_to(share * ties.x, ct.dtype()));

@@ -23,7 +23,7 @@ struct CholeskyRules {
     const double n = static_cast<double>(c.inputs[0].dim(-1).value());
     return c.with_flops(matrix_count(c.inputs[0]) * n * n * n / 6 * multiply_add(c.inputs[0].dtype()));
   }
-  // With X = l^-1 da l^-H for the Hermitian da: dl = l halved(X) (Giles, "Collected matrix derivative results").
+  // With X = l^-1 da l^-H for Hermitian da: dl = l halved(X) (Giles, "Collected matrix derivative results").
   static void jvp(JvpContext& c) {
     if (!c.has_tangent(0)) return;
     const Expr l = c.output(0);

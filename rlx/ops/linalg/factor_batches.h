@@ -1,4 +1,4 @@
-// Reference rules of matrix factors, matrix by matrix: what loads and stores the matrices of a tensor [.., M, N].
+// Loops over matrices for the reference rules of matrix factors: loads and stores the matrices of a tensor [.., M, N].
 #pragma once
 
 #include "rlx/ops/linalg/factor_reference.h"
@@ -6,7 +6,7 @@
 
 namespace rlx::factors {
 
-/// Matrix b of the leading axes of `t`.
+/// Matrix b over the leading axes of `t`.
 template <class A>
 Matrix<A> load_matrix(const Tensor& t, std::int64_t b) {
   Matrix<A> out(t.dim(-2), t.dim(-1));
@@ -25,7 +25,7 @@ template <class A>
 void store_matrix(Tensor& t, std::int64_t b, const Matrix<A>& x) {
   store_values(t, b, x.at_);
 }
-/// f(A{}, b) for every matrix b of an operand; none where there is nothing to be stored, however many there are.
+/// Calls f(A{}, b) for every matrix b of an operand; for none when the results have no elements.
 template <class F>
 void for_each_matrix(const RefArgs& a, int operand, F&& f) {
   std::int64_t count = 1, elements = 0;

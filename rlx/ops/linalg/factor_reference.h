@@ -1,5 +1,6 @@
-// Reference rules of matrix factors: textbook loops in double or complex<double>, on dense row-major matrices. Not the
-// algorithms of the cpu's kernels (eigenvalues by Jacobi's rotations, say), so that the two check each other.
+// Reference rules of matrix factors: textbook loops in double or complex<double>, on dense row-major matrices. They use
+// other algorithms than the cpu's kernels (for example Jacobi rotations for eigenvalues), so that each checks the
+// other.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +36,7 @@ bool all_finite(std::span<const A> x) {
                      [](A v) { return std::isfinite(real_part(v)) && std::isfinite(imag_part(v)); });
 }
 
-/// The larger, or NaN where one of them is NaN; std::max gives either, by their order.
+/// The larger of two numbers, or NaN when one is NaN. The result of std::max depends on their order.
 inline double larger_or_nan(double a, double b) { return std::isnan(a) || b <= a ? a : b; }
 
 /// A dense matrix, row-major.
@@ -61,7 +62,7 @@ struct Matrix {
   void fill(A value) { std::fill(at_.begin(), at_.end(), value); }
 };
 
-/// The lower triangle becomes the factor, what is above 0; NaN where the matrix is not positive definite.
+/// Replaces the lower triangle by the factor and the part above by 0; NaN when the matrix is not positive definite.
 template <class A>
 void cholesky_reference(Matrix<A>& a) {
   const std::int64_t n = a.rows;
@@ -86,7 +87,7 @@ void cholesky_reference(Matrix<A>& a) {
         a(i, j) = not_a_number<A>();
 }
 
-/// b becomes x of a x = b; `a(i, j)` is asked for the triangle alone.
+/// Solves a x = b in place of b. It reads only the triangle through `a(i, j)`.
 template <class A, class Triangle>
 void solve_reference(const Triangle& a, bool lower, bool unit, Matrix<A>& b) {
   const std::int64_t n = b.rows;
@@ -99,7 +100,7 @@ void solve_reference(const Triangle& a, bool lower, bool unit, Matrix<A>& b) {
     }
 }
 
-/// a becomes l u in one.
+/// Replaces a by l and u in one matrix.
 template <class A>
 void lu_reference(Matrix<A>& a, std::vector<std::int64_t>& pivots, std::vector<std::int64_t>& permutation) {
   const std::int64_t m = a.rows, n = a.cols, k = std::min(m, n);
@@ -111,7 +112,7 @@ void lu_reference(Matrix<A>& a, std::vector<std::int64_t>& pivots, std::vector<s
     std::int64_t p = j;
     for (std::int64_t i = j + 1; i < m; ++i) {
       if (std::isnan(size(a(p, j)))) break;
-      if (!(size(a(i, j)) <= size(a(p, j)))) p = i;  // a NaN too
+      if (!(size(a(i, j)) <= size(a(p, j)))) p = i;  // a NaN becomes the pivot too
     }
     pivots[static_cast<std::size_t>(j)] = p;
     if (p != j) {
@@ -126,16 +127,16 @@ void lu_reference(Matrix<A>& a, std::vector<std::int64_t>& pivots, std::vector<s
   }
 }
 
-/// a becomes r in its upper triangle; q gets `columns` columns. What is not finite goes where the formulas take it: a
-/// column that holds it makes NaN of q and of the rest of r, but on the diagonal above zeros it is r's alone, as in
-/// LAPACK.
+/// Replaces the upper triangle of a by r; q gets `columns` columns. Values that are not finite propagate by the
+/// formulas: a column that holds one makes q and the rest of r NaN. One on the diagonal above zeros stays in r alone,
+/// as in LAPACK.
 template <class A>
 Matrix<A> qr_reference(Matrix<A>& a, std::int64_t columns) {
   const std::int64_t m = a.rows, n = a.cols, k = std::min(m, n);
   std::vector<std::vector<A>> vs;
   std::vector<A> taus;
   for (std::int64_t j = 0; j < k; ++j) {
-    // H = 1 - tau v v^H with H^H x = beta e, beta real, as LAPACK's larfg.
+    // H = 1 - tau v v^H with H^H x = beta e and real beta, as in LAPACK's larfg.
     double below = 0, largest = 0;
     for (std::int64_t i = j; i < m; ++i) largest = larger_or_nan(largest, std::abs(a(i, j)));
     const double scale = largest > 0 && std::isfinite(largest) ? largest : 1;
@@ -173,7 +174,7 @@ Matrix<A> qr_reference(Matrix<A>& a, std::int64_t columns) {
   return q;
 }
 
-/// What makes the anchor (linalg.h) of a column real and positive when the column is multiplied by it.
+/// The factor that makes the anchor (linalg.h) of a column real and positive.
 template <class A>
 A anchor_factor(const Matrix<A>& u, std::int64_t column) {
   double largest = 0;
@@ -190,7 +191,7 @@ void scale_column(Matrix<A>& u, std::int64_t column, A by) {
 
 inline constexpr int kJacobiSweeps = 100;
 
-/// Cosine and sine s e^(i phi) of the rotation that makes [[p, z], [conj z, q]] diagonal.
+/// Cosine c and sine s e^(i phi) of the rotation that makes [[p, z], [conj z, q]] diagonal.
 template <class A>
 struct JacobiRotation {
   double c = 1;
@@ -201,7 +202,7 @@ struct JacobiRotation {
     c = 1 / std::hypot(1.0, t);
     s = z / size * (t * c);
   }
-  /// Columns i and j of x turned.
+  /// Rotates columns i and j of x.
   void turn(Matrix<A>& x, std::int64_t i, std::int64_t j) const {
     for (std::int64_t r = 0; r < x.rows; ++r) {
       const A u = x(r, i), v = x(r, j);
@@ -211,8 +212,8 @@ struct JacobiRotation {
   }
 };
 
-/// Eigenvalues, ascending, and vectors of the Hermitian matrix in the lower triangle of a. False when it holds what is
-/// not finite.
+/// Eigenvalues, ascending, and eigenvectors of the Hermitian matrix in the lower triangle of a. False when it holds a
+/// value that is not finite.
 template <class A>
 bool eigh_reference(Matrix<A> a, std::vector<double>& w, Matrix<A>& v) {
   const std::int64_t n = a.rows;
@@ -253,7 +254,7 @@ bool eigh_reference(Matrix<A> a, std::vector<double>& w, Matrix<A>& v) {
   return true;
 }
 
-/// Columns [first, end) of u become orthonormal to those before and to each other.
+/// Makes columns [first, end) of u orthonormal to the earlier columns and to each other.
 template <class A>
 void complete_basis(Matrix<A>& u, std::int64_t first) {
   std::int64_t next = 0;
@@ -274,7 +275,8 @@ void complete_basis(Matrix<A>& u, std::int64_t first) {
   }
 }
 
-/// Singular values, descending, of a, u [M, K or M] and v [N, K or N]. False when a holds what is not finite.
+/// The singular values, descending, of a, with u [M, K or M] and v [N, K or N]. False when a holds a value that is not
+/// finite.
 template <class A>
 bool svd_reference(const Matrix<A>& a, Matrix<A>& u, std::vector<double>& s, Matrix<A>& v) {
   if (!all_finite(std::span<const A>(a.at_))) return false;
@@ -314,7 +316,7 @@ bool svd_reference(const Matrix<A>& a, Matrix<A>& u, std::vector<double>& s, Mat
       return norms[static_cast<std::size_t>(i)] > norms[static_cast<std::size_t>(j)];
     });
     s.resize(static_cast<std::size_t>(n));
-    std::int64_t known = 0;  // columns of u that a column of x gives
+    std::int64_t known = 0;  // columns of u that a column of x determines
     for (std::int64_t j = 0; j < n; ++j) {
       const std::int64_t from = order[static_cast<std::size_t>(j)];
       const double norm = norms[static_cast<std::size_t>(from)];

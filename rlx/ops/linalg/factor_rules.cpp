@@ -1,4 +1,4 @@
-// What the rules of matrix factors share.
+// Shared rules of matrix factors.
 #include "rlx/ops/linalg/factor_rules.h"
 
 #include "rlx/ir/ops/elementwise.h"
@@ -54,7 +54,7 @@ double multiply_add(DType t) { return is_complex(t) ? 8 : 2; }
 Expr anchors(Expr v) {
   Graph& g = v.graph();
   const Expr re = real_of(v), im = imag_of(v), size = re * re + im * im;
-  if (v.dim(-2).is_static(0)) return size;  // an axis of no elements has no largest one
+  if (v.dim(-2).is_static(0)) return size;  // an empty axis has no largest element
   const Expr largest = g.reduce_max(size, {-2}, true);
   const Expr candidate = g.cast(g.ge(size, largest * ops::Eigh::kAnchor), DType::I32);
   const Expr at = g.unsqueeze(g.arg_max(candidate, -2), v.rank() - 2);

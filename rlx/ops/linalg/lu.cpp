@@ -31,7 +31,7 @@ struct LuRules {
     const double k = std::min(m, n);
     return c.with_flops(matrix_count(a) * (m * n * k - (m + n) * k * k / 2 + k * k * k / 3) * multiply_add(a.dtype()));
   }
-  // l [M, M] and u [N, N] continued by the identity.
+  // l [M, M] and u [N, N], extended by the identity.
   static Expr lower(Expr lu) {
     Graph& g = lu.graph();
     const Dim &m = lu.shape().dim(-2), &n = lu.shape().dim(-1);
@@ -57,7 +57,7 @@ struct LuRules {
     return x.graph().pad(x, low, high);
   }
 
-  // l^-1 (p da) u^-1 below the diagonal is that of l^-1 dl, the rest that of du u^-1.
+  // Below the diagonal, l^-1 (p da) u^-1 equals l^-1 dl; the rest equals du u^-1.
   static void jvp(JvpContext& c) {
     if (!c.has_tangent(0)) return;
     Graph& g = c.graph();

@@ -36,7 +36,7 @@ struct QrRules {
     return c.with_flops(matrix_count(a) * 2 * (m * n * k - (m + n) * k * k / 2 + k * k * k / 3) *
                         multiply_add(a.dtype()));
   }
-  // How many columns of a decide q; the others are r = q^H a.
+  // The number of columns of a that determine q. For the others, r = q^H a.
   static Dim deciding(const BuildContext& c) {
     const Shape& a = c.input(0).shape();
     const Dim &m = a.dim(-2), &n = a.dim(-1);
@@ -51,7 +51,7 @@ struct QrRules {
   static Expr last_columns(Expr x, const Dim& from) {
     return x.graph().narrow(x, x.rank() - 1, from, x.shape().dim(-1) - from);
   }
-  // With C = q^H da r^-1: dr r^-1 is Hermitian's half of C, upper with a real diagonal; dq q^H the rest.
+  // With C = q^H da r^-1: dr r^-1 is the upper part of C's Hermitian half with a real diagonal; dq q^H is the rest.
   static void jvp(JvpContext& c) {
     if (!c.has_tangent(0)) return;
     Graph& g = c.graph();

@@ -38,9 +38,9 @@ struct SvdRules {
     return c.with_flops(matrix_count(a) * (4 * m * n * k + 6 * k * k * k) * multiply_add(a.dtype()));
   }
 
-  // The factors of the first K columns and rows; whether derivatives of u and vh exist.
+  // The factors of the first K columns and rows, and whether derivatives of u and vh exist.
   struct Thin {
-    Expr u, s, v;  // v: N columns of rows of vh
+    Expr u, s, v;  // v [N, K]: the adjoint of the first K rows of vh
     bool vectors = true;
     Dim m, n, k;
   };
@@ -60,7 +60,7 @@ struct SvdRules {
                             "those of singular values are any that complete a basis"),
                 "take svd with full = false");
   }
-  // Whether a node or a result of the graph reads u or vh, and needs their tangents perhaps.
+  // Whether a node or a result of the graph reads u or vh, and so may need their tangents.
   static bool reads_vectors(const JvpContext& c) {
     const Graph& g = c.graph();
     const NodeId own = c.output(1).value().node;
@@ -77,7 +77,7 @@ struct SvdRules {
     const Expr one = g.cast(on_diagonal(x), t.s.dtype());
     return 1.0 / ((as_row(t.s) + as_column(t.s)) * (as_row(t.s) - as_column(t.s)) + one) - one;
   }
-  // 1 / s, and 0 where s is 0: the turn that u and v have in common may be anything there.
+  // 1 / s, and 0 where s is 0: the common phase of u and v is arbitrary there.
   static Expr inverse(Expr s) {
     Graph& g = s.graph();
     const Expr zero = g.cast(g.eq(s, 0), s.dtype());

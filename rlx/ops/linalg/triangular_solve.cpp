@@ -1,4 +1,4 @@
-// TriangularSolve: systems of equations with triangular matrices.
+// TriangularSolve: linear systems with triangular matrices.
 #include "rlx/ops/linalg/factor_batches.h"
 #include "rlx/ops/linalg/factor_rules.h"
 
@@ -28,7 +28,7 @@ struct TriangularSolveRules {
     for_each_matrix(args, 1, [&]<class A>(A, std::int64_t i) {
       const Matrix<A> a = load_matrix<A>(args.in(0), i);
       Matrix<A> b = load_matrix<A>(args.in(1), i);
-      // x op(a) = b is op(a)^T x^T = b^T.
+      // x op(a) = b is equivalent to op(a)^T x^T = b^T.
       const bool transpose = op.transpose == op.left;
       const auto at = [&](std::int64_t r, std::int64_t k) {
         const A v = transpose ? a(k, r) : a(r, k);
@@ -77,16 +77,16 @@ struct TriangularSolveRules {
     back.transpose = !op.transpose;
     const Expr db = solve_triangular(c.input(0), c.cotangent(0), back), x = c.output(0);
     c.accumulate(1, db);
-    const Expr da = -(op.left ? g.matmul(db, g.t(x)) : g.matmul(g.t(x), db));  // of op(a)
+    const Expr da = -(op.left ? g.matmul(db, g.t(x)) : g.matmul(g.t(x), db));  // the cotangent of op(a)
     c.accumulate(0, triangle(op, applied(op, da)));
   }
-  // One matrix for all of the batch takes its columns (rows) side by side.
+  // When the whole batch has one matrix, its columns (rows) are concatenated.
   static void batch(BatchContext& c) {
     if (c.is_batched(0)) return c.emit_lifted(c.box());
     Graph& g = c.graph();
     const Expr a = c.input(0), b = c.input(1);  // b: [B, .., rows, columns]
     const bool left = c.op<TriangularSolve>().left;
-    const int rank = a.rank(), behind = left ? rank - 1 : rank - 2;  // where the batch axis goes
+    const int rank = a.rank(), behind = left ? rank - 1 : rank - 2;  // the new position of the batch axis
     std::vector<std::int64_t> perm;
     for (int i = 1; i <= rank; ++i) {
       if (static_cast<int>(perm.size()) == behind) perm.push_back(0);

@@ -1,4 +1,4 @@
-// GroupNorm and BatchNorm: norms of channels. Composites, whose derivatives of any order are those of their parts.
+// GroupNorm and BatchNorm: channel norms. Composites. Their derivatives of any order are those of their decompositions.
 #include <cmath>
 #include <string_view>
 
@@ -10,7 +10,8 @@
 namespace rlx {
 namespace {
 
-// x float with an axis of channels, eps finite and not negative, every other operand a number for each channel.
+// Checks that x is float with a channel axis, eps is finite and not negative, and every other operand has one number
+// for each channel.
 std::optional<Diagnostic> check_channels(const InferContext& c, std::int64_t axis, double eps) {
   const Shape& x = c.input(0);
   if (!is_float(x.dtype()) || is_storage_only(x.dtype())) return c.dtype_error("x must be float, got ", x);
@@ -88,8 +89,8 @@ struct BatchNormRules {
       c.set_result(scaled(c, (x - vector(c.input("mean"))) * vector(g.rsqrt(c.input("var") + op.eps)), op.axis));
       return;
     }
-    // [outer, C, inner]: means over inner, then over outer, so that each runs over neighbours; of nothing at once,
-    // since the other extent may be huge then.
+    // [outer, C, inner]: the mean over inner, then the mean over outer, so that each reads adjacent elements. Empty
+    // axes are reduced together, because the other extent may be huge.
     const int axis = static_cast<int>(op.axis);
     const Dim channels = x.dim(axis);
     const Expr rows =

@@ -9,10 +9,10 @@
 namespace rlx {
 namespace {
 
-// What exponents are taken less: the largest of them, 0 where it is infinite, for inf - inf would be NaN.
+// The number to subtract from exponents: their maximum, or 0 where that is infinite, because inf - inf is NaN.
 Expr finite_part(Graph& g, const Expr& top) { return g.where(g.eq(g.abs(top), HUGE_VAL), 0.0, top); }
 
-// log(exp(a) + exp(b) + ..), infinite where the largest is, and with derivatives 0 where all are -infinity.
+// log(exp(a) + exp(b) + ..). Infinite where the maximum is; its derivatives are 0 where all terms are -infinity.
 Expr log_of_sum(Graph& g, const std::vector<Expr>& terms) {
   Expr top = terms[0];
   for (std::size_t i = 1; i < terms.size(); ++i) top = g.max(top, terms[i]);
@@ -48,7 +48,7 @@ struct CtcLossRules {
     const auto& op = c.op<ops::CtcLoss>();
     const Expr x = widen(c.input("log_probs"));
     const Dim &steps = x.dim(0), &n = x.dim(1), &classes = x.dim(2), &longest = c.input("targets").dim(1);
-    if (n.is_static(0)) return c.set_result(c.zeros(c.result_shape()));  // however many steps there are
+    if (n.is_static(0)) return c.set_result(c.zeros(c.result_shape()));  // for any number of steps
     const Dim states = Dim(2) * longest + Dim(1);
     const DType count = count_dtype(g, {{steps}, {classes}, {states}}, c.input("targets").dtype());
     const Expr targets = g.cast(c.input("targets"), count);
@@ -56,7 +56,7 @@ struct CtcLossRules {
     const Expr inputs = length("input_lengths"), spelled = length("target_lengths");
     const auto number = [&](std::int64_t v) { return g.scalar(v, count); };
 
-    // What is wrong with an element: lengths outside, targets that are no class or the blank.
+    // Finds invalid elements: lengths out of range, and targets that are no class or the blank.
     const Expr most_steps = dim_value(g, steps, count), most_targets = dim_value(g, longest, count);
     Expr fine = g.bit_and(g.bit_and(g.ge(inputs, number(0)), g.le(inputs, most_steps)),
                           g.bit_and(g.ge(spelled, number(0)), g.le(spelled, most_targets)));
@@ -76,7 +76,7 @@ struct CtcLossRules {
     const auto later = [&](Graph& body, Expr a, const Expr& filled, const Dim& by) {  // moved to higher states
       return body.narrow(body.concat({body.expand(filled, {n, by}), a}, 1), 1, Dim(0), states);
     };
-    // A target may follow the one before without a blank between where they differ.
+    // A target may follow the previous target without a blank when they differ.
     const Expr before = later(g, labels, number(op.blank), Dim(2));
     const Expr skips = g.bit_and(g.ne(labels, number(op.blank)), g.ne(labels, before));
     const Expr first = g.where(g.eq(place, number(0)), g.scalar(0, x.dtype()), g.scalar(-HUGE_VAL, x.dtype()));
@@ -89,7 +89,7 @@ struct CtcLossRules {
                  const Expr next = log_of_sum(body, {a, later(body, a, none, Dim(1)), jumped}) + at[0];
                  return LoopStep(body.where(body.lt(at[1], body.reshape(inputs, {n, Dim(1)})), next, a));
                });
-    // It ends in the last target or the blank behind it.
+    // The path ends in the last target or in the blank after it.
     const Expr last = g.reshape(spelled, {n, Dim(1)}) * number(2);
     const Expr ends = g.bit_or(g.eq(place, last), g.eq(place, last - number(1)));
     const Expr ended = g.where(ends, walked.carries[0], g.scalar(-HUGE_VAL, x.dtype()));

@@ -1,4 +1,4 @@
-// FusedResidualLN and FusedResidualRmsNorm: a residual sum and the norm of its last axis. Composites.
+// FusedResidualLN and FusedResidualRmsNorm: a residual sum, and its norm over the last axis. Composites.
 #include <cmath>
 #include <string_view>
 #include <type_traits>
@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-// Operands x, residual, [bias], gamma, beta: x and residual of one shape, the vectors of its last dimension.
+// Operands x, residual, [bias], gamma, beta: x and residual have one shape; the vectors have its last dimension.
 std::optional<Diagnostic> check_residual(const InferContext& c, double eps) {
   const Shape& x = c.input(0);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
@@ -36,7 +36,7 @@ Expr residual_sum(DecomposeContext& c) {
 
 constexpr InputSpec kResidualInputs = inputs("x", "residual", maybe("bias"), maybe("gamma"), maybe("beta"));
 
-// The norm of the sum, of which results from 1 on come behind the sum.
+// The norm of the sum. Its results from 1 on come after the sum.
 template <class Norm>
 void decompose_residual(DecomposeContext& c, double eps) {
   const Expr sum = residual_sum(c);
@@ -51,7 +51,7 @@ void decompose_residual(DecomposeContext& c, double eps) {
   for (int r = 2; r < c.num_results(); ++r) c.set_result(r, y.result(static_cast<std::uint32_t>(r - 1)));
 }
 
-// FusedResidualLN gives y, the sum, mean and rstd; FusedResidualRmsNorm the same without the mean.
+// FusedResidualLN returns y, the sum, mean and rstd; FusedResidualRmsNorm returns the same without the mean.
 template <class Op, class Norm>
 struct ResidualRules {
   static Result<Shapes> infer(const InferContext& c) {

@@ -1,4 +1,4 @@
-// LayerNorm, RmsNorm and their cotangent ops. Composites; the reference rules compute each group in double.
+// LayerNorm, RmsNorm and their cotangent ops. Composites. The reference rules compute each group in double.
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -15,21 +15,21 @@ namespace {
 using Axes = std::vector<std::int64_t>;
 using Named = std::vector<std::pair<std::string_view, Expr>>;
 
-// Which result rstd is: LayerNorm gives y, mean, rstd; RmsNorm has no mean.
+// The result index of rstd: LayerNorm returns y, mean, rstd; RmsNorm has no mean.
 template <bool Centered>
 constexpr int kRstd = Centered ? 2 : 1;
 
-// The dims of x along `axes`: those of gamma and beta.
+// The dims of x along `axes`, which are those of gamma and beta.
 Dims dims_along(const Shape& x, const Axes& axes) {
   Dims dims;
   for (std::int64_t axis : axes) dims.push_back(x.dim(static_cast<int>(axis)));
   return dims;
 }
-// What mean and rstd are: one number of each group, in the dtype that sums have.
+// The shape of mean and rstd: one number for each group, in the accumulator dtype.
 Shape stats_shape(const Shape& x, const Axes& axes) { return Shape(kept_dims(x, axes), accumulator_dtype(x.dtype())); }
 
-// x float with sorted axes, gamma and beta of their dims, mean and rstd as results have them, eps finite and not
-// negative.
+// Checks that x is float with sorted axes, gamma and beta have the dims of these axes, mean and rstd have their shape
+// as results, and eps is finite and not negative.
 std::optional<Diagnostic> check_norm(const InferContext& c, const Axes& axes, double eps) {
   const Shape& x = c.input(0);
   if (!is_float(x.dtype()) || is_storage_only(x.dtype())) return c.dtype_error("x must be float, got ", x);
@@ -49,8 +49,8 @@ std::optional<Diagnostic> check_norm(const InferContext& c, const Axes& axes, do
   return std::nullopt;
 }
 
-// Groups of a tensor: for_each calls f(number of the group, at) with at(i) the place of its element i, in the order of
-// gamma. A group may be empty; without any, nothing is kept of the extents, which may be huge then.
+// The groups of a tensor. for_each calls f(group number, at), where at(i) is the position of the group's element i in
+// the order of gamma. A group may be empty. With no groups, no extents are stored, because they may be huge.
 struct Groups {
   std::vector<std::int64_t> starts, offsets;
   Groups(const Tensor& x, const Axes& axes) : starts{0}, offsets{0} {
@@ -81,7 +81,7 @@ struct Groups {
   }
 };
 
-// Mean (0 for the RMS form) and 1 / sqrt(mean of squares about it + eps) of a group.
+// The mean (0 for RmsNorm) and 1 / sqrt(mean of squares about it + eps) of a group.
 struct Stats {
   double mean = 0, rstd = 0;
 };
@@ -99,7 +99,7 @@ Stats stats_of(const std::vector<double>& x, std::size_t n, double eps, At at) {
   return s;
 }
 
-// An optional vector of a reference run: the values, or one for all.
+// An optional vector of a reference run: its values, or `otherwise` for all.
 std::vector<double> values_or(const RefArgs& a, std::string_view name, std::size_t n, double otherwise) {
   return a.has(name) ? a.in(name).to_f64() : std::vector<double>(n, otherwise);
 }
@@ -120,8 +120,8 @@ void norm_reference(const RefArgs& a, const Axes& axes, double eps) {
   store_all(a.out(kRstd<Centered>), rstd);
 }
 
-// With h = (x - mean) * rstd and d = dy * gamma: dx = rstd * (d - mean(d) - h * mean(d * h)); mean(d) only when
-// centred.
+// With h = (x - mean) * rstd and d = dy * gamma: dx = rstd * (d - mean(d) - h * mean(d * h)). The term mean(d) exists
+// only for LayerNorm.
 template <bool Centered>
 void norm_backward_reference(const RefArgs& a, const Axes& axes, double eps) {
   const Groups groups(a.in(0), axes);
@@ -133,7 +133,7 @@ void norm_backward_reference(const RefArgs& a, const Axes& axes, double eps) {
   const auto count = static_cast<double>(groups.size());
   groups.for_each([&](std::size_t group, auto at) {
     Stats s = stats_of<Centered>(x, groups.size(), eps, at);
-    if (!mean.empty()) {  // the spread about the mean that was given
+    if (!mean.empty()) {  // the deviation from the given mean
       s.mean = mean[group];
       double squares = 0;
       for (std::size_t i = 0; i < groups.size(); ++i) squares += (x[at(i)] - s.mean) * (x[at(i)] - s.mean);
@@ -160,7 +160,7 @@ void norm_backward_reference(const RefArgs& a, const Axes& axes, double eps) {
   store_all(a.out(2), dbeta);
 }
 
-// (x - mean) * rstd of a wide x, and both; those that are given are not computed.
+// (x - mean) * rstd of x in the accumulator dtype, with mean and rstd. Given ones are not computed.
 struct Normalised {
   Expr hat, mean, rstd;
 };
@@ -225,7 +225,7 @@ struct NormRules {
       if (c.has("gamma")) c.accumulate(c.index("gamma"), d.result(1));
       if (c.has("beta")) c.accumulate(c.index("beta"), d.result(2));
     }
-    // mean = sum(x) / n; rstd = (sum((x - mean)^2) / n + eps)^(-1/2), in which the mean's own part cancels.
+    // mean = sum(x) / n; rstd = (sum((x - mean)^2) / n + eps)^(-1/2), where the derivative by the mean cancels.
     const bool of_mean = Centered && c.has_cotangent(1), of_rstd = c.has_cotangent(kRstd<Centered>);
     if (!of_mean && !of_rstd) return;
     const Expr wide = widen(x), n = group_size(g, x.shape(), op.axes, wide.dtype());
@@ -247,9 +247,9 @@ struct NormRules {
     const Axes axes = op.axes;
     const bool x_batched = c.is_batched(0);
     if (x_batched) op.axes = shifted(axes);
-    bool own = false;  // each batch has its own gamma or beta
+    bool own = false;  // each batch entry has its own gamma or beta
     for (int i = 1; i < c.num_inputs(); ++i) own = own || c.is_batched(i);
-    // Then it is normalised once, scaled and shifted by [B, 1.., N, 1..] behind that.
+    // Then one op normalises x, and the scale and shift [B, 1.., N, 1..] follow.
     Named operands{{"x", own ? widen(c.input(0)) : c.input(0)}};
     for (std::string_view name : {"gamma", "beta"})
       if (!own && c.has(name)) operands.emplace_back(name, c.input(name));
@@ -274,7 +274,7 @@ struct NormRules {
                                         field<&Op::present>("present")};
 
  private:
-  // The batch axis and the axes behind it.
+  // The batch axis and the axes after it.
   static Axes shifted_behind_batch(const Axes& axes) {
     Axes out = shifted(axes);
     out.insert(out.begin(), 0);
@@ -299,7 +299,7 @@ struct NormBackwardRules {
                                         field<&Op::present>("present")};
 };
 
-// The record of a norm or of its cotangents.
+// The record of a norm or of its cotangent op.
 template <class Op, class Rules>
 constexpr OpDef record(std::string_view name, std::string_view what, const InputSpec& in,
                        Cost (*cost)(const CostContext&)) {

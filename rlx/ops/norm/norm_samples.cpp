@@ -6,7 +6,7 @@
 namespace rlx::testing {
 namespace {
 
-// Shapes of x, the vectors' dtype as x's.
+// The shape of x. The vectors have its dtype.
 struct NormCase {
   const char* name;
   Shape x;
@@ -29,7 +29,7 @@ std::vector<NormCase> norm_cases() {
           {"f16", Shape({2, 4}, DType::F16), {1}, 1e-5}};
 }
 
-// The sample of an op whose operands are x, [dy] and those optional ones that `present` has a bit of.
+// The sample of an op with operands x, [dy] and the optional ones whose bits are set in `present`.
 template <class Op>
 void add_norm_sample(SampleSet& s, const NormCase& n, std::uint32_t present) {
   Op op;

@@ -14,7 +14,7 @@ Result<Shapes> same_float_shape(const InferContext& c, std::int64_t axis) {
   return make_shapes(x);
 }
 
-// x - max(x) in at least f32, with the maximum of a row of -inf taken as 0 so that the row stays -inf.
+// x - max(x) in at least f32. The maximum of a row of -inf is replaced by 0, so that the row stays -inf.
 Expr minus_row_max(Graph& g, Expr x, std::int64_t axis) {
   x = g.cast(x, accumulator_dtype(x.dtype()));
   const Expr top = g.reduce_max(x, {axis}, true);
@@ -54,7 +54,7 @@ struct SoftmaxRules {
       }
     store_all(a.out(), v);
   }
-  // y * (v - sum(v * y)): the derivative is symmetric, so this serves both modes.
+  // y * (v - sum(v * y)). The derivative is symmetric, so this serves both modes.
   static Expr apply_derivative(Graph& g, Expr y, Expr v, std::int64_t axis) {
     const DType t = accumulator_dtype(y.dtype());
     y = g.cast(y, t);

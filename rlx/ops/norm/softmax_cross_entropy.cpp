@@ -1,4 +1,4 @@
-// SoftmaxCrossEntropy: the loss of logits beside a class or a distribution of each row. Composite.
+// SoftmaxCrossEntropy: the loss of logits against a class or a distribution for each row. Composite.
 #include <cmath>
 
 #include "rlx/ir/ops/loss.h"
@@ -10,7 +10,7 @@ namespace {
 
 bool has_dense_labels(const BuildContext& c) { return is_float(c.input("labels").dtype()); }
 
-// True where a class is that of the row: [.., C], from labels [..].
+// True at the class of the row: [.., C], from labels [..].
 Expr is_own_class(Graph& g, Expr labels, const Expr& logits) {
   const Dim& classes = logits.dim(-1);
   const DType t = count_dtype(g, {{classes}}, labels.dtype());
@@ -66,7 +66,7 @@ struct SoftmaxCrossEntropyRules {
     c.set_result(0, round_to(loss, c.result_shape(0).dtype()));
     c.set_result(1, g.squeeze(top + log_total, axis));
   }
-  // softmax (d loss + d lse) - labels d loss, with the softmax of the result that is there: one pass over the logits.
+  // softmax (d loss + d lse) - labels d loss. The softmax uses the existing lse result: one pass over the logits.
   static void vjp(VjpContext& c) {
     Graph& g = c.graph();
     const Expr x = widen(c.input(0)), lse = c.output(1);
@@ -79,7 +79,7 @@ struct SoftmaxCrossEntropyRules {
       if (!dense) d = g.where(has_class(g, c.input(1), x), d, zero);
       d = g.unsqueeze(d, axis);
     }
-    Expr weight = d;  // of the softmax
+    Expr weight = d;  // the factor of the softmax
     const Expr t = dense ? widen(c.input(1)) : Expr();
     if (dense && c.has_cotangent(0)) weight = d * g.sum(t, {axis}, true);
     if (c.has_cotangent(1)) weight = weight + g.unsqueeze(c.cotangent(1), axis);

@@ -1,4 +1,4 @@
-// Block schemes decoded by integer ops: shifts, masks and a few multiplications, on any device.
+// Decodes block schemes by integer ops: shifts, masks and a few multiplications, on any device.
 #include "rlx/ops/quant/quantize_core.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace rlx {
 namespace block_bytes {
 
-// The part [at, at + bytes) of the last axis.
+// Bytes [at, at + bytes) of the last axis.
 Expr bytes_at(Graph& g, Expr blocks, int at, int bytes) { return g.narrow(blocks, -1, at, bytes); }
 
 Expr words_at(Graph& g, Expr blocks, const Dims& lead, int at, int count, int bytes) {
@@ -29,7 +29,8 @@ Tensor bytes_tensor(const std::vector<int>& values, Dims dims) {
   return t;
 }
 
-// `shifted[i]` of width `width` of U8 values, as a new axis in front of the last: [.., run] -> [.., shifts, run].
+// The bit fields of width `width` of U8 values, lowest first, on a new axis before the last: [.., run] -> [.., shifts,
+// run].
 Expr bit_fields(Graph& g, Expr runs, int width) {
   if (width == 8) return runs;
   const int shifts = 8 / width;
@@ -46,7 +47,7 @@ Expr f32_table(Graph& g, const std::vector<double>& values) {
   return g.constant(std::move(t));
 }
 
-// U8 codes of one field in the order of elements, [lead.., elements].
+// The U8 quantized values of one field in element order, [lead.., elements].
 Expr codes_of(Graph& g, Expr blocks, const Dims& lead, const BlockBits& bits) {
   const int runs = bits.bytes / bits.run, shifts = 8 / bits.width;
   Expr b = bytes_at(g, blocks, bits.at, bits.bytes);
@@ -78,7 +79,7 @@ namespace {
 
 using namespace block_bytes;  // NOLINT
 
-// The F32 number at byte `at`, F32 [lead.., 1], as f16_of_bytes makes it: a mantissa in [1, 2) times a power of two.
+// The F32 number at byte `at`, F32 [lead.., 1], computed as in f16_of_bytes: a mantissa in [1, 2) times a power of two.
 Expr f32_at(Graph& g, Expr blocks, const Dims& lead, int at) {
   Expr low = words_at(g, blocks, lead, at, 1, 2), high = words_at(g, blocks, lead, at + 2, 1, 2);
   Expr exponent = g.bit_and(g.shr(high, 7), 255);
@@ -93,7 +94,7 @@ Expr f32_at(Graph& g, Expr blocks, const Dims& lead, int at) {
   return g.where(g.ge(high, 1 << 15), -size, size);
 }
 
-// d of each block, F32 [lead.., 1].
+// The scale d of each block, F32 [lead.., 1].
 Expr unit_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
   switch (l.unit) {
     case BlockUnit::F16: return f16_at(g, blocks, l.d_at);
@@ -108,7 +109,7 @@ Expr unit_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
   return {};
 }
 
-// The digits of base 3 of 48 and 4 bytes, I32 [lead.., 256].
+// The base-3 digits of 48 and 4 bytes, I32 [lead.., 256].
 Expr ternary_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
   std::vector<Expr> parts;
   int at = l.low.at;
@@ -123,7 +124,7 @@ Expr ternary_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
   return g.concat(parts, -1);
 }
 
-// What the codes stand for, F32 [lead.., elements].
+// The dequantized numbers, F32 [lead.., elements].
 Expr numbers_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
   Expr q;
   if (l.codes == BlockCodes::Ternary) {
@@ -146,7 +147,7 @@ struct ScaleGroups {
 };
 ScaleGroups groups_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
   const auto number = [&](Expr x) { return g.cast(x, DType::F32); };
-  const auto nibbles = [&](Expr bytes, int n) {  // [n] bytes -> 2 n: the low ones, then the high ones
+  const auto nibbles = [&](Expr bytes, int n) {  // [n] bytes -> 2 n values: the low nibbles, then the high ones
     return g.reshape(bit_fields(g, g.reshape(bytes, with_last(lead, {1, n})), 4),
                      with_last(lead, {2 * std::int64_t{n}}));
   };
@@ -160,7 +161,8 @@ ScaleGroups groups_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout
     case GroupScales::SixBitPairs: {
       const auto four = [&](int i) { return bytes_at(g, blocks, l.scales_at + 4 * i, 4); };
       Expr tops = nibbles(four(2), 4);
-      const auto six = [&](int i) {  // groups 0 to 3 lie in six bits, 4 to 7 have four elsewhere and two on top
+      const auto six = [&](int i) {  // groups 0 to 3 have six bits in one byte; groups 4 to 7 have four bits elsewhere
+                                     // and two in the top bits
         Expr own = four(i), rest = g.narrow(tops, -1, 4 * i, 4);
         Expr high = g.bit_and(g.shr(own, u8(2)), u8(48));
         return number(g.concat({g.bit_and(own, u8(63)), g.bit_or(rest, high)}, -1));

@@ -1,4 +1,4 @@
-// Grid schemes (iq1, iq2, iq3) decoded by ops: numbers of rows, a gather from the grid, signs and scales.
+// Decodes grid schemes (iq1, iq2, iq3) by ops: row numbers, a gather from the grid, signs and scales.
 #include <numeric>
 
 #include "rlx/ops/quant/block_bytes.h"
@@ -9,10 +9,10 @@ namespace {
 
 using namespace block_bytes;  // NOLINT
 
-// What unpack_grid_block finds, as I32 values: [lead.., rows], [lead.., 32], [lead.., groups].
+// The results of unpack_grid_block as I32 values: [lead.., rows], [lead.., 32], [lead.., groups].
 struct GridFields {
   Expr row, sign, scale;
-  Expr negative_delta;  // [lead.., 32]; none where no delta is
+  Expr negative_delta;  // [lead.., 32]; none for schemes without delta
   double scale_unit = 1;
   Expr d;  // F32 [lead.., 1]
 };
@@ -23,7 +23,7 @@ struct GridReader {
   const Dims& lead;
 
   Expr bytes(int at, int count) { return words_at(g, blocks, lead, at, count, 1); }
-  // `n` fields of each of `words` [lead.., w], `step` bits apart, the lowest first: [lead.., w * n].
+  // `n` fields of each of `words` [lead.., w], `step` bits apart, lowest first: [lead.., w * n].
   Expr fields(Expr words, int n, int step, int mask) {
     const std::int64_t w = words.dim(-1).value();
     Tensor shifts = Tensor::zeros(Shape({n}, DType::I32));
@@ -33,17 +33,17 @@ struct GridReader {
   }
   Expr nibbles(int at, int count) { return fields(bytes(at, count / 2), 2, 4, 15); }
   Expr with_high(Expr low, Expr high) { return g.bit_or(low, g.shl(high, 8)); }
-  // The eight signs that seven bits stand for.
+  // The eight signs that seven bits encode.
   Expr even(Expr seven) {
     Tensor table = Tensor::zeros(Shape({128}, DType::I32));
     for (unsigned i = 0; i < 128; ++i) table.set_i64(i, even_signs(i));
     return g.gather(g.constant(std::move(table)), seven);
   }
-  // 28 bits of signs and four of a scale, the bytes of each word in `parts` I32 [lead.., 8, 4].
+  // 28 sign bits and four scale bits, from the bytes of each word in `parts` I32 [lead.., 8, 4].
   void signs_and_scale(Expr parts, GridFields& out) {
     const auto byte = [&](int k) { return g.reshape(g.narrow(parts, -1, k, 1), with_last(lead, {8})); };
     Expr low = g.bit_or(byte(0), g.shl(byte(1), 8)), high = g.bit_or(byte(2), g.shl(byte(3), 8));
-    // 7 bits at 0, 7, 14 (two in the low half, the rest above) and 21
+    // 7 bits each at bit 0, 7, 14 (two bits in the low half, the rest in the high half) and 21
     Expr first = g.bit_and(low, 127), second = g.bit_and(g.shr(low, 7), 127);
     Expr third = g.bit_or(g.shr(low, 14), g.shl(g.bit_and(high, 31), 2)), fourth = g.bit_and(g.shr(high, 5), 127);
     const auto column = [&](Expr x) { return g.reshape(x, with_last(lead, {8, 1})); };
@@ -51,7 +51,7 @@ struct GridReader {
     out.sign = even(g.reshape(seven, with_last(lead, {32})));
     out.scale = g.shr(high, 12);
   }
-  // The block's number in the upper four bits of four words.
+  // The block's scale in the upper four bits of four words.
   Expr split_unit(Expr words) {
     const auto nibble = [&](int k) { return g.shr(g.narrow(words, -1, k, 1), 12); };
     return f16_of_bytes(g, g.bit_or(nibble(0), g.shl(nibble(1), 4)), g.bit_or(nibble(2), g.shl(nibble(3), 4)));

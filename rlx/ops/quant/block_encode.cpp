@@ -1,4 +1,4 @@
-// Blocks made by ops: the scales of each, its codes, and their bits put together.
+// Encodes blocks by ops: the scales, the quantized values, and their packing into bytes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,13 +14,14 @@ Tensor numbers(DType t, Dims dims, const std::vector<double>& values) {
   return out;
 }
 
-// v [.., 1] as the nearest F16 number, in F32; not negative zero.
+// v [.., 1] rounded to the nearest F16 number, in F32; never negative zero.
 Expr as_f16(Graph& g, Expr v) {
   constexpr double kLargest = 65504;
   return g.cast(g.cast(g.clamp(v, -kLargest, kLargest), DType::F16), DType::F32) + 0.0;
 }
 
-// The two bytes of an F16 number given in F32, U8 [.., 2]. Its exponent is the count of powers of two that it reaches.
+// The two bytes of an F16 number given in F32, U8 [.., 2]. The exponent is the number of powers of two that do not
+// exceed the number.
 Expr f16_bytes(Graph& g, Expr v) {
   std::vector<double> powers, factors{std::ldexp(1.0, 24)};
   for (int e = 1; e <= 30; ++e) {
@@ -36,7 +37,7 @@ Expr f16_bytes(Graph& g, Expr v) {
   return g.cast(g.concat({g.bit_and(bits, 255), g.shr(bits, 8)}, -1), DType::U8);
 }
 
-// U8 values of a few bits, [lead.., elements], put into the bytes of a field.
+// U8 values of a few bits, [lead.., elements], packed into the bytes of a field.
 Expr field_of(Graph& g, Expr values, const Dims& lead, const BlockBits& bits) {
   const int runs = bits.bytes / bits.run, shifts = 8 / bits.width;
   if (shifts == 1) return values;
@@ -45,7 +46,7 @@ Expr field_of(Graph& g, Expr values, const Dims& lead, const BlockBits& bits) {
   values = g.reshape(values, with_last(lead, {runs, shifts, bits.run}));
   values = g.shl(values, g.constant(numbers(DType::U8, {shifts, 1}, by)));
   return g.reshape(g.sum(values, {-2}),
-                   with_last(lead, {bits.bytes}));  // bits that do not meet: the sum is their union
+                   with_last(lead, {bits.bytes}));  // the bits are disjoint: the sum is their union
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the HIR blocks share.
+// Shared parts of the HIR blocks.
 #include "rlx/ops/quant/block_parts.h"
 
 #include <algorithm>

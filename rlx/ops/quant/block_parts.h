@@ -1,4 +1,4 @@
-// What the HIR blocks share: products with bias and activation, residual norms, checks.
+// Shared parts of the HIR blocks: matmuls with bias and activation, residual norms, checks.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace rlx {
 
 /// act(x w + bias) as one FusedDot; x [.., K], w [K, N].
 Expr fused_linear(Graph& g, Expr x, Expr w, std::optional<Expr> bias, std::optional<ActivationKind> activation);
-/// The same as a FusedDot or a chain of primitives, as the policy says.
+/// The same as a FusedDot or as a chain of primitives, by the policy.
 Expr linear_into(DecomposeContext& c, Expr x, Expr w, std::optional<Expr> bias,
                  std::optional<ActivationKind> activation = std::nullopt);
-/// x times several weights at once, with a bias for each or for none; Direct joins the weights along N (a fold at load
-/// time) and slices the product.
+/// x times several weights, each with a bias or none with one. Direct concatenates the weights along N (folded at load
+/// time) and slices the result of one matmul.
 std::vector<Expr> shared_linear(DecomposeContext& c, Expr x, const std::vector<Expr>& weights,
                                 const std::vector<Expr>& biases);
 Expr residual_layer_norm_into(DecomposeContext& c, Expr x, Expr residual, Expr gamma, Expr beta, double eps);
@@ -29,7 +29,7 @@ Result<Shape> infer_linear(const InferContext& c, int w_operand, const char* nam
 std::optional<Diagnostic> check_activation(const InferContext& c, std::optional<ActivationKind> activation);
 std::optional<Diagnostic> check_eps(const InferContext& c, double eps);
 std::optional<Diagnostic> check_dims(const InferContext& c, int operand, const char* name, const Dims& dims);
-/// Products of every row of x with the matrices among the operands, plus attention scores over the sequence.
+/// The matmuls of all rows of x with the matrices among the operands, plus attention scores over the sequence.
 Cost block_cost(const CostContext& c, std::int64_t num_heads, std::int64_t head_dim);
 
 }  // namespace rlx

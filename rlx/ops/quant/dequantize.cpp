@@ -1,4 +1,4 @@
-// Dequantize: codes to the numbers they stand for. Composite.
+// Dequantize: quantized values to numbers. Composite.
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/ops/quant/quantize_core.h"
 #include "rlx/ops/rule_helpers.h"
@@ -79,7 +79,7 @@ struct DequantizeRules {
     }
     const Dims& x = codes.shape().dims();
     const DType computed = scale_dtype(op.dtype);
-    // Integers are subtracted as integers: exactly.
+    // Integers are subtracted as integers, which is exact.
     const DType whole = is_float_code(codes.dtype())     ? computed
                         : dtype_bits(codes.dtype()) < 32 ? DType::I32
                                                          : DType::I64;
@@ -100,7 +100,7 @@ struct DequantizeRules {
     ops::Dequantize op = c.op<ops::Dequantize>();
     bool scales = false;
     for (int i = 1; i < c.num_inputs(); ++i) scales = scales || c.is_batched(i);
-    if (!scales && op.block == 0) {  // the scales serve every one of the batch
+    if (!scales && op.block == 0) {  // all batch entries share the scales
       if (op.axis) ++*op.axis;
       if (!op.dims.empty()) op.dims = prepend(c.batch_size(), op.dims);
       c.set_result(g.add(op, std::vector<Value>(c.inputs().begin(), c.inputs().end())));
@@ -111,14 +111,15 @@ struct DequantizeRules {
     std::vector<std::pair<std::string_view, Expr>> operands{{"codes", b.x()}};
     if (c.has("scale")) {
       Expr s = c.lifted(c.index("scale"));
-      if (c.has("global_scale")) {  // one number each: it goes into the scales, with the same rounding
+      if (c.has("global_scale")) {  // one number for each batch entry: multiplied into the scales, with the same
+                                    // rounding
         const DType computed = scale_dtype(op.dtype);
         Dims each(static_cast<std::size_t>(s.rank()), Dim(1));
         each[0] = c.batch_size();
         s = g.cast(s, computed) * g.reshape(c.lifted(c.index("global_scale")), each);
       }
       operands.emplace_back("scale", b.fold_scale(s));
-    } else {  // zero points along an axis go with scales
+    } else {  // zero points along an axis need scales
       operands.emplace_back("scale", g.expand(g.scalar(1, scale_dtype(op.dtype)), {c.batch_size()}));
     }
     if (c.has("zero_point")) operands.emplace_back("zero_point", b.scale(c.index("zero_point")));

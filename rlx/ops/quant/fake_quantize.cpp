@@ -1,4 +1,4 @@
-// FakeQuantize: numbers as codes would give them back, with a derivative that passes through the rounding. Composite.
+// FakeQuantize: quantizes and dequantizes, with a derivative that passes through the rounding. Composite.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ constexpr double kLeastScale = 1e-12;
 ScaleGrid grid_of(const ops::FakeQuantize& op) { return {op.axis, 0}; }
 double q_max(const ops::FakeQuantize& op) { return static_cast<double>((std::int64_t{1} << (op.bits - 1)) - 1); }
 
-// The parts of a derivative: x in the dtype of the scales, and the scale beside it.
+// The parts of a derivative: x in the dtype of the scales, and the scale.
 struct FakeQuantizeParts {
   const ops::FakeQuantize& op;
   Expr x, scale;
@@ -24,7 +24,7 @@ struct FakeQuantizeParts {
     x = g.cast(c.input("x"), scale_dtype(c.input("x").dtype()));
     scale = spread_scale(g, used, x.shape().dims(), grid_of(op));
   }
-  // d, passed through the rounding of x.
+  // d passed through the rounding of x.
   Expr through(Expr d) const {
     Graph& g = x.graph();
     switch (op.ste) {
@@ -35,7 +35,7 @@ struct FakeQuantizeParts {
     }
     return d;
   }
-  // dy / dscale of every element: round(z) - z inside the range, sign(z) q_max outside, z = x / scale.
+  // dy / dscale of every element, with z = x / scale: round(z) - z inside the range, sign(z) q_max outside.
   Expr by_scale() const {
     Graph& g = x.graph();
     Expr z = x / scale;
@@ -82,7 +82,7 @@ struct FakeQuantizeRules {
     c.set_result(0, round_to(y, c.result_shape().dtype()));
     c.set_result(1, s);
   }
-  // The scale is a constant of the derivative in every mode but learned.
+  // The scale is constant for the derivative in every mode except learned.
   static void vjp(VjpContext& c) {
     const ops::FakeQuantize& op = c.op<ops::FakeQuantize>();
     const bool learned = op.mode == ScaleMode::Learned;

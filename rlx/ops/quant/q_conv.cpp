@@ -1,4 +1,5 @@
-// QConv: convolutions of codes as codes. Composite: windows side by side, and a product of bytes in I32.
+// QConv: convolutions of quantized values with a quantized result. Composite: concatenated windows, and an 8-bit matmul
+// with I32 sums.
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/ops/quant/requantize.h"
@@ -8,7 +9,7 @@ namespace {
 
 std::size_t place_of(int axis) { return static_cast<std::size_t>(axis); }
 
-// The geometry with empty lists filled in, of `space` axes.
+// The geometry over `space` axes, with empty lists filled in.
 struct QConvWindows {
   std::vector<std::int64_t> strides, dilations, low, high;
   QConvWindows(const ops::QConv& op, int space)
@@ -20,7 +21,7 @@ struct QConvWindows {
     if (high.empty()) high.assign(n, 0);
   }
   Dim padded(const Dim& d, int i) const { return d + Dim(low[place_of(i)] + high[place_of(i)]); }
-  // Of a kernel with k taps, less one: how far it reaches.
+  // The reach of a kernel with k taps: its span minus one.
   Dim reach(const Dim& k, int i) const { return (k - Dim(1)) * Dim(dilations[place_of(i)]); }
 };
 
@@ -89,7 +90,7 @@ struct QConvRules {
                       std::any_of(high.begin(), high.end(), [](auto v) { return v != 0; });
     const Expr padded = pads ? g.pad(x, low, high, g.scalar(op.x_zp, x.dtype())) : x;
 
-    // The codes that each tap sees, [N, G, C / G, 1, P] each, side by side.
+    // The quantized values that each tap reads, [N, G, C / G, 1, P] each, concatenated.
     std::vector<Expr> seen;
     std::vector<std::int64_t> at(place_of(space), 0);
     std::vector<std::int64_t> strides{1, 1};
@@ -112,10 +113,10 @@ struct QConvRules {
     const ops::DotGeneral dot{{2}, {2}, {0}, {1}, DType::I32};  // [G, O / G, N, P]
     Expr sum = without_zero_points(
         g, op, g.dot_general(filters, columns, dot),
-        [&] {  // of the codes of x: [G, 1, N, P]
+        [&] {  // sums of the quantized x: [G, 1, N, P]
           return g.unsqueeze(g.transpose(g.sum(g.cast(columns, DType::I32), {2}), {1, 0, 2}), 1);
         },
-        [&] {  // of the codes of w
+        [&] {  // sums of the quantized w
           return g.reshape(g.sum(g.cast(filters, DType::I32), {2}), {groups, own_out, Dim(1), Dim(1)});
         },
         op.x_zp != 0 && op.w_zp != 0 ? dim_value(g, depth, DType::I32) : Expr());

@@ -1,4 +1,4 @@
-// QMatMul: products of codes as codes. Composite of a product of bytes in I32.
+// QMatMul: matmuls of quantized values with a quantized result. Composite of an 8-bit matmul with I32 sums.
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 #include "rlx/ops/quant/requantize.h"

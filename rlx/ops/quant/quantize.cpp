@@ -1,4 +1,4 @@
-// Quantize and DynamicQuantize: numbers to codes. Composites.
+// Quantize and DynamicQuantize: numbers to quantized values. Composites.
 #include <algorithm>
 #include <cmath>
 
@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::uint32_t kScale = 1U << 1, kZero = 1U << 2;  // OperandMask of Quantize
 
-// The code of x: round(x / scale) + zero, saturated; computed and rounded in the dtype of the scales.
+// The quantized value of x: round(x / scale) + zero, saturated. Computed and rounded in the dtype of the scales.
 double code_of(double x, double scale, double zero, DType computed, DType code) {
   double q = rounded_to(computed, x / scale);
-  if (!is_float_code(code)) q = std::nearbyint(q);  // halves to even
+  if (!is_float_code(code)) q = std::nearbyint(q);  // halves round to even
   return rounded_to(computed, q + zero);
 }
 
@@ -81,7 +81,7 @@ struct QuantizeRules {
     Expr q = g.cast(x, computed) / spread("scale");
     if (!is_float_code(op.dtype)) q = g.round(q);
     if (c.has("zero_point")) q = q + spread("zero_point");
-    c.set_result(g.cast(q, op.dtype));  // which saturates
+    c.set_result(g.cast(q, op.dtype));  // the cast saturates
   }
   static void batch(BatchContext& c) {
     Graph& g = c.graph();

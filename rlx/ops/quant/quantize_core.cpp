@@ -1,4 +1,4 @@
-// Scales over elements.
+// Scales and their elements.
 #include "rlx/ops/quant/quantize_core.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ Expr spread_scale(Graph& g, Expr s, const Dims& x, const ScaleGrid& grid) {
   if (grid.block == 0) return along_axis(s, static_cast<int>(x.size()), axis);
   if (grid.block == 1) return s;
   const Dim blocks = blocks_of(x[at(axis)], grid.block);
-  if (blocks.is_static(1)) return s;  // one block: broadcasting along the axis does it
+  if (blocks.is_static(1)) return s;  // one block: broadcasting along the axis is enough
   s = g.expand(g.reshape(s, split_dims(x, axis, blocks, 1)), split_dims(x, axis, blocks, grid.block));
   Dims joined = x;
   joined[at(axis)] = blocks * Dim(grid.block);
@@ -102,7 +102,7 @@ Expr reduce_to_scale(Graph& g, ReduceKind fn, Expr x, const ScaleGrid& grid) {
   const std::int64_t axis = *grid.axis;
   const Dim extent = x.dim(static_cast<int>(axis)), blocks = blocks_of(extent, grid.block);
   const Dim missing = blocks * Dim(grid.block) - extent;
-  if (!missing.is_static(0)) {  // a zero changes no range that holds zero
+  if (!missing.is_static(0)) {  // a zero does not change a range that contains zero
     Dims fill = x.shape().dims();
     fill[at(axis)] = missing;
     x = g.concat({x, g.expand(g.scalar(0, x.dtype()), fill)}, axis);
@@ -119,9 +119,9 @@ Dims with_last(const Dims& lead, std::initializer_list<std::int64_t> last) {
 
 ScaleBatch::ScaleBatch(const BatchContext& c, int x, const ScaleGrid& grid) : c_(c), grid_(grid), x_(c.lifted(x)) {
   if (!grid.axis) {
-    grid_.axis = 0;  // a scale for each of the batch
+    grid_.axis = 0;  // one scale for each batch entry
   } else if (grid.block > 0) {
-    ++*grid_.axis;  // the scales have every axis of x, so the batch too
+    ++*grid_.axis;  // the scales have every axis of x, so they have the batch axis too
   } else {
     folded_ = true;
     perm_ = {0, *grid.axis + 1};

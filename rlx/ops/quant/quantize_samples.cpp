@@ -13,7 +13,7 @@ Shape f32(Dims dims) { return Shape(std::move(dims), DType::F32); }
 
 template <>
 void samples<ops::Quantize>(SampleSet& s) {
-  constexpr std::uint32_t kScale = 1U << 1, kZero = 1U << 2;  // places of scale and zero_point
+  constexpr std::uint32_t kScale = 1U << 1, kZero = 1U << 2;  // mask bits of scale and zero_point
   const auto op = [](DType t, bool zero = false, std::optional<std::int64_t> axis = {}, std::int64_t block = 0) {
     ops::Quantize o;
     o.axis = axis, o.block = block, o.dtype = t, o.present.bits = zero ? kScale | kZero : kScale;

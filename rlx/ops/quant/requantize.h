@@ -1,4 +1,4 @@
-// What products of codes as codes share: their dtypes, zero points and factors, and the way from a sum to a code.
+// Shared rules of matmuls on quantized values: dtypes, zero points, factors, and requantization of I32 sums.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace rlx {
 
 constexpr bool is_byte_code(DType t) { return t == DType::I8 || t == DType::U8; }
 
-/// The error of an op with fields x_zp, w_zp, out_zp, mult, dtype and operands x, w, [bias] that does not fit a result
-/// with `channels` columns; none when it is fine.
+/// The error for an op with fields x_zp, w_zp, out_zp, mult, dtype and operands x, w, [bias] that does not fit a result
+/// with `channels` columns; none for a valid op.
 template <class Op>
 std::optional<Diagnostic> check_requantize(const InferContext& c, const Op& op, const Dim& channels) {
   const Shape &x = c.input("x"), &w = c.input("w");
@@ -42,7 +42,7 @@ std::optional<Diagnostic> check_requantize(const InferContext& c, const Op& op, 
   return std::nullopt;
 }
 
-/// The codes of sums I32, whose channels lie along `axis`.
+/// The quantized values of I32 sums whose channels are along `axis`.
 template <class Op>
 Expr requantized(Graph& g, const Op& op, Expr sums, std::int64_t axis) {
   Expr mult;
@@ -71,8 +71,8 @@ double requantized_code(const Op& op, std::int32_t sum, std::int64_t channel) {
                     range.high);
 }
 
-/// The product of sums I32 of codes less their zero points: dot - w_zp rows - x_zp columns + depth x_zp w_zp, where
-/// rows and columns, asked for only where they count, broadcast against dot.
+/// I32 sums of quantized values minus their zero points: dot - w_zp rows - x_zp columns + depth x_zp w_zp. Rows and
+/// columns are computed only where they are needed, and broadcast against dot.
 template <class Op, class Rows, class Columns>
 Expr without_zero_points(Graph& g, const Op& op, Expr dot, Rows&& rows, Columns&& columns, Expr depth) {
   if (op.w_zp != 0) dot = dot - rows() * g.scalar(op.w_zp, DType::I32);

@@ -1,4 +1,4 @@
-// RngBits: random bits from a key and the place of each element.
+// RngBits: random bits from a key and the position of each element.
 #include "rlx/ir/math/threefry.h"
 #include "rlx/ir/ops/random.h"
 #include "rlx/ops/rule_helpers.h"

@@ -1,4 +1,4 @@
-// Sample: a token of each row of logits, drawn with Gumbel noise. Composite.
+// Sample: one token from each row of logits, drawn with Gumbel noise. Composite.
 #include <limits>
 
 #include "rlx/ir/ops/indexing.h"
@@ -42,7 +42,7 @@ struct SampleRules {
     const DType t = c.result_shape(1).dtype();
     const Dim rows = c.input("logits").dim(0), tokens = c.input("logits").dim(1);
     const Dims all{rows, tokens}, column{rows, Dim(1)};
-    // A setting as [1] or [B, 1], to broadcast with rows.
+    // A setting as [1] or [B, 1], which broadcasts with rows.
     const auto setting = [&](const char* name, DType as) {
       const Expr e = g.cast(c.input(name), as);
       return e.rank() == 0 ? e : g.reshape(e, column);
@@ -57,7 +57,7 @@ struct SampleRules {
       const Expr bit = g.bit_and(g.shr(words, g.cast(g.bit_and(token, 31), DType::U32)), g.scalar(1, DType::U32));
       logits = g.where(g.ne(bit, g.scalar(0, DType::U32)), logits, -kInf);
     }
-    // Tokens by logit, the first of equals first.
+    // Tokens sorted by logit; of equal logits the first comes first.
     const Expr ids = g.iota(Shape(all, DType::I32), 1);
     const Expr noise = gumbel(g, c.input("key"), tokens, t);
     const Expr sorted = g.add(ops::Sort{1, true}, {logits, ids, noise});
@@ -68,7 +68,7 @@ struct SampleRules {
     const Expr temperature = setting("temperature", t), greedy = g.le(temperature, 0);
     const Expr top = g.where(any, best, 0);
     const Expr scaled = (sorted - top) / g.where(greedy, 1, temperature);
-    // The cuts, each over what the one before has left; the likeliest token always stays.
+    // The filters. Each works on the tokens that the previous one kept. The most likely token always stays.
     const Expr first = g.eq(rank, 0);
     const Expr top_k = setting("top_k", DType::I32);
     Expr kept = g.bit_or(g.bit_or(g.le(top_k, 0), g.lt(rank, top_k)), first);
@@ -84,16 +84,16 @@ struct SampleRules {
     const Expr drawn = g.arg_max(g.where(possible, scaled + luck, -kInf), 1, true);
     const Expr at = g.where(greedy, g.scalar(0, DType::I32), drawn);
     const Expr row = positions(g, rows, 0, 2, count_dtype(g, {{rows}}));
-    const auto picked = [&](Expr from) {  // [B, V] at the place drawn: [B]
+    const auto picked = [&](Expr from) {  // values [B, V] at the drawn position: [B]
       return g.reshape(g.add(ops::Gather{{0, 1}}, {from, row, g.expand(at, column)}), {rows});
     };
     const Expr some = g.reshape(any, {rows});
-    // The softmax of what the mask has left; a row of nothing has none.
+    // The softmax of the tokens that the mask keeps; a row without such tokens has none.
     const Expr log_p = g.log_softmax(g.where(any, sorted, 0), 1);
     c.set_result(0, g.where(some, picked(order), g.scalar(-1, DType::I32)));
     c.set_result(1, g.where(some, picked(log_p), -kInf));
   }
-  // -log(-log(u)) of u in [tiny, 1): jax.random.gumbel's noise, [B, V].
+  // -log(-log(u)) for u in [tiny, 1), the noise of jax.random.gumbel: [B, V].
   static Expr gumbel(Graph& g, Expr key, const Dim& tokens, DType t) {
     const bool wide = t == DType::F64;
     const Expr bits = g.add(ops::RngBits{{tokens}, wide ? DType::U64 : DType::U32}, {key});
@@ -104,7 +104,7 @@ struct SampleRules {
   }
   static constexpr NoRule vjp = none("a drawn token has no derivative; its probability is that of log_softmax");
   static constexpr NoRule jvp = vjp;
-  // The rows of all members behind each other.
+  // The rows of all batch members are concatenated.
   static void batch(BatchContext& c) {
     Graph& g = c.graph();
     const Dim rows = c.batch_size() * c.result_shape().dim(0);

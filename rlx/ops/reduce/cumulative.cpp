@@ -6,22 +6,22 @@
 namespace rlx {
 namespace {
 
-// v_{i+1} at i, zero at the end. Joined first and cut then: v may be empty, where a symbol is 0.
+// v_{i+1} at i, and zero at the end. It concatenates first and slices then, since v may be empty when a symbol is 0.
 Expr next_one(Graph& g, Expr v, std::int64_t axis) {
   const int at = static_cast<int>(axis);
   const Expr end = g.expand(g.scalar(0, v.dtype()), v.shape().with_dim(at, Dim(1)).dims());
   return g.narrow(g.concat({v, end}, axis), axis, Dim(1), v.dim(at));
 }
-// v_{i-1} at i, zero at the start.
+// v_{i-1} at i, and zero at the start.
 Expr one_before(Graph& g, Expr v, std::int64_t axis) {
   const int at = static_cast<int>(axis);
   const Expr start = g.expand(g.scalar(0, v.dtype()), v.shape().with_dim(at, Dim(1)).dims());
   return g.narrow(g.concat({start, v}, axis), axis, Dim(0), v.dim(at));
 }
 
-// s_i = b_i + a_i s_{i+1} along `axis`, nothing past the end. Products only, so zeros in `a` are no trouble. Doubling
-// steps: after the step of width d, b_i holds the sum over [i, i + 2d) and a_i the product over it. A symbolic extent
-// has no known number of steps: there the products of all ranges [i, j) are formed.
+// s_i = b_i + a_i s_{i+1} along `axis`, with s = 0 past the end. It only multiplies, so zeros in `a` are allowed. Steps
+// double: after the step of width d, b_i holds the sum over [i, i + 2d) and a_i the product over it. A symbolic extent
+// has no known number of steps. For it the products of all ranges [i, j) are formed.
 Expr suffix_recurrence(Graph& g, Expr b, Expr a, std::int64_t axis) {
   const Dim extent = b.dim(static_cast<int>(axis));
   if (extent.is_static()) {
@@ -44,11 +44,11 @@ Expr suffix_recurrence(Graph& g, Expr b, Expr a, std::int64_t axis) {
   return g.sum(g.where(later, products * g.unsqueeze(b, axis), 0), {axis + 1});
 }
 
-// The derivative of a running maximum or minimum, in time and memory linear in x. A segment is a stretch of positions
-// at which the extremum y stays the same: it starts with the element that set it, and later elements equal to it tie.
-// y_i is shared equally by the elements of its segment that tie up to i. Sums over a segment take its first element by
-// itself and the ties as a difference of running sums in F64, so that they are exact where nothing ties. Where y is NaN
-// nothing is passed on. Everything here is seen as rows [M, N] that run forward and include their own element.
+// The derivative of a running maximum or minimum, in time and memory linear in x. A segment is a range of positions
+// with the same extremum y. It starts with the element that set y, and later elements equal to y tie. The elements of a
+// segment that tie up to i share y_i equally. A sum over a segment is its first element, plus its ties as a difference
+// of running sums in F64. So it is exact when there are no ties. Where y is NaN, the derivative is 0. All values are
+// rows [M, N] that run forward and include their own element.
 class RunningExtremum {
  public:
   RunningExtremum(Graph& g, const ops::Cumulative& op, Expr x) : g_(g), op_(op), like_(x.shape()) {
@@ -92,7 +92,7 @@ class RunningExtremum {
   }
 
  private:
-  // What the later ties of a segment hold, 0 elsewhere.
+  // The values at the later ties of a segment, 0 elsewhere.
   Expr ties_after(Expr rows) { return g_.cast(g_.where(later_, rows, 0), DType::F64); }
   Expr flat(Expr position) { return position + row_start_; }
   Expr at_flat(Expr rows, Expr index) { return g_.gather(g_.reshape(rows, {rows.dim(0) * rows.dim(1)}), index); }
@@ -161,7 +161,8 @@ struct CumulativeRules {
     switch (op.fn) {
       case CumulativeKind::Sum: return c.accumulate(0, g.cumsum(ct, op.axis, op.exclusive, !op.reverse));
       case CumulativeKind::Prod: {
-        // dx_k = (product before k) * s_k with s_k = g_k + x_{k+1} s_{k+1}; the exclusive scan reads g one later.
+        // dx_k = (product before k) * s_k with s_k = g_k + x_{k+1} s_{k+1}. The exclusive scan reads g one position
+        // later.
         auto turned = [&](Expr e) { return op.reverse ? g.reverse(e, {op.axis}) : e; };
         const Expr x = turned(c.input(0)), b = turned(ct);
         const Expr before = g.cumulative(CumulativeKind::Prod, x, op.axis, true);
@@ -184,7 +185,7 @@ struct CumulativeRules {
     switch (op.fn) {
       case CumulativeKind::Sum: return c.set_tangent(g.add(c.box(), {t}));
       case CumulativeKind::Prod: {
-        // t_i' = x_i t_{i-1}' + (product before i) t_i: a suffix recurrence seen from the other end.
+        // t_i' = x_i t_{i-1}' + (product before i) t_i: a suffix recurrence in reversed order.
         auto suffix_order = [&](Expr e) { return op.reverse ? e : g.reverse(e, {op.axis}); };
         const Expr before = g.cumulative(CumulativeKind::Prod, c.input(0), op.axis, true, op.reverse);
         const Expr s = suffix_recurrence(g, suffix_order(before * t), suffix_order(c.input(0)), op.axis);

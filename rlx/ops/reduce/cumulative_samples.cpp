@@ -9,7 +9,7 @@ void samples<ops::Cumulative>(SampleSet& s) {
   for (int i = 0; i < static_cast<int>(std::size(EnumNames<CumulativeKind>::values)); ++i) {
     const auto fn = static_cast<CumulativeKind>(i);
     const std::string name(enum_name(fn));
-    // The exclusive maximum starts at -inf, which finite differences cannot digest.
+    // The exclusive maximum starts at -inf, which finite differences cannot handle.
     const bool ordered = fn == CumulativeKind::Max || fn == CumulativeKind::Min;
     s.add(name + " last", {Shape({2, 4}, DType::F32)}, ops::Cumulative{fn, 1, false, false});
     s.add(name + " reverse", {Shape({3, 2}, DType::F64)}, ops::Cumulative{fn, 0, false, true});

@@ -1,4 +1,4 @@
-// Reduce and ArgReduce: one value, or the position of one, per group of elements.
+// Reduce and ArgReduce: one value, or the position of one, for each group of elements.
 #include <algorithm>
 #include <limits>
 
@@ -12,9 +12,9 @@ namespace {
 // 1 where an element equals its group's extremum, in the dtype of x.
 Expr extremum_mask(Graph& g, Expr x, Expr kept_result) { return g.cast(g.eq(x, kept_result), x.dtype()); }
 
-// For every element the product of the others of its group, without a division, so that zeros are no trouble: the
-// product of those before times the product of those after, with the reduced axes joined into one; in the accumulator's
-// dtype, which holds parts of a product that x's own does not.
+// For every element, the product of the other elements of its group. It does not divide, so zeros are allowed: it is
+// the product of the elements before, times the product of those after. The reduced axes are joined into one. In the
+// accumulator dtype, which holds partial products that the dtype of x does not.
 Expr product_of_others(Graph& g, Expr x, const std::vector<std::int64_t>& axes) {
   std::vector<std::int64_t> perm;
   Dims joined;
@@ -78,7 +78,7 @@ struct ReduceRules {
                      x.shape().dims()));
       case ReduceKind::Prod: return c.accumulate(0, round_to(widen(ct) * product_of_others(g, x, op.axes), x.dtype()));
       case ReduceKind::Max:
-      case ReduceKind::Min: {  // ties share equally
+      case ReduceKind::Min: {  // ties share the cotangent equally
         const Expr mask = extremum_mask(g, x, g.reshape(c.output(), kept));
         const Expr ties = g.add(ops::Reduce{ReduceKind::Sum, op.axes, true}, {widen(mask)});
         return c.accumulate(0, round_to(widen(ct) / ties, x.dtype()) * mask);
@@ -93,7 +93,7 @@ struct ReduceRules {
     auto sum = [&](Expr e) { return g.add(ops::Reduce{ReduceKind::Sum, op.axes, op.keep_dims}, {e}); };
     switch (op.fn) {
       case ReduceKind::Sum: return c.set_tangent(sum(t));
-      case ReduceKind::Mean: {  // of nothing it has no operand that could move: 0, not 0 / 0
+      case ReduceKind::Mean: {  // an empty mean has no operand elements to vary: 0, not 0 / 0
         const Expr n = group_size(g, x.shape(), op.axes, x.dtype()), mean = g.add(op, {t});
         return c.set_tangent(g.where(g.eq(n, 0), 0, mean));
       }
@@ -157,7 +157,7 @@ struct ReduceRules {
       double count = 1;
       for (std::int64_t axis : op.axes) count *= static_cast<double>(dims[static_cast<std::size_t>(axis)]);
       if constexpr (!std::is_integral_v<A>)
-        for (A& r : result) r /= count;  // 0 / 0 when there is nothing to average: NaN
+        for (A& r : result) r /= count;  // 0 / 0 for an empty group: NaN
     }
     store_all(out, result);
   }

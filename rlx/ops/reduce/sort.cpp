@@ -48,7 +48,7 @@ struct SortRules {
       }
     });
   }
-  // a after b in ascending order; NaN after every number, and equal to NaN.
+  // True when a comes after b in ascending order. NaN comes after every number and equals NaN.
   template <class A>
   static bool above(A a, A b) {
     if constexpr (std::is_floating_point_v<A>) {
@@ -61,7 +61,8 @@ struct SortRules {
     const double n = static_cast<double>(c.inputs[0].dim(static_cast<int>(c.op<ops::Sort>().axis)).value());
     return c.with_flops(static_cast<double>(c.inputs[0].num_elements()) * std::log2(std::max(n, 2.0)));
   }
-  // Where each sorted element was along the axis, and the index operands of a gather or scatter by it.
+  // The original positions of the sorted elements along the axis, and the index operands of a gather or scatter by
+  // them.
   static std::vector<Value> places(const BuildContext& c) {
     const auto& op = c.op<ops::Sort>();
     Graph& g = c.graph();

@@ -1,4 +1,4 @@
-// TopK: the k largest elements of the last axis and where they are.
+// TopK: the k largest elements of the last axis and their positions.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-// Positions of the picked elements in the flattened x [.., N]: [R, k] with R rows.
+// The positions of the selected elements in the flattened x [.., N]: [R, k] with R rows.
 Expr picked_positions(Graph& g, const Shape& x, Expr indices) {
   Dim rows(1);
   for (int i = 0; i + 1 < x.rank(); ++i) rows = rows * x.dim(i);
@@ -59,7 +59,7 @@ struct TopKRules {
     });
   }
   static Cost cost(const CostContext& c) {
-    return c.with_flops(static_cast<double>(c.inputs[0].num_elements()));  // one comparison each, the rest is small
+    return c.with_flops(static_cast<double>(c.inputs[0].num_elements()));  // one comparison per element
   }
   static void vjp(VjpContext& c) {
     if (!c.wants(0) || !c.has_cotangent(0)) return;

@@ -1,4 +1,4 @@
-// GatedDeltaNet: the gated delta rule, a matrix of state for each head that each step corrects. Composite.
+// GatedDeltaNet: the gated delta rule. Each step corrects a state matrix of each head. Composite.
 #include "rlx/ops/fold_batch.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/sequence/state_space.h"
@@ -82,8 +82,8 @@ struct GatedDeltaNetRules {
         options);
     return {g.reshape(g.transpose(r.ys[0], {1, 0, 2, 3, 4}), c.result_shape(0).dims()), r.carries[0]};
   }
-  // With G the running product of exp(g): within a piece the corrections solve (I + A) u = beta (v - G k^T S), with A
-  // the strictly lower part of beta_i k_i . k_j G_i / G_j; the inverse is the same for all S.
+  // With G the running product of exp(g): within a chunk the corrections solve (I + A) u = beta (v - G k^T S), where A
+  // is the strictly lower part of beta_i k_i . k_j G_i / G_j. The inverse is the same for all S.
   static std::vector<Expr> by_pieces(const DecomposeContext& c, const Pieces& p, Expr q4, Expr k4, Expr start) {
     Graph& g = c.graph();
     const Dim &batch = q4.dim(0), &steps = q4.dim(1), &heads = q4.dim(2), &n = q4.dim(3), &width = c.input("v").dim(3);

@@ -1,4 +1,4 @@
-// Mamba2: the scan of state-space duality, a matrix of state for each head. Composite.
+// Mamba2: the state-space duality scan, with a state matrix for each head. Composite.
 #include "rlx/ops/fold_batch.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/sequence/state_space.h"
@@ -82,7 +82,7 @@ struct Mamba2Rules {
     const Expr y = g.reshape(g.transpose(r.ys[0], {1, 0, 2, 3, 4}), x.shape().dims());
     return {y, g.reshape(r.carries[0], c.result_shape(1).dims())};
   }
-  // Within a piece as products of matrices, from piece to piece one state.
+  // Matmuls inside a chunk, and one state carried from chunk to chunk.
   static std::vector<Expr> by_pieces(const DecomposeContext& c, const Pieces& p, Expr x, Expr dt, Expr start) {
     Graph& g = c.graph();
     const Expr a = scan_operand(c, "a");

@@ -1,4 +1,4 @@
-// What Rnn, Gru and Lstm share.
+// Shared rules of Rnn, Gru and Lstm.
 #include "rlx/ops/sequence/recurrent_core.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::optional<Diagnostic> check_operand(const InferContext& c, std::string_view 
 
 Expr flat(Graph& g, Expr x, Dims dims) { return g.reshape(x, std::move(dims)); }
 
-// Operands of the same op on other values: `x` and those named.
+// The operands of the same op on other values: `x` and the named ones.
 using Named = std::vector<std::pair<std::string_view, Expr>>;
 Named operands_but(const DecomposeContext& c, std::initializer_list<std::string_view> without) {
   Named out;
@@ -69,7 +69,7 @@ void set_results(DecomposeContext& c, Expr first) {
   }
 }
 
-// One product for all steps and directions; what biases add goes in too.
+// One matmul for all steps and directions. The biases are added in it too.
 void project(DecomposeContext& c, const RecurrentSpec& s) {
   Graph& g = c.graph();
   const Expr w = c.input("w");
@@ -273,7 +273,7 @@ void recurrent_reference(const RefArgs& a, const RecurrentSpec& s, std::size_t s
         if (!first[i].empty()) std::copy_n(first[i].begin() + (d * batch + b) * hidden, hidden, state[i].begin());
       for (std::int64_t n = 0; n < steps; ++n) {
         const std::int64_t t = s.reversed(d) ? steps - 1 - n : n;
-        if (t >= lengths[static_cast<std::size_t>(b)]) continue;  // results are zero already
+        if (t >= lengths[static_cast<std::size_t>(b)]) continue;  // the results are already zero
         const double* const row = xs.data() + (s.batch_first ? b * steps + t : t * batch + b) * width;
         for (std::int64_t j = 0; j < rows; ++j) {
           double sum = w.empty() && !a.has("w") ? row[d * rows + j] : 0;
@@ -281,7 +281,7 @@ void recurrent_reference(const RefArgs& a, const RecurrentSpec& s, std::size_t s
             for (std::int64_t k = 0; k < width; ++k)
               sum += row[k] * w[static_cast<std::size_t>((d * rows + j) * width + k)];
           if (!bias.empty()) {
-            const bool inside = s.keeps_bias && j >= 2 * hidden;  // the cell adds that of r
+            const bool inside = s.keeps_bias && j >= 2 * hidden;  // the cell adds the bias of r
             sum += bias[static_cast<std::size_t>(d * 2 * rows + j)] +
                    (inside ? 0 : bias[static_cast<std::size_t>(d * 2 * rows + rows + j)]);
           }

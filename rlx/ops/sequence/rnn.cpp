@@ -1,4 +1,4 @@
-// Rnn: the plain recurrence. Composite.
+// Rnn: the simple recurrence. Composite.
 #include "rlx/ops/fold_batch.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/sequence/recurrent_core.h"

@@ -1,4 +1,4 @@
-// SelectiveScan: the scan of Mamba, a diagonal recurrence whose coefficients depend on the step. Composite.
+// SelectiveScan: the scan of Mamba, a diagonal recurrence with coefficients for each step. Composite.
 #include "rlx/ops/fold_batch.h"
 #include "rlx/ops/rule_helpers.h"
 #include "rlx/ops/sequence/state_space.h"
@@ -27,7 +27,7 @@ struct SelectiveScanRules {
       return c.error("state must be ", state, ", got ", c.input("state"));
     return make_shapes(x, state);
   }
-  // One step after the other; reverse mode keeps the states and computes the rest of a step again.
+  // One step after the other. Reverse mode keeps the states and recomputes the rest of a step.
   static void decompose(DecomposeContext& c) {
     if (decompose_narrow_scan(c)) return;
     Graph& g = c.graph();

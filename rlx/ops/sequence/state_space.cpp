@@ -1,4 +1,4 @@
-// What SelectiveScan, Mamba2 and GatedDeltaNet share.
+// Shared rules of SelectiveScan, Mamba2 and GatedDeltaNet.
 #include "rlx/ops/sequence/state_space.h"
 
 #include <limits>
@@ -8,7 +8,7 @@
 namespace rlx {
 namespace {
 
-// Bool [n, n], true where f(row, column).
+// Bool [n, n], true where f(row, column) is.
 template <class F>
 Expr square_mask(Graph& g, std::int64_t n, F f) {
   Tensor mask = Tensor::zeros(Shape({n, n}, DType::Bool));
@@ -89,7 +89,8 @@ Expr decay_of(Graph& g, Expr sums, const Expr& mask) {
   return g.exp(g.where(mask, between, -std::numeric_limits<double>::infinity()));
 }
 
-// [[X, 0], [C, Y]] has the inverse [[X', 0], [-Y' C X', Y']]: of two blocks at a time, so that no power of `a` grows.
+// [[X, 0], [C, Y]] has the inverse [[X', 0], [-Y' C X', Y']]. Applying it to two blocks at a time forms no powers of
+// `a`.
 Expr inverse_of_unit_lower(Graph& g, Expr a) {
   const std::int64_t n = a.dim(-1).value();
   Tensor one = Tensor::zeros(Shape({n, n}, a.dtype()));

@@ -1,4 +1,4 @@
-// Concat: operands joined along one axis.
+// Concat: operands concatenated along one axis.
 #include "rlx/ops/rule_helpers.h"
 
 #include "rlx/ir/ops/shape.h"

@@ -1,4 +1,4 @@
-// DynamicSlice and DynamicUpdateSlice: a window whose position is a run-time value.
+// DynamicSlice and DynamicUpdateSlice: a window at a run-time position.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,7 @@ std::optional<Diagnostic> check_window(const InferContext& c, const Shape& x, co
   return std::nullopt;
 }
 
-// The window inside a row-major tensor of extents `dims`, its starts clamped so that it fits.
+// The window inside a row-major tensor of extents `dims`. Its starts are clamped so that it fits.
 StridedView window_at(std::span<const std::int64_t> dims, std::span<const std::int64_t> window, const Tensor& starts) {
   StridedView view = whole(dims);
   for (std::size_t i = 0; i < dims.size(); ++i)
@@ -35,8 +35,8 @@ Expr with_batch_start(Graph& g, Expr starts) {
   return g.concat({g.constant(Tensor::zeros(Shape({1}, starts.dtype()))), starts}, 0);
 }
 
-// Batched starts [B, rank] of axis `axis`, clamped so that a window of `size` fits, in `t`: [B, 1, .., 1] with rank + 1
-// axes.
+// Batched starts [B, rank] of axis `axis`, clamped so that a window of `size` fits, in dtype `t`: [B, 1, .., 1] with
+// rank + 1 axes.
 Expr clamped_start(Graph& g, Expr starts, std::int64_t axis, const Dim& extent, const Dim& size, DType t) {
   const std::int64_t rank = starts.dim(1).value();
   Dims dims(static_cast<std::size_t>(rank) + 1, Dim(1));
@@ -45,8 +45,8 @@ Expr clamped_start(Graph& g, Expr starts, std::int64_t axis, const Dim& extent, 
   return g.min(g.max(start, 0), dim_value(g, extent, t) - dim_value(g, size, t));
 }
 
-// Index into the flattened x of the element at `coordinates` (one tensor per axis, broadcast together) of each batch
-// entry.
+// The index into the flattened x of the element at `coordinates` (one tensor per axis, broadcast together) of each
+// batch entry.
 Expr flat_index(Graph& g, const std::vector<Expr>& coordinates, const Dims& dims, bool batched, const Dim& batch) {
   const DType t = coordinates[0].dtype();
   Expr index;
@@ -71,7 +71,7 @@ struct DynamicSliceRules {
     copy_strided(a.out().dtype(), window, a.out().mutable_data(), whole(window), a.in(0).data(),
                  window_at(dims, window, a.in(1)));
   }
-  // Only the window is touched.
+  // Only the window is read or written.
   static Cost cost(const CostContext& c) {
     const auto bytes = static_cast<double>(c.outputs[0].size_bytes());
     return {0, bytes, bytes};
@@ -137,7 +137,7 @@ struct DynamicUpdateSliceRules {
     if (sizes.empty()) return c.set_result(c.lifted(1));
     for (const Dim& size : sizes)
       if (size.is_static(0)) return c.set_result(x);
-    // Every element of the result looks back into its window.
+    // Every element of the result computes its position in the window.
     const DType t = count_dtype(g, {prepend(c.batch_size(), dims)}, starts.dtype());
     std::vector<Expr> coordinates;
     Expr inside;
@@ -151,7 +151,7 @@ struct DynamicUpdateSliceRules {
       coordinates.push_back(g.min(g.max(at, 0), size - 1));
     }
     const Expr index = flat_index(g, coordinates, sizes, c.is_batched(1), c.batch_size());
-    ops::Gather pick;  // a window that may turn out empty has nothing to clamp to, and nothing of it is used
+    ops::Gather pick;  // a window that turns out empty has no index to clamp to, and its elements are not used
     if (!update.shape().is_static()) pick.mode = IndexMode::Fill;
     c.set_result(g.where(inside, g.gather(flattened(g, update), {index}, pick), x));
   }

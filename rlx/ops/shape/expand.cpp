@@ -34,7 +34,7 @@ struct ExpandRules {
   static Cost cost(const CostContext& c) {
     return {0, static_cast<double>(c.inputs[0].size_bytes()), static_cast<double>(c.outputs[0].size_bytes())};
   }
-  static void vjp(VjpContext& c) { c.accumulate(0, c.cotangent()); }  // accumulate sums what was stretched
+  static void vjp(VjpContext& c) { c.accumulate(0, c.cotangent()); }  // accumulate sums over the broadcast axes
   static void jvp(JvpContext& c) {
     if (c.has_tangent(0)) c.set_tangent(c.graph().expand(c.tangent(0), c.result_shape().dims()));
   }

@@ -1,4 +1,4 @@
-// Iota and DimSize: integers made from shapes.
+// Iota and DimSize: integers computed from shapes.
 #include "rlx/ops/elementwise/elementwise.h"
 
 #include "rlx/ir/ops/shape.h"

@@ -11,7 +11,7 @@ constexpr std::int64_t kMaxAmount = std::int64_t{1} << 48;  // keeps the index a
 
 std::int64_t interior_of(const ops::Pad& op, std::size_t axis) { return op.interior.empty() ? 0 : op.interior[axis]; }
 
-// Bool of the padded dimensions: true where the padding value stands.
+// Bool with the padded dims: true at padding values.
 Expr padding_mask(Graph& g, const ops::Pad& op, const Dims& dims) {
   const Expr inside = g.expand(g.constant(Tensor::scalar(DType::Bool, 0)), dims);
   return g.add(op, {inside, g.constant(Tensor::scalar(DType::Bool, 1))});
@@ -50,7 +50,7 @@ struct PadRules {
     const std::vector<std::int64_t> nothing(out_dims.size(), 0);
     std::byte* out = a.out().mutable_data();
     copy_strided(a.out().dtype(), out_dims, out, whole(out_dims), a.in(1).data(), {0, nothing});
-    // The elements that stay: x index i lands at low + i * (interior + 1), when that is inside.
+    // The elements that stay. x index i goes to low + i * (interior + 1) when that is inside.
     auto dims = a.in(0).dims();
     StridedView to = whole(out_dims), from = whole(dims);
     for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -73,7 +73,7 @@ struct PadRules {
     const Dims& dims = c.input(0).shape().dims();
     const Expr ct = c.cotangent();
     c.accumulate(1, g.sum(g.where(padding_mask(g, op, dims), ct, 0)));
-    // Crop what was added and put zeros where x was cropped, then pick what was spread.
+    // Crop the padding, put zeros where x was cropped, then pick the elements of x with strides.
     std::vector<std::int64_t> low, high, strides;
     for (std::size_t i = 0; i < dims.size(); ++i) {
       low.push_back(-op.low[i]);

@@ -1,4 +1,4 @@
-// Reshape: the same elements under other dimensions.
+// Reshape: the same elements with other dimensions.
 #include <algorithm>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace rlx {
 namespace {
 
-// Counts with a division or a bound inside may be equal without being the same expression; binding decides them.
+// Element counts with a division or a bound may be equal without being the same expression. Binding decides.
 bool has_function(const Dim& d) {
   const std::string text = d.text();
   for (const char* name : {"floordiv(", "mod(", "min(", "max("})

@@ -1,4 +1,4 @@
-// Reverse: the order along some axes turned round.
+// Reverse: reverses the order of elements along axes.
 #include "rlx/ops/rule_helpers.h"
 
 #include "rlx/ir/ops/shape.h"

@@ -10,13 +10,13 @@ namespace {
 
 std::int64_t stride_of(const ops::Slice& op, std::size_t axis) { return op.strides.empty() ? 1 : op.strides[axis]; }
 
-// A zero tensor of extents `full` with `g` at starts, starts + strides, ..: what slicing picked, put back.
+// A zero tensor of extents `full` with `g` at starts, starts + strides, ..: the inverse of the slice.
 Expr put_back(Graph& g, Expr picked, const ops::Slice& op, const Shape& full) {
   const auto rank = static_cast<std::size_t>(full.rank());
   std::vector<std::int64_t> none(rank, 0), between(rank, 0);
   bool spread = false;
   for (std::size_t i = 0; i < rank; ++i) {
-    // A stride past the end picks at most one element: nothing to put between.
+    // A stride past the end picks at most one element, so nothing goes between elements.
     if (building::bounds_of(g, picked.dim(static_cast<int>(i))).max <= 1) continue;
     between[i] = stride_of(op, i) - 1;
     spread = spread || between[i] > 0;
@@ -32,7 +32,7 @@ Expr put_back(Graph& g, Expr picked, const ops::Slice& op, const Shape& full) {
     }
     return g.pad(x, low, high, 0);
   }
-  for (std::size_t i = 0; i < rank; ++i) {  // amounts of pad are integers: symbolic ones are zeros joined on
+  for (std::size_t i = 0; i < rank; ++i) {  // pad takes integers: symbolic amounts are concatenated zeros
     const int axis = static_cast<int>(i);
     std::vector<Expr> parts{x};
     auto zeros = [&](const Dim& extent) {
@@ -62,7 +62,7 @@ struct SliceRules {
       if (c.negative(start) || c.negative(limit) || c.negative(limit - start) || c.negative(extent - limit))
         return c.error("[", start, ", ", limit, ") is not a range of axis ", i, " of x ", x);
       const Dim length = limit - start;
-      // Rounded up; beside a stride near the largest integer the sum of both has no room.
+      // Rounds up. With a stride near the largest integer, the sum of both overflows.
       constexpr std::int64_t kLargeStride = std::int64_t{1} << 32;
       dims.push_back(stride == 1             ? length
                      : stride < kLargeStride ? floordiv(length + (Dim(stride) - 1), Dim(stride))
@@ -81,7 +81,7 @@ struct SliceRules {
     const auto dims = a.out().dims();
     copy_strided(a.out().dtype(), dims, a.out().mutable_data(), whole(dims), a.in(0).data(), view);
   }
-  // Only the picked elements are touched.
+  // Only the picked elements are read.
   static Cost cost(const CostContext& c) {
     const auto bytes = static_cast<double>(c.outputs[0].size_bytes());
     return {0, bytes, bytes};
