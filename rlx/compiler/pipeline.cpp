@@ -130,8 +130,8 @@ void CompilePipeline::keep(std::string name, const Graph& g) {
   stages_.push_back({std::move(name), g});
 }
 
-// Assigns new misses to the last kept stage. A miss refers to nodes of that stage's graph, because the graph changes only
-// where a stage is kept.
+// Assigns new misses to the last kept stage. A miss refers to nodes of that stage's graph, because the graph changes
+// only where a stage is kept.
 void CompilePipeline::place_misses() {
   if (!report_ || stages_.empty()) return;
   for (; placed_misses_ < report_->missed.size(); ++placed_misses_)
