@@ -118,8 +118,7 @@ std::vector<HeldValue> HostControlledValues::run_loop(std::vector<HeldValue>& op
   Body& step = bodies_.back();
   const std::size_t first = loop_.first_carry();
   std::vector<HeldValue> made(loop_.carries);
-  std::span<HeldValue> carries = std::span(operands).subspan(first, loop_.carries);  // later also the carries that the
-                                                                                     // bodies make
+  std::span<HeldValue> carries = std::span(operands).subspan(first, loop_.carries);  // updated by each iteration
   Fetching staged(stream);  // rows stay in our memory until the work is done
   for (std::size_t x = 0; x < xs_.size(); ++x) {
     const Shape& whole = graph_.shape(n.inputs[loop_.first_x() + x]);
