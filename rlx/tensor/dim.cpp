@@ -104,7 +104,7 @@ Dim function_dim(AtomKind kind, Dim a, Dim b) {
   bool commutative = kind == AtomKind::Min || kind == AtomKind::Max;
   if (commutative && b.text() < a.text()) std::swap(a, b);
   std::string key = concat_text(kFunctionNames[static_cast<int>(kind)], "(", a, ", ", b, ")");
-  // Everything that walks an expression recurses, and each level holds the text of those below it.
+  // All code that visits an expression recurses, and each level holds the text of those below it.
   constexpr int kMaxNesting = 48;  // parse_dim reads what text() writes: it takes 64 levels
   constexpr std::size_t kMaxText = 4096;
   const int depth = 1 + std::max(nesting(a), nesting(b));
