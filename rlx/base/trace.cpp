@@ -105,8 +105,7 @@ struct Trace::Impl {
   pid_t process = getpid();
   std::optional<std::size_t> written{};                   // number of events in the file
   std::uint32_t forks = 0;                                // Shared::forks when `logs` were created
-  std::vector<std::unique_ptr<ThreadLog>> logs, parents;  // parents: the logs of the process that this one was forked
-                                                          // from
+  std::vector<std::unique_ptr<ThreadLog>> logs, parents;  // parents: those of the process before a fork
   std::unordered_map<std::string, std::uint32_t> numbers;
   std::vector<std::string> names{""};  // as members of an event
   std::vector<std::string> tracks{""};
@@ -156,8 +155,7 @@ Trace::Trace() : impl_(std::make_unique<Impl>()) {
 }
 
 Trace::Trace(std::string path) : Trace() {
-  std::FILE* const file = std::fopen(path.c_str(), "a");  // append mode keeps the file's content until there are events
-                                                          // to write
+  std::FILE* const file = std::fopen(path.c_str(), "a");  // keeps the content until events are written
   if (!file)
     throw Error(ErrorCode::BadFile, concat_text("a trace cannot be written to '", path, "': ", std::strerror(errno)),
                 "name a file in a folder that exists and may be written to");

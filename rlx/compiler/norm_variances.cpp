@@ -1,3 +1,4 @@
+// Rewrites variances that a layer norm can return as its result.
 #include "rlx/compiler/norm_variances.h"
 
 #include "rlx/device/target.h"

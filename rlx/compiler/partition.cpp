@@ -346,13 +346,11 @@ class Cutter {
   std::vector<bool> host_controlled_;
   std::vector<std::uint32_t> stops_;              // the first node after each sync point
   std::vector<std::vector<NodeId>> groups_;       // by partition
-  std::vector<LirPart> parts_;                    // those made so far; empty when the home device runs the whole
-                                                  // program
+  std::vector<LirPart> parts_;                    // made so far; empty when the home device runs all
   std::vector<std::uint32_t> part_of_;            // by node
   std::map<Value, std::uint32_t> last_reader_;    // kNoPart: read after all partitions
   std::map<NodeId, std::uint32_t> leaf_index_;    // index of inputs, params and states within their kind
-  std::map<Value, std::vector<Value>> replaced_;  // new value -> the old values of states and donated inputs that it
-                                                  // replaces
+  std::map<Value, std::vector<Value>> replaced_;  // new value -> states and donated inputs it replaces
   std::set<std::pair<Value, Value>> made_over_;   // (new value, old value that it overwrites)
   std::set<Value> given_;                         // the old values in replaced_
   std::set<Value> crosses_;                       // values read outside the partition that makes them

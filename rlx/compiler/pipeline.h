@@ -30,7 +30,7 @@ struct Donation {
 /// What a failed run leaves of a state.
 enum class OnFailure : std::uint8_t {
   Invalidate,  // no value: the state must be written or reset first
-  Keep,  // A value: rows that the run was not to write are unchanged, and waiting runs of other instances continue. An
+  Keep,  // A value: rows that the run was not to write are unchanged, and waiting runs of other programs continue. An
          // opaque device takes a second buffer for the state, and then all of it is unchanged. There, a run of another
          // program is submitted only after the runs before it are done, so calls that start one wait for that.
 };

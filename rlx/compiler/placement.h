@@ -19,8 +19,7 @@ struct Placement;
 struct ProgramTarget {
   std::shared_ptr<const Target> target;
   std::vector<DeviceId> others;  // after the first, which is the one compiled for (LirModule::others)
-  bool host_segments = false;    // the last of them is the host, for nodes that the first refuses; it may turn out
-                                 // unused
+  bool host_segments = false;    // the last of them is the host, for refused nodes; may be unused
 };
 
 /// `target` with the devices that `options.placement` names. The host is added, where `options` allow it, for nodes

@@ -574,8 +574,7 @@ class Splitter {
     const std::vector<bool>& live = live_in(body);
     Graph out = copy_shell(g);
     std::map<Value, Value> moved;
-    std::map<std::pair<std::size_t, bool>, Value> formed;  // Inputs by packed value and by whether they are all its
-                                                           // matrices
+    std::map<std::pair<std::size_t, bool>, Value> formed;  // Inputs by packed value and `whole`
     const auto keep = [&](std::size_t from, std::size_t to) {
       for (std::size_t i = from; i < std::min(to, body.inputs.size()); ++i)
         if (read[i + held.first]) moved[Value(body.inputs[i])] = Value(out.add_node(g.node(body.inputs[i])));

@@ -1,3 +1,4 @@
+// Traces weight matrices through bodies, and through ops that move, widen or decode them.
 #include "rlx/compiler/weight_regions.h"
 
 #include <algorithm>

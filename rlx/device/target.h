@@ -32,8 +32,7 @@ struct ConstantMatrix {
   DType dtype = DType::F32;                               // of its values
   DType stored = DType::F32;                              // of its sources; narrower when the values only widen them
   MatmulPrecision allowed_loss = MatmulPrecision::Exact;  // allowed precision loss
-  QuantScheme scheme = QuantScheme::Affine;  // of its sources; block schemes lie along K (`stored` is U8 then); Affine:
-                                             // no blocks
+  QuantScheme scheme = QuantScheme::Affine;  // of its sources: blocks along K (`stored` is U8 then); Affine: none
 };
 
 /// The target of a compile. Its backend's kernel entries answer, and nothing else. Immutable, so threads may share it.

@@ -60,8 +60,7 @@ class PartsExecutable final : public ExecutableGraph {
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
   std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> code_;  // [partition][module]
-  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;         // node of the program -> partition and node
-                                                                           // there
+  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;         // node -> partition and its node
 };
 
 class PartsBound final : public BoundGraph {

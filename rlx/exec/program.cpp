@@ -154,8 +154,7 @@ class ProgramBound final : public BoundGraph {
     }
     for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) host_controlled_.push_back(bind_host_controlled(k));
     for (const LirStep& step : lir_.plan.schedule)
-      each_read(lir_.graph, step, [&](Value v) {  // a view of a weight is read on the device that reads the view; a
-                                                  // copy from there reads it too
+      each_read(lir_.graph, step, [&](Value v) {  // a weight's view is read on the device of the view
         note_weight(v, lir_.plan.node_device(lir_.plan.at(v).is_view ? v.node : step.node));
       });
     for (NodeId id : lir_.graph.leaves(OpKind::State)) state_devices_.push_back(lir_.plan.node_device(id));
@@ -417,8 +416,7 @@ class ProgramBound final : public BoundGraph {
   std::vector<BufferView> arenas_;
   std::vector<Side> sides_;  // by device
   RunStreams streams_;
-  std::vector<std::unique_ptr<HostControlledNode>> host_controlled_;  // in the order of the plan; null: a kernel runs
-                                                                      // the node
+  std::vector<std::unique_ptr<HostControlledNode>> host_controlled_;  // in plan order; null: a kernel runs it
   std::vector<std::shared_ptr<Buffer>> buffers_;
   std::vector<std::uint32_t> state_devices_;
   std::map<std::size_t, BufferView> aside_;  // of remote state copies

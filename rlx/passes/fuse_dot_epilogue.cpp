@@ -58,7 +58,7 @@ bool is_vector(const Shape& s, const Shape& acc, int axis) {
     if (!s.dim(i).is_static(1) && !(i == at && s.dim(i) == acc.dim(axis))) return false;
   return true;
 }
-// True when `s` has extent 1 along an axis of larger extent in `acc`.
+// True when `s` is one number along the axis: it lacks the axis, or has extent 1 where `acc` has a larger extent.
 bool is_one(const Shape& s, const Shape& acc, int axis) {
   const int at = axis - acc.rank() + s.rank();
   return at < 0 || s.rank() == 0 || (s.dim(at).is_static(1) && !acc.dim(axis).is_static(1));

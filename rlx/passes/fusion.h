@@ -58,8 +58,7 @@ struct MissedFusion {
   std::string detail;                  // the condition with its values: "%7 has 2 readers: %9, %12"
   std::string hint;                    // the way out, if there is one
   bool in_body = false;                // `node` is a node of a body of a branch or loop
-  std::optional<std::size_t> stage{};  // index in CompileResult::stages of the graph that the pass ran on, if stages
-                                       // are kept
+  std::optional<std::size_t> stage{};  // index in CompileResult::stages of that graph, if stages are kept
   std::string text() const;
 };
 

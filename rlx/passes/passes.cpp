@@ -1,4 +1,4 @@
-// The list of passes and the runner.
+// The list of passes, and the function that runs them.
 #include "rlx/passes/passes.h"
 
 #include "rlx/base/trace.h"

@@ -1,3 +1,4 @@
+// The build report.
 #include "rlx/runtime/build_info.h"
 
 #include "rlx/base/environment.h"

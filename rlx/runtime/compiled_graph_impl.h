@@ -36,8 +36,7 @@ struct BoundProgram {
   std::vector<std::shared_ptr<Buffer>> input_buffer_slots, output_buffer_slots;  // behind the slots on an opaque device
   std::vector<std::size_t> cells;                                                // indices of its `states`
   std::vector<bool> updates;                                                     // by cell: a run gives it a new value
-  std::vector<std::weak_ptr<Buffer>> before;  // on an opaque device: the cells' buffers when the current run was
-                                              // submitted
+  std::vector<std::weak_ptr<Buffer>> before;  // on an opaque device: the cells' buffers before the current run
   std::vector<std::uint64_t> moves;           // of those cells when `states` was filled
   std::vector<void*> results;                 // where the host wants the outputs of the next run
 

@@ -120,8 +120,7 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
     s.weights = prepare(s.spec->code).views;
     s.states.clear(), s.cells.clear(), s.updates.clear(), s.moves.clear();
     const Graph& run = s.spec->lir().graph;
-    std::unordered_set<std::string_view> updated;  // by the whole program; this may be only the steps up to a sync
-                                                   // point
+    std::unordered_set<std::string_view> updated;  // by the whole program, past any sync point
     for (const Graph::StateUpdate& u : c.executable->lir().graph.state_updates()) updated.insert(u.name);
     for (NodeId id : run.leaves(OpKind::State)) {
       const std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());

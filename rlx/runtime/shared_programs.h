@@ -37,8 +37,7 @@ struct CompiledProgram {
   std::size_t slot_bytes = 0;                              // of all outputs
   std::vector<std::size_t> input_bytes, output_bytes;      // the largest size of each
   std::vector<std::shared_ptr<OpenDevice>> devices;        // of its plan; the first is the one compiled for
-  std::vector<std::shared_ptr<OpenDevice>> state_devices;  // by `SharedPrograms::states`; null: the program does not
-                                                           // use the state
+  std::vector<std::shared_ptr<OpenDevice>> state_devices;  // by `SharedPrograms::states`; null: unused
   std::size_t memory_bytes() const { return executable->lir().plan.arena_bytes + slot_bytes; }
   /// True when one of these steps writes a state.
   bool writes_states(std::size_t from, std::size_t to) const;

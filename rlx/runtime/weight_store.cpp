@@ -247,8 +247,7 @@ void WeightStore::set(std::span<const NewValue> values) {
   // First everything that allocates, without changing the existing data.
   struct Change {
     std::shared_ptr<PackedLayout>& form;
-    std::shared_ptr<PackedLayout> instead;  // replaces a layout that others read, or one that is computed anew as a
-                                            // whole
+    std::shared_ptr<PackedLayout> instead;  // replaces a layout that is shared or computed anew
     std::vector<std::size_t> old;           // the sources that change
   };
   std::vector<Change> changes;

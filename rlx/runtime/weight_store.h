@@ -28,8 +28,7 @@ struct WeightPlan {
   explicit WeightPlan(std::shared_ptr<const ExecutableGraph> e);
   std::shared_ptr<const ExecutableGraph> executable;
   std::vector<std::string> keys;               // `prepared_keys`
-  std::vector<std::vector<ParamNames>> reads;  // the params of each source of a packed layout; for a computed value all
-                                               // its params at once
+  std::vector<std::vector<ParamNames>> reads;  // params by source of a packed layout; a computed value: one list
 };
 
 /// What the kernels of one executable read of the weights, by Param index, and the owners that keep it on the device.
@@ -52,9 +51,9 @@ struct WeightPlace {
 ///
 /// A param's own values stay in memory only while something reads them: a kernel, a value computed from them (setting a
 /// sibling computes it again), or a packed layout that is not packed yet. When a later specialisation needs them again,
-/// they are read back from a packed layout, which holds them bit for bit. If all packed layouts are lossy, the values
-/// stay or are freed for good (KeepValues). A computed value is freed with the last program that reads it. Calls may
-/// come from several threads.
+/// they are read back from a packed layout, which holds them bit for bit. Values behind lossy packed layouts stay or
+/// are freed for good (KeepValues). A computed value is freed with the last program that reads it. Calls may come from
+/// several threads.
 class WeightStore {
  public:
   /// `cache`, if not null, keeps packed layouts made from files across process starts. `keep`: whether the values

@@ -307,8 +307,7 @@ void search_blocks(QuantScheme scheme, std::span<const float> x, std::span<const
       for (std::size_t e = g; e < g + static_cast<std::size_t>(l.group); ++e) sum += w[e];
       for (std::size_t e = g; e < g + static_cast<std::size_t>(l.group); ++e) w[e] = sum > 0 ? w[e] / heaviest : 1;
     }
-    if (largest > 1e15F || largest < 1e-15F) {  // far outside the range of a block's F16 numbers, so no search is
-                                                // possible
+    if (largest > 1e15F || largest < 1e-15F) {  // far outside the range of a block's F16 numbers
       quantize_blocks(scheme, x.subspan(at, each), {reinterpret_cast<std::byte*>(p), per});
       continue;
     }

@@ -85,8 +85,7 @@ class SpareBuffers {
 
  private:
   static constexpr std::size_t kLeast = std::size_t{64} << 10, kMostBytes = std::size_t{32} << 20, kMost = 8;
-  static constexpr bool kKeeps = !RLX_SEES_ADDRESSES;  // an address sanitizer would not detect the use of a freed
-                                                       // buffer
+  static constexpr bool kKeeps = !RLX_SEES_ADDRESSES;  // address sanitizers must see that buffers are freed
   struct Spare {
     void* data = nullptr;
     std::size_t bytes = 0;

@@ -46,8 +46,7 @@ Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, const
       if (!now[slot(Value(id, r))].node.valid()) return false;
     return is_ordered(n.op);
   };
-  std::vector<NodeId> ordered = g.ordered(), before_it(g.num_nodes());  // before_it: the ordered op before each ordered
-                                                                        // op
+  std::vector<NodeId> ordered = g.ordered(), before_it(g.num_nodes());  // before_it: for ordered ops
   std::ranges::stable_sort(ordered, {}, [&](NodeId id) { return made_for[id.index]; });
   NodeId last;
   for (NodeId id : ordered)
