@@ -25,7 +25,7 @@ std::vector<Value> marked_inputs(const Graph& body, const Mask& marks) {
 
 std::vector<Wrt> as_wrt(const std::vector<Value>& values) { return {values.begin(), values.end()}; }
 
-// True for ops that only reorder elements. Recomputing them costs nothing.
+// True for ops that only reorder or repeat elements. Recomputing them costs nothing.
 bool is_free(OpKind kind) {
   return kind == OpKind::Expand || kind == OpKind::Reshape || kind == OpKind::Transpose || kind == OpKind::StopGradient;
 }
