@@ -1,4 +1,4 @@
-// Environment variables and what a process says in their place.
+// Environment variables, and overrides of them within a process.
 #pragma once
 
 #include <optional>
@@ -7,17 +7,17 @@
 
 namespace rlx {
 
-/// Value of RLX_<NAME> (the prefix may be given or not): an override set by `env_set`, else the process environment.
+/// The value of RLX_<NAME> (with or without the prefix): an override set by `env_set`, else the process environment.
 std::optional<std::string> env_get(std::string_view name);
-/// Empty, 0, false, off and no are off; anything else is on.
+/// Empty, 0, false, off and no mean off. Anything else means on.
 bool env_flag(std::string_view name);
-/// A positive integer; throws InvalidArgument naming the variable and its text when it is none.
+/// A positive integer. Throws InvalidArgument naming the variable and its text when it is not one.
 std::optional<int> env_int(std::string_view name);
 /// Overrides a variable for this process, or removes the override.
 void env_set(std::string_view name, std::string value);
 void env_unset(std::string_view name);
 
-/// Sets overrides while it lives.
+/// Sets overrides during its lifetime.
 class RuntimeOverrides {
  public:
   RuntimeOverrides(std::string name, std::string value);

@@ -1,3 +1,4 @@
+// Counts forks with a handler in the child.
 #include "rlx/base/forks.h"
 
 #include <atomic>

@@ -1,12 +1,12 @@
-// What a fork leaves behind: threads, and with them the devices that libraries had opened.
+// Fork detection. A fork loses threads, and with them the devices that libraries had opened.
 #pragma once
 
 #include <string_view>
 
 namespace rlx {
 
-/// How many forks lie between this process and the one that first asked. What remembers the count of its beginning
-/// knows whether it has come to a child, where no thread serves it.
+/// The number of forks between the first process that called this function and this process. An object that stores the
+/// count at its creation can detect that it is in a child process, where its threads do not exist.
 int fork_count() noexcept;
 
 inline constexpr std::string_view kForkedAway =

@@ -1,4 +1,4 @@
-// Escaping for JSON in pages.
+// Escaping for JSON inside HTML.
 #include "rlx/base/json_text.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// JSON text that may also stand inside an HTML page: for the pages and timelines that rlx::core writes.
+// JSON text that is also valid inside HTML, for the HTML reports and traces of rlx::core.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace rlx {
 
-/// Appends `text` in quotes. What would end a <script> element, line separators of old JavaScript and control
-/// characters are written as \uXXXX, bytes that are no UTF-8 as U+FFFD: any bytes give valid JSON.
+/// Appends `text` in quotes. Characters that would end a <script> element, line separators of old JavaScript and
+/// control characters become \uXXXX. Bytes that are not UTF-8 become U+FFFD. So any bytes give valid JSON.
 void append_json_string(std::string& out, std::string_view text);
 
-/// Writes JSON on one line, commas by itself; the caller keeps begin and end balanced.
+/// Writes JSON on one line and inserts commas. The caller must balance begin and end.
 class JsonText {
  public:
   JsonText& begin(char bracket) {
@@ -39,7 +39,7 @@ class JsonText {
     return *this;
   }
   JsonText& value(const char* text) { return value(std::string_view(text)); }
-  /// Three decimals; what is no number is 0.
+  /// Writes three decimals. NaN and infinities are written as 0.
   JsonText& value(double v);
   template <class T>
     requires std::is_integral_v<T>
@@ -55,7 +55,7 @@ class JsonText {
   JsonText& member(std::string_view name, const T& v) {
     return key(name).value(v);
   }
-  /// JSON that is there already.
+  /// Inserts existing JSON.
   JsonText& raw(std::string_view json) {
     separate();
     out_ += json;

@@ -1,4 +1,4 @@
-// Escaping and cutting of bytes for messages.
+// Escapes and truncates bytes for messages.
 #include "rlx/base/printable.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-// One piece of output: a character, or the escape of a byte.
+// One unit of output: a character, or the escape of a byte.
 struct Piece {
   std::string text;
   std::size_t bytes, columns;
@@ -37,7 +37,7 @@ std::string printable(std::string_view bytes, std::size_t max_columns) {
   max_columns = std::max<std::size_t>(max_columns, 8);
   constexpr std::size_t kDots = 3;
   std::string out;
-  std::size_t columns = 0, cut = 0;  // `cut`: where "..." would still fit
+  std::size_t columns = 0, cut = 0;  // `cut`: the last position at which "..." still fits
   for (std::size_t at = 0; at < bytes.size();) {
     const Piece piece = first_task(bytes.substr(at));
     if (columns + piece.columns > max_columns) return out.substr(0, cut) + "...";

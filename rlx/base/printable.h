@@ -1,4 +1,4 @@
-// Bytes of a file as an error message may show them: one line, cut to a width, nothing that a terminal would obey.
+// Bytes of a file for error messages: one line, truncated to a width, without terminal control sequences.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace rlx {
 
-/// `bytes` in at most `max_columns` characters (at least 8): valid UTF-8 as it is, tabs as spaces, line feeds and other
-/// control characters and stray bytes as \xNN; a cut ends in "...".
+/// `bytes` in at most `max_columns` characters (at least 8). Valid UTF-8 is unchanged, tabs become spaces, line feeds,
+/// other control characters and invalid bytes become \xNN. Truncated text ends in "...".
 std::string printable(std::string_view bytes, std::size_t max_columns);
 
-/// Characters that `bytes` take in `printable` when nothing is cut.
+/// The number of characters of `printable` without truncation.
 std::size_t printable_columns(std::string_view bytes);
 
 }  // namespace rlx

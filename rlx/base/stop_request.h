@@ -1,4 +1,4 @@
-// Ends long work early: whoever starts a run, or loads a model, on a thread may say how it is told to stop.
+// Early termination of long work: the caller of a run or of a model load sets a stop flag for its thread.
 #pragma once
 
 #include <atomic>
@@ -8,11 +8,11 @@
 
 namespace rlx {
 
-/// While it lives, loops of programs that this thread runs look at `flag` before each trip, compiles after each pass
-/// and the packing of weights before each slice; they throw ErrorCode::Interrupted once it is set: a signal handler or
-/// another thread may set it. States that the run was to write are then as after any run that failed. Steps without
-/// loops run to their end. With `confirm` what sees the flag asks it on this thread, and goes on where it says no; it
-/// clears the flag.
+/// During its lifetime, work on this thread checks `flag`: loops of programs before each iteration, compiles after each
+/// pass, and the packing of weights before each slice. Once the flag is set they throw ErrorCode::Interrupted. A signal
+/// handler or another thread may set it. States that the run was to write are then as after any failed run. Steps
+/// without loops run to their end. With `confirm`, code that sees the flag calls it on this thread, and continues if it
+/// returns false. `confirm` clears the flag.
 class StopRequest {
  public:
   explicit StopRequest(const std::atomic<bool>& flag, bool (*confirm)() = nullptr)
@@ -21,7 +21,7 @@ class StopRequest {
   StopRequest(const StopRequest&) = delete;
   StopRequest& operator=(const StopRequest&) = delete;
 
-  /// For loops, and between the parts of long work: throws when this thread was asked to stop.
+  /// For loops, and between the parts of long work. Throws when this thread was asked to stop.
   static void check() {
     const Asked& asked = of_thread();
     if (asked.flag && asked.flag->load(std::memory_order_relaxed) && (!asked.confirm || asked.confirm()))

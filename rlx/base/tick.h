@@ -1,4 +1,4 @@
-// A monotonic clock for short times.
+// A monotonic clock for short durations.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-/// A moment of the monotonic clock.
+/// A time point of the monotonic clock.
 class Tick {
  public:
   static Tick now() { return Tick(Clock::now()); }
@@ -23,7 +23,7 @@ class Tick {
   Clock::time_point at_;
 };
 
-/// The ns that `f()` takes.
+/// The duration of `f()` in ns.
 template <class F>
 std::int64_t time_ns(F&& f) {
   const Tick start = Tick::now();

@@ -1,4 +1,4 @@
-// Traces: events in lists of the threads that recorded them, written when asked and at the end.
+// Traces: each thread records events into its own list. They are written on request and at exit.
 #include "rlx/base/trace.h"
 
 #include <pthread.h>
@@ -33,9 +33,9 @@ struct TraceEvent {
 };
 
 constexpr std::uint32_t kChunk = 2048;
-constexpr std::size_t kMostEvents = std::size_t{4} << 20;  // of a thread
+constexpr std::size_t kMostEvents = std::size_t{4} << 20;  // per thread
 
-// The thread that owns it writes `events` and then `count`; whoever writes the file reads `count` first.
+// The owning thread writes `events` and then `count`. The writer of the file reads `count` first.
 struct TraceChunk {
   std::atomic<std::uint32_t> count{0};
   std::atomic<TraceChunk*> next{nullptr};
@@ -46,16 +46,16 @@ struct ThreadLog {
   int number = 0;
   std::string name;
   TraceChunk first;
-  TraceChunk* last = &first;  // the thread's own
-  std::size_t recorded = 0;   // likewise
+  TraceChunk* last = &first;  // used by the owning thread only
+  std::size_t recorded = 0;   // used by the owning thread only
   std::atomic<std::size_t> lost{0};
   ~ThreadLog() {
     for (TraceChunk* c = first.next; c;) delete std::exchange(c, c->next.load());
   }
 };
 
-// Guards what is not of one thread, of all traces: names, lists of logs, which traces there are. Never destroyed, since
-// exit() writes traces after that. A fork holds it, so that the child finds all of it whole.
+// Guards the state that threads share, for all traces: names, lists of logs, the set of traces. Never destroyed,
+// because exit() writes traces later. A fork holds the lock, so that the child gets a consistent state.
 struct Shared {
   std::mutex mutex;
   std::set<Trace*> written_at_exit;
@@ -77,7 +77,7 @@ Shared& shared() {
   return *s;
 }
 
-// The logs of the traces that a thread recorded into last.
+// The logs of the traces that a thread recorded into most recently.
 struct KnownLog {
   std::uint64_t serial = 0;
   std::uint32_t forks = 0;
@@ -87,7 +87,7 @@ thread_local std::array<KnownLog, 4> t_logs;
 thread_local unsigned t_next_log = 0;
 thread_local Trace* t_current = nullptr;
 
-// The reason of a failure, empty when all of it was written.
+// Returns the reason of a failure; empty on success.
 std::string write_file(const std::string& path, const std::string& text) {
   std::FILE* const file = std::fopen(path.c_str(), "w");
   if (!file) return std::strerror(errno);
@@ -103,14 +103,14 @@ struct Trace::Impl {
   std::uint64_t serial = 0;
   std::int64_t start = now_ns();
   pid_t process = getpid();
-  std::optional<std::size_t> written{};                   // how many events the file holds
-  std::uint32_t forks = 0;                                // Shared::forks when `logs` were begun
-  std::vector<std::unique_ptr<ThreadLog>> logs, parents;  // those of the process that this one was forked from
+  std::optional<std::size_t> written{};                   // number of events in the file
+  std::uint32_t forks = 0;                                // Shared::forks when `logs` were created
+  std::vector<std::unique_ptr<ThreadLog>> logs, parents;  // parents: those of the process before a fork
   std::unordered_map<std::string, std::uint32_t> numbers;
   std::vector<std::string> names{""};  // as members of an event
   std::vector<std::string> tracks{""};
 
-  // In a child of the process that made it: what its parent recorded is the parent's to write.
+  // In a child process: the parent writes the events that it recorded.
   void begin_after_fork() {
     if (forks == shared().forks.load(std::memory_order_relaxed)) return;
     forks = shared().forks.load(std::memory_order_relaxed);
@@ -135,7 +135,7 @@ struct Trace::Impl {
     return *place.log;
   }
 
-  // Events of this process.
+  // The number of events of this process.
   std::size_t size() const {
     std::lock_guard lock(shared().mutex);
     std::size_t n = 0;
@@ -155,7 +155,7 @@ Trace::Trace() : impl_(std::make_unique<Impl>()) {
 }
 
 Trace::Trace(std::string path) : Trace() {
-  std::FILE* const file = std::fopen(path.c_str(), "a");  // what it holds stays until there is something to write
+  std::FILE* const file = std::fopen(path.c_str(), "a");  // keeps the content until events are written
   if (!file)
     throw Error(ErrorCode::BadFile, concat_text("a trace cannot be written to '", path, "': ", std::strerror(errno)),
                 "name a file in a folder that exists and may be written to");
@@ -166,7 +166,7 @@ Trace::Trace(std::string path) : Trace() {
 }
 
 namespace {
-// Of those that still live; that nobody destroys one meanwhile is what exit() asks of all objects.
+// Writes the traces that are still alive. Nobody destroys one meanwhile, as exit() requires for all objects.
 void write_at_exit() {
   std::set<Trace*> traces;
   {
@@ -245,7 +245,7 @@ std::atomic<std::int64_t>* Trace::record(std::uint32_t name, std::int64_t begin,
   log.last->count.store(count + 1, std::memory_order_release);
   ++log.recorded;
   return &event.end;
-} catch (const std::bad_alloc&) {  // a run goes on without its event
+} catch (const std::bad_alloc&) {  // the run continues without its event
   return nullptr;
 }
 
@@ -279,7 +279,7 @@ void TraceSpan::begin(std::string_view category, std::string_view text, std::str
 std::string Trace::Impl::json() const {
   std::lock_guard lock(shared().mutex);
   const int process_id = getpid();
-  // Devices that are not of the calling threads are processes of their own.
+  // Devices other than the host appear as separate processes.
   const auto pid = [&](std::uint32_t track) {
     return track == 0 ? process_id : process_id * 64 + static_cast<int>(track);
   };
@@ -299,7 +299,7 @@ std::string Trace::Impl::json() const {
   metadata("process_name", process_id, 0, "rlx");
   for (std::uint32_t t = 1; t < tracks.size(); ++t)
     metadata("process_name", pid(t), 0, concat_text("device ", tracks[t]));
-  if (forks != shared().forks.load(std::memory_order_relaxed)) return out + "\n]}\n";  // all of it is the parent's
+  if (forks != shared().forks.load(std::memory_order_relaxed)) return out + "\n]}\n";  // all events are the parent's
   for (const auto& log : logs) {
     std::string name = log->name.empty() ? concat_text("thread ", log->number) : log->name;
     if (const std::size_t lost = log->lost) name += concat_text(" (", lost, " events lost)");

@@ -1,12 +1,12 @@
-// A timeline of what compiles and runs did, when and on which thread: Chrome trace events, which Perfetto opens.
+// A timeline of compiles and runs on their threads: Chrome trace events, which Perfetto opens.
 //
 //   auto trace = std::make_shared<Trace>("run.json");
 //   Session session;
-//   session.with_trace(trace);         // what it compiles, and runs of that, are recorded
-//   trace->flush();                    // also at its end, and when the program exits
+//   session.with_trace(trace);         // records its compiles, and the runs of their programs
+//   trace->flush();                    // also runs in the destructor, and when the program exits
 //
-// Nobody asks for a trace but once a run or pass: what is not traced costs nothing. What is goes to memory of the
-// thread that records, 24 bytes an event, without a lock.
+// Code asks for the trace only once per run or pass, so an untraced run costs nothing. A traced event goes to memory of
+// the recording thread, 24 bytes per event, without a lock.
 #pragma once
 
 #include <atomic>
@@ -17,38 +17,39 @@
 
 namespace rlx {
 
-/// A timeline. Any number of sessions and threads may record; it lives as long as somebody holds it.
+/// A timeline. Any number of sessions and threads may record into it. It lives as long as it has an owner.
 class Trace {
  public:
   /// Kept in memory, for json().
   Trace();
-  /// Written to `path` by flush(), at its end and by exit(). BadFile when nothing can be written there. A process that
-  /// was forked off records for itself and writes `path`.PID, when it records anything.
+  /// Written to `path` by flush(), by the destructor and by exit(). BadFile when the file cannot be written. A forked
+  /// process records separately and writes `path`.PID if it records anything.
   explicit Trace(std::string path);
-  /// What it cannot write then is a warning on the standard error.
+  /// A failure to write is a warning on standard error.
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  /// Writes all that was recorded so far, in place of what the file held. BadFile naming it and the reason.
+  /// Writes all events recorded so far, replacing the file's content. BadFile names the file and the reason.
   void flush();
-  /// The same where there is something new; a failure is a warning on the standard error.
+  /// The same if there are new events. A failure is a warning on standard error.
   void flush_rest() noexcept;
-  /// What flush() would write.
+  /// The text that flush() would write.
   std::string json() const;
 
-  /// The number of a name: `category` (compile, weights, run, step) and `args`, JSON members such as
-  /// "\"value\":\"%3\"", belong to it. Takes a lock.
+  /// The number of a name, with its `category` (compile, weights, run, step) and `args`, JSON members such as
+  /// "\"value\":\"%3\"". Takes a lock.
   std::uint32_t name(std::string_view category, std::string_view text, std::string_view args = {});
-  /// The number of a track of its own for what the calling threads do on a device that is not theirs.
+  /// The number of a separate track, for work of the calling threads on a device other than the host.
   std::uint32_t track(std::string_view device);
-  /// Records that the calling thread did this from begin to end (now_ns). Allocates once in 2048 events; beyond 4
-  /// million events a thread's are counted and lost. The thread may move the end on; null: there is no such event.
+  /// Records an event of the calling thread from begin to end (now_ns). Allocates once in 2048 events. Beyond 4 million
+  /// events per thread, events are counted but dropped. The thread may move the end through the result. Null: the event
+  /// was dropped.
   std::atomic<std::int64_t>* record(std::uint32_t name, std::int64_t begin_ns, std::int64_t end_ns,
                                     std::uint32_t track = 0) noexcept;
-  /// What its row is called; the first name stays.
+  /// Names the thread in the timeline. The first name stays.
   void name_thread(std::string_view text);
-  /// Tells traces apart, also one from another that lay at its address.
+  /// Identifies the trace, also against a later trace at the same address.
   std::uint64_t serial() const;
 
   /// ns of the monotonic clock.
@@ -62,7 +63,7 @@ class Trace {
   std::unique_ptr<Impl> impl_;
 };
 
-/// While it lives the calling thread records into `trace`; null leaves things as they are.
+/// During its lifetime the calling thread records into `trace`. Null changes nothing.
 class TraceScope {
  public:
   explicit TraceScope(Trace* trace) noexcept : set_(trace != nullptr) {
@@ -75,19 +76,19 @@ class TraceScope {
   TraceScope& operator=(const TraceScope&) = delete;
 
  private:
-  static Trace* exchange(Trace* trace) noexcept;  // gives the one before
+  static Trace* exchange(Trace* trace) noexcept;  // returns the previous one
   bool set_;
   Trace* before_ = nullptr;
 };
 
-/// Records its own life, where the calling thread records anything.
+/// Records its own lifetime, if the calling thread records into a trace.
 class TraceSpan {
  public:
   explicit TraceSpan(std::string_view category, std::string_view text, std::string_view detail = {}) noexcept
       : trace_(Trace::current()) {
     if (trace_) begin(category, text, detail);
   }
-  /// The same by the number of the name, for what happens often: no lock. Null records nothing.
+  /// The same with the number of the name, for frequent events: takes no lock. Null records nothing.
   TraceSpan(Trace* trace, std::uint32_t name, std::uint32_t track = 0) noexcept
       : trace_(trace), name_(name), track_(track), begin_(trace ? Trace::now_ns() : 0) {}
   ~TraceSpan() {

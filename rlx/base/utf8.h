@@ -33,7 +33,7 @@ inline char32_t decode_utf8(std::string_view text, std::size_t& at) {
   return c;
 }
 
-/// Whether `byte` continues a character rather than starting one.
+/// True when `byte` continues a character instead of starting one.
 inline bool is_utf8_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 /// Appends one Unicode scalar value.
@@ -54,8 +54,8 @@ inline void append_utf8(std::string& out, char32_t c) {
   }
 }
 
-/// The offset of the first byte that starts no well-formed character (overlong forms, surrogates and values above
-/// U+10FFFF included, as in the Unicode Standard's table 3-7), or nothing when `text` is valid.
+/// The offset of the first byte that starts no well-formed character (as in the Unicode Standard's table 3-7, so
+/// overlong forms, surrogates and values above U+10FFFF are not well-formed). None when `text` is valid.
 inline std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
   std::size_t at = 0;
   const std::size_t size = text.size();

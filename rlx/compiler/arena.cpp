@@ -1,4 +1,4 @@
-// Two ways to place buffers: the largest first with all of time in view, and in the order of time as an allocator does.
+// Two placement strategies for buffers: largest first with all lifetimes known, and in time order as an allocator does.
 #include "rlx/compiler/arena.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-// Largest-first looks at every pair of buffers that are alive together: some 2,900 buffers alive at once.
+// Largest-first looks at every pair of buffers that are alive together. The limit is about 2,900 buffers alive at once.
 constexpr std::size_t kMaxPairs = std::size_t{1} << 22;
 
 class Placer {
@@ -29,7 +29,7 @@ class Placer {
   std::optional<ArenaSize> run() {
     ArenaSize size = measure();
     if (size.live_peak == kMostArenaBytes) return std::nullopt;
-    // The smallest arena of those tried. Time may run either way: a fan-in and a fan-out are each other's mirror image.
+    // Keeps the smallest arena of those tried. Time may run either way, since a fan-in and a fan-out mirror each other.
     if (pairs_ <= kMaxPairs) keep_if_smaller(largest_first());
     if (best_ > size.live_peak) keep_if_smaller(in_order_of_time());
     if (best_ > size.live_peak) {
@@ -50,7 +50,7 @@ class Placer {
   }
   static std::size_t sum(std::size_t a, std::size_t b) { return b < kMostArenaBytes - a ? a + b : kMostArenaBytes; }
 
-  // Sums of live bytes, and how many pairs are alive together, by one walk over births and deaths.
+  // Computes the sums of live bytes and the number of pairs alive together in one walk over births and deaths.
   ArenaSize measure() {
     ArenaSize size;
     std::vector<std::uint32_t> by_end = by_start_;
@@ -76,8 +76,8 @@ class Placer {
     for (const ArenaBuffer& b : buffers_) offsets_.push_back(b.offset);
   }
 
-  // Largest first, each in the tightest gap between the buffers placed before that are alive at the same time. Returns
-  // the arena's size, as the other way does.
+  // Places the largest buffers first. Each goes into the tightest gap between placed buffers that are alive at the same
+  // time. Returns the size of the arena, as in_order_of_time does.
   std::size_t largest_first() {
     std::vector<std::uint32_t> order = by_start_;
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -107,7 +107,7 @@ class Placer {
     return top;
   }
 
-  // The latest end among stretches of by_start_, as a binary tree.
+  // Builds a binary tree over by_start_ that holds the latest end of each range.
   void build_last_tree() {
     std::size_t leaves = 1;
     while (leaves < by_start_.size()) leaves *= 2;
@@ -115,7 +115,7 @@ class Placer {
     for (std::size_t k = 0; k < by_start_.size(); ++k) last_tree_[leaves + k] = buffers_[by_start_[k]].last;
     for (std::size_t k = leaves; k-- > 1;) last_tree_[k] = std::max(last_tree_[2 * k], last_tree_[2 * k + 1]);
   }
-  // The places of buffers by_start_[k], k < end, that are placed and alive at `step` or later.
+  // Collects the places of buffers by_start_[k], k < end, that are placed and alive at `step` or later.
   void add_alive(std::size_t node, std::size_t from, std::size_t to, std::size_t end, std::int32_t step,
                  std::vector<std::pair<std::size_t, std::size_t>>& busy) const {
     if (from >= end || last_tree_[node] < step) return;
@@ -133,7 +133,7 @@ class Placer {
     for (ArenaBuffer& b : buffers_) b = {b.bytes, -b.last, -b.first, b.offset, b.arena};
   }
 
-  // Each buffer when it is born, larger ones first, in the smallest hole that holds it.
+  // Places each buffer at its birth, larger ones first, in the smallest hole that holds it.
   std::size_t in_order_of_time() {
     std::vector<std::uint32_t> births = by_start_, deaths = by_start_;
     std::sort(births.begin(), births.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -142,8 +142,8 @@ class Placer {
     std::sort(deaths.begin(), deaths.end(), [&](std::uint32_t a, std::uint32_t b) {
       return std::tuple(buffers_[a].last, a) < std::tuple(buffers_[b].last, b);
     });
-    std::map<std::size_t, std::size_t> holes;               // offset -> end; no two touch
-    std::set<std::pair<std::size_t, std::size_t>> by_size;  // (size, offset) of the holes
+    std::map<std::size_t, std::size_t> holes;               // offset -> end; holes never touch
+    std::set<std::pair<std::size_t, std::size_t>> by_size;  // (size, offset) of each hole
     std::size_t top = 0;
     const auto erase = [&](std::map<std::size_t, std::size_t>::iterator hole) {
       by_size.erase({hole->second - hole->first, hole->first});
@@ -176,7 +176,7 @@ class Placer {
         insert(b.offset + padded(b), end);
         continue;
       }
-      b.offset = top;  // grow, from within the last hole when that reaches the end
+      b.offset = top;  // grow the arena, starting in the last hole if it reaches the end
       if (!holes.empty() && std::prev(holes.end())->second == top) {
         b.offset = std::prev(holes.end())->first;
         erase(std::prev(holes.end()));
@@ -201,9 +201,9 @@ class Placer {
 
 namespace {
 
-// What does not fit below `most_bytes` where one arena would put it goes to further ones, in the order of time so that
-// what is computed together lies together. Each takes a stretch of buffers of which a binary search finds the longest
-// whose arena is small enough: O(log n) placements an arena.
+// Buffers that do not fit below `most_bytes` in one arena go to further arenas in time order, so that values computed
+// together lie together. Each arena takes a contiguous range of buffers. A binary search finds the longest range whose
+// arena is small enough: O(log n) placements per arena.
 ArenaSize place_in_several(std::span<ArenaBuffer> buffers, std::size_t alignment, std::size_t most_bytes,
                            ArenaSize size) {
   std::vector<std::uint32_t> order(buffers.size());
@@ -216,10 +216,10 @@ ArenaSize place_in_several(std::span<ArenaBuffer> buffers, std::size_t alignment
   const auto place = [&](std::size_t from, std::size_t to) {
     some.clear();
     for (std::size_t i = from; i < to; ++i) some.push_back(buffers[order[i]]);
-    return Placer(some, alignment).run()->bytes;  // fewer bytes than all together
+    return Placer(some, alignment).run()->bytes;  // a subset needs fewer bytes than all buffers
   };
   for (std::size_t from = 0; from < order.size();) {
-    std::size_t fits = from + 1, step = 1;  // [from, fits) does, or is a single buffer
+    std::size_t fits = from + 1, step = 1;  // [from, fits) fits, or is a single buffer
     while (fits + step <= order.size() && place(from, fits + step) <= most_bytes) fits += step, step *= 2;
     for (; step > 0; step /= 2)
       if (fits + step <= order.size() && place(from, fits + step) <= most_bytes) fits += step;

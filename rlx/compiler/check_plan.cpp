@@ -1,5 +1,5 @@
-// The proof of a memory plan: every read finds the bytes of its value's maker, and whoever touches the same bytes, one
-// of them writing, is ordered by the edges. Then every order that the edges allow computes what the schedule computes.
+// Proves a memory plan. Every read finds the bytes that its value's maker wrote. Two accesses to the same bytes, one of
+// them a write, are ordered by the edges. So every order that the edges allow computes what the schedule computes.
 #include <algorithm>
 #include <queue>
 #include <utility>
@@ -15,7 +15,7 @@ namespace rlx {
 namespace {
 
 constexpr std::size_t kMaxProblems = 64;  // a broken plan breaks in many places
-// A history joins the readers of a value once for each stretch that its bytes are covered with, some log2 of the steps.
+// A history joins the readers of a value once for each range that covers its bytes: about log2 of the number of steps.
 constexpr int kMaxJoins = 64;
 constexpr std::size_t kNoEdge = ~std::size_t{0};
 
@@ -87,7 +87,7 @@ class PlanChecker {
  private:
   struct Edge {
     std::int32_t from;   // the step that waits
-    std::size_t before;  // the edge to the same step noted before
+    std::size_t before;  // index of the previous edge to the same step
   };
 
   template <class... Parts>
@@ -123,15 +123,15 @@ class PlanChecker {
     last = edges_.size() - 1;
   }
 
-  // True when step `j` is complete before `i`, the step that is looked at, as is known at once: exact where they are
-  // near, by an edge of its own where they are far apart.
+  // True when step `j` is known at once to be complete before `i`, the current step. The answer is exact for near
+  // steps. For distant steps it needs a direct edge.
   bool directly_ordered(std::int32_t j, std::int32_t i) const {
     const auto from = static_cast<std::size_t>(i), to = static_cast<std::size_t>(j);
     if (from - to <= RecentOrder::kWindow) return order_.before(to, from);
     return last_edge_[to] != kNoEdge && edges_[last_edge_[to]].from == i;
   }
 
-  // The same by whatever path there is. Our plans have an edge, or one by way of a step that joined many readers.
+  // The same through any path. Our plans have a direct edge, or a path through one step that joined many readers.
   bool ordered(std::int32_t j, std::int32_t i) {
     if (directly_ordered(j, i)) return true;
     if (static_cast<std::size_t>(i - j) <= RecentOrder::kWindow) return false;
@@ -141,8 +141,8 @@ class PlanChecker {
     return reaches(i, j);
   }
 
-  // Whether edges lead back from step `i` to `j`. The search goes on where the last one from `i` ended, so that each
-  // edge is followed once.
+  // True when edges lead back from step `i` to `j`. The search continues where the last one from `i` ended, so that
+  // each edge is followed once.
   bool reaches(std::int32_t i, std::int32_t j) {
     if (search_from_ != i) to_visit_ = {}, to_visit_.push(search_from_ = i);
     while (!to_visit_.empty() && to_visit_.top() > j) {
@@ -161,14 +161,14 @@ class PlanChecker {
     for (const auto [w, parts] : writers_)
       if (w != made)
         report(name(w), " may overwrite ", v, " before ", name(reader), " reads it: ", name(made), " was to write it");
-    if (writers_.empty()) return;  // no bytes: nothing that could be written too late or too early
+    if (writers_.empty()) return;  // no bytes: no write can be too late or too early
     if (made != kNoStep && made >= reader)
       report(name(reader), " may run before ", v, " is made");
     else if (made != kNoStep && static_cast<std::size_t>(reader) < plan_.schedule.size() && !ordered(made, reader))
       report(name(reader), " may run before ", v, " is made");
   }
 
-  // The host reads sources between steps, when all before are done.
+  // The host reads sources between steps, after all earlier steps are complete.
   void check_cut(const AccessHistory& history, const SyncPoint& cut) {
     for (Value v : cut.sources) {
       const std::int32_t made = maker_[v.node.index];
@@ -206,7 +206,7 @@ class PlanChecker {
         report(name(self), " may overwrite with ", what, " what ", name(e), " reads or writes: no edge puts it behind");
   }
 
-  // The ranges of a node's bodies hold all that they need, and nothing of the node's own.
+  // The ranges of a node's bodies hold all the bytes that the bodies need, and none of the node's own bytes.
   void check_bodies(const LirBodies& b, std::vector<ByteRange>& ranges) {
     for (std::size_t i = 0; i < b.ranges.size(); ++i) {
       const ByteRange bytes = byte_range(b.ranges[i]);
@@ -242,12 +242,12 @@ class PlanChecker {
     return range < b.ranges.size() ? b.ranges[range].bytes : 0;
   }
 
-  // Of an arena that there is: another is complained of elsewhere.
+  // For an existing arena only. A missing arena is reported elsewhere.
   std::uint32_t device_of(std::uint32_t arena) const {
     return arena < plan_.arenas.size() ? plan_.arena_device(arena) : 0;
   }
 
-  // What a step touches lies on its device; only a transfer reads from another.
+  // The operands and results of a step lie on its device. Only a transfer reads from another device.
   void check_devices(NodeId id) {
     const Node& n = g_.node(id);
     const auto here = [&](Value v) {
@@ -263,8 +263,9 @@ class PlanChecker {
       if (!here(v)) report(id, " reads ", v, " from another device than it runs on");
   }
 
-  // Adds a reader to the steps that `self` must be found to wait for: of a group all, unless it waits for one who
-  // joined them. Who did here need not be who did for the planner, whose ranges may have been others.
+  // Adds a reader to the steps that `self` must be proved to wait for. A group adds all its readers, unless `self`
+  // waits for a step that joined them. The joining step here may differ from the planner's, because the planner's
+  // ranges may have differed.
   void add_unproven(AccessHistory& history, const AccessHistory::Reader& reader, std::int32_t self) {
     if (!reader.is_group) {
       earlier_.push_back({reader.index});
@@ -277,8 +278,8 @@ class PlanChecker {
     group.joined_by.push_back({joiner(history, group, self)});
   }
 
-  // A step that `self` waits for and that has an edge to each reader of the group; else `self`, which will be found to
-  // wait for them.
+  // Returns a step that `self` waits for and that has an edge to each reader of the group. Returns `self` when there is
+  // none, and then `self` must be proved to wait for each reader.
   std::int32_t joiner(AccessHistory& history, const AccessHistory::Group& group, std::int32_t self) const {
     const auto first =
         std::find_if(group.readers.begin(), group.readers.end(), [](const auto& r) { return !r.is_group; });
@@ -309,13 +310,13 @@ class PlanChecker {
   const LirBufferPlan& plan_;
   BufferHomes homes_;
   RecentOrder order_;
-  std::vector<std::int32_t> maker_;  // the step that wrote the bytes of a node: its own, or through views its operand's
+  std::vector<std::int32_t> maker_;  // the step that wrote a node's bytes: its own step, or through views its operand's
   std::vector<AccessHistory::Reader> readers_;
-  std::vector<Edge> edges_;                    // of the steps looked at
-  std::vector<std::size_t> last_edge_;         // to this step
-  std::vector<AccessUser> writers_, earlier_;  // of one access
+  std::vector<Edge> edges_;                    // of all checked steps
+  std::vector<std::size_t> last_edge_;         // of each step
+  std::vector<AccessUser> writers_, earlier_;  // of the current access
   std::int32_t search_from_ = kNoStep;         // the step whose predecessors were searched last
-  std::vector<std::int32_t> reached_;          // the last search that came to a step
+  std::vector<std::int32_t> reached_;          // by step: the last search that reached it
   std::vector<std::uint32_t> state_devices_;   // by state
   std::priority_queue<std::int32_t> to_visit_;
   std::vector<std::string> problems_;

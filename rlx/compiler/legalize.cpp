@@ -1,4 +1,4 @@
-// Decomposition until a target's claims hold.
+// Legalization: decomposes nodes until the target's claims cover every node.
 #include "rlx/compiler/legalize.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace rlx {
 namespace {
-// A decomposition makes simpler ops, so nesting is shallow; a rule that made its own kind again would loop.
+// A decomposition makes simpler ops, so nesting is shallow. A rule that makes its own kind again would loop.
 constexpr int kMaxRounds = 16;
 
 using Counts = std::map<std::tuple<OpKind, std::string, DispatchPath, std::string>, std::size_t>;
@@ -26,12 +26,12 @@ std::vector<KindDispatch> summaries_of(const Counts& counts) {
 
 bool is_decomposed(DispatchPath p) { return p == DispatchPath::CommonIr || p == DispatchPath::Rewritten; }
 
-// Reports count by op: activations together, each custom op by itself.
+// Reports count by op name: all activations count as one op, each custom op counts separately.
 std::string report_name(const Node& n) { return std::string(op_def(n.op).name); }
 
-// What becomes of a node. A claim may cost as much as writing the kernel's program, so its answer is kept.
+// How a node is handled. A claim may cost as much as writing the kernel's program, so the answer is cached.
 struct Handling {
-  std::optional<DispatchPath> decomposed_by;  // why it is not left to its kernel; none when it stays as it is
+  std::optional<DispatchPath> decomposed_by;  // why it is decomposed; none when it is not
   std::optional<const char*> refused;         // the target's answer, if it was asked: null or the reason
 };
 Handling handling_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
@@ -48,8 +48,8 @@ Handling handling_of(const Graph& g, NodeId id, const Claims& claims, const Kern
   return {{}, nullptr};
 }
 
-// What stands for a node that the target does not take. A barrier has done its work in the passes: a view of each
-// operand is left of it, which later passes do not look through either.
+// Writes the replacement of a node that the target does not take. A barrier has done its work in the passes and becomes
+// a view of each operand. Later passes do not look through these views either.
 std::vector<Expr> written_out(Graph& g, const OpBox& op, const std::vector<Expr>& operands, const Claims& claims) {
   if (op.kind() != OpKind::OptimizationBarrier)
     return decompose_into(g, op, operands, FusionPolicy::Fusable, claims.branches_freely());
@@ -58,12 +58,12 @@ std::vector<Expr> written_out(Graph& g, const OpBox& op, const std::vector<Expr>
   return out;
 }
 
-// Whether the reference rule could run the node; the policy decides whether it may.
+// True when the reference rule could run the node. The policy decides whether it may.
 bool fits_host(const Graph& g, NodeId id, const Claims& claims) {
   return !op_def(g.node(id).op).decompose.has() && claims.on_host(g, id);
 }
 
-// How a node that is left as it is gets to the device.
+// The dispatch path of a node that is not decomposed.
 DispatchPath path_of_unclaimed(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
   const bool native_only = dispatch.policy_of(g.node(id).kind()) == KernelDispatchPolicy::ForceNative;
   if (!native_only && claims.host_controlled(g, id)) return DispatchPath::HostControlled;
@@ -95,16 +95,16 @@ Diagnostic offender(const Graph& g, NodeId id, const Claims& claims, std::string
       node_where(g, id), std::move(hint)};
 }
 
-// Makes bodies legal before the nodes that hold them: whether a kernel takes a node depends on what its bodies hold. A
-// body that cannot be made legal stays as it is, for a kernel that takes the node as a whole.
+// Legalizes bodies before the nodes that hold them, because a kernel's claim of a node may depend on its bodies. A body
+// that cannot be legalized stays unchanged, for a kernel that takes the node as a whole.
 class BodyRewriter {
  public:
-  // Counts in `counts` what it decomposes.
+  // Counts the nodes that it decomposes in `counts`.
   BodyRewriter(const Claims& claims, std::string_view backend_name, const KernelDispatchConfig& dispatch,
                Counts& counts)
       : claims_(claims), backend_name_(backend_name), dispatch_(dispatch), counts_(counts) {}
 
-  // `g` with legal bodies; those that an earlier call has seen are not asked about again.
+  // Returns `g` with legal bodies. Bodies that an earlier call has seen are not examined again.
   Graph legal(Graph g) {
     std::optional<Graph> changed = change_bodies_of(g, [&](NodeId, const Subgraph& body) -> Subgraph {
       if (left_.count(body) != 0) return nullptr;
@@ -115,7 +115,7 @@ class BodyRewriter {
     return changed ? std::move(*changed) : std::move(g);
   }
 
-  // Counts what is left in the legal bodies of `g`, once in each.
+  // Counts the remaining nodes in the legal bodies of `g`, once per body.
   void count_left(const Graph& g) {
     for (const Node& n : g.nodes()) {
       for (const Subgraph& body : body_graphs(n.op)) {
@@ -147,8 +147,8 @@ class BodyRewriter {
   const std::string_view backend_name_;
   const KernelDispatchConfig& dispatch_;
   Counts& counts_;
-  std::map<Subgraph, Subgraph> legal_;                  // what bodies have become; null: they stay as they are
-  std::map<Subgraph, std::vector<KindDispatch>> left_;  // what is left in those that are legal
+  std::map<Subgraph, Subgraph> legal_;                  // body -> its legal form; null: unchanged
+  std::map<Subgraph, std::vector<KindDispatch>> left_;  // remaining nodes of each legal body
 };
 }  // namespace
 
@@ -225,7 +225,7 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
   BodyRewriter bodies(claims, backend_name, dispatch, counts);
   std::vector<Handling> nodes;
   for (int round = 0; round < kMaxRounds; ++round) {
-    g = bodies.legal(std::move(g));  // those that the round before has made too
+    g = bodies.legal(std::move(g));  // includes bodies that the previous round made
     nodes.clear();
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i) nodes.push_back(handling_of(g, NodeId{i}, claims, dispatch));
     if (std::none_of(nodes.begin(), nodes.end(), [](const Handling& h) { return h.decomposed_by.has_value(); })) break;
@@ -269,7 +269,7 @@ Graph legalize_or_rewrite_for_backend(Graph g, const Claims& claims, std::string
   for (const Diagnostic& d : r.unsupported)
     where +=
         concat_text(where.empty() ? "" : "\n  ", d.message, "\n    ", d.where, d.hint.empty() ? "" : "\n    ", d.hint);
-  // Where the device has no kernel of a kind at all, no dtype is at fault.
+  // When the device has no kernel of the kind at all, the dtype is not the cause.
   bool of_the_dtype = false;
   for (const KindDispatch& k : r.summaries)
     of_the_dtype |= k.path == DispatchPath::Unsupported && claims.kinds().has(k.kind);

@@ -1,4 +1,4 @@
-// Views go, then decompositions until every device takes what its parts hold.
+// Partition legalization: drops identity views, then decomposes until every device takes the nodes of its partitions.
 #include "rlx/compiler/legalize_partition.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace rlx {
 namespace {
 
-// None where there are no such views.
+// None when there are no identity views.
 std::optional<Graph> stripped(const Graph& g) {
   std::optional<Graph> inside = change_bodies(g, stripped);
   const Graph& from = inside ? *inside : g;
@@ -39,13 +39,13 @@ std::optional<Graph> stripped(const Graph& g) {
   return out;
 }
 
-// In the order in which the values of symbols are known, as graphs are cut up.
+// Sorts the graph in the order in which symbol values become known, as partitioning does.
 Graph in_order(Graph g) { return g.symbol_sources().empty() ? std::move(g) : sorted_by_symbols(g); }
 
-// A decomposition makes simpler ops, which may be refused in their parts in turn.
+// A decomposition makes simpler ops, which a device may refuse in their partitions in turn.
 constexpr int kMostRounds = 16;
 
-// A node that was legal goes another way.
+// Records that a node that was native takes another path.
 void tell(KernelDispatchReport& report, const Node& n, DispatchPath path, std::string_view why) {
   const std::string_view name = op_def(n.op).name;
   std::vector<KindDispatch>& all = report.summaries;
@@ -62,7 +62,7 @@ void tell(KernelDispatchReport& report, const Node& n, DispatchPath path, std::s
     ++same->node_count;
 }
 
-// What is refused written out, and all of it legal again; none where nothing is that may be.
+// Decomposes the refused nodes and legalizes the result. None when no node may be decomposed.
 std::optional<Graph> without_refused(const Graph& g, const Target& target, const KernelDispatchConfig& dispatch,
                                      std::uint32_t home, KernelDispatchReport& report) {
   std::vector<bool> write_out(g.num_nodes(), false);
@@ -87,7 +87,7 @@ std::optional<Graph> without_refused(const Graph& g, const Target& target, const
   return in_order(rewrite_for_backend(drop_dead(std::move(r).finish()), target, target.name(), again, dispatch));
 }
 
-// None where every device takes all of what it is given.
+// None when every device takes all its nodes.
 std::optional<Graph> taken_in_parts(const Graph& g, const Target& target, const KernelDispatchConfig& dispatch,
                                     std::uint32_t home, KernelDispatchReport& report) {
   std::optional<Graph> out;

@@ -1,4 +1,4 @@
-// What is handed to a device that keeps whole values: only what it takes. Internal.
+// Partition legalization for a device that keeps whole values (an opaque device). Internal.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace rlx {
 
-/// `g` and its bodies without views that are their operand.
+/// `g` and its bodies without identity views.
 Graph without_views(Graph g);
 
-/// `g`, legal, with weights split off, as a target of whole values is given it: without views that are their operand,
-/// for these are nodes like others there and nobody asks a target about them; and with the decomposition in place of
-/// what a device refuses in the part that it is given, as `dispatch` allows. Bodies that the host drives likewise, for
-/// they are cut up in turn. `report` gets what was written out.
+/// Legalizes `g`, which is legal and has its weights split off, for an opaque device. Identity views are dropped: such
+/// a device would run them as nodes, and no target is asked about them. A node that a device refuses within its
+/// partition is decomposed, as `dispatch` allows. Bodies of host-controlled nodes are legalized in the same way,
+/// because they are partitioned in turn. Decomposed nodes are added to `report`.
 Graph legalize_partition(Graph g, const Target& target, const KernelDispatchConfig& dispatch,
                          KernelDispatchReport& report);
 
-/// Tells `report` the nodes of `g` that `plan` has on the host since their device refuses them in its part.
+/// Adds to `report` the nodes of `g` that `plan` runs on the host because their device refuses them within its
+/// partition.
 void report_moved(const Graph& g, const LirBufferPlan& plan, const Target& target, KernelDispatchReport& report,
                   std::uint32_t home = 0);
 

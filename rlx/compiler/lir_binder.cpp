@@ -1,4 +1,4 @@
-// Binding: conditions first, then the graph, then the plan.
+// Binding: checks conditions first, then binds the graph, then the plan.
 #include "rlx/compiler/lir_binder.h"
 
 #include <algorithm>
@@ -11,11 +11,12 @@
 namespace rlx {
 
 LirBinder::LirBinder(const LirModule& lir) : lir_(&lir), graph_(lir.graph) {
-  // Inference on symbolic shapes believes what it cannot know; what the bounds do not prove is asked of every value.
+  // Inference on symbolic shapes assumes what it cannot prove. Assumptions that the bounds do not prove are checked for
+  // every value.
   collect(lir.graph, symbol_ranges(lir.graph), std::nullopt);
 }
 
-// What a body believes is asked in the name of the node that holds it.
+// Shape assumptions of a body are reported under the node that holds it.
 void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> holder) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
@@ -34,7 +35,7 @@ void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optiona
   }
 }
 
-// The shape rule of another project's op may ask for numbers: it is asked again for each value.
+// The shape rule of a custom op may need numbers, so it is called again for each value.
 void LirBinder::check_custom(const Graph& g, NodeId id) const {
   const Node& n = g.node(id);
   ShapeRefs operands;
@@ -77,7 +78,7 @@ void verify_bound([[maybe_unused]] const LirModule& lir) {
 }  // namespace
 
 namespace {
-// Kernels of bodies are given the same values.
+// Kernels of bodies get the same values.
 void set_symbols(LirModule& lir, const SymbolBinding& values) {
   lir.symbols = values;
   for (LirBodies& b : lir.plan.bodies)

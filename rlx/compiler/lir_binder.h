@@ -1,4 +1,4 @@
-// A planned program with runtime symbols, bound to values without compiling again.
+// Binds a planned program with runtime symbols to values, without compiling again.
 #pragma once
 
 #include <string>
@@ -10,21 +10,22 @@
 
 namespace rlx {
 
-/// Binds the run graph and the plan of one LIR to values of its symbols, in some ten microseconds per hundred nodes.
+/// Binds the run graph and the plan of one LIR to values of its symbols. Takes about ten microseconds per hundred
+/// nodes.
 class LirBinder {
  public:
   /// `lir` must outlive the binder.
   explicit LirBinder(const LirModule& lir);
-  /// The program at `values`: the same nodes, schedule and arena; shapes, sizes and views of these extents; `prepare`
-  /// stays empty. Throws ShapeMismatch naming the node when extents that depend on the symbols do not fit (a slice past
-  /// its end).
+  /// The program at `values`: the same nodes, schedule and arena, with the shapes, sizes and views of these extents.
+  /// `prepare` stays empty. Throws ShapeMismatch naming the node when extents that depend on the symbols do not fit (a
+  /// slice past its end).
   LirModule bind(const SymbolBinding& values) const;
-  /// What runs before a stop at which only these values are known; the graph has the nodes before it, and the sources
-  /// as outputs where the device plans its memory.
+  /// The steps before a sync point at which only these values are known. The graph has the nodes before the sync point,
+  /// and on a device that plans its own memory the sources as outputs.
   LirModule bind_until(const SyncPoint& cut, const SymbolBinding& values) const;
 
  private:
-  // An extent that must not be negative, where bounds alone do not say so.
+  // An extent that must not be negative and that the bounds do not prove.
   struct Condition {
     Dim value;
     NodeId node;

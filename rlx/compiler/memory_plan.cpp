@@ -1,4 +1,4 @@
-// Views, in-place results, output placement and ordering edges.
+// Memory planning: views, in-place results, output placement and ordering edges.
 #include "rlx/compiler/memory_plan.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ Dim stored_size(const Graph& g, Value v) {
 
 namespace {
 
-// The devices of all nodes but leaves, which have theirs.
+// Sets the devices of all nodes except leaves, which have their devices already.
 void place_nodes(const Graph& g, const Target& target, std::uint32_t home, std::vector<std::uint32_t>& devices) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
@@ -47,9 +47,9 @@ void place_nodes(const Graph& g, const Target& target, std::uint32_t home, std::
   }
 }
 
-// States are where their new values are made, those that are only read on the first of the devices that read them, as
-// far as that keeps values as the home device does. True when one is not at home. Transfers that are there change
-// nothing.
+// A state lies on the device that makes its new value. A state that is only read lies on the first device that reads
+// it, if that device keeps values as the home device does. Returns true when a state is not on the home device.
+// Existing transfers change nothing.
 bool place_states(const Graph& g, const Target& target, std::uint32_t home, std::vector<std::uint32_t>& devices) {
   std::map<NodeId, std::uint32_t> found;
   for (const Graph::StateUpdate& u : g.state_updates())
@@ -62,7 +62,7 @@ bool place_states(const Graph& g, const Target& target, std::uint32_t home, std:
       const auto [first, added] = readers.try_emplace(v.node, devices[i]);
       first->second = std::min(first->second, devices[i]);
     }
-  found.merge(readers);  // of those without a maker
+  found.merge(readers);  // states without a maker
   bool away = false;
   for (const auto& [state, device] : found) {
     if (device == home || target.of_device(device).opaque() != target.of_device(home).opaque()) continue;
@@ -77,25 +77,25 @@ bool place_states(const Graph& g, const Target& target, std::uint32_t home, std:
 std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target, std::uint32_t home) {
   std::vector<std::uint32_t> devices(g.num_nodes(), home);
   place_nodes(g, target, home, devices);
-  if (place_states(g, target, home, devices)) place_nodes(g, target, home, devices);  // views of them go with them
+  if (place_states(g, target, home, devices)) place_nodes(g, target, home, devices);  // views of states move with them
   return devices;
 }
 
 namespace {
 
-// One allocation: the values that share it are its views and its in-place successors.
+// One allocation, shared by a value, its views and its in-place successors.
 struct Buffer {
   Place place = Place::Arena;
   std::uint32_t index = 0;
-  Dim size;                                                // bytes, as the shape has them
-  std::size_t bytes = 0;                                   // the most that can be
+  Dim size;                                                // bytes, as an expression of the shape
+  std::size_t bytes = 0;                                   // the largest possible size
   std::size_t offset = 0;                                  // in the arena
   std::int32_t first_step = kNoStep, last_step = kNoStep;  // inclusive
   NodeId maker;
-  std::uint32_t device = 0;  // of arenas
+  std::uint32_t device = 0;  // of its arena
 };
 
-// Where a value lies within its buffer, for every value of the symbols: what decisions are made from.
+// Where a value lies within its buffer, for every value of the symbols. Decisions are made from it.
 struct Location {
   Dim offset, bytes;
   Dims strides;  // empty = row-major
@@ -154,7 +154,7 @@ class Planner {
   const Dims& dims_of(Value v) const { return g_.shape(v).dims(); }
   LirValue& at(Value v) { return plan_.values[v.node.index][v.result]; }
   Location& where(Value v) { return where_[slot_(v)]; }
-  // The buffer of a value, after in-place sharing has joined some.
+  // The buffer of a value, after in-place sharing has merged buffers.
   std::uint32_t buffer(Value v) {
     std::uint32_t& b = buffer_of_[slot_(v)];
     while (joined_[b] != b) b = joined_[b] = joined_[joined_[b]];
@@ -163,7 +163,7 @@ class Planner {
   void set_buffer(Value v, std::uint32_t b) { buffer_of_[slot_(v)] = b; }
   Dims strides_of(Value v) { return where(v).strides.empty() ? dense_strides(dims_of(v)) : where(v).strides; }
   std::size_t at_most(const Dim& d) const { return largest_bytes(d, ranges_); }
-  // A number for reports and the checker: that of the largest extents.
+  // The number at the largest extents, for reports and the checker.
   std::int64_t largest(const Dim& d) const { return d.is_static() ? d.value() : d.evaluate(largest_); }
 
   std::uint32_t new_buffer(Buffer b) {
@@ -196,7 +196,7 @@ class Planner {
     }
   }
 
-  // True when every reader of `v` can follow strides, looking through views of it.
+  // True when every reader of `v`, looking through views, can follow strides.
   bool readers_follow(Value v, const Dims& dims, const Dims& strides, int depth = 0) {
     if (uses_.is_output(v)) return false;
     if (dims.empty() || (!(dims.back() == Dim(1)) && !(strides.back() == Dim(1))) || depth > 4) return false;
@@ -227,7 +227,7 @@ class Planner {
       plan_.schedule.push_back({id, {}, encoded_operands(id)});
       const bool host_controlled_node = def.bodies == BodyKind::Programs && target_.host_controlled(g_, id);
       if (host_controlled_node || (def.bodies != BodyKind::None && target_.plans_bodies(g_, id))) {
-        // Who runs its bodies runs all that they hold.
+        // The device that runs the node runs everything in its bodies.
         const Target& inside = host_controlled_node ? target_ : target_.of_device(plan_.node_device(id));
         PlannedBodies planned = plan_bodies(g_, id, inside, host_controlled_node, plan_.node_device(id));
         for (std::size_t r = 0; r < planned.devices.size(); ++r) {
@@ -257,7 +257,7 @@ class Planner {
         }
         b.size = stored_size(g_, result);
         b.bytes = at_most(b.size);
-        const Target& on = target_.of_device(b.device);  // a host that takes a value over has its own limit
+        const Target& on = target_.of_device(b.device);  // a host that takes over a value has its own limit
         refuse_large(g_, id, b.bytes, on, on.limits().max_buffer_bytes);
         set_buffer(Value(id, r), new_buffer(b));
         where(Value(id, r)).bytes = b.size;
@@ -265,26 +265,28 @@ class Planner {
     }
   }
 
-  // Of a Dequantize a kernel may read the codes instead, of a Quantize the numbers, which it encodes itself.
+  // A kernel may read the quantized values of a Dequantize directly, or the unquantized operand of a Quantize and
+  // encode it itself.
   bool codes_or_numbers(Value v) const {
     const OpKind kind = g_.node(v.node).kind();
     return kind == OpKind::Dequantize || kind == OpKind::Quantize;
   }
 
-  // Operands of which the node's kernel reads the operands, by bit.
+  // Operands whose own operands the node's kernel reads, as a bit mask.
   std::uint32_t encoded_operands(NodeId id) const {
     const Node& n = g_.node(id);
     std::uint32_t mask = 0;
     for (std::uint32_t i = 0; i < n.inputs.size() && i < 32; ++i) {
       const Value v = n.inputs[i];
       if (!codes_or_numbers(v) || !target_.reads_encoded(g_, id, static_cast<int>(i))) continue;
-      // Codes that are made anyway, for others, need not be made again.
+      // Quantized values that are made for other readers need not be made again.
       if (g_.node(v.node).kind() == OpKind::Dequantize || plan_.at(v).place == Place::None) mask |= 1U << i;
     }
     return mask;
   }
 
-  // A Dequantize whose readers all read its codes is no step; nor is a Quantize whose readers all encode its numbers.
+  // A Dequantize is no step when all its readers read its quantized values. A Quantize is no step when all its readers
+  // encode its operand themselves.
   bool try_encoded(NodeId id) {
     const Value v(id);
     if (!codes_or_numbers(v) || uses_.is_output(v) || uses_.uses(v).empty()) return false;
@@ -301,8 +303,8 @@ class Planner {
   bool try_view(NodeId id) {
     const Node& n = g_.node(id);
     Value from = n.inputs[0], v(id);
-    if (!packed_layout_of(g_, from).empty()) return false;        // only its readers' kernels know how it lies
-    const bool same = op_def(n.kind()).view == ViewKind::Always;  // all of it, so elements may be parts of bytes
+    if (!packed_layout_of(g_, from).empty()) return false;        // only the kernels of its readers know the layout
+    const bool same = op_def(n.kind()).view == ViewKind::Always;  // the whole value, so elements may be parts of bytes
     if (n.shape().dtype() != g_.shape(from).dtype() || (dtype_bits(n.shape().dtype()) < 8 && !same)) return false;
     const Dims& to = dims_of(v);
     std::optional<ViewPlace<Dim>> view = view_place(n, dims_of(from), strides_of(from), to);
@@ -333,15 +335,16 @@ class Planner {
     auto end = static_cast<std::int32_t>(plan_.schedule.size());
     for (const Root& r : roots(g_))
       if (r.is_read() && r.kind != RootKind::SymbolSource) extend(r.value, end);
-    // The host reads a source between steps: the next one may write over it, those before may not.
+    // The host reads a source between steps. Steps after the sync point may overwrite it, earlier steps may not.
     for (const SyncPoint& cut : cuts_)
       for (Value source : cut.sources) extend(source, static_cast<std::int32_t>(cut.step));
   }
 
-  // True when no step writes to the buffer before all symbols are known. Outputs are such: their places come then.
+  // True when no step writes to the buffer before all symbols are known. Outputs need this, because their addresses
+  // become known only then.
   bool begins_late(const Buffer& b) const { return b.first_step >= static_cast<std::int32_t>(last_cut(cuts_)); }
 
-  // True when the node's kernel, or that of its bodies, may write result r over operand k.
+  // True when the node's kernel, or the kernels of its bodies, may write result r over operand k.
   bool in_place(NodeId id, std::uint32_t k, std::uint32_t r) const {
     const LirBodies* b = plan_.bodies_of(id);
     if (g_.node(id).kind() == OpKind::Transfer) return false;
@@ -353,15 +356,15 @@ class Planner {
            });
   }
 
-  // True when the value is its whole buffer, whatever the symbols are.
+  // True when the value fills its whole buffer for all values of the symbols.
   bool whole(Value v) {
     const Location& w = where(v);
     return w.offset.is_static(0) && w.bytes == buffers_[buffer(v)].size && w.strides.empty();
   }
 
-  // Buffers that may all lie in the bytes of buffer `old`, the last of them that of `v`: each is made over the one
-  // before by a kernel that allows it, the first over `old` itself or when nobody reads that any more. Empty when there
-  // are none.
+  // Returns a chain of buffers that may all use the bytes of buffer `old`; the last one is the buffer of `v`. A kernel
+  // that allows it writes each buffer over the previous one. The first is written over `old`, or after the last read of
+  // `old`. Empty when there is no chain.
   std::vector<std::uint32_t> chain_over(std::uint32_t old, Value v) {
     const std::uint32_t last = buffer(v);
     if (buffers_[last].place != Place::Arena || !(buffers_[last].size == buffers_[old].size) || !whole(v)) return {};
@@ -371,13 +374,13 @@ class Planner {
     };
     std::vector<Link> links{{last, 0}};
     std::set<std::uint32_t> seen{last};
-    // As far back as it goes: what is made early in the state's bytes need not be moved there later.
+    // Prefer the longest chain: a value made early in the state's bytes is not copied there later.
     std::vector<std::uint32_t> longest;
     while (!links.empty()) {
       const std::uint32_t at = links.back().buffer;
       const bool over_old = links.back().next_operand == 0 && buffers_[old].last_step == buffers_[at].first_step &&
                             overwrites_operand(buffers_[at].maker, old, at);
-      if (over_old) {  // nothing comes before
+      if (over_old) {  // the chain cannot start earlier
         longest.clear();
         for (const Link& l : links) longest.push_back(l.buffer);
         break;
@@ -406,7 +409,7 @@ class Planner {
     return {longest.rbegin(), longest.rend()};
   }
 
-  // True when the node's kernel may write its result in buffer `own` over an operand that fills buffer `old`.
+  // True when the node's kernel may write its result, buffer `own`, over an operand that fills buffer `old`.
   bool overwrites_operand(NodeId id, std::uint32_t old, std::uint32_t own) {
     const Node& n = g_.node(id);
     for (std::uint32_t r = 0; r < n.num_results(); ++r)
@@ -417,8 +420,8 @@ class Planner {
     return false;
   }
 
-  // New values of states that can be made in the state itself. This comes before other sharing, which could tie the
-  // value to a buffer that is written too early.
+  // Places new values of states in the state's own bytes where possible. This runs before other sharing, which could
+  // merge the value with a buffer that is written too early.
   void place_states() {
     for (const Graph::StateUpdate& u : g_.state_updates()) {
       const std::uint32_t state = buffer(g_.find_leaf(OpKind::State, u.name));
@@ -429,8 +432,8 @@ class Planner {
     }
   }
 
-  // Outputs that may be written over a donated input: the plan then treats both as the same bytes, so that the caller
-  // may pass one buffer for both, or two.
+  // Places outputs over donated inputs. The plan treats both as the same bytes, so the caller may pass one buffer for
+  // both, or two.
   void place_donated() {
     const std::vector<NodeId> inputs = g_.leaves(OpKind::Input);
     for (const LirAlias& a : donated_) {
@@ -447,7 +450,8 @@ class Planner {
           buffers_[made].index = a.output;
         }
       } else if (buffer(in) == buffer(out) && whole(out)) {
-        // The input itself: copied where the caller passes two buffers, there already where it is one.
+        // The output is the input itself. It is copied when the caller passes two buffers, and already there when it
+        // passes one.
       } else if (b.place != Place::Arena || !whole(out)) {
         plan_.aliases.back().refused = "the output is copied from where another value lies";
       } else {
@@ -456,7 +460,7 @@ class Planner {
     }
   }
 
-  // Why buffer `made` cannot be written over `old`, whose last reader comes too late.
+  // Why buffer `made` cannot be written over `old`: the last read of `old` comes too late.
   std::string late_read(std::uint32_t old, const Buffer& made, std::string_view what) {
     const std::int32_t last = buffers_[old].last_step;
     if (last == static_cast<std::int32_t>(plan_.schedule.size()))
@@ -469,7 +473,7 @@ class Planner {
                        " after the new value is begun");
   }
 
-  // Why a state's new value has to be copied.
+  // Why the new value of a state has to be copied.
   std::string copy_reason(Value v, Value state) {
     const std::uint32_t old = buffer(state);
     const Buffer& b = buffers_[buffer(v)];
@@ -490,7 +494,7 @@ class Planner {
     return late_read(old, b, "the old value");
   }
 
-  // Results that overwrite an operand nobody reads later: the buffers become one.
+  // Merges the buffer of a result with that of an operand that the result overwrites and that nobody reads later.
   void share_in_place() {
     for (std::size_t s = 0; s < plan_.schedule.size(); ++s) {
       NodeId id = plan_.schedule[s].node;
@@ -514,14 +518,16 @@ class Planner {
     }
   }
 
-  // The buffer would not look taken when an earlier result that nobody reads has joined it.
+  // True when the buffer has merged with that of an earlier result that nobody reads, so its lifetime does not show it
+  // as taken.
   bool holds_earlier_result(std::uint32_t buffer_index, NodeId id, std::uint32_t r) {
     for (std::uint32_t q = 0; q < r; ++q)
       if (buffer(Value(id, q)) == buffer_index) return true;
     return false;
   }
 
-  // Another operand of the node, or the codes of one, lies in the same buffer: overwriting would corrupt it.
+  // True when another operand of the node, or its quantized values, lies in the same buffer. Overwriting would corrupt
+  // it.
   bool reads_twice(const Node& n, std::uint32_t buffer_index, std::uint32_t except) {
     for (std::uint32_t k = 0; k < n.inputs.size(); ++k) {
       if (k != except && buffer(n.inputs[k]) == buffer_index && !(n.inputs[k] == n.inputs[except])) return true;
@@ -533,12 +539,13 @@ class Planner {
     return false;
   }
 
-  // An output that fills a buffer of its own is written where the caller wants it; the rest are copied after the steps.
+  // An output that fills its own buffer is written directly to the caller's memory. The others are copied after the
+  // steps.
   void place_outputs() {
     for (std::uint32_t o = 0; o < g_.outputs().size(); ++o) {
       Value v = g_.outputs()[o];
       Buffer& b = buffers_[buffer(v)];
-      if (b.place == Place::Output && b.index == o && whole(v)) continue;  // over a donated input
+      if (b.place == Place::Output && b.index == o && whole(v)) continue;  // already over a donated input
       if (b.place == Place::Arena && whole(v) && begins_late(b)) {
         b.place = Place::Output;
         b.index = o;
@@ -569,7 +576,7 @@ class Planner {
       }
   }
 
-  // Arenas of one device behind those of the devices before.
+  // Places the arenas of one device after those of the previous devices.
   void place_on(std::uint32_t device) {
     const auto here = [&](std::uint32_t i) {
       return buffers_[i].place == Place::Arena && joined_[i] == i && buffers_[i].device == device;
@@ -623,7 +630,7 @@ class Planner {
         lv.offset = b.offset + static_cast<std::size_t>(largest(w.offset));
         lv.bytes =
             lv.is_view ? static_cast<std::size_t>(std::max<std::int64_t>(0, largest(w.bytes))) : at_most(w.bytes);
-        // Upper bounds of several symbols need not fit together: a view is never more than what it is a view of.
+        // The upper bounds of several symbols may contradict each other, so a view is clamped to the value it views.
         if (lv.is_view && symbolic_) {
           lv.offset = std::min(lv.offset, b.offset + b.bytes);
           lv.bytes = std::min(lv.bytes, b.offset + b.bytes - lv.offset);
@@ -632,8 +639,8 @@ class Planner {
       }
   }
 
-  // Updates on the way to the new value of a state, or to a donated output, that do not lie where what they update
-  // lies: their kernels copy it first. A copy behind the steps is told by itself.
+  // Reports updates on the way to a state's new value or a donated output that do not run in place: their kernels copy
+  // the operand first. Copies after the steps are reported elsewhere.
   void report_updates() {
     homes_ = BufferHomes(plan_);
     for (const Graph::StateUpdate& u : g_.state_updates()) report_updates(u.value);
@@ -654,7 +661,7 @@ class Planner {
       v = n.inputs[*k];
     }
   }
-  // Why an update copies operand k whole, or empty.
+  // Why an update copies all of operand k. Empty when it does not.
   std::string copied_because(Value v, std::uint32_t k, const LirBodies* bodies) {
     const NodeId id = v.node;
     const Node& n = g_.node(id);
@@ -682,7 +689,7 @@ class Planner {
 
   ByteRange range(Value v) {
     const LirValue& lv = at(v);
-    // A view moves with the symbols, its buffer does not.
+    // The offset of a view depends on the symbols, the offset of its buffer does not.
     const Buffer& b = buffers_[buffer(v)];
     const std::size_t from = symbolic_ ? b.offset : lv.offset,
                       to = symbolic_ ? b.offset + b.bytes : lv.offset + lv.bytes;
@@ -690,7 +697,7 @@ class Planner {
     return {home.place, home.index, from, to};
   }
 
-  // A step waits for every earlier step it shares bytes with (unless both only read); implied edges are left out.
+  // A step waits for every earlier step that it shares bytes with, unless both only read. Implied edges are left out.
   void add_edges() {
     std::vector<ByteRange> ranges;
     const auto each = [&](const LirStep& step, const auto& read, const auto& write) {
@@ -736,7 +743,7 @@ class Planner {
       }
     }
   }
-  // Whether steps write there.
+  // True when steps write to this place.
   static bool may_change(Place p) { return p == Place::Arena || p == Place::Output || p == Place::State; }
 
   const Graph& g_;
@@ -746,7 +753,7 @@ class Planner {
   UseIndex uses_;
   LirBufferPlan plan_;
   std::vector<Buffer> buffers_;
-  std::vector<std::uint32_t> joined_;  // buffer -> the one it has become part of, or itself
+  std::vector<std::uint32_t> joined_;  // buffer -> the buffer that it was merged into, or itself
   std::vector<NodeId> states_;
   std::vector<SyncPoint> cuts_;
   ValueSlots slot_;
@@ -763,7 +770,8 @@ class Planner {
 
 namespace {
 
-// What a device that plans its memory itself is told: which inputs may go to which outputs, and which part is its own.
+// The plan for a device that plans its own memory: which inputs may be reused for which outputs, and which partitions
+// the device runs.
 LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const LirAlias> donated, std::uint32_t home) {
   LirBufferPlan plan;
   plan.opaque = true;

@@ -1,4 +1,4 @@
-// A plan at other extents.
+// Resizes a memory plan to other extents.
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/partition.h"
 #include "rlx/compiler/plan_bodies.h"
@@ -29,7 +29,7 @@ LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
       check(view.has_value(), "a view of symbolic extents is one for each of their values");
       const std::size_t element = size_bytes(n.shape(r).dtype());
       lv.offset = operand.offset + static_cast<std::size_t>(view->skip) * element;
-      lv.bytes = op_def(n.kind()).view == ViewKind::Always  // all of it, so elements may be parts of bytes
+      lv.bytes = op_def(n.kind()).view == ViewKind::Always  // the whole value, so elements may be parts of bytes
                      ? operand.bytes
                      : static_cast<std::size_t>(touched_extent(to, view->strides)) * element;
       lv.strides.clear();

@@ -1,4 +1,4 @@
-// What a program's collectives ask of its mesh and of its device.
+// Checks that a mesh and a device support the collectives of a program.
 #include "rlx/compiler/mesh.h"
 
 #include <algorithm>

@@ -14,15 +14,15 @@ struct MeshAxis {
   std::string name;
   std::int64_t ranks = 1;
 };
-/// Ranks as a grid of named axes, the last one adjacent; without axes it is one rank.
+/// Ranks as a grid of named axes. Ranks along the last axis are adjacent. Without axes the mesh is one rank.
 struct Mesh {
   std::vector<MeshAxis> axes;
   std::int64_t ranks() const;
 };
 
-/// Throws for a mesh with an axis of no rank or two of one name; for a collective of `g`, or of its bodies, over axes
-/// that the mesh does not have or over another number of ranks than it has; and, where a device has no communicator,
-/// for one of several ranks. Each names the node and the way out.
+/// Throws for a mesh that has an axis without ranks or two axes of one name. Throws for a collective of `g`, or of its
+/// bodies, over axes that the mesh does not have, or over a different number of ranks. Throws for a mesh of several
+/// ranks on a device without a communicator. Each error names the node and the way out.
 void check_mesh(const Graph& g, const Mesh& mesh, std::string_view device, bool communicator);
 
 }  // namespace rlx

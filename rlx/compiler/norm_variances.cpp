@@ -1,3 +1,4 @@
+// Rewrites variances that a layer norm can return as its result.
 #include "rlx/compiler/norm_variances.h"
 
 #include "rlx/device/target.h"
@@ -10,10 +11,10 @@ namespace rlx {
 namespace {
 
 using VarianceAxes = std::vector<std::int64_t>;
-// Longer groups are left to reductions, which sum in blocks and share one group among threads.
+// Longer groups stay with reductions, which sum in blocks and split one group among threads.
 constexpr double kLongestGroup = 16384;
 
-// True when v is the mean of x over `axes`, with these as 1, ready to broadcast against x.
+// True when v is the mean of x over `axes`, with these axes kept as 1, ready to broadcast against x.
 bool is_mean_over(const Graph& g, Value v, Value x, const VarianceAxes& axes) {
   const Shape& of = g.shape(x);
   if (g.shape(v).rank() != of.rank()) return false;
@@ -28,7 +29,7 @@ bool is_mean_over(const Graph& g, Value v, Value x, const VarianceAxes& axes) {
   return mean && mean->fn == ReduceKind::Mean && mean->axes == axes && g.node(v.node).inputs[0] == x;
 }
 
-// The only operand of the square that v is: d of square(d) or d * d, of which nothing else is made.
+// If v is a square, square(d) or d * d, and the only use of d, returns d.
 std::optional<Value> sole_square(const Graph& g, const UseIndex& uses, Value v) {
   if (!uses.single_use(v)) return std::nullopt;
   const Node& n = g.node(v.node);
@@ -39,7 +40,7 @@ std::optional<Value> sole_square(const Graph& g, const UseIndex& uses, Value v) 
   return d;
 }
 
-// The sum or mean of squared distances from the mean at node `id`.
+// Rewrites the sum or mean of squared distances from the mean at node `id`.
 void variance_at(GraphRewriter& r, const PassContext& context, const Target& target, NodeId id) {
   const Graph& g = r.source();
   const Node& n = g.node(id);
@@ -63,7 +64,7 @@ void variance_at(GraphRewriter& r, const PassContext& context, const Target& tar
   const Expr y = stage.layer_norm(r.expr(x), std::nullopt, std::nullopt, 0.0, op.axes);
   const NodeId norm = Value(y).node;
   if (context.refuses(r, y, Value(id)) || !target.skips_unread(stage, norm, 0)) return;
-  // Not 1 / rstd^2: that square would overflow where the variance is subnormal.
+  // Not 1 / rstd^2, because that square overflows when the variance is subnormal.
   const Expr deviation = stage.recip(y.result(2));
   Expr variance = stage.mul(deviation, deviation);
   if (op.fn == ReduceKind::Sum) variance = stage.mul(variance, stage.scalar(count, t));

@@ -1,11 +1,11 @@
-// Variances as results of layer norms.
+// A pass that computes variances as results of layer norms.
 #pragma once
 
 #include "rlx/passes/passes.h"
 
 namespace rlx {
 
-/// Not one of all_passes(): it asks what a target, no set of kinds, does for results that nobody reads.
+/// Not part of all_passes(): it asks the target, and not only its set of kinds, about results that nobody reads.
 extern const Pass norm_variances;
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Nodes to parts, parts to graphs, and which values a part may write over.
+// Partitioning: assigns nodes to partitions, builds the graphs, and finds the values that a partition may write over.
 #include "rlx/compiler/partition.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint32_t kNoPart = ~std::uint32_t{0};
 
 bool is_leaf(const Graph& g, NodeId id) { return op_def(g.node(id).kind()).is_leaf(); }
-// What every device has where it needs it.
+// Leaves that every device holds itself.
 bool is_everywhere(OpKind kind) { return kind == OpKind::Param || kind == OpKind::Constant; }
 
 class Cutter {
@@ -70,7 +70,7 @@ class Cutter {
     report_copies();
   }
 
-  // The first that are refused in their parts and have a decomposition; what has none goes to the host meanwhile.
+  // Returns the first refused nodes that have a decomposition. Refused nodes without one move to the host meanwhile.
   std::vector<Refused> find_refused() {
     std::vector<Refused> out;
     for (bool moved = true; moved && out.empty();) {
@@ -86,8 +86,8 @@ class Cutter {
   }
 
  private:
-  // Nodes that may be in one part: of one device, between two values of symbols that the run reads; of the driven ones
-  // each is a part of its own.
+  // Nodes of equal Kind may share a partition: one device, and no sync point between them. Each host-controlled node is
+  // a partition of its own.
   struct Kind {
     std::uint32_t device = 0;
     std::size_t stage = 0;
@@ -99,7 +99,7 @@ class Cutter {
     return {devices_[i], static_cast<std::size_t>(stage), host_controlled_[i] ? i : kNoPart};
   }
 
-  // Without parts where the home device runs all of it.
+  // Makes no partitions when the home device runs the whole program.
   void make_parts() {
     groups_.clear(), last_reader_.clear(), crosses_.clear(), parts_.clear();
     const bool elsewhere = std::any_of(devices_.begin(), devices_.end(), [&](std::uint32_t d) { return d != home_; });
@@ -145,8 +145,8 @@ class Cutter {
                    "(CompileOptions::placement), or all of them on cpu"});
   }
 
-  // Each part takes all that its device can run by then, up to where the run stops for the value of a symbol; it begins
-  // with the first node that can run at all. An op that others see run stays behind those before it.
+  // Each partition takes all nodes that its device can run by then, up to the next sync point. It begins with the first
+  // node that is ready. An ordered op stays after the earlier ordered ops.
   void group() {
     part_of_.assign(g_.num_nodes(), kNoPart);
     std::vector<std::uint32_t> waits(g_.num_nodes(), 0);
@@ -170,7 +170,7 @@ class Cutter {
       const auto part = static_cast<std::uint32_t>(groups_.size());
       std::vector<NodeId>& nodes = groups_.emplace_back();
       std::set<std::uint32_t>& mine = ready[kind_of(*all_ready.begin())];
-      while (!mine.empty()) {  // what a node makes ready stands behind it
+      while (!mine.empty()) {  // nodes that become ready are appended
         const std::uint32_t i = *mine.begin();
         mine.erase(mine.begin());
         all_ready.erase(i);
@@ -182,7 +182,7 @@ class Cutter {
     }
   }
 
-  // Who reads a value last, and which values are read behind the parts.
+  // Finds the last reader of each value, and the values that are read after all partitions.
   void find_reads() {
     for (std::uint32_t p = 0; p < groups_.size(); ++p)
       for (NodeId id : groups_[p])
@@ -273,7 +273,7 @@ class Cutter {
     return {concat_text("v", v.node.index, "_", v.result), s.dims(), s.dtype()};
   }
 
-  // The value behind views and updates, which may give their bytes on.
+  // The value behind views and updates, which may pass their bytes on.
   Value updated_from(Value v, std::uint32_t p) const {
     while (!is_leaf(g_, v.node) && part_of_[v.node.index] == p) {
       const Node& n = g_.node(v.node);
@@ -291,9 +291,9 @@ class Cutter {
     return given_.contains(v) || (kind != OpKind::State && kind != OpKind::Input);
   }
 
-  // The inputs of a part that nobody reads behind it, with the output that may be made in their memory.
+  // The inputs of a partition that nobody reads after it, each with the output that may be written over it.
   std::vector<LirAlias> aliases_of(std::uint32_t p, const LirPart& part) {
-    std::map<Value, std::uint32_t> free;  // inputs that no output is made over yet
+    std::map<Value, std::uint32_t> free;  // inputs without an output over them yet
     for (std::uint32_t k = 0; k < part.inputs.size(); ++k)
       if (may_give(part.inputs[k], p)) free.emplace(part.inputs[k], k);
     std::vector<LirAlias> out;
@@ -313,7 +313,7 @@ class Cutter {
     return out;
   }
 
-  // True when the part that makes the new value may make it in the old one's memory.
+  // True when the partition that makes the new value may write it over the old one.
   bool made_over(Value v, Value state) const {
     if (is_leaf(g_, v.node)) return v == state;
     const LirPart& part = plan_.parts[part_of_[v.node.index]];
@@ -323,7 +323,7 @@ class Cutter {
     }
     return made_over_.contains({v, state});
   }
-  // Old values that the new ones cannot be made over.
+  // Reports old values that cannot be overwritten by the new ones.
   void report_copies() {
     const std::vector<NodeId> inputs = g_.leaves(OpKind::Input);
     for (LirAlias& a : plan_.aliases)
@@ -344,16 +344,16 @@ class Cutter {
   LirBufferPlan& plan_;
   std::vector<std::uint32_t> devices_;
   std::vector<bool> host_controlled_;
-  std::vector<std::uint32_t> stops_;              // the first node behind each
-  std::vector<std::vector<NodeId>> groups_;       // by part
-  std::vector<LirPart> parts_;                    // as far as they are made; none where the home device runs all
+  std::vector<std::uint32_t> stops_;              // the first node after each sync point
+  std::vector<std::vector<NodeId>> groups_;       // by partition
+  std::vector<LirPart> parts_;                    // made so far; empty when the home device runs all
   std::vector<std::uint32_t> part_of_;            // by node
-  std::map<Value, std::uint32_t> last_reader_;    // kNoPart: read behind them
-  std::map<NodeId, std::uint32_t> leaf_index_;    // of inputs, params and states among their kind
-  std::map<Value, std::vector<Value>> replaced_;  // the old values of states and donated inputs, by the new ones
-  std::set<std::pair<Value, Value>> made_over_;   // new values in the memory of these
-  std::set<Value> given_;                         // those old values
-  std::set<Value> crosses_;                       // read outside of the part that makes them
+  std::map<Value, std::uint32_t> last_reader_;    // kNoPart: read after all partitions
+  std::map<NodeId, std::uint32_t> leaf_index_;    // index of inputs, params and states within their kind
+  std::map<Value, std::vector<Value>> replaced_;  // new value -> states and donated inputs it replaces
+  std::set<std::pair<Value, Value>> made_over_;   // (new value, old value that it overwrites)
+  std::set<Value> given_;                         // the old values in replaced_
+  std::set<Value> crosses_;                       // values read outside the partition that makes them
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The order of the compiler, readable from top to bottom.
+// The compile pipeline, in order from top to bottom.
 #include "rlx/compiler/pipeline.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace rlx {
 
 namespace {
-// The highest number of a device in a plan, bodies included.
+// The highest device number in a plan, bodies included.
 std::uint32_t last_device(const LirBufferPlan& plan) {
   std::uint32_t last = 0;
   for (const auto* devices : {&plan.node_devices, &plan.arena_devices})
@@ -37,7 +37,7 @@ std::uint32_t last_device(const LirBufferPlan& plan) {
 
 constexpr std::string_view kEncodePattern = "encode_in_place";
 
-// Which blocks are made where they are put, and which are not although their reader could: the planner has decided.
+// Reports which Quantize results their reader encodes itself, and which it could but does not. The planner has decided.
 void report_encoded(const LirModule& lir, const Target& target, FusionReport& report) {
   const Graph& g = lir.graph;
   if (lir.plan.opaque ||
@@ -130,7 +130,8 @@ void CompilePipeline::keep(std::string name, const Graph& g) {
   stages_.push_back({std::move(name), g});
 }
 
-// A graph changes where a stage is kept: what was missed since the last one was missed in its graph.
+// Assigns new misses to the last kept stage. A miss refers to nodes of that stage's graph, because the graph changes
+// only where a stage is kept.
 void CompilePipeline::place_misses() {
   if (!report_ || stages_.empty()) return;
   for (; placed_misses_ < report_->missed.size(); ++placed_misses_)
@@ -160,7 +161,7 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   report.nodes_before = m.graph.num_nodes();
   PassContext c = context(&report);
 
-  // 1. Canonical forms: one kind of dot, no dead or repeated work, constants evaluated.
+  // 1. Canonicalization: one kind of dot, no dead or repeated work, constants evaluated.
   std::vector<const Pass*> canonical = {&simplify_control_flow, &canonicalize_convs, &canonicalize_dots,
                                         &cancel_layout_ops,     &reduce_broadcasts,  &sink_dequantize};
   if (options_.constant_folding) canonical.push_back(&fold_constants);
@@ -170,9 +171,9 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   canonical.push_back(&simplify_control_flow);  // predicates may be constants now, and operands unread
   Graph g = run_passes(std::move(m.graph), canonical, c, observe, this);
 
-  // 2. Fusion, most specific first: what a block pattern takes, later passes cannot.
+  // 2. Fusion, most specific pattern first, because later passes cannot match what an earlier pattern took.
   std::vector<const Pass*> fusion = fusion_passes_for_supported(c.claims->kinds(), options_.fusion);
-  // What is no norm as a whole may still be the variance of one; regions would take its squares.
+  // A subgraph that is no complete norm may still be the variance of one. Regions would absorb its squares.
   if (const auto norms = std::find(fusion.begin(), fusion.end(), &recognize_norms); norms != fusion.end())
     fusion.insert(norms + 1, &norm_variances);
   g = run_passes(std::move(g), fusion, c, observe, this);
@@ -190,16 +191,16 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
 
 MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
   const TraceSpan span("compile", "legalize");
-  // Passes may have joined nodes of a body under a label that places nobody.
+  // Passes may have merged nodes of a body under a label that has no placement.
   Graph g = label_bodies(std::move(m.graph), options_.placement);
   g = legalize_or_rewrite_for_backend(std::move(g), *program_target(target_, options_).target, target_->name(), &report,
                                       options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
-  report.supported_claim_count = target_->kinds().count();  // of the device named, not of those beside it
+  report.supported_claim_count = target_->kinds().count();  // of the device named, not of the others in the program
   keep("legalize", g);
   return MirModule{std::move(g)};
 }
 
-// True when every symbol that is left has an upper extent to plan for.
+// True when every open symbol has an upper extent to plan for.
 bool CompilePipeline::has_extents(const Graph& g) const {
   const std::vector<std::string> open = g.dynamic_symbols();
   return std::all_of(open.begin(), open.end(), [&](const std::string& name) {
@@ -208,7 +209,7 @@ bool CompilePipeline::has_extents(const Graph& g) const {
   });
 }
 
-// The same as an error, which also says when the target does not take them.
+// The same check as an error, which also says when the target does not take runtime symbols.
 void CompilePipeline::check_runtime_symbols(const Graph& g) const {
   for (const Node& n : g.nodes())
     for (const Shape& s : n.shapes)
@@ -235,7 +236,7 @@ LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* re
     return split_weights(m.graph, *program.target, allowed_loss);
   }();
   LirModule lir;
-  // Where the device keeps whole values the parts of the program say what crosses.
+  // On an opaque device the partitions of the program define the transfers.
   if (program.target->opaque())
     split.run = legalize_partition(std::move(split.run), *program.target,
                                    options_.kernel_dispatch.value_or(KernelDispatchConfig{}), told);
@@ -302,7 +303,7 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
 }
 
 namespace {
-// A planned program from anywhere: sound, for this target, and with a plan that fits it.
+// Checks a planned program from outside: it is valid, compiled for this target, and its plan is correct.
 void check_lir(const LirModule& lir, const Target& target) {
   const Graph& g = lir.graph;
   verify_or_throw(lir.prepare, Level::Lir, "the LIR module given to compile");
@@ -376,7 +377,7 @@ void check_lir(const LirModule& lir, const Target& target) {
 HirModule bind_module(GraphModule module, CompileOptions& options) {
   const FusionPolicy policy = module.stage() == GraphStage::Hir ? module.hir().policy : FusionPolicy::Direct;
   HirModule hir{std::move(module).into_graph(), policy};
-  // The API boundary: a graph from anywhere is verified before it is believed.
+  // The API boundary: a graph from outside is verified first.
   verify_or_throw(hir.graph, Level::Hir, "the graph given to compile");
   check_symbol_modes(hir.graph, options.symbol_modes, options.dim_binding);
   if (options.dim_binding.empty()) return hir;
@@ -424,18 +425,18 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   mir = optimize_with_report(std::move(mir), result.fusion);
   if (options_.precision && !options_.precision->is_f32()) {  // after fusion: casts must not hide patterns
     const Pass* once[] = {&hoist_invariants,
-                          &simplify_control_flow};  // weights of bodies are cast outside, and so prepared once
+                          &simplify_control_flow};  // weights of bodies are cast outside, so they are prepared once
     mir.graph =
         run_passes(drop_dead(apply_precision(mir.graph, *options_.precision)), once, context(nullptr), observe, this);
     keep("mixed-precision", mir.graph);
   }
   mir = legalize(std::move(mir), result.dispatch);
-  // Decomposition may have made dots, scalars and copies that the canonical passes know how to shrink.
+  // Decomposition may have made dots, scalars and copies that the canonicalization passes can shrink.
   if (options_.constant_folding) {
     const Pass* cleanup[] = {&cancel_layout_ops, &reduce_broadcasts, &fold_constants, &eliminate_common_subexpressions};
     std::optional<Graph> cleaned = changed_by_passes(mir.graph, cleanup, context(nullptr), observe, this);
     if (!cleaned && all_live(mir.graph)) {
-      keep("legalize", mir.graph);  // nothing to clean, and legal as it is
+      keep("legalize", mir.graph);  // nothing to clean, and still legal
     } else {
       KernelDispatchReport again;
       Graph legal = rewrite_for_backend(cleaned ? drop_dead(std::move(*cleaned)) : drop_dead(mir.graph),

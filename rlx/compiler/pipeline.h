@@ -1,4 +1,4 @@
-// The compile pipeline: HIR to MIR to LIR, in the order that pipeline.cpp shows from top to bottom.
+// The compile pipeline: HIR to MIR to LIR. pipeline.cpp shows the order from top to bottom.
 #pragma once
 
 #include <map>
@@ -20,24 +20,24 @@ namespace rlx {
 
 class Trace;
 
-/// A donated input: `output` may be written over its buffer (`run_into` may get one pointer for both). Equal dims and
-/// dtype.
+/// A donated input: `output` may be written over its buffer, so `run_into` may get one pointer for both. Dims and dtype
+/// are equal.
 struct Donation {
   std::string input;
   std::size_t output = 0;
 };
 
-/// What a run that fails leaves of a state.
+/// What a failed run leaves of a state.
 enum class OnFailure : std::uint8_t {
-  Invalidate,  // nothing: it is to be written or reset first
-  Keep,  // a value: rows that the run was not to write are as before, and runs of others that wait for it go on. A
-         // device that keeps whole values takes a second buffer for it, and then all of it is as before; there a run
-         // of another program is submitted when those before it are done, so calls that start one wait for that
+  Invalidate,  // no value: the state must be written or reset first
+  Keep,  // A value: rows that the run was not to write are unchanged, and waiting runs of other programs continue. An
+         // opaque device takes a second buffer for the state, and then all of it is unchanged. There, a run of another
+         // program is submitted only after the runs before it are done, so calls that start one wait for that.
 };
 
-/// Nodes of a graph that run on another device: those whose label begins with `label` (Graph::scope), up to its end or
-/// a '/'. Of several that fit the longest decides. What a branch or loop holds goes with it, but for its own label; on
-/// the cpu, which runs it whole, all of it goes with it.
+/// Places nodes on another device: those whose label begins with `label` (Graph::scope), up to its end or a '/'. The
+/// longest matching label decides. The body of a branch or loop is placed with it, unless nodes of the body have their
+/// own label. The cpu runs a branch or loop as a whole, with everything in its bodies.
 struct Placement {
   std::string label;
   DeviceId device;
@@ -46,41 +46,41 @@ struct Placement {
 // The last field of CompileOptions is a name of the last release: using it warns, copying the struct does not.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-/// Options of one compile. New knobs are fields here, never new entry points.
+/// Options of one compile. New options are fields here, never new entry points.
 struct CompileOptions {
-  std::optional<FusionPolicy> policy;  // how HIR blocks lower; none: as their module says
+  std::optional<FusionPolicy> policy;  // how HIR blocks are lowered; none: the policy of their module
   FusionOptions fusion;
   bool constant_folding = true;
   bool dce = true;
   bool assert_fusion_clean = false;    // a missed fusion is an error
-  std::optional<OpSet> supported_ops;  // of the kinds that the target claims, only these
+  std::optional<OpSet> supported_ops;  // restricts the kinds that the target claims
   std::optional<KernelDispatchConfig>
       kernel_dispatch;                       // kernel or decomposition; none: RLX_KERNEL_DISPATCH, else native first
   std::optional<PrecisionPolicy> precision;  // applied after fusion; none: the session's, else f32
   SymbolBinding dim_binding;                 // symbols fixed before anything else
-  SymbolModes symbol_modes;                  // how new values of the others are met; default: specialise
+  SymbolModes symbol_modes;                  // how new values of the other symbols are handled; default: specialise
   std::vector<Donation> donate;              // each input and each output at most once
   std::map<std::string, OnFailure, std::less<>> on_failure;  // by state; default: Invalidate
   std::shared_ptr<PackedWeightCache> packed_weight_cache{};  // keeps packed weights (formats/packed_weight_files.h)
-  std::vector<Placement> placement{};  // one program over several devices; empty: all on the session's
-  int ordinal = 0;                     // of the device compiled for; a session sets its own
-  bool must_alias = false;             // a state or donation that is not updated in place is an error
-  Mesh mesh;                           // the ranks that run the program together; none: one
-  bool keep_stages = false;            // fill CompileResult::stages
-  std::optional<std::size_t> arena_alignment;  // bytes, a power of two up to 2^30, from the target's own on
+  std::vector<Placement> placement{};          // one program over several devices; empty: all nodes on the session's
+  int ordinal = 0;                             // ordinal of the device compiled for; a session sets its own
+  bool must_alias = false;                     // a state or donation that is not updated in place is an error
+  Mesh mesh;                                   // the ranks that run the program together; none: one rank
+  bool keep_stages = false;                    // fill CompileResult::stages
+  std::optional<std::size_t> arena_alignment;  // bytes, a power of two from the target's own alignment up to 2^30
   bool finest_grain = false;                   // BackendOptions::finest_grain
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
   std::shared_ptr<Trace> trace{};  // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
   bool verbose = false;            // a session prints both reports of each compile to the standard error
   [[deprecated("now packed_weight_cache")]] std::shared_ptr<PackedWeightCache> form_cache{};
-  /// `packed_weight_cache`, or what its old name was given.
+  /// `packed_weight_cache`, or the value of its deprecated name.
   const std::shared_ptr<PackedWeightCache>& weight_cache() const {
     return packed_weight_cache ? packed_weight_cache : form_cache;
   }
 };
 #pragma GCC diagnostic pop
 
-/// A graph at one stop of the pipeline.
+/// The graph at one stage of the pipeline.
 struct PipelineStage {
   std::string name;  // "hir", "lower-hir", "fuse-dot-epilogue", ..., "legalize", "lir"
   Graph graph;
@@ -88,20 +88,20 @@ struct PipelineStage {
 
 struct CompileTemplate;
 
-/// What a compile produced.
+/// The result of a compile.
 struct CompileResult {
-  LirModule lir;  // without a plan as long as the program has dynamic dims: such a result cannot run, `specialize` it
+  LirModule lir;  // has no plan while the program has dynamic dims: call `specialize` before running it
   FusionReport fusion;
   KernelDispatchReport dispatch;
   std::vector<PipelineStage> stages;              // when asked for
-  std::shared_ptr<const CompileTemplate> source;  // what `specialize` compiles; none when there is nothing to bind
+  std::shared_ptr<const CompileTemplate> source;  // the source for `specialize`; none when there is nothing to bind
 
   /// True when symbols have no value yet.
   bool has_dynamic_dims() const { return source != nullptr; }
   /// The symbols without a value, sorted.
   std::vector<std::string> dynamic_symbols() const;
-  /// The program compiled again from its source with these values, so that patterns which need known extents fuse too.
-  /// A symbol that is not open is a NotFound error; symbols that are left out stay dynamic.
+  /// Compiles the program again from its source with these values, so that patterns that need known extents fuse too. A
+  /// symbol that is not open is a NotFound error. Symbols that are not named stay dynamic.
   CompileResult specialize(const SymbolBinding& binding) const;
 };
 
@@ -110,18 +110,18 @@ class CompilePipeline {
  public:
   explicit CompilePipeline(std::shared_ptr<const Target> target, CompileOptions options = {});
 
-  /// HIR blocks become MIR ops by the policy.
+  /// Lowers HIR blocks to MIR ops by the policy.
   MirModule lower_hir(HirModule m);
-  /// Canonical forms, then the fusion passes; what they did and missed goes to `report`.
+  /// Canonicalizes, then runs the fusion passes. `report` gets their fusions and misses.
   MirModule optimize_with_report(MirModule m, FusionReport& report);
-  /// Everything becomes ops the target claims, or one error names all offenders.
+  /// Legalizes: every node becomes an op that the target claims, or one error names all nodes that cannot.
   MirModule legalize(MirModule m, KernelDispatchReport& report);
-  /// Weight preparation and the memory plan. The graph must be legal, and static but for runtime and bucket symbols.
-  /// `report`, that of the legalisation, gets what a device refused only in its part of the program.
+  /// Splits off weight preparation and plans memory. The graph must be legal, and static except for runtime and bucket
+  /// symbols. `report` is the report of the legalization; it also gets what a device refused only within its partition.
   LirModule plan_lir(const MirModule& m, KernelDispatchReport* report = nullptr);
 
-  /// All of it. A module at a later stage skips what is behind it; one at stage Lir is checked against this target, its
-  /// plan too. Symbols without a value give a result to specialise.
+  /// Runs the whole pipeline. A module at a later stage skips the earlier stages. A module at stage Lir is checked
+  /// against this target, with its plan. Symbols without a value give a result to specialise.
   CompileResult compile_module(GraphModule m);
   CompileResult compile_graph(Graph g) { return compile_module(make_module(std::move(g))); }
 
@@ -135,11 +135,11 @@ class CompilePipeline {
   static void observe(void* self, const Pass& pass, const Graph& after);
 
   std::shared_ptr<const Target> target_;
-  mutable std::shared_ptr<const Target> placed_{};  // with placements: it and the devices beside it, as passes ask
+  mutable std::shared_ptr<const Target> placed_{};  // with placements: the program target, as passes query it
   CompileOptions options_;
   std::vector<PipelineStage> stages_;
-  FusionReport* report_ = nullptr;  // of the fusion under way
-  std::size_t placed_misses_ = 0;   // of the report: their stage is known
+  FusionReport* report_ = nullptr;  // of the running fusion
+  std::size_t placed_misses_ = 0;   // number of misses in the report whose stage is known
 };
 
 /// The source of a result with dynamic dims.
@@ -149,30 +149,31 @@ struct CompileTemplate {
   CompileOptions options;
 };
 
-/// `m`, at stage Hir or Mir, verified, with the symbols that `options.dim_binding` names replaced by numbers; these
-/// leave `options`. A name in it, or in the symbol modes, that is no symbol of `m` is a NotFound error.
+/// Verifies `m`, at stage Hir or Mir, and replaces the symbols that `options.dim_binding` names by numbers. Used
+/// bindings are removed from `options`. A name in it, or in the symbol modes, that is no symbol of `m` is a NotFound
+/// error.
 HirModule bind_module(GraphModule m, CompileOptions& options);
-/// `target` with what `options` say of it: claims and arena alignment. Throws InvalidArgument for an alignment that is
-/// no power of two.
+/// `target` with the claims and the arena alignment of `options`. Throws InvalidArgument for an alignment that is not a
+/// power of two.
 std::shared_ptr<const Target> target_with_options(std::shared_ptr<const Target> target, const CompileOptions& options);
 /// The fusion family of a device; devices without one of their own fuse like the CPU.
 FusionTarget fusion_target_for(Device d);
-/// The kinds a target claims: the kernel table of the built backend, else the documented default list.
+/// The kinds that a target claims: the kernel table of the built backend, else the documented default list.
 OpSet supported_for_target(FusionTarget t);
 
 /// The stages of one compile as text.
 struct PipelineInspect {
-  std::string hir;            // as given (empty when the input held no HIR blocks)
+  std::string hir;            // the input (empty when it held no HIR blocks)
   std::string mir_lowered;    // after lowering
-  std::string mir_diff;       // op-count changes from lowering to the optimised form
-  std::string mir_optimized;  // after fusion and legalisation
+  std::string mir_diff;       // op-count changes from the lowered to the optimised graph
+  std::string mir_optimized;  // after fusion and legalization
   std::string lir;            // run graph, prepare graph and buffer plan
   std::string fusion;         // the fusion report
   std::string dispatch;       // the dispatch report
   /// All sections with banners.
   std::string text() const;
 };
-/// Which devices the numbers in a plan stand for, in a line; empty where one device runs all.
+/// One line that names the device of each device number in a plan. Empty when one device runs the whole program.
 std::string inspect_devices(const LirModule& m);
 /// The texts of a result compiled with `keep_stages`.
 PipelineInspect inspect_compiled(const CompileResult& result);
@@ -181,9 +182,9 @@ PipelineInspect inspect_pipeline(GraphModule m, const std::shared_ptr<const Targ
                                  CompileOptions options = {});
 /// The fusion report alone.
 FusionReport inspect_fusion(const Graph& g, const std::shared_ptr<const Target>& target, CompileOptions options = {});
-/// The file that dump_pipeline writes: `path`, or NAME.ir.txt in it when it ends with '/'.
+/// The file that dump_pipeline writes: `path`, or NAME.ir.txt in the folder `path` when it ends with '/'.
 std::string dump_file(const CompileResult& result, const std::string& path);
-/// Writes the stages of a result to dump_file(result, path), which it returns; `append` keeps what is in the file.
+/// Writes the stages of a result to dump_file(result, path) and returns that path. `append` keeps what is in the file.
 std::string dump_pipeline(const CompileResult& result, const std::string& path, bool append = false);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Placement by label, host segments by what is refused, and transfers between.
+// Placement by label, host segments for refused nodes, and the transfers between devices.
 #include "rlx/compiler/placement.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace rlx {
 namespace {
 
-/// A label and what may follow it.
+/// True for the label `start`, and for labels that continue it after a '/'.
 bool begins_with(std::string_view label, std::string_view start) {
   return label.starts_with(start) && (label.size() == start.size() || label[start.size()] == '/');
 }
@@ -28,7 +28,7 @@ struct Placed {
   std::uint32_t device = 0;
 };
 
-/// Of several that fit the label the longest; null when none does.
+/// The longest entry that matches the label; null when none does.
 template <class List>
 auto placement_of(const List& list, std::string_view label) -> decltype(&*list.begin()) {
   auto best = decltype(&*list.begin()){};
@@ -60,7 +60,7 @@ class SeveralDevices final : public Target {
   bool opaque() const override { return first_->opaque(); }
   bool branches_freely() const override { return first_->branches_freely(); }
   bool runtime_symbols() const override { return first_->runtime_symbols(); }
-  // Of what was placed on the host too; who runs a node is asked of each.
+  // Includes the kinds of nodes placed on the host. The device of a node is decided per node.
   const OpSet& kinds() const override { return kinds_; }
   const char* refuses(const Graph& g, NodeId id) const override {
     return (sent_to_host(g.node(id).origin.label) ? host_ : first_)->refuses(g, id);
@@ -101,7 +101,7 @@ class SeveralDevices final : public Target {
     return runner(g, id).skips_unread(g, id, result);
   }
   bool plans_bodies(const Graph& g, NodeId id) const override { return runner(g, id).plans_bodies(g, id); }
-  // Weights get the forms of the first device, whose code makes them.
+  // Weights get the packed layouts of the first device, because its code makes them.
   std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
     return on_host_segment(g, id) ? std::nullopt : first_->form(g, id, operand, of);
   }
@@ -132,12 +132,13 @@ class SeveralDevices final : public Target {
   OpSet kinds_;
 };
 
-/// Gives bodies the labels by which they go with what holds them; each body once for each of the placements around it.
+/// Gives bodies the labels that place them with the node that holds them. Visits each body once per placement around
+/// it.
 class BodyLabels {
  public:
   explicit BodyLabels(std::span<const Placement> placement) : placement_(placement) {}
 
-  /// None when all labels say already what they should. `around` places the node that holds `g`; null: nothing does.
+  /// None when all labels are already correct. `around` is the placement of the node that holds `g`; null: none.
   std::optional<Graph> labelled(const Graph& g, const Placement* around) {
     std::optional<Graph> out;
     for (std::uint32_t i = 0; i < g.num_nodes() && around; ++i) {
@@ -156,14 +157,14 @@ class BodyLabels {
   }
 
  private:
-  // Null: as it is.
+  // Null: unchanged.
   Subgraph labelled(const Subgraph& body, const Placement* around) {
     if (const auto known = bodies_.find({body, around}); known != bodies_.end()) return known->second;
     std::optional<Graph> now = labelled(*body, around);
     Subgraph made = now ? std::make_shared<const Graph>(std::move(*now)) : nullptr;
     return bodies_.emplace(std::pair(body, around), std::move(made)).first->second;
   }
-  // One that `around` places, with the node's own behind it where a longer label does not take that.
+  // Returns a label that `around` places, followed by the node's own label unless a longer placement would match that.
   std::string label_inside(const std::string& own, const Placement& around) const {
     if (own.empty()) return around.label;
     std::string inside = concat_text(around.label, "/", own);
@@ -210,7 +211,7 @@ ProgramTarget program_target(std::shared_ptr<const Target> target, const Compile
       placed.push_back({p.label, ~0U});
       continue;
     }
-    if (p.device.ordinal == options.ordinal) {  // back to the program's own
+    if (p.device.ordinal == options.ordinal) {  // back to the program's own device
       placed.push_back({p.label, 0});
       continue;
     }
@@ -258,7 +259,7 @@ Graph label_bodies(Graph g, std::span<const Placement> placement) {
 Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home) {
   std::vector<std::uint32_t> devices = devices_of_nodes(g, target, home);
   const bool several = std::any_of(devices.begin(), devices.end(), [&](std::uint32_t d) { return d != home; });
-  // Bodies have transfers of their own; the device of a loop is their home.
+  // Bodies have their own transfers. The device of a loop is their home device.
   const auto with_placed_bodies = [&](std::uint32_t i) {
     const Node& n = g.nodes()[i];
     if (op_def(n.op).bodies != BodyKind::Programs || !target.host_controlled(g, NodeId{i})) return n.op;

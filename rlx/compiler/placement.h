@@ -1,4 +1,4 @@
-// One program over several devices: who runs which node, and the copies between them.
+// Placement of one program over several devices: the device of each node, and the transfers between devices.
 #pragma once
 
 #include <memory>
@@ -15,28 +15,30 @@ namespace rlx {
 struct CompileOptions;
 struct Placement;
 
-/// A target that stands for the devices of one program.
+/// A target that stands for all devices of one program.
 struct ProgramTarget {
   std::shared_ptr<const Target> target;
-  std::vector<DeviceId> others;  // behind the first, which is the one compiled for (LirModule::others)
-  bool host_segments = false;    // the last of them is the host, for what the first refuses: it may turn out unused
+  std::vector<DeviceId> others;  // after the first, which is the one compiled for (LirModule::others)
+  bool host_segments = false;    // the last of them is the host, for refused nodes; may be unused
 };
 
-/// `target` with the devices that `options.placement` names, and with the host for what `target` refuses and nobody can
-/// decompose, where `options` allow that. Where there is nothing of either it is `target` itself. Throws
-/// InvalidArgument for a device of another kind than the target's or the host, and for a label with two devices.
+/// `target` with the devices that `options.placement` names. The host is added, where `options` allow it, for nodes
+/// that `target` refuses and that have no decomposition. Returns `target` itself when there are neither placements nor
+/// host nodes. Throws InvalidArgument for a device that is neither of the target's kind nor the host, and for a label
+/// with two devices.
 ProgramTarget program_target(std::shared_ptr<const Target> target, const CompileOptions& options);
 
-/// NotFound for a placement whose label no node of `g` has, bodies included.
+/// Throws NotFound for a placement whose label no node of `g` has, bodies included.
 void check_placement(const Graph& g, const CompileOptions& options);
 
-/// `g` whose bodies say by labels what `placement` makes of them: a node of a body is placed with the branch or loop
-/// that holds it, unless its own label places it. The cpu runs what it holds itself, whatever labels are in it. So
-/// whoever asks a target about a node of a body asks of the device that will run it.
+/// Labels the bodies of `g` with their placement. A node of a body is placed with the branch or loop that holds it,
+/// unless its own label places it. The cpu runs the bodies of its nodes itself, whatever their labels. So a query about
+/// a node of a body reaches the target of the device that will run it.
 Graph label_bodies(Graph g, std::span<const Placement> placement);
 
-/// `g`, whose inputs are on device `home`, with a Transfer wherever a node reads what another device made; outputs come
-/// to `home`, new values of states to where these are. Params and constants are read by every device where it has them.
+/// `g`, whose inputs are on device `home`, with a Transfer wherever a node reads a value of another device. Outputs are
+/// brought to `home`, new values of states to the devices of their states. Every device has its own params and
+/// constants.
 Graph insert_transfers(const Graph& g, const Target& target, std::uint32_t home = 0);
 
 /// True when some node of `g`, bodies included, runs on device `device`.

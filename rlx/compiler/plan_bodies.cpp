@@ -1,4 +1,4 @@
-// Bodies as planned programs whose carries are donated: output c may be written over the input that it replaces.
+// Plans bodies as programs whose carries are donated: output c may be written over the input that it replaces.
 #include "rlx/compiler/plan_bodies.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::optional<std::uint32_t> updated_operand(const OpBox& op, std::uint32_t r, c
 
 namespace {
 
-// The input of a body that a value of it is an update of, or is itself.
+// The input of a body that `v` is, or is an update of.
 std::optional<std::uint32_t> updated_input(const Graph& body, Value v) {
   for (;;) {
     const Node& n = body.node(v.node);
@@ -37,7 +37,7 @@ std::optional<std::uint32_t> updated_input(const Graph& body, Value v) {
   }
 }
 
-// Of a branch: which result may lie where which operand does, as far as that is worth asking.
+// For a branch: the candidate pairs of a result that may share the bytes of an operand.
 std::vector<LirBodies::Shared> shared_candidates(const Graph& g, const Node& n, const std::vector<Subgraph>& bodies) {
   std::vector<LirBodies::Shared> out;
   if (n.kind() != OpKind::If) return out;
@@ -68,7 +68,7 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
     planned.devices.push_back(device);
     return static_cast<std::uint32_t>(out.ranges.size() - 1);
   };
-  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> shared;  // the range of the n-th arena on a device
+  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> shared;  // (device, index of its arena) -> range
   const std::vector<Subgraph> graphs = body_graphs(n.op);
   out.shared = shared_candidates(g, n, graphs);
   for (const Subgraph& body : graphs) {
@@ -76,7 +76,7 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
     m.graph = *body;
     if (!m.graph.is_static()) m.graph.set_symbols(g.symbols());  // with the bounds that the program is planned for
     std::vector<LirAlias> donated;
-    if (&body == &graphs.back())  // the last of a loop's bodies is its step
+    if (&body == &graphs.back())  // the last body of a loop is its step
       for (std::uint32_t c = 0; c < loop.carries; ++c)
         donated.push_back({static_cast<std::uint32_t>(loop.first_carry()) + c, c, {}});
     for (const LirBodies::Shared& s : out.shared) donated.push_back({s.operand - 1, s.result, {}});
@@ -102,7 +102,7 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
     if (!refused.empty()) out.second.back() = new_range(max_bytes(g, Value(id, c)), home);
   }
   if (!host_controlled) return planned;
-  // Rows that the device cannot bind where they lie pass through a buffer of their own.
+  // Rows that the device cannot bind in place pass through their own buffer.
   const Dim apart(std::max(target.limits().view_alignment, target.limits().copy_granule));
   const Graph& step = out.modules.back().graph;
   const auto row = [&](Value v) {
@@ -120,7 +120,7 @@ bool carry_in_place(const Graph& g, NodeId id, std::uint32_t k, std::uint32_t r)
   const Node& n = g.node(id);
   const std::optional<LoopParts> p = loop_parts(n.op);
   if (!p || r >= p->carries || k != p->first_carry() + r) return false;
-  // The first trip would spoil it for other operands that it is too.
+  // The first iteration would corrupt it if it is also another operand.
   return std::count(n.inputs.begin(), n.inputs.end(), n.inputs[k]) == 1;
 }
 

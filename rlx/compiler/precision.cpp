@@ -1,4 +1,4 @@
-// Casts between precision categories.
+// Inserts casts between precision categories.
 #include "rlx/compiler/precision.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ PrecisionPolicy PrecisionPolicy::with_matmul_precision(MatmulPrecision products,
 
 namespace {
 
-// Functions whose result leaves the range of F16 for ordinary arguments.
+// Functions whose result exceeds the range of F16 for ordinary arguments.
 bool overflows(const Node& n) {
   if (const auto* a = n.op.get_if<ops::Activation>()) return function_row(a->fn).f16 == F16Range::Leaves;
   if (const auto* b = n.op.get_if<ops::Binary>()) return binary_row(b->fn).f16 == F16Range::Leaves;
@@ -55,7 +55,7 @@ bool body_overflows(const Node& n) {
   return false;
 }
 
-// A copy of a body whose F32 inputs, constants and cast targets are `t`.
+// A copy of a body whose F32 inputs, constants and cast targets have dtype `t`.
 Subgraph retype(const Graph& body, DType t) {
   auto out = std::make_shared<Graph>(body.name());
   for (const Node& n : body.nodes()) {
@@ -91,7 +91,7 @@ Graph apply_outside_bodies(const Graph& g, const PrecisionPolicy& policy);
 
 Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
   if (policy.is_f32()) return g;
-  // Bodies first: inside them too, what crosses their border keeps its dtype.
+  // Bodies first: values that cross the border of a body keep their dtype.
   if (const std::optional<Graph> inner = change_bodies(
           g, [&](const Graph& body) -> std::optional<Graph> { return drop_dead(apply_precision(body, policy)); }))
     return apply_outside_bodies(*inner, policy);
@@ -101,14 +101,14 @@ Graph apply_precision(const Graph& g, const PrecisionPolicy& policy) {
 namespace {
 Graph apply_outside_bodies(const Graph& g, const PrecisionPolicy& policy) {
   Rebuilder r(g, "mixed-precision");
-  std::map<std::pair<Value, DType>, Value> casts;  // of values of the new graph: each cast once
+  std::map<std::pair<Value, DType>, Value> casts;  // by value of the new graph: each is cast once
   auto as = [&](Value v, DType t) {
     if (r.graph().shape(v).dtype() == t) return v;
     auto [it, fresh] = casts.try_emplace({v, t});
     if (fresh) it->second = r.graph().add(ops::Cast{t}, {v}).value();
     return it->second;
   };
-  // True for F32 values of the source graph: the only ones the policy touches.
+  // True for F32 values of the source graph, the only ones that the policy changes.
   auto participates = [&](Value v) { return g.shape(v).dtype() == DType::F32; };
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
@@ -132,7 +132,7 @@ Graph apply_outside_bodies(const Graph& g, const PrecisionPolicy& policy) {
     for (std::uint32_t k = 0; k < n.num_results(); ++k) results.push_back(e.result(k));
     r.replace(id, results);
   }
-  // The boundary keeps its dtypes.
+  // Inputs and outputs keep their dtypes.
   Graph& out = r.graph();
   copy_ends(out, g, [&](Value v) { return as(r.mapped(v), g.shape(v).dtype()); });
   return std::move(out);

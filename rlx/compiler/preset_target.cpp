@@ -1,5 +1,5 @@
-// The table of documented claims, in our kinds: what the documents call Narrow is Slice, Cumsum is Cumulative, and
-// DequantMatMul is a product that reads a Dequantize.
+// The table of documented claims, in our op kinds. The documented Narrow is Slice, Cumsum is Cumulative, and
+// DequantMatMul is a matmul that reads a Dequantize.
 #include "rlx/compiler/preset_target.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Where each op that not all devices claim is claimed.
+// The devices that claim an op which not all devices claim.
 struct PartClaim {
   OpKind kind;
   std::initializer_list<FusionTarget> targets;
@@ -36,9 +36,9 @@ OpSet documented_claims(Device device) {
   };
   const FusionTarget family = fusion_target_for(device);
   OpSet set = default_claims(family);
-  for (OpKind kind : {OpKind::Activation, OpKind::Cast,      OpKind::Binary,     OpKind::Compare, OpKind::Where,
-                      OpKind::Rope,       OpKind::LayerNorm, OpKind::RmsNorm,    OpKind::Slice,   OpKind::Attention,
-                      OpKind::Reshape,    OpKind::Transpose, OpKind::Concat,     OpKind::Expand,  OpKind::Gather,
+  for (OpKind kind : {OpKind::Activation, OpKind::Cast,      OpKind::Binary,  OpKind::Compare, OpKind::Where,
+                      OpKind::Rope,       OpKind::LayerNorm, OpKind::RmsNorm, OpKind::Slice,   OpKind::Attention,
+                      OpKind::Reshape,    OpKind::Transpose, OpKind::Concat,  OpKind::Expand,  OpKind::Gather,
                       OpKind::Reduce,     OpKind::Softmax,   OpKind::Scatter, OpKind::TopK,    OpKind::Dequantize})
     set.add(kind);
   for (const PartClaim& part : parts)
@@ -66,7 +66,7 @@ class PresetTarget final : public Target {
     TargetLimits l;
     switch (device_) {
       case Device::Cuda:
-      case Device::Rocm: l.alignment = 256; break;  // what cudaMalloc and hipMalloc give
+      case Device::Rocm: l.alignment = 256; break;  // the alignment that cudaMalloc and hipMalloc give
       case Device::Metal: l.alignment = 128; break;
       case Device::Gpu:
       case Device::Vulkan:

@@ -1,4 +1,4 @@
-// Targets of devices by their documented claims: what compiles ask where no backend of the device is built in.
+// Targets of devices by their documented claims, for compiles in a build without a backend of the device.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,10 @@
 
 namespace rlx {
 
-/// What the documents say of a device: op kinds, memory model, alignments. Kinds alone decide there; the rows of a
-/// backend, once there is one, know more.
+/// The documented properties of a device: op kinds, memory model, alignments. Claims there depend on op kinds alone;
+/// the kernel entries of a backend are more exact.
 std::shared_ptr<const Target> preset_target(Device device);
-/// The target of the device's backend, or, where this build has none, the preset.
+/// The target of the device's backend, or the preset when this build has no backend of the device.
 std::shared_ptr<const Target> target_or_preset(Device device);
 
 }  // namespace rlx

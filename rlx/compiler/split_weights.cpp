@@ -1,4 +1,4 @@
-// Splitting a graph into weight preparation and run.
+// Splits a graph into weight preparation and run.
 #include "rlx/compiler/split_weights.h"
 
 #include <algorithm>
@@ -30,8 +30,9 @@ namespace rlx {
 namespace {
 
 constexpr double kMaxGrowth = 1.1;
-// A value of the run is given a form for products of loops that read it at least so often, for at most so many rows:
-// making it costs one or two of them, and with more rows a kernel reads any matrix as fast (bench/control_flow).
+// A value of the run gets a packed layout for matmuls of loops that read it at least kLeastReads times with at most
+// kMostRows rows. Packing costs one or two of these matmuls. With more rows a kernel reads a row-major matrix as fast
+// (bench/control_flow).
 constexpr std::int64_t kLeastReads = 16, kMostRows = 32;
 
 class Splitter {
@@ -59,29 +60,30 @@ class Splitter {
   }
 
  private:
-  // An operand of a node of a scope; `stack`: the body around it, or itself, that takes a matrix in each step.
+  // An operand of a node of a scope. `stack` is the body around the scope, or the scope itself, that takes one matrix
+  // in each step.
   struct Use {
     const WeightScope* scope = nullptr;
     NodeId user{};
     std::uint32_t operand = 0;
     const WeightScope* stack = nullptr;
   };
-  // A matrix of weights that products read, or some, and the form that they read it in; or one that a run computes and
-  // loops read in every step.
+  // One or several weight matrices that matmuls read, and the packed layout in which they read them. Or a matrix that
+  // the run computes and loops read in every step.
   struct Formed {
     std::vector<WeightRegion> regions;
     bool in_run = false;
-    bool readable = true;  // every region lies in a value that is made ahead; of one in a run: that is memory's
+    bool readable = true;  // every region lies in a value that is made ahead; for a matrix of the run, in memory
     ConstantMatrix matrix;
     std::int64_t count = 1;
     bool transposed = false;  // [N, K], as a gather reads it
-    Dims dims{};              // of filters, which are [K, N] as a matrix; else the shape is the matrix's
+    Dims dims{};              // dims of filters, which are [K, N] as a matrix; otherwise the shape is the matrix's
     PackedLayout form;        // of each matrix
     std::vector<Use> others;
-    Value made{};  // in the run graph, once made
+    Value made{};  // in the run graph, once it is made
   };
-  // What a node takes for its bodies beside its own operands: the matrices of a form as they are, `whole` when there
-  // are several, or one of them in each step.
+  // A packed operand that a node passes to its bodies beside its own operands. `whole` passes all matrices unchanged;
+  // otherwise the body takes one of them in each step.
   struct Entry {
     std::size_t formed = 0;
     bool row = false, whole = false;
@@ -89,7 +91,7 @@ class Splitter {
   };
   using NodeKey = std::pair<std::size_t, NodeId>;  // index of the scope, node
 
-  // `pure_`: from frozen Params and Constants alone. `constant_`: that, and small enough to be made ahead.
+  // `pure_`: computed from frozen Params and Constants alone. `constant_`: pure, and small enough to be made ahead.
   void classify() {
     pure_.assign(g_.num_nodes(), false);
     constant_.assign(g_.num_nodes(), false);
@@ -119,10 +121,10 @@ class Splitter {
         param = param || has_param_[v.node.index];
         sources += source_bytes[v.node.index];
       }
-      // What depends on a symbol too is computed in the run: its extents change, prepared weights do not.
+      // A value that depends on a symbol is computed in the run: its extents change, and prepared weights do not.
       const bool is_static =
           std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
-      // What constants alone give is folded before, if it is small; large ones are moved once, not in each run.
+      // Small values of constants alone are folded earlier. Large ones are moved once, not in each run.
       const bool moved = kind == OpKind::Transpose || kind == OpKind::Reshape;
       if (!pure || !(param || moved) || !is_static || has_symbols(n)) continue;
       pure_[i] = true;
@@ -133,7 +135,7 @@ class Splitter {
     }
   }
 
-  // -- forms --
+  // -- packed layouts --
 
   static bool few_rows(const Shape& x) {
     std::int64_t rows = 1;
@@ -142,8 +144,8 @@ class Splitter {
     return rows <= kMostRows;
   }
 
-  // x [.., K] times a matrix of weights, or in a loop one that is the same in all steps, contracted over x's last axis;
-  // gives the axis of its columns.
+  // A matmul of x [.., K] and a weight matrix, or in a loop a loop-invariant matrix, contracted over the last axis of
+  // x. Returns the axis of the matrix's columns.
   static std::optional<int> product_of_fixed(const WeightScope& scope, NodeId id) {
     const Graph& g = *scope.graph;
     const Node& n = g.node(id);
@@ -166,16 +168,16 @@ class Splitter {
     return static_cast<int>(1 - (*rc)[0]);
   }
 
-  // Rows times the matrices of their groups, which are weights of the program [E, K, N].
+  // A grouped matmul of rows and the matrices of their groups, where the matrices are weights of the program [E, K, N].
   static bool stacked_product(const WeightScope& scope, const Node& n, const ops::GroupedDot& op) {
     return op.fn == GroupedKind::Rows && !scope.parent && scope.pure[n.inputs[1].node.index] &&
            !scope.pure[n.inputs[0].node.index] && scope.graph->shape(n.inputs[1]).is_static();
   }
 
-  // The filters [space.., C, O] of a convolution, a matrix [K, O] as they lie, or [K, O / groups] of each group: where
-  // weights give them and not x.
+  // The filters [space.., C, O] of a convolution as a matrix [K, O], or as one [K, O / groups] matrix per group.
+  // Requires that the filters come from weights and x does not.
   std::optional<Formed> filters_of(const WeightScope& scope, NodeId id) const {
-    if (scope.parent) return std::nullopt;  // `id` is of a body's graph
+    if (scope.parent) return std::nullopt;  // `id` belongs to the graph of a body
     const ops::Conv* const conv = conv_of(g_.node(id).op);
     if (conv == nullptr) return std::nullopt;
     const Node& n = g_.node(id);
@@ -188,7 +190,7 @@ class Splitter {
       in_order = in_order && geo.space[a].w == static_cast<std::int64_t>(a);
     if (!in_order || w.num_elements() == 0) return std::nullopt;
     Formed f;
-    f.count = std::max(geo.groups, geo.batch_groups);  // a matrix for each group, of its columns
+    f.count = std::max(geo.groups, geo.batch_groups);  // one matrix for each group, of its columns
     const std::int64_t all = w.dim(-1).value(), columns = all / f.count;
     f.matrix = {w.num_elements() / all, columns, w.dtype(), w.dtype(), MatmulPrecision::Exact};
     for (std::int64_t group = 0; group < f.count; ++group) {
@@ -201,7 +203,7 @@ class Splitter {
     return f;
   }
 
-  // A form for what `use` reads, or that of an earlier reader.
+  // Chooses a packed layout for the value that `use` reads, or takes that of an earlier reader.
   void choose_packed_layout(const Use& use, Formed f, std::map<std::string, std::size_t>& known) {
     const auto [it, fresh] = known.try_emplace(key_of(f), formed_.size());
     if (!fresh) {
@@ -214,7 +216,7 @@ class Splitter {
     if (!formed_.back().form.empty()) note(use, formed_.size() - 1);
   }
 
-  // One form for all that read the same elements as the same matrix.
+  // Chooses one packed layout for all readers of the same elements as the same matrix.
   void choose_packed_layouts() {
     std::map<std::string, std::size_t> known;
     for (const auto& scope : scopes_)
@@ -251,10 +253,10 @@ class Splitter {
     }
   }
 
-  // The use reads form `f`, which the nodes around its body take for it.
+  // Records that the use reads packed value `f`. The nodes around its body pass it in.
   void note(const Use& use, std::size_t f) {
     layout_of_use_[{use.scope->index, use.user, use.operand}] = f;
-    bool whole = false;  // of the bodies outside of the stack's
+    bool whole = false;  // of the bodies outside the stack's body
     for (const WeightScope* body = use.scope; body->parent; body = body->parent) {
       const Entry entry{f, body == use.stack, whole};
       whole = whole || entry.row;
@@ -263,7 +265,7 @@ class Splitter {
     }
   }
 
-  // The matrix that a use reads; of one in a body none when it is no matrix of the program.
+  // The matrix that a use reads. None for a matrix of a body that is no matrix of the program.
   std::optional<Formed> matrix_of(Use& use, int n_axis) const {
     const Value v = use.scope->graph->node(use.user).inputs[use.operand];
     const Shape& w = use.scope->graph->shape(v);
@@ -285,17 +287,17 @@ class Splitter {
       f.matrix.stored = g_.shape(f.regions.front().value).dtype();
       f.matrix.scheme = f.regions.front().scheme;
     }
-    // Who makes a file of blocks chooses what stays as it is: a router of experts, a head.
+    // The maker of a block-quantized file chooses what stays unquantized: a router of experts, a head.
     if (allowed_loss == MatmulPrecision::Int8 && has_blocks_ && !is_block_scheme(f.matrix.scheme))
       f.matrix.allowed_loss = MatmulPrecision::Exact;
     for (const WeightRegion& r : f.regions) {
-      // Codes stay codes: their products read them as they are.
+      // Quantized values stay quantized: their matmuls read them directly.
       f.readable =
           f.readable && (f.in_run ? !g_.node(r.value.node).op.is<ops::Dequantize>() : constant_[r.value.node.index]);
-      // Blocks make a form where all are of one scheme, and reach from end to end of the columns.
+      // Blocks can be packed when all have one scheme and fill the whole columns.
       const bool whole = !is_block_scheme(r.scheme) || f.matrix.k % block_layout(r.scheme).elements == 0;
       f.readable = f.readable && r.scheme == f.matrix.scheme && whole;
-      // Of sources in several dtypes the form is that of the values.
+      // With sources of several dtypes, the packed layout has the dtype of the values.
       if (g_.shape(r.value).dtype() != f.matrix.stored) f.matrix.stored = f.matrix.dtype;
     }
     return f;
@@ -311,7 +313,7 @@ class Splitter {
     return key;
   }
 
-  // What a value in form `f` is: its shape, and its form.
+  // The shape of a value in packed layout `f`, with the layout.
   static Shape shape_of(const Formed& f, bool whole) {
     if (!f.dims.empty()) return Shape(f.dims, f.matrix.dtype);
     Dims dims{f.transposed ? f.matrix.n : f.matrix.k, f.transposed ? f.matrix.k : f.matrix.n};
@@ -320,7 +322,7 @@ class Splitter {
   }
   static PackedLayout layout_in(const Formed& f, bool whole) { return whole ? stacked(f.form, f.count) : f.form; }
 
-  // A matrix in its form, in the run graph: a Param, or what the run makes before its first reader.
+  // A packed matrix in the run graph: a Param, or a Relayout that the run computes before its first reader.
   Value formed_value(Formed& f, const Origin& origin) {
     if (f.made.node.valid()) return f.made;
     ops::Relayout op{layout_in(f, true), f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}, f.matrix.scheme};
@@ -335,7 +337,7 @@ class Splitter {
       sources.push_back(f.in_run ? run_value(r.value) : prepare_value(r.value));
     }
     const Shape shape = shape_of(f, true);
-    // What is made is a matrix; filters are read as they were.
+    // The packed value is a matrix; filters keep their dims for the reader.
     Dims matrices{f.matrix.k, f.matrix.n};
     if (f.count > 1) matrices.insert(matrices.begin(), f.count);
     const Shape made = f.dims.empty() ? shape : Shape(std::move(matrices), f.matrix.dtype);
@@ -344,7 +346,7 @@ class Splitter {
     return f.made = f.in_run ? relayout : run_param(relayout, shape, origin, layout_in(f, true));
   }
 
-  // The op of a node that reads operand 1, once [K, N] or [N, K] as it came, as the form has it.
+  // The op of a node for its packed operand 1, which was [K, N] or [N, K] before packing.
   static OpBox contracting(const OpBox& op, bool transposed) {
     const std::vector<std::int64_t> axis{transposed ? 1 : 0};
     if (const auto* dot = op.get_if<ops::DotGeneral>()) {
@@ -362,7 +364,7 @@ class Splitter {
 
   // -- copying --
 
-  // The value in the prepare graph, copying its producers there on first use.
+  // The value in the prepare graph. Copies its producers there on first use.
   Value prepare_value(Value v) {
     if (prepare_map_.has(v)) return prepare_map_(v);
     std::vector<NodeId> wanted{v.node}, fresh;
@@ -399,7 +401,7 @@ class Splitter {
     return Value(id);
   }
 
-  // A value in the run graph; what weights alone give, and is not made ahead, is computed where it is first read.
+  // A value in the run graph. A value of weights alone that is not made ahead is computed at its first read.
   Value run_value(Value v) {
     if (run_map_.has(v)) return run_map_(v);
     std::vector<Value> wanted{v};
@@ -428,9 +430,9 @@ class Splitter {
   void copy_node(NodeId id) {
     const Node& n = g_.node(id);
     if (pure_[id.index]) return;  // copied on use
-    // What only moved a matrix that is now read in a form.
+    // Skips ops that only moved a matrix which is now read packed.
     if (!op_def(n.kind()).is_leaf() && !live_in(*scopes_[0])[id.index]) return;
-    if (n.kind() == OpKind::Param) {  // a mutable one: its own bytes are what the program reads
+    if (n.kind() == OpKind::Param) {  // a mutable one: the program reads its own bytes
       run_map_.set(Value(id), run_param(prepare_value(Value(id)), n.shape(), n.origin));
       return;
     }
@@ -446,8 +448,8 @@ class Splitter {
     for (std::uint32_t r = 0; r < n.num_results(); ++r) run_map_.set(Value(id, r), Value(added, r));
   }
 
-  // The node with the operands that it reads in forms, and with bodies that read theirs so. `plain(value)` and
-  // `formed(f, whole)` give operands in the graph that is written.
+  // Writes the node with its packed operands, and with bodies that read their packed operands. `plain(value)` and
+  // `formed(f, whole)` return operands in the written graph.
   template <class Plain, class FormedValue>
   Node adapted(const WeightScope& scope, NodeId id, const Plain& plain, const FormedValue& formed) {
     const Node& n = scope.graph->node(id);
@@ -469,22 +471,22 @@ class Splitter {
 
   // -- bodies --
 
-  // How the operands of a node with bodies divide: what decides and carries stay, the others go where no body reads
-  // them any more. New invariants come behind the old ones, new rows behind the old rows.
+  // How the operands of a node with bodies divide. Conditions and carries stay. Other operands are dropped when no body
+  // reads them any more. New loop-invariant operands follow the old ones, and new rows follow the old rows.
   struct HeldOperands {
-    std::size_t first = 0;  // the operand that the first Input of a body takes
+    std::size_t first = 0;  // the operand of the first Input of a body
     std::size_t invariants = 0, carries = 0;
 
     explicit HeldOperands(const Node& n) {
       if (const std::optional<LoopParts> loop = loop_parts(n.op))
         invariants = loop->invariants, carries = loop->carries;
       else
-        first = 1, invariants = n.inputs.size() - 1;  // a branch: behind what decides
+        first = 1, invariants = n.inputs.size() - 1;  // a branch: after the condition
     }
     bool is_carry(std::size_t input) const { return input >= invariants && input < invariants + carries; }
   };
 
-  // The nodes of a body, or of the program, that are run when products read forms.
+  // The nodes of a body, or of the program, that still run when matmuls read packed layouts.
   const std::vector<bool>& live_in(const WeightScope& scope) {
     std::vector<bool>& live = live_[scope.index];
     if (!live.empty()) return live;
@@ -504,7 +506,7 @@ class Splitter {
     return live;
   }
 
-  // Which operands a node reads as they are.
+  // The operands that a node reads unpacked.
   std::vector<bool> operands_read(const WeightScope& scope, NodeId id) {
     const Node& n = scope.graph->node(id);
     std::vector<bool> read(n.inputs.size(), true);
@@ -563,7 +565,7 @@ class Splitter {
     return Node{std::move(op), std::move(inputs), n.shapes, n.origin};
   }
 
-  // A body whose Inputs are the operands that its node still takes, and those in forms.
+  // A body whose Inputs are the operands that its node still takes, followed by the packed operands.
   Graph body_with_packed_layouts(const WeightScope& body, const std::vector<bool>& read,
                                  const std::vector<Entry>& entries) {
     const Graph& g = *body.graph;
@@ -572,7 +574,7 @@ class Splitter {
     const std::vector<bool>& live = live_in(body);
     Graph out = copy_shell(g);
     std::map<Value, Value> moved;
-    std::map<std::pair<std::size_t, bool>, Value> formed;  // Inputs by form and whether they are all its matrices
+    std::map<std::pair<std::size_t, bool>, Value> formed;  // Inputs by packed value and `whole`
     const auto keep = [&](std::size_t from, std::size_t to) {
       for (std::size_t i = from; i < std::min(to, body.inputs.size()); ++i)
         if (read[i + held.first]) moved[Value(body.inputs[i])] = Value(out.add_node(g.node(body.inputs[i])));
@@ -609,7 +611,7 @@ class Splitter {
   const Graph& g_;
   const Target& target_;
   const MatmulPrecision leave_;
-  bool has_blocks_ = false;  // beside which other weights stay as exact as they are
+  bool has_blocks_ = false;  // the program has block-quantized weights, so other weights stay exact
   Graph run_, prepare_;
   std::vector<bool> pure_, constant_, has_param_, in_prepare_;
   std::vector<Formed> formed_;
@@ -617,18 +619,19 @@ class Splitter {
   std::vector<std::unique_ptr<WeightScope>> scopes_;
   std::map<NodeKey, std::vector<const WeightScope*>> bodies_;  // of the nodes that weights reach
   std::map<NodeKey, std::vector<Entry>> entries_;
-  std::vector<std::vector<bool>> live_;  // by scope, once asked for
+  std::vector<std::vector<bool>> live_;  // by scope, computed on first use
   std::vector<Value> prepared_;          // outputs of prepare, in the order of the run graph's Params
   ValueMap run_map_, prepare_map_;
-  std::map<Value, Value> run_params_;  // by what `prepare` gives
+  std::map<Value, Value> run_params_;  // by output of `prepare`
 };
 
-// The sets of params that values read. Most values of a graph share a set with an operand; one that joins several
-// refers to them and is written out only when somebody asks, so that a chain over ten thousand weights is linear.
+// The sets of params that values read. Most values of a graph share the set of an operand. A value that joins several
+// sets refers to them, and the union is computed only on request, so that a chain over ten thousand weights stays
+// linear.
 class ParamSets {
  public:
   explicit ParamSets(const Graph& g) : g_(g) {
-    sets_.emplace_back();  // of what reads none
+    sets_.emplace_back();  // of values that read no params
     of_.reserve(g.num_nodes());
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
       const Node& n = g.nodes()[i];
@@ -665,9 +668,9 @@ class ParamSets {
 
  private:
   struct Set {
-    std::vector<std::size_t> parts;  // sets it joins
+    std::vector<std::size_t> parts;  // the sets that it joins
     NodeId param;                    // of a set of one
-    ParamNames names;                // once asked for
+    ParamNames names;                // computed on request
   };
 
   std::size_t joined(std::vector<std::size_t> parts) {

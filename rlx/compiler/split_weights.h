@@ -1,4 +1,5 @@
-// Weight preparation: what depends on Params and Constants alone is cut out, evaluated once, and packed for its kernel.
+// Weight preparation: the parts of a graph that depend on Params and Constants alone are cut out, evaluated once, and
+// packed for their kernels.
 #pragma once
 
 #include <memory>
@@ -11,27 +12,28 @@
 
 namespace rlx {
 
-/// A program in two parts: `run` reads, as its Params, the outputs of `prepare` by index.
+/// A program in two parts. The Params of `run` are the outputs of `prepare`, by index.
 struct SplitProgram {
   Graph run;
   Graph prepare;
 };
 
-/// Cuts weight-only sub-graphs out of `g`, and gives matrices of weights the form that the kernels of their readers ask
-/// for (`Target::form`): made from whatever their elements lie in, so that transposes, slices, joins and widening casts
-/// on the way are never computed. A sub-graph is cut out only when its result has at most 1.1 times the bytes of the
-/// Params and Constants it reads; otherwise its ops stay in `run`. What reads a mutable Param stays too. Forms of
-/// weights may lose what `leave` says. A matrix that the run computes, or is given, gets a form as well (a Relayout in
-/// `run`, without loss) when products of a loop read it in every step.
+/// Cuts weight-only sub-graphs out of `g`, and gives weight matrices the packed layout that the kernels of their
+/// readers ask for (`Target::form`). The packed layout is made directly from the source elements, so transposes,
+/// slices, concats and widening casts on the way are never computed. A sub-graph is cut out only when its result has at
+/// most 1.1 times the bytes of the Params and Constants that it reads; otherwise its ops stay in `run`. Readers of a
+/// mutable Param stay too. Packed layouts of weights may lose the precision that `allowed_loss` permits. A matrix that
+/// the run computes or gets as an input is packed as well (by a Relayout in `run`, without loss) when matmuls of a loop
+/// read it in every step.
 SplitProgram split_weights(const Graph& g, const Target& target, MatmulPrecision allowed_loss = MatmulPrecision::Exact);
 
-/// A stable key of each output of a prepare graph: equal keys hold equal bytes for equal params, so that
-/// specialisations and clones share prepared weights. Linear in the graph.
+/// A stable key of each output of a prepare graph. Equal keys hold equal bytes for equal params, so specialisations and
+/// clones share prepared weights. Linear in the size of the graph.
 std::vector<std::string> prepared_keys(const Graph& prepare);
 
-/// Names of Params, sorted; one list for all values that read the same ones.
+/// Names of Params, sorted. Values that read the same Params share one list.
 using ParamNames = std::shared_ptr<const std::vector<std::string>>;
-/// The Params that each of `values`, of a prepare graph, is computed from.
+/// The Params from which each of `values`, values of a prepare graph, is computed.
 std::vector<ParamNames> params_read(const Graph& prepare, std::span<const Value> values);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Ladders, bounds, and the errors that name what a value leaves.
+// Bucket ladders, bounds, and errors that name the limit that a value exceeds.
 #include "rlx/compiler/symbol_mode.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ const SymbolMode& mode_of(const SymbolModes& modes, const std::string& symbol) {
   return it == modes.end() ? specialise : it->second;
 }
 
-// Declared symbols, and those that inputs bring without a declaration: these have no bounds.
+// Declared symbols, and symbols that inputs use without a declaration. The latter have no bounds.
 std::map<std::string, SymbolInfo> all_symbols(const Graph& g) {
   std::map<std::string, SymbolInfo> out = g.symbols();
   for (NodeId id : g.leaves(OpKind::Input))

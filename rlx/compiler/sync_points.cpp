@@ -1,4 +1,4 @@
-// Stops from the turns of the graph's symbols.
+// Computes sync points from the stages of the graph's symbols.
 #include "rlx/compiler/sync_points.h"
 
 #include <algorithm>

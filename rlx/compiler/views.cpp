@@ -12,7 +12,7 @@ namespace {
 std::int64_t as(const Dim& d, std::int64_t) { return d.value(); }
 const Dim& as(const Dim& d, const Dim&) { return d; }
 
-// Which of two unequal products must take another factor to become the other; none when that depends on the symbols.
+// The smaller of two unequal running extents, which takes the next factor. None when that depends on the symbols.
 enum class Shorter { First, Second };
 std::optional<Shorter> shorter(std::int64_t a, std::int64_t b) { return a < b ? Shorter::First : Shorter::Second; }
 std::optional<Shorter> shorter(const Dim& a, const Dim& b) {
@@ -55,10 +55,9 @@ T touched_extent(const std::vector<T>& dims, const std::vector<T>& strides) {
 template <class T>
 std::optional<std::vector<T>> reshape_strides(const std::vector<T>& dims, const std::vector<T>& strides,
                                               const std::vector<T>& to) {
-  // Groups of old axes and groups of new axes with equal products map onto each other when the old group is evenly
-  // spaced.
+  // Groups of old axes map onto groups of new axes with equal element counts when the old group is evenly spaced.
   if (std::find(dims.begin(), dims.end(), T(0)) != dims.end()) return dense_strides(to);
-  std::vector<T> out(to.size(), T(0)), d, s;  // d, s: without axes of 1
+  std::vector<T> out(to.size(), T(0)), d, s;  // d, s: without axes of extent 1
   for (std::size_t i = 0; i < dims.size(); ++i)
     if (!(dims[i] == T(1))) d.push_back(dims[i]), s.push_back(strides[i]);
   std::size_t i = 0, j = 0;
@@ -109,7 +108,7 @@ std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims
     case OpKind::Slice: {
       const auto& s = n.op.as<ops::Slice>();
       for (std::size_t i = 0; i < dims.size(); ++i) {
-        // Of one element a stride leads nowhere, and may be too large to multiply.
+        // The stride of an axis of one element has no effect, and may be too large to multiply.
         const bool steps = !s.strides.empty() && !(to[i] == T(1)) && !(to[i] == T(0));
         out.strides.push_back(steps ? strides[i] * T(s.strides[i]) : strides[i]);
         out.skip = out.skip + as(s.starts[i], T()) * strides[i];

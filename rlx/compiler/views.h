@@ -9,15 +9,15 @@
 
 namespace rlx {
 
-/// Where a view lies, in elements from its operand's first.
+/// The location of a view, in elements from its operand's first.
 template <class T>
 struct ViewPlace {
   std::vector<T> strides;
   T skip{};
 };
 
-// Each function exists for T = std::int64_t (a shape with numbers) and T = Dim (an answer that holds for every value of
-// the symbols, or none).
+// Each function exists for T = std::int64_t (numeric shapes) and T = Dim (the answer holds for every value of the
+// symbols, or is none).
 
 /// Row-major strides in elements.
 template <class T>
@@ -25,15 +25,15 @@ std::vector<T> dense_strides(const std::vector<T>& dims);
 /// True when the elements of (dims, strides) lie row-major without gaps.
 template <class T>
 bool is_dense(const std::vector<T>& dims, const std::vector<T>& strides);
-/// Elements from the first to one past the last that (dims, strides) touch; strides are not negative. Symbolic dims
-/// count as not zero.
+/// The number of elements from the first to one past the last that (dims, strides) touch. Strides are not negative.
+/// Symbolic dims count as not zero.
 template <class T>
 T touched_extent(const std::vector<T>& dims, const std::vector<T>& strides);
-/// Element strides of a reshape from (`dims`, `strides`) to `to` without moving bytes.
+/// Element strides of a reshape from (`dims`, `strides`) to `to` that moves no bytes.
 template <class T>
 std::optional<std::vector<T>> reshape_strides(const std::vector<T>& dims, const std::vector<T>& strides,
                                               const std::vector<T>& to);
-/// The result of view op `n`, of dims `to`, over its operand (`dims`, `strides`); none when bytes must move.
+/// The view of op `n`, with dims `to`, over its operand (`dims`, `strides`). None when bytes must move.
 template <class T>
 std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims, const std::vector<T>& strides,
                                        const std::vector<T>& to);

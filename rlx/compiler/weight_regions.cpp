@@ -1,3 +1,4 @@
+// Traces weight matrices through bodies, and through ops that move, widen or decode them.
 #include "rlx/compiler/weight_regions.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 namespace rlx {
 namespace {
 
-/// Traces one matrix, or that of one step.
+/// Traces one matrix, or the matrix of one step.
 class RegionTracer {
  public:
   RegionTracer(std::int64_t step, std::vector<bool> WeightScope::*known) : step_(step), known_(known) {}
@@ -72,7 +73,8 @@ class RegionTracer {
     follow(scope, std::move(r));
   }
 
-  // The parts of a concat that hold the region: along its columns some, along an axis that it has one place of, one.
+  // Follows the parts of a concat that hold the region: some parts along its columns, one part along an axis in which
+  // the region has one index.
   void follow_parts(const WeightScope& scope, WeightRegion r, const Node& n, int along) {
     const auto axis = static_cast<std::size_t>(along);
     std::int64_t first = r.start[axis], left = along == r.n_axis ? r.columns : 1;
@@ -90,7 +92,7 @@ class RegionTracer {
     }
   }
 
-  // From the Input of a body to the operand outside.
+  // Goes from the Input of a body to the operand outside.
   void allowed_loss(const WeightScope& scope, WeightRegion r) {
     const WeightScope::Source from = scope.source(r.value.node);
     if (from.row) {
@@ -103,7 +105,7 @@ class RegionTracer {
     follow(*scope.parent, std::move(r));
   }
 
-  // What is computed in a body is not made ahead: the value of a body says so by being none of the program.
+  // A value computed in a body is not made ahead, so its region has an empty value.
   void stop(const WeightScope& scope, WeightRegion r) {
     if (scope.parent) r.value = Value{};
     found.push_back(std::move(r));
@@ -115,7 +117,7 @@ class RegionTracer {
     return std::all_of(s.strides.begin(), s.strides.end(), one) && std::all_of(s.starts.begin(), s.starts.end(), fixed);
   }
 
-  // Blocks along k, whole ones from where the region begins.
+  // True for blocks along k when the region begins at a block.
   static bool decodes(const WeightRegion& r, const ops::Dequantize& op) {
     return is_block_scheme(op.scheme) && op.dtype == DType::F32 && !is_block_scheme(r.scheme) &&
            r.k_axis == static_cast<int>(r.start.size()) - 1 && r.start.back() % block_layout(op.scheme).elements == 0;
@@ -125,7 +127,7 @@ class RegionTracer {
     return n.kind() == OpKind::Cast && to == DType::F32 && (from == DType::BF16 || from == DType::F16);
   }
 
-  // A reshape that only adds or drops axes of one element.
+  // Follows a reshape that only adds or drops axes of one element.
   static bool reshape(WeightRegion& r, const Shape& to, const Shape& from) {
     std::vector<std::int64_t> start(static_cast<std::size_t>(from.rank()), 0);
     int k_axis = -1, n_axis = -1, t = 0;
@@ -148,15 +150,15 @@ class RegionTracer {
   std::vector<bool> WeightScope::*known_;
 };
 
-// Matrices beyond what anybody stacks would be slow to follow; a stack of one is no matrix.
+// Larger stacks do not occur and would be slow to trace. A stack of one is no matrix.
 constexpr std::int64_t kMostStacked = 1024;
 
 bool all_static(const Node& n) {
   return std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
 }
 
-// Of a body: what follows from Inputs whose operands are known outside, and rows of them where `rows` says so; carries
-// change. Constants are the body's own.
+// For a body: the values computed from Inputs whose operands are `known` outside, and from rows of them when `rows`.
+// Carries change, so they are not known. Constants belong to the body.
 std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> WeightScope::*known, bool rows) {
   const Graph& g = *scope.graph;
   const Node& holder = scope.parent->graph->node(scope.node);
@@ -208,7 +210,7 @@ std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vec
     const Graph& outer = *scopes[s]->graph;
     for (std::uint32_t i = 0; i < outer.num_nodes(); ++i) {
       const Node& n = outer.nodes()[i];
-      // What weights alone decide is no step of a run; a call is written out before.
+      // What depends on weights alone is no step of a run. Calls are inlined before.
       if (scopes[s]->pure[i] || !(n.op.is<ops::If>() || loop_parts(n.op))) continue;
       const bool here = target.host_controlled(outer, NodeId{i}) ||
                         (target.plans_bodies(outer, NodeId{i}) && target.device_of(outer, NodeId{i}, 0) == 0);

@@ -1,4 +1,4 @@
-// What backends have in common: forms that nobody asked for, and the floor that measured limits put under a kernel.
+// Common parts of backends: defaults for packed layouts, and the lower bound of a kernel's time from measured limits.
 #include "rlx/device/backend.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What a backend is: a probe, a device that it opens, a target that says what it can run, and a compiler from LIR to
-// something that runs.
+// The backend interface: a probe, a device that it opens, a target that says what it can run, and a compiler from LIR
+// to executable code.
 #pragma once
 
 #include <cstddef>
@@ -22,145 +22,150 @@ class ChunkAudit;
 
 /// Options of a compile that reach the backend.
 struct BackendOptions {
-  int threads = 0;          // 0: the machine's
-  std::string isa;          // force a lower instruction set by name; empty: the best
-  DeviceOptions options{};  // as the session was given them
+  int threads = 0;          // 0: all of the machine's
+  std::string isa;          // forces a lower instruction set by name; empty: the best
+  DeviceOptions options{};  // as given to the session
   int ordinal = 0;          // of the device that runs the code
   // For tests:
-  bool finest_grain = false;                          // every step in as many chunks as its kernel can be cut into
-  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step, and who took chunks is noted
+  bool finest_grain = false;                          // splits every step into as many chunks as its kernel allows
+  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step; records who took chunks
 };
 
-/// One timed step of a profiled run.
+/// The time of one step of a profiled run.
 struct StepTime {
-  NodeId node;  // invalid: of the whole run, where the device tells no more
+  NodeId node;  // invalid: the time of the whole run, when the device reports no steps
   double ns = 0;
 };
 
 /// A value that a run reads or writes: an input, an output or a state.
 struct RunSlot {
-  BufferView view{};  // its bytes; on an opaque device unused
-  /// On an opaque device the place of its buffer, else null. submit reads an input's or a state's there, puts that of
-  /// an output or of a state's new value there, and lets go of a given one; the buffers need not be written when it
-  /// returns, but are by its event. One that throws leaves a state's there, or none where it has given that away.
+  BufferView view{};  // its bytes; unused on an opaque device
+  /// On opaque devices the owned buffer slot, otherwise null. `submit` reads inputs and states from `*buffer_slot`,
+  /// stores outputs and new values of states into it, and consumes donated buffers. The buffers may be written after
+  /// submit returns, but are complete at its event. When submit throws, the slot of a state is unchanged, or empty if
+  /// its buffer was already donated.
   std::shared_ptr<Buffer>* buffer_slot = nullptr;
-  /// True when the run may write over the buffer in the slot or take it apart: nobody else holds it, and the input is
-  /// donated (`LirBufferPlan::aliases`) or it is of a state that the run replaces. An input's slot is then emptied.
+  /// True when the run may write over the buffer in the slot or consume it. Nobody else holds it, and it is a donated
+  /// input (`LirBufferPlan::aliases`) or a state that the run replaces. The slot of such an input is empty afterwards.
   bool donated = false;
 };
 
-/// What one run works on. The views cover their values' bytes; those of the host lie in its memory where the device
-/// reaches that (`MemoryModel::Host`).
+/// The arguments of one run. The views cover the bytes of their values. Values of the host are in host memory if the
+/// device reaches it (`MemoryModel::Host`).
 struct RunArguments {
   std::span<const RunSlot> inputs;      // in node order of the Inputs
   std::span<const RunSlot> outputs;     // in output order
   std::span<const RunSlot> states;      // in node order of the States; those on other devices are empty
   std::span<const BufferView> weights;  // by Param index of the LIR graph
-  /// Counts the changes of `states` and `weights`: equal to that of the last run, they are too.
+  /// Counts the changes of `states` and `weights`. If it equals that of the last run, they are unchanged.
   std::uint64_t binding_generation = 0;
-  /// Filled with the time of each step, run one after the other, by the time a wait for the run returns; or null.
+  /// Null, or filled with the time of each step when a wait for the run returns. The steps then run one after the
+  /// other.
   std::vector<StepTime>* times = nullptr;
-  /// The steps to run, behind which earlier ones are done; on an opaque device always all.
+  /// The steps to run, after earlier steps are done. On an opaque device always all steps.
   StepRange range{};
 };
 
-/// Code with its memory. One thread at a time submits.
+/// Code bound to memory. One thread at a time may submit.
 class BoundGraph {
  public:
   virtual ~BoundGraph() = default;
-  /// Starts a run behind what the stream holds; the event is that of its end. On the host it runs now, on this thread,
-  /// throws what a kernel reported, and returns the empty event; it then allocates nothing, but for `times`.
+  /// Starts a run after the work on the stream, and returns the event of its end. On the host the run executes at once,
+  /// on this thread. It then throws what a kernel reported and returns the empty event. It allocates nothing, except
+  /// for `times`.
   virtual Event submit(const RunArguments& arguments, Stream& stream) = 0;
 };
 
-/// Columns [begin, end) of a source of a form.
+/// Columns [begin, end) of a source of a packed layout.
 struct FormColumns {
   std::int64_t begin = 0, end = 0;
 };
 
-/// Immutable code made from an LIR, shared by all clones.
+/// Immutable code compiled from an LIR, shared by all clones.
 class ExecutableGraph {
  public:
   virtual ~ExecutableGraph() = default;
   virtual const LirModule& lir() const = 0;
-  /// Writes columns of source `source` of relayout `node` of `lir().prepare` into the form's bytes. `values` are all of
-  /// the source's elements, of any real dtype, rounded once where the form holds less. Columns do not overlap in the
-  /// form. It uses the threads of a run. Of backends whose targets ask for forms.
+  /// Writes columns of source `source` of the relayout `node` of `lir().prepare` into the packed bytes. `values` are
+  /// all elements of the source, of any real dtype. They are rounded once if the packed layout holds less precision.
+  /// Columns do not overlap in the packed layout. Uses the threads of a run. For backends whose targets ask for packed
+  /// layouts.
   virtual void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
                       std::byte* form) const;
-  /// The way back: the elements that the source holds, into `values`, of `dtype`; the others stay.
+  /// The inverse: writes the elements that the source holds to `values`, of `dtype`. Other elements are unchanged.
   virtual void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const;
-  /// Code for runs of `program`: `lir()`, or, where that has symbols, the same nodes, schedule and arenas with their
-  /// values. `arenas` are those of its plan, for a part of a program (`LirModule::ranges`) its device's alone. Program
-  /// and arenas live as long as the result.
+  /// Code for runs of `program`: `lir()`, or, when that has symbols, the same nodes, schedule and arenas with bound
+  /// extents. `arenas` are those of its plan; for a part of a program (`LirModule::ranges`) only those of its device.
+  /// Program and arenas must outlive the result.
   virtual std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                            std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
   virtual std::string kernel_name(NodeId node) const = 0;
-  /// The program's text as the device gets it; empty where that is no text.
+  /// The program's text as the device receives it. Empty when it is no text.
   virtual std::string code() const { return {}; }
 };
 
 struct Cost;
 
-/// What a device can do at best, measured: the floor of every kernel's time.
+/// Measured limits of a device. They give the lower bound of every kernel's time.
 struct MachineLimits {
   double gflops = 0;
   struct Bandwidth {
     std::size_t bytes = 0;
     double gb_per_s = 0;
   };
-  std::vector<Bandwidth> bandwidth;  // of buffers of that size, from small to large
+  std::vector<Bandwidth> bandwidth;  // by buffer size, ascending
 
-  /// The least ns for work of that size: all arithmetic at peak, all bytes at the bandwidth of a buffer that holds
-  /// them.
+  /// The minimum ns for work of that size: all arithmetic at peak rate, and all bytes at the bandwidth of a buffer that
+  /// holds them.
   double floor_ns(const Cost& cost) const;
 };
 
-/// What a probe found: how many devices can be used now, and, when none can, why.
+/// The result of a probe: how many devices are usable now, and, when there are none, why.
 struct Presence {
   int count = 0;
   std::string reason{};
-  /// True when they are software that stands for hardware: usable by name, and never the best device there is.
+  /// True for software that emulates hardware: usable by name, never the fastest device.
   bool software = false;
 };
 
-/// An option that a backend takes.
+/// An option of a backend.
 struct DeviceOptionInfo {
   std::string_view name;
-  std::string_view what;  // its values and what they do
-  bool at_open = false;   // else it acts at each compile
+  std::string_view what;  // its values and their effect
+  bool at_open = false;   // otherwise it acts at each compile
 };
 
-/// A device's entry: stateless and thread-safe.
+/// The interface of a backend: stateless and thread-safe.
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
-  /// Devices of this kind that can be used now.
+  /// The devices of this kind that are usable now.
   virtual Presence probe(Device kind) const noexcept = 0;
-  /// The same with options at open, where these decide what there is.
+  /// The same with options at open, for backends whose devices depend on them.
   virtual Presence probe_with(Device kind, const DeviceOptions& /*at_open*/) const noexcept { return probe(kind); }
-  /// What can be used now, for people: "llvmpipe, Vulkan, software"; empty when there is nothing to say.
+  /// A description of the usable devices for people: "llvmpipe, Vulkan, software". May be empty.
   virtual std::string describe(Device /*kind*/) const { return {}; }
-  /// Where its devices' numbers are not those of the ops' rules.
+  /// Where results of its devices differ from the ops' rules.
   virtual std::span<const Difference> differences() const { return {}; }
-  /// What `open` and compiles take.
+  /// The options of `open` and of compiles.
   virtual std::span<const DeviceOptionInfo> option_infos() const { return {}; }
-  /// The options of compiles that these say: keys are of `option_infos`; InvalidArgument for a value that is none.
+  /// Converts options of compiles. The keys are from `option_infos`. InvalidArgument for an invalid value.
   virtual BackendOptions compile_options(const DeviceOptions& options) const {
     BackendOptions out;
     out.options = options;
     return out;
   }
-  /// Opens one of them with options that act then; `open_device` (registry.h) does so once for all who ask.
+  /// Opens a device with the options that act at open. `open_device` (registry.h) opens it once for all callers.
   virtual std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions& options) const = 0;
-  /// What compiles with these options are made for; the device need not be there.
+  /// The target of compiles with these options. The device need not be present.
   virtual std::shared_ptr<const Target> target(const BackendOptions& options) const = 0;
-  /// Code for `lir.ranges`: steps outside of them, which other devices run or the program itself (exec/program.h),
-  /// need no kernel here. The copies behind the steps are made by the code whose last range ends with the schedule.
+  /// Code for `lir.ranges`. Steps outside these ranges run on other devices or are run by the program itself
+  /// (exec/program.h), and need no kernel here. The code whose last range ends the schedule makes the copies after the
+  /// steps.
   virtual std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
-  /// Limits of what a timed run uses (on the CPU: one thread), measured now; none when the backend cannot tell.
+  /// Measures the limits of what a timed run uses (on the CPU: one thread). None when the backend cannot tell.
   virtual std::optional<MachineLimits> measure_limits(const BackendOptions&) const { return std::nullopt; }
 };
 

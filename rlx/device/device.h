@@ -1,4 +1,4 @@
-// The twelve kinds of devices: names, aliases, priority.
+// The twelve kinds of devices: names, aliases, priorities.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rlx {
 
-/// What is fixed about a device.
+/// Constant properties of a device kind.
 struct DeviceInfo {
   Device device;
   std::string_view id;            // "cpu"
@@ -24,16 +24,16 @@ struct DeviceInfo {
 
 /// All devices in declaration order.
 std::span<const DeviceInfo> all_devices();
-/// Throws InvalidArgument for a number that is no Device; so does every function that takes one.
+/// Throws InvalidArgument for a number that is no Device, as does every function that takes a Device.
 const DeviceInfo& device_info(Device d);
 /// A device from its id or an alias ("cuda", "nvidia", "coreml", "gl", ...), any case; none when unknown.
 std::optional<Device> parse_device(std::string_view text);
-/// The same with an ordinal behind a colon ("cuda:1"); without one the first device.
+/// The same with an ordinal after a colon ("cuda:1"); without one the first device.
 std::optional<DeviceId> parse_device_id(std::string_view text);
-/// Why `text` names no device: its ordinal is none, or no kind is called so; the hint names the nearest of the kinds
-/// and of `others`.
+/// The error for a `text` that names no device: the ordinal is invalid, or the kind is unknown. The hint names the
+/// nearest kind or entry of `others`.
 Diagnostic no_such_device(std::string_view text, std::vector<std::string> others = {});
-/// "cuda:1", and "cuda" for the first.
+/// "cuda:1"; "cuda" for the first device.
 std::string device_text(DeviceId id);
 
 }  // namespace rlx

@@ -1,5 +1,5 @@
-// Where the numbers of a backend's devices are not those that the rules of the ops give. The page of ops tells of each,
-// and the tests of devices show it, allow for it, and for nothing else.
+// Known differences between the results of a backend's devices and the rules of the ops. The documentation of ops lists
+// them. Device tests show each of them, and allow no other difference.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct Difference {
     Subnormals,      // subnormal operands count as 0, and subnormal results are 0
     PowOfSubnormal,  // a power of a subnormal base is not that of 0 either
     ReluOfZero,      // relu(-0) is 0
-    OrderOfTerms,    // terms are joined in another order, in which a part may overflow where the whole does not
+    OrderOfTerms,    // terms are summed in another order, so a partial sum may overflow although the total does not
   };
   What what;
-  std::span<const OpKind> kinds;  // primitives: other ops have the differences of their parts
+  std::span<const OpKind> kinds;  // primitives; other ops have the differences of the primitives they decompose into
   std::string_view text;          // for people
-  bool on_some = false;           // only some of the devices do so
+  bool on_some = false;           // only some of the devices have it
 };
 
 }  // namespace rlx

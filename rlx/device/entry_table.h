@@ -1,5 +1,5 @@
-// Tables of entries: a entry says which nodes of a kind it runs and how. Everything that the compiler learns about a
-// backend is read from its entries; what a entry makes of a node is the backend's affair.
+// Tables of kernel entries. A kernel entry says which nodes of a kind it runs, and how. The compiler learns everything
+// about a backend from its kernel entries. How an entry lowers a node is up to the backend.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,15 @@
 
 namespace rlx {
 
-/// The entries of a backend by kind. A KernelEntry has at least
+/// The kernel entries of a backend by kind. A KernelEntry has at least
 ///   OpKind kind;
 ///   const char* (*refuses)(const Graph&, NodeId);  // null when the entry runs the node, else why not
-/// Several entries may serve a kind: the first that accepts a node runs it.
+/// Several entries may serve a kind. The first that accepts a node runs it.
 template <class KernelEntry>
 class EntryTable {
  public:
   using Families = std::initializer_list<std::span<const KernelEntry>>;
-  /// Special families come before general ones; `nothing` is said of a kind without a entry.
+  /// Special families precede general ones. `nothing` is the refusal for a kind without an entry.
   explicit EntryTable(Families families, const char* nothing = "there is no kernel of this kind") : nothing_(nothing) {
     for (std::span<const KernelEntry> family : families)
       for (const KernelEntry& entry : family) entries_[static_cast<std::size_t>(entry.kind)].push_back(&entry);
@@ -31,7 +31,7 @@ class EntryTable {
       if (def->is_leaf() || !of(def->kind).empty()) kinds_.add(def->kind);
   }
 
-  /// The entries of a kind, in their order.
+  /// The entries of a kind, in order.
   std::span<const KernelEntry* const> of(OpKind kind) const { return entries_[static_cast<std::size_t>(kind)]; }
   /// The entry that runs a node, or null.
   const KernelEntry* find(const Graph& g, NodeId id) const {
@@ -39,7 +39,7 @@ class EntryTable {
       if (!entry->refuses(g, id)) return entry;
     return nullptr;
   }
-  /// Null when some entry runs the node, and for a leaf, which needs none; else why the one that takes most does not.
+  /// Null when some entry runs the node, and for a leaf. Otherwise the refusal of the most general entry.
   const char* refuses(const Graph& g, NodeId id) const {
     const OpKind kind = g.node(id).kind();
     if (op_def(kind).is_leaf()) return nullptr;
@@ -48,7 +48,7 @@ class EntryTable {
       if (why = entry->refuses(g, id); !why) break;
     return why;
   }
-  /// Every kind that has a entry, and the leaves.
+  /// Every kind that has an entry, and the leaves.
   const OpSet& kinds() const { return kinds_; }
 
  private:
@@ -57,8 +57,8 @@ class EntryTable {
   const char* nothing_;
 };
 
-/// A target whose entries answer for nodes. Beside what a table needs, a KernelEntry has, as Target says them and null
-/// for never,
+/// A target that answers from its kernel entries. In addition to what EntryTable needs, a KernelEntry has these
+/// members, with the meaning that Target documents and null for never:
 ///   bool (*reads_strided)(const Graph&, NodeId, int operand);
 ///   bool (*reads_encoded)(const Graph&, NodeId, int operand);
 ///   bool (*in_place)(const Graph&, NodeId, int operand, int result);
@@ -96,12 +96,13 @@ inline const Shape& in_shape(const Graph& g, NodeId id, int i) {
   return g.shape(g.node(id).inputs[static_cast<std::size_t>(i)]);
 }
 inline DType in_dtype(const Graph& g, NodeId id, int i) { return in_shape(g, id, i).dtype(); }
-/// True when the value is no other operand of the node too: what a kernel asks that still reads others when it writes.
+/// True when no other operand of the node is the same value. Needed by kernels that still read other operands when they
+/// write.
 inline bool is_sole_operand(const Graph& g, NodeId id, int i) {
   const std::vector<Value>& in = g.node(id).inputs;
   return std::count(in.begin(), in.end(), in[static_cast<std::size_t>(i)]) == 1;
 }
-/// Answers of `refuses`.
+/// Results for `refuses`.
 constexpr const char* refuse_unless(bool ok, const char* why) { return ok ? nullptr : why; }
 inline const char* never_refuses(const Graph&, NodeId) { return nullptr; }
 

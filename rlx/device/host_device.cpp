@@ -1,4 +1,4 @@
-// Heap blocks as buffers, and copies made at once.
+// The host device: heap blocks as buffers, and synchronous copies.
 #include "rlx/device/host_device.h"
 
 #include <atomic>
@@ -21,7 +21,7 @@ void copy_bytes(const std::byte* from, std::byte* to, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
-// A place of other memory than the host's is refused too: its bytes have no address here.
+// Memory other than the host's is refused too, because its bytes have no address here.
 void require_reached(std::string_view what, std::size_t bytes, std::string_view way, const BufferView& place) {
   require_place(what, bytes, way, place);
   if (bytes != 0 && !place.host)
@@ -31,8 +31,8 @@ void require_reached(std::string_view what, std::size_t bytes, std::string_view 
                 "use a stream of that device");
 }
 
-// Zeros of which the system makes each page when it is first touched: a cache for long texts costs a start nothing, and
-// memory as it fills. Null where there is no memory.
+// Zeroed memory whose pages the system creates when they are first touched. A cache for long texts then costs nothing
+// at start, and takes memory as it fills. Null when there is no memory.
 #if defined(__linux__)
 std::shared_ptr<std::byte> untouched_zeros(std::size_t bytes) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -116,17 +116,17 @@ class HostDevice final : public OpenDevice {
   void drain() override {}
   std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use) override {
     (void)buffer_use_name(use);
-    constexpr std::size_t kMost = std::size_t{1} << 56;  // far beyond any machine, and countable
+    constexpr std::size_t kMost = std::size_t{1} << 56;  // far beyond any machine, and still countable
     const bool zeros = use == BufferUse::States;
 #if defined(__linux__)
-    constexpr std::size_t kMapped = std::size_t{1} << 16;  // from where pages of its own pay
+    constexpr std::size_t kMapped = std::size_t{1} << 16;  // the size from which separate pages pay off
     if (zeros && bytes >= kMapped && bytes < kMost) {
       const std::shared_ptr<std::byte> memory = untouched_zeros(bytes);
       if (!memory) throw_no_memory(bytes, use, 0);
       return std::make_shared<HostBuffer>(id_, memory.get(), bytes, memory, zeros, use, counters_);
     }
 #endif
-    auto memory = std::make_shared<Tensor>();  // it lies in huge pages where that pays
+    auto memory = std::make_shared<Tensor>();  // uses huge pages when they pay off
     const Shape shape({Dim(bytes)}, DType::U8);
     try {
       if (bytes < kMost) *memory = zeros ? Tensor::zeros(shape) : Tensor::uninitialized(shape);

@@ -1,4 +1,4 @@
-// The host as a device: memory that kernels and callers share, and work that is done when it is submitted.
+// The host as a device: kernels and callers share its memory, and work is done when submit returns.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,11 @@
 
 namespace rlx {
 
-/// The host's memory under this id, for backends whose kernels run on the thread that submits.
+/// The host's memory under this id, for backends whose kernels run on the submitting thread.
 std::shared_ptr<OpenDevice> open_host_device(DeviceId id);
 
-/// Whether the bytes of `buffer` were zeros when it was allocated: those for states of the host are, without a page of
-/// them being touched.
+/// True when the bytes of `buffer` were zero at allocation. State buffers of the host are, and allocating them touches
+/// no page.
 bool allocated_as_zeros(const Buffer& buffer);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// What devices have in common.
+// Default implementations shared by all devices.
 #include "rlx/device/open_device.h"
 
 #include <numeric>
@@ -20,7 +20,7 @@ std::size_t DeviceMemory::used() const { return std::accumulate(in_use.begin(), 
 void Stream::wait_order(const Event& event) {
   try {
     event.wait();
-  } catch (const Error&) {  // said by whoever waits for the event itself
+  } catch (const Error&) {  // a wait for the event itself reports the error
   }
 }
 

@@ -1,4 +1,4 @@
-// A plug-in as a backend: its target answers from one batch of claims a graph, its programs are whole graphs.
+// A plug-in as a backend. Its target asks for the claims of a whole graph at once, and its programs are whole graphs.
 #include "rlx/device/plugin_backend.h"
 
 #include <dlfcn.h>
@@ -26,8 +26,8 @@ class TextSink final : public ByteSink {
   std::string text;
 };
 
-/// Claims are asked once for a whole graph and kept by what an answer may depend on, since passes and legalisation ask
-/// node by node, of graphs that differ in a few nodes.
+/// Asks for the claims of a whole graph at once, and caches them by everything an answer may depend on. Passes and
+/// legalization ask node by node, about graphs that differ in a few nodes.
 class PluginTarget final : public Target {
  public:
   PluginTarget(std::shared_ptr<const PluginTable> table, Device device, DeviceOptions options)
@@ -45,7 +45,7 @@ class PluginTarget final : public Target {
   std::string_view name() const override { return name_; }
   Device device() const override { return device_; }
   bool opaque() const override { return true; }
-  bool runtime_symbols() const override { return true; }  // code is made when extents are bound
+  bool runtime_symbols() const override { return true; }  // code is compiled when extents are bound
   const OpSet& kinds() const override { return kinds_; }
   const char* refuses(const Graph& g, NodeId id) const override {
     const Node& n = g.node(id);
@@ -144,7 +144,7 @@ class PluginBound final : public BoundGraph {
     for (NodeId id : g.leaves(OpKind::State)) renewed_.push_back({g.shape(id).size_bytes(), nullptr});
   }
 
-  // A run that fails in the plug-in has changed nothing here; behind one that does not nothing takes memory.
+  // A run that fails in the plug-in changes nothing here. After a run that succeeds, nothing allocates memory.
   Event submit(const RunArguments& a, Stream& stream) override {
     fill(inputs_, a.inputs, "the input of a run");
     fill(states_, a.states, "the state of a run");
@@ -174,13 +174,13 @@ class PluginBound final : public BoundGraph {
       each(a, false, [](PluginBuffer& b) { b.add_reader({}); });
       throw;
     }
-    // Everything that came back is owned, once, before anything is complained of.
+    // Everything that came back gets an owner first. Errors are reported after that.
     if (done) end->own(done);
     const Event ended(done ? end : nullptr);
     each(a, false, [&](PluginBuffer& b) { b.add_reader(ended); });
     Complaint broken;
     if (!done) broken.how = "gave no event of its end";
-    // What it left in its place first: nothing that it made may have the handle of that.
+    // Handles that the run left unchanged come first. A new value must not have the same handle.
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (!a.inputs[i].donated) continue;
       if (inputs_[i].buffer) {
@@ -220,7 +220,7 @@ class PluginBound final : public BoundGraph {
   }
 
  private:
-  /// A buffer of the next run, which may leave it as it is.
+  /// A buffer of the next run. The run may leave it unchanged.
   struct Result {
     std::size_t bytes = 0;
     std::shared_ptr<PluginBuffer> owner;
@@ -263,7 +263,7 @@ class PluginExecutable final : public ExecutableGraph {
                                    std::span<const BufferView>) const override {
     auto* const ours = dynamic_cast<PluginDevice*>(&device);
     check(ours && &ours->table() == table_.get(), "a program of a plug-in is bound to a device of another backend");
-    const bool whole = program_ && &program == &lir_;  // not what runs before it, to find a symbol's value
+    const bool whole = program_ && &program == &lir_;  // not the program that runs before a sync point
     return std::make_unique<PluginBound>(ours->self(), whole ? program_ : program_of(program), program.graph);
   }
   std::string kernel_name(NodeId) const override { return table_->name(); }
@@ -289,14 +289,14 @@ class PluginBackend final : public Backend {
       const std::string id(device_info(kind).id);
       try {
         table_->call({}, "probe", [&](rlx_error* e) { return table_->api().probe(id.c_str(), &count, e); });
-      } catch (const Error& e) {  // a reason: whoever says it names the device and the way to others
+      } catch (const Error& e) {  // a reason: the caller adds the device and the alternatives
         const Diagnostic& d = e.diagnostic();
         return {0, d.hint == kPickAnother ? d.message : concat_text(d.message, " (", d.hint, ")")};
       }
       if (count > 0) return {count};
       return {0, concat_text(table_->text(), " finds none, and does not say why")};
     } catch (const std::bad_alloc&) {
-      return {0, "out of memory"};  // lies inside the string
+      return {0, "out of memory"};  // too short to allocate
     }
   }
   std::span<const DeviceOptionInfo> option_infos() const override {
@@ -351,7 +351,7 @@ Plugin register_plugin(const rlx_plugin* table) { return register_table(table, "
 Plugin load_plugin(const std::string& path) {
   static std::mutex mutex;
   static std::map<std::string, Plugin> loaded;
-  if (path.empty())  // which to the system is the program itself
+  if (path.empty())  // an empty path means the program itself to the system
     throw Error(ErrorCode::InvalidArgument, "load_plugin was given an empty path",
                 "give the path of a shared library with the function " RLX_PLUGIN_ENTRY_NAME);
   std::lock_guard lock(mutex);

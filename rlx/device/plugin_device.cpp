@@ -1,4 +1,4 @@
-// Handles of the table in our objects: each is given back once, by whoever holds it last.
+// Owners of plug-in handles: the last owner releases each handle once.
 #include "rlx/device/plugin_device.h"
 
 #include <utility>
@@ -63,7 +63,7 @@ bool PluginDevice::lost() const {
 void PluginDevice::note_loss() const noexcept {
   try {
     if (lost()) lost_ = true;
-  } catch (...) {  // the error under way says more
+  } catch (...) {  // the current error says more
   }
 }
 
@@ -118,8 +118,8 @@ PluginPoint::~PluginPoint() {
   if (handle_) device_->table().give_back("event_destroy", [&] { device_->api().event_destroy(handle_); });
 }
 
-// Those that let go of memory ask too, and cannot be thrown anything: a point whose function throws is waited for here,
-// and what it threw is told by `failed` and `wait`.
+// Code that frees memory also calls it and must not get an exception. When the plug-in's function throws, this waits
+// here, and `failed` and `wait` report the exception.
 bool PluginPoint::ready() {
   try {
     return device_->ask("event_ready", [&] { return device_->api().event_ready(handle_); }) != 0;
@@ -175,7 +175,7 @@ void PluginBuffer::follow_readers(Stream& stream) {
     if (!e.ready()) stream.wait_order(e);
 }
 
-// The handle may be another value's as soon as it is given back.
+// The plug-in may reuse the handle as soon as it is released.
 PluginBuffer::~PluginBuffer() {
   if (handle_) held().remove(handle_);
   held().leave_room();
@@ -226,7 +226,8 @@ void PluginStream::wait_order(const Event& event) { wait(event, true); }
 void PluginStream::wait(const Event& event, bool order_only) {
   if (!event.point()) return;
   auto* const ours = dynamic_cast<PluginPoint*>(event.point());
-  // The plug-in knows those of its devices, but not of this one as it was opened otherwise: there the host waits.
+  // The plug-in knows the events of all its devices, but not those of this device opened with other options. For those
+  // the host waits.
   const bool known = ours && &ours->on().table() == &device_->table() &&
                      (&ours->on() == device_.get() || !(ours->on().id() == device_->id()));
   if (!known) {

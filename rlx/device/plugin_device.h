@@ -1,4 +1,4 @@
-// An opaque device behind a plug-in's table, with its streams, points and values. Internal.
+// An opaque device behind a plug-in's table, with its streams, events and values. Internal.
 #pragma once
 
 #include <atomic>
@@ -26,8 +26,8 @@ class PluginDevice final : public OpenDevice {
   void get(Buffer& buffer, const MutableTensorView& to, Stream& stream) override;
   void drain() override;
 
-  /// Calls `f(rlx_error*)` in this device's name. A device that is lost by its own account then is lost from then on;
-  /// the loss of another, for which it waited, is not its own.
+  /// Calls `f(rlx_error*)` for this device. A device that reports itself lost is marked lost. A reported loss of
+  /// another device, which it waited for, does not mark this one.
   template <class F>
   void call(std::string_view what, F&& f) const {
     try {
@@ -37,7 +37,7 @@ class PluginDevice final : public OpenDevice {
       throw;
     }
   }
-  /// The answer of `f()`, a function of the table that cannot fail.
+  /// The result of `f()`, a function of the table that cannot fail.
   template <class F>
   auto ask(std::string_view what, F&& f) const {
     return table_->ask(text_, what, f);
@@ -57,7 +57,7 @@ class PluginDevice final : public OpenDevice {
   mutable std::atomic<bool> lost_{false};
 };
 
-// Owners are there before the call that makes what they own: nothing is lost when there is no memory for them.
+// Owners are created before the call that makes the handle they own, so a handle is never leaked when memory runs out.
 class PluginPoint final : public Event::Point {
  public:
   explicit PluginPoint(std::shared_ptr<PluginDevice> device) : device_(std::move(device)) {}
@@ -76,7 +76,7 @@ class PluginPoint final : public Event::Point {
   std::shared_ptr<PluginDevice> device_;
   rlx_event* handle_ = nullptr;
   mutable std::mutex mutex_;
-  std::exception_ptr broken_;  // what left event_ready
+  std::exception_ptr broken_;  // the exception that event_ready threw
 };
 
 class PluginBuffer final : public Buffer {
@@ -86,18 +86,19 @@ class PluginBuffer final : public Buffer {
   const OpenDevice* opened() const override { return device_.get(); }
   std::uintptr_t native() const override;
   void read(std::span<std::byte> to) const override;
-  /// False when the handle is another buffer's, which it stays.
+  /// False when another buffer already owns the handle. That buffer keeps it.
   [[nodiscard]] bool own(rlx_buffer* made);
   rlx_buffer* handle() const { return handle_; }
   const PluginDevice& on() const { return *device_; }
-  /// A call may take the handle, which may be another value's before it returns: `take_back` or `release` behind it.
+  /// A call may consume the handle, and the plug-in may reuse it before the call returns. `take_back` or `release`
+  /// follows.
   void give() { held().remove(handle_); }
   void take_back() {
-    if (!held().add(handle_)) handle_ = nullptr;  // the plug-in gave it to somebody else as well
+    if (!held().add(handle_)) handle_ = nullptr;  // the plug-in gave it to another value as well
   }
   void release() { handle_ = nullptr; }
-  /// Runs that read it, on whichever streams: one that it is given to goes behind them. `add_reader` finds the room
-  /// that `expect_reader` made; an empty event is of a run that was none.
+  /// Tracks runs that read the buffer, on any stream. A run that it is donated to waits for them. `add_reader` uses the
+  /// room that `expect_reader` made. An empty event stands for a run that did not start.
   void expect_reader();
   void add_reader(const Event& end) noexcept;
   void follow_readers(Stream& stream);
@@ -106,7 +107,7 @@ class PluginBuffer final : public Buffer {
   HeldBuffers& held() const { return device_->table().held(); }
   std::shared_ptr<PluginDevice> device_;
   rlx_buffer* handle_ = nullptr;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::size_t expected_ = 0;
   std::vector<Event> readers_;
 };
@@ -131,8 +132,8 @@ class PluginStream final : public Stream {
   rlx_stream* handle_ = nullptr;
 };
 
-/// The plug-in's own object behind one of ours; InvalidArgument for one of another device, plug-in or opening: a
-/// plug-in would take its handle for one of its own. `what` is the call or the operand that it was given to.
+/// The plug-in's own object behind one of our buffers. InvalidArgument for a buffer of another device, plug-in or
+/// opening, because a plug-in would mistake its handle for one of its own. `what` names the call or operand.
 PluginBuffer& plugin_buffer(const PluginDevice& device, Buffer* buffer, std::string_view what);
 PluginStream& plugin_stream(const PluginDevice& device, Stream& stream, std::string_view what);
 

@@ -1,4 +1,4 @@
-// Checking a table before anything of it is called.
+// Checks a plug-in's table before any function of it is called.
 #include "rlx/device/plugin_table.h"
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace rlx {
 namespace {
 
-// What every version begins with.
+// The part that every version begins with.
 constexpr std::size_t kHead = offsetof(rlx_plugin, graph_version);
 
-// The members that must not be null, by where they lie.
+// The members that must not be null, by offset.
 struct Member {
   std::string_view name;
   std::size_t offset;
@@ -76,7 +76,7 @@ std::string_view way_out(rlx_code code) {
   }
 }
 
-// The text of a field that may not end in 0.
+// The text of a field that may have no terminating 0.
 template <std::size_t N>
 std::string_view field(const char (&text)[N]) {
   return {text, static_cast<std::size_t>(std::find(text, text + N, '\0') - text)};

@@ -1,4 +1,4 @@
-// A plug-in's table as the rest of rlx calls it: checked once, every failure an Error that names plug-in and call.
+// A checked plug-in table. Every failure of a call is an Error that names the plug-in and the call.
 #pragma once
 
 #include <atomic>
@@ -17,32 +17,32 @@
 
 namespace rlx {
 
-/// The way out where a plug-in has no device and names no other.
+/// The hint when a plug-in has no device and suggests no other.
 inline constexpr std::string_view kPickAnother = "pick one of rlx::available_devices()";
 
-/// What errors say of the exception that is being handled, which left a plug-in.
+/// The error text for the current exception, which escaped from a plug-in.
 std::string forbidden_exception();
 
-/// The handles of a plug-in's buffers that rlx has: one that comes back while it is here would be given back twice.
-/// Each PluginBuffer makes room for its own before the call that makes one, behind which nothing may fail.
+/// The plug-in buffer handles that rlx owns. A handle that is returned while rlx owns it would be released twice. Each
+/// PluginBuffer reserves room for its handle before the call that makes it, because nothing may fail after that call.
 class HeldBuffers {
  public:
   void make_room();
   void leave_room();
-  /// False when it is here already.
+  /// False when the handle is already owned.
   bool add(rlx_buffer* handle) noexcept;
   void remove(rlx_buffer* handle) noexcept;
 
  private:
   std::mutex mutex_;
   std::size_t rooms_ = 0;
-  std::vector<rlx_buffer*> handles_;  // sorted; never more than rooms
+  std::vector<rlx_buffer*> handles_;  // sorted; never more than the reserved room
 };
 
 class PluginTable {
  public:
   /// `where` is the library's path, or says that the table is the program's own. Throws for a table of another version,
-  /// one that is cut short, and one with a null member.
+  /// a truncated table, and a table with a null member.
   PluginTable(const rlx_plugin* table, std::string where);
 
   const rlx_plugin& api() const { return api_; }
@@ -52,19 +52,19 @@ class PluginTable {
   const std::string& text() const { return text_; }
   HeldBuffers& held() const { return held_; }
 
-  /// A device of it is opened: from here on it may have threads, and serves this process alone.
+  /// Notes that a device of the plug-in is opened. From here on it may have threads, and serves this process only.
   void note_open() const noexcept {
     int none = -1;
     forks_.compare_exchange_strong(none, fork_count());
   }
-  /// Whether the process that opened devices of it is another, of which this one was forked: it is not called here.
+  /// True in a process that was forked from the one that opened devices. The plug-in is not called there.
   bool forked() const noexcept {
     const int at_open = forks_.load(std::memory_order_relaxed);
     return at_open >= 0 && at_open != fork_count();
   }
 
-  /// Calls `f(rlx_error*)`; what is not RLX_PLUGIN_OK becomes an Error that names `call` and, unless it is empty,
-  /// `device`. DeviceLost in a process that was forked since a device was opened.
+  /// Calls `f(rlx_error*)`. A result other than RLX_PLUGIN_OK becomes an Error that names `call` and, unless it is
+  /// empty, `device`. DeviceLost in a process that was forked after a device was opened.
   template <class F>
   void call(std::string_view device, std::string_view call, F&& f) const {
     if (forked()) throw_forked(device);
@@ -79,7 +79,7 @@ class PluginTable {
     }
     if (code != RLX_PLUGIN_OK) fail(device, call, code, error, thrown);
   }
-  /// The answer of one that has no error to fill, `f()`; an exception that leaves it becomes an Error as of `call`.
+  /// The result of `f()`, a function without an error argument. An exception from it becomes an Error of `call`.
   template <class F>
   auto ask(std::string_view device, std::string_view call, F&& f) const {
     decltype(f()) answer{};
@@ -89,11 +89,11 @@ class PluginTable {
     });
     return answer;
   }
-  /// Gives a handle back by `f()`. Destructors do so, which nobody can be thrown what leaves it: that is a note on
-  /// standard error, once.
+  /// Releases a handle by `f()`. Destructors call it and cannot throw, so an exception from `f` is reported on standard
+  /// error, once.
   template <class F>
   void give_back(const char* call, F&& f) const noexcept {
-    if (forked()) return;  // the parent's
+    if (forked()) return;  // the parent process owns it
     try {
       f();
     } catch (const std::exception& e) {
@@ -102,7 +102,7 @@ class PluginTable {
       note(call, "no std::exception");
     }
   }
-  /// A promise of the table that `call` did not keep.
+  /// Throws an Error for a promise of the table that `call` did not keep.
   [[noreturn]] void broke(std::string_view device, std::string_view call, std::string_view how) const;
 
  private:
@@ -118,7 +118,7 @@ class PluginTable {
   mutable std::atomic<int> forks_{-1};  // when the first device was opened
 };
 
-/// Options as the table takes them; valid as long as `options` and this.
+/// Options in the form of the table. Valid as long as `options` and this object.
 class PluginOptions {
  public:
   explicit PluginOptions(const DeviceOptions& options) {

@@ -1,4 +1,4 @@
-// Lookup of backends; registered ones win over built-in ones.
+// Lookup of backends. Registered backends take precedence over built-in ones.
 #include "rlx/device/registry.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace {
 
 using OpenKey = std::tuple<const Backend*, Device, int, DeviceOptions>;
 
-/// A device that a thread opens. No lock is held meanwhile: the backend may use rlx for it, other devices too.
+/// A device that a thread is opening. No lock is held meanwhile, because the backend may use rlx for it, including
+/// other devices.
 struct Opening {
   const OpenKey& key;
   std::thread::id by;
@@ -24,11 +25,11 @@ struct Opening {
 struct Registry {
   std::mutex mutex;
   std::array<std::shared_ptr<const Backend>, kNumDevices> registered;
-  std::mutex open_mutex;  // of what follows
+  std::mutex open_mutex;  // guards the members below
   std::map<OpenKey, std::weak_ptr<OpenDevice>> open;
   std::list<Opening> opening;  // each device once
   std::condition_variable opened;
-  std::map<std::thread::id, const OpenKey*> waiting;  // for what another thread opens
+  std::map<std::thread::id, const OpenKey*> waiting;  // for a device that another thread opens
 
   const Opening* opening_of(const OpenKey& key) const {
     const auto it = std::find_if(opening.begin(), opening.end(), [&](const Opening& o) { return o.key == key; });
@@ -48,7 +49,7 @@ Registry& registry() {
   return r;
 }
 
-// Built-in backends live as long as the process: no ownership.
+// Built-in backends live as long as the process, so the pointer owns nothing.
 std::shared_ptr<const Backend> unowned(const Backend& b) { return {std::shared_ptr<const Backend>(), &b}; }
 
 std::shared_ptr<const Backend> builtin_for(Device device) {
@@ -65,7 +66,7 @@ void register_backend(Device device, std::shared_ptr<const Backend> backend) {
   Registry& r = registry();
   std::scoped_lock lock(r.mutex, r.open_mutex);
   std::shared_ptr<const Backend>& now = r.registered[static_cast<std::size_t>(device)];
-  // A later backend may lie where this one lay: its devices are not to be taken for that one's.
+  // A later backend may have the same address, so the devices of this one are removed.
   std::erase_if(r.open, [&](const auto& entry) { return std::get<0>(entry.first) == now.get(); });
   now = std::move(backend);
 }
@@ -114,7 +115,7 @@ std::vector<std::shared_ptr<OpenDevice>> opened_devices(Device kind) {
 }
 
 namespace {
-// Of the options those that act at open; each is one that the backend takes.
+// Returns the options that act at open. Checks that the backend takes all options.
 DeviceOptions options_at_open(const Backend& backend, DeviceId id, const DeviceOptions& options) {
   DeviceOptions out;
   const std::span<const DeviceOptionInfo> infos = backend.option_infos();
@@ -160,7 +161,7 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
     r.opened.wait(lock);
     r.waiting.erase(std::this_thread::get_id());
   }
-  // All that needs memory comes before the device is there.
+  // Everything that allocates runs before the device is opened.
   if (auto already = r.open[key].lock(); already && !already->lost()) return already;
   const auto ours = r.opening.insert(r.opening.end(), Opening{key, std::this_thread::get_id()});
   lock.unlock();
@@ -177,7 +178,7 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
     throw;
   }
   end();
-  // It is not shared when its backend was replaced meanwhile.
+  // The device is not shared when its backend was replaced meanwhile.
   if (const auto known = r.open.find(key); known != r.open.end()) known->second = fresh;
   return fresh;
 }

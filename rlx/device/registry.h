@@ -10,8 +10,8 @@
 
 namespace rlx {
 
-/// What a backend folder exports: its name, the devices it serves, and its object for each of them (one object where
-/// all are the same to it; for a backend without devices any is asked for).
+/// What a backend folder exports: its name, the devices it serves, and its object for each device. The object may be
+/// the same for all devices. A backend without devices returns its object for any device.
 struct BackendEntry {
   std::string_view name;
   std::span<const Device> devices;  // empty: reached by name only ("reference")
@@ -21,17 +21,17 @@ struct BackendEntry {
 /// The backends of this build (generated from the enabled folders).
 std::span<const BackendEntry* const> builtin_backends();
 
-/// Makes `backend` serve `device` from now on, replacing a built-in one; null brings that back.
+/// Makes `backend` serve `device` from now on, replacing a built-in one. Null restores the built-in one.
 void register_backend(Device device, std::shared_ptr<const Backend> backend);
 /// The backend of `device`, or none when this build has none.
 std::shared_ptr<const Backend> backend_for(Device device);
-/// The same; DeviceUnavailable says why this build has none.
+/// The same, but throws DeviceUnavailable with the reason when this build has none.
 std::shared_ptr<const Backend> require_backend(Device device);
-/// How many devices of the kind can be used now, and why none can.
+/// How many devices of the kind are usable now, and why when there are none.
 Presence probe_device(Device kind);
-/// The device `id` of `backend`, opened on the first call with these options (as far as they act then) and shared until
-/// all let go of it. DeviceUnavailable names the device, and the reason or how many there are; NotFound the nearest
-/// option to one that the backend does not take.
+/// The device `id` of `backend`. It is opened on the first call with these options (those that act at open), and shared
+/// until the last owner releases it. DeviceUnavailable names the device, and the reason or the number of devices.
+/// NotFound names the nearest option to one that the backend does not take.
 std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id,
                                         const DeviceOptions& options = {});
 /// The devices of a kind that are open now.

@@ -1,4 +1,4 @@
-// Targets that say something else than their backend does.
+// Target wrappers that change the answers of a backend's target.
 #include "rlx/device/target.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace rlx {
 bool Target::host_controlled(const Graph& g, NodeId id) const {
   const OpBox& op = g.node(id).op;
   if (op_def(op).bodies != BodyKind::Programs || op.kind() == OpKind::Call || !refuses(g, id)) return false;
-  // Rows of values that a loop walks have to be whole bytes.
+  // Rows of values that a loop iterates over must be whole bytes.
   const std::vector<Subgraph> bodies = body_graphs(op);
   if (const std::optional<LoopParts> p = loop_parts(op)) {
     const Node& n = g.node(id);
@@ -34,7 +34,7 @@ bool Target::host_controlled(const Graph& g, NodeId id) const {
 
 namespace {
 
-// Another target's answers, less some kinds and with a larger alignment.
+// Another target's answers, without some kinds and with a larger alignment.
 class Adjusted final : public Target {
  public:
   Adjusted(std::shared_ptr<const Target> base, const OpSet& kinds, std::size_t alignment)

@@ -1,4 +1,4 @@
-// A segment tree over the ends of all ranges, and bit rows over the last steps.
+// A segment tree over the ends of all byte ranges, and bit rows over the most recent steps.
 #include "rlx/exec/access_history.h"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ void AccessHistory::push_writer(std::size_t node) {
   for (std::size_t child : {2 * node, 2 * node + 1}) tree_[child].writer = tree_[node].writer, tree_[child].same = true;
 }
 
-// Hands the readers of a whole stretch to its halves. Many become a group, which the step that writes a part joins:
-// lists in both halves would be copied at every level below.
+// Moves the readers of a node's byte range to its two halves. Many readers become a group, which the step that writes a
+// part of the range joins. Without groups, the lists would be copied in every level below.
 void AccessHistory::push_readers(std::size_t node, AccessUser joined_by) {
   std::vector<Reader> readers = std::move(tree_[node].readers);
   tree_[node].readers.clear();
@@ -162,7 +162,7 @@ void RecentOrder::wait(std::size_t i, std::size_t j) {
   if (distance > kWindow) return;
   std::uint64_t* const own = row(i);
   own[(distance - 1) / 64] |= std::uint64_t{1} << (distance - 1) % 64;
-  if (distance == kWindow) return;  // its row is this one now, and held only what lies beyond the window
+  if (distance == kWindow) return;  // its row has been reused, and held only steps beyond the window
   const std::uint64_t* const other = row(j);
   const std::size_t words = distance / 64, bits = distance % 64;
   for (std::size_t w = words; w < kWords; ++w) {

@@ -1,4 +1,4 @@
-// Shared objects whose memory is used again: runs that make them take none.
+// A pool of memory blocks for shared objects, so that runs allocate nothing.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace rlx {
 
-/// Blocks of one size, given to whoever asks next. Its functions may be called from any thread.
+/// Recycles blocks of one size. Its functions may be called from any thread.
 class BlockPool {
  public:
   BlockPool() = default;
@@ -33,11 +33,12 @@ class BlockPool {
   }
   void give(void* block) noexcept {
     std::lock_guard lock(mutex_);
-    free_.push_back(block);  // there is room for all that were made
+    free_.push_back(block);  // cannot allocate: the list has room for all blocks made
   }
 
  private:
-  // As many again: how many are in use at once depends on how fast others are, and a run is not to find that out.
+  // Doubles the number of blocks. The number in use at once depends on the speed of other threads, so a run should not
+  // have to grow the pool.
   void grow() {
     const std::size_t more = std::max<std::size_t>(8, made_);
     free_.reserve(made_ + more);
@@ -47,7 +48,7 @@ class BlockPool {
       if (free_.empty()) throw;
     }
   }
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<void*> free_;
   std::size_t bytes_ = 0, made_ = 0;
 };
@@ -71,7 +72,7 @@ struct PoolAllocator {
 
 }  // namespace detail
 
-/// std::make_shared in a block of the pool, which lives as long as the last of its objects. A pool is for one type.
+/// std::make_shared in a block of the pool. The pool lives as long as the last of its objects, and serves one type.
 template <class T, class... Args>
 std::shared_ptr<T> make_pooled(const std::shared_ptr<BlockPool>& pool, Args&&... args) {
   return std::allocate_shared<T>(detail::PoolAllocator<T>(pool), std::forward<Args>(args)...);

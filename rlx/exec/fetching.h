@@ -1,4 +1,4 @@
-// Waiting for work that writes to memory of the host.
+// Waits for work that writes to host memory.
 #pragma once
 
 #include "rlx/device/open_device.h"
@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-/// Waits; what failed on the way is no reason to fail here.
+/// Waits, and ignores a failure of the work.
 inline void wait_quietly(const Event& event) {
   try {
     event.wait();
@@ -14,7 +14,7 @@ inline void wait_quietly(const Event& event) {
   }
 }
 
-/// The same of all that the stream has so far. What nobody saw of it may show at the call already.
+/// The same for all work that the stream has so far. The call itself may throw a failure that nobody has seen yet.
 inline void wait_quietly(Stream& stream) {
   try {
     stream.record().wait();
@@ -22,13 +22,13 @@ inline void wait_quietly(Stream& stream) {
   }
 }
 
-/// What `stream` gets from now on runs behind `event` and fails with it. There is nothing to wait for where that is
-/// done and good; one that is ready may have failed.
+/// Later work of `stream` runs after `event` and fails with it. An event that is done without failure needs no wait. A
+/// ready event may have failed.
 inline void wait_behind(Stream& stream, const Event& event) {
   if (!event.ready() || event.failed()) stream.wait(event);
 }
 
-/// While work writes to memory of a caller: lets nobody leave before it is done, however they leave.
+/// A guard for work that writes to memory of a caller: its destructor waits until that work is done, on all paths.
 class Fetching {
  public:
   explicit Fetching(Stream& stream) : stream_(&stream) {}
@@ -38,10 +38,10 @@ class Fetching {
     if (!stream_) return;
     try {
       stream_->record().wait();
-    } catch (...) {  // what failed is reported by whoever throws
+    } catch (...) {  // whoever throws reports the failure
     }
   }
-  /// Waits for all so far; throws what failed.
+  /// Waits for all work so far, and throws its failure.
   void finish(const Event& done) {
     done.wait();
     stream_ = nullptr;

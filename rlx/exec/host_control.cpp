@@ -1,6 +1,6 @@
-// Branches and loops, trip by trip. What a body reads and writes lies where the parent has it, as far as the device can
-// bind that; a row that it cannot bind passes through a buffer, copied on the device where streams can, else by way of
-// the host.
+// Host-controlled branches and loops, iteration by iteration. A body is bound to the parent's memory for the values
+// that it reads and writes, where the device can bind that memory. A row that it cannot bind passes through a buffer.
+// The copy runs on the device where streams can copy from there, otherwise through the host.
 #include "rlx/exec/host_control.h"
 
 #include <algorithm>
@@ -113,7 +113,8 @@ void HostControlledNode::run_loop(std::span<const BufferView> operands, std::spa
     const std::optional<BufferView> other = second(c);
     return !other ? now_[c] : now_[c] == *other ? results[c] : *other;
   };
-  // Where the number of trips is known, a carry of two buffers begins where it ends in the result.
+  // When the number of iterations is known, a carry with two buffers starts in the buffer from which it ends in the
+  // result.
   for (std::size_t c = 0; c < parts_.carries; ++c) {
     const std::optional<BufferView> other = scan && most % 2 != 0 ? second(c) : std::nullopt;
     now_[c] = other.value_or(results[c]);
@@ -121,7 +122,7 @@ void HostControlledNode::run_loop(std::span<const BufferView> operands, std::spa
   }
   for (std::size_t i = 0; i < parts_.invariants; ++i)
     for (Body& b : bodies_) b.inputs[i].view = operands[i];
-  Fetching staged(stream);  // what goes through memory of the host stays there until it is done
+  Fetching staged(stream);  // bytes in staging memory of the host stay until the work is done
   begin_rows(operands, results, stream);
   std::int64_t trips = 0;
   for (; trips < most; ++trips) {

@@ -1,5 +1,4 @@
-// A branch or loop that the host drives: it reads the decisions, and submits the bodies as programs of their own.
-// Internal.
+// A host-controlled branch or loop: the host reads the decisions and submits the bodies as separate programs. Internal.
 #pragma once
 
 #include <cstddef>
@@ -12,33 +11,34 @@
 
 namespace rlx {
 
-/// `bytes` bytes of a view from `offset` on.
+/// The `bytes` bytes of a view that begin at `offset`.
 BufferView part_of(const BufferView& view, std::size_t offset, std::size_t bytes);
 
 /// One node, bound to the ranges that its bodies use.
 class HostControlledNode {
  public:
-  /// `bodies[b]` is body b of `plan`, bound; `ranges` are where those of the plan lie; places that streams copy from
-  /// and to are multiples of `granule`.
+  /// `bodies[b]` is body b of `plan`, bound. `ranges` are the locations of the plan's ranges. Offsets that streams copy
+  /// from and to are multiples of `granule`.
   HostControlledNode(const Graph& g, const LirBodies& plan, std::vector<std::unique_ptr<BoundGraph>> bodies,
                      std::vector<BufferView> ranges, std::size_t granule);
-  /// Runs it behind what the stream holds, from the operands and into the results that are there. It blocks where it
-  /// waits for a decision; the last of its work may be under way when it returns.
+  /// Runs the node after the work on the stream, from the given operands into the given results. Blocks while it waits
+  /// for a decision. The last work may still be running when it returns.
   void run(std::span<const BufferView> operands, std::span<const BufferView> results, Stream& stream);
 
  private:
-  /// A body and the places of its next run.
+  /// A body and the locations for its next run.
   struct Body {
     std::unique_ptr<BoundGraph> bound;
     std::vector<RunSlot> inputs, outputs;
     void run(Stream& stream);
   };
-  /// How a row of an x or y gets to the body and back.
+  /// How rows of an x or y reach the body and return.
   struct Rows {
-    std::size_t bytes = 0;  // of a row
-    bool passes = false;    // through `buffer`; else the body is bound to where it lies
+    std::size_t bytes = 0;  // of one row
+    bool passes = false;    // rows pass through `buffer`; otherwise the body is bound to them directly
     BufferView buffer{};
-    bool by_host = false;  // rows do not lie where streams copy: by way of `staging`, which holds all of them
+    bool by_host = false;  // streams cannot copy rows from their offsets, so they pass through `staging`, which holds
+                           // all rows
     std::vector<std::byte> staging{};
   };
 
@@ -49,7 +49,7 @@ class HostControlledNode {
   void begin_iteration(std::size_t row, std::span<const BufferView> operands, std::span<const BufferView> results,
                        Stream& stream);
   void end_iteration(std::size_t row, std::span<const BufferView> results, Stream& stream);
-  /// Brings the rows of `trips` trips to where they belong; those of others are zeros.
+  /// Copies the rows of the `trips` iterations that ran to the results. Other rows become zeros.
   void end_rows(std::size_t trips, std::span<const BufferView> results, Stream& stream);
 
   const Graph& graph_;
@@ -59,7 +59,7 @@ class HostControlledNode {
   std::size_t granule_;
   LoopParts parts_;
   std::vector<Rows> xs_, ys_;
-  std::vector<BufferView> now_;  // of a loop: where its carries are
+  std::vector<BufferView> now_;  // of a loop: the current locations of its carries
   std::byte flag_{};
 };
 

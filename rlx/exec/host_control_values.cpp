@@ -1,4 +1,4 @@
-// Branches and loops over whole values, trip by trip.
+// Host-controlled branches and loops over whole values, iteration by iteration.
 #include "rlx/exec/host_control_values.h"
 
 #include <algorithm>
@@ -118,8 +118,8 @@ std::vector<HeldValue> HostControlledValues::run_loop(std::vector<HeldValue>& op
   Body& step = bodies_.back();
   const std::size_t first = loop_.first_carry();
   std::vector<HeldValue> made(loop_.carries);
-  std::span<HeldValue> carries = std::span(operands).subspan(first, loop_.carries);  // and those made from then on
-  Fetching staged(stream);  // rows are in memory of ours until this is done
+  std::span<HeldValue> carries = std::span(operands).subspan(first, loop_.carries);  // updated by each iteration
+  Fetching staged(stream);  // rows stay in our memory until the work is done
   for (std::size_t x = 0; x < xs_.size(); ++x) {
     const Shape& whole = graph_.shape(n.inputs[loop_.first_x() + x]);
     xs_[x].all.resize(whole.size_bytes());

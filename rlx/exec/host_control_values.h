@@ -1,4 +1,4 @@
-// A branch or loop that the host drives on a device of whole values. Internal.
+// A host-controlled branch or loop on an opaque device, over whole values. Internal.
 #pragma once
 
 #include <cstddef>
@@ -11,38 +11,38 @@
 
 namespace rlx {
 
-/// A value as the device keeps it.
+/// A value as the device stores it.
 using HeldValue = std::shared_ptr<Buffer>;
 
-/// Where the bytes of a dense value of `shape` are in memory of the host.
+/// A view of a dense value of `shape` at `data` in host memory.
 TensorView view_of(const Shape& shape, std::span<const std::int64_t> dims, const std::byte* data);
 
-/// One node, bound to its bodies. A carry goes from trip to trip as the value that the body made; rows of an x are put
-/// one by one, those of a y are put as a whole when the loop has ended.
+/// One node, bound to its bodies. A carry passes from iteration to iteration as the value that the body made. Rows of
+/// an x are put on the device one by one. Rows of a y are put as a whole when the loop has ended.
 class HostControlledValues {
  public:
   /// `bodies[b]` is body b of `part`, bound.
   HostControlledValues(const Graph& g, const LirPart& part, std::vector<std::unique_ptr<BoundGraph>> bodies);
-  /// Runs it behind what the stream holds; an operand that nobody else holds may be taken over. It blocks where it
-  /// waits for a decision and for rows; the last of its work may be under way when it returns the results. Where it
-  /// fails, operands that no body was given are there as before.
+  /// Runs the node after the work on the stream. It may consume an operand that nobody else holds. Blocks while it
+  /// waits for a decision or for rows. The last work may still be running when it returns the results. When it fails,
+  /// operands that were not donated to a body are unchanged.
   std::vector<HeldValue> run(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream);
-  /// True when a body may be given that operand.
+  /// True when that operand may be donated to a body.
   bool gives(std::size_t operand) const;
 
  private:
-  /// A body and the values of its next run.
+  /// A body and the values for its next run.
   struct Body {
     std::unique_ptr<BoundGraph> bound;
     std::vector<Shape> takes, makes;
     std::vector<HeldValue> in, out;
     std::vector<RunSlot> inputs, outputs;
-    std::vector<bool> given;  // inputs in whose memory an output may be made
+    std::vector<bool> given;  // inputs that an output may be written over
     void run(Stream& stream);
   };
   /// All rows of an x or y.
   struct Rows {
-    std::size_t bytes = 0;  // of one
+    std::size_t bytes = 0;  // of one row
     std::vector<std::byte> all{};
   };
 

@@ -1,4 +1,5 @@
-// The parts of a program over whole values: code for each, and runs that bring every value to where it is read.
+// Partitions of a program over whole values: the code of each, and runs that bring every value to the devices that read
+// it.
 #include "rlx/exec/parts.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 namespace rlx {
 namespace {
 
-/// Immutable; shared by clones.
+/// Immutable code of a partitioned program; shared by clones.
 class PartsExecutable final : public ExecutableGraph {
  public:
   PartsExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
@@ -58,8 +59,8 @@ class PartsExecutable final : public ExecutableGraph {
   LirModule lir_;
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
-  std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> code_;  // [part][module]
-  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;         // of nodes: part and node there
+  std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> code_;  // [partition][module]
+  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;         // node -> partition and its node
 };
 
 class PartsBound final : public BoundGraph {
@@ -82,7 +83,7 @@ class PartsBound final : public BoundGraph {
     run_ = &a;
     RunStreams::Run run(streams_, stream);
     if (a.times) a.times->clear();
-    for (std::uint32_t d : state_devices_) streams_.order(home_, d);  // who wrote them last is known to the caller's
+    for (std::uint32_t d : state_devices_) streams_.order(home_, d);  // the caller's stream follows their last writers
     if (a.binding_generation != binding_generation_) forget_weights();
     const Holding holding(*this);
     for (std::size_t p = 0; p < parts_.size(); ++p) {
@@ -90,7 +91,7 @@ class PartsBound final : public BoundGraph {
       for (std::uint32_t v : parts_[p].inputs)
         if (values_[v].last_part == p) let_go(v);
     }
-    // All are there before the first is replaced: states may change places, and what fails replaces none.
+    // All new values are made before the first is replaced. States may exchange values, and a failure replaces none.
     std::vector<HeldValue> outputs, states;
     for (std::size_t o = 0; o < a.outputs.size(); ++o) outputs.push_back(brought(outputs_[o], home_));
     for (const NewState& s : new_states_) states.push_back(brought(s.value, state_devices_[s.state]));
@@ -105,27 +106,28 @@ class PartsBound final : public BoundGraph {
   using Clock = std::chrono::steady_clock;
 
   struct Side {
-    std::map<std::uint32_t, HeldValue> weights;  // by number of the value: kept until the tables change
+    std::map<std::uint32_t, HeldValue> weights;  // by number of the value; kept until the weights change
     std::map<std::uint32_t, HeldValue> constants;
   };
-  /// A value that a part reads or makes, or that is there before or behind all.
+  /// A value that a partition reads or makes, or that exists before or after all partitions.
   struct Crossing {
     Value value;
     Shape shape;
-    std::optional<std::uint32_t> param;  // of these, its number
+    std::optional<std::uint32_t> param;  // for a param: its number
     const Tensor* constant = nullptr;
     std::size_t last_part = 0;
-    std::optional<std::uint32_t> kept_on;  // of what a run is given and no part: there to go back if it fails
-    std::vector<HeldValue> held;           // by device, of this run
+    std::optional<std::uint32_t> kept_on;  // the device of a value that the run was given and no partition consumed; it
+                                           // is restored if the run fails
+    std::vector<HeldValue> held;           // by device, in this run
   };
   struct Part {
-    std::unique_ptr<BoundGraph> bound;  // else driven
+    std::unique_ptr<BoundGraph> bound;  // null: host-controlled
     std::unique_ptr<HostControlledValues> host_controlled;
     std::vector<BufferView> arenas;
-    std::vector<HeldValue> memory;                       // of them
+    std::vector<HeldValue> memory;                       // memory of the arenas
     std::vector<std::uint32_t> inputs, outputs, params;  // numbers of values
-    std::vector<bool> gives;                             // inputs in whose memory an output may be made
-    bool ordered = false;                                // holds an op that others see run
+    std::vector<bool> gives;                             // inputs that an output may be written over
+    bool ordered = false;                                // holds an ordered op
     std::vector<RunSlot> in, out;
     std::vector<HeldValue> taken, made;
     std::vector<BufferView> weights;
@@ -135,7 +137,8 @@ class PartsBound final : public BoundGraph {
     std::uint32_t value = 0, old = 0;
   };
 
-  /// What was there before the run, for its duration; of a run that fails, what it was given and no part was goes back.
+  /// Keeps the values from before the run while it lasts. When the run fails, values that no partition consumed are
+  /// restored.
   class Holding {
    public:
     explicit Holding(PartsBound& b) : b_(b) {
@@ -236,7 +239,7 @@ class PartsBound final : public BoundGraph {
     for (std::uint32_t d = 0; d < c.held.size(); ++d)
       if (d != c.kept_on) c.held[d].reset();
   }
-  // True when part `p`, the last that reads the value, may write over it.
+  // True when partition `p`, the last reader of the value, may write over it.
   bool is_given(std::size_t p, std::uint32_t v) const {
     if (p >= parts_.size()) return false;
     const Part& part = parts_[p];
@@ -249,7 +252,7 @@ class PartsBound final : public BoundGraph {
     binding_generation_ = run_->binding_generation;
   }
 
-  // The value on a device, brought there when it is on another one.
+  // The value on a device. Copies it there if it is on another device.
   HeldValue brought(std::uint32_t v, std::uint32_t device) {
     Crossing& c = values_[v];
     HeldValue& there = c.param ? sides_[device].weights[v] : c.constant ? sides_[device].constants[v] : c.held[device];
@@ -273,7 +276,7 @@ class PartsBound final : public BoundGraph {
     return streams_.device(device).put(view_of(shape, dims, data), nullptr, BufferUse::Values, streams_.of(device));
   }
 
-  // By way of the host, whichever the devices are.
+  // Copies through the host, whatever the devices are.
   HeldValue copied(Buffer& from, std::uint32_t source, const Shape& shape, std::uint32_t target) {
     if (streams_.on_host(source)) return put(shape, from.host(), target);
     HeldValue to = streams_.on_host(target) ? room_on_host(target, shape) : nullptr;
@@ -298,7 +301,7 @@ class PartsBound final : public BoundGraph {
         drive(p);
       else
         run_straight(p);
-    } catch (...) {  // what the part has not taken is there as before
+    } catch (...) {  // values that the partition did not consume are unchanged
       for (std::size_t i = 0; i < part.taken.size(); ++i)
         if (part.taken[i]) values_[part.inputs[i]].held[plan.device] = std::move(part.taken[i]);
       throw;
@@ -307,7 +310,7 @@ class PartsBound final : public BoundGraph {
       values_[part.outputs[o]].held[plan.device] = std::move(part.made[o]);
   }
 
-  // Operands of a part on its device. One that nobody reads behind it is the part's alone.
+  // Collects the operands of a partition on its device. An operand without a later reader is donated to the partition.
   void take_operands(std::size_t p) {
     Part& part = parts_[p];
     const std::uint32_t device = lir_.plan.parts[p].device;
@@ -383,7 +386,7 @@ class PartsBound final : public BoundGraph {
   std::vector<Part> parts_;
   std::vector<std::byte> staging_;
   std::uint64_t binding_generation_ = ~std::uint64_t{0};
-  const RunArguments* run_ = nullptr;  // of this run
+  const RunArguments* run_ = nullptr;  // of the current run
 };
 
 std::unique_ptr<BoundGraph> PartsExecutable::bind(OpenDevice& device, const LirModule& program,

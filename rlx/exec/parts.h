@@ -1,5 +1,4 @@
-// Programs whose first device keeps whole values and does not run all of the graph: parts of it, one after the other.
-// Internal.
+// Programs whose first device is opaque and does not run the whole graph: a sequence of partitions. Internal.
 #pragma once
 
 #include <memory>
@@ -9,7 +8,7 @@
 
 namespace rlx {
 
-/// Code for `lir`, whose inputs are on device `home`: the backend's own where its plan has no parts.
+/// Code for `lir`, whose inputs are on device `home`. A plan without partitions gives the backend's own code.
 std::unique_ptr<const ExecutableGraph> compile_parts(LirModule lir, std::span<const ProgramDevice> devices,
                                                      std::uint32_t home);
 

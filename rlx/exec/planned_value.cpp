@@ -1,4 +1,4 @@
-// One walk over the elements for both directions.
+// One loop over the elements for both directions.
 #include "rlx/exec/planned_value.h"
 
 #include <cstring>
@@ -7,7 +7,7 @@
 namespace rlx {
 namespace {
 
-// Calls move(planned offset, dense offset, bytes) for runs of bytes that lie together in both.
+// Calls move(planned offset, dense offset, bytes) for each run of bytes that is contiguous in both layouts.
 template <class F>
 void for_each_run(const Shape& shape, const LirValue& where, F move) {
   if (shape.size_bytes() == 0) return;

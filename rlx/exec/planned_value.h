@@ -1,4 +1,4 @@
-// Values between where a plan puts them, maybe strided, and dense row-major bytes.
+// Copies values between their planned location, which may be strided, and dense row-major bytes.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace rlx {
 
-/// Copies the elements of a value of `shape` from its planned bytes, the first of which is `planned`, to dense ones.
+/// Copies the elements of a value of `shape` from its planned bytes, which begin at `planned`, to dense bytes.
 void gather_value(const Shape& shape, const LirValue& where, const std::byte* planned, std::byte* dense);
-/// The way back.
+/// Copies in the other direction.
 void spread_value(const Shape& shape, const LirValue& where, const std::byte* dense, std::byte* planned);
 
 }  // namespace rlx

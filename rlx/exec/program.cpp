@@ -1,4 +1,4 @@
-// The parts of a program: what each device is given to compile, and who is submitted when.
+// Programs over several devices: what each device compiles, and the order of submission.
 #include "rlx/exec/program.h"
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 namespace rlx {
 namespace {
 
-/// Steps that one device runs without the host, or one that the host takes care of.
+/// Steps that one device runs without the host, or one step that the host runs or controls.
 struct Segment {
   enum class Kind : std::uint8_t { Straight, Copy, HostControlled };
   Kind kind = Kind::Straight;
   StepRange steps;
   std::uint32_t device = 0;
-  bool ordered = false;  // holds an op that others see run
+  bool ordered = false;  // holds an ordered op
 };
 
 std::vector<Segment> segments_of(const LirModule& lir) {
@@ -47,10 +47,11 @@ std::vector<Segment> segments_of(const LirModule& lir) {
   return out;
 }
 
-// The copies behind the steps are of the first device, wherever the last step is.
+// The copies after the last step run on the first device, whatever the device of the last step.
 void drop_final_copies(LirBufferPlan& plan) { plan.output_copies.clear(), plan.state_copies.clear(); }
 
-/// Immutable; shared by clones. `home` is the device of its inputs: of a body that of the node which holds it.
+/// Immutable code of a program; shared by clones. `home` is the device of its inputs. For a body it is the device of
+/// the node that holds it.
 class ProgramExecutable final : public ExecutableGraph {
  public:
   ProgramExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
@@ -82,7 +83,7 @@ class ProgramExecutable final : public ExecutableGraph {
     granule_ = devices[home].backend->target(devices[home].options)->limits().copy_granule;
   }
 
-  /// The backend's own code where device `home` runs all of it.
+  /// Returns the backend's own code when device `home` runs all of it.
   static std::unique_ptr<const ExecutableGraph> compile(LirModule lir, std::span<const ProgramDevice> devices,
                                                         std::uint32_t home) {
     if (lir.plan.opaque) return compile_parts(std::move(lir), devices, home);
@@ -126,7 +127,7 @@ class ProgramExecutable final : public ExecutableGraph {
   std::size_t granule_ = 1;
   std::vector<Segment> segments_;
   std::vector<std::unique_ptr<const ExecutableGraph>> code_;                 // by device; null: it has no steps
-  std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> bodies_;  // as the plan has them
+  std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> bodies_;  // in the order of the plan
 };
 
 class ProgramBound final : public BoundGraph {
@@ -153,7 +154,7 @@ class ProgramBound final : public BoundGraph {
     }
     for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) host_controlled_.push_back(bind_host_controlled(k));
     for (const LirStep& step : lir_.plan.schedule)
-      each_read(lir_.graph, step, [&](Value v) {  // a view of one is read where the view is, also by a copy from there
+      each_read(lir_.graph, step, [&](Value v) {  // a weight's view is read on the device of the view
         note_weight(v, lir_.plan.node_device(lir_.plan.at(v).is_view ? v.node : step.node));
       });
     for (NodeId id : lir_.graph.leaves(OpKind::State)) state_devices_.push_back(lir_.plan.node_device(id));
@@ -162,9 +163,9 @@ class ProgramBound final : public BoundGraph {
 
   Event submit(const RunArguments& a, Stream& stream) override {
     run_ = &a;
-    RunStreams::Run run(streams_, stream);  // work of ours is also between that of the parts
+    RunStreams::Run run(streams_, stream);  // also orders our work between the segments
     if (a.times) a.times->clear();
-    // Whoever wrote their states or used their arenas last is known to the caller's stream.
+    // The caller's stream follows the last writers of their states and the last users of their arenas.
     each_open([&](std::uint32_t d) { streams_.order(exe_.home_, d); });
     if (a.binding_generation != binding_generation_) {
       divide_states();
@@ -191,14 +192,14 @@ class ProgramBound final : public BoundGraph {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// What the program has of one device.
+  /// The parts of the program on one device.
   struct Side {
     std::unique_ptr<BoundGraph> bound;
-    std::vector<RunSlot> states;           // those of other devices are empty
-    std::set<std::uint32_t> read_weights;  // not of the first
-    std::vector<BufferView> weights;       // likewise: copies
+    std::vector<RunSlot> states;           // states of other devices are empty
+    std::set<std::uint32_t> read_weights;  // empty for the first device
+    std::vector<BufferView> weights;       // empty for the first device; copies
     std::map<std::uint32_t, std::shared_ptr<Buffer>> weight_buffers;
-    std::map<std::uint32_t, BufferView> constants;  // that copies and bodies read, by node
+    std::map<std::uint32_t, BufferView> constants;  // constants that copies and bodies read, by node
     BufferView nothing;                             // for values without bytes
   };
 
@@ -211,8 +212,8 @@ class ProgramBound final : public BoundGraph {
     for (std::size_t i = 0; i < run_->states.size(); ++i) sides_[state_devices_[i]].states[i] = run_->states[i];
   }
 
-  // New values of states on other devices that are not made in place. What lies in a state itself is set aside first:
-  // states may change places.
+  // Copies new values of states on other devices that are not made in place. A new value that lies in a state itself is
+  // copied aside first, because states may exchange values.
   void copy_remote_states() {
     std::vector<BufferView> values;
     for (std::size_t k = 0; k < lir_.plan.remote_state_copies.size(); ++k) {
@@ -266,7 +267,7 @@ class ProgramBound final : public BoundGraph {
     return std::make_unique<HostControlledNode>(lir_.graph, plan, std::move(bodies), std::move(ranges), exe_.granule_);
   }
 
-  // Where a value lies that device `device` reads.
+  // The location of a value for reads by device `device`.
   BufferView place(Value v, std::uint32_t device) {
     const LirValue& lv = lir_.plan.at(v);
     if (lv.bytes == 0) return nothing(device);
@@ -286,14 +287,14 @@ class ProgramBound final : public BoundGraph {
     return part_of(base, lv.offset, lv.bytes);
   }
 
-  // A place on a device for values without bytes.
+  // A location on a device for values without bytes.
   BufferView nothing(std::uint32_t device) {
     BufferView& at = sides_[device].nothing;
     if (!at.buffer) at = take(device, 0, BufferUse::Arena);
     return at;
   }
 
-  // A constant where streams and bodies find it.
+  // A constant in memory that streams and bodies can read.
   BufferView constant(std::uint32_t node, std::uint32_t device) {
     auto& known = sides_[device].constants;
     if (const auto it = known.find(node); it != known.end()) return it->second;
@@ -306,7 +307,7 @@ class ProgramBound final : public BoundGraph {
     return known.emplace(node, at).first->second;
   }
 
-  // Copies of the weights for the devices that read them, made when the tables have changed.
+  // Copies the weights to the other devices that read them, when the weights have changed.
   void bring_weights() {
     for (std::uint32_t d = 0; d < sides_.size(); ++d) {
       Side& s = sides_[d];
@@ -329,15 +330,15 @@ class ProgramBound final : public BoundGraph {
     binding_generation_ = run_->binding_generation;
   }
 
-  // From device to device by the second one's stream where it reaches the first one's memory; else by way of the host,
-  // without a second copy where one of them is the host.
+  // Copies between devices on the stream of the target if it reaches the memory of the source. Otherwise it copies
+  // through the host, without a second copy when one of the two is the host.
   void copy_between(const BufferView& from, std::uint32_t source, const BufferView& to, std::uint32_t target) {
     if (to.bytes == 0) return;
     Stream &give = streams_.of(source), &get = streams_.of(target);
     if (streams_.device(target).copies_from(streams_.device(source))) {
       RunStreams::order(give, get);
       get.copy(part_of(from, 0, to.bytes), to);
-      RunStreams::order(get, give);  // what comes next may write where it was read
+      RunStreams::order(get, give);  // later work may write over the source
       return;
     }
     if (streams_.on_host(source)) return get.upload({from.host, to.bytes}, to);
@@ -371,7 +372,7 @@ class ProgramBound final : public BoundGraph {
     run_->times->insert(run_->times->end(), times.begin(), times.end());
   }
 
-  // A step of the host's: what fails in it says where. In a profile it is waited for.
+  // A step that the host runs. Its failures name the step. A profile waits for it.
   template <class F>
   void timed(std::size_t step, F&& f) {
     const NodeId id = lir_.plan.schedule[step].node;
@@ -403,7 +404,7 @@ class ProgramBound final : public BoundGraph {
     for (Value v : n.inputs) operands_.push_back(place(v, d));
     for (std::uint32_t r = 0; r < n.num_results(); ++r) results_.push_back(place(Value(id, r), d));
     const auto k = static_cast<std::size_t>(lir_.plan.bodies_of(id) - lir_.plan.bodies.data());
-    // Its bodies use ranges of all devices, by streams of their own.
+    // Its bodies use ranges of all devices, through their own streams.
     each_open([&](std::uint32_t other) { streams_.order(other, d); });
     host_controlled_[k]->run(operands_, results_, streams_.of(d));
     each_open([&](std::uint32_t other) { streams_.order(d, other); });
@@ -411,18 +412,18 @@ class ProgramBound final : public BoundGraph {
 
   const ProgramExecutable& exe_;
   const LirModule& lir_;
-  std::optional<LirModule> beside_;  // for the other devices, where it differs
+  std::optional<LirModule> beside_;  // for the other devices, if it differs
   std::vector<BufferView> arenas_;
   std::vector<Side> sides_;  // by device
   RunStreams streams_;
-  std::vector<std::unique_ptr<HostControlledNode>> host_controlled_;  // as the plan has them; null: a kernel's
+  std::vector<std::unique_ptr<HostControlledNode>> host_controlled_;  // in plan order; null: a kernel runs it
   std::vector<std::shared_ptr<Buffer>> buffers_;
   std::vector<std::uint32_t> state_devices_;
-  std::map<std::size_t, BufferView> aside_;  // of far state copies
+  std::map<std::size_t, BufferView> aside_;  // of remote state copies
   std::vector<std::byte> staging_;
   std::vector<BufferView> operands_, results_;
   std::uint64_t binding_generation_ = ~std::uint64_t{0};
-  const RunArguments* run_ = nullptr;  // of this run
+  const RunArguments* run_ = nullptr;  // of the current run
 };
 
 std::unique_ptr<BoundGraph> ProgramExecutable::bind(OpenDevice& device, const LirModule& program,

@@ -1,5 +1,5 @@
-// Programs that no kernel table runs as a whole: ranges of one schedule on the devices that run them, and between them
-// copies from device to device, branches and loops, which the host takes care of. Internal.
+// Programs that no single device runs as a whole: ranges of one schedule on their devices, with transfers and
+// host-controlled branches and loops between them. Internal.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace rlx {
 
-/// A device of a program, by its number (`LirModule::others`), and who makes its code.
+/// A device of a program, by its number (`LirModule::others`), with the backend that compiles for it.
 struct ProgramDevice {
   const Backend* backend = nullptr;
   BackendOptions options{};
-  std::shared_ptr<OpenDevice> device{};  // may be null for the first where it is the only one: runs are given it
+  std::shared_ptr<OpenDevice> device{};  // may be null for the first device if it is the only one, because runs pass it
 };
 
-/// Code for `lir`: the backend's own where the first device runs all of it, else code that submits the parts.
+/// Code for `lir`: the backend's own when the first device runs all of it, otherwise code that submits each segment.
 std::unique_ptr<const ExecutableGraph> compile_program(LirModule lir, std::span<const ProgramDevice> devices);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Runs on several streams: begun behind the one before, joined at the end.
+// Runs on several streams: they begin after the previous run and join at the end.
 #include "rlx/exec/run_streams.h"
 
 namespace rlx {
@@ -35,7 +35,7 @@ RunStreams::Run::~Run() {
     try {
       so_far = other->record();
       s_.run_stream_->wait_order(so_far);
-    } catch (...) {  // the error under way says more
+    } catch (...) {  // the current error says more
       try {
         so_far.wait();
       } catch (...) {

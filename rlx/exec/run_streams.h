@@ -1,4 +1,4 @@
-// The streams of a program over several devices, and where its runs begin and end on them. Internal.
+// The streams of a program over several devices, and the begin and end of its runs on them. Internal.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +13,41 @@
 
 namespace rlx {
 
-/// One stream on each device: on the first the one that a run brings, on others one of its own. Work goes from one to
-/// another by points; what is left on them when a run fails is not told again.
+/// One stream per device. The first device uses the stream that a run brings, the others have their own. Events order
+/// work between streams. Errors that remain on the streams when a run fails are not reported again.
 class RunStreams {
  public:
-  /// Of a program of these devices that is bound to `first`, at the place `home`.
+  /// For a program of these devices that is bound to `first`, device number `home`.
   RunStreams(std::span<const ProgramDevice> devices, std::uint32_t home, OpenDevice& first);
 
   OpenDevice& device(std::uint32_t d) const { return *devices_[d]; }
   bool on_host(std::uint32_t d) const { return devices_[d]->memory_model() == MemoryModel::Host; }
-  /// That of a device, made when there is none yet.
+  /// The stream of a device. It is created on first use.
   Stream& of(std::uint32_t d) {
     if (d == home_) return *run_stream_;
     if (!streams_[d]) streams_[d] = devices_[d]->stream();
     return *streams_[d];
   }
-  /// Makes it before the first run.
+  /// Creates the stream before the first run.
   void open(std::uint32_t d) {
     if (d != home_) (void)of(d);
   }
   bool is_open(std::uint32_t d) const { return d == home_ || streams_[d]; }
 
-  /// What `then` gets from now on runs behind what `first` holds.
+  /// Later work of `then` runs after the work that `first` holds.
   static void order(Stream& first, Stream& then) { wait_behind(then, first.record()); }
-  /// The same of two devices.
+  /// The same for two devices.
   void order(std::uint32_t first, std::uint32_t then) {
     if (first != then) order(of(first), of(then));
   }
-  /// Ops that others see run keep their order, on whichever devices they are.
+  /// Keeps the order of ordered ops across devices.
   void keep_order(std::uint32_t d) {
     if (ordered_on_) order(*ordered_on_, d);
     ordered_on_ = d;
   }
 
-  /// One run, from its first work to its end, which is on the stream it brings. One that does not come to that fails;
-  /// whoever waits for the stream then waits for all of it all the same.
+  /// One run, from its first work to its end on the stream that it brings. A run that does not reach its end fails. A
+  /// wait for the stream then still waits for all its work.
   class Run {
    public:
     Run(RunStreams& streams, Stream& stream);
@@ -59,12 +59,12 @@ class RunStreams {
    private:
     RunStreams& s_;
   };
-  /// True once the last run came to its end.
+  /// True when the last run reached its end.
   bool ended() const { return ended_; }
 
  private:
   std::vector<std::shared_ptr<OpenDevice>> devices_;
-  std::vector<std::shared_ptr<Stream>> streams_;  // null for the first, and where nothing runs
+  std::vector<std::shared_ptr<Stream>> streams_;  // null for the first device, and for devices without work
   std::uint32_t home_;
   Stream* run_stream_ = nullptr;
   std::optional<std::uint32_t> ordered_on_;
@@ -72,7 +72,7 @@ class RunStreams {
   bool ended_ = true;
 };
 
-/// Records work that is given to a device which is not the host, in a trace on a track of that device.
+/// Records work submitted to a device other than the host, in a trace on the track of that device.
 class DeviceSpan {
  public:
   DeviceSpan(const RunStreams& streams, std::uint32_t d, std::string_view what, std::size_t number) {

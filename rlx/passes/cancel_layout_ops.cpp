@@ -1,4 +1,4 @@
-// cancel-layout-ops: chains of layout ops become one or none, identities vanish.
+// cancel-layout-ops: merges chains of layout ops into one or none, and drops identities.
 #include <algorithm>
 #include <cmath>
 
@@ -27,7 +27,7 @@ std::optional<FloatFormat> float_format(DType t) {
 
 int value_bits(DType t) { return static_cast<int>(size_bytes(t, 1)) * 8 - (is_signed_int(t) ? 1 : 0); }
 
-// True when every value of `from` survives in `to`.
+// True when `to` represents every value of `from`.
 bool exact_cast(DType from, DType to) {
   if (from == to) return true;
   auto a = float_format(from), b = float_format(to);
@@ -39,8 +39,8 @@ bool exact_cast(DType from, DType to) {
   return value_bits(from) <= value_bits(to) && (!is_signed_int(from) || is_signed_int(to));
 }
 
-// cast(cast(x: a -> b) -> c) equals cast(x -> c). Integers wrap where floats saturate, so the middle type must not
-// change the family a narrowing cast starts from.
+// True when cast(cast(x: a -> b) -> c) equals cast(x -> c). Integers wrap and floats saturate, so the middle type must
+// not change the family from which a narrowing cast starts.
 bool casts_compose(DType a, DType b, DType c) {
   if (!exact_cast(a, b)) return false;
   return a == c || a == DType::Bool || c == DType::Bool || (float_format(a).has_value() == float_format(b).has_value());
@@ -48,7 +48,7 @@ bool casts_compose(DType a, DType b, DType c) {
 
 bool is_identity(const std::vector<std::int64_t>& perm) { return std::is_sorted(perm.begin(), perm.end()); }
 
-// True when the permutation only moves axes of extent 1: the elements stay where they are.
+// True when the permutation only moves axes of extent 1, so that all elements keep their positions.
 bool moves_no_element(const Shape& x, const std::vector<std::int64_t>& perm) {
   std::int64_t last = -1;
   for (std::int64_t axis : perm) {
@@ -72,8 +72,8 @@ bool all_zero(const std::vector<std::int64_t>& v) {
   return std::all_of(v.begin(), v.end(), [](std::int64_t e) { return e == 0; });
 }
 
-// x op constant that is x, bit for bit: x + (-0.0), x - 0.0, x * 1, x / 1 for floats; x + 0 and x - 0 for integers. x +
-// 0.0 is not: it turns -0.0 into 0.0.
+// x when x op constant equals x bit for bit: x + (-0.0), x - 0.0, x * 1, x / 1 for floats; x + 0 and x - 0 for
+// integers. x + 0.0 is excluded because it turns -0.0 into 0.0.
 std::optional<Expr> arithmetic_identity(Graph& g, const ops::Binary& op, const Shape& result,
                                         const std::vector<Expr>& in) {
   for (int side : {1, 0}) {
@@ -93,7 +93,8 @@ std::optional<Expr> arithmetic_identity(Graph& g, const ops::Binary& op, const S
   return std::nullopt;
 }
 
-// The simpler value of node `n` over `in` (both of graph `g`, whose nodes are simplified already), or none.
+// The simpler value of node `n` over `in`, or none. `n` and `in` belong to graph `g`, whose nodes are already
+// simplified.
 std::optional<Expr> simplify(Graph& g, const Node& n, const std::vector<Expr>& in) {
   auto producer = [&](const Expr& e) -> const Node& { return g.node(e.value().node); };
   const Shape& result = n.shape();
@@ -164,7 +165,7 @@ std::optional<Expr> simplify(Graph& g, const Node& n, const std::vector<Expr>& i
   }
 }
 
-// False only when `simplify` would leave the node as it is, as long as nothing before it changes.
+// False only when `simplify` would not change the node, as long as no earlier node changes.
 bool may_become_simpler(const Graph& g, const Node& n) {
   switch (n.kind()) {
     case OpKind::Transpose:

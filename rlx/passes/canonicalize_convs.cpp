@@ -1,4 +1,5 @@
-// canonicalize-convs: convolutions of one tap become products, filters of weights lie as their kernels read them.
+// canonicalize-convs: convolutions of one tap become matmuls. Filters from weights get the layout that their kernels
+// read.
 #include <algorithm>
 
 #include "rlx/ir/math/conv_geometry.h"
@@ -13,7 +14,7 @@ namespace {
 
 using ConvAxes = std::vector<std::int64_t>;
 
-// One tap that meets every element of x once.
+// A filter of one tap that reads every element of x once.
 bool is_pointwise(const ConvGeometry& g, const Shape& w) {
   return g.groups == 1 && g.batch_groups == 1 && std::all_of(g.space.begin(), g.space.end(), [&](const ConvAxis& a) {
            return w.dim(static_cast<int>(a.w)).is_static(1) && a.stride == 1 && a.low == 0 && a.high == 0 &&
@@ -21,7 +22,7 @@ bool is_pointwise(const ConvGeometry& g, const Shape& w) {
          });
 }
 
-// Where each axis of x other than the features lies in the result; -1 for the features.
+// The position in the result of each axis of x; -1 for the feature axis.
 ConvAxes places_in_result(const ConvGeometry& g, int rank) {
   ConvAxes out(static_cast<std::size_t>(rank), -1);
   out[static_cast<std::size_t>(g.x_batch)] = g.y_batch;
@@ -29,7 +30,7 @@ ConvAxes places_in_result(const ConvGeometry& g, int rank) {
   return out;
 }
 
-// A product whose axes are axes `made` of the result, in its order.
+// The matmul transposed to the axis order of the result. `made` lists the result axis of each axis of `product`.
 Expr in_order(Expr product, const ConvAxes& made) {
   ConvAxes perm(made.size());
   for (std::size_t i = 0; i < made.size(); ++i) perm[static_cast<std::size_t>(made[i])] = static_cast<std::int64_t>(i);
@@ -51,7 +52,7 @@ Expr pointwise_product(Graph& g, const ops::Conv& op, Expr x, Expr w) {
   const bool features_last = std::is_sorted(made.begin(), made.end());
   if (features_last || geo.y_batch != 0 || geo.y_feature != 1 || geo.x_batch != 0)
     return in_order(g.dot_general(x, matrix, ops::DotGeneral{features, contract, {}, {}, op.out}), made);
-  // Features before space: the matrix on the left, for each member of the batch.
+  // Features before space: the filter is the left matrix, for each member of the batch.
   made = {geo.y_batch, geo.y_feature};
   for (std::size_t a = 1; a < places.size(); ++a)
     if (places[a] >= 0) made.push_back(places[a]);
@@ -66,7 +67,7 @@ Expr pointwise_product(Graph& g, const ops::Conv& op, Expr x, Expr w) {
                   made);
 }
 
-// [space.., features of x, features of the result]: what kernels pack, and where these lie side by side.
+// [space.., features of x, features of the result]: the order that kernels pack, in which output features are adjacent.
 std::optional<ConvAxes> filters_last(const ConvGeometry& g) {
   ConvAxes perm;
   for (const ConvAxis& a : g.space) perm.push_back(a.w);

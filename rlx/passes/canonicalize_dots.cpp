@@ -1,4 +1,4 @@
-// canonicalize-dots: every matrix product becomes a DotGeneral that reads its operands as they lie.
+// canonicalize-dots: every matmul becomes a DotGeneral that reads its operands in place.
 #include <algorithm>
 
 #include "rlx/ir/op_def.h"
@@ -15,7 +15,7 @@ using Axes = std::vector<std::int64_t>;
 
 bool contains(const Axes& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
 
-// One side of a product: the operand and which of its axes are contracted and batched.
+// One side of a matmul: the operand, and its contracted and batch axes.
 struct Side {
   Expr x;
   Axes contract, batch;
@@ -37,7 +37,7 @@ ops::DotGeneral dims_of(const Dot& d) { return {d.lhs.contract, d.rhs.contract, 
 
 const Node& producer(const Expr& e) { return e.graph().node(e.value().node); }
 
-// The side read through its transpose, when the order of its free axes (which is that of the result) survives.
+// The side without its transpose, if the order of its free axes (which is the order of the result) does not change.
 std::optional<Side> without_transpose(const Side& s) {
   const auto* t = producer(s.x).op.get_if<ops::Transpose>();
   if (!t) return std::nullopt;
@@ -53,8 +53,8 @@ std::optional<Side> without_transpose(const Side& s) {
   return out;
 }
 
-// rhs expanded over batch axes of lhs: those become free axes of lhs, and rhs is read once. Legal when the result keeps
-// its order: the dropped axes are the last batch axes, in lhs's order, before every free axis of lhs.
+// Removes an expand of rhs over batch axes of lhs. These become free axes of lhs, and rhs is read once. Legal when the
+// result keeps its order: the dropped axes are the last batch axes, in the order of lhs, before every free axis of lhs.
 std::optional<Dot> without_expand(const Dot& d) {
   const Side& rhs = d.rhs;
   if (producer(rhs.x).kind() != OpKind::Expand) return std::nullopt;
@@ -96,13 +96,14 @@ std::optional<Dot> without_expand(const Dot& d) {
   return out;
 }
 
-// A transposed lhs of a product with one weight stays transposed by its own node: packed kernels read rows of lhs.
+// True when a transposed lhs of a matmul with one weight should keep its transpose node, because packed kernels read
+// rows of lhs.
 bool is_row_by_weight(const Graph& g, const Dot& d) {
   return d.lhs.batch.empty() && d.lhs.contract.size() == 1 && d.lhs.contract[0] == d.lhs.x.rank() - 1 &&
          d.rhs.x.rank() == 2 && is_param_only(g, d.rhs.x.value());
 }
 
-// The product of node `n` over `in`, with operands absorbed as far as they go.
+// The matmul `d` with all layout ops of its operands absorbed that can be.
 Dot absorbed(Graph& g, Dot d) {
   while (true) {
     if (std::optional<Dot> wide = without_expand(d))
@@ -149,7 +150,7 @@ std::optional<Graph> run_canonicalize_dots(const Graph& g, const PassContext& co
         r.copy(id);
       continue;
     }
-    // Reading in place is only better where the target's kernel takes the strides.
+    // Reading in place is better only when the target's kernel takes the strides.
     Expr candidate = r.graph().dot_general(best.lhs.x, best.rhs.x, dims_of(best));
     if (context.refuses(candidate, n)) {
       if (!product.valid()) product = r.graph().dot_general(in[0], in[1], dims_of(plain));

@@ -1,4 +1,4 @@
-// eliminate-common-subexpressions: one node for equal ops on equal operands.
+// eliminate-common-subexpressions: merges equal ops on equal operands into one node.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -19,7 +19,7 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
 }
 
 std::uint64_t hash_bytes(std::uint64_t h, const void* data, std::size_t size) {
-  // A prefix is enough: equality is decided by same_op, and large weights must not cost a read each.
+  // A prefix is enough: same_op decides equality, and large weights must not be read as a whole.
   const auto* p = static_cast<const unsigned char*>(data);
   const std::size_t used = std::min<std::size_t>(size, 1024);
   h = mix(h, size);
@@ -33,7 +33,7 @@ std::uint64_t hash_bytes(std::uint64_t h, const void* data, std::size_t size) {
   return h;
 }
 
-// The hash of everything that same_op compares; what differs by a number inside a body alone must not collide.
+// The hash of everything that same_op compares. Ops that differ only in a number inside a body must not collide.
 struct AttrHash {
   std::uint64_t h;
   void add_op(const OpBox& op) {
@@ -75,13 +75,13 @@ struct AttrHash {
   }
 };
 
-// Sum and product do not depend on the order of their operands, bit for bit.
+// True for sums and products, which do not depend on the order of their operands, bit for bit.
 bool commutes(const OpBox& op) {
   const auto* b = op.get_if<ops::Binary>();
   return b && (b->fn == BinaryKind::Add || b->fn == BinaryKind::Mul);
 }
 
-// The operands as the new graph has them, in one order where the order does not matter.
+// The operands as values of the new graph, in a canonical order if the order has no effect.
 template <class Map>
 void key_of(const Node& n, const Map& mapped, std::vector<Value>& key) {
   key.clear();
@@ -98,8 +98,8 @@ std::uint64_t hash_node(const OpBox& op, const std::vector<Value>& key) {
 
 std::optional<Graph> run_eliminate_common_subexpressions(const Graph& g, const PassContext& context) {
   std::unordered_multimap<std::uint64_t, std::uint32_t> seen;
-  std::vector<std::uint32_t> first_of(g.num_nodes());  // the earliest node equal to each
-  // Operands count as what they are equal to.
+  std::vector<std::uint32_t> first_of(g.num_nodes());  // for each node the earliest equal node
+  // Operands are compared by their earliest equal value.
   const auto first_equal = [&](Value v) { return Value(NodeId{first_of[v.node.index]}, v.result); };
   std::vector<Value> key, other_key;
   bool any = false;
@@ -107,7 +107,7 @@ std::optional<Graph> run_eliminate_common_subexpressions(const Graph& g, const P
     const Node& n = g.nodes()[i];
     first_of[i] = i;
     const OpKind kind = n.kind();
-    if (is_named_leaf(kind) || is_ordered(n.op)) continue;  // identified by name; seen by others
+    if (is_named_leaf(kind) || is_ordered(n.op)) continue;  // identified by name; ordered ops must all run
     key_of(n, first_equal, key);
     const std::uint64_t h = hash_node(n.op, key);
     auto [first, last] = seen.equal_range(h);

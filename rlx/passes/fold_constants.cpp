@@ -1,4 +1,4 @@
-// fold-constants: ops on constants are evaluated with their reference rule.
+// fold-constants: evaluates ops on constants with their reference rules.
 #include <algorithm>
 #include <optional>
 
@@ -14,12 +14,12 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kMaxResultBytes = 64 * 1024;     // larger results belong to weight preparation
-constexpr double kMaxGrowth = 1.1;                     // of decoded codes
-constexpr std::size_t kSmallResultBytes = 4 * 1024;    // below it they fold whatever they widen
-constexpr std::size_t kMaxOperandBytes = 1024 * 1024;  // the reference rules are slow: compile time stays bounded
+constexpr std::size_t kMaxResultBytes = 64 * 1024;     // larger results are left to weight preparation
+constexpr double kMaxGrowth = 1.1;                     // of decoded quantized values
+constexpr std::size_t kSmallResultBytes = 4 * 1024;    // smaller results fold however much they widen
+constexpr std::size_t kMaxOperandBytes = 1024 * 1024;  // the reference rules are slow; this limits compile time
 
-// Iota and Expand are not folded by themselves (kernels broadcast and count for nothing), only under an op that folds.
+// Iota and Expand fold only under an op that folds. By themselves kernels broadcast and count at no cost.
 bool lazy(OpKind kind) { return kind == OpKind::Iota || kind == OpKind::Expand; }
 
 std::optional<std::size_t> result_bytes(const Node& n) {
@@ -31,7 +31,7 @@ std::optional<std::size_t> result_bytes(const Node& n) {
   return bytes;
 }
 
-// The value of a constant, of an Iota, or of an Expand of such.
+// The value of a constant, of an Iota, or of an Expand of these.
 std::optional<Tensor> constant_value(const Graph& g, Value v) {
   const Node& n = g.node(v.node);
   if (const auto* c = n.op.get_if<ops::Constant>()) return c->value;
@@ -55,15 +55,15 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
   if (op_def(n.kind()).is_leaf()) return std::nullopt;
   if (is_ordered(n.op)) return std::nullopt;
   std::optional<std::size_t> bytes = result_bytes(n);
-  if (bytes == std::size_t{0}) {  // no elements: whatever the operands are, this is all of it
+  if (bytes == std::size_t{0}) {  // no elements: the result is complete, whatever the operands are
     std::vector<Tensor> empty;
     for (const Shape& s : n.shapes) empty.push_back(Tensor::zeros(s));
     return empty;
   }
   if (n.inputs.empty() || lazy(n.kind())) return std::nullopt;
-  // A loop may take any time, or never end; a barrier is there to be kept.
+  // A loop may take any time, or never end. A barrier must stay.
   if (op_def(n.op).bodies == BodyKind::Programs || n.kind() == OpKind::OptimizationBarrier) return std::nullopt;
-  // Cheap refusals first: most nodes read something that is no constant.
+  // Cheap refusals first: most nodes read a value that is no constant.
   for (Value v : operands) {
     OpKind kind = g.node(v.node).kind();
     if (kind != OpKind::Constant && !lazy(kind)) return std::nullopt;
@@ -78,8 +78,8 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
     if (operand_bytes > kMaxOperandBytes) return std::nullopt;
     values.push_back(std::move(*t));
   }
-  // A quantised weight stays quantised, as weight preparation has it for params. Once the dequantize is written in
-  // simpler ops, decoding begins with bits spread over more small integers, or with a cast.
+  // A quantized weight stays quantized, as weight preparation does for params. When the dequantize is decomposed,
+  // decoding begins with bits spread over more small integers, or with a cast.
   const bool grows = static_cast<double>(*bytes) > kMaxGrowth * static_cast<double>(operand_bytes);
   const DType t = n.shape().dtype();
   const bool decodes = n.kind() == OpKind::Cast || (is_int(t) && dtype_bits(t) <= 16);
@@ -88,7 +88,7 @@ std::optional<std::vector<Tensor>> fold(const Graph& g, const Node& n, const std
 }
 
 std::optional<Graph> run_fold_constants(const Graph& g, const PassContext&) {
-  // Mostly nothing folds, and the graph need not be copied.
+  // Usually nothing folds, and the graph need not be copied.
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return fold(g, n, n.inputs).has_value(); }))
     return std::nullopt;
   Rebuilder r(g, fold_constants.name);

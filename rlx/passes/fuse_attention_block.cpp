@@ -1,4 +1,4 @@
-// fuse-attention-block: joined projection, slices, attention and output projection become one op.
+// fuse-attention-block: the joined projection, slices, attention and output projection become one op.
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/fused.h"
@@ -33,7 +33,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   if (const Value lse(attention, 1); uses.use_count(lse) != 0 || uses.is_output(lse))
     return miss(uses.is_output(lse) ? MissReason::IsOutput : MissReason::MultiConsumer,
                 concat_text("the log-sum-exp ", lse, " of the attention is read"));
-  // q, k and v: slices of one value, in that order and without gaps.
+  // q, k and v are slices of one value, in this order and without gaps.
   AxisRange part[3];
   for (std::size_t i = 0; i < 3; ++i) {
     const Value v = node.inputs[i];
@@ -72,7 +72,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   if (!in)
     return miss(MissReason::NotFused,
                 concat_text(qkv, " is ", op_text_name(g.node(qkv.node).op), ", no product with one weight"));
-  // The one product that reads the attention.
+  // The only matmul that reads the attention.
   const Value attended(attention);
   if (uses.is_output(attended)) return miss(MissReason::IsOutput, concat_text(attended, " is an output of the graph"));
   if (!uses.single_use(attended))
@@ -85,7 +85,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   Graph& stage = r.stage();
   const bool has_bias = in->bias || out->bias;
   std::vector<Value> operands{r.expr(in->x), upright(r, *in), upright(r, *out)};
-  if (has_bias)  // the op takes both or none: the missing one is zeros
+  if (has_bias)  // the op takes both biases or none: a missing one is zeros
     for (const BiasedProduct* p : {&*in, &*out})
       operands.push_back(p->bias ? r.expr(*p->bias) : stage.expand(stage.scalar(0, joined.dtype()), {p->n}));
   if (node.inputs.size() > 3) operands.push_back(r.expr(node.inputs[3]));

@@ -1,5 +1,5 @@
-// fuse-dot-epilogue and fuse-conv-epilogue: the elementwise chain behind a product or a convolution moves into it, step
-// by step, while the target takes the form.
+// fuse-dot-epilogue and fuse-conv-epilogue: the elementwise chain after a matmul or a convolution becomes its epilogue,
+// step by step, while the target takes the result.
 #include <memory>
 
 #include "rlx/ir/math/conv_geometry.h"
@@ -13,28 +13,29 @@
 namespace rlx {
 namespace {
 
-// Longer chains are elementwise regions; the limit keeps the pass linear (each step builds the node it proposes).
+// Longer chains become elementwise regions. The limit keeps the pass linear, because each step builds the node that it
+// proposes.
 constexpr std::size_t kMaxSteps = 16;
 
-// What a step reads besides the accumulator.
+// The other operand of a step, beside the accumulator.
 enum class Other : std::uint8_t { None, Scalar, Vector, Full };
 
 // One elementwise op of the chain.
 struct Step {
   OpBox op;
   Other other = Other::None;
-  Value operand;          // Vector, Full, and Scalar that is no constant
-  bool constant = false;  // Scalar: `value`
+  Value operand;          // Vector, Full, or a Scalar that is no constant
+  bool constant = false;  // a Scalar with `value`
   double value = 0;
   bool accumulator_first = true;
   Value result;  // in the source graph
 };
 
-// Why a step does not follow.
+// Why a step cannot be added.
 struct Stop {
   MissReason reason;
   std::string detail;
-  std::string_view pattern = {};  // empty: that of the chain so far
+  std::string_view pattern = {};  // empty: the pattern of the chain so far
 };
 
 bool takes(BinaryKind fn, Other other, bool accumulator_first) {
@@ -49,14 +50,15 @@ bool takes(BinaryKind fn, Other other, bool accumulator_first) {
   }
 }
 
-// What broadcasts along every axis of `acc` but, at most, `axis`: [N], [], [1] or [1, .., N] for the last axis.
+// True when `s` broadcasts against `acc` along every axis, except at most `axis`: [N], [], [1] or [1, .., N] for the
+// last axis.
 bool is_vector(const Shape& s, const Shape& acc, int axis) {
-  const int at = axis - acc.rank() + s.rank();  // where `axis` lies in s; negative: it is not there
+  const int at = axis - acc.rank() + s.rank();  // the position of `axis` in s; negative: absent
   for (int i = 0; i < s.rank(); ++i)
     if (!s.dim(i).is_static(1) && !(i == at && s.dim(i) == acc.dim(axis))) return false;
   return true;
 }
-// Whether that is one number where the axis has more.
+// True when `s` is one number along the axis: it lacks the axis, or has extent 1 where `acc` has a larger extent.
 bool is_one(const Shape& s, const Shape& acc, int axis) {
   const int at = axis - acc.rank() + s.rank();
   return at < 0 || s.rank() == 0 || (s.dim(at).is_static(1) && !acc.dim(axis).is_static(1));
@@ -98,7 +100,7 @@ class Chain {
   }
 
  private:
-  // The documented name of the form bias [+ activation]; every other chain is an epilogue.
+  // The documented pattern name for bias [+ activation]. Every other chain is an epilogue.
   std::string_view pattern() const {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       const auto* b = steps_[i].op.get_if<ops::Binary>();
@@ -126,7 +128,7 @@ class Chain {
             concat_text("the target has no ", root_name(), " that ends in ", node_text(g_, s.result.node), ": ", why)};
   }
 
-  // The step of `user`, which reads the tip at `operand`; sets `stop` when it began to match.
+  // The step of the op that reads the tip in `use`. Sets `stop` when the op began to match.
   std::optional<Step> step_of(const UseIndex::Use& use, std::optional<Stop>& stop) const {
     const Node& n = g_.node(use.user);
     if (n.kind() == OpKind::Activation) return Step{n.op, Other::None, {}, false, 0, true, Value(use.user)};
@@ -179,11 +181,11 @@ class Chain {
       }
       return std::nullopt;
     }
-    if (taken_[uses[0].user.index]) return std::nullopt;  // another product took this op, with our value as its operand
+    if (taken_[uses[0].user.index]) return std::nullopt;  // another matmul took this op, with our value as its operand
     return step_of(uses[0], stop);
   }
 
-  // The fused node on the stage.
+  // Builds the fused node on the stage.
   Expr build() const {
     const Node& root = g_.node(root_);
     auto body = std::make_shared<Graph>("epilogue");
@@ -209,7 +211,7 @@ class Chain {
     op.epilogue = std::move(body);
     return r_.stage().add(std::move(op), std::move(operands));
   }
-  // The epilogue that the root has, where it has one, and the steps; what they read goes to `operands`.
+  // Fills the body with the root's epilogue, if it has one, and with the steps. Their operands are added to `operands`.
   void fill(Graph& body, const Subgraph& had, std::vector<Value>& operands) const {
     const Node& root = g_.node(root_);
     Expr acc;
@@ -243,7 +245,7 @@ class Chain {
     }
     body.set_outputs({acc});
   }
-  // A vector is handed over as [N], with a 1 for each axis behind its own, a scalar as []: both reshapes are views.
+  // A vector is passed as [N], with a 1 for each axis after its own, a scalar as []. Both reshapes are views.
   Expr bare(const Step& s, Expr operand) const {
     if (s.other == Other::Scalar && operand.rank() > 0) return r_.stage().reshape(operand, {});
     const int behind = g_.shape(root_).rank() - 1 - axis_;
@@ -256,16 +258,16 @@ class Chain {
   GraphRewriter& r_;
   const Graph& g_;
   const PassContext& context_;
-  std::vector<bool>& taken_;  // nodes that went into an epilogue
+  std::vector<bool>& taken_;  // nodes that are part of an epilogue
   NodeId root_;
   bool is_conv_ = false;
-  int axis_ = 0;  // along which a vector lies: the columns, or the features
+  int axis_ = 0;  // the axis of vectors: the columns, or the features
   Value tip_;     // the last value of the chain so far
   std::vector<Step> steps_;
   Expr best_;
 };
 
-// Behind every op of kind `plain` or `fused`.
+// Fuses epilogues into every op of kind `plain` or `fused`.
 std::optional<Graph> fuse_epilogues(const Graph& g, const PassContext& context, OpKind plain, OpKind fused,
                                     std::string_view name) {
   if (!context.claims->has(fused)) return std::nullopt;

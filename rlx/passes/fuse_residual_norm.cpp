@@ -25,7 +25,7 @@ const ops::Binary* as_add(const Graph& g, Value v) {
   return b && b->fn == BinaryKind::Add ? b : nullptr;
 }
 
-// One norm and the sum it reads.
+// One norm and the sum that it reads.
 class NormFusion {
  public:
   NormFusion(GraphRewriter& r, const PassContext& context, NodeId norm)
@@ -45,7 +45,7 @@ class NormFusion {
     if (axes.size() != 1 || axes[0] != shape.rank() - 1)
       return miss(MissReason::AxisNotLast, concat_text("the norm runs over axes ", dims_text(axes), " of ", shape),
                   "normalise the last axis");
-    // The sum's other readers get result 1, so nothing the fused op reads may come from the sum or be it.
+    // Other readers of the sum get result 1, so no operand of the fused op may be the sum or depend on it.
     for (std::size_t i = 1; i < norm.inputs.size(); ++i) {
       const Value v = norm.inputs[i];
       if (v == sum_) return miss(MissReason::ShapeMismatch, concat_text("the norm reads the sum ", sum_, " twice"));
@@ -55,7 +55,7 @@ class NormFusion {
     std::optional<Match> m = match(shape);
     if (!m || emit(*m)) return;
     std::optional<Match> two =
-        m->bias ? match_pair(shape) : std::nullopt;  // the form without bias may be claimed alone
+        m->bias ? match_pair(shape) : std::nullopt;  // the target may claim only the variant without bias
     if (!two || !emit(*two)) not_claimed(fused_kind);
   }
 
@@ -69,14 +69,14 @@ class NormFusion {
          concat_text("the target has no ", op_def(kind).name, " for ", g_.shape(sum_), ": ", why_not_));
   }
 
-  // A sum of two values of the norm's shape.
+  // Matches a sum of two values of the norm's shape.
   std::optional<Match> match_pair(const Shape& shape) const {
     const std::vector<Value>& in = g_.node(sum_.node).inputs;
     if (g_.shape(in[0]) == shape && g_.shape(in[1]) == shape) return Match{in[0], in[1], {}};
     return std::nullopt;
   }
 
-  // A value + vector that only this sum reads, and that no product's epilogue would take.
+  // A value + vector that only this sum reads, and that no matmul's epilogue would absorb.
   std::optional<std::pair<Value, Value>> biased(Value v, const Shape& shape) const {
     if (!as_add(g_, v) || !r_.uses().single_use(v) || r_.is_replaced(v.node)) return std::nullopt;
     const std::vector<Value>& in = g_.node(v.node).inputs;
@@ -122,7 +122,7 @@ class NormFusion {
     const Expr fused = stage.add_named(op, operands);
     why_not_ = context_.refuses(r_, fused, Value(norm_));
     if (why_not_) return false;
-    // The sum comes behind y, the norm's other results behind the sum.
+    // The sum follows y, and the norm's other results follow the sum.
     r_.replace(Value(norm_), fused);
     const auto results = static_cast<std::uint32_t>(norm.shapes.size());
     for (std::uint32_t i = 1; i < results; ++i) r_.replace(Value(norm_, i), fused.result(i + 1));
@@ -137,7 +137,7 @@ class NormFusion {
   NodeId norm_;
   bool rms_;
   Value sum_;
-  const char* why_not_ = nullptr;  // the target's last answer
+  const char* why_not_ = nullptr;  // the last refusal of the target
 };
 
 std::optional<Graph> run_fuse_residual_norm(const Graph& g, const PassContext& context) {

@@ -1,4 +1,4 @@
-// fuse-swiglu: silu(gate) * up over the two halves of one value.
+// fuse-swiglu: fuses silu(gate) * up over the two halves of one value.
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/fused.h"

@@ -65,7 +65,7 @@ std::string FusionReport::summary_line() const {
 
 std::string FusionReport::text() const {
   std::string out = summary_line() + "\n";
-  // Kinds whose number changed, in the order of their names.
+  // The kinds whose number changed, sorted by name.
   std::map<std::string, std::pair<int, int>> counts;
   for (const auto& [name, n] : before) counts[name].first = n;
   for (const auto& [name, n] : after) counts[name].second = n;
@@ -91,8 +91,8 @@ FusionOptions FusionOptions::for_target(FusionTarget t) const {
 
 OpSet default_claims(FusionTarget target) {
   (void)fusion_target_name(target);  // throws for none
-  // Every row of the documented table holds these; MatMul is claimed through DotGeneral, its only form after
-  // canonicalisation.
+  // Every row of the documented table holds these. MatMul is claimed through DotGeneral, its only form after
+  // canonicalization.
   OpSet set{OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot, OpKind::FusedResidualLN};
   if (target != FusionTarget::Tpu) set.add(OpKind::FusedResidualRmsNorm);
   switch (target) {
@@ -125,7 +125,8 @@ bool PassContext::together(const Graph& g, NodeId a, NodeId b) const {
 const char* PassContext::refuses(const GraphRewriter& r, const Expr& built, Value old) const {
   const Graph& g = r.source();
   if (!claims->places()) return refuses(built, g.node(old.node));
-  // What disappears: all from `old` back to what the new value reads. Views go with what they show, leaves nowhere.
+  // Collects the nodes that disappear: all nodes from `old` back to the operands of the new value. Views belong to
+  // their operand, leaves never disappear.
   const std::vector<Value> read = r.reads(built);
   std::set<Value> met(read.begin(), read.end());
   std::vector<Value> open{old};

@@ -1,4 +1,4 @@
-// hoist-invariants: what a loop would compute in every trip again is computed once, outside.
+// hoist-invariants: moves loop-invariant computations out of loops.
 #include <algorithm>
 
 #include "rlx/ir/op_def.h"
@@ -12,9 +12,9 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kSmallBytes = 4 * 1024;  // up to here a result may be larger than what it is made of
+constexpr std::size_t kSmallBytes = 4 * 1024;  // up to this size a result may be larger than its operands
 
-// What leaves a body: results of nodes, each to be an invariant, and casts of rows, each to be an x.
+// The values that leave a body: results of nodes become invariants, and casts of rows become xs.
 struct Leaving {
   std::vector<Value> invariants;
   std::vector<NodeId> casts;
@@ -33,7 +33,7 @@ class Body {
     classify();
     Leaving out;
     const auto allowed_loss = [&](Value v) {
-      // A view is left in the body: it costs nothing there, and may be much larger.
+      // A view stays in the body. It costs nothing there, and may be much larger than its operand.
       while (fixed_[v.node.index] && op_def(g_.node(v.node).op).is_view()) v = g_.node(v.node).inputs[0];
       const Node& n = g_.node(v.node);
       if (!fixed_[v.node.index] || op_def(n.op).is_leaf() || !worth(n)) return;
@@ -55,11 +55,11 @@ class Body {
     return out;
   }
 
-  // Copies a value that leaves and what makes it into `to`, where `operands` stand for the inputs.
+  // Copies a value that leaves, with its producers, into `to`. `operands` stand for the inputs.
   Expr copy_to(Graph& to, Value v, const std::vector<Expr>& operands, std::vector<Expr>& made) const {
     std::vector<NodeId> work{v.node};
     made.resize(g_.num_nodes());
-    // An operand may be any result of its node, a made node stands for all of its own.
+    // An operand may be any result of its node. A copied node stands for all its results.
     const auto now = [&](Value old) {
       const Expr& e = made[old.node.index];
       return g_.node(old.node).kind() == OpKind::Input ? e : e.result(old.result);
@@ -86,7 +86,7 @@ class Body {
     return now(v);
   }
 
-  // The body with an Input for everything that leaves: behind the invariants, and behind the xs.
+  // The body with an Input for every value that leaves: after the invariants, and after the xs.
   Subgraph without(const Leaving& l) const {
     Graph out = copy_shell(g_);
     std::vector<Value> map(ValueSlots(g_).size());
@@ -119,7 +119,7 @@ class Body {
   }
 
  private:
-  // Nodes that are the same in every trip, and not because they are constants.
+  // Marks nodes that are loop-invariant and not constant.
   void classify() {
     fixed_.assign(g_.num_nodes(), false);
     std::vector<bool> constant(g_.num_nodes(), false);
@@ -128,7 +128,7 @@ class Body {
       const Node& n = g_.nodes()[i];
       if (n.kind() == OpKind::Input) continue;
       constant[i] = std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return constant[v.node.index]; });
-      // A loop within may take any time: where this one makes no trip, it would be run for nothing.
+      // A nested loop may take any time. It would run for nothing when the outer loop has no iteration.
       const bool stays =
           is_ordered(n.op) || n.kind() == OpKind::OptimizationBarrier || op_def(n.op).bodies == BodyKind::Programs;
       fixed_[i] = !constant[i] && stays_static(n) && !stays &&
@@ -149,7 +149,7 @@ class Body {
   std::vector<bool> fixed_;
 };
 
-// Operands with those that left in their places: invariants behind the invariants, xs at the end.
+// The operands with the values that left: new invariants after the invariants, new xs at the end.
 std::vector<Value> with_more(const std::vector<Expr>& old, const LoopParts& p, const std::vector<Expr>& invariants,
                              const std::vector<Expr>& xs) {
   std::vector<Value> out;

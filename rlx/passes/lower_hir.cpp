@@ -1,4 +1,4 @@
-// lower-hir: HIR blocks become MIR ops.
+// lower-hir: lowers HIR blocks to MIR ops.
 #include "rlx/ir/module.h"
 #include "rlx/passes/passes.h"
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kRegionPattern = "elementwise_region";
 constexpr std::uint32_t kNone = 0xffffffffu;
-constexpr int kMaxResults = 4;  // of a region; more would be split again by targets
+constexpr int kMaxResults = 4;  // of a region; targets would split a region with more
 
 class RegionMarker {
  public:
@@ -32,7 +32,7 @@ class RegionMarker {
         standings_(slots_.size()) {}
 
   void run() {
-    // Readers come first in reverse order, so each node meets the finished choice of its readers.
+    // Readers come first in reverse order, so each node sees the final regions of its readers.
     for (std::uint32_t i = static_cast<std::uint32_t>(g_.num_nodes()); i-- > 0;)
       if (eligible(NodeId{i})) place(i, {context_.options.max_region_steps.value_or(0), max_inputs(), true}, 0);
     for (std::size_t k = 0; k < regions_.size(); ++k) {  // emitting may add the parts of a refused region
@@ -43,24 +43,24 @@ class RegionMarker {
 
  private:
   struct Limits {
-    int steps = 0, inputs = 0;  // 0: none
-    bool report = true;         // the user's limits: what they stop is recorded
+    int steps = 0, inputs = 0;  // 0: no limit
+    bool report = true;         // for the user's limits: ops that they exclude are recorded
   };
   struct Region {
     std::vector<std::uint32_t> members;  // descending; the first is the tail, which all others lead to
-    std::set<Value> inputs;              // what members read from outside, scalar constants apart; with a limit only
+    std::set<Value> inputs;              // operands from outside, without scalar constants; only with a limit
     int results = 0;                     // the tail, and members that are outputs or new values of states
   };
 
   int max_inputs() const { return context_.options.max_region_inputs.value_or(0); }
 
-  // An op a region may hold: elementwise, not the business of weight preparation, and taken by the target.
+  // An op that a region may hold: elementwise, not left to weight preparation, and taken by the target.
   bool eligible(NodeId id) {
     const Node& n = g_.node(id);
     if (!runs_per_element(g_, id) || param_only_[id.index]) return false;
-    // Who goes by kinds has not said what its regions make of bits.
+    // A target that claims by kinds does not say how its regions treat bits.
     if (context_.claims->by_kind()) return n.kind() != OpKind::Bitcast;
-    // The target is asked once for all nodes that would be the same region.
+    // The target is asked once for all nodes that would make the same region.
     std::uint64_t hash = static_cast<std::uint64_t>(n.kind());
     for (Value v : n.inputs) {
       const Shape& s = g_.shape(v);
@@ -76,7 +76,7 @@ class RegionMarker {
     return claimed;
   }
 
-  // Asked on a graph that goes again: the stage would keep a region of every node that is asked about.
+  // Asks on a temporary graph. The stage would keep a region of every node that is asked about.
   bool claimed_alone(NodeId id) {
     std::optional<Body> body = build({id.index});
     if (!body) return false;
@@ -87,7 +87,7 @@ class RegionMarker {
     return !context_.refuses(alone, g_.node(id));
   }
 
-  // True when regions of one node each would be equal but for the names of what they read.
+  // True when regions of one node each would be equal except for the names of their operands.
   bool same_alone(const Node& a, const Node& b) const {
     if (!same_op(a.op, b.op) || a.inputs.size() != b.inputs.size() || !(a.shapes == b.shapes)) return false;
     for (std::size_t i = 0; i < a.inputs.size(); ++i) {
@@ -110,14 +110,15 @@ class RegionMarker {
     return v;
   }
 
-  // A number of the body rather than an operand; I64 values of 2^53 and more may have been rounded to a double.
+  // A scalar constant inside the body instead of an operand. I64 values of 2^53 and more may have been rounded to a
+  // double.
   std::optional<double> inside_constant(Value v) const {
     std::optional<double> c = constant_scalar(g_, v);
     if (c && !is_float(g_.shape(v).dtype()) && std::abs(*c) >= 0x1p53) c.reset();
     return c;
   }
 
-  // Puts node i into the region of its readers, or opens one; regions before `first_region` are not joined.
+  // Adds node i to the region of its readers, or opens a new region. Regions before `first_region` are not extended.
   void place(std::uint32_t i, Limits limits, std::size_t first_region) {
     const Value v{NodeId{i}};
     std::uint32_t target = kNone;
@@ -140,20 +141,20 @@ class RegionMarker {
     if (limits.inputs > 0) read_by(region.inputs, i);
   }
 
-  // `inputs` of a region once node i is a member.
+  // Updates `inputs` of a region when node i becomes a member.
   void read_by(std::set<Value>& inputs, std::uint32_t i) const {
     inputs.erase(Value(NodeId{i}));
     for (Value in : g_.node(NodeId{i}).inputs)
       if (!inside_constant(in)) inputs.insert(in);
   }
 
-  // Members have the dims of the result: a smaller one would be computed once per repetition. And they are placed
-  // where it is.
+  // Members must have the dims of the result, because a smaller value would be computed once per repetition. They must
+  // also be placed on the device of the result.
   bool fits(const Region& region, std::uint32_t i, Limits limits) {
     const NodeId tail{region.members.front()};
     if (g_.node(NodeId{i}).shape().dims() != g_.node(tail).shape().dims()) return false;
     if (!context_.together(g_, NodeId{i}, tail)) return false;
-    // A half float is rounded where it is stored: the region would go on with what was not.
+    // A half float is rounded where it is stored. The region would continue with the unrounded value.
     if (const Value v{NodeId{i}}; r_.uses().is_output(v))
       if (const DType t = g_.shape(v).dtype(); region.results == kMaxResults || t == DType::BF16 || t == DType::F16)
         return false;
@@ -182,9 +183,9 @@ class RegionMarker {
     std::vector<Value> operands;
   };
 
-  // What a region of `members` (descending) holds and reads; none when it would have no operand.
+  // The body and operands of a region of `members` (descending). None when it would have no operand.
   std::optional<Body> build(const std::vector<std::uint32_t>& members) {
-    // Expands are read through (the body broadcasts), unless the operands would then no longer span the result.
+    // The body reads through expands, because it broadcasts, unless the operands would then no longer span the result.
     std::optional<Body> body = build(members, true);
     return body ? body : build(members, false);
   }
@@ -234,29 +235,30 @@ class RegionMarker {
     return Body{std::move(body), std::move(operands)};
   }
 
-  // What stands for a value of the graph in the body that `build` makes, null while nothing does. Operands are no
-  // members: the value behind an expand is read by the expand, which is in no region.
+  // The value in the body that `build` makes for a value of the graph, or null. Operands are no members: the value
+  // behind an expand is read by the expand, which is in no region.
   const Value* in_body(Value v) const {
     const Standing& s = standings_[slots_(v)];
     return s.body == body_ ? &s.value : nullptr;
   }
   void put_in_body(Value v, Value now) { standings_[slots_(v)] = {body_, now}; }
 
-  // Whether member k of a region is one of its results: they are in the order of the graph.
+  // True when member k of a region is one of its results. Results are in the order of the graph.
   bool is_result(const std::vector<std::uint32_t>& members, std::size_t k) const {
     return k == 0 || r_.uses().is_output(Value(NodeId{members[k]}));
   }
 
-  // True when the region is past what the target takes. A region of n ops that is refused is cut into halves log n
-  // times: most of these need not be built. Says true only of what `build` would make and the target then refuse.
+  // True when the region exceeds what the target takes. A refused region of n ops is split in half log n times, and
+  // most of these halves need not be built. Returns true only for a region that `build` would make and the target would
+  // refuse.
   bool surely_refused(const std::vector<std::uint32_t>& members, std::uint32_t region) {
     const auto [most_inputs, most_alive] = context_.claims->region_limits();
     if (most_inputs == 0 && most_alive == 0) return false;
     const Dims& dims = g_.node(NodeId{members.front()}).shape().dims();
-    bool spans = false;  // then the operands need no other form than that without expands
+    bool spans = false;  // if so, the operands need no other form than the one without expands
     int inputs = 0;
     ++walk_;
-    // By member: the member whose value it passes on (a cast may need no room of its own), and its last reader.
+    // By member: the member whose value it passes on (a cast may need no storage), and its last reader.
     for (std::size_t k = members.size(); k-- > 0;) {
       const Node& n = g_.node(NodeId{members[k]});
       held_in_[members[k]] = members[k];
@@ -271,7 +273,7 @@ class RegionMarker {
           if (met_[from.node.index] == walk_ && from.result == 0) continue;
           if (from.result == 0) met_[from.node.index] = walk_;
           spans = spans || g_.shape(from).dims() == dims;
-          inputs += from.result == 0;  // later results of a node are not told apart, nor counted
+          inputs += from.result == 0;  // later results of a node are neither distinguished nor counted
         }
       }
     }
@@ -312,7 +314,7 @@ class RegionMarker {
         return;
       }
     }
-    // Too long for the target's kernel, perhaps: try its halves.
+    // The region may be too long for the target's kernel, so try its halves.
     const int half = static_cast<int>(members.size()) / 2;
     if (half < 2) {
       context_.missed(kRegionPattern, g_, tail, MissReason::NotClaimed,
@@ -329,9 +331,9 @@ class RegionMarker {
     std::uint32_t place;
     bool claimed;
   };
-  static constexpr std::size_t kMostAsked = 8;  // of one hash
+  static constexpr std::size_t kMostAsked = 8;  // per hash
   struct Standing {
-    std::uint32_t body = 0;  // which of those that were built: the entry is of no other
+    std::uint32_t body = 0;  // the body that this entry belongs to; stale for other bodies
     Value value;
   };
 

@@ -1,4 +1,4 @@
-// Patterns that several fusion passes look for.
+// Patterns shared by several fusion passes.
 #include "rlx/passes/match.h"
 
 #include "rlx/ir/ops/elementwise.h"
@@ -52,7 +52,7 @@ std::optional<BiasedProduct> biased_product_of(const Graph& g, const UseIndex& u
     return std::nullopt;
   }
   std::optional<BiasedProduct> p = biased_product_at(g, uses, v.node);
-  if (p && p->result != v) p->result = v, p->bias.reset();  // the bias is added behind v
+  if (p && p->result != v) p->result = v, p->bias.reset();  // the bias is added after v
   return p;
 }
 

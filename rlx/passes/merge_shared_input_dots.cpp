@@ -1,4 +1,4 @@
-// merge-shared-input-dots: products of one value with several weights become one product with the joined weight.
+// merge-shared-input-dots: matmuls of one value with several weights become one matmul with the joined weight.
 #include <algorithm>
 #include <compare>
 #include <map>
@@ -18,7 +18,7 @@ constexpr std::string_view kSharedInputPattern = "shared_input_matmul";
 
 using Group = std::vector<BiasedProduct>;
 
-// Products of the same x, in node order. Only these can be joined: x [.., K] contracted over its last axis with one
+// Matmuls of the same x, in node order. Only these can be joined: x [.., K] contracted over its last axis with one
 // matrix.
 std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> products_by_lhs(const Graph& g,
                                                                             const std::vector<bool>& param_only) {
@@ -34,10 +34,10 @@ std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> products_by_lhs(cons
   return out;
 }
 
-// How the weight is stored, of those that are widened on the way: only weights stored alike lie side by side as they
-// are. Of others a copy that is widened would be read in every run.
+// How a weight is stored, when it is widened before use. Only weights of equal storage can be concatenated without
+// conversion. For others, every run would read a widened copy.
 struct Storage {
-  OpKind widened = OpKind::Param;  // Dequantize, Cast; Param: as it is
+  OpKind widened = OpKind::Param;  // Dequantize or Cast; Param: not widened
   QuantScheme scheme = QuantScheme::Affine;
   DType dtype = DType::F32;
   friend auto operator<=>(const Storage&, const Storage&) = default;
@@ -56,7 +56,7 @@ std::string list_text(const Group& group) {
   return out;
 }
 
-// "layer0/q+k+v": the labels of the products, their common folder once; the one that they all have; empty when one has
+// "layer0/q+k+v": the labels of the matmuls with their common folder once; the label that all have; empty when one has
 // none.
 std::string joined_label(const Graph& g, const Group& group) {
   const std::string& first = g.node(group[0].dot).origin.label;
@@ -77,7 +77,7 @@ std::string joined_label(const Graph& g, const Group& group) {
 bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& group) {
   const Graph& g = r.source();
   Graph& stage = r.stage();
-  // The orientation of most of the weight's elements stays; the others are transposed (once, when weights are
+  // The orientation of most of the weight's elements stays. The others are transposed (once, when weights are
   // prepared).
   const auto num_transposed =
       std::count_if(group.begin(), group.end(), [](const BiasedProduct& m) { return m.transposed; });
@@ -106,7 +106,7 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   Dim start = 0;
   for (const BiasedProduct& m : group) {
     const Expr part = stage.narrow(y, -1, start, m.n);
-    stage.set_label(part.value().node, g.node(m.result.node).origin.label);  // where it is no view, beside the product
+    stage.set_label(part.value().node, g.node(m.result.node).origin.label);  // for a slice that is no view
     r.replace(m.result, part);
     start = start + m.n;
   }
@@ -119,8 +119,8 @@ std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassConte
   const std::vector<bool> param_only = param_only_nodes(g);
   for (const auto& [x, products] : products_by_lhs(g, param_only)) {
     if (products.size() < 2) continue;
-    // Products with and without bias are joined apart: one bias add per joined product, and none that adds zeros. So
-    // are those of each device, and those whose weights are stored alike. In this order.
+    // Groups matmuls by bias, device and storage of the weight, in this order. Joining matmuls with and without bias
+    // would need a bias add of zeros.
     std::map<std::tuple<bool, std::uint32_t, Storage>, Group> groups;
     for (const auto& [id, form] : products) {
       if (!param_only[form.rhs.node.index]) {
@@ -141,7 +141,7 @@ std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassConte
                          concat_text("its bias ", *p->bias, " is computed at run time"));
           continue;
         }
-        p->result = Value(id);  // the add stays where it is
+        p->result = Value(id);  // the add stays in place
         p->bias.reset();
       }
       if (!context.together(g, id, p->result.node)) p->result = Value(id), p->bias.reset();  // likewise

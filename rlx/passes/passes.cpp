@@ -1,4 +1,4 @@
-// The list of passes and the runner.
+// The list of passes, and the function that runs them.
 #include "rlx/passes/passes.h"
 
 #include "rlx/base/trace.h"
@@ -44,22 +44,22 @@ const Pass* find_pass(std::string_view name) {
 std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const FusionOptions& options) {
   std::vector<const Pass*> out;
   if (options.skip_fusion) return out;
-  // Ops written out of simpler ones come first: the patterns below look for the ops.
+  // First recognize ops that were written out of simpler ones, because the patterns below look for these ops.
   if (claims.has(OpKind::Activation)) out.push_back(&recognize_activations);
   if (claims.has(OpKind::Softmax) || claims.has(OpKind::LayerNorm) || claims.has(OpKind::RmsNorm))
     out.push_back(&recognize_norms);
   if (claims.has(OpKind::Attention)) out.push_back(&recognize_attention);
   if (claims.has(OpKind::DotGeneral) || claims.has(OpKind::FusedDot)) out.push_back(&merge_shared_input_dots);
-  // The widest patterns first: what a block takes, later passes cannot. Both read the halves and thirds of joined
-  // products.
+  // The widest patterns come first, because later passes cannot match what a block took. Both passes read the halves
+  // and thirds of joined matmuls.
   if (claims.has(OpKind::FusedAttentionBlock)) out.push_back(&fuse_attention_block);
   if (claims.has(OpKind::FusedSwiGLU)) out.push_back(&fuse_swiglu);
-  // Before the epilogues: a residual add belongs to the norm that reads it when the target has that kernel.
+  // Before the epilogues: a residual add belongs to the norm that reads it if the target has that kernel.
   if (claims.has(OpKind::FusedResidualLN) || claims.has(OpKind::FusedResidualRmsNorm))
     out.push_back(&fuse_residual_norm);
   if (claims.has(OpKind::FusedDot)) out.push_back(&fuse_dot_epilogue);
   if (claims.has(OpKind::FusedConv)) out.push_back(&fuse_conv_epilogue);
-  // Last: regions take what no other pattern wanted.
+  // Last: regions take what no other pattern took.
   const bool regions = claims.has(OpKind::ElementwiseRegion) && !options.unfuse_elementwise_regions;
   out.push_back(regions ? &mark_elementwise_regions : &unfuse_elementwise_regions);
   out.push_back(&eliminate_dead_code);
@@ -72,7 +72,7 @@ std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions&
 
 std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass* const> passes,
                                        const PassContext& context, PassObserver observer, void* user) {
-  // What was taken out of bodies by an outer pass (a call that was written out) has been through all of them by then.
+  // When an outer pass moves ops out of bodies (an inlined call), all passes have already run on them there.
   PassContext inside = context;
   inside.in_body = true;
   std::optional<Graph> changed =

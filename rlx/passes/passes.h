@@ -1,4 +1,4 @@
-// The passes, runnable by name, and what they share.
+// The passes, runnable by name, and their shared context.
 #pragma once
 
 #include <optional>
@@ -14,21 +14,21 @@ namespace rlx {
 
 class GraphRewriter;
 
-/// What a pass may ask and where it records.
+/// What a pass may query, and where it records its results.
 struct PassContext {
-  const Claims* claims = &OpSet::everything();  // of the target
+  const Claims* claims = &OpSet::everything();  // claims of the target
   FusionOptions options;
   FusionPolicy policy = FusionPolicy::Direct;
   FusionReport* report = nullptr;
-  bool in_body = false;  // of a branch or loop; for the report
+  bool in_body = false;  // inside a body of a branch or loop; for the report
 
-  /// Null when the target takes `built`, which is to stand for node `old` of another graph; else why not. By labels
-  /// nodes are placed on devices: it gets the label of `old`, so that who is to run it is asked.
+  /// Null when the target takes `built` as the replacement of node `old` of another graph; otherwise the refusal.
+  /// Labels decide the device of a node, so `built` gets the label of `old` before its device is asked.
   const char* refuses(const Expr& built, const Node& old) const;
-  /// The same of a value on the stage of `r` that is to stand for `old` and for all between that and what it reads; nor
-  /// may these be placed on several devices.
+  /// The same for a value on the stage of `r` that replaces `old` and all nodes between `old` and the operands of
+  /// `built`. Also refuses when these nodes are placed on several devices.
   const char* refuses(const GraphRewriter& r, const Expr& built, Value old) const;
-  /// True when labels place the two nodes on one device.
+  /// True when labels place both nodes on one device.
   bool together(const Graph& g, NodeId a, NodeId b) const;
   void fused(std::string_view pattern) const;
   void missed(std::string_view pattern, const Graph& g, NodeId node, MissReason reason, std::string detail,
@@ -65,22 +65,22 @@ extern const Pass mark_elementwise_regions;
 extern const Pass unfuse_elementwise_regions;
 extern const Pass eliminate_dead_code;
 
-/// Every pass, in the order of the pipeline.
+/// All passes, in the order of the pipeline.
 std::span<const Pass* const> all_passes();
 /// The pass called `name`, or null.
 const Pass* find_pass(std::string_view name);
 
-/// The fusion passes in order for a target that claims these kinds.
+/// The fusion passes for a target that claims these kinds, in order.
 std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const FusionOptions& options);
 std::vector<const Pass*> fusion_passes(FusionTarget target, const FusionOptions& options);
 
-/// Called after each pass that changed the graph (dumps, checks).
+/// Called after each pass that changed the graph (for dumps and checks).
 using PassObserver = void (*)(void* user, const Pass& pass, const Graph& after);
-/// Runs `passes` in order, first inside the bodies of branches, loops and calls, innermost first; in dev builds
-/// verifies after each and names the pass that broke an invariant.
+/// Runs `passes` in order, first inside the bodies of branches, loops and calls, innermost first. Dev builds verify
+/// after each pass and name a pass that breaks an invariant.
 Graph run_passes(Graph g, std::span<const Pass* const> passes, const PassContext& context,
                  PassObserver observer = nullptr, void* user = nullptr);
-/// The same; none when no pass changed anything.
+/// The same. None when no pass changed anything.
 std::optional<Graph> changed_by_passes(const Graph& g, std::span<const Pass* const> passes, const PassContext& context,
                                        PassObserver observer = nullptr, void* user = nullptr);
 

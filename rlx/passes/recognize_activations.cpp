@@ -1,4 +1,4 @@
-// recognize-activations: gelu, silu, sigmoid and relu written out of simpler ops, as exporters emit them.
+// recognize-activations: finds gelu, silu, sigmoid and relu written out of simpler ops, as exporters emit them.
 #include <array>
 #include <cmath>
 
@@ -18,7 +18,7 @@ constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kTanhScale = 0.79788456080286535588;  // sqrt(2 / pi)
 constexpr double kTanhCubic = 0.044715;
 
-// Constants arrive rounded to the dtype of the graph.
+// The relative tolerance for constants, which are rounded to the dtype of the graph.
 double rounding_of(DType t) {
   switch (t) {
     case DType::F16: return 0x1p-10;
@@ -28,7 +28,7 @@ double rounding_of(DType t) {
   }
 }
 
-// `v` as a polynomial of `x`; none when it is not one of degree 3 or less. `budget` bounds the nodes visited.
+// `v` as a polynomial of `x`. None when it is not one of degree 3 or less. `budget` bounds the nodes visited.
 std::optional<Polynomial> polynomial_of(const Graph& g, Value v, Value x, int& budget) {
   if (v == x) return Polynomial{0, 1, 0, 0};
   if (std::optional<double> c = constant_scalar(g, v)) return Polynomial{*c, 0, 0, 0};
@@ -110,7 +110,7 @@ std::optional<Value> sigmoid_of(const Graph& g, Value v) {
   return logistic_denominator(g, sum);
 }
 
-// One function node and the product around it: the walk goes from the function towards the readers.
+// One function node and the product around it. The search goes from the function towards its readers.
 class Written {
  public:
   Written(GraphRewriter& r, const PassContext& context, NodeId function)
@@ -137,9 +137,9 @@ class Written {
   }
 
  private:
-  // x * (offset + f(inner(x))) * half, where f is the function node, in any order of the constants.
+  // Matches x * (offset + f(inner(x))) * half, where f is the function node, with the constants in any order.
   void product(ActivationKind kind, double offset, double half, const Polynomial& inner, Value argument) {
-    // a + b * f, then the product with something that is no constant, then constants again.
+    // First a + b * f, then the product with a value that is no constant, then constants again.
     double a = 0, b = 1;
     Value at(function_);
     Value x;
@@ -178,8 +178,8 @@ class Written {
       }
       at = Value(use.user);
     }
-    if (kind == ActivationKind::Silu) return;  // a sigmoid stands for itself
-    // A product with x came, or the argument alone tells that gelu was meant.
+    if (kind == ActivationKind::Silu) return;  // a sigmoid alone is valid
+    // A product with x follows, or the argument alone shows that gelu was meant.
     const bool meant = kind == ActivationKind::Gelu && close(peel_scale(g_, argument).factor, kSqrtHalf);
     if (stop && (found || meant))
       miss(kind, *stop,

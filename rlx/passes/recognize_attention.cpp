@@ -1,4 +1,4 @@
-// recognize-attention: two products around a softmax, with scale, softcap and mask, become one attention.
+// recognize-attention: two matmuls around a softmax, with scale, softcap and mask, become one attention.
 #include <algorithm>
 #include <cmath>
 
@@ -18,7 +18,7 @@ namespace {
 using Axes = std::vector<std::int64_t>;
 constexpr std::string_view kAttentionPattern = "attention";
 
-// An operand and the order of its axes that makes it [batch.., S, D].
+// An operand, and the axis order that makes it [batch.., S, D].
 struct Side {
   Value x;
   Axes perm;
@@ -38,7 +38,7 @@ std::int64_t free_axis(int rank, const Axes& contract, const Axes& batch) {
   return out;
 }
 
-// The side read through the transposes before it.
+// The side with the transposes before it absorbed.
 Side through_transposes(const Graph& g, Side s) {
   while (const auto* t = g.node(s.x.node).op.get_if<ops::Transpose>()) {
     for (std::int64_t& a : s.perm) a = t->perm[static_cast<std::size_t>(a)];
@@ -48,7 +48,7 @@ Side through_transposes(const Graph& g, Side s) {
 }
 
 class Attention {
-  // A product in the dtype of its operands: attention has no other.
+  // True for a matmul in the dtype of its operands, the only kind that attention has.
   bool is_product(NodeId id) const {
     const Node& n = g_.node(id);
     return n.kind() == OpKind::DotGeneral && n.shape().dtype() == g_.shape(n.inputs[0]).dtype();
@@ -63,7 +63,7 @@ class Attention {
     const Shape& shape = g_.shape(p);
     if (g_.node(softmax_).op.as<ops::Softmax>().axis != shape.rank() - 1 || shape.rank() < 2 || shape.rank() > 4)
       return;
-    // The product that reads the probabilities; others may read them too, which stops the match.
+    // The matmul that reads the probabilities. Another reader stops the match.
     for (const UseIndex::Use& u : r_.uses().uses(p))
       if (u.operand == 0 && is_product(u.user)) weighted_ = u.user;
     if (!weighted_.valid() || !scores(g_.node(softmax_).inputs[0])) return;
@@ -72,7 +72,7 @@ class Attention {
     const auto& second = pv.op.as<ops::DotGeneral>();
     const Node& qk = g_.node(product_);
     const auto& first = qk.op.as<ops::DotGeneral>();
-    // Where all leading axes are 1, products have no batch axes: q [1, 1, S_q, D] x k [S_k, D].
+    // When all leading axes are 1, the matmuls have no batch axes: q [1, 1, S_q, D] x k [S_k, D].
     const bool flat =
         first.lhs_batch.empty() && second.lhs_batch.empty() &&
         std::all_of(shape.dims().begin(), shape.dims().end() - 2, [](const Dim& d) { return d.is_static(1); });
@@ -120,14 +120,14 @@ class Attention {
 
     Graph& stage = r_.stage();
     ops::Attention op;
-    // Heads are counted by the op; a symbol's worth of them is part of the batch instead, for the same results.
+    // The op counts heads with a number. A symbolic number of heads becomes part of the batch, with equal results.
     const bool in_batch = !heads.is_static();
     op.num_heads = op.kv_heads = in_batch ? 1 : heads.value();
     op.head_dim = depth.value();
     if (!(v_depth == depth)) op.v_head_dim = v_depth.value();
     op.scale = scale_;
     op.softcap = softcap_;
-    // Heads beside their row, as projections give them, need no transpose: [B, S, H, D] is [B, S, H * D].
+    // Heads next to their row, as projections produce them, need no transpose: [B, S, H, D] is [B, S, H * D].
     const Axes inner{0, 2, 1, 3};
     const bool rows_first =
         num_batch == 2 && !in_batch && sides[0].perm == inner && sides[1].perm == inner && sides[2].perm == inner;
@@ -161,7 +161,7 @@ class Attention {
   }
 
  private:
-  // Reads [mask](softcap(scale * q k)) from the softmax towards the product; false when no product is there.
+  // Reads [mask](softcap(scale * q k)) from the softmax back to the matmul. False when there is no matmul.
   bool scores(Value s) {
     between_ = {Value(softmax_)};
     if (g_.node(s.node).op.is<ops::Where>()) {
@@ -188,7 +188,7 @@ class Attention {
     }
     return scaled_product(s);
   }
-  // A mask that stretches the scores is no mask.
+  // An operand that enlarges the scores is no mask.
   bool same_shape(Value s) {
     if (g_.shape(s) == g_.node(product_).shape()) return true;
     miss(MissReason::ShapeMismatch,
@@ -215,13 +215,13 @@ class Attention {
     between_.push_back(inner.base);
     return true;
   }
-  // The operand that peel_scale and the softcap go on to.
+  // The operand at which peel_scale and the softcap continue.
   Value step(Value v) const {
     const std::vector<Value>& in = g_.node(v.node).inputs;
     return in.size() > 1 && constant_scalar(g_, in[0]) ? in[1] : in[0];
   }
 
-  // The mask operand as [B, H, S_q, S_k] with ones where it repeats.
+  // The mask operand as [B, H, S_q, S_k], with extent 1 where it repeats.
   Expr mask(ops::Attention& op, int num_batch) {
     Graph& stage = r_.stage();
     Value source = *mask_;
@@ -237,7 +237,7 @@ class Attention {
       op.mask = MaskKind::Custom;
       return m;
     }
-    // A row that is masked altogether keeps its uniform weights: every score plus the fill is the fill.
+    // A completely masked row keeps uniform weights: every score plus the fill value equals the fill value.
     const DType t = g_.node(product_).shape().dtype();
     return stage.where(m, stage.scalar(0, t), stage.scalar(*fill_, t));
   }
@@ -246,14 +246,14 @@ class Attention {
     context_.missed(kAttentionPattern, g_, softmax_, reason, std::move(detail), std::move(hint));
   }
 
-  // Scores of this size or below cannot be told from minus infinity beside any other score.
+  // Scores at or below this value have the effect of minus infinity beside any other score.
   static constexpr double kOutweighed = -1e30;
 
   GraphRewriter& r_;
   const Graph& g_;
   const PassContext& context_;
   NodeId softmax_, weighted_, product_;
-  std::vector<Value> between_;  // what disappears: each with one reader
+  std::vector<Value> between_;  // nodes that disappear; each has one reader
   std::optional<Value> mask_;
   std::optional<double> fill_;  // of a where mask
   double scale_ = 1;
@@ -267,7 +267,7 @@ std::optional<Graph> run_recognize_attention(const Graph& g, const PassContext& 
     if (g.node(id).kind() == OpKind::Softmax) Attention(r, context, id).run();
   if (!r.changed()) return std::nullopt;
   Graph joined = r.commit(recognize_attention.name).graph;
-  // Heads move back beside their rows: what split them cancels with what was made here.
+  // Heads move back next to their rows: the ops that split them cancel with those made here.
   std::optional<Graph> tidy = cancel_layout_ops.run(joined, context);
   return tidy ? std::move(*tidy) : std::move(joined);
 }

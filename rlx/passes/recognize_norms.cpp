@@ -1,4 +1,4 @@
-// recognize-norms: softmax, layer norm and RMS norm written out of reductions, as exporters emit them.
+// recognize-norms: finds softmax, layer norm and RMS norm written out of reductions, as exporters emit them.
 #include <cmath>
 
 #include "rlx/ir/op_def.h"
@@ -16,8 +16,8 @@ struct Reduced {
   std::int64_t axis = 0;
 };
 
-// `v` as the reduction `fn` of a value of the rank of `v`; read through reshapes that put the axis back, broadcasts and
-// stop_gradient.
+// `v` as the reduction `fn` of a value with the rank of `v`. Looks through reshapes that put the axis back, broadcasts
+// and stop_gradient.
 std::optional<Reduced> reduced(const Graph& g, Value v, ReduceKind fn) {
   const int rank = g.shape(v).rank();
   while (true) {
@@ -37,7 +37,7 @@ std::optional<Reduced> reduced(const Graph& g, Value v, ReduceKind fn) {
   return want == kept ? std::optional(r) : std::nullopt;
 }
 
-// The mean: as a reduction of its own, or as a sum times 1 / N.
+// The mean: a mean reduction, or a sum times 1 / N.
 std::optional<Reduced> mean_of(const Graph& g, Value v) {
   if (std::optional<Reduced> r = reduced(g, v, ReduceKind::Mean)) return r;
   const Scaled s = peel_scale(g, v);
@@ -142,7 +142,7 @@ class Recognizer {
     return std::nullopt;
   }
 
-  // The norm whose normalised value is node `hat`, with the gamma and beta behind it.
+  // Rewrites the norm whose normalised value is node `hat`, with the gamma and beta after it.
   void norm(NodeId hat, const Quotient& q) {
     const Shape& shape = g_.shape(q.d);
     Value x = q.d;
@@ -158,7 +158,7 @@ class Recognizer {
       return stop(MissReason::IsOutput, concat_text(q.root, " is an output of the graph"));
     if (!r_.uses().single_use(q.root))
       return stop(MissReason::MultiConsumer, concat_text(q.root, " has ", r_.uses().use_count(q.root), " readers"));
-    // d is read by its square (once or twice) and by the quotient; elsewhere it would be computed again.
+    // d is read by its square (once or twice) and by the quotient. With another reader it would be computed again.
     if (layer && r_.uses().is_output(q.d))
       return stop(MissReason::IsOutput, concat_text(q.d, " is an output of the graph"));
     if (layer)
@@ -188,7 +188,7 @@ class Recognizer {
     context_.fused(pattern);
   }
 
-  // The vector that the only reader of `result` multiplies or adds; moves `result` there.
+  // The vector that the only reader of `result` multiplies or adds. Moves `result` to that reader.
   std::optional<Value> next_vector(Value& result, BinaryKind fn) const {
     if (!r_.uses().single_use(result)) return std::nullopt;
     const UseIndex::Use use = r_.uses().uses(result)[0];
@@ -196,7 +196,7 @@ class Recognizer {
     if (!n || !(n->shape() == g_.shape(result))) return std::nullopt;
     const Value other = n->inputs[1 - use.operand];
     std::optional<Value> v = vector_along_last(g_, other, n->shape());
-    // A scale that is computed behind the norm would have to move before it.
+    // A scale that is computed after the norm would have to move before it.
     if (v) result = Value(use.user);
     return v;
   }

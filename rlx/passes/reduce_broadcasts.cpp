@@ -12,13 +12,13 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-// A reduction seen through the expand that it reads.
+// A reduction together with the expand that it reads.
 struct Broadcast {
   Expr source;
   Axes reduced;       // axes of `source` that still have to be reduced
   Axes dropped;       // axes of `source` of extent 1 whose repetitions are reduced
-  Dims repeated;      // how often each element is met, without static ones
-  bool unit = false;  // a reduced axis of extent 1 goes
+  Dims repeated;      // the symbolic repetition counts of each element
+  bool unit = false;  // a reduced axis of extent 1 is dropped
 };
 
 Broadcast look(Graph& g, const Expr& x, const Axes& axes) {
@@ -50,7 +50,7 @@ bool can_be_zero(const Dim& d, const SymbolRanges& ranges) {
   return d.range(ranges).min <= 0;
 }
 
-// How often each element is met, as a scalar of `dtype`; an integer keeps its low bits, as the sum does.
+// The number of repetitions of each element as a scalar of `dtype`. An integer keeps its low bits, as the sum does.
 Expr count_of(Graph& g, const Dims& repeated, DType dtype) {
   std::uint64_t low_bits = 1;
   double number = 1;
@@ -70,7 +70,7 @@ Expr count_of(Graph& g, const Dims& repeated, DType dtype) {
   return g.constant(is_float(dtype) ? Tensor::full(Shape({}, dtype), number) : whole.cast(dtype));
 }
 
-// Whether integers of `dtype` can count the static `repeated`, as an exponent must.
+// True when integers of `dtype` can hold the static `repeated`, as an exponent requires.
 bool holds_count(DType dtype, const Dims& repeated) {
   const int bits = static_cast<int>(size_bytes(dtype, 1)) * 8 - (is_signed_int(dtype) ? 1 : 0);
   double count = 1;
@@ -85,22 +85,23 @@ std::optional<Expr> without_repeats(Graph& g, const Node& n, const Expr& x) {
   const bool is_sum = op.fn == ReduceKind::Sum, is_mean = op.fn == ReduceKind::Mean;
   const bool open = std::any_of(b.repeated.begin(), b.repeated.end(), [](const Dim& d) { return !d.is_static(); });
   if (b.repeated.empty()) {
-    // Nothing is repeated: a reduced axis of extent 1 goes when another one stays, which keeps signs of zeros.
+    // Nothing is repeated. A reduced axis of extent 1 is dropped when another one stays, which keeps signs of zeros.
     if (!b.unit || b.reduced.empty()) return std::nullopt;
   } else {
-    // A float's power rounds in another way than its products; the sum of complex numbers with an infinite part is no
-    // product with a number.
+    // A float power rounds differently from repeated multiplication. The sum of equal complex numbers with an infinite
+    // part is no product with a number.
     if (op.fn == ReduceKind::Prod && !(is_int(dtype) && !open && holds_count(dtype, b.repeated))) return std::nullopt;
     if (is_sum && is_complex(dtype)) return std::nullopt;
-    // Nothing to read: the identity is right as it is, and no product with 0 could give it for an infinity.
+    // Nothing to read: the identity is correct, and no product with 0 could give it for an infinity.
     if (std::any_of(b.repeated.begin(), b.repeated.end(), [](const Dim& d) { return d.is_static(0); }))
       return std::nullopt;
-    // Short floats take the f32 path below, which would give other bits than the reduction that a length of 1 leaves.
+    // Short floats take the f32 path below, which would give other bits than the reduction that remains for a length of
+    // 1.
     if (open && is_sum && is_float(dtype) && size_bytes(dtype, 1) < 4) return std::nullopt;
   }
 
   Expr y = b.source;
-  // Short floats are summed and multiplied in f32, so that the result is rounded once and the count is held.
+  // Short floats are summed and multiplied in f32, so that the result is rounded once and the count is exact.
   const bool widen = is_sum && !b.repeated.empty() && is_float(dtype) && size_bytes(dtype, 1) < 4;
   if (widen) y = g.cast(y, DType::F32);
   if (!b.reduced.empty()) y = g.add(ops::Reduce{op.fn, b.reduced, true}, {y});

@@ -1,4 +1,4 @@
-// simplify-control-flow: calls are written out, decided branches chosen, and what nobody reads of a loop is dropped.
+// simplify-control-flow: inlines calls, replaces branches with constant predicates, and drops unread parts of loops.
 #include <algorithm>
 
 #include "rlx/ir/op_def.h"
@@ -28,7 +28,7 @@ std::vector<bool> needed(const Graph& body, const Mask& outputs) {
   return live;
 }
 
-// Which inputs they depend on, of any dtype.
+// The inputs of any dtype that they depend on.
 Mask inputs_read(const Graph& body, const Mask& outputs) {
   const std::vector<bool> live = needed(body, outputs);
   Mask out;
@@ -36,7 +36,7 @@ Mask inputs_read(const Graph& body, const Mask& outputs) {
   return out;
 }
 
-// The body with the marked inputs and outputs alone.
+// The body with only the marked inputs and outputs.
 Subgraph cut(const Graph& body, const Mask& inputs, const Mask& outputs) {
   Graph out = copy_shell(body);
   std::vector<NodeId> map(body.num_nodes());
@@ -97,8 +97,8 @@ class Simplifier {
     }
     Mask outputs = results_read(id);
     if (count_of(outputs) == 0) {
-      if (!is_ordered(op)) return false;  // all of it is dead
-      outputs[0] = true;                  // a node has a result
+      if (!is_ordered(op)) return false;  // the whole op is dead
+      outputs[0] = true;                  // a node needs a result
     }
     Mask inputs = inputs_read(*op.then, outputs);
     const Mask others = inputs_read(*op.otherwise, outputs);
@@ -135,7 +135,7 @@ class Simplifier {
     Mask inputs, kept = results_read(id);
     if (count_of(kept) == 0) {
       if (!is_ordered(op)) return false;
-      kept[0] = true;  // a node has a result
+      kept[0] = true;  // a node needs a result
     }
     close_over_carries(*op.body, invariants, carries, kept, inputs, {});
     if (full(inputs) && full(kept)) return false;
@@ -160,7 +160,7 @@ class Simplifier {
     }
     Mask inputs, kept = results_read(id);
     if (count_of(kept) == 0) return false;
-    kept.pop_back();  // the trips, which always come out
+    kept.pop_back();  // the number of iterations, which is always a result
     close_over_carries(*op.body, invariants, carries, kept, inputs, inputs_read(*op.cond, {true}));
     if (full(inputs) && full(kept)) return false;
     ops::While form = op;
@@ -172,7 +172,7 @@ class Simplifier {
     return true;
   }
 
-  // Adds to `outputs` the carries that what is kept depends on, and gives the inputs that are read then.
+  // Adds to `outputs` the carries that the kept outputs depend on. Returns the inputs that are then read.
   static void close_over_carries(const Graph& body, std::size_t invariants, std::size_t carries, Mask& outputs,
                                  Mask& inputs, const Mask& also) {
     for (bool more = true; more;) {
@@ -202,13 +202,13 @@ class Simplifier {
       if (m[k]) out.push_back(operands[k].value());
     return out;
   }
-  // What stands for results that nobody reads, or that have no elements, whose other extents may be symbols.
+  // A replacement for results that nobody reads, or that have no elements but symbolic extents.
   Expr zeros(const Shape& shape) {
     const Expr zero = r_.graph().scalar(0, shape.dtype());
     return shape.rank() == 0 ? zero : r_.graph().expand(zero, shape.dims());
   }
 
-  // The smaller op; nobody reads the results that it no longer has, for which a zero stands.
+  // Puts the smaller op. Zeros replace its dropped results, which nobody reads.
   void put(NodeId id, OpBox op, std::vector<Value> operands, const Mask& results) {
     Graph& g = r_.graph();
     const Expr first = g.add(std::move(op), std::move(operands), g_.node(id).origin.loc);

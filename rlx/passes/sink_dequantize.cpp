@@ -1,4 +1,5 @@
-// sink-dequantize: moves decode fewer bytes when they move codes.
+// sink-dequantize: moves dequantize after data movement, so that fewer bytes are decoded and only quantized values
+// move.
 #include <algorithm>
 #include <variant>
 
@@ -20,12 +21,12 @@ struct Coded {
   ops::Dequantize op;
   Expr codes;
   std::optional<Expr> scale, zero_point, global_scale;
-  std::string label;  // views of quantised values know them by it
+  std::string label;  // views of quantized values find it by its label
   bool in_blocks() const { return is_block_scheme(op.scheme); }
   bool per_tensor() const { return !in_blocks() && !op.axis; }
   bool per_index() const { return op.axis && op.block == 0; }
 
-  // The same change of scale and zero point.
+  // Applies the same change to scale and zero point.
   template <class F>
   void move_scales(F f) {
     if (scale) scale = f(*scale);
@@ -59,7 +60,7 @@ std::optional<Coded> coded(Graph& g, const Expr& x) {
   return c;
 }
 
-// What stops a move.
+// Why a move is not possible.
 struct Stop {
   MissReason reason;
   std::string detail;
@@ -80,7 +81,7 @@ class Sink {
       if (axis == rank - 1) return Stop{MissReason::ShapeMismatch, "single elements of blocks are gathered"};
       c.op.dims = n_.shape().dims();
     } else if (c.per_index() && *c.op.axis == axis) {
-      // A scale for each index: they are gathered too, as a list.
+      // With one scale per index, the scales are gathered too, as a list.
       if (grown != 0) {
         Dim count(1);
         for (const Dim& d : indices.shape().dims()) count = count * d;
@@ -103,7 +104,7 @@ class Sink {
 
   Moved slice(Coded c) {
     ops::Slice op = n_.op.as<ops::Slice>();
-    op.strides.resize(op.starts.size(), 1);  // none are steps of 1
+    op.strides.resize(op.starts.size(), 1);  // empty strides are steps of 1
     const auto cut = [&](Expr x, const Dims& starts, const Dims& limits) {
       return g_.slice(x, starts, limits, op.strides);
     };
@@ -183,7 +184,7 @@ class Sink {
     if (c.in_blocks()) {
       c.op.dims = n_.shape().dims();
     } else if (c.per_tensor()) {
-      if (!same_scales) {  // a scale for each index of the joined axis
+      if (!same_scales) {  // one scale per index of the joined axis
         c.op.axis = axis;
         join_scales(0, [&](const Coded& p, Expr s) { return g_.expand(s, {p.codes.dim(static_cast<int>(axis))}); });
       }
@@ -231,7 +232,7 @@ std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& cont
       r.copy(id);
       continue;
     }
-    if (context.claims->reads_encoded(g, id, 0)) {  // its kernel decodes just what it picks
+    if (context.claims->reads_encoded(g, id, 0)) {  // its kernel decodes only what it gathers
       r.copy(id);
       continue;
     }
@@ -244,7 +245,7 @@ std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& cont
       r.copy(id);
       continue;
     }
-    // A part alone is cheaper to decode; the whole is not, when somebody decodes it anyway.
+    // Decoding only a part is cheaper, unless another reader needs the whole decoded value anyway.
     Moved moved = Stop{MissReason::MultiConsumer, {}};
     std::string readers;
     if (!reads_part)

@@ -1,4 +1,4 @@
-// unfuse-elementwise-regions: regions are written back as the ops they hold.
+// unfuse-elementwise-regions: expands regions back into the ops they hold.
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/rewrite/rebuild.h"

@@ -1,4 +1,4 @@
-// Weights and states of such programs lie on the host.
+// Absent devices: weights and states of their programs stay on the host.
 #include "rlx/runtime/absent_device.h"
 
 #include <limits>
@@ -53,7 +53,7 @@ class AbsentBackend final : public Backend {
   explicit AbsentBackend(Device device) : device_(device), target_(target_or_preset(device)) {}
   std::string_view name() const override { return device_info(device_).id; }
   Device device() const { return device_; }
-  // Nothing is opened there, so a plan may name any ordinal.
+  // No device is opened, so a plan may name any ordinal.
   Presence probe(Device) const noexcept override { return {std::numeric_limits<int>::max()}; }
   std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override { return open_host_device(id); }
   std::shared_ptr<const Target> target(const BackendOptions&) const override { return target_; }

@@ -1,5 +1,5 @@
-// Devices that this build has no backend for: those of plug-ins, and those that programs are compiled for all the same.
-// Internal.
+// Devices without a backend in this build: those of plug-ins, and devices that programs are compiled for without
+// running. Internal.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace rlx {
 
-/// A backend whose target is that of the device's own, or the documented preset, and whose programs cannot run: binding
-/// them throws DeviceUnavailable, which says why the device is not there.
+/// A backend for compiles only. Its target is that of the device's own backend, or the documented preset. Binding its
+/// programs throws DeviceUnavailable with the reason why the device is absent.
 std::shared_ptr<const Backend> absent_backend(Device device);
-/// Throws DeviceUnavailable naming the graph when `backend` is such a one: its programs are plans, all of them alike.
+/// Throws DeviceUnavailable naming the graph when `backend` is an absent one. Its programs are plans only.
 void require_present(const Backend& backend, std::string_view graph);
 
-/// Loads the plug-ins that RLX_PLUGINS lists, once each; what could not be loaded, or "".
+/// Loads the plug-ins that RLX_PLUGINS lists, once each. Returns what could not be loaded, or "".
 std::string load_listed_plugins();
 
 }  // namespace rlx

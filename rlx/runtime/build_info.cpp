@@ -1,3 +1,4 @@
+// The build report.
 #include "rlx/runtime/build_info.h"
 
 #include "rlx/base/environment.h"
@@ -13,7 +14,7 @@ void add(std::string& list, std::string_view name, std::string_view separator) {
   list += name;
 }
 
-// The target of the cpu backend by its name, which tells the instruction set and the threads.
+// The name of the cpu backend's target, which includes the instruction set and the number of threads.
 std::string cpu_in_use() {
   const auto backend = backend_for(Device::Cpu);
   if (!backend) return "none: this build has no cpu backend";

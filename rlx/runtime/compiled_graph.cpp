@@ -1,4 +1,4 @@
-// The public object: what it has, and its runs by name, by place and by device.
+// CompiledGraph: its properties, and its runs by name, by position and on the device.
 #include "rlx/runtime/compiled_graph.h"
 
 #include <algorithm>
@@ -181,7 +181,7 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try
   const Graph& g = s.spec->lir().graph;
   std::vector<NodeTime> out;
   for (const StepTime& t : times) {
-    if (!t.node.valid()) {  // of a device that tells no more than the whole
+    if (!t.node.valid()) {  // the device reports only the time of the whole run
       NodeTime whole{g.name(), "the whole graph", std::string(impl().code->target->name()), t.ns, {}, {}};
       for (const Node& n : g.nodes()) {
         const Cost c = cost_of(g, n);
@@ -236,7 +236,7 @@ CompiledGraph CompiledGraph::clone() const try {
 
 const CompileResult& CompiledGraph::compile_result() const try {
   if (impl().shapes.empty())
-    if (auto common = impl().code->common()) return common->result;  // the cache keeps it
+    if (auto common = impl().code->common()) return common->result;  // the cache keeps it alive
   return impl().last().spec->code->result;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::compile_result");

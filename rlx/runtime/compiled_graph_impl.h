@@ -1,4 +1,4 @@
-// What is behind CompiledGraph: the bound memory of one runner. Internal.
+// The implementation of CompiledGraph: the bound memory of one instance. Internal.
 #pragma once
 
 #include <list>
@@ -18,33 +18,33 @@
 
 namespace rlx {
 
-/// The weights that one code's kernels read.
+/// The weights that the kernels of one program read.
 struct ProgramWeights {
   std::shared_ptr<const CompiledProgram> code;
-  std::uint64_t binding_generation = 0;  // of the runner when they were prepared
+  std::uint64_t binding_generation = 0;  // binding generation of the instance when they were prepared
   WeightTable weights;
 };
 
-/// A program at its extents, bound to the memory of one runner, with the tables that its runs are given.
+/// A program at its extents, bound to the memory of one instance, with the tables that its runs receive.
 struct BoundProgram {
   std::shared_ptr<const ProgramAtExtents> spec;
   std::unique_ptr<BoundGraph> bound;
   std::vector<BufferView> arenas;
-  std::uint64_t binding_generation = 0;  // of the runner when `weights` and `states` were filled
+  std::uint64_t binding_generation = 0;  // binding generation of the instance when `weights` and `states` were filled
   std::vector<BufferView> weights;
   std::vector<RunSlot> inputs, outputs, states;
   std::vector<std::shared_ptr<Buffer>> input_buffer_slots, output_buffer_slots;  // behind the slots on an opaque device
-  std::vector<std::size_t> cells;                                                // which of the runner's `states` are
-  std::vector<bool> updates;                  // those of them that a run gives new values
-  std::vector<std::weak_ptr<Buffer>> before;  // on an opaque device: theirs when the run under way was submitted
+  std::vector<std::size_t> cells;                                                // indices of its `states`
+  std::vector<bool> updates;                                                     // by cell: a run gives it a new value
+  std::vector<std::weak_ptr<Buffer>> before;  // on an opaque device: the cells' buffers before the current run
   std::vector<std::uint64_t> moves;           // of those cells when `states` was filled
   std::vector<void*> results;                 // where the host wants the outputs of the next run
 
-  /// True when runs put another buffer in the place of the k-th state's.
+  /// True when runs replace the buffer of the k-th state.
   bool renews(std::size_t k) const { return updates[k] && states[k].buffer_slot; }
 };
 
-/// The program of a run. What the run holds of an opaque device's memory is let go of with this, however the run ends.
+/// The program of a run. Its destructor releases the run's memory on an opaque device, however the run ends.
 class ProgramInUse {
  public:
   explicit ProgramInUse(BoundProgram& p) : p_(&p) {}
@@ -57,76 +57,77 @@ class ProgramInUse {
   }
   BoundProgram& operator*() const { return *p_; }
   BoundProgram* operator->() const { return p_; }
-  /// The run goes on with another, which has the inputs from now on.
+  /// The run continues with another program, which has the inputs from now on.
   void go_on(BoundProgram& next) { p_ = &next; }
 
  private:
   BoundProgram* p_;
 };
 
-/// A state between runs: its bytes on the device, and the work on them. Runners that share it share this.
+/// A state between runs: its bytes on the device, and the work on them. Instances that share the state share the cell.
 struct StateCell {
   std::shared_ptr<Buffer> buffer;
   Shape shape;
-  std::shared_ptr<OpenDevice> device;  // where it is
+  std::shared_ptr<OpenDevice> device;  // the device that holds it
   bool keep = false;                   // OnFailure::Keep
   Event written{};                     // the work that made the value
-  Event last{};  // the work that used it last, behind that: a reader that fails takes nothing from the value
+  Event last{};  // the last work that used it, after `written`; a failed reader does not invalidate the value
   bool valid = true;
-  std::uint64_t moves = 0;  // how often it went elsewhere; the address of a buffer may come again
+  std::uint64_t moves = 0;  // how often it changed its device; a buffer address may be reused
   bool good() const { return valid && (keep || !written.failed()); }
-  /// It is what `work` has made of it.
+  /// Records that `work` wrote the value.
   void set_written(const Event& work) { written = last = work; }
 
-  /// With `keep` on an opaque device: the buffers that runs not yet known to be done replaced, the oldest first.
+  /// With `keep` on an opaque device: the buffers replaced by runs that are not known to be done yet, oldest first.
   struct Before {
     Event run;
     std::shared_ptr<Buffer> buffer;
-    Event written;  // the work that made it
+    Event written;  // the work that made the buffer's value
   };
   std::vector<Before> before{};
-  std::weak_ptr<Stream> writer{};  // of those runs
-  /// Puts back what the first failed run replaced.
+  std::weak_ptr<Stream> writer{};  // the stream of those runs
+  /// Restores what the first failed run replaced.
   void settle();
 };
 
-/// A value kept between runs: given to the input of its name by runs that do not give it, and, when its name is that of
-/// an output, replaced by that output after each run.
+/// A value kept between runs. Runs that do not pass the input of its name use it. If its name is an output's, that
+/// output replaces it after each run.
 struct Handle {
   Tensor value;
   std::vector<std::int64_t> dims;  // empty: one unknown dimension follows from the count
   std::optional<std::size_t> output;
-  bool ours = false;  // the value's bytes are of a run of ours and shared with nobody
+  bool ours = false;  // the bytes belong to one of our runs and are shared with nobody
 };
 
-/// The device and its backend, with the options that it was opened with: "cpu (backend 'reference')".
+/// The device and its backend, with the options it was opened with: "cpu (backend 'reference')".
 std::string place_text(const SharedPrograms& code);
 
-/// The entry called `name`, or a NotFound error that names the nearest.
+/// The index of the entry called `name`, or a NotFound error that names the nearest.
 std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what,
                     const std::string& graph);
-/// The same by the list's index.
+/// The same through the list's index.
 inline std::size_t find_io(const std::vector<IoInfo>& infos, const NameIndex& index, std::string_view name,
                            std::string_view what, const std::string& graph) {
   const std::optional<std::size_t> place = index.find(name);
   return place ? *place : find_io(infos, name, what, graph);
 }
 
-/// True where values of that dtype may lie.
+/// True when the address is aligned for values of that dtype.
 bool lies_aligned(const void* data, DType dtype);
-/// Kernels read and write in place what lies as its elements do; InvalidArgument names what does not.
+/// Kernels access caller memory in place, so it must have the alignment of its elements. InvalidArgument names what
+/// does not.
 void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype);
 
-/// Refuses a tensor on a device where its bytes are read on the host; InvalidArgument names what it was given for.
+/// Refuses a device tensor where its bytes are read on the host. InvalidArgument names what it was passed for.
 void require_on_host(std::string_view what, std::string_view name, const Tensor& value);
 
-// Room that `f` makes for `what` of a graph; the error of a machine without it names both.
+// Calls `f`, which allocates memory for `what` of a graph. An out-of-memory error names both.
 template <class F>
 auto make_room(const std::string& graph, const std::string& what, std::size_t bytes, F f) {
   try {
     return f();
   } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {  // more than a vector can have
+  } catch (const std::length_error&) {  // exceeds the maximum size of a vector
   } catch (const Error& e) {
     if (e.code() != ErrorCode::OutOfMemory) throw;
   }
@@ -137,28 +138,28 @@ struct CompiledGraph::Impl {
   std::shared_ptr<SharedPrograms> code;
   std::shared_ptr<OpenDevice> device;
   std::shared_ptr<Stream> stream;
-  mutable std::map<std::shared_ptr<OpenDevice>, std::shared_ptr<Stream>> state_streams;  // of other devices
+  mutable std::map<std::shared_ptr<OpenDevice>, std::shared_ptr<Stream>> state_streams;  // of states' devices
   std::shared_ptr<WeightStore> weights;
   std::vector<std::shared_ptr<StateCell>> states;
   std::uint64_t binding_generation = 1;  // counts the changes of weights and states
   std::map<std::string, Handle, std::less<>> handles;
-  std::vector<std::vector<std::int64_t>> raw_dims;       // behind the views of run_raw
-  std::span<const Slot> committed;                       // what sync_pending returns, once `pending` is done
-  std::shared_ptr<const ProgramAtExtents> committed_by;  // whose slots they are
+  std::vector<std::vector<std::int64_t>> raw_dims;       // referenced by the views of run_raw
+  std::span<const Slot> committed;                       // the result of sync_pending, once `pending` is done
+  std::shared_ptr<const ProgramAtExtents> committed_by;  // the program whose slots they are
   Event pending;
-  Event last_run;           // of all that was submitted
-  bool run_thrown = false;  // by one behind that
+  Event last_run;           // of all submitted work
+  bool run_thrown = false;  // a run after it has thrown
   std::optional<ActiveExtent> extent;
   Dim extent_rows;                       // its symbol
-  std::vector<TensorView> extent_views;  // the views of a run cut to the extent
+  std::vector<TensorView> extent_views;  // the views of a run, cut to the extent
   std::vector<std::vector<std::int64_t>> extent_dims;
-  std::vector<std::int64_t> at_stop;  // the values of symbols at the last stop
-  std::vector<BufferView> sources;    // and where they lie
+  std::vector<std::int64_t> at_stop;  // the values of symbols at the last sync point
+  std::vector<BufferView> sources;    // and their locations
   RunMemory memory;
   std::list<std::unique_ptr<BoundProgram>> shapes;  // most recently used first
-  std::list<ProgramWeights> prepared;               // likewise
+  std::list<ProgramWeights> prepared;               // most recently used first
 
-  /// What runs are called in a trace.
+  /// The names of runs in a trace.
   struct RunNames {
     std::uint64_t serial = 0;  // of the trace
     std::uint32_t run = 0, submit = 0, device = 0;
@@ -166,51 +167,55 @@ struct CompiledGraph::Impl {
   RunNames names;
 
   explicit Impl(std::shared_ptr<SharedPrograms> shared);
-  /// The timeline that it records into, or null.
+  /// The trace that it records into, or null.
   Trace* trace() const { return code->options.trace.get(); }
   const RunNames& run_names();
-  /// True for a device that is not the calling threads.
+  /// True for a device that does not run on the calling thread.
   bool runs_apart() const { return code->target->device() != Device::Cpu; }
   static std::unique_ptr<Impl> make(std::shared_ptr<SharedPrograms> code);
   std::shared_ptr<StateCell> new_state(const IoInfo& info) const;
   /// `fresh`: they were just allocated.
   void reset_states(bool fresh = false);
-  /// Writes bytes of the cell from `offset` on; null: zeros.
+  /// Writes bytes of the cell from `offset` on; null `data` writes zeros.
   void write_state(StateCell& cell, const std::byte* data, std::size_t offset, std::size_t bytes);
   Tensor read_state(std::size_t i, Rows rows) const;
   std::size_t granule() const { return code->target->limits().copy_granule; }
   std::shared_ptr<StateCell> copy_of(StateCell& cell) const;
-  /// A stream of ours on a device that has a state.
+  /// Our stream on a device that holds a state.
   Stream& stream_on(const std::shared_ptr<OpenDevice>& there) const;
-  /// Brings the states to where `c` has them; true when one of them lies elsewhere than `s` was told.
+  /// Moves the states to the devices where `c` has them. True when the location of a state differs from the tables of
+  /// `s`.
   bool place_states(const CompiledProgram& c, const BoundProgram& s);
   void move_state(StateCell& cell, const std::shared_ptr<OpenDevice>& to) const;
-  /// The entry of `c`; from now on a weight that is set is packed for it at once.
+  /// The entry of `c`. From now on, a weight that is set is packed for `c` at once.
   ProgramWeights& known(const std::shared_ptr<const CompiledProgram>& c);
-  /// The weights of `c`, prepared as far as they are not yet.
+  /// The weights of `c`. Prepares those that are not prepared yet.
   const WeightTable& prepare(const std::shared_ptr<const CompiledProgram>& c);
   BoundProgram& use(std::shared_ptr<const ProgramAtExtents> spec);
   void bind(BoundProgram& s);
-  /// The program of the views' dimensions, and where the run computes symbols, of their values too: all before the last
-  /// of them is known has then been run.
+  /// The program for the dimensions of the views. When the run computes symbols, also for their values; everything
+  /// before the last sync point has then run.
   ProgramInUse program_for(std::span<const TensorView>& views, std::vector<StepTime>* times = nullptr);
-  /// The same where symbols take their values from the inputs' (symbol_values.h).
+  /// The same when symbols take their values from the inputs' values (symbol_values.h).
   BoundProgram& program_by_value(std::span<const TensorView> views);
   BoundProgram& first_program(std::span<const TensorView>& views);
-  /// Runs up to each stop, reads the values there, and goes on with the program at these, up to the last one.
+  /// Runs up to each sync point, reads the values there, and continues with the program at these values, up to the last
+  /// sync point.
   void advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times);
   BoundProgram& next_program(BoundProgram& s);
   void read_sources(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times);
   void read_outputs(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times);
-  /// What comes before the first step: states and inputs are looked at, memory and tables are there, inputs in place.
+  /// Prepares a run before its first step: checks states and inputs, makes memory and tables ready, and places the
+  /// inputs.
   void begin(BoundProgram& s, std::span<const TensorView> views);
-  /// Submits steps of `s` behind the work on its states, which they write or do not.
+  /// Submits steps of `s` after the work on its states. `writes`: the steps write states.
   Event submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
                std::vector<StepTime>* times);
   void follow_submitted(BoundProgram& s);
-  /// What a run of `s` that failed leaves of the states that it was to give new values; `submitted`: to its end.
+  /// Updates the validity of states after a failed run of `s` that was to write them. `submitted`: the whole run was
+  /// submitted.
   void revoke(BoundProgram& s, bool submitted);
-  /// The same for a run whose outputs go to fresh vectors of f32.
+  /// The same for a run whose outputs go to new vectors of f32.
   ProgramInUse program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
   std::span<const TensorView> cut_to_extent(std::span<const TensorView> views);
   void check_sizes(const BoundProgram& s, std::span<const TensorView> views) const;
@@ -218,7 +223,7 @@ struct CompiledGraph::Impl {
   std::size_t input_index(std::string_view name) const {
     return find_io(code->inputs, code->input_index, input_name(name), "input", code->source.name());
   }
-  /// `name`, or the other name of the same cotangent input where only that is an input's.
+  /// `name`, or the other name of the same cotangent input when only that one is an input.
   std::string_view input_name(std::string_view name) const;
   void set_handle(std::string_view name, Tensor value, std::vector<std::int64_t> dims, bool may_be_output);
   std::vector<TensorView> views_of(const std::vector<NamedInput>& given) const;
@@ -226,23 +231,25 @@ struct CompiledGraph::Impl {
   void fill_from_handles(std::vector<TensorView>& views, std::vector<bool>& bound) const;
   void check_overlap(const BoundProgram& s, std::span<const TensorView> in,
                      std::span<const MutableTensorView> out) const;
-  /// Refuses inputs in this object's memory where the run of `s` writes it (the results only with `to_results`), and
-  /// anywhere in it when the run takes more of it. Comes before bind, which replaces it then.
+  /// Refuses inputs in this object's memory that the run of `s` would write (the results only with `to_results`). When
+  /// the run needs more memory, refuses inputs anywhere in this object's memory. Must be called before bind, which
+  /// replaces that memory.
   void check_inputs_stay(const BoundProgram& s, std::span<const TensorView> in, bool to_results) const;
-  /// The outputs of the next run of `s` go to our own results.
+  /// The outputs of the next run of `s` go to this object's results.
   void keep_results(BoundProgram& s, std::span<const TensorView> views);
   bool has_output_handles() const;
-  void require_device() const;   // DeviceLost once it is lost: before its states are called invalid
-  void require_present() const;  // DeviceUnavailable for a program of Session::for_target, which is a plan
+  void require_device() const;   // throws DeviceLost for a lost device, before its states are reported invalid
+  void require_present() const;  // throws DeviceUnavailable for a plan of Session::for_target
   void require_states() const;
-  /// What is given on a device lies in memory of the program's own as it is open now, and was made; an Error names it.
+  /// Checks that a device tensor lies in memory of the program's own open device and that its work succeeded. An Error
+  /// names it.
   void require_here(std::string_view what, std::string_view name, const Buffer& there) const;
-  /// Outputs that stay on the device, and the inputs by name, of which those that are donated are let go of.
+  /// Outputs that stay on the device, and the inputs by name. Donated inputs are released.
   struct DeviceRun {
     std::vector<Tensor> outputs;
     NamedTensors* given = nullptr;
   };
-  /// Starts a run whose outputs lie at `s.results`, or in `on_device`, once the event is waited for.
+  /// Starts a run. When the returned event is done, its outputs lie at `s.results`, or in `on_device`.
   Event start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr,
               DeviceRun* on_device = nullptr);
   std::vector<Tensor> run_device(const NamedTensors& inputs, NamedTensors* given);
@@ -250,7 +257,7 @@ struct CompiledGraph::Impl {
   void run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
   std::vector<TensorView> run_to_views(std::span<const TensorView> views);
   void commit(std::span<const TensorView> views);
-  /// Starts a run of f32 inputs whose outputs go to fresh vectors of f32.
+  /// Starts a run on f32 inputs whose outputs go to new vectors of f32.
   Event start_run(const std::vector<NamedInput>& given, std::vector<std::vector<float>>& results);
   BoundProgram& last() const;
   WeightStore& own_weights();

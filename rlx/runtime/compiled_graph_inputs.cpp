@@ -1,4 +1,4 @@
-// How a compiled graph gets its inputs: by name, sticky, kept from the last run, or cut to the rows that count.
+// The inputs of a compiled graph: by name, sticky, kept from the last run, or cut to the valid rows.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -65,7 +65,7 @@ void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::v
   if (in != code->inputs.end()) check_against(*in, "input");
   if (is_output) check_against(*out, "output");
   if (value.buffer()) require_here(in != code->inputs.end() ? "input" : "output", name, *value.buffer());
-  // An existing handle keeps its role of an output.
+  // An existing handle remains an output handle.
   Handle& h = handles[std::string(name)];
   if (is_output) h.output = static_cast<std::size_t>(out - code->outputs.begin());
   h.value = std::move(value);
@@ -219,7 +219,7 @@ std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const T
     const auto upper = static_cast<std::size_t>(extent->upper), actual = static_cast<std::size_t>(extent->actual);
     std::vector<std::int64_t>& dims = extent_dims[i];
     dims.assign(v.dims.begin(), v.dims.end());
-    if (dims.empty()) {  // one unknown dimension, the rows: they follow from the bytes
+    if (dims.empty()) {  // the rows are the one unknown dimension; they follow from the bytes
       std::int64_t row = 1;
       for (int a = 1; a < shape.rank(); ++a) {
         if (!shape.dim(a).is_static()) return views;

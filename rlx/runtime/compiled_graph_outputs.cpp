@@ -1,4 +1,4 @@
-// Where a compiled graph leaves its outputs: in the caller's memory, in its own, now or when the caller waits.
+// The outputs of a compiled graph: in the caller's memory or its own, at once or when the caller waits.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -17,7 +17,7 @@ bool meet(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes
 
 }  // namespace
 
-// Results must not land on inputs or on each other, except on an input that was donated for it.
+// Results must not overlap inputs or each other, except an input that was donated for the result.
 void CompiledGraph::Impl::check_overlap(const BoundProgram& s, std::span<const TensorView> in,
                                         std::span<const MutableTensorView> out) const {
   for (std::size_t o = 0; o < out.size(); ++o) {
@@ -46,7 +46,7 @@ void CompiledGraph::Impl::check_overlap(const BoundProgram& s, std::span<const T
 
 void CompiledGraph::Impl::check_inputs_stay(const BoundProgram& s, std::span<const TensorView> in,
                                             bool to_results) const {
-  if (!memory.reads_inputs_in_place()) return;  // they are copied before anything is written
+  if (!memory.reads_inputs_in_place()) return;  // inputs are copied before anything is written
   for (std::size_t i = 0; i < in.size(); ++i) {
     const TensorView& v = in[i];
     const bool in_arenas = memory.in_arenas(v.data, v.size_bytes);
@@ -78,7 +78,7 @@ std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const Tensor
   for (std::size_t i = 0; i < dims.size(); ++i)
     out.push_back({s.results[i], s.spec->outputs[i].dtype(), dims[i], s.spec->outputs[i].size_bytes()});
   run(s, views);
-  raw_dims = std::move(dims);  // the views keep pointing at the same numbers
+  raw_dims = std::move(dims);  // the views keep pointing to the same numbers
   committed_by = s.spec;
   committed = s.spec->slots;
   pending = {};
@@ -130,7 +130,7 @@ std::vector<std::vector<std::vector<float>>> CompiledGraph::run_pipelined(
     const std::vector<std::vector<NamedInput>>& sets) try {
   std::vector<std::vector<std::vector<float>>> out;
   out.reserve(sets.size());
-  if (impl().has_output_handles()) {  // each run reads what the one before left
+  if (impl().has_output_handles()) {  // each run reads the results of the previous one
     for (const std::vector<NamedInput>& set : sets) out.push_back(run(set));
     return out;
   }
@@ -161,7 +161,7 @@ void CompiledGraph::commit_no_wait(const NamedTensors& given) try {
 }
 
 std::span<const Slot> CompiledGraph::sync_pending() {
-  const std::span<const Slot> slots = std::exchange(impl().committed, {});  // a run that failed left none
+  const std::span<const Slot> slots = std::exchange(impl().committed, {});  // a failed run left none
   std::exchange(impl().pending, {}).wait();
   return slots;
 }

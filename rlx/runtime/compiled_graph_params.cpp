@@ -1,4 +1,4 @@
-// The weights of a CompiledGraph: set one by one, loaded together, prepared.
+// The weights of a CompiledGraph: set individually, loaded together, prepared.
 #include "rlx/runtime/compiled_graph_impl.h"
 
 #include <algorithm>
@@ -11,14 +11,15 @@ namespace rlx {
 
 namespace {
 
-// The bytes of a weight to be packed straight from the caller's memory, or a copy where they do not lie as kernels need
-// them.
+// The bytes of a weight for packing directly from the caller's memory. Copies them when they do not have the alignment
+// that kernels need.
 Tensor packable(const void* data, const Shape& shape, std::shared_ptr<const void> owner) {
   if (data == nullptr || !lies_aligned(data, shape.dtype())) return Tensor::copy_of(data, shape);
   return Tensor::borrowed(data, shape, std::move(owner));
 }
 
-// The param called `name`. A state of that name is said to be one: weights that a program updates are states.
+// The param called `name`. The error for a state's name says that it is a state: weights that a program updates are
+// states.
 const IoInfo& param_of(const SharedPrograms& code, std::string_view name) {
   for (const IoInfo& s : code.states)
     if (s.name == name)

@@ -1,4 +1,4 @@
-// One runner: the program for the views of a run, bound to its memory, and its runs.
+// One instance: the program for the views of a run, bound to its memory, and its runs.
 #include "rlx/runtime/absent_device.h"
 #include "rlx/runtime/compiled_graph_impl.h"
 
@@ -14,8 +14,8 @@
 namespace rlx {
 namespace {
 
-// The elements of a view without dimensions. Several counts have as many bytes where an element is less than a byte;
-// this is the one that fills them, for a new shape and for those of earlier runs alike.
+// The number of elements of a view without dimensions. Several counts have the same number of bytes when an element is
+// smaller than a byte. This one fills the bytes, both for a new shape and for a cached shape.
 std::int64_t element_count(const TensorView& view) {
   return static_cast<std::int64_t>(view.size_bytes * 8 / static_cast<std::size_t>(dtype_bits(view.dtype)));
 }
@@ -26,7 +26,7 @@ bool lies_aligned(const void* data, DType dtype) {
   return reinterpret_cast<std::uintptr_t>(data) % alignment_of(dtype) == 0;
 }
 
-// What kernels read and write in place must lie as its elements do.
+// Kernels access this memory in place, so it must have the alignment of its elements.
 void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype) {
   if (lies_aligned(data, dtype)) return;
   throw Error(ErrorCode::InvalidArgument,
@@ -39,9 +39,9 @@ CompiledGraph::Impl::Impl(std::shared_ptr<SharedPrograms> shared)
     : code(std::move(shared)),
       device(code->device),
       stream(device->stream()),
-      weights(std::make_shared<WeightStore>(
-          code->options.weight_cache(),
-          code->options.precision ? code->options.precision->keep_values : KeepValues::Yes)),
+      weights(std::make_shared<WeightStore>(code->options.weight_cache(), code->options.precision
+                                                                              ? code->options.precision->keep_values
+                                                                              : KeepValues::Yes)),
       memory(device, std::max<std::size_t>(64, code->target->limits().alignment)) {}
 
 std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<SharedPrograms> code) {
@@ -50,8 +50,8 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
     (void)find_io(impl->code->states, impl->code->state_index, name, "state", impl->code->source.name());
   for (const IoInfo& s : impl->code->states) impl->states.push_back(impl->new_state(s));
   impl->reset_states(true);
-  // A program of known shapes, or of runtime symbols alone, is compiled at once, so that its errors appear here and not
-  // in the first run.
+  // A program of known shapes, or with runtime symbols alone, is compiled at once, so that its errors appear here and
+  // not in the first run.
   if (impl->code->source.is_static()) {
     std::vector<std::vector<std::int64_t>> dims;
     for (const IoInfo& info : impl->code->inputs) dims.push_back(info.shape.static_dims());
@@ -107,7 +107,7 @@ const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const Comp
   return p.weights;
 }
 
-// The memory, the tables and the code of the next run. Once they are there nothing is done.
+// Prepares the memory, tables and code of the next run. Does nothing once they are ready.
 void CompiledGraph::Impl::bind(BoundProgram& s) {
   const CompiledProgram& c = *s.spec->code;
   if (!s.bound) require_present();
@@ -120,7 +120,7 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
     s.weights = prepare(s.spec->code).views;
     s.states.clear(), s.cells.clear(), s.updates.clear(), s.moves.clear();
     const Graph& run = s.spec->lir().graph;
-    std::unordered_set<std::string_view> updated;  // by the whole, of which this may be the steps up to a stop
+    std::unordered_set<std::string_view> updated;  // by the whole program, past any sync point
     for (const Graph::StateUpdate& u : c.executable->lir().graph.state_updates()) updated.insert(u.name);
     for (NodeId id : run.leaves(OpKind::State)) {
       const std::size_t i = find_io(code->states, code->state_index, run.leaf_name(id), "state", code->source.name());
@@ -145,8 +145,8 @@ ProgramInUse CompiledGraph::Impl::program_for(std::span<const TensorView>& views
   return used;
 }
 
-// Finds the specialisation of the views' dimensions; the shape of the last run is found without allocating. The views
-// are cut to the active extent.
+// Finds the specialisation for the dimensions of the views. Finding the shape of the last run allocates nothing. The
+// views are cut to the active extent.
 BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& views) {
   const std::vector<IoInfo>& infos = code->inputs;
   if (views.size() != infos.size())
@@ -161,9 +161,9 @@ BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& vi
           ErrorCode::DTypeMismatch,
           concat_text("input '", infos[i].name, "' is ", declared, ", got ", dtype_name(views[i].dtype), " values"),
           "pass the declared dtype, or cast inside the graph");
-    // Before anything reads it, as symbols that take their values from it do.
+    // Before anything reads it, including symbols that take their values from it.
     if (views[i].buffer) require_here("input", infos[i].name, *views[i].buffer);
-    // Before the cache is asked: a byte count that fits the shape of an earlier run tells nothing about this one.
+    // Before the cache lookup: a byte count that matches the shape of an earlier run does not prove this shape.
     if (views[i].dims.empty() &&
         std::count_if(declared.dims().begin(), declared.dims().end(), [](const Dim& d) { return !d.is_static(); }) > 1)
       throw Error(ErrorCode::InvalidArgument,
@@ -181,8 +181,7 @@ BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& vi
                   : dims_equal(s, views[i].dims);
     }
     if (!match) continue;
-    // Element counts alone do not tell shapes apart when other views carry dimensions that changed: those were
-    // compared above.
+    // Equal element counts do not prove equal shapes when dimensions of other views changed. Those were compared above.
     if (it != shapes.begin()) shapes.splice(shapes.begin(), shapes, it);
     check_sizes(*shapes.front(), views);
     return *shapes.front();
@@ -279,14 +278,14 @@ void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> vie
   require_device();
   for (const std::shared_ptr<StateCell>& cell : states) {
     if (cell->before.empty()) continue;
-    // A run is given the buffer that the one before it is to make, and there is none when that fails. Runs of one
-    // stream fail together; that of another goes on, so it is submitted when the buffer is known.
+    // A run receives the buffer that the previous run will make. When that run fails, there is no buffer. Runs of one
+    // stream fail together. Runs of another stream continue, so this run is submitted only once the buffer is known.
     if (cell->writer.lock() != stream) wait_quietly(cell->written);
     cell->settle();
   }
   require_states();
   check_inputs_stay(s, views, false);
-  // Weights and constants that the last run waited for may never have come: they are brought anew.
+  // Weights and constants that the last run waited for may not have arrived, so they are copied again.
   if (run_thrown || last_run.failed()) {
     for (auto& program : shapes) program->bound.reset();
     ++binding_generation;
@@ -294,7 +293,7 @@ void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> vie
     last_run = {};
   }
   bind(s);
-  require_states();  // one that was brought from another device: what was to make it there may have failed only now
+  require_states();  // the work that moved a state from another device may have failed only now
   for (std::size_t i = 0; i < views.size(); ++i)
     s.inputs[i] =
         input_slot(*device, *stream, views[i], s.spec->inputs[i], memory.input_room(i), s.input_buffer_slots[i]);
@@ -313,7 +312,7 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
                                   std::vector<StepTime>* times) {
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];
-    // Kept rows that are written in place are there whatever became of that work.
+    // Kept rows that are written in place stay valid, even if that work failed.
     if (!cell.keep || s.states[k].buffer_slot)
       wait_behind(*stream, cell.written);
     else if (!cell.written.ready())
@@ -326,7 +325,7 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
     s.states[k].donated = false;
     if (!writes || !s.updates[k]) continue;
     if (!s.renews(k)) {
-      cell.valid = cell.keep;  // written in place, nobody can tell from when on
+      cell.valid = cell.keep;  // written in place: the time of the write is unknown
       continue;
     }
     s.before[k] = cell.buffer;
@@ -357,18 +356,18 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
   return done;
 }
 
-// A part of it may be under way: whoever writes the states next waits for that.
+// Parts of the run may already be submitted. Later writers of the states wait for them.
 void CompiledGraph::Impl::follow_submitted(BoundProgram& s) {
   Event so_far;
   try {
     so_far = stream->record();
-  } catch (...) {  // then all of it is done; the error under way says more
+  } catch (...) {  // then all of it is done; the current error says more
   }
   for (std::size_t i : s.cells) states[i]->last = so_far;
 }
 
-// A state that runs replace has been written, or given away, when it has another buffer now or none; what is kept comes
-// back. One that is written in place is invalid already.
+// A state that runs replace was written or donated if it has a different buffer now, or none. Kept states are restored.
+// A state that is written in place is already invalid.
 void CompiledGraph::Impl::revoke(BoundProgram& s, bool submitted) {
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];
@@ -422,14 +421,14 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
     const Event end = stream->record();
     if (end.point() && memory.results_buffer()) memory.results_buffer()->set_written(end);
     return end;
-  } catch (...) {  // the run was made, and nobody gets its results
+  } catch (...) {  // the run was submitted, and nobody gets its results
     revoke(s, true);
     throw;
   }
 }
 
 void CompiledGraph::Impl::run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
-  // All that needs memory comes before the states change.
+  // Everything that allocates runs before the states change.
   struct Fresh {
     Handle& handle;
     Tensor value;

@@ -1,4 +1,4 @@
-// States of a compiled graph: cells on its device that runs write and the host reads between them.
+// States of a compiled graph: cells on its device that runs write and the host reads between runs.
 #include <algorithm>
 #include <cstring>
 
@@ -34,7 +34,7 @@ namespace {
 struct ByteWindow {
   std::size_t offset, bytes;
 };
-// Where rows of a value lie; they must be there, and `given`, when there is one, must fill them.
+// The byte range of rows of a value. The rows must exist, and `given`, if not null, must fill them.
 ByteWindow window_of(std::string_view what, const IoInfo& info, Rows rows, const Tensor* given) {
   const std::int64_t there = info.shape.rank() == 0 ? 0 : info.shape.dim(0).value();
   if (info.shape.rank() == 0 || rows.first < 0 || rows.count < 0 || rows.first > there ||
@@ -68,9 +68,9 @@ ByteWindow window_of(std::string_view what, const IoInfo& info, Rows rows, const
 Rows all_rows(const Shape& shape) { return {0, shape.rank() == 0 ? 0 : shape.dim(0).value()}; }
 }  // namespace
 
-// The cell is written behind all that was submitted for it: by whichever stream, so the host waits for that. Work that
-// failed is no reason to fail here: this is how one goes on after it, and what nobody saw of it on our stream ends
-// here. When this fails, the cell has its old value unless bytes of that were written over.
+// Writes the cell after all work submitted for it. The work may be on any stream, so the host waits for it. A failure
+// of that work is not an error here, because this call is the way to recover from it; an unseen failure on our stream
+// ends here. When this call fails, the cell keeps its old value unless bytes of it were overwritten.
 void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data, std::size_t offset, std::size_t bytes) {
   require_device();
   wait_quietly(cell.last);
@@ -94,7 +94,7 @@ Stream& CompiledGraph::Impl::stream_on(const std::shared_ptr<OpenDevice>& there)
   return *known;
 }
 
-// Programs of one graph at other extents, or of others that share the state, may have it elsewhere.
+// Programs of one graph at other extents, or programs that share the state, may have it on another device.
 void CompiledGraph::Impl::move_state(StateCell& cell, const std::shared_ptr<OpenDevice>& to) const {
   wait_quietly(cell.last);
   cell.settle();
@@ -147,7 +147,7 @@ Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
   return value;
 }
 
-// The copy may be made late, on a stream that is not the cell's: who writes the cell next waits for it.
+// The copy may run late, on a stream that is not the cell's. The next writer of the cell waits for it.
 std::shared_ptr<StateCell> CompiledGraph::Impl::copy_of(StateCell& cell) const {
   wait_quietly(cell.last);
   cell.settle();
@@ -220,7 +220,7 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value, Rows r
   if (!info.shape.is_static())
     throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
                 "fix them with CompileOptions::dim_binding, or declare the param with numbers");
-  Tensor converted;  // as set_param of the whole does
+  Tensor converted;  // converted as set_param of the whole param does
   const bool converts = is_float(value.dtype()) && is_float(info.shape.dtype()) && value.dtype() != info.shape.dtype();
   if (converts && !value.empty()) {
     require_on_host("param", name, value);

@@ -1,4 +1,4 @@
-// Availability, priority and support queries.
+// Queries of availability, priority and support.
 #include "rlx/runtime/device_ext.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace rlx {
 namespace {
 
-// What a compile asks of a device: its target under the options, and the graph as legalisation gets it.
+// The target of a device under the options of a compile, and the graph as legalization receives it.
 std::shared_ptr<const Target> target_of(Device d, const CompileOptions& options) {
   (void)load_listed_plugins();
   return target_with_options(target_or_preset(d), options);
@@ -35,7 +35,7 @@ Graph lowered(const Graph& g, const CompileOptions& options) {
 }  // namespace
 
 std::string load_listed_plugins() {
-  // The text that was loaded last, so that an override set later counts too.
+  // The text loaded last. A later change of the variable takes effect too.
   static std::mutex mutex;
   static std::string known, trouble;
   const std::string listed = env_get("RLX_PLUGINS").value_or("");
@@ -64,7 +64,7 @@ std::string unavailable_reason(Device d) noexcept {
     if (there.count > 0) return {};
     return trouble.empty() ? std::move(there.reason) : concat_text(there.reason, "; ", trouble);
   } catch (const std::bad_alloc&) {
-    return "out of memory";  // lies inside the string
+    return "out of memory";  // too short to allocate
   } catch (const std::exception& e) {
     return e.what();
   }
@@ -142,7 +142,7 @@ std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(
   if (g.num_nodes() == 0) return std::nullopt;
   if (!is_available(d)) return std::pair{std::size_t{0}, g.nodes()[0].kind()};
   const auto target = target_of(d, options);
-  // Node by node, so that the answer names a node of the graph that was given.
+  // Node by node, so that the answer names a node of the caller's graph.
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     if (needs_no_kernel(n) || target->claims(g, NodeId{i})) continue;
@@ -166,7 +166,8 @@ bool supports_run_slots(Device d) {
 }
 
 namespace {
-// Whether sessions find the value where it lies: not on a device that was lost, or opened by a backend that has gone.
+// True when sessions can use the value in place. False on a lost device, and on a device opened by a backend that is
+// gone.
 bool is_reached(const Tensor& value) {
   const OpenDevice* const on = value.buffer() ? value.buffer()->opened() : nullptr;
   if (!on) return true;

@@ -1,4 +1,4 @@
-// What this build and this machine can do, by device.
+// The capabilities of this build and this machine, by device.
 #pragma once
 
 #include <optional>
@@ -19,15 +19,15 @@ bool is_available(Device d) noexcept;
 std::string unavailable_reason(Device d) noexcept;
 /// Usable devices in declaration order.
 std::vector<Device> available_devices();
-/// Those of Metal, Mlx and Gpu that are usable (Apple builds only).
+/// The usable devices among Metal, Mlx and Gpu (Apple builds only).
 std::vector<Device> available_apple_devices();
-/// The usable device of highest priority; software that stands for hardware is none.
+/// The usable device of highest priority. Software that emulates hardware does not count.
 Device fastest_device();
-/// The first of the priority order that is in `devices`; else the first given; Cpu when empty.
+/// The first in priority order that is in `devices`; otherwise the first of `devices`; Cpu when it is empty.
 Device fastest_among(std::span<const Device> devices);
 /// Display name.
 std::string full_name(Device d);
-/// True when the device is usable and has a kernel for some form of `op`, or the op decomposes.
+/// True when the device is usable, and it has a kernel for some form of `op` or the op decomposes.
 bool supports(Device d, OpKind op);
 /// True when the device is usable and every node of `g` can be compiled for it, with the claims, symbol values and HIR
 /// policy of `options`.
@@ -35,28 +35,30 @@ bool supports_graph_with_options(Device d, const Graph& g, const CompileOptions&
 inline bool supports_graph(Device d, const Graph& g) { return supports_graph_with_options(d, g, {}); }
 /// Usable devices that support `g`.
 std::vector<Device> devices_for(const Graph& g);
-/// The rewrite and check of a compile, without a plan; needs no live device. Throws one error listing every offender.
+/// The legalization of a compile, without a plan. Needs no live device. Throws one error that lists every node that
+/// cannot run.
 Graph legalize_graph_for_device_with_options(const Graph& g, Device d, const CompileOptions& options,
                                              KernelDispatchReport* report = nullptr);
 inline Graph legalize_graph_for_device(const Graph& g, Device d, KernelDispatchReport* report = nullptr) {
   return legalize_graph_for_device_with_options(g, d, {}, report);
 }
-/// How each kind would reach the device; the graph is untouched.
+/// How each kind would reach the device. The graph is unchanged.
 KernelDispatchReport dispatch_report_for_device_with_options(const Graph& g, Device d, const CompileOptions& options);
 inline KernelDispatchReport dispatch_report_for_device(const Graph& g, Device d) {
   return dispatch_report_for_device_with_options(g, d, {});
 }
-/// The first node the device cannot run (its index and kind), or none. An unusable device: node 0.
+/// The first node that the device cannot run (index and kind), or none. For an unusable device: node 0.
 std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(Device d, const Graph& g,
                                                                                 const CompileOptions& options);
 inline std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device d, const Graph& g) {
   return first_unsupported_op_with_options(d, g, {});
 }
-/// Whether run_slots returns memory of the program itself.
+/// True when run_slots returns memory of the program itself.
 bool supports_run_slots(Device d);
-/// The value on that device: itself when it is there, else a copy, which is there when the device comes to use it.
+/// The value on that device: the value itself if it is already there, else a copy that is complete before the device
+/// uses it.
 Tensor to(const Tensor& value, DeviceId device);
-/// The same for a device as a session has opened it, with options maybe: `to(x, *session.open_device())`.
+/// The same for a device opened by a session, possibly with options: `to(x, *session.open_device())`.
 Tensor to(const Tensor& value, OpenDevice& device);
 /// Blocks until everything submitted to the device is done.
 void drain_device(Device d);

@@ -1,4 +1,4 @@
-// The two tables between DLPack's names and ours, and the checks of what comes in.
+// Conversion tables between DLPack's names and ours, and the checks of imported tensors.
 #include "rlx/runtime/dlpack.h"
 
 #include <cstring>
@@ -82,7 +82,7 @@ Shape shape_of(const dlpack::Managed& m) {
     dims.push_back(Dim(t.shape[i]));
   }
   const Shape shape(std::move(dims), dtype_of(m));
-  (void)shape.size_bytes();  // throws where they cannot be counted
+  (void)shape.size_bytes();  // throws when they cannot be counted
   return shape;
 }
 
@@ -97,7 +97,7 @@ bool dense(const dlpack::Array& t) {
   return true;
 }
 
-// The elements of any strides, row-major.
+// Copies elements with any strides to row-major order.
 Tensor gathered(const dlpack::Array& t, const Shape& shape, const std::byte* first) {
   const std::size_t element = size_bytes(shape.dtype());
   if (element == 0)
@@ -118,7 +118,7 @@ Tensor gathered(const dlpack::Array& t, const Shape& shape, const std::byte* fir
   return out;
 }
 
-// Calls the deleter with the last holder.
+// Calls the deleter when the last owner is gone.
 std::shared_ptr<const void> owner_of(dlpack::Managed* managed) {
   return {managed, [](dlpack::Managed* m) {
             if (m->deleter) m->deleter(m);
@@ -136,7 +136,7 @@ Tensor adopt_on_host(dlpack::Managed* managed, const Shape& shape) {
   Tensor copy = shape.size_bytes() == 0 ? Tensor::zeros(shape)
                 : dense(t)              ? Tensor::copy_of(first, shape)
                                         : gathered(t, shape, first);
-  (void)owner_of(managed);  // its bytes are not needed any more
+  (void)owner_of(managed);  // its bytes are no longer needed
   return copy;
 }
 
@@ -154,7 +154,7 @@ Tensor adopt_on_device(dlpack::Managed* managed, const Shape& shape) {
     refuse(ErrorCode::Unsupported, concat_text("on ", device_text(id), " is not dense"),
            "make it contiguous where it was made");
   const std::shared_ptr<OpenDevice> device = open_device(require_backend(id.kind), id);
-  // The buffer is asked for with an owner that takes over only when there is one.
+  // The buffer gets an owner that takes ownership only when the buffer exists.
   struct Owner {
     dlpack::Managed* managed = nullptr;
     ~Owner() {
@@ -192,7 +192,7 @@ dlpack::Managed* to_dlpack(const Tensor& value) {
   if (value.empty())
     throw Error(ErrorCode::InvalidArgument, "to_dlpack: an empty tensor was given",
                 "it was never given a value, or moved from");
-  // One block: the struct, the tensor that keeps the bytes, its dims and strides.
+  // One allocation: the struct, the tensor that keeps the bytes, its dims and strides.
   struct Export {
     dlpack::Managed managed{};
     Tensor tensor;

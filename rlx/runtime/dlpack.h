@@ -1,4 +1,4 @@
-// Tensors of other libraries as ours, and ours as theirs, without a copy (DLPack).
+// Zero-copy exchange of tensors with other libraries (DLPack).
 #pragma once
 
 #include "rlx/device/device.h"
@@ -7,11 +7,11 @@
 
 namespace rlx {
 
-/// The tensor of another library as one of ours, which owns `managed` from then on and calls its deleter with the last
-/// of its bytes. On the host its bytes are shared when they are dense and aligned, else copied; on a device they are
-/// shared, and must be dense and done. When it throws, the caller owns `managed` still.
+/// Imports a tensor of another library. The result owns `managed` and calls its deleter when the last owner of its
+/// bytes is gone. On the host its bytes are shared when they are dense and aligned, and copied otherwise. On a device
+/// they are shared, and must be dense and complete. When it throws, the caller still owns `managed`.
 Tensor adopt(dlpack::Managed* managed);
-/// A tensor of ours for another library: read-only, the bytes shared and done. The receiver calls the deleter once.
+/// Exports a tensor to another library: read-only, bytes shared and complete. The receiver calls the deleter once.
 dlpack::Managed* to_dlpack(const Tensor& value);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// The documented variables.
+// The table of documented environment variables.
 #include "rlx/runtime/env.h"
 
 namespace rlx {

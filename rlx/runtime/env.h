@@ -1,4 +1,4 @@
-// The environment variables rlx reads; documented by `rlx devices --env`.
+// The environment variables that rlx reads; `rlx devices --env` documents them.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Programs of a model by what they are for, each with a lock, and the weights that all of them get.
+// The programs of a model by key, each with a lock, and the weights that all of them get.
 #include "rlx/runtime/model_function.h"
 
 #include <atomic>
@@ -17,16 +17,16 @@ namespace rlx {
 struct ModelFunction::Entry {
   ModelKey key;
   std::mutex busy;
-  std::atomic<std::thread::id> owner{};  // who holds `busy`
+  std::atomic<std::thread::id> owner{};  // the thread that holds `busy`
   std::optional<CompiledGraph> program{};
-  std::atomic<bool> made = false;  // whether it is there, for those who do not hold it
-  std::uint64_t given = 0;         // the number of the last weights that it has
+  std::atomic<bool> made = false;  // the program exists; for threads that do not hold it
+  std::uint64_t given = 0;         // number of the last weights that it received
 };
 
 struct ModelFunction::Programs {
-  std::mutex lock;  // of all that follows, never while a program is built
+  std::mutex lock;  // guards the members below; never held while a program is built
   std::vector<std::shared_ptr<Entry>> entries{};
-  std::map<std::uint64_t, Setter> weights{};  // in the order they were given
+  std::map<std::uint64_t, Setter> weights{};  // in the order in which they were set
   std::map<std::string, std::uint64_t> params{};
   std::uint64_t last = 0;
 };
@@ -102,7 +102,7 @@ ModelFunction::Program ModelFunction::compiled(const ModelKey& key) const try {
     entry->given = number;
     try {
       next(*entry->program);
-    } catch (...) {  // said once: otherwise the model could never be used again
+    } catch (...) {  // reported once; otherwise the model could never be used again
       const std::lock_guard<std::mutex> held(programs_->lock);
       programs_->weights.erase(number);
       throw;
@@ -117,7 +117,7 @@ std::vector<Tensor> ModelFunction::operator()(const NamedTensors& inputs, const 
   return compiled(key)->run_typed(inputs);
 }
 
-// `param`: of this one alone, whose earlier value nobody needs any more.
+// `param`: the setter sets only this param, so an earlier value of it is dropped.
 void ModelFunction::give(Setter set, const std::string& param) const {
   const std::lock_guard<std::mutex> held(programs_->lock);
   const std::uint64_t number = ++programs_->last;

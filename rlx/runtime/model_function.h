@@ -1,4 +1,4 @@
-// A model as a function: what builds its graph, compiled once for each device, precision and size that it is used with.
+// A model as a function that builds its graph, compiled once for each device, precision and size that it is used with.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@
 
 namespace rlx {
 
-/// What the programs of one model differ in.
+/// The properties in which the programs of one model differ.
 struct ModelKey {
-  DeviceId device{};                     // as of Session
-  Precision precision = Precision::F32;  // of matrix products
-  SymbolBinding dims{};                  // values of symbols of the graph; those left out stay open
+  DeviceId device{};                     // as for Session
+  Precision precision = Precision::F32;  // of matmuls
+  SymbolBinding dims{};                  // values of symbols of the graph; symbols that are not named stay open
   friend bool operator==(const ModelKey&, const ModelKey&) = default;
 };
 
-/// A model that many parts of a process use: `inline const rlx::ModelFunction net("net", [](rlx::Graph& g) {...})`, in
-/// a header too. Its graph is built, and compiled, when a program is first asked for; then the program is kept, with
-/// its states. Weights are set once for all programs, those compiled later among them. May be used from many threads.
+/// A model that many parts of a process use: `inline const rlx::ModelFunction net("net", [](rlx::Graph& g) {...})`,
+/// also in a header. Its graph is built and compiled when a program is first requested. The program is then kept, with
+/// its states. Weights are set once for all programs, including those compiled later. Safe to use from many threads.
 class ModelFunction {
  public:
-  /// Declares inputs and params on the graph and gives the outputs.
+  /// Declares inputs and params on the graph and returns the outputs.
   using Build = std::function<std::vector<Expr>(Graph& g)>;
 
   /// Errors: InvalidArgument for an empty name or function.
@@ -37,14 +37,14 @@ class ModelFunction {
   ModelFunction& operator=(const ModelFunction&) = delete;
 
   const std::string& name() const { return name_; }
-  /// The graph, built anew. Errors: what the function throws; InvalidArgument where it gives no outputs.
+  /// Builds the graph anew. Errors: what the function throws; InvalidArgument when it returns no outputs.
   Graph build_graph() const;
 
  private:
   struct Entry;
 
  public:
-  /// A program while one thread uses it; the next one waits until this object is gone.
+  /// A program in exclusive use by one thread. The next thread waits until this object is gone.
   class Program {
    public:
     Program(Program&&) noexcept;
@@ -59,19 +59,20 @@ class ModelFunction {
     std::shared_ptr<Entry> entry_;
   };
   /// The program for `key`. Errors: those of build_graph, Session and compile, after which the next call tries again;
-  /// InvalidArgument where this thread holds that program already.
+  /// InvalidArgument when this thread already holds that program.
   Program compiled(const ModelKey& key = {}) const;
-  /// One run of it: CompiledGraph::run_typed.
+  /// One run: CompiledGraph::run_typed.
   std::vector<Tensor> operator()(const NamedTensors& inputs, const ModelKey& key = {}) const;
 
-  /// Gives all programs their weights, in the dtypes of their params, when they are next used; the loader stays alive.
-  /// Errors come then, from `compiled`: those of CompiledGraph::load_params, once; the weights are forgotten with them.
+  /// Sets the weights of all programs, in the dtypes of their params, when each is next used. The loader stays alive.
+  /// Errors are thrown then, by `compiled`: those of CompiledGraph::load_params, once. The weights are dropped after
+  /// such an error.
   void load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode = LoadMode::Strict) const;
-  /// The same of one weight; the last value given counts.
+  /// The same for one weight. The last value set counts.
   void set_param(std::string_view name, const Tensor& value) const;
-  /// How many programs are kept.
+  /// The number of programs that are kept.
   std::size_t num_programs() const;
-  /// Lets all of them go, and their states; the weights stay.
+  /// Drops all programs and their states. The weights stay.
   void forget_programs() const;
 
  private:

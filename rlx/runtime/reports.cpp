@@ -30,7 +30,7 @@ std::string maybe_dump_pipeline(const CompileResult& r) {
   const std::optional<std::string> path = env_get("RLX_IR_DUMP");
   if (!path || path->empty()) return {};
   static std::mutex mutex;
-  static std::set<std::string> started;  // files this process has written
+  static std::set<std::string> started;  // files that this process has written
   std::lock_guard lock(mutex);
   std::string file = dump_file(r, *path);
   dump_pipeline(r, *path, /*append=*/started.contains(file));
@@ -45,7 +45,7 @@ std::shared_ptr<Trace> env_trace() {
     std::mutex mutex;
     std::map<std::string, std::shared_ptr<Trace>> by_path;
   };
-  static Traces* const all = new Traces;  // the end of the process writes them: nobody destroys them before
+  static Traces* const all = new Traces;  // written at the end of the process, so never destroyed before
   std::lock_guard lock(all->mutex);
   const auto [at, is_new] = all->by_path.try_emplace(*path);
   if (is_new) try {

@@ -1,4 +1,4 @@
-// Buffers of a runner, and the one place that asks how a device keeps memory.
+// Buffers of an instance, and the only code that depends on how a device keeps memory.
 #include "rlx/runtime/run_memory.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ BufferView front_of(const BufferView& room, std::size_t bytes) {
   return at;
 }
 
-// The extents of a static shape; the usual ranks take no memory.
+// The extents of a static shape. Usual ranks allocate nothing.
 class Extents {
  public:
   explicit Extents(const Shape& shape) {
@@ -135,7 +135,7 @@ void drop_state_value(const OpenDevice& device, std::shared_ptr<Buffer>& buffer,
 
 namespace {
 
-// Bytes [from, to) around a part of a value of `all` bytes that a device copies.
+// Bytes [from, to) that a device copies for a part of a value of `all` bytes.
 struct Span {
   std::size_t from, to;
 };
@@ -225,7 +225,7 @@ BufferView resident_on(OpenDevice& device, Stream& stream, const Tensor& bytes, 
   if (!copy.buffer || copy.there.failed()) {
     copy.buffer = put_value(device, stream, bytes.data(), bytes.shape(), BufferUse::Weights);
     copy.there = stream.record();
-  } else {  // another runner's stream may still be bringing it
+  } else {  // another instance's stream may still be copying it
     wait_behind(stream, copy.there);
   }
   return {*copy.buffer, 0, bytes.size_bytes()};
@@ -283,7 +283,7 @@ bool meets(const void* data, std::size_t bytes, const Buffer& b) {
 
 RunMemory::RunMemory(std::shared_ptr<OpenDevice> device, std::size_t alignment)
     : device_(std::move(device)),
-      alignment_(on_host(*device_) ? alignment : 1),  // other devices align what they allocate
+      alignment_(on_host(*device_) ? alignment : 1),  // other devices align their own allocations
       spare_(alignment_ > 64 ? alignment_ : 0) {}
 
 template <class F>
@@ -292,7 +292,7 @@ void RunMemory::each_arena(const CompiledProgram& c, F f) const {
   std::size_t n = 0;
   for (std::size_t a = 0; a < plan.arenas.size(); ++a, ++n) {
     const std::uint32_t d = plan.arena_device(a);
-    if (a != 0 && plan.arena_device(a - 1) != d) {  // planners put those of one device side by side
+    if (a != 0 && plan.arena_device(a - 1) != d) {  // plans keep the arenas of one device adjacent
       n = 0;
       for (std::size_t before = 0; before < a; ++before) n += plan.arena_device(before) == d ? 1 : 0;
     }
@@ -319,8 +319,8 @@ bool RunMemory::fits(const CompiledProgram& c) const {
 
 namespace {
 
-// Memory of the host that work of a device writes to: whoever lets go of it does not wait, the bytes stay until that
-// work (`Buffer::written`) is done.
+// Host memory that work of a device writes to. Releasing it does not wait: the bytes stay until that work
+// (`Buffer::written`) is done.
 std::shared_ptr<Buffer> outliving_work(std::shared_ptr<Buffer> memory) {
   Buffer* const raw = memory.get();
   return {raw, [held = std::move(memory)](Buffer*) {
@@ -331,7 +331,7 @@ std::shared_ptr<Buffer> outliving_work(std::shared_ptr<Buffer> memory) {
             if (held->written().ready()) return;
             try {
               busy.push_back(held);
-            } catch (const std::bad_alloc&) {  // no memory to remember it by
+            } catch (const std::bad_alloc&) {  // no memory to keep it in the list
               wait_quietly(held->written());
             }
           }};
@@ -341,7 +341,7 @@ std::shared_ptr<Buffer> outliving_work(std::shared_ptr<Buffer> memory) {
 
 std::shared_ptr<Buffer> RunMemory::take(std::size_t bytes, BufferUse use) const {
   const std::size_t wanted = std::max<std::size_t>(64, bytes) + spare_;
-  // Where the device has no parts of buffers, results for the host lie in memory of the host.
+  // On a device without parts of buffers, results for the host lie in host memory.
   if (opaque(*device_)) return outliving_work(open_host_device(device_->id())->allocate(wanted, use));
   return device_->allocate(wanted, use);
 }
@@ -379,7 +379,7 @@ void RunMemory::reserve(const CompiledProgram& c, const std::string& graph) {
   } catch (const Error& e) {
     if (e.code() != ErrorCode::OutOfMemory) throw;
     if (on_host(*device_)) throw_no_room(graph, "the values of a run", wanted);
-    Diagnostic d = e.diagnostic();  // it says what the device's memory is in use for
+    Diagnostic d = e.diagnostic();  // names the use of the device's memory
     d.message = concat_text("graph '", graph, "': ", d.message);
     throw Error(std::move(d));
   } catch (const std::bad_alloc&) {

@@ -1,4 +1,4 @@
-// Memory of one runner on its device: arenas, and the places that inputs and outputs of the host pass through.
+// Memory of one instance on its device: arenas, and the slots that inputs and outputs of the host pass through.
 // Internal.
 #pragma once
 
@@ -16,74 +16,77 @@ namespace rlx {
 
 struct CompiledProgram;
 
-// -- values on their way. Only this file knows how devices keep memory (`MemoryModel`). --
+// -- values in transit. Only this file depends on how devices keep memory (`MemoryModel`). --
 
-/// Where a run finds an input: a device tensor's buffer, else the host's own bytes where kernels reach them, else a
-/// copy, in `room` or in a buffer of its own. On an opaque device `holder` gets the buffer.
+/// The location from which a run reads an input: a device tensor's buffer, else host memory if kernels can read it,
+/// else a copy in `room` or in a new buffer. On an opaque device `holder` receives the buffer.
 RunSlot input_slot(OpenDevice& device, Stream& stream, const TensorView& value, const Shape& shape,
                    const BufferView& room, std::shared_ptr<Buffer>& holder);
-/// Where a run leaves an output for the host.
+/// The location to which a run writes an output for the host.
 RunSlot output_slot(OpenDevice& device, void* data, std::size_t bytes, const BufferView& room,
                     std::shared_ptr<Buffer>& holder);
-/// Brings an output from there to the host's bytes, which may be those of a read-back buffer.
+/// Copies an output from that location to host memory, which may be that of a read-back buffer.
 void fetch_output(OpenDevice& device, Stream& stream, const RunSlot& from, const Shape& shape, void* data,
                   Buffer* readback);
-/// Where a run leaves an output that stays on the device: in `value`, made as far as it can be before the run.
+/// The location to which a run writes an output that stays on the device. `value` is created as far as possible before
+/// the run.
 RunSlot value_slot(OpenDevice& device, const Shape& shape, Tensor& value, std::shared_ptr<Buffer>& holder);
-/// After it was submitted: `value` is the output, written by `done`.
+/// Completes `value` after the run was submitted: it is the output, written by `done`.
 void keep_value(const RunSlot& from, const Shape& shape, const Event& done, Tensor& value);
 
-/// The bytes of a state between runs; none yet on an opaque device, where each write makes them.
+/// The bytes of a state between runs. None on an opaque device, where each write makes them.
 std::shared_ptr<Buffer> state_buffer(OpenDevice& device, const Shape& shape);
 RunSlot state_slot(OpenDevice& device, std::shared_ptr<Buffer>& buffer, const Shape& shape);
-/// A state whose bytes nobody may read any more: on an opaque device they make room for the next value.
+/// Invalidates a state that nobody may read any more. On an opaque device this frees its memory for the next value.
 void drop_state_value(const OpenDevice& device, std::shared_ptr<Buffer>& buffer, bool& valid);
-/// Writes the bytes of a state from `offset` on behind what the stream holds: `bytes` of them from `data`, or zeros for
-/// null. Where the device takes no such part (an opaque one, or one that copies whole granules), bytes around it are
-/// fetched, changed and put back. `valid` is false from the first byte that is written over on.
+/// Writes `bytes` bytes of a state from `offset` on, after the work on the stream: from `data`, or zeros when `data` is
+/// null. When the device cannot write that part (an opaque device, or one that copies whole granules), the surrounding
+/// bytes are downloaded, changed and uploaded. `valid` becomes false when the first byte is overwritten.
 void write_state_bytes(OpenDevice& device, Stream& stream, std::shared_ptr<Buffer>& buffer, const Shape& shape,
                        std::size_t granule, std::size_t offset, std::size_t bytes, const std::byte* data, bool& valid);
 /// Reads such bytes and waits for them.
 void read_state_bytes(OpenDevice& device, Stream& stream, Buffer& buffer, const Shape& shape, std::size_t granule,
                       std::size_t offset, std::span<std::byte> to);
-/// A state's bytes for another runner: a copy, or the same ones where runs replace buffers and never change them.
+/// The bytes of a state for another instance: a copy, or the same buffer when runs replace buffers and never change
+/// them.
 std::shared_ptr<Buffer> copied_state(OpenDevice& device, Stream& stream, const std::shared_ptr<Buffer>& buffer,
                                      const Shape& shape);
 
-/// Reads I64 scalars that lie at `from` and waits for them.
+/// Reads I64 scalars from these locations and waits for them.
 void read_scalars(OpenDevice& device, Stream& stream, std::span<const BufferView> from, std::span<std::int64_t> to);
 
-/// The copy on a device of bytes that do not change while it is there.
+/// A copy on a device of host bytes that do not change meanwhile.
 struct Resident {
   std::shared_ptr<Buffer> buffer;
-  Event there{};  // when it holds them
+  Event there{};  // when the copy is complete
 };
-/// Where kernels read `bytes`: there where they reach them, else in the copy, which is made now when there is none.
+/// The location from which kernels read `bytes`: host memory if they can read it, otherwise the copy, which is made on
+/// first use.
 BufferView resident_on(OpenDevice& device, Stream& stream, const Tensor& bytes, Resident& copy);
-/// The value on the device: itself where kernels reach memory of the host, else a copy, which is there when the device
-/// comes to use it.
+/// The value on the device: the value itself if kernels can read host memory, otherwise a copy that is complete before
+/// the device uses it.
 Tensor value_on(OpenDevice& device, const Tensor& here);
 
-/// Runs a static program without params or states once on values of the host.
+/// Runs a static program without params or states once, on host values.
 std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const ExecutableGraph& code,
                              std::span<const Tensor> inputs);
 
-/// Grows to the largest program used so far; what it holds stays where it is until then.
+/// Memory that grows to the largest program used so far. Its contents keep their addresses until it grows.
 class RunMemory {
  public:
   RunMemory(std::shared_ptr<OpenDevice> device, std::size_t alignment);
   bool fits(const CompiledProgram& c) const;
-  /// Takes room for `c`, as far as there is too little. OutOfMemory names `graph`; then nothing has changed.
+  /// Allocates room for `c`, where there is too little. OutOfMemory names `graph`; then nothing has changed.
   void reserve(const CompiledProgram& c, const std::string& graph);
-  /// The arenas of `c`, which fits, on all its devices, in the order of its plan.
+  /// The arenas of `c`, which must fit, on all its devices, in the order of its plan.
   std::vector<BufferView> arenas(const CompiledProgram& c) const;
-  /// Where run_slots leaves outputs, by `CompiledProgram::slot_offsets`: memory that the host reaches.
+  /// The memory in which run_slots leaves outputs, by `CompiledProgram::slot_offsets`. The host can access it.
   std::byte* results() const { return results_at_; }
   Buffer* results_buffer() const { return results_.get(); }
-  /// Room for an input or output on a device whose runs are given buffers, else empty.
+  /// Room for an input or output on a device whose runs take buffers; otherwise empty.
   BufferView input_room(std::size_t i) const { return room(inputs_, i); }
   BufferView output_room(std::size_t o) const { return room(outputs_, o); }
-  /// True when runs read inputs of the host where they are, so that these must not lie where runs write.
+  /// True when runs read host inputs in place, so that these must not overlap memory that runs write.
   bool reads_inputs_in_place() const;
   /// True when the host's bytes lie in the arenas, which runs write, or in the results.
   bool in_arenas(const void* data, std::size_t bytes) const;
@@ -94,9 +97,9 @@ class RunMemory {
   static BufferView room(const Buffers& list, std::size_t i) {
     return i < list.size() && list[i] ? BufferView(*list[i], 0, list[i]->bytes()) : BufferView();
   }
-  /// The n-th arena of each device of a program is the n-th of the device here, whichever program it is.
+  /// The n-th arena of a device in a program uses the n-th buffer of that device here, whatever the program.
   using Arenas = std::map<std::shared_ptr<OpenDevice>, Buffers>;
-  /// Calls f(device, arenas of it so far, bytes of the arena) for each arena of `c`.
+  /// Calls f(device, its arenas so far, bytes of the arena) for each arena of `c`.
   template <class F>
   void each_arena(const CompiledProgram& c, F f) const;
   std::shared_ptr<Buffer> take(std::size_t bytes, BufferUse use) const;
@@ -110,7 +113,7 @@ class RunMemory {
   std::byte* results_at_ = nullptr;
 };
 
-/// The error of a machine without memory for `what` of a graph.
+/// Throws the out-of-memory error for `what` of a graph.
 [[noreturn]] void throw_no_room(const std::string& graph, const std::string& what, std::size_t bytes);
 
 }  // namespace rlx

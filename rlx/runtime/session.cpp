@@ -1,4 +1,4 @@
-// Session: finds the backend, hands its target to the compiler.
+// Session: finds the backend and passes its target to the compiler.
 #include "rlx/runtime/session.h"
 
 #include <cstdio>
@@ -18,7 +18,7 @@
 namespace rlx {
 namespace {
 
-// What runs slowly on the host is said once for each op and device, on standard error.
+// Reports ops that run slowly on the host on standard error, once for each op and device.
 void note_host_fallback(const KernelDispatchReport& report, bool by_cpu) {
   static std::mutex mutex;
   static std::set<std::string> noted;
@@ -36,7 +36,7 @@ void note_host_fallback(const KernelDispatchReport& report, bool by_cpu) {
   }
 }
 
-// What the environment and the options ask to see of each compile.
+// Prints the reports of a compile that the environment and the options request.
 void report_compile(const CompileResult& r, bool verbose) {
   note_host_fallback(r.dispatch, !r.lir.others.empty());
   maybe_log_fusion(r, verbose);
@@ -52,14 +52,14 @@ Session::Session(std::shared_ptr<const Backend> backend, DeviceId id, const Devi
       device_(rlx::open_device(backend_, id, options)),
       options_(backend_->compile_options(options)) {
   options_.ordinal = id.ordinal;
-  // The environment speaks where the options do not.
+  // The environment applies where the options say nothing.
   if (auto threads = env_int("RLX_THREADS"); threads && !options.contains("threads"))
     options_.threads = checked_thread_count(*threads, "RLX_THREADS", "unset it for the machine's, as far as that many");
   if (auto isa = env_get("RLX_CPU_ISA"); isa && !options.contains("isa")) options_.isa = *isa;
 }
 
 namespace {
-// The backend of a device, plug-ins included; where there is none, plug-ins that could not be loaded are named.
+// The backend of a device, plug-ins included. The error for a missing backend names plug-ins that could not be loaded.
 std::shared_ptr<const Backend> backend_of(Device kind) {
   const std::string trouble = load_listed_plugins();
   if (!trouble.empty() && !backend_for(kind))
@@ -114,12 +114,12 @@ const std::shared_ptr<OpenDevice>& Session::open_device() const {
 
 Session& Session::with_threads(int threads) {
   (void)checked_thread_count(threads, "with_threads: threads");
-  options_.threads = threads;  // 0 stays 0: the CPUs this process may use are counted when a graph is compiled
+  options_.threads = threads;  // 0 stays 0: the CPUs that this process may use are counted when a graph is compiled
   return *this;
 }
 
 Session& Session::with_isa(std::string isa) {
-  // The cpu's part of programs of other devices is compiled for it too.
+  // The cpu part of programs for other devices is compiled for this instruction set too.
   if (const auto cpu = backend_by_name("cpu"); cpu && !isa.empty()) (void)cpu->compile_options({{"isa", isa}});
   options_.isa = std::move(isa);
   return *this;
@@ -169,13 +169,13 @@ Precision Session::precision() const {
 }
 
 namespace {
-// `attempt`, when there may be no memory for the Diagnostic either.
+// Calls `attempt` and returns its error as a value, even without memory for the Diagnostic.
 template <class F>
 auto attempt_in_little_memory(F&& f) -> Result<decltype(f())> {
   try {
     return attempt(f);
   } catch (const std::bad_alloc&) {
-    return Diagnostic{ErrorCode::OutOfMemory, "none is left", {}, {}};  // lies inside the string
+    return Diagnostic{ErrorCode::OutOfMemory, "none is left", {}, {}};  // too short to allocate
   }
 }
 }  // namespace
@@ -207,7 +207,7 @@ CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) con
   if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
   (void)backend();
   options.ordinal = device_ ? device_->id().ordinal : 0;
-  if (m.stage() == GraphStage::Lir && !m.graph().is_static())  // no run makes it static: refused now, by the pipeline
+  if (m.stage() == GraphStage::Lir && !m.graph().is_static())  // no run makes it static, so the pipeline refuses it now
     (void)CompilePipeline(target(), options).compile_module(GraphModule(m));
   BackendOptions backend_options = options_;
   backend_options.finest_grain = options.finest_grain;

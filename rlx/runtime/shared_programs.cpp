@@ -1,4 +1,4 @@
-// From input dimensions to code: symbol values, the extents that code is made for, the program at the values.
+// From input dimensions to code: symbol values, the extents that code is compiled for, and the program at these values.
 #include "rlx/runtime/shared_programs.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace rlx {
 namespace {
 
 constexpr std::size_t kMaxPrograms = 32;   // compiled programs
-constexpr std::size_t kMaxAtExtents = 32;  // sets of dimensions
+constexpr std::size_t kMaxAtExtents = 32;  // sets of input dimensions
 
 std::vector<IoInfo> leaf_infos(const Graph& g, OpKind kind) {
   std::vector<IoInfo> out;
@@ -22,7 +22,7 @@ std::vector<IoInfo> leaf_infos(const Graph& g, OpKind kind) {
   return out;
 }
 
-// First of all symbols get the values of dim_binding: inputs, params and states have these extents.
+// The symbols of dim_binding get their values first: inputs, params and states have these extents.
 GraphModule bound(GraphModule m, CompileOptions& options, std::optional<SharedPrograms::SymbolProgram>& symbols) {
   if (m.stage() == GraphStage::Lir) return m;
   HirModule hir = bind_module(std::move(m), options);
@@ -38,7 +38,7 @@ GraphModule bound(GraphModule m, CompileOptions& options, std::optional<SharedPr
   return GraphModule(std::move(hir));
 }
 
-// A device that plans its memory runs what sources need twice, which nobody must see.
+// An opaque device runs the nodes that sources need twice, so ordered ops must not be among them.
 void check_ordered_sources(const CompiledProgram& code) {
   const LirModule& lir = code.executable->lir();
   if (!lir.plan.opaque || code.cuts.empty()) return;
@@ -126,7 +126,7 @@ SharedPrograms::SharedPrograms(GraphModule m, std::shared_ptr<const Backend> b, 
   }
 }
 
-// The symbols' values; whatever does not fit is left to solve_symbols and its errors.
+// The values of the symbols. Dimensions that do not match are left to solve_symbols and its errors.
 SymbolBinding SharedPrograms::solve(const std::vector<std::vector<std::int64_t>>& dims) const {
   SymbolBinding values;
   bool fits = plain_inputs_ && dims.size() == inputs.size();
@@ -193,7 +193,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
   if (!lir.graph.is_static() || !code->cuts.empty()) code->binder.emplace(lir);
   check_ordered_sources(*code);
   for (NodeId id : lir.graph.leaves(OpKind::Input)) code->input_bytes.push_back(max_bytes(lir.graph, Value(id)));
-  // Outputs that run_slots returns lie one behind the other, each aligned.
+  // The outputs of run_slots lie one after the other, each aligned.
   const std::size_t align = std::max<std::size_t>(64, target->limits().alignment);
   std::size_t at = 0;
   for (Value v : lir.graph.outputs()) {

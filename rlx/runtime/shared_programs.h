@@ -1,4 +1,5 @@
-// What clones share: the source graph, the programs compiled of it, and those at the extents of runs so far. Internal.
+// State shared by clones: the source graph, the programs compiled from it, and the programs at the extents of runs.
+// Internal.
 #pragma once
 
 #include <cstdint>
@@ -23,43 +24,43 @@ namespace rlx {
 /// True when `declared` is static and has these dimensions.
 bool dims_equal(const Shape& declared, std::span<const std::int64_t> dims);
 
-/// One compile. It serves every set of dimensions with these values of the specialised symbols, up to these extents of
-/// the others; the arena and the output slots lie where the largest extents put them.
+/// One compile. It serves every set of dimensions with these values of the specialised symbols, and extents of the
+/// other symbols up to these. The largest extents determine the locations of the arena and the output slots.
 struct CompiledProgram {
   SymbolBinding extents;
   CompileResult result;
   std::shared_ptr<const ExecutableGraph> executable;
   WeightPlan weights;
-  std::optional<LirBinder> binder;                         // of the executable's program, when it has symbols left
-  std::vector<SyncPoint> cuts;                             // where runs stop to read symbols
+  std::optional<LirBinder> binder;                         // of the executable's program, if it has symbols left
+  std::vector<SyncPoint> cuts;                             // sync points at which runs read symbols
   std::vector<std::size_t> slot_offsets;                   // of the outputs, in the results of a run
-  std::size_t slot_bytes = 0;                              // of all of them
-  std::vector<std::size_t> input_bytes, output_bytes;      // the most that each takes
+  std::size_t slot_bytes = 0;                              // of all outputs
+  std::vector<std::size_t> input_bytes, output_bytes;      // the largest size of each
   std::vector<std::shared_ptr<OpenDevice>> devices;        // of its plan; the first is the one compiled for
-  std::vector<std::shared_ptr<OpenDevice>> state_devices;  // by `SharedPrograms::states`; null: it does not use it
+  std::vector<std::shared_ptr<OpenDevice>> state_devices;  // by `SharedPrograms::states`; null: unused
   std::size_t memory_bytes() const { return executable->lir().plan.arena_bytes + slot_bytes; }
-  /// True when one of these steps writes to a state.
+  /// True when one of these steps writes a state.
   bool writes_states(std::size_t from, std::size_t to) const;
 };
 
-/// A program at one set of input dimensions; where runs compute symbols, as far as the values read so far let it go.
+/// A program at one set of input dimensions. When runs compute symbols, it is complete only up to the next sync point.
 struct ProgramAtExtents {
   std::shared_ptr<const CompiledProgram> code;
-  SymbolBinding given;                             // the values of symbols that inputs decide
+  SymbolBinding given;                             // the values of symbols that inputs determine
   SymbolBinding values;                            // of all symbols known so far
-  std::size_t turn = 0;                            // how many stops are behind it
-  std::shared_ptr<const ProgramAtExtents> before;  // what a run did up to the last one
-  std::vector<std::int64_t> read;                  // and the values that it read there
+  std::size_t turn = 0;                            // the number of sync points passed
+  std::shared_ptr<const ProgramAtExtents> before;  // the program of the run up to the last sync point
+  std::vector<std::int64_t> read;                  // the values that the run read there
   bool is_last() const { return turn == code->cuts.size(); }
   std::size_t first_step() const { return turn == 0 ? 0 : code->cuts[turn - 1].step; }
   std::optional<LirModule> bound;      // the program with runtime symbols bound
-  std::vector<Shape> inputs, outputs;  // outputs may have symbols until it is the last
-  std::vector<Slot> slots;             // of the last
+  std::vector<Shape> inputs, outputs;  // outputs may have symbols before the last sync point
+  std::vector<Slot> slots;             // set after the last sync point
   const LirModule& lir() const { return bound ? *bound : code->executable->lir(); }
   bool matches(const std::vector<std::vector<std::int64_t>>& dims) const;
 };
 
-/// Places in a list by name; of equal names the first. The list has to stay where it is.
+/// The index of a list by name. For equal names, the first. The list must keep its address.
 class NameIndex {
  public:
   NameIndex() = default;
@@ -70,31 +71,32 @@ class NameIndex {
   std::unordered_map<std::string_view, std::size_t> places_;
 };
 
-/// What clones share: the source graph, its target, and the code and specialisations made so far (least recently used
-/// goes).
+/// State shared by clones: the source graph, its target, and the code and specialisations made so far (the least
+/// recently used one is dropped).
 struct SharedPrograms {
   SharedPrograms(GraphModule m, std::shared_ptr<const Backend> b, std::shared_ptr<OpenDevice> opened, CompileOptions o,
                  BackendOptions bo);
-  /// The program at these input dimensions: found, bound anew, or compiled, in this order of cost.
+  /// The program at these input dimensions. It is found, bound, or compiled, in this order of cost.
   std::shared_ptr<const ProgramAtExtents> specialize(const std::vector<std::vector<std::int64_t>>& dims,
                                                      const SymbolBinding& given = {});
-  /// The same behind the next stop of `before`, where these values were read.
+  /// The same after the next sync point of `before`, where these values were read.
   std::shared_ptr<const ProgramAtExtents> specialize(const std::shared_ptr<const ProgramAtExtents>& before,
                                                      const std::vector<std::int64_t>& read);
-  /// The values that a run's inputs, of these dimensions, give the symbols that they decide; evaluated on this thread.
+  /// The values of the symbols that inputs of these dimensions determine, for one run. Evaluated on this thread.
   SymbolBinding symbol_values(std::span<const TensorView> views,
                               const std::vector<std::vector<std::int64_t>>& dims) const;
-  /// The code that serves all dimensions, compiled on the first call; none when some symbol's values need their own.
+  /// The code that serves all dimensions, compiled on the first call. None when the values of some symbol need their
+  /// own code.
   std::shared_ptr<const CompiledProgram> common();
 
-  /// What gives symbols their values from inputs alone: an output for each of `symbols`. None when there are none.
+  /// The program that computes symbols from inputs alone: one output for each of `symbols`. None when there are none.
   struct SymbolProgram {
     std::vector<std::string> symbols;
     Graph graph;
   };
-  std::optional<SymbolProgram> symbol_program;  // before `module`, which it is taken from
+  std::optional<SymbolProgram> symbol_program;  // before `module`, from which it is taken
   const GraphModule module;
-  const Graph& source;  // the module's graph
+  const Graph& source;  // the graph of the module
   std::shared_ptr<const Backend> backend;
   std::shared_ptr<OpenDevice> device;
   std::shared_ptr<const Target> target;
@@ -102,16 +104,16 @@ struct SharedPrograms {
   BackendOptions backend_options;
   std::vector<IoInfo> inputs, params, outputs, states;
   NameIndex input_index, param_index, output_index, state_index;
-  void (*stage_hook)(const CompileResult&, bool verbose) = nullptr;  // reports and dumps that the environment asks for
+  void (*stage_hook)(const CompileResult&, bool verbose) = nullptr;  // reports and dumps that the environment requests
 
  private:
   SymbolBinding solve(const std::vector<std::vector<std::int64_t>>& dims) const;
   std::shared_ptr<const CompiledProgram> code_for(const SymbolBinding& extents);
-  /// Fills in what follows from code, values and turn, and keeps it.
+  /// Computes the remaining members from code, values and turn, and keeps the program.
   std::shared_ptr<const ProgramAtExtents> finish(std::shared_ptr<ProgramAtExtents> spec);
   std::vector<ProgramDevice> devices_of(const LirModule& lir) const;
 
-  std::vector<std::vector<std::string>> input_symbols_;  // per input dimension: its symbol, empty for a number
+  std::vector<std::vector<std::string>> input_symbols_;  // by input dimension: its symbol, empty for a number
   bool plain_inputs_ = true;                             // every input dimension is a number or one symbol
   std::mutex mutex_;
   std::list<std::shared_ptr<const CompiledProgram>> programs_;

@@ -1,4 +1,4 @@
-// Branches and loops that the host drives.
+// Branches and loops that the calling host code controls.
 #include "rlx/runtime/subgraph_cache.h"
 
 #include <set>
@@ -10,7 +10,7 @@
 namespace rlx {
 namespace {
 
-// What `graph` takes of the values.
+// The values that are inputs of `graph`.
 NamedTensors taken(const Graph& graph, const NamedTensors& values) {
   NamedTensors out;
   for (NodeId id : graph.leaves(OpKind::Input)) {

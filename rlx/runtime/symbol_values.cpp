@@ -1,4 +1,4 @@
-// The host's part of a run whose shapes depend on values.
+// The host part of a run whose shapes depend on values.
 #include "rlx/runtime/symbol_values.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ SharedPrograms::SymbolProgram symbol_program_of(const Graph& g, const std::set<s
   for (const std::string& symbol : host) {
     const Value source = g.symbol_sources().at(symbol);
     outputs.emplace_back(map[source.node.index], source.result);
-    out.graph.set_symbol_source(symbol, outputs.back());  // one may decide extents that another one needs
+    out.graph.set_symbol_source(symbol, outputs.back());  // one symbol may determine extents that another one needs
     out.symbols.push_back(symbol);
   }
   out.graph.set_outputs(std::move(outputs));
@@ -129,7 +129,7 @@ BoundProgram& CompiledGraph::Impl::program_by_value(std::span<const TensorView> 
 
 namespace {
 
-// Where a value that a stop reads lies; of constants in memory of the host.
+// The location of a value that is read at a sync point. Constants are in host memory.
 BufferView place_of(const BoundProgram& s, Value v) {
   const LirModule& lir = s.spec->lir();
   const LirValue& w = lir.plan.at(v);
@@ -160,7 +160,7 @@ BufferView place_of(const BoundProgram& s, Value v) {
 void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times) {
   const TraceScope traced(trace());
   const TraceSpan span("run", "up to the symbols", code->source.name());
-  std::vector<StepTime> part;  // of the steps up to one stop
+  std::vector<StepTime> part;  // of the steps up to one sync point
   while (!used->spec->is_last()) {
     BoundProgram& s = *used;
     const CompiledProgram& c = *s.spec->code;
@@ -181,12 +181,12 @@ void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView
   }
 }
 
-// The program behind the stop of `s` where `at_stop` was read, with its inputs.
+// The program after the sync point of `s`, for the values read into `at_stop`, with its inputs.
 BoundProgram& CompiledGraph::Impl::next_program(BoundProgram& s) {
   const auto known = std::find_if(shapes.begin(), shapes.end(),
                                   [&](const auto& p) { return p->spec->before == s.spec && p->spec->read == at_stop; });
   if (known != shapes.end()) shapes.splice(shapes.begin(), shapes, known);
-  // `s` was at the front until now, so it stays when a new one lets the last of the list go.
+  // `s` was at the front until now, so it stays when a new entry evicts the last of the list.
   BoundProgram& next = known != shapes.end() ? *shapes.front() : use(code->specialize(s.spec, at_stop));
   next.inputs.swap(s.inputs);
   next.input_buffer_slots.swap(s.input_buffer_slots);
@@ -203,8 +203,8 @@ void CompiledGraph::Impl::read_sources(BoundProgram& s, const SyncPoint& cut, st
   read_scalars(*device, *stream, sources, at_stop);
 }
 
-// A device that plans its memory has no steps: the sources are outputs of a program of their own, whose work the run
-// does again.
+// A device that plans its own memory has no steps. The sources are outputs of a separate program, and the run repeats
+// its work.
 void CompiledGraph::Impl::read_outputs(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times) {
   std::vector<std::shared_ptr<Buffer>> holders(cut.sources.size());
   std::vector<RunSlot> outputs;

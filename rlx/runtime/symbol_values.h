@@ -1,5 +1,5 @@
-// Symbols whose values a run finds out: those that inputs alone decide are evaluated on the host before it, the others
-// stop it where their values are known.
+// Symbols whose values are computed during a run. Symbols that inputs alone determine are evaluated on the host before
+// the run. Others make the run wait at a host sync point.
 #pragma once
 
 #include <set>
@@ -9,14 +9,14 @@
 
 namespace rlx {
 
-/// The symbols of `g`, whose nodes are in the order of its symbols, that inputs and constants alone decide.
+/// The symbols that inputs and constants alone determine. The nodes of `g` must be in the order of its symbols.
 std::set<std::string, std::less<>> host_symbols(const Graph& g);
 /// The nodes of `g` that those symbols need.
 SharedPrograms::SymbolProgram symbol_program_of(const Graph& g, const std::set<std::string, std::less<>>& host);
-/// `g`, whose symbols of these names are given their values from outside.
+/// `g` with the symbols of these names set from outside instead of by their sources.
 Graph without_sources(const Graph& g, const std::set<std::string, std::less<>>& names);
-/// Makes symbols that still have a source runtime symbols of `modes`. Throws for one that has another mode, and for one
-/// without an upper bound.
+/// Makes symbols that still have a source runtime symbols in `modes`. Throws for a symbol that has another mode, and
+/// for one without an upper bound.
 void make_computed_runtime(const Graph& g, SymbolModes& modes);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Preparing weights: values read as they are, packed forms, and values computed once.
+// Weight preparation: values read unpacked, packed layouts, and values computed once.
 #include "rlx/runtime/weight_store.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace rlx {
 
 namespace {
 
-// True when the device runs all of `g`; one of whole values as it is given it, without parts elsewhere.
+// True when the device runs all of `g`. An opaque device must run it as one partition.
 bool runs_all(const Graph& g, const Target& target) {
   if (!target.opaque()) return legalize_for_backend(g, target).empty();
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
@@ -40,7 +40,7 @@ std::vector<Tensor> run_at(const WeightPlace& place, Graph g, std::span<const Te
   return run_once(place.device, place.stream, *compile_program(std::move(lir), only), inputs);
 }
 
-// The same on the cpu; none where it is not built or does not run all of it.
+// The same on the cpu. None when the cpu backend is not built or does not run all of it.
 std::optional<std::vector<Tensor>> run_on_cpu(const Graph& g, std::span<const Tensor> inputs) {
   const std::shared_ptr<const Backend> cpu = backend_for(Device::Cpu);
   if (!cpu || cpu->probe(Device::Cpu).count == 0) return std::nullopt;
@@ -52,9 +52,9 @@ std::optional<std::vector<Tensor>> run_on_cpu(const Graph& g, std::span<const Te
   return run_at({*cpu, *target, options, *device, *stream}, g, inputs);
 }
 
-// Evaluates values of a prepare graph: the Params they read become inputs of a small program. It runs on the device; a
-// device of whole values would compile it, be brought all that it reads and give all of it back, so there it is the
-// cpu's.
+// Evaluates values of a prepare graph. The Params that they read become inputs of a small program. It runs on the
+// device. An opaque device would compile the program, receive all its inputs and return all its results, so for such a
+// device it runs on the cpu.
 std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params,
                             const WeightPlace& place) {
   std::vector<bool> live(prepare.num_nodes(), false);
@@ -83,7 +83,7 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
   g.set_outputs(outputs);
   if (place.target.opaque())
     if (std::optional<std::vector<Tensor>> made = run_on_cpu(g, inputs)) return std::move(*made);
-  if (!runs_all(g, place.target)) {  // what the device does not run the host evaluates, once
+  if (!runs_all(g, place.target)) {  // nodes that the device does not run are evaluated on the host, once
     NamedTensors values;
     const std::vector<NodeId> leaves = g.leaves(OpKind::Input);
     for (std::size_t i = 0; i < leaves.size(); ++i) values.insert_or_assign(g.leaf_name(leaves[i]), inputs[i]);
@@ -164,7 +164,7 @@ std::size_t WeightStore::bytes() const {
   return bytes;
 }
 
-// A copy with bytes of its own.
+// A copy with its own bytes.
 std::shared_ptr<WeightStore::PackedLayout> WeightStore::copy_of(const PackedLayout& form) {
   auto copy = std::make_shared<PackedLayout>(form);
   copy->mapped = false;
@@ -173,22 +173,22 @@ std::shared_ptr<WeightStore::PackedLayout> WeightStore::copy_of(const PackedLayo
   return copy;
 }
 
-// A form for writing: a clone goes on reading the old bytes.
+// A packed layout for writing. A clone continues to read the old bytes.
 WeightStore::PackedLayout& WeightStore::own(std::shared_ptr<PackedLayout>& form) {
   if (!sole_owner(form) || form->mapped) form = copy_of(*form);
   form->resident = {};
   return *form;
 }
 
-// Whether some packed form takes the values of `name` as they are.
+// True when some packed layout is made directly from the values of `name`.
 bool WeightStore::is_packed(const std::string& name) const { return packed_at_.contains(name); }
 
-// Whether nothing else needs them.
+// True when only packed layouts need the values of `name`.
 bool WeightStore::held_packed(const std::string& name) const {
   return !read_raw_.contains(name) && whole_in_packed_layouts_.contains(name);
 }
 
-// Writes the values of `name` into every form that waits for them.
+// Packs the values of `name` into every packed layout that waits for them.
 void WeightStore::pack_waiting(const std::string& name, const Tensor& values, const WeightLoader* loader) {
   const auto packed = packed_at_.find(name);
   if (packed == packed_at_.end()) return;
@@ -202,7 +202,7 @@ void WeightStore::pack_waiting(const std::string& name, const Tensor& values, co
 }
 
 namespace {
-// Bytes of that many elements of a source, which are whole blocks where it is of blocks.
+// The number of bytes of that many elements of a source; whole blocks for a block-quantized source.
 std::int64_t source_bytes(const ops::Relayout& op, DType dtype, std::int64_t elements) {
   if (!is_block_scheme(op.scheme)) return elements * dtype_bits(dtype) / 8;
   const BlockLayout& l = block_layout(op.scheme);
@@ -215,7 +215,7 @@ std::int64_t source_elements(const ops::Relayout& op, const Shape& of) {
 }
 }  // namespace
 
-// Writes a source into its form, some columns at a time, so that of a mapped file little more than these is in memory.
+// Packs a source, some columns at a time, so that little more than these columns of a mapped file is in memory.
 void WeightStore::write_source(PackedLayout& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
                                const std::string& name) {
   const TraceSpan span("weights", "pack", name);
@@ -224,7 +224,8 @@ void WeightStore::write_source(PackedLayout& f, std::size_t source, const Tensor
   const ops::PackedSource at = op.source(source);
   const auto bytes_of = [&](std::int64_t elements) { return source_bytes(op, values.dtype(), elements); };
   const std::int64_t column_bytes = std::max<std::int64_t>(1, bytes_of(op.k));
-  // Columns that are apart in the file share its pages, so only those that follow each other are let go by slices.
+  // Columns that are not adjacent in the file share pages. So pages are released slice by slice only for adjacent
+  // columns.
   const bool sliced = loader && at.n_stride >= op.k;
   const std::int64_t step =
       sliced ? std::max<std::int64_t>(1, kSliceBytes / column_bytes) : std::max<std::int64_t>(1, at.columns);
@@ -236,25 +237,25 @@ void WeightStore::write_source(PackedLayout& f, std::size_t source, const Tensor
       loader->drop_pages(name, static_cast<std::size_t>(bytes_of(at.offset + begin * at.n_stride)),
                          static_cast<std::size_t>(bytes_of((end - begin) * at.n_stride)));
   }
-  if (loader && !sliced && at.k_stride == at.columns * at.n_stride)  // whole rows: one matrix of a stack, perhaps
+  if (loader && !sliced && at.k_stride == at.columns * at.n_stride)  // whole rows: possibly one matrix of a stack
     loader->drop_pages(name, static_cast<std::size_t>(bytes_of(at.offset)),
                        static_cast<std::size_t>(bytes_of(op.k * at.k_stride)));
 }
 
 void WeightStore::set(std::span<const NewValue> values) {
   std::lock_guard lock(mutex_);
-  // First all that needs memory, beside what is there.
+  // First everything that allocates, without changing the existing data.
   struct Change {
     std::shared_ptr<PackedLayout>& form;
-    std::shared_ptr<PackedLayout> instead;  // of a form that somebody else reads, or that is computed anew as a whole
+    std::shared_ptr<PackedLayout> instead;  // replaces a layout that is shared or computed anew
     std::vector<std::size_t> old;           // the sources that change
   };
   std::vector<Change> changes;
-  std::set<ParamNames> lists;  // that hold one of them
+  std::set<ParamNames> lists;  // lists that contain one of the params
   for (const NewValue& v : values)
     if (const auto known = reading_.lists.find(v.name); known != reading_.lists.end())
       lists.insert(known->second.begin(), known->second.end());
-  std::map<std::string_view, std::vector<std::size_t>> old_sources;  // by key of the form
+  std::map<std::string_view, std::vector<std::size_t>> old_sources;  // by key of the packed layout
   for (const ParamNames& list : lists)
     for (const Reading::At& at : reading_.sources.find(list)->second) old_sources[at.key].push_back(at.source);
   for (auto& [key, old] : old_sources) {
@@ -286,7 +287,7 @@ void WeightStore::set(std::span<const NewValue> values) {
     params.insert_or_assign(v.name, std::move(p));
   }
 
-  // From here on nothing fails.
+  // Nothing below can fail.
   for (Change& c : changes) {
     if (c.instead) c.form = std::move(c.instead);
     c.form->resident = {};
@@ -309,13 +310,13 @@ void WeightStore::set(std::span<const NewValue> values) {
   }
   try {
     pack_params(of_files);
-  } catch (const std::bad_alloc&) {  // their values are in the file: the first run makes the forms, or says why not
+  } catch (const std::bad_alloc&) {  // the values are in the file: the first run packs them, or reports the error
   } catch (const Error&) {
   }
 }
 
-// The sources of forms that hold values of `name` bit for bit, or also those with loss; only those that are written,
-// when `ready`.
+// The sources of packed layouts that hold values of `name` bit for bit, or with `with_loss` also lossy ones. With
+// `ready`, only sources that are written.
 std::vector<WeightStore::HeldPart> WeightStore::parts_in_packed_layouts(const std::string& name, bool ready,
                                                                         bool with_loss) const {
   std::vector<HeldPart> parts;
@@ -334,10 +335,11 @@ std::vector<WeightStore::HeldPart> WeightStore::parts_in_packed_layouts(const st
   return parts;
 }
 
-// Whether the parts are all of the param between them: columns that follow each other from the first to the last.
+// True when the parts together cover the whole param: adjacent columns from the first to the last.
 bool WeightStore::covers(std::vector<HeldPart>& parts) {
   constexpr std::int64_t kNoColumn = std::numeric_limits<std::int64_t>::max();
-  // Of the columns of all matrices that lie in the param one after the other; none where a part begins inside one.
+  // Counts the columns of all matrices in the param, one matrix after the other. None when a part begins inside a
+  // column.
   const auto first_column = [](const HeldPart& p) -> std::int64_t {
     const ops::PackedSource& at = p.at;
     if (at.n_stride <= 0) return 0;
@@ -358,7 +360,7 @@ bool WeightStore::covers(std::vector<HeldPart>& parts) {
   return !parts.empty() && columns * parts.front().k == parts.front().elements;
 }
 
-// The values of a param in its declared dtype, read back from a packed form when nothing else holds them.
+// The values of a param in its declared dtype. They are read back from a packed layout when nothing else holds them.
 const Tensor& WeightStore::raw(const std::string& name) {
   Param& p = params_.find(name)->second;
   if (!p.raw.empty()) {
@@ -381,7 +383,8 @@ const Tensor& WeightStore::raw(const std::string& name) {
                                                "' were given back while no packed form holds them; please report"));
 }
 
-// Brings params into every form that waits for them: out of the cache where it has the form, else from their values.
+// Packs params into every packed layout that waits for them: from the cache if it has the layout, otherwise from their
+// values.
 void WeightStore::pack_params(std::span<const std::string> names) {
   const std::vector<Savable> savable = savable_packed_layouts(names);
   std::vector<bool> restored;
@@ -412,7 +415,7 @@ void WeightStore::pack_params(std::span<const std::string> names) {
   }
 }
 
-// The forms that wait for nothing but params of files, some of `names` among them.
+// The packed layouts that wait only for params of files, some of `names` among them.
 std::vector<WeightStore::Savable> WeightStore::savable_packed_layouts(std::span<const std::string> names) {
   std::vector<Savable> out;
   if (!cache_) return out;
@@ -427,7 +430,7 @@ std::vector<WeightStore::Savable> WeightStore::savable_packed_layouts(std::span<
     s.key = concat_text(
         key, " ", packed_layout_text(form->packed_by->lir().prepare.node(form->node).op.as<ops::Relayout>().form));
     bool all = true;
-    std::string others;  // files of a checkpoint in several
+    std::string others;  // further files of a checkpoint in several files
     for (std::size_t i = 0; i < form->sources.size() && all; ++i) {
       const Source& source = form->sources[i];
       const auto param = source.param.empty() ? params_.end() : params_.find(source.param);
@@ -469,8 +472,8 @@ void WeightStore::add(const WeightPlan& plan) {
 
 void WeightStore::add_locked(const WeightPlan& plan) {
   const Graph& prepare = plan.executable->lir().prepare;
-  std::map<std::string, std::shared_ptr<PackedLayout>, std::less<>> made;  // known when they are whole
-  std::vector<std::shared_ptr<PackedLayout>> fresh;  // the packed ones among them in the order of use
+  std::map<std::string, std::shared_ptr<PackedLayout>, std::less<>> made;  // added to forms_ when they are complete
+  std::vector<std::shared_ptr<PackedLayout>> fresh;  // the packed ones among them, in the order of use
   constexpr std::size_t kLine = 64;
   auto padded = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
   std::size_t slab_bytes = 0;
@@ -515,8 +518,8 @@ void WeightStore::add_locked(const WeightPlan& plan) {
     forms_.erase(it->first);
     it = readers_.erase(it);
   }
-  // Packed weights lie one after the other, in the order of use, so that they share huge pages and one's end prefetches
-  // the next's start. Nothing is touched before it is packed.
+  // Packed weights lie one after the other in the order of use, so that they share huge pages and the end of one
+  // prefetches the start of the next. No page is touched before it is packed.
   Tensor slab;
   if (!fresh.empty()) slab = Tensor::uninitialized(Shape({Dim(slab_bytes)}, DType::U8));
   std::size_t used = 0;
@@ -552,12 +555,12 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
   const Graph& prepare = plan.executable->lir().prepare;
   const std::size_t n = plan.keys.size();
 
-  // What is not ready, and the params it takes.
+  // The layouts that are not ready, and the params that they need.
   std::vector<std::string> to_pack, needed;
   std::set<std::string_view> known_pack, known_needed;
   std::vector<Value> to_compute;
   std::map<Value, std::size_t> computed_at;
-  std::map<const void*, ParamNames> computed_from;  // lists of params that are computed with
+  std::map<const void*, ParamNames> computed_from;  // lists of params for computed layouts
   auto need = [&](const std::string& name) {
     if (known_needed.insert(name).second) needed.push_back(name);
   };

@@ -1,7 +1,7 @@
-// Grids of GGUF's schemes of one to three bits, and how their blocks are packed.
+// The grids of GGUF's schemes of one to three bits, and the packing of their blocks.
 //
-// A grid is a set of the rows that its values can form. A row is known by its number, the sum of digit k times
-// base^k, and rows stand in the order of their numbers: so a grid is one bit for each possible row.
+// A grid is a set of rows of values. The number of a row is the sum of digit k times base^k. Rows are sorted by their
+// numbers. So a grid is stored as one bit for each possible row.
 #include "rlx/tensor/block_grids.h"
 
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-// Six bits a character, base64's alphabet, the lowest bit first.
+// Six bits per character in base64's alphabet, lowest bit first.
 constexpr std::string_view kIq2Xxs =
     "VVBFVBBRBFEAEQBRAABAAAABABAFAAEAAAAAEAAAQBBQBFBABQBBABFBABAEAAQBQAAAQBAABAAAABAABRBBARBFAAABAAABAAABAAAAAAAAEA"
     "BAAAAAAAAAAQBBQABAABABRAABBABAABEABAAAAAAABQAAAAAAAABBARAQAAABAAAAAABAAAAEAAAAABAEAAAAAAAAAAQBBAABAAAQAAAARAAA"
@@ -107,7 +107,7 @@ std::uint32_t u32_at(const std::uint8_t* p) {
   return v;
 }
 float f16_of(unsigned bits) { return f16_bits_to_float(static_cast<std::uint16_t>(bits)); }
-// What a scale of four bits stands for: (1/2 + s) times `unit`.
+// The value of a scale of four bits: (1/2 + s) times `unit`.
 float odd_scale(unsigned s, float unit) { return (0.5F + static_cast<float>(s)) * unit; }
 
 struct GridUnpacker {
@@ -116,12 +116,12 @@ struct GridUnpacker {
 
   unsigned byte(std::size_t at) const { return bytes[at]; }
   void row(std::size_t i, unsigned v) { out.row[i] = static_cast<std::uint16_t>(v); }
-  // 28 bits of signs and four of a scale for 32 elements.
+  // 28 bits of signs and four bits of a scale for 32 elements.
   void signs_and_scale(std::size_t group, std::uint32_t word, float unit) {
     for (std::size_t k = 0; k < 4; ++k) out.sign[4 * group + k] = even_signs(word >> 7 * k & 127);
     out.scale[group] = odd_scale(word >> 28, unit);
   }
-  // Four bits each from byte `at` on.
+  // Elements of four bits each, from byte `at` on.
   unsigned nibble(std::size_t at, std::size_t i) const { return byte(at + i / 2) >> i % 2 * 4 & 15; }
 
   void iq2_xxs() {
@@ -173,7 +173,7 @@ struct GridUnpacker {
     }
     for (std::size_t g = 0; g < 16; ++g) out.scale[g] = odd_scale(u16_at(bytes + 48 + g / 4 * 2) >> g % 4 * 3 & 7, 2);
   }
-  // The block's number lies in the upper four bits of four words.
+  // The block's number d is spread over the upper four bits of four words.
   void split_unit() {
     unsigned bits = 0;
     for (std::size_t k = 0; k < 4; ++k) bits |= u16_at(bytes + 48 + 2 * k) >> 12 << 4 * k;

@@ -1,4 +1,4 @@
-// Internal: the tables of GGUF's grid schemes, whose codes are numbers of rows of 8 or 4 values.
+// Internal: the tables of GGUF's grid schemes. Their quantized values are numbers of rows of 8 or 4 values.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace rlx {
 
-/// Rows of a grid, one after the other; row i of `width` values.
+/// The rows of a grid, one after the other. Each row has `width` values.
 struct BlockGrid {
   int rows = 0, width = 0;
   std::span<const std::int8_t> values;
 };
-/// The grid of a scheme whose codes are of BlockCodes::Grid; InvalidArgument for others.
+/// The grid of a scheme with BlockCodes::Grid. InvalidArgument for other schemes.
 const BlockGrid& block_grid(QuantScheme scheme);
 
-/// A block of a grid scheme, unpacked: element e is d * scale[e / group] * (v + delta), where v is value e % width of
-/// row[e / width], negative where bit e % 8 of sign[e / 8] is set, and delta that of e / 8.
+/// An unpacked block of a grid scheme. Element e is d * scale[e / group] * (v + delta). v is value e % width of row[e /
+/// width], negated if bit e % 8 of sign[e / 8] is set. delta is that of e / 8.
 struct GridBlock {
   float d = 0;
   std::array<float, 16> scale{};
@@ -28,7 +28,7 @@ struct GridBlock {
 };
 GridBlock unpack_grid_block(const BlockLayout& l, const std::uint8_t* bytes);
 
-/// The eight signs that seven bits stand for: the eighth makes their number even.
+/// The eight signs that seven bits stand for. The eighth makes the number of set bits even.
 constexpr std::uint8_t even_signs(unsigned seven) {
   unsigned parity = seven ^ seven >> 4;
   parity ^= parity >> 2;

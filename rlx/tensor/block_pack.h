@@ -1,4 +1,4 @@
-// Internal: blocks of codes unpacked, and the grid that their numbers span.
+// Internal: unpacked blocks of quantized values, and the grid of numbers that they represent.
 #pragma once
 
 #include <array>
@@ -8,27 +8,28 @@
 
 namespace rlx {
 
-/// What a block says: its numbers, the small integers of groups, the codes without their offset.
+/// The contents of a block: its numbers, the small integers of its groups, and the quantized values without their
+/// offset.
 struct UnpackedBlock {
   float d = 0, m = 0;
   std::array<int, 16> scale{}, min{};
   std::array<int, 256> q{};
 };
-/// A group's numbers: y = factor * (code - offset) - shift.
+/// The numbers of a group: y = factor * (code - offset) - shift.
 struct CodeGrid {
   float factor, shift;
 };
 CodeGrid code_grid(const BlockLayout& l, const UnpackedBlock& b, int group);
-/// The nearest code on a grid. In F32, so that the op `quantize` finds the same one.
+/// The nearest quantized value on a grid. Computed in F32, so that the op `quantize` finds the same one.
 int nearest_code(const BlockLayout& l, const CodeGrid& grid, float x);
-/// The largest code of a plain layout.
+/// The largest quantized value of a plain layout.
 constexpr int largest_code(const BlockLayout& l) { return (1 << (l.low.width + l.high.width)) - 1; }
 /// Writes a block of a plain layout.
 void pack_block(const BlockLayout& l, const UnpackedBlock& b, std::uint8_t* bytes);
 
-/// x without NaN (0) and infinities (the largest F32 number).
+/// x, with NaN replaced by 0 and infinities by the largest F32 number.
 float finite_number(float x);
-/// The nearest F16 number, no infinity and no negative zero.
+/// The nearest F16 number, never infinity or negative zero.
 float nearest_f16(float x);
 /// The largest scale and min of a group.
 constexpr int largest_scale(const BlockLayout& l) {

@@ -1,4 +1,4 @@
-// Packing, decoding and making GGUF's blocks from one description of their layouts.
+// Packs, decodes and makes GGUF's blocks from one description of their layouts.
 #include "rlx/tensor/block_schemes.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr std::int8_t kSign[] = {-1, 1},
                       kCurve[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
                       kTwiceE2M1[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 constexpr BlockLayout kLayouts[] = {
-  //          elements bytes    low codes       high codes    offset d    m  adds_m  scales     at group
+  // elements bytes    low codes       high codes    offset d    m  adds_m  scales     at group
   {QuantScheme::Q8_0,  32,  34, { 2,  32, 8, 32}, {  0,  0, 0,  0}, 128,   0, -1, false, kNone,      0, 32},
   {QuantScheme::Q4_0,  32,  18, { 2,  16, 4, 16}, {  0,  0, 0,  0},   8,   0, -1, false, kNone,      0, 32},
   {QuantScheme::Q4_1,  32,  20, { 4,  16, 4, 16}, {  0,  0, 0,  0},   0,   0,  2, true,  kNone,      0, 32},
@@ -71,7 +71,7 @@ void store_f16(std::uint8_t* p, float v) {
   p[1] = static_cast<std::uint8_t>(bits >> 8);
 }
 
-// Calls f(element, byte, shift) for every element in order of the bytes.
+// Calls f(element, byte, shift) for every element in the order of the bytes.
 template <class F>
 void walk_bits(const BlockBits& b, F f) {
   const int shifts = b.width ? 8 / b.width : 0;
@@ -164,7 +164,7 @@ float load_unit(const BlockLayout& l, const std::uint8_t* bytes) {
   return 1;
 }
 
-// The digit with weight 3^k of a byte is the top of what (3^k byte) mod 256 leaves of it.
+// Digit k of a byte is 3 * ((3^k * byte) mod 256) / 256, rounded down.
 void unpack_ternary(const BlockLayout& l, const std::uint8_t* bytes, Block& b) {
   const std::uint8_t* p = bytes + l.low.at;
   std::size_t e = 0;
@@ -189,12 +189,12 @@ Block unpack(const BlockLayout& l, const std::uint8_t* bytes) {
   walk_bits(l.high, [&](int e, int at, int shift) {
     b.q[static_cast<std::size_t>(e)] |= (bytes[at] >> shift & ((1 << l.high.width) - 1)) << l.low.width;
   });
-  if (l.low.width == 8)  // a signed byte, which has its offset taken off like the others
+  if (l.low.width == 8)  // a signed byte; the offset is subtracted as for the others
     for (int& q : b.q) q ^= 128;
   return b;
 }
 
-// Half of the number of an unsigned F8E4M3; the sign's bit is not looked at, and what would be NaN without it is 0.
+// Half of an unsigned F8E4M3 number. The sign bit is ignored. The code that would be NaN gives 0.
 float half_e4m3(int code) {
   const int exponent = code >> 3 & 15, mantissa = code & 7;
   if (code == 127) return 0;
@@ -267,7 +267,7 @@ void decode_grid(const BlockLayout& l, const BlockGrid& grid, const std::uint8_t
 
 // -- making blocks --
 
-// The sum of the squares of what the nearest codes leave.
+// The sum of squared errors of the nearest quantized values.
 double error_on(const BlockLayout& l, const CodeGrid& grid, const float* x, int n) {
   double sum = 0;
   for (int i = 0; i < n; ++i) {
@@ -291,7 +291,7 @@ Range range_of(const float* x, int n) {
   return r;
 }
 
-// d and m of the schemes with one pair a block.
+// Chooses d and m for the schemes with one pair per block.
 void choose_pair(const BlockLayout& l, const float* x, Block& b) {
   const Range r = range_of(x, l.elements);
   b.scale.fill(1);
@@ -305,8 +305,8 @@ void choose_pair(const BlockLayout& l, const float* x, Block& b) {
   }
 }
 
-// d, m and the small integers of the schemes with groups: each group's best factor and shift first, then the integers
-// around their quotients by d and m that leave the least error.
+// Chooses d, m and the small integers for the schemes with groups. It first finds each group's best factor and shift.
+// Then it finds the integers near their quotients by d and m with the least error.
 void choose_groups(const BlockLayout& l, const float* x, Block& b) {
   const bool mins = l.has_mins();
   const int most = largest_scale(l);
@@ -326,7 +326,7 @@ void choose_groups(const BlockLayout& l, const float* x, Block& b) {
     if (std::fabs(f) > std::fabs(largest_factor)) largest_factor = f;
     largest_shift = std::max(largest_shift, s);
   }
-  // A group whose furthest element has the other sign needs a negative integer, which the signed packings have.
+  // A group whose furthest element has the opposite sign needs a negative integer, which signed packings have.
   b.d = nearest_f16((mins ? largest_factor : std::fabs(largest_factor)) / static_cast<float>(most));
   b.m = nearest_f16(largest_shift / static_cast<float>(most));
   for (int g = 0; g < l.groups(); ++g) {
@@ -419,7 +419,7 @@ void pack_block(QuantScheme scheme, const BlockNumbers& numbers, std::span<std::
     p[at] = static_cast<std::uint8_t>(bits & 255);
     p[at + 1] = static_cast<std::uint8_t>(bits >> 8);
   };
-  put(l.d_at, numbers.d);  // all bits, those of a NaN too
+  put(l.d_at, numbers.d);  // all bits, including those of a NaN
   if (l.m_at >= 0) put(l.m_at, numbers.m);
 }
 

@@ -1,4 +1,5 @@
-// The search: each group's best grid first, then integers and numbers of the block in turn until nothing gets better.
+// Searches each group's best grid first, then alternates between integers and numbers of the block until nothing
+// improves.
 #include "rlx/tensor/block_search.h"
 
 #include <algorithm>
@@ -12,12 +13,12 @@
 namespace rlx {
 namespace {
 
-constexpr int kLanes = 8;  // sums in a fixed order that vectorises; groups are multiples of it
+constexpr int kLanes = 8;  // sums in a fixed order that vectorises; group sizes are multiples of it
 
-// The nearest whole number of |v| < 2^22.
+// The nearest integer of v, for |v| < 2^22.
 float nearest_whole(float v) { return (v + 12582912.0F) - 12582912.0F; }
 
-// Sums over a group of what least squares need, with codes of one grid.
+// The sums over a group that least squares need, with quantized values of one grid.
 struct Moments {
   double w = 0, x = 0, q = 0, xq = 0, qq = 0;
 };
@@ -25,9 +26,9 @@ struct Moments {
 struct Group {
   const float *x, *w;
   int n;
-  float low, high;  // codes less the offset
+  float low, high;  // bounds of the quantized values minus the offset
 
-  // Codes nearest to (x + shift) / factor.
+  // The quantized values nearest to (x + shift) / factor.
   void codes(CodeGrid grid, float* q) const {
     const float inverse = grid.factor == 0 ? 0 : 1 / grid.factor;
     for (int i = 0; i < n; ++i) {  // as selections, which vectorise
@@ -64,7 +65,7 @@ struct Group {
     for (const float v : s) sum += v;
     return sum;
   }
-  // The error that the nearest codes leave.
+  // The error of the nearest quantized values.
   float error_on(CodeGrid grid) const {
     std::array<float, 256> q;
     codes(grid, q.data());
@@ -72,9 +73,9 @@ struct Group {
   }
 };
 
-enum class Shift { None, Positive, Any };  // none; y = factor q - shift, shift >= 0; of any sign
+enum class Shift { None, Positive, Any };  // none; y = factor q - shift with shift >= 0; shift of any sign
 
-// The grid of least squares for given codes.
+// The least-squares grid for given quantized values.
 CodeGrid solve(const Moments& m, Shift shift) {
   if (m.qq <= 0) return {0, shift == Shift::Any && m.w > 0 ? static_cast<float>(-m.x / m.w) : 0};
   if (shift != Shift::None) {
@@ -87,7 +88,7 @@ CodeGrid solve(const Moments& m, Shift shift) {
   return {static_cast<float>(m.xq / m.qq), 0};
 }
 
-// The best grid of a group by itself.
+// The best grid of a single group.
 CodeGrid best_grid(const Group& g, Shift shift) {
   float least = g.x[0], most = g.x[0];
   for (int i = 1; i < g.n; ++i) least = std::min(least, g.x[i]), most = std::max(most, g.x[i]);
@@ -95,7 +96,7 @@ CodeGrid best_grid(const Group& g, Shift shift) {
   CodeGrid best{0, shift == Shift::None ? 0 : -least};
   float best_error = std::numeric_limits<float>::infinity();
   std::array<float, 256> q;
-  // The grids that take most off the sum of squares, by their first solution.
+  // The grids that reduce the sum of squares most, by their first solution.
   std::array<std::pair<double, CodeGrid>, 3> leading{};
   const auto attempt = [&](CodeGrid grid) {
     g.codes(grid, q.data());
@@ -139,7 +140,7 @@ CodeGrid best_grid(const Group& g, Shift shift) {
   return best;
 }
 
-// One block of a layout: its elements and weights.
+// The search for one block: its elements and weights.
 class BlockSearch {
  public:
   BlockSearch(const BlockLayout& l, const float* x, const float* w)
@@ -158,7 +159,7 @@ class BlockSearch {
       b.scale.fill(1);
       b.d = nearest_f16(grid.factor), b.m = l_.adds_m ? nearest_f16(-grid.shift) : 0;
       consider(b);
-      // The F16 numbers beside them.
+      // Also tries the neighbouring F16 numbers.
       for (int k = -1; k <= 1 && shift_ == Shift::None; ++k) {
         UnpackedBlock beside = b;
         beside.d = nearest_f16(grid.factor * (1 + static_cast<float>(k) * 0x1p-10F));
@@ -177,7 +178,7 @@ class BlockSearch {
     for (std::size_t g = 0; g < count(); ++g) sum += groups_[g].error_on(code_grid(l_, b, static_cast<int>(g)));
     if (sum < best_error_) best_error_ = sum, best_ = b;
   }
-  // The factor by which the furthest element of a group has the largest code.
+  // The factor with which the furthest element of a group gets the largest quantized value.
   float reach(std::size_t group) const {
     const Group& g = groups_[group];
     float furthest = 0;
@@ -185,7 +186,7 @@ class BlockSearch {
       if (std::fabs(g.x[i]) > std::fabs(furthest)) furthest = g.x[i];
     return furthest / g.low;
   }
-  // The integers around the quotients of each group's own grid that leave the least error.
+  // Chooses the integers near the quotients of each group's own grid that have the least error.
   void choose_integers(UnpackedBlock& b, const std::array<CodeGrid, 16>& own) const {
     const int most = largest_scale(l_), least = l_.has_mins() ? 0 : -most - 1;
     const auto quotient = [&](float v, float unit, int low) {
@@ -206,12 +207,12 @@ class BlockSearch {
           }
       };
       attempt(scale);
-      // Where integers are coarse, the grid that reaches to the furthest element may be nearer to one of them.
+      // When integers are coarse, the grid that reaches the furthest element may be closer to one of them.
       if (!l_.has_mins()) attempt(quotient(reach(g), b.d, least));
       b.scale[g] = best_scale, b.min[g] = best_min;
     }
   }
-  // d and m of least squares for the block's integers and codes.
+  // Solves least squares for d and m, with the block's integers and quantized values fixed.
   void solve_numbers(UnpackedBlock& b) const {
     double aa = 0, ab = 0, bb = 0, ax = 0, bx = 0;  // a = scale q, b = -min
     std::array<float, 256> q;
@@ -238,8 +239,8 @@ class BlockSearch {
       largest.shift = std::max(largest.shift, own[g].shift);
     }
     const auto most = static_cast<float>(largest_scale(l_));
-    // Signed integers reach one further below zero, so there the largest factor stands first; then at the other end the
-    // one that reaches to the block's furthest element.
+    // Signed integers reach one further below zero. So the largest factor takes that end first. Then the factor that
+    // reaches the block's furthest element takes the other end.
     float furthest = 0;
     for (std::size_t g = 0; g < count(); ++g) furthest = std::max(furthest, std::fabs(reach(g)));
     for (const bool second : {false, true}) {
@@ -274,7 +275,7 @@ void search_blocks(QuantScheme scheme, std::span<const float> x, std::span<const
                    std::span<std::byte> out) {
   const BlockLayout& l = block_layout(scheme);
   if (!makes_blocks(scheme)) {
-    quantize_blocks(scheme, x, out);  // says why not
+    quantize_blocks(scheme, x, out);  // throws with the reason
     return;
   }
   const auto each = static_cast<std::size_t>(l.elements), per = static_cast<std::size_t>(l.bytes);
@@ -306,7 +307,7 @@ void search_blocks(QuantScheme scheme, std::span<const float> x, std::span<const
       for (std::size_t e = g; e < g + static_cast<std::size_t>(l.group); ++e) sum += w[e];
       for (std::size_t e = g; e < g + static_cast<std::size_t>(l.group); ++e) w[e] = sum > 0 ? w[e] / heaviest : 1;
     }
-    if (largest > 1e15F || largest < 1e-15F) {  // far from what F16 numbers of blocks reach: nothing is to be found
+    if (largest > 1e15F || largest < 1e-15F) {  // far outside the range of a block's F16 numbers
       quantize_blocks(scheme, x.subspan(at, each), {reinterpret_cast<std::byte*>(p), per});
       continue;
     }

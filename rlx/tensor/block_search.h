@@ -1,4 +1,4 @@
-// Blocks of quantised numbers with the least error: everything that a block stores is searched.
+// Quantization with the least error: searches over everything that a block stores.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace rlx {
 
-/// As quantize_blocks, slower and closer: the numbers of blocks, scales of groups and codes are chosen for the least
-/// sum of weight * (decoded - x)^2 that alternating least squares and a search beside it find. `x` has rows of
-/// `weights.size()` elements, or any when there are no weights, which then count as 1; weights are not negative.
-/// Errors: as quantize_blocks, and InvalidArgument for weights that x is no multiple of or that are negative or not
-/// finite.
+/// As quantize_blocks, slower and more accurate. It chooses the numbers of blocks, the scales of groups and the
+/// quantized values for the least sum of weight * (decoded - x)^2 that alternating least squares with a search finds.
+/// `x` has rows of `weights.size()` elements. Without weights, rows may have any size and all weights count as 1.
+/// Weights are not negative. Errors: as quantize_blocks, and InvalidArgument when the size of x is no multiple of that
+/// of the weights, or when weights are negative or not finite.
 void search_blocks(QuantScheme scheme, std::span<const float> x, std::span<const float> weights,
                    std::span<std::byte> out);
 

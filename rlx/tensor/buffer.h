@@ -1,4 +1,4 @@
-// Memory of values on any device: what holds bytes, and views of them.
+// Memory of values on any device: buffers, and views of them.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +24,19 @@ struct DeviceId {
 
 class OpenDevice;
 
-/// A point of a stream's work. A value: it may be copied, and may outlive the stream. The empty one is done.
+/// A point in the work of a stream. A value type: it may be copied, and may outlive the stream. The empty event is
+/// done.
 class Event {
  public:
-  /// What a device keeps of a point. Its functions may be called from any thread.
+  /// A device's representation of an event. Its functions may be called from any thread.
   class Point {
    public:
     virtual ~Point() = default;
-    /// True when the work up to here is done or has failed; makes progress where nobody else does. Never blocks.
+    /// True when the work up to here is done or has failed. Makes progress if nobody else does. Never blocks.
     virtual bool ready() = 0;
-    /// Blocks until then. Throws what failed up to here, at each call.
+    /// Blocks until `ready`. Throws the failure of the work up to here, at each call.
     virtual void wait() = 0;
-    /// True when ready and what led here failed.
+    /// True when it is ready and the work up to here failed.
     virtual bool failed() = 0;
   };
   Event() = default;
@@ -51,28 +52,28 @@ class Event {
   std::shared_ptr<Point> point_;
 };
 
-/// Bytes of a device, given back when the last holder lets go. That never blocks: what was submitted before still finds
-/// them, and they serve nobody else until it is done.
+/// Bytes of a device, freed when the last owner releases them. Releasing never blocks: work submitted earlier can still
+/// use the bytes, and they are reused only after that work is done.
 class Buffer : public std::enable_shared_from_this<Buffer> {
  public:
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   virtual ~Buffer() = default;
   DeviceId device() const { return device_; }
-  /// The open device that this is memory of, which lives as long as this; null where any that is opened as `device()`
-  /// reaches it, as memory of the host. One that was lost and opened anew, or opened by another backend or with other
-  /// options, is another one.
+  /// The open device that owns this memory, which outlives the buffer. Null for memory that any opened `device()` can
+  /// access, such as host memory. A device that was lost and opened anew, or opened by another backend or with other
+  /// options, is a different one.
   virtual const OpenDevice* opened() const { return nullptr; }
   std::size_t bytes() const { return bytes_; }
-  /// Where the host finds the bytes, fixed for the buffer's life; null when it cannot reach them. Touched only while no
-  /// submitted work uses them.
+  /// The host address of the bytes, fixed for the buffer's lifetime. Null when the host cannot access them. Accessed
+  /// only while no submitted work uses them.
   std::byte* host() const { return host_; }
-  /// The driver's own name of it (a CUdeviceptr, an MTLBuffer); 0 when it has none.
+  /// The driver's own handle (a CUdeviceptr, an MTLBuffer); 0 when it has none.
   virtual std::uintptr_t native() const { return 0; }
-  /// Copies its first bytes to the host and returns when they are there: after the work that wrote them, whose failure
-  /// it throws.
+  /// Copies its first bytes to the host, after the work that wrote them, and waits for the copy. Throws the failure of
+  /// that work.
   virtual void read(std::span<std::byte> to) const = 0;
-  /// The work that wrote it last, for a buffer that holds a device tensor.
+  /// The work that wrote the buffer last, for a buffer that holds a device tensor.
   const Event& written() const { return written_; }
   void set_written(Event e) { written_ = std::move(e); }
 
@@ -86,16 +87,16 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   Event written_;
 };
 
-/// Bytes [offset, offset + bytes) of a buffer, which it does not own; memory of a caller has no buffer.
+/// Bytes [offset, offset + bytes) of a buffer, without ownership. Memory of a caller has no buffer.
 struct BufferView {
   Buffer* buffer = nullptr;
-  std::byte* host = nullptr;  // of the first byte; null where the host cannot reach it
+  std::byte* host = nullptr;  // address of the first byte; null when the host cannot access it
   std::size_t offset = 0, bytes = 0;
 
   BufferView() = default;
-  /// Memory of the host that no buffer holds.
+  /// Host memory without a buffer.
   BufferView(const void* data, std::size_t n)
-      : host(static_cast<std::byte*>(const_cast<void*>(data))), bytes(n) {}  // NOLINT(const-cast): readers only read
+      : host(static_cast<std::byte*>(const_cast<void*>(data))), bytes(n) {}  // readers only read
   BufferView(Buffer& b, std::size_t from, std::size_t n)
       : buffer(&b), host(b.host() ? b.host() + from : nullptr), offset(from), bytes(n) {}
   friend bool operator==(const BufferView&, const BufferView&) = default;

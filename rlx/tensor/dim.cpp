@@ -1,4 +1,4 @@
-// Canonical polynomial form of symbolic dimensions.
+// The canonical polynomial form of symbolic dimensions.
 #include "rlx/tensor/dim.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace rlx {
 
 enum class AtomKind : std::uint8_t { Symbol, FloorDiv, Mod, Min, Max };
 
-// What a term multiplies: a symbol, or a non-polynomial function of two dimensions. `key` is its canonical text,
-// `depth` the number of functions within each other.
+// A factor of a term: a symbol, or a non-polynomial function of two dimensions. `key` is its canonical text. `depth` is
+// the nesting depth of functions.
 struct DimAtom {
   AtomKind kind = AtomKind::Symbol;
   std::string key;
@@ -36,10 +36,10 @@ std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   return out;
 }
 
-// a / b when b divides a; none otherwise and for 0.
+// a / b when b divides a; none otherwise and for b = 0.
 std::optional<std::int64_t> divide_exactly(std::int64_t a, std::int64_t b) {
   if (b == 0) return std::nullopt;
-  if (b == -1) return checked_mul(a, -1);  // the lowest int64 has no quotient here, not even a remainder
+  if (b == -1) return checked_mul(a, -1);  // the lowest int64 has no quotient here, and its remainder overflows too
   if (a % b != 0) return std::nullopt;
   return a / b;
 }
@@ -50,7 +50,8 @@ struct DimTerm {
   std::vector<DimAtom> factors;  // sorted by key; empty for the constant
 };
 
-// Sum of terms keyed by the joined keys of their factors; never empty of symbols (those are plain integers).
+// A sum of terms, keyed by the joined keys of their factors. It always contains a symbol; other sums are plain
+// integers.
 struct DimExpr {
   std::map<std::string, DimTerm> terms;
 
@@ -103,7 +104,7 @@ Dim function_dim(AtomKind kind, Dim a, Dim b) {
   bool commutative = kind == AtomKind::Min || kind == AtomKind::Max;
   if (commutative && b.text() < a.text()) std::swap(a, b);
   std::string key = concat_text(kFunctionNames[static_cast<int>(kind)], "(", a, ", ", b, ")");
-  // Everything that walks an expression recurses, and each level holds the text of those below it.
+  // All code that visits an expression recurses, and each level holds the text of those below it.
   constexpr int kMaxNesting = 48;  // parse_dim reads what text() writes: it takes 64 levels
   constexpr std::size_t kMaxText = 4096;
   const int depth = 1 + std::max(nesting(a), nesting(b));
@@ -166,7 +167,7 @@ Dim operator-(const Dim& a, const Dim& b) { return a + Dim(-1) * b; }
 Dim operator*(const Dim& a, const Dim& b) {
   if (a.is_static() && b.is_static()) return Dim(checked_mul(a.value_, b.value_));
   DimExpr left = DimExpr::of(a), right = DimExpr::of(b), e;
-  // Sums multiplied out grow exponentially with the number of factors; no real shape comes near.
+  // Products of sums grow exponentially with the number of factors. Real shapes stay far below this limit.
   constexpr std::size_t kMaxTerms = 1024;
   if (left.terms.size() * right.terms.size() > kMaxTerms)
     throw Error(ErrorCode::InvalidArgument,
@@ -197,7 +198,7 @@ std::optional<Dim> exact_div(const Dim& a, const Dim& b) {
     }
     return dim_from_expr(std::move(e));
   }
-  // A single-term divisor: every term of a must hold its factors.
+  // For a divisor of one term, every term of a must contain its factors.
   DimExpr divisor = DimExpr::of(b);
   if (divisor.terms.size() != 1) return std::nullopt;
   const DimTerm& by = divisor.terms.begin()->second;
@@ -228,7 +229,7 @@ Dim floordiv(const Dim& a, const Dim& b) {
 Dim mod(const Dim& a, const Dim& b) {
   require_positive(b, "mod");
   if (a.is_static() && b.is_static()) {
-    const std::int64_t rest = a.value_ % b.value_;  // of the sign of a
+    const std::int64_t rest = a.value_ % b.value_;  // has the sign of a
     return Dim(rest < 0 ? rest + b.value_ : rest);
   }
   if (exact_div(a, b)) return Dim(0);
@@ -390,8 +391,8 @@ std::string Dim::text() const {
 }
 
 namespace {
-// Recursive descent: sum := product (('+'|'-') product)*; product := atom ('*' atom)*; atom := int | name | f '(' sum
-// ',' sum ')' | '(' sum ')' | '-' atom.
+// A recursive-descent parser: sum := product (('+'|'-') product)*; product := atom ('*' atom)*; atom := int | name | f
+// '(' sum ',' sum ')' | '(' sum ')' | '-' atom.
 struct DimParser {
   std::string_view s;
   std::size_t at = 0;

@@ -22,12 +22,12 @@ struct DimRange {
 /// Symbol name -> bounds, for `Dim::range`.
 using SymbolRanges = std::map<std::string, DimRange, std::less<>>;
 
-/// An int64 or a shared immutable expression (+, -, *, floordiv, mod, min, max over symbols), kept in a canonical form
-/// so that equal expressions compare equal without a graph.
+/// An int64, or a shared immutable expression (+, -, *, floordiv, mod, min, max over symbols). Its form is canonical,
+/// so equal expressions compare equal without a graph.
 class Dim {
  public:
   Dim() = default;
-  /// Of any integer type; throws InvalidArgument for 2^63 and above.
+  /// From any integer type. Throws InvalidArgument for 2^63 and above.
   template <class T>
     requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
   Dim(T value) : value_(static_cast<std::int64_t>(value)) {  // NOLINT(implicit)
@@ -39,18 +39,18 @@ class Dim {
 
   bool is_static() const { return expr_ == nullptr; }
   bool is_static(std::int64_t v) const { return expr_ == nullptr && value_ == v; }
-  /// The integer; throws Unsupported naming the expression when it is symbolic.
+  /// The integer. Throws Unsupported naming the expression when it is symbolic.
   std::int64_t value() const;
-  /// The expression evaluated with `binding`; symbols that are not bound stay.
+  /// The expression with the symbols of `binding` replaced. Other symbols stay.
   Dim bind(const SymbolBinding& binding) const;
-  /// The same as an integer; throws Unsupported naming a symbol that is not bound.
+  /// The same as an integer. Throws Unsupported naming a symbol that is not bound.
   std::int64_t evaluate(const SymbolBinding& binding) const;
-  /// Bounds of the expression by interval arithmetic: no value lies outside, and bounds of sums of positive terms are
-  /// met. Throws Unsupported naming a symbol without bounds.
+  /// Bounds of the expression by interval arithmetic. No value lies outside, and bounds of sums of positive terms are
+  /// tight. Throws Unsupported naming a symbol without bounds.
   DimRange range(const SymbolRanges& symbols) const;
-  /// Names of all symbols, sorted, each once.
+  /// The names of all symbols, sorted and unique.
   std::vector<std::string> symbols() const;
-  /// Canonical text, for example "2*batch*seq + 1"; `parse_dim` reads it back.
+  /// Canonical text, for example "2*batch*seq + 1". `parse_dim` reads it back.
   std::string text() const;
 
   friend bool operator==(const Dim& a, const Dim& b) {
@@ -63,7 +63,7 @@ class Dim {
   friend Dim mod(const Dim& a, const Dim& b);
   friend Dim min(const Dim& a, const Dim& b);
   friend Dim max(const Dim& a, const Dim& b);
-  /// `a / b` when it is exact for every value of the symbols (each coefficient divides), otherwise none.
+  /// `a / b` when it is exact for every value of the symbols (each coefficient divides); otherwise none.
   friend std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 
  private:
@@ -84,7 +84,7 @@ Dim min(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 std::optional<Dim> exact_div(const Dim& a, const Dim& b);
 
-/// Reads the text of a dimension expression; none when it is malformed.
+/// Parses the text of a dimension expression. None when it is malformed.
 std::optional<Dim> parse_dim(std::string_view text);
 
 using Dims = std::vector<Dim>;

@@ -1,4 +1,4 @@
-// The structs of DLPack 1.x by which tensors go from library to library, in their public layout; a
+// The structs of DLPack 1.x, which exchange tensors between libraries, in their public layout. A
 // `DLManagedTensorVersioned*` of another header may be cast to `dlpack::Managed*`.
 #pragma once
 
@@ -69,7 +69,7 @@ struct Array {
 
 inline constexpr std::uint64_t kReadOnly = 1, kCopied = 2, kSubBytePadded = 4;
 
-/// DLManagedTensorVersioned: whoever holds it calls its deleter once, or hands it on.
+/// DLManagedTensorVersioned. Its owner calls the deleter once, or passes the ownership on.
 struct Managed {
   Version version;
   void* manager_ctx;

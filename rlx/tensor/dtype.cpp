@@ -6,8 +6,8 @@
 namespace rlx {
 namespace {
 constexpr std::string_view kDTypeNames[kNumDTypes] = {"bool", "i8",     "i16",    "i32", "i64", "u8",    "u16",
-                                                 "u32",  "u64",    "bf16",   "f16", "f32", "f64",   "c64",
-                                                 "c128", "f8e4m3", "f8e5m2", "i4",  "u4",  "f4e2m1"};
+                                                      "u32",  "u64",    "bf16",   "f16", "f32", "f64",   "c64",
+                                                      "c128", "f8e4m3", "f8e5m2", "i4",  "u4",  "f4e2m1"};
 
 int int_rank(DType t) { return dtype_bits(t); }
 
@@ -20,7 +20,7 @@ std::optional<DType> promote_ints(DType a, DType b) {
     case DType::U8: return DType::I16;
     case DType::U16: return DType::I32;
     case DType::U32: return DType::I64;
-    default: return DType::F64;  // u64 with a signed type; JAX gives its weak float, 64-bit enabled
+    default: return DType::F64;  // u64 with a signed type; JAX gives its weak float, with 64-bit types enabled
   }
 }
 }  // namespace

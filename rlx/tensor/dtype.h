@@ -38,28 +38,28 @@ namespace detail {
 [[noreturn]] void throw_no_count(std::int64_t count);
 }  // namespace detail
 
-/// `t`; throws DTypeMismatch for a number that is none of the enumerators.
+/// `t`. Throws DTypeMismatch for a number that is no enumerator.
 constexpr DType checked_dtype(DType t) {
   if (static_cast<int>(t) >= kNumDTypes) detail::throw_no_dtype(t);
   return t;
 }
 
-/// Bits of one element; the 4-bit types pack two elements a byte, low nibble first. Throws as checked_dtype.
+/// Bits of one element. The 4-bit types pack two elements per byte, low nibble first. Throws as checked_dtype.
 constexpr int dtype_bits(DType t) {
   constexpr int bits[kNumDTypes] = {8, 8, 16, 32, 64, 8, 16, 32, 64, 16, 16, 32, 64, 64, 128, 8, 8, 4, 4, 4};
   return bits[static_cast<int>(checked_dtype(t))];
 }
 /// Bytes of one element; 0 for the packed 4-bit types.
 constexpr std::size_t size_bytes(DType t) { return static_cast<std::size_t>(dtype_bits(t) / 8); }
-/// What the address of an element is a multiple of: the bytes of its C++ type, of a part of a complex number; 1 for the
+/// The alignment of an element's address: the size of its C++ type, or of one part of a complex number; 1 for the
 /// packed 4-bit types.
 constexpr std::size_t alignment_of(DType t) {
   const std::size_t bytes = size_bytes(t);
   return t == DType::C64 || t == DType::C128 ? bytes / 2 : bytes == 0 ? 1 : bytes;
 }
-/// No tensor has as many elements: their bytes are below 2^64 in every dtype.
+/// An upper limit of the number of elements of a tensor. Their bytes stay below 2^64 in every dtype.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 60;
-/// Bytes that `count` contiguous elements take; throws InvalidArgument for a count outside [0, kMaxElements).
+/// Bytes of `count` contiguous elements. Throws InvalidArgument for a count outside [0, kMaxElements).
 constexpr std::size_t size_bytes(DType t, std::int64_t count) {
   if (count < 0 || count >= kMaxElements) detail::throw_no_count(count);
   const auto n = static_cast<std::size_t>(count), bits = static_cast<std::size_t>(dtype_bits(t));
@@ -76,9 +76,9 @@ constexpr bool is_storage_only(DType t) { return t >= DType::F8E4M3; }
 constexpr bool is_inexact(DType t) { return is_float(t) || is_complex(t); }
 /// I32 or I64: the dtypes of gather indices, labels and lengths.
 constexpr bool is_index(DType t) { return t == DType::I32 || t == DType::I64; }
-/// The real dtype of a complex one (C64 -> F32, C128 -> F64); other types are returned unchanged.
+/// The real dtype of a complex one (C64 -> F32, C128 -> F64). Other types are returned unchanged.
 constexpr DType real_dtype(DType t) { return t == DType::C64 ? DType::F32 : t == DType::C128 ? DType::F64 : t; }
-/// The dtype reductions accumulate in: at least F32 for floats, I64 / U64 for integers.
+/// The accumulator type of reductions: at least F32 for floats, I64 / U64 for integers.
 constexpr DType accumulator_dtype(DType t) {
   if (t == DType::BF16 || t == DType::F16) return DType::F32;
   if (is_signed_int(t)) return DType::I64;
@@ -86,11 +86,11 @@ constexpr DType accumulator_dtype(DType t) {
   return t;
 }
 
-/// How bits of a storage type are read.
+/// How the bits of a storage type are read.
 enum class ElementSubtype : std::uint8_t { Standard, Fp8E4m3, Fp8E5m2 };
 
-/// A dtype with what it does not say of stored values: the FP8 format of the bytes, and whether writing saturates.
-/// Metadata alone; the FP8 values have dtypes of their own to be cast from.
+/// A dtype with the properties of stored values that it does not express: the FP8 format of the bytes, and whether
+/// writing saturates. Metadata only; FP8 values have dtypes of their own, from which they are cast.
 struct Element {
   DType dtype = DType::F32;
   ElementSubtype subtype = ElementSubtype::Standard;
@@ -99,7 +99,7 @@ struct Element {
   static constexpr Element of(DType t) { return {t, ElementSubtype::Standard, false}; }
   static constexpr Element fp8_e4m3() { return {DType::U8, ElementSubtype::Fp8E4m3, true}; }
   static constexpr Element fp8_e5m2() { return {DType::U8, ElementSubtype::Fp8E5m2, true}; }
-  /// The dtype whose values the bytes are.
+  /// The dtype of the values that the bytes hold.
   constexpr DType value_dtype() const {
     return subtype == ElementSubtype::Fp8E4m3   ? DType::F8E4M3
            : subtype == ElementSubtype::Fp8E5m2 ? DType::F8E5M2
@@ -108,15 +108,15 @@ struct Element {
   friend bool operator==(const Element&, const Element&) = default;
 };
 
-/// Lower-case name as in text form: "f32", "bool", "f8e4m3"; throws as checked_dtype.
+/// The lower-case name in text form: "f32", "bool", "f8e4m3". Throws as checked_dtype.
 std::string_view dtype_name(DType t);
-/// The dtype of a name, or none.
+/// The dtype with that name, or none.
 std::optional<DType> parse_dtype(std::string_view name);
 
-/// The dtype both operands are cast to, by JAX's promotion lattice with 64-bit types enabled; none when the pair has no
-/// promotion (storage-only types must be cast explicitly).
+/// The dtype to which both operands are cast, by JAX's promotion lattice with 64-bit types enabled. None when the pair
+/// has no promotion (storage-only types must be cast explicitly).
 std::optional<DType> promote(DType a, DType b);
-/// The dtype a Python or C++ scalar takes beside a tensor of dtype `t` (weak typing: the tensor's dtype wins unless the
+/// The dtype of a Python or C++ scalar beside a tensor of dtype `t` (weak typing: the tensor's dtype wins unless the
 /// scalar is of a higher class).
 DType promote_weak_float(DType t);
 DType promote_weak_int(DType t);

@@ -6,9 +6,9 @@
 
 namespace rlx {
 namespace {
-// Rounds |x| to a format with `mantissa` bits and exponent bias `bias`, returning exponent and mantissa bits without
-// the sign; the caller handles NaN, infinity and overflow. One routine for every narrow format: ldexp/nearbyint are
-// exact.
+// Rounds |x| to a format with `mantissa` bits and exponent bias `bias`. Returns the exponent and mantissa bits without
+// the sign. The caller handles NaN, infinity and overflow. One routine serves every narrow format, because ldexp and
+// nearbyint are exact.
 std::uint32_t round_magnitude(float magnitude, int mantissa, int bias) {
   if (magnitude == 0.0f) return 0;
   int exponent = 0;
@@ -18,7 +18,7 @@ std::uint32_t round_magnitude(float magnitude, int mantissa, int bias) {
   if (e < min_e) e = min_e;  // subnormals share the smallest exponent
   double scaled = std::ldexp(static_cast<double>(magnitude), mantissa - e);
   auto q = static_cast<std::uint32_t>(std::nearbyint(scaled));
-  // q in [2^mantissa, 2^(mantissa+1)] for normals: a carry runs into the exponent by plain addition.
+  // q is in [2^mantissa, 2^(mantissa+1)] for normals. A carry moves into the exponent by plain addition.
   return (static_cast<std::uint32_t>(e - min_e) << mantissa) + q;
 }
 }  // namespace

@@ -1,11 +1,11 @@
-// The error of a failed allocation, which must be possible to throw when there is no memory.
+// The error of a failed allocation. Throwing it must work without memory.
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
 namespace {
 
-// What is thrown when an Error cannot be made any more; made while there is memory, before main. Its text is so short
-// that it lies inside the string: a copy allocates nothing.
+// The error for when no Error can be made any more. It is made before main, while there is memory. Its text is short
+// enough for the string's inline buffer, so a copy allocates nothing.
 const Error& spare_error() {
   static const Error spare(ErrorCode::OutOfMemory, "none is left");
   return spare;

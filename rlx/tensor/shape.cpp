@@ -17,7 +17,7 @@ bool Shape::is_static() const {
 std::int64_t Shape::num_elements() const {
   std::int64_t n = 1;
   bool none = false;
-  for (const Dim& d : dims_) {  // all of them: a zero beside a symbol makes no shape that a tensor could have
+  for (const Dim& d : dims_) {  // all of them: a zero does not excuse an invalid dimension
     std::int64_t v = d.value();
     if (v < 0) throw Error(ErrorCode::InvalidArgument, concat_text("negative dimension in ", text()));
     none = none || v == 0;

@@ -11,7 +11,7 @@
 
 namespace rlx {
 
-/// Ordered dimensions plus one dtype; text "[4, seq, 384] f32". A scalar has rank 0.
+/// Ordered dimensions plus one dtype, with the text "[4, seq, 384] f32". A scalar has rank 0.
 class Shape {
  public:
   Shape() = default;
@@ -25,7 +25,7 @@ class Shape {
   DType dtype() const { return dtype_; }
 
   bool is_static() const;
-  /// Number of elements; throws Unsupported when a dimension is symbolic, InvalidArgument on overflow or negative
+  /// The number of elements. Throws Unsupported when a dimension is symbolic, InvalidArgument on overflow or negative
   /// sizes.
   std::int64_t num_elements() const;
   /// The same as a dimension expression, for symbolic shapes.
@@ -52,10 +52,10 @@ std::string dims_text(const Dims& dims);
 /// "[4, 2]".
 std::string dims_text(std::span<const std::int64_t> dims);
 
-/// `axis` in [-rank, rank) made non-negative; throws InvalidArgument naming `what` otherwise.
+/// `axis` in [-rank, rank) made non-negative. Throws InvalidArgument naming `what` otherwise.
 std::int64_t normalize_axis(std::int64_t axis, int rank, std::string_view what);
 
-/// NumPy broadcasting of two dimension lists (right-aligned; 1 stretches); none when they do not fit.
+/// NumPy broadcasting of two dimension lists (right-aligned; 1 stretches). None when they are incompatible.
 std::optional<Dims> broadcast_dims(const Dims& a, const Dims& b);
 
 /// Row-major strides in elements.

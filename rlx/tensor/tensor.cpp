@@ -30,9 +30,9 @@ namespace rlx {
 namespace {
 constexpr std::align_val_t kAlignment{64};
 
-// Buffers from here on lie in huge pages where the system grants them: the hardware prefetchers of current cores stop
-// at page borders, and packed weights streamed from memory run 1.2 to 2 times faster (measured, GEMM at M = 16 and M =
-// 1).
+// Buffers of at least this size use huge pages if the system grants them. The hardware prefetchers of current cores
+// stop at page borders, and packed weights streamed from memory run 1.2 to 2 times faster (measured, GEMM at M = 16 and
+// M = 1).
 constexpr std::size_t kHugeBytes = std::size_t{4} << 20;
 constexpr std::align_val_t kHugePage{std::size_t{2} << 20};
 
@@ -46,20 +46,20 @@ void* new_bytes(std::size_t bytes) {
 }
 void delete_bytes(void* p, std::size_t bytes) { ::operator delete(p, bytes < kHugeBytes ? kAlignment : kHugePage); }
 
-// A few buffers that were let go of last, for the next results of as many bytes: malloc gives pages of this size back
-// to the system, which clears them again, and a run that makes 2 MiB spends more time there than with its elements.
+// The most recently released buffers, for later results of the same size. malloc returns pages of this size to the
+// system, which clears them again, and a run that makes 2 MiB spends more time there than with its elements.
 class SpareBuffers {
  public:
-  /// A buffer of exactly so many bytes, or null.
+  /// A buffer of exactly this size, or null.
   void* take(std::size_t bytes) {
     if (!fits(bytes)) return nullptr;
-    const std::unique_lock lock(mutex_, std::try_to_lock);  // a fork may have left it locked for ever
+    const std::unique_lock lock(mutex_, std::try_to_lock);  // a fork may have left it locked forever
     if (!lock) return nullptr;
     for (std::size_t i = count_; i-- > 0;)
       if (spare_[i].bytes == bytes) return remove(i);
     return nullptr;
   }
-  /// False when the buffer is to be freed.
+  /// False when the caller should free the buffer.
   bool keep(void* p, std::size_t bytes) {
     if (!fits(bytes)) return false;
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -72,7 +72,7 @@ class SpareBuffers {
     bytes_ += bytes;
     return true;
   }
-  /// Frees all; false when there were none.
+  /// Frees all buffers. False when there were none.
   bool clear() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock || count_ == 0) return false;
@@ -85,7 +85,7 @@ class SpareBuffers {
 
  private:
   static constexpr std::size_t kLeast = std::size_t{64} << 10, kMostBytes = std::size_t{32} << 20, kMost = 8;
-  static constexpr bool kKeeps = !RLX_SEES_ADDRESSES;  // an address sanitizer would not see that a freed buffer is used
+  static constexpr bool kKeeps = !RLX_SEES_ADDRESSES;  // address sanitizers must see that buffers are freed
   struct Spare {
     void* data = nullptr;
     std::size_t bytes = 0;
@@ -98,11 +98,11 @@ class SpareBuffers {
     return p;
   }
   std::mutex mutex_;
-  std::array<Spare, kMost> spare_{};  // the oldest first
+  std::array<Spare, kMost> spare_{};  // oldest first
   std::size_t count_ = 0, bytes_ = 0;
 };
 SpareBuffers& spare_buffers() {
-  static auto& spare = *new SpareBuffers;  // never destroyed: tensors may be let go of after it would be
+  static auto& spare = *new SpareBuffers;  // never destroyed: tensors may be released later
   return spare;
 }
 
@@ -121,7 +121,7 @@ std::shared_ptr<void> allocate_bytes(std::size_t bytes) {
           }};
 }
 
-// Room for the elements of `shape`; an error that names both where there is memory for that.
+// Allocates the elements of `shape`. The error names both, if there is memory for it.
 std::shared_ptr<void> allocate(const Shape& shape, std::size_t bytes) {
   try {
     return allocate_bytes(bytes);
@@ -209,7 +209,7 @@ Tensor Tensor::scalar_i64(DType dtype, std::int64_t value) {
 }
 
 namespace {
-// Where the bytes of tensors without elements lie.
+// The address of tensors without elements.
 constexpr std::byte kNoBytes{};
 
 void require_bytes(const void* data, const Shape& shape) {
@@ -218,7 +218,7 @@ void require_bytes(const void* data, const Shape& shape) {
                 concat_text("a null pointer given as the ", shape.size_bytes(), " bytes of ", shape));
 }
 
-// Kernels and `values` read elements by their C++ type, which need not work at other addresses.
+// Kernels and `values` read elements by their C++ type, which may fail at unaligned addresses.
 void require_aligned(const void* data, const Shape& shape, std::string_view hint) {
   const std::size_t alignment = alignment_of(shape.dtype()),
                     beyond = reinterpret_cast<std::uintptr_t>(data) % alignment;
@@ -247,7 +247,7 @@ Tensor Tensor::part_of(Tensor& buffer, std::size_t offset, const Shape& shape) {
   }
   require_aligned(buffer.data_ + offset, shape, "start the part at such an offset");
   t.data_ = buffer.data_ + offset;
-  // An owner of its own, so that copy-on-write looks at this part alone; it keeps the whole buffer alive.
+  // A separate owner, so that copy-on-write checks this part alone. It keeps the whole buffer alive.
   t.owner_ = std::shared_ptr<const void>(t.data_, [whole = buffer.owner_](const void*) {});
   t.writable_ = buffer.writable_;
   return t;

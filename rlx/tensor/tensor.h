@@ -71,9 +71,9 @@ struct DTypeOf<F16> {
   static constexpr DType value = DType::F16;
 };
 
-/// Read-only view of somebody else's dense row-major elements; `dims` may be empty when the receiver knows the shape.
-/// `data` is a multiple of `alignment_of(dtype)` wherever a run reads or writes it in place: run_slots, run_into and
-/// their like refuse others by name, set_param and load_params copy them.
+/// A read-only view of dense row-major elements that it does not own. `dims` may be empty when the receiver knows the
+/// shape. `data` must be a multiple of `alignment_of(dtype)` when a run reads or writes it in place: run_slots,
+/// run_into and similar calls refuse other addresses with an error, set_param and load_params copy them.
 struct TensorView {
   const void* data = nullptr;
   DType dtype = DType::F32;
@@ -81,7 +81,7 @@ struct TensorView {
   std::size_t size_bytes = 0;  // bytes at `data`
   Buffer* buffer = nullptr;    // of a device tensor, whose `data` is null
 };
-/// The same for a place to write to.
+/// The same for memory to write.
 struct MutableTensorView {
   void* data = nullptr;
   DType dtype = DType::F32;
@@ -89,12 +89,12 @@ struct MutableTensorView {
   std::size_t size_bytes = 0;
 };
 
-/// A dense row-major value of static shape. Copies share the bytes; shared bytes are never written. The bytes of a
-/// device tensor lie on a device: it goes into runs there, and `to_host` brings it; what would touch its bytes here
-/// throws InvalidArgument.
+/// A dense row-major value of static shape. Copies share the bytes, and shared bytes are never written. The bytes of a
+/// device tensor lie on a device: it can be an input of runs, and `to_host` copies it. Calls that would access its
+/// bytes on the host throw InvalidArgument.
 class Tensor {
  public:
-  /// Empty: no elements and no bytes, like one that was moved from.
+  /// Empty: no elements and no bytes, like a moved-from tensor.
   Tensor() = default;
   Tensor(const Tensor&) = default;
   Tensor& operator=(const Tensor&) = default;
@@ -118,24 +118,26 @@ class Tensor {
   ~Tensor() = default;
   /// Zero-filled, 64-byte aligned.
   static Tensor zeros(const Shape& shape);
-  /// The same without the zeros, for values that are written whole right away.
+  /// The same without zeroing, for values that are written completely right away.
   static Tensor uninitialized(const Shape& shape);
-  /// Every element set to `value` (rounded to floats, zero as imaginary part, "not zero" as Bool). DTypeMismatch naming
-  /// the range when an integer dtype does not hold it: 300 and 2.5 are no U8. So do the next two.
+  /// Every element set to `value` (rounded to floats, with imaginary part zero, "not zero" as Bool). DTypeMismatch
+  /// naming the range when an integer dtype does not hold it: 300 and 2.5 are no U8. The next two functions do the
+  /// same.
   static Tensor full(const Shape& shape, double value);
   static Tensor scalar(DType dtype, double value) { return full(Shape({}, dtype), value); }
   static Tensor scalar_i64(DType dtype, std::int64_t value);
-  /// A copy of `shape.size_bytes()` bytes at `data`, any address; InvalidArgument for null unless there are none.
+  /// A copy of `shape.size_bytes()` bytes at `data`, which may have any alignment. InvalidArgument for null, unless
+  /// there are no bytes.
   static Tensor copy_of(const void* data, const Shape& shape);
-  /// A writable tensor over bytes [offset, offset + size) of `buffer`, which nothing else may write; the buffer lives
+  /// A writable tensor over bytes [offset, offset + size) of `buffer`, which nothing else may write. The buffer lives
   /// as long as its parts. InvalidArgument when the range does not fit, or does not start at a multiple of
   /// `alignment_of(shape.dtype())` in memory.
   static Tensor part_of(Tensor& buffer, std::size_t offset, const Shape& shape);
   /// A view of bytes that live as long as `owner` (a mapped file, another tensor). InvalidArgument for null data and
-  /// for an address that is no multiple of `alignment_of(shape.dtype())`, unless the shape has no elements; `copy_of`
+  /// for an address that is no multiple of `alignment_of(shape.dtype())`, unless the shape has no elements. `copy_of`
   /// takes any address.
   static Tensor borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner);
-  /// A tensor of `dims` holding `values` in row-major order; throws ShapeMismatch when the counts differ.
+  /// A tensor of `dims` holding `values` in row-major order. Throws ShapeMismatch when the counts differ.
   template <class T>
   static Tensor of(std::vector<std::int64_t> dims, std::span<const T> values) {
     return of_bytes(dims, DTypeOf<T>::value, values.data(), values.size());
@@ -145,8 +147,8 @@ class Tensor {
     return of_bytes(dims, DTypeOf<T>::value, values.data(), values.size());
   }
 
-  /// A tensor whose bytes are the first of `buffer`, which nothing else writes any more. InvalidArgument for null and
-  /// for a buffer that is too small.
+  /// A tensor over the first bytes of `buffer`, which nothing else may write any more. InvalidArgument for null and for
+  /// a buffer that is too small.
   static Tensor on_device(std::shared_ptr<Buffer> buffer, const Shape& shape);
 
   const Shape& shape() const { return shape_; }
@@ -157,22 +159,23 @@ class Tensor {
   std::vector<std::int64_t> dims() const { return shape_.static_dims(); }
   std::size_t size_bytes() const { return rlx::size_bytes(dtype(), num_elements_); }
   bool empty() const { return data_ == nullptr && !buffer_; }
-  /// Where the bytes are: the host's are "cpu".
+  /// The device of the bytes; "cpu" for host memory.
   DeviceId device() const { return buffer_ ? buffer_->device() : DeviceId(); }
   /// The device memory of a device tensor, else null.
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
-  /// The value on the host, waiting for the work that makes it and throwing what failed there; itself when it is there.
+  /// The value on the host. Waits for the work that makes it and throws its failure. Returns the tensor itself when it
+  /// is already on the host.
   Tensor to_host() const;
-  /// False for borrowed bytes without an owner: whoever made the tensor keeps them alive.
+  /// False for borrowed bytes without an owner: the creator of the tensor keeps them alive.
   bool owned() const { return owner_ != nullptr; }
   const std::byte* data() const {
     if (buffer_) throw_on_device();
     return data_;
   }
-  /// The bytes for writing; copies them first when they are shared or borrowed. InvalidArgument for an empty tensor.
+  /// The bytes for writing. Shared or borrowed bytes are copied first. InvalidArgument for an empty tensor.
   std::byte* mutable_data();
 
-  /// The elements as T; throws DTypeMismatch when T is not the tensor's dtype.
+  /// The elements as T. Throws DTypeMismatch when T is not the tensor's dtype.
   template <class T>
   std::span<const T> values() const {
     require_dtype(DTypeOf<T>::value);
@@ -184,10 +187,10 @@ class Tensor {
     return {reinterpret_cast<T*>(mutable_data()), static_cast<std::size_t>(num_elements_)};
   }
 
-  /// Element `index` (row-major) of any real dtype as double; complex gives the real part. These four throw
-  /// InvalidArgument for an index that the tensor does not have.
+  /// Element `index` (row-major) of any real dtype as double; for complex dtypes its real part. This function and the
+  /// next three throw InvalidArgument for an index out of range.
   double at(std::int64_t index) const;
-  /// Element `index` of an integer or Bool tensor, exact; floats are truncated.
+  /// Element `index` of an integer or Bool tensor, exact. Floats are truncated.
   std::int64_t at_i64(std::int64_t index) const;
   /// Writes element `index`, converted to the tensor's dtype (nearest even for floats, truncation and wrap for
   /// integers).
@@ -197,19 +200,19 @@ class Tensor {
   std::vector<float> to_f32() const;
   std::vector<double> to_f64() const;
 
-  /// The same bytes under other dimensions of equal count.
+  /// The same bytes with other dimensions of equal element count.
   Tensor reshaped(const std::vector<std::int64_t>& dims) const;
   /// Rows [start, start + count) of axis 0, sharing the bytes.
   Tensor rows(std::int64_t start, std::int64_t count) const;
-  /// Every element converted: floats round to nearest even, float -> integer truncates toward zero and saturates (NaN
-  /// gives 0), integer -> integer wraps, anything -> Bool is "not zero", complex -> real takes the real part.
+  /// Converts every element. Floats round to nearest even. Float -> integer truncates toward zero and saturates (NaN
+  /// gives 0). Integer -> integer wraps. Anything -> Bool is "not zero". Complex -> real takes the real part.
   /// InvalidArgument for an empty tensor.
   Tensor cast(DType to) const;
 
   TensorView view() const { return {data_, dtype(), {}, size_bytes(), buffer_.get()}; }
-  /// Same shape and bit-identical bytes.
+  /// Equal shape and bit-identical bytes.
   bool identical(const Tensor& other) const;
-  /// Short text: shape and the first values.
+  /// Short text: the shape and the first values.
   std::string text(int max_values = 8) const;
 
  private:

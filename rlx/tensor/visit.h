@@ -35,14 +35,14 @@ To convert_element(From v) {
     return v != From(0);  // NaN is not zero: true
   } else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
     if (std::isnan(v)) return To(0);
-    // The limits as doubles: 2^63 rounds up, so compare with >=.
+    // The limits as doubles. 2^63 rounds up, so the comparison uses >=.
     constexpr double low = static_cast<double>(std::numeric_limits<To>::min());
     constexpr double high = static_cast<double>(std::numeric_limits<To>::max());
     if (v <= low) return std::numeric_limits<To>::min();
     if (v >= high) return std::numeric_limits<To>::max();
     return static_cast<To>(v);
   } else if constexpr (std::is_same_v<To, BF16> || std::is_same_v<To, F16>) {
-    // Through float with the double-rounding removed: round to odd first.
+    // Converts through float without double rounding: it rounds to odd first.
     double d = static_cast<double>(v);
     float f = static_cast<float>(d);
     if (std::isfinite(f) && static_cast<double>(f) != d) {
@@ -58,9 +58,10 @@ To convert_element(From v) {
 }
 
 namespace detail {
-/// The DTypeMismatch that names value, dtype and range when integer dtype `t` (I4 and U4 too) does not hold `value`.
+/// The DTypeMismatch that names value, dtype and range when integer dtype `t` (also I4 and U4) does not hold `value`.
+/// None when it does.
 std::optional<Diagnostic> not_held(DType t, double value);
-/// The same for an integer, given by the two's complement of its 64 bits and its sign.
+/// The same for an integer, given by the 64 bits of its two's complement and its sign.
 std::optional<Diagnostic> not_held(DType t, std::uint64_t bits, bool negative);
 }  // namespace detail
 
@@ -142,7 +143,7 @@ void store_element(std::byte* data, DType t, std::int64_t i, V v) {
   }
 }
 
-/// Calls f(T{}) with the C++ type of a dtype that has one (Bool..F64, BF16, F16, C64, C128); throws Unsupported
+/// Calls f(T{}) with the C++ type of a dtype that has one (Bool..F64, BF16, F16, C64, C128). Throws Unsupported
 /// otherwise.
 template <class F>
 decltype(auto) visit_dtype(DType t, F&& f) {

@@ -1,4 +1,4 @@
-// Threads that wait for each other in each step of a run, for tests.
+// Makes threads wait for each other in each step of a run, for tests.
 #include "rlx/threads/chunk_audit.h"
 
 #include <algorithm>

@@ -1,19 +1,22 @@
 // The CPU thread pool: claimable chunks, per-step done counters, spin then park.
 //
-// How a run works. The caller opens the job word (epoch, open flag, number of workers that joined); workers that see it
-// join by compare-and-swap and walk the same list of steps as the caller. A chunk is claimed by compare-and-swap on the
-// step's claim word {run epoch, left in the lower half, left in the upper half}, a finished chunk is counted in the
-// step's done word {run epoch, done in the lower half, done in the upper half}. Every other thread keeps to the upper
-// half of the steps and helps in the other when its own has nothing to do: steps cut into rows in the same order then
-// find in a core's own cache what the step before left there (two cores that share no cache lose some 10 % of a
-// transformer to the traffic between them). Where halves wait for halves only, a thread goes on with its half of the
-// next steps and no thread waits for another before the work of the halves meets. Both words are brought to a new run
-// lazily by whoever first touches them, so starting a run writes one word. A worker that was descheduled and comes late
-// finds newer epochs and takes nothing: the caller waits for claimed chunks only, never for a thread. Such a worker may
-// still read the step list after the run, so the list is reference counted.
+// A run works as follows. The caller opens the job word (epoch, open flag, number of workers that joined). Workers that
+// see it join by compare-and-swap and execute the same list of steps as the caller. A chunk is claimed by
+// compare-and-swap on the step's claim word {run epoch, left in the lower half, left in the upper half}. A finished
+// chunk is counted in the step's done word {run epoch, done in the lower half, done in the upper half}.
 //
-// Workers have numbers: a run of n threads opens its job to the first n - 1 and wakes those of them that sleep, so a
-// pool that grew for one program costs the runs of another nothing. Only a run that holds the pool starts workers.
+// Odd workers run the upper half of each step, and help with the lower half when their own has nothing to do. Steps
+// that are cut into rows in the same order then find the data of the previous step in the core's own cache (two cores
+// that share no cache lose some 10 % of a transformer to the traffic between them). When halves wait only for halves, a
+// thread continues with its half of the next steps, and no thread waits for another until the work of the halves meets.
+//
+// The first thread that touches a claim or done word in a new run resets it, so starting a run writes one word. A
+// worker that was descheduled and arrives late finds newer epochs and claims nothing: the caller waits for claimed
+// chunks only, never for a thread. Such a worker may still read the step list after the run, so the list is reference
+// counted.
+//
+// Workers are numbered. A run of n threads opens its job to the first n - 1 workers and wakes those that sleep, so a
+// pool that grew for one program does not slow down the runs of another. Only a run that holds the pool starts workers.
 #include "rlx/threads/thread_pool.h"
 
 #include <algorithm>
@@ -59,16 +62,16 @@ std::int64_t now_ns() {
       .count();
 }
 
-constexpr std::int64_t kSpinNs = 100'000;     // a worker looks this long for the next run before it sleeps
-constexpr std::int64_t kWaitSpinNs = 50'000;  // a thread inside a run looks this long before it yields its CPU
-constexpr int kLookAhead = 16;                // unfinished steps examined beyond the first
-constexpr std::uint32_t kMaxUnits = 1 << 16;  // claims of a step; more chunks than that are claimed several at a time
+constexpr std::int64_t kSpinNs = 100'000;     // a worker spins this long for the next run before it sleeps
+constexpr std::int64_t kWaitSpinNs = 50'000;  // a thread inside a run spins this long before it yields its CPU
+constexpr int kLookAhead = 16;                // unfinished steps examined after the first
+constexpr std::uint32_t kMaxUnits = 1 << 16;  // claims of a step; with more chunks, several are claimed at a time
 
 std::uint64_t pack(std::uint32_t epoch, std::uint32_t count) { return (std::uint64_t{epoch} << 32) | count; }
 std::uint32_t epoch_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
 std::uint32_t count_of(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
 
-// Bumped in the child of a fork: pools made before it have no threads there.
+// Incremented in the child of a fork: pools made before the fork have no threads there.
 std::atomic<std::uint32_t> g_fork_generation{0};
 
 void note_forks() {
@@ -82,7 +85,7 @@ void note_forks() {
 #endif
 }
 
-/// CPUs allowed by the control group's quota, rounded up; a large number when there is none.
+/// The CPUs that the control group's quota allows, rounded up; a large number when there is no quota.
 int cgroup_cpus() {
   const auto read_text = [](const std::string& path) {
     std::string text;
@@ -130,7 +133,7 @@ int cgroup_cpus() {
 int available_cpus() {
   int cpus = static_cast<int>(std::thread::hardware_concurrency());
 #if defined(__linux__)
-  // More CPUs than cpu_set_t holds: the call fails and the hardware count stays.
+  // If there are more CPUs than cpu_set_t holds, the call fails and the hardware count stays.
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) cpus = CPU_COUNT(&set);
 #endif
@@ -154,20 +157,20 @@ namespace {
 std::uint32_t chunks_per_unit(std::uint32_t chunks) {
   return std::max(1U, chunks / kMaxUnits + (chunks % kMaxUnits != 0 ? 1U : 0U));
 }
-// A step of no chunks still orders others: it counts as one.
+// A step without chunks still orders others, so it counts as one unit.
 std::uint32_t units_of(std::uint32_t chunks) { return chunks == 0 ? 1 : (chunks - 1) / chunks_per_unit(chunks) + 1; }
 
 }  // namespace
 
 struct StepSchedule::State {
   struct alignas(64) Counters {
-    std::atomic<std::uint64_t> claim{0};  // {epoch, units left of the lower half, of the upper half}
-    std::atomic<std::uint64_t> done{0};   // {epoch, units done of the lower half, of the upper half}
+    std::atomic<std::uint64_t> claim{0};  // {epoch, units left in the lower half, in the upper half}
+    std::atomic<std::uint64_t> done{0};   // {epoch, units done in the lower half, in the upper half}
   };
   struct Step {
     std::atomic<std::uint32_t> chunks{0};
     std::atomic<std::uint32_t> per_unit{1};  // chunks claimed at a time
-    std::atomic<std::uint32_t> units{1};     // claims; a step of no chunks still orders others: it counts as one
+    std::atomic<std::uint32_t> units{1};     // number of claims; 1 for a step without chunks, which still orders others
     void (*run)(void*, std::int64_t) = nullptr;
     std::atomic<void*> ctx{nullptr};
     std::uint32_t first_pred = 0, num_preds = 0;
@@ -188,9 +191,9 @@ struct StepSchedule::State {
     step.units.store(units_of(n), std::memory_order_relaxed);
   }
   std::uint32_t units(std::size_t s) const { return steps[s].units.load(std::memory_order_relaxed); }
-  /// Units of one half of `all`.
+  /// The units of one half of `all`.
   static std::uint32_t half(std::uint32_t all, bool upper) { return upper ? all / 2 : all - all / 2; }
-  /// That half of a claim or done count.
+  /// The part of a claim or done count for that half.
   static std::uint32_t part(std::uint32_t count, bool upper) { return upper ? count & 0xffff : count >> 16; }
   static std::uint32_t one(bool upper) { return upper ? 1 : 1U << 16; }
 
@@ -200,7 +203,7 @@ struct StepSchedule::State {
     return want == 0 || (epoch_of(seen) == run && part(count_of(seen), upper) == want);
   }
   bool complete(std::size_t s, std::uint32_t run) const { return complete(s, run, false) && complete(s, run, true); }
-  /// True when nothing is left that this half of the step waits for.
+  /// True when everything that this half of the step waits for is done.
   bool ready(std::size_t s, std::uint32_t run, bool upper) const {
     const Step& step = steps[s];
     for (std::uint32_t i = 0; i < step.num_preds; ++i) {
@@ -212,7 +215,7 @@ struct StepSchedule::State {
   }
 
   enum class Claim { Taken, Exhausted, Stale };
-  /// Takes a unit of that half of step s for `run`; the caller has seen `ready`.
+  /// Claims a unit of that half of step s for `run`. The caller has seen `ready`.
   Claim claim(std::size_t s, std::uint32_t run, bool upper, std::uint32_t& unit) {
     auto& word = counters[s].claim;
     std::uint64_t seen = word.load(std::memory_order_acquire);
@@ -261,7 +264,7 @@ struct StepSchedule::State {
     if (refs.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
   }
 
-  /// Runs everything on this thread, without the counters.
+  /// Runs all steps on this thread, without the counters.
   void run_alone(const StepTrace* to = nullptr) {
     const AsWorkerZero alone(1);
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -277,7 +280,7 @@ struct StepSchedule::State {
   std::vector<Counters> counters;
   std::vector<Predecessor> preds;
   std::uint32_t epoch = 0;              // of the last run; written by the caller only
-  std::atomic<std::uint32_t> ended{0};  // epoch of the last run that is over
+  std::atomic<std::uint32_t> ended{0};  // epoch of the last run that has ended
   std::atomic<bool> busy{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
@@ -347,8 +350,8 @@ void StepSchedule::set_chunks(std::int64_t step, std::int64_t chunks) {
 
 namespace {
 
-// What one thread does in a traced run: chunks of a step that follow each other are one event. It looks at what it was
-// given only between a claim and its end, while the caller waits: a worker that comes late claims nothing.
+// Records the work of one thread in a traced run. Consecutive chunks of a step are one event. It reads the trace only
+// between a claim and its end, while the caller waits, because a late worker claims nothing.
 class Stretches {
  public:
   explicit Stretches(const StepTrace& to) : to_(to) {}
@@ -376,7 +379,7 @@ class Stretches {
   std::atomic<std::int64_t>* end_ = nullptr;
 };
 
-// The same of a run that is not traced: nothing.
+// The same interface for a run without a trace: does nothing.
 struct NoStretches {
   template <class F>
   void run(std::size_t, F&& execute) {
@@ -390,13 +393,13 @@ struct NoStretches {
 // -- ThreadPool --
 
 struct ThreadPool::Impl {
-  // Job word: epoch in the high 32 bits, then the open flag, then the number of workers that joined (low 16 bits).
+  // The job word: epoch in the high 32 bits, then the open flag, then the number of workers that joined (low 16 bits).
   static constexpr std::uint64_t kOpen = 1ULL << 16;
   static constexpr std::uint64_t kJoined = kOpen - 1;
 
-  /// Worker i serves the runs of more than i helpers, as thread i + 1 of each; the others let it sleep.
+  /// Worker i serves the runs with more than i helpers, as thread i + 1. In other runs it sleeps.
   struct alignas(64) Worker {
-    std::atomic<std::uint32_t> wake{0};  // bumped to end its sleep
+    std::atomic<std::uint32_t> wake{0};  // incremented to end its sleep
     std::atomic<bool> sleeping{false};
     std::thread thread;
   };
@@ -407,7 +410,7 @@ struct ThreadPool::Impl {
   std::atomic<StepSchedule::State*> state{nullptr};
   std::atomic<std::uint32_t> run_epoch{0};  // the schedule's own epoch of the open run
   alignas(64) std::atomic<bool> busy{false};
-  int started = 0;  // workers; only the thread that holds `busy` starts more
+  int started = 0;  // number of workers; only the thread that holds `busy` starts more
   std::array<Worker, kMaxThreads - 1> workers;
   StepSchedule single;  // for parallel_for
   std::uint32_t generation = g_fork_generation.load(std::memory_order_relaxed);
@@ -428,18 +431,18 @@ struct ThreadPool::Impl {
     w.wake.notify_one();
   }
 
-  /// Starts workers up to `wanted`; returns how many of these there are.
+  /// Starts workers up to `wanted`. Returns how many of them exist.
   int start(int wanted) {
     try {
       for (; started < wanted; ++started)
         workers[static_cast<std::size_t>(started)].thread = std::thread([this, i = started] { worker_loop(i); });
     } catch (const std::exception&) {
-      // The system has no more threads, or no memory for one: the run works with those there are.
+      // The system has no more threads, or no memory for one. The run uses the existing workers.
     }
     return std::min(started, wanted);
   }
 
-  /// Walks the steps; returns when none has unclaimed chunks (worker) or when all are complete (caller).
+  /// Executes the steps. Returns when no step has unclaimed chunks (worker), or when all steps are complete (caller).
   static void walk(StepSchedule::State& s, std::uint32_t run, bool caller) {
     if (const StepTrace* to = s.traced.load(std::memory_order_relaxed)) {
       Stretches stretches(*to);
@@ -451,7 +454,7 @@ struct ThreadPool::Impl {
   template <class Record>
   static void walk(StepSchedule::State& s, std::uint32_t run, bool caller, Record& record) {
     const std::size_t n = s.steps.size();
-    std::size_t first[2] = {0, 0};  // by half: it is exhausted in all steps before
+    std::size_t first[2] = {0, 0};  // by half: exhausted in all steps before it
     std::size_t completed = 0;      // all steps before it are complete
     std::int64_t idle_since = 0;
     const bool own = t_worker_index % 2 != 0;
@@ -496,11 +499,12 @@ struct ThreadPool::Impl {
     }
   }
 
-  /// Joins the job of `word` as worker `index`: its schedule, or null when it closed or does without this worker.
+  /// Joins the job of `word` as worker `index`. Returns its schedule, or null when the job is closed or does not need
+  /// this worker.
   StepSchedule::State* join(int index, std::uint64_t word, std::uint32_t& run) {
     const std::uint32_t epoch = epoch_of(word);
     while ((word & kOpen) != 0 && epoch_of(word) == epoch && index < helpers.load(std::memory_order_relaxed)) {
-      // Read before the swap: when it succeeds the job was still this one, so these are its values.
+      // Read before the swap. If the swap succeeds, the job was still this one, so these are its values.
       StepSchedule::State* s = state.load(std::memory_order_relaxed);
       run = run_epoch.load(std::memory_order_relaxed);
       const int threads = helpers.load(std::memory_order_relaxed) + 1;
@@ -514,7 +518,7 @@ struct ThreadPool::Impl {
 
   void worker_loop(int index) {
     Worker& self = workers[static_cast<std::size_t>(index)];
-    std::uint32_t last = 0;  // epoch of the last job looked at
+    std::uint32_t last = 0;  // epoch of the last job examined
     std::int64_t since = now_ns();
     const auto is_new = [&](std::uint64_t word) { return (word & kOpen) != 0 && epoch_of(word) != last; };
     while (!stop.load(std::memory_order_relaxed)) {
@@ -523,8 +527,8 @@ struct ThreadPool::Impl {
         last = epoch_of(word);
         std::uint32_t run = 0;
         if (StepSchedule::State* s = join(index, word, run)) {
-          // The state is alive: the caller holds a reference per possible worker until the job is closed, and closing
-          // leaves one to each that joined.
+          // The state is alive: the caller holds one reference per possible worker until the job is closed, and closing
+          // leaves one reference to each worker that joined.
           t_worker_index = index + 1;
           walk(*s, run, false);
           t_worker_index = 0;
@@ -540,7 +544,7 @@ struct ThreadPool::Impl {
       }
       const std::uint32_t ticket = self.wake.load(std::memory_order_seq_cst);
       self.sleeping.store(true, std::memory_order_seq_cst);
-      // A caller either sees `sleeping`, or this load sees its job.
+      // Either a caller sees `sleeping`, or this load sees its job.
       if (!is_new(job.load(std::memory_order_seq_cst)) && !stop.load()) {
         self.wake.wait(ticket, std::memory_order_seq_cst);
         since = now_ns();
@@ -593,11 +597,11 @@ ThreadPool::~ThreadPool() {
   Impl* p = impl_.load(std::memory_order_acquire);
   if (p->generation == g_fork_generation.load(std::memory_order_relaxed)) {
     delete p;
-  }  // else: the child of a fork; the threads do not exist here and cannot be joined, so their record is left alone
+  }  // else: the child of a fork. The threads do not exist here and cannot be joined, so their record is leaked
 }
 
 ThreadPool& ThreadPool::process() {
-  // Never destroyed: a run in a static destructor or a detached thread stays valid.
+  // Never destroyed: a run in a static destructor or in a detached thread stays valid.
   static ThreadPool* const pool = new ThreadPool;
   return *pool;
 }
@@ -607,7 +611,7 @@ int ThreadPool::threads() const { return threads_; }
 ThreadPool::Impl* ThreadPool::impl() {
   Impl* p = impl_.load(std::memory_order_acquire);
   if (p->generation == g_fork_generation.load(std::memory_order_relaxed)) return p;
-  // See ~ThreadPool. Of several threads of the child that come first, one's record stays.
+  // See ~ThreadPool. When several threads of the child arrive first, the record of one stays.
   auto mine = std::make_unique<Impl>();
   if (impl_.compare_exchange_strong(p, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire))
     return mine.release();

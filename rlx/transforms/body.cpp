@@ -1,4 +1,5 @@
-// Transforms of closed bodies: by the walkers of whole graphs, and reverse mode cut where the cotangents come in.
+// Transforms of closed bodies: forward mode and batching use those of whole graphs; reverse mode is split where
+// cotangents enter.
 #include "rlx/ir/rewrite/body_transforms.h"
 
 #include <algorithm>
@@ -24,12 +25,12 @@ std::vector<Value> marked_inputs(const Graph& body, const Mask& marks) {
 
 std::vector<Wrt> as_wrt(const std::vector<Value>& values) { return {values.begin(), values.end()}; }
 
-// Elements of another order: a reader finds them again for nothing.
+// True for ops that only reorder or repeat elements. Recomputing them costs nothing.
 bool is_free(OpKind kind) {
   return kind == OpKind::Expand || kind == OpKind::Reshape || kind == OpKind::Transpose || kind == OpKind::StopGradient;
 }
 
-// One number an element, at no more than a multiplication's price.
+// True for ops of one number per element that cost at most a multiplication.
 bool is_cheap(const OpBox& op) {
   if (const auto* b = op.get_if<ops::Binary>())
     return b->fn != BinaryKind::Pow && b->fn != BinaryKind::Mod && b->fn != BinaryKind::Atan2 &&
@@ -40,13 +41,13 @@ bool is_cheap(const OpBox& op) {
   return op.is<ops::Compare>() || op.is<ops::Where>() || op.is<ops::Cast>();
 }
 
-// Cuts a joint graph of values and derivatives in two.
+// Splits a joint graph of values and derivatives in two.
 class Cut {
  public:
   Cut(const Graph& body, const BodyReverseRequest& request, const walk::Reverse& joint)
       : request_(request), joint_(joint), g_(joint.forward.graph), slot_(g_), in_backward_(g_.num_nodes(), false) {
     inputs_ = g_.leaves(OpKind::Input);
-    inputs_.resize(body.leaves(OpKind::Input).size());  // seeds come behind them
+    inputs_.resize(body.leaves(OpKind::Input).size());  // seeds follow them
     for (const std::string& name : joint.added) seeds_.push_back(g_.find_leaf(OpKind::Input, name));
     const std::vector<Value> roots(seeds_.begin(), seeds_.end());
     moves_ = walk::dependents(g_, roots, false);
@@ -72,7 +73,7 @@ class Cut {
 
  private:
   static constexpr std::uint32_t kNowhere = 0xffffffffu;
-  static constexpr int kFewOps = 4;  // in a row
+  static constexpr int kFewOps = 4;  // longest sequence of recomputed ops
 
   bool moves(NodeId id) const { return moves_[slot_(Value(id))]; }
 
@@ -101,7 +102,7 @@ class Cut {
     for (Value v : g_.node(id).inputs) need(v);
   }
 
-  // Where the backward body finds a value.
+  // Decides how the backward body gets a value.
   void settle(Value v) {
     const NodeId id = v.node;
     const Node& n = g_.node(id);
@@ -129,7 +130,7 @@ class Cut {
     }
   }
 
-  // A stored value that a few cheap ops make of others which are there anyway is computed again.
+  // A stored value is recomputed if a few cheap ops make it from values that are available anyway.
   void store_less() {
     stored_here_.assign(slot_.size(), false);
     for (Value v : stored_) stored_here_[slot_(v)] = true;
@@ -147,7 +148,7 @@ class Cut {
     stored_.assign(left.rbegin(), left.rend());
     settle_all();
   }
-  // Whether it is at hand in the backward body without being stored for that.
+  // True when the backward body has the value without storing it for this purpose.
   bool at_hand(Value v) const {
     const Node& n = g_.node(v.node);
     if (stored_here_[slot_(v)]) return true;
@@ -175,7 +176,7 @@ class Cut {
     }
   }
 
-  // The outputs of the forward body that are the stored values; new ones come behind those of the body.
+  // Sets the outputs of the forward body that are the stored values. New outputs follow those of the body.
   void place_stored() {
     const std::vector<Value>& outputs = joint_.outputs;
     for (std::uint32_t k = 0; k < outputs.size(); ++k)
@@ -210,7 +211,7 @@ class Cut {
     for (NodeId id : seeds_) take(id, g_.leaf_name(id));
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i)
       if (in_backward_[i]) {
-        // A result of the node may be taken as it is stored, another one computed again.
+        // One result of the node may be read as stored, another recomputed.
         Node copy = g_.nodes()[i];
         for (Value& v : copy.inputs) v = ids.at(v);
         const std::uint32_t results = copy.num_results();
@@ -229,7 +230,7 @@ class Cut {
   ValueSlots slot_;
   std::vector<NodeId> inputs_, seeds_;
   std::vector<bool> moves_, invariant_, in_backward_, seen_, stored_here_;
-  std::vector<std::uint32_t> place_;  // node -> which input of the body it is
+  std::vector<std::uint32_t> place_;  // node -> index of the body's input that it is
   std::vector<Value> work_, stored_, extra_;
   std::vector<std::uint32_t> kept_;
   std::map<Value, std::uint32_t> position_;

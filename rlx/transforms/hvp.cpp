@@ -1,4 +1,4 @@
-// Hessian-vector products by forward over reverse; Jacobians by batching one of the two modes over unit vectors.
+// Hessian-vector products by forward over reverse mode. Jacobians batch one of the two modes over unit vectors.
 #include "rlx/transforms/hvp.h"
 
 #include "rlx/ir/build/counting.h"
@@ -12,7 +12,7 @@
 namespace rlx {
 namespace {
 
-// Names of the leaves, which survive every transform.
+// The names of the leaves, which every transform preserves.
 std::vector<std::string> leaf_names(const Graph& forward, const std::vector<Wrt>& wrt, std::string_view who) {
   std::vector<std::string> names;
   for (const Wrt& w : wrt) names.push_back(forward.leaf_name(walk::resolve_leaf(forward, w, who).node));
@@ -33,7 +33,7 @@ void require_real(const Shape& s, std::string_view who) {
                 "Jacobians are made of float values only");
 }
 
-// All unit vectors of a space of shape `shape`, as [n, shape.dims..] with n elements in the space.
+// All unit vectors of the space of shape `shape`, as [n, shape.dims..] for n elements of the shape.
 Expr unit_vectors(Graph& g, const Shape& shape) {
   Dim n = shape.num_elements_dim();
   const Shape square({n, n}, count_dtype(g, {{n}}));
@@ -41,7 +41,7 @@ Expr unit_vectors(Graph& g, const Shape& shape) {
   return g.reshape(eye, joined({n}, shape.dims()));
 }
 
-// `t` with its input `name` replaced by all unit vectors: `t` batched over that input.
+// `t` with all unit vectors as its input `name`: `t` batched over that input.
 TransformResult over_unit_vectors(const TransformResult& t, const std::string& name, const Shape& shape) {
   TransformResult batched = vmap(t.graph, {{name, 0}}, shape.num_elements_dim());
   Graph g = copy_shell(batched.graph);
@@ -52,7 +52,7 @@ TransformResult over_unit_vectors(const TransformResult& t, const std::string& n
   return {std::move(g), walk::compose(walk::compose(t.ids, batched.ids), ids), {}};
 }
 
-// `forward` with only its first `count` outputs.
+// `forward` with `count` of its outputs, from `first` on.
 Graph with_outputs(Graph g, std::size_t first, std::size_t count) {
   std::vector<Value> outputs(g.outputs().begin() + static_cast<std::ptrdiff_t>(first),
                              g.outputs().begin() + static_cast<std::ptrdiff_t>(first + count));
@@ -64,7 +64,7 @@ Graph with_outputs(Graph g, std::size_t first, std::size_t count) {
 TransformResult jacfwd_all(const Graph& forward, const std::vector<std::string>& names, std::string_view who) {
   // One batched copy of the tangent computation per leaf, joined into one graph.
   const std::size_t num_outputs = forward.outputs().size();
-  if (!forward.ordered().empty())  // each leaf has a copy of the forward computation
+  if (!forward.ordered().empty())  // each leaf has its own copy of the forward computation
     throw Error(
         Diagnostic{ErrorCode::Unsupported,
                    concat_text(who, ": '", forward.name(), "' holds ordered ops, which would run several times"),

@@ -1,4 +1,4 @@
-// The forward-mode walker.
+// Forward-mode differentiation.
 #include "rlx/transforms/jvp.h"
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 namespace rlx {
 namespace {
 
-// What stands for a result: an op that computes tangents and the result on the way.
+// The replacement of a result: an op that computes the result together with its tangents.
 struct Replaced {
   Value old, now;
 };
 
-// The graph in which every reader of an old value reads what stands for it, which is a later node: in another order,
-// but for the leaves, which keep theirs. `ids` follow. made_for: of each node the one whose tangents it computes, or
+// Rebuilds the graph so that every reader of an old value reads its replacement, which is a later node. The node order
+// changes, except for the leaves. `ids` are updated. made_for: for each node, the node whose tangents it computes, or
 // itself.
 Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, const std::vector<std::uint32_t>& made_for,
                     std::map<Value, Value>& ids) {
@@ -37,15 +37,16 @@ Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, const
     if (g.nodes()[i].inputs.empty() && !is_ordered(g.nodes()[i].op)) copy(i);
   std::size_t edges = 0;
   for (const Node& n : g.nodes()) edges += n.inputs.size();
-  // Ordered ops keep their order, those of tangents beside the op whose tangents they compute: an op reads, and has in
-  // its place, only what was made for it and for those before it. Of one that another stands for there would be two.
+  // Ordered ops keep their order. Ordered ops of tangents stay next to the op whose tangents they compute: in its
+  // place, an op reads only nodes made for it and for earlier ops. An ordered op with a replacement would otherwise
+  // appear twice.
   const auto gone = [&](NodeId id) {
     const Node& n = g.node(id);
     for (std::uint32_t r = 0; r < n.num_results(); ++r)
       if (!now[slot(Value(id, r))].node.valid()) return false;
     return is_ordered(n.op);
   };
-  std::vector<NodeId> ordered = g.ordered(), before_it(g.num_nodes());  // of an ordered op: the one before it
+  std::vector<NodeId> ordered = g.ordered(), before_it(g.num_nodes());  // before_it: for ordered ops
   std::ranges::stable_sort(ordered, {}, [&](NodeId id) { return made_for[id.index]; });
   NodeId last;
   for (NodeId id : ordered)
@@ -75,7 +76,7 @@ Graph with_replaced(const Graph& g, const std::vector<Replaced>& replaced, const
   return out;
 }
 
-// jvp before pruning. With `join`, ops with bodies compute results and tangents in one: then results may be values of
+// jvp before pruning. With `join`, ops with bodies compute results and tangents together. Results may then be values of
 // the tangent computation.
 TransformResult run_jvp(const Graph& forward, const std::vector<Wrt>& tangent_for, bool join) {
   constexpr std::string_view who = "jvp";
@@ -106,7 +107,8 @@ TransformResult run_jvp(const Graph& forward, const std::vector<Wrt>& tangent_fo
     tangents[slot(v)] = g.input(added.back(), shape);
   }
 
-  // What no output reads needs no tangent, nor a rule that gives one: a primal computed beside its derivative.
+  // A value that no output reads needs neither a tangent nor a rule that gives one: a primal computed beside its
+  // derivative.
   std::vector<bool> read(num_forward, false);
   for (Value v : g.outputs()) read[v.node.index] = true;
   for (std::size_t i = num_forward; i-- > 0;)
@@ -189,7 +191,8 @@ Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) 
   ValueSlots slot(g);
   auto moves = [&](std::uint32_t i) { return bool(by_slot[slot(Value(NodeId{i}))]); };
 
-  // What the tangents need, up to the values that stand still; what weights alone give is computed from them again.
+  // The nodes that the tangents need, back to the values that are constant along the tangents. Values of weights alone
+  // are recomputed from the weights.
   std::vector<bool> needed(g.num_nodes(), false);
   for (std::size_t k = num_primals; k < outputs.size(); ++k) needed[outputs[k].node.index] = true;
   for (std::uint32_t i = static_cast<std::uint32_t>(g.num_nodes()); i-- > 0;)
@@ -199,7 +202,7 @@ Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) 
   Linearized out{{copy_shell(g, forward.name()), {}, {}}, copy_shell(g, forward.name()), {}, both.added_inputs};
   Graph& primal = out.primal.graph;
   std::map<Value, Value> in_primal, in_linear;
-  for (Value v : roots) in_linear.emplace(v, Value());  // behind the residuals
+  for (Value v : roots) in_linear.emplace(v, Value());  // after the residuals
   std::vector<Value> residuals;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const NodeId id{i};

@@ -1,4 +1,4 @@
-// Forward mode: directional derivatives of graphs as graphs.
+// Forward mode: directional derivatives of graphs, as graphs.
 #pragma once
 
 #include <vector>
@@ -7,23 +7,22 @@
 
 namespace rlx {
 
-/// Outputs [primals.., tangents..]: the outputs of `forward` and their derivatives in the direction given by the new
-/// Inputs `tangent_<name>`, one for each Input or Param in `tangent_for`, with its shape. Outputs that do not depend on
-/// them, and integer ones, have zero tangents. Errors as in reverse.h.
+/// Outputs: [primals.., tangents..], the outputs of `forward` and their derivatives in the direction of the new Inputs
+/// `tangent_<name>`. There is one such Input for each Input or Param in `tangent_for`, with its shape. Outputs that do
+/// not depend on them, and integer outputs, have zero tangents. Errors as in reverse.h.
 TransformResult jvp(const Graph& forward, const std::vector<Wrt>& tangent_for);
 
-/// A graph cut into its values at a point and the linear map of its tangents there.
+/// A graph split into its values at a point and the linear map of its tangents there.
 struct Linearized {
-  /// Outputs [outputs of `forward`.., residuals..]; leaves are those of `forward`.
+  /// Outputs: [outputs of `forward`.., residuals..]. Leaves: those of `forward`.
   TransformResult primal;
-  /// Outputs: the tangents of the outputs of `forward`. Inputs: `residuals`, then `tangents`; the only other leaves are
-  /// Params of `forward` that stand still.
+  /// Outputs: the tangents of the outputs of `forward`. Inputs: `residuals`, then `tangents`. The only other leaves are
+  /// Params of `forward` that have no tangent.
   Graph linear;
-  std::vector<std::string> residuals;  // input i of `linear` takes output (number of outputs of `forward`) + i
+  std::vector<std::string> residuals;  // input i of `linear` is output (number of outputs of `forward`) + i
   std::vector<std::string> tangents;   // as in jvp
 };
-/// As `jvp`, in two graphs: run `primal` once at a point, then `linear` for as many directions as wanted. Errors as
-/// jvp.
+/// As `jvp`, in two graphs. Run `primal` once at a point, then `linear` for any number of directions. Errors as in jvp.
 Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for);
 
 }  // namespace rlx

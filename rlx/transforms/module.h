@@ -1,7 +1,7 @@
-// Derivatives of modules: the transforms for callers that hold a GraphModule at stage Hir or Mir.
+// Derivatives of modules: the transforms for callers with a GraphModule at stage Hir or Mir.
 //
-// HIR blocks on the path are decomposed; the result is at stage Mir unless blocks off the path remain. A module at
-// stage Lir is refused with InvalidArgument: planned programs are not differentiated. Other errors as in reverse.h.
+// HIR blocks on the path are decomposed. The result is at stage Mir unless blocks off the path remain. A module at
+// stage Lir is an InvalidArgument error, because planned programs are not differentiated. Other errors as in reverse.h.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace rlx {
 
-/// A transformed module; the other fields as in TransformResult.
+/// A transformed module. The other fields are as in TransformResult.
 struct ModuleTransformResult {
   GraphModule module;
   std::map<Value, Value> ids;
@@ -23,9 +23,9 @@ ModuleTransformResult grad_with_loss_module(const GraphModule& forward, const st
 /// `jvp` of the module's graph.
 ModuleTransformResult jvp_module(const GraphModule& forward, const std::vector<Wrt>& tangent_for);
 
-/// `forward` in which every op that depends on a float or complex leaf has derivative rules of its own, or none at all:
-/// blocks, fused ops and other composites are decomposed. Outputs, leaves and states are those of `forward`; `grad` and
-/// `jvp` do the same on the way, so this is for looking at what they differentiate.
+/// Decomposes `forward` until every op that depends on a float or complex leaf has its own derivative rules, or none at
+/// all: blocks, fused ops and other composites are decomposed. Outputs, leaves and states are those of `forward`.
+/// `grad` and `jvp` do the same internally, so this function serves to inspect the graph that they differentiate.
 TransformResult prepare_graph_for_ad(const Graph& forward);
 /// The same for a module.
 ModuleTransformResult prepare_module_for_ad(const GraphModule& forward);

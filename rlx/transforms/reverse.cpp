@@ -1,4 +1,4 @@
-// The reverse-mode walker.
+// Reverse-mode differentiation.
 #include "rlx/transforms/reverse.h"
 
 #include <algorithm>
@@ -10,15 +10,15 @@ namespace rlx {
 namespace walk {
 namespace {
 
-// A node that stands for another one, with residuals behind its results.
+// The replacement of a node, with residuals after its results.
 struct Stand {
-  OpBox op;                              // the one it stands for
-  std::vector<std::uint32_t> results;    // where its results are
-  std::vector<std::uint32_t> residuals;  // the others
+  OpBox op;                              // the replacement op
+  std::vector<std::uint32_t> results;    // indices of the node's results
+  std::vector<std::uint32_t> residuals;  // indices of the residuals
   std::shared_ptr<const void> notes;
 };
 
-// Values from which an output of `seeded` is reached through floating and complex values.
+// The values from which an output of `seeded` is reached through float and complex values.
 std::vector<bool> reaching(const Graph& g, const ValueSlots& slot, const std::vector<Value>& seeded) {
   std::vector<bool> reaches(slot.size(), false);
   for (Value v : seeded) reaches[slot(v)] = is_inexact(g.shape(v).dtype());
@@ -40,7 +40,7 @@ Value moved(Value v, const Stands& stands) {
   return it == stands.end() ? v : Value(v.node, it->second.results[v.result]);
 }
 
-// The rule's answer; its error with the node.
+// Calls the rule. An error of the rule gets the node.
 Augmented asked_of(const OpDef& def, const AugmentContext& c, const Graph& g, NodeId id) {
   try {
     return def.augment(c);
@@ -68,7 +68,7 @@ Stand stand_for(const Node& node, const Augmented& form, const Shapes& results) 
   return s;
 }
 
-// `p.graph` with every op on the path that has an augment rule in its form with residuals. Node ids stay.
+// Replaces every op on the path that has an augment rule by its form with residuals in `p.graph`. Node ids stay.
 Stands augment(Prepared& p, const std::vector<Value>& seeded) {
   const Graph& old = p.graph;
   Stands stands;
@@ -231,7 +231,7 @@ namespace {
 using walk::Reverse;
 using walk::Seed;
 
-// The walk from output 0 alone, or from all outputs.
+// Differentiates output 0 only, or all outputs.
 Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, bool first_output_only, Seed seed,
                     std::string_view who) {
   std::vector<bool> seeded(forward.outputs().size(), !first_output_only);

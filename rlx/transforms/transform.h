@@ -1,4 +1,4 @@
-// What all transforms share with their callers: how leaves are named, and what a transform returns.
+// Types shared by all transforms and their callers: how leaves are named, and what a transform returns.
 #pragma once
 
 #include <map>
@@ -10,7 +10,8 @@
 
 namespace rlx {
 
-/// What to differentiate by or to perturb: an Input, Param or State by its name, or a value of the forward graph.
+/// A value to differentiate with respect to or to perturb: an Input, Param or State by name, or a value of the forward
+/// graph.
 class Wrt {
  public:
   Wrt(const char* name) : name_(name ? name : "") {}               // NOLINT(implicit)
@@ -18,10 +19,10 @@ class Wrt {
   Wrt(NodeId id) : value_(id) {}                                   // NOLINT(implicit)
   Wrt(Value value) : value_(value) {}                              // NOLINT(implicit)
   Wrt(const Expr& value) : value_(value.value()), expr_(value) {}  // NOLINT(implicit)
-  /// Empty when a value was given.
+  /// Empty when a value was given instead of a name.
   const std::string& name() const { return name_; }
   Value value() const { return value_; }
-  /// The Expr that was given; it must be one of the graph that is transformed.
+  /// The Expr that was given. It must belong to the transformed graph.
   const std::optional<Expr>& expr() const { return expr_; }
 
  private:
@@ -30,13 +31,13 @@ class Wrt {
   std::optional<Expr> expr_;
 };
 
-/// A transformed graph. Every Input, Param and State of the forward graph is a leaf of `graph` under its old name, used
-/// or not, so the same values bind both.
+/// A transformed graph. Every Input, Param and State of the forward graph is a leaf of `graph` with the same name, used
+/// or not, so the same values bind both graphs.
 struct TransformResult {
   Graph graph;
-  /// Forward value -> the value of `graph` that carries it; values nothing needs any more are absent.
+  /// Forward value -> the value of `graph` that carries it. Values that nothing needs any more are absent.
   std::map<Value, Value> ids;
-  /// Names of the Inputs the transform added, in the order its function documents.
+  /// The names of the Inputs that the transform added, in the order that its function documents.
   std::vector<std::string> added_inputs;
 };
 using GradResult = TransformResult;

@@ -1,4 +1,4 @@
-// The batching walker.
+// Batching of graphs.
 #include "rlx/transforms/vmap.h"
 
 #include <numeric>
@@ -38,7 +38,7 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
       walk::prepare(forward, std::move(roots), false, [](const OpDef& def) { return walk::state_of(def.batch); });
   const Graph& from = p.graph;
   Graph g = copy_shell(from, forward.name());
-  for (const std::string& s : batch.symbols()) (void)g.symbol(s);  // one of the graph keeps its bounds
+  for (const std::string& s : batch.symbols()) (void)g.symbol(s);  // an existing symbol of the graph keeps its bounds
 
   ValueSlots slot(from);
   std::vector<Value> values(slot.size());

@@ -1,4 +1,4 @@
-// Parts that the transforms share.
+// Functions shared by the transforms.
 #include "rlx/transforms/walk.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ std::vector<bool> dependents(const Graph& g, std::span<const Value> roots, bool 
   for (Value v : roots) depends[slot(v)] = true;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
-    // No derivative passes here, so nothing behind it needs a rule: it may be a loop without one.
+    // No derivative passes through it, so no node before it needs a rule: it may be a loop without one.
     if (inexact_only && n.kind() == OpKind::StopGradient) continue;
     if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return depends[slot(v)]; })) continue;
     for (std::uint32_t r = 0; r < n.num_results(); ++r)
@@ -115,7 +115,7 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
     auto must_expand = [&](std::uint32_t i) {
       const Node& n = old.nodes()[i];
       if (rule(op_def(n.op)) != RuleState::Derived || n.inputs.empty()) return false;
-      // A root in the middle of the graph cuts it: what is before it does not matter.
+      // A root in the middle of the graph cuts it: nodes before the root have no effect.
       if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return depends[slot(v)]; })) return false;
       for (std::uint32_t r = 0; r < n.num_results(); ++r)
         if (depends[slot(Value(NodeId{i}, r))]) return true;
