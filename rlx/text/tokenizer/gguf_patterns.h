@@ -9,8 +9,7 @@ namespace rlx {
 /// The meaning of a name in `tokenizer.ggml.pre`.
 struct GgufPreTokenizer {
   std::string_view name;
-  std::span<const std::string_view>
-      patterns;  // applied one after the other; matches and the text between them are words
+  std::span<const std::string_view> patterns;  // applied in order; matches and the text between are words
   bool ignore_merges = false;
   bool add_bos = false;  // default where the file has no value
   bool bytes = true;     // GPT-2's byte alphabet; otherwise spaces become U+2581
