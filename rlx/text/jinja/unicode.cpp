@@ -326,7 +326,7 @@ std::optional<std::string> plain_number(std::string_view text) {
       out += ' ';
     } else if (c < 0x80) {
       out += static_cast<char>(c);
-    } else if (is_decimal(c)) {  // decimal digits come in runs of ten at multiples of ten within their block
+    } else if (is_decimal(c)) {  // decimal digits come in runs of ten from 0 on
       char32_t zero = c;
       while (is_decimal(zero - 1) && c - zero < 9) --zero;
       out += static_cast<char>('0' + (c - zero));
