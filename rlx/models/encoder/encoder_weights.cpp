@@ -1,4 +1,4 @@
-// Views of checkpoints under other names.
+// Views of checkpoints with other tensor names.
 #include "rlx/models/encoder.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-// Tensors of several files, each under a name of its own.
+// Tensors of several files, each under a new name.
 class RenamedWeights final : public WeightLoader {
  public:
   void add(std::string name, std::shared_ptr<const WeightLoader> from, std::string stored) {
