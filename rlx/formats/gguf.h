@@ -22,8 +22,8 @@ namespace rlx {
 struct GgufTensor {
   std::string_view name;
   GgufType type = GgufType::F32;
-  std::span<const std::int64_t> dims;         // of the elements, row-major: the innermost dimension is the last one
-  std::span<const std::int64_t> stored_dims;  // of the bytes as a tensor: [.., row bytes] for blocks, else `dims`
+  std::span<const std::int64_t> dims;         // dims of the elements, row-major: the innermost dimension is last
+  std::span<const std::int64_t> stored_dims;  // dims of the bytes: [.., row bytes] for blocks, else `dims`
   std::span<const std::byte> bytes;
   const GgufTypeInfo& info() const { return gguf_type_info(type); }
 };
@@ -100,8 +100,8 @@ class GgufFile final : public WeightLoader {
   struct Place {
     std::uint32_t part = 0;
     std::size_t offset = 0, size = 0;      // in the bytes of the part
-    std::vector<std::int64_t> dims;        // of the elements
-    std::vector<std::int64_t> byte_dims;   // of a block-quantized tensor
+    std::vector<std::int64_t> dims;        // dims of the elements
+    std::vector<std::int64_t> byte_dims;   // stored dims of a block-quantized tensor
     std::unique_ptr<std::byte[]> aligned;  // a copy, only where the file's bytes are not aligned for the dtype
   };
   GgufFile() = default;
@@ -112,7 +112,7 @@ class GgufFile final : public WeightLoader {
   std::string source_;
   std::deque<Part> parts_;  // values point into the parts
   std::vector<GgufTensor> tensors_;
-  std::vector<Place> places_;           // of tensors_
+  std::vector<Place> places_;           // positions of tensors_
   std::vector<std::uint32_t> by_name_;  // indices of tensors_, sorted by name
   std::vector<GgufValue> values_;
   std::vector<std::uint32_t> by_key_;

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "GGUF is little-endian and is used in place");
 
-constexpr std::size_t kMaxGgufKeyBytes = 65535;  // of the format
+constexpr std::size_t kMaxGgufKeyBytes = 65535;  // the format's limit
 constexpr int kMaxGgufDims = 8;                  // the format has 4 and may grow
 constexpr int kMaxArrayDepth = 4;                // nesting depth of arrays
 constexpr std::string_view kGgufCut = "the file is cut short; fetch it again";

@@ -52,10 +52,10 @@ enum class GgufType : std::uint32_t {
 /// Facts about a type: `elements` consecutive elements of a row take `bytes` bytes.
 struct GgufTypeInfo {
   GgufType type;
-  std::string_view name;  // "F32", "Q4_K", as files and tools write it
+  std::string_view name;  // "F32", "Q4_K", as in files and tools
   int elements, bytes;
-  std::optional<DType> dtype;  // of a plain type
-  QuantScheme scheme;          // of a block-quantized type; Affine for a plain type
+  std::optional<DType> dtype;  // dtype of a plain type
+  QuantScheme scheme;          // scheme of a block-quantized type; Affine for a plain type
 };
 /// All types, in the order of their numbers.
 std::span<const GgufTypeInfo> gguf_types();

@@ -54,7 +54,7 @@ class GgufValue {
   template <class F>
   void each(F f) const;
   GgufKind kind_ = GgufKind::U8, element_ = GgufKind::U8;
-  std::size_t count_ = 0;           // of an array
+  std::size_t count_ = 0;           // elements of an array
   std::span<const std::byte> raw_;  // an array's bytes begin with its kind and its count
   const std::string* source_ = nullptr;
   std::string_view key_;

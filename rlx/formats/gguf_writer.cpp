@@ -254,7 +254,7 @@ void GgufWriter::commit() {
   if (w.next < w.tensors.size())
     refuse_gguf(concat_text(w.path, ": ", w.tensors.size() - w.next, " of ", w.tensors.size(),
                             " tensors have not been written"));
-  std::size_t end = 0;  // of the last tensor with bytes
+  std::size_t end = 0;  // end of the last tensor with bytes
   for (const OutputFile::Extent& t : w.tensors)
     if (t.size > 0) end = t.offset + t.size;
   w.file->write(std::string(w.data_end + padding(w.data_end, w.options.alignment) - end, '\0'));

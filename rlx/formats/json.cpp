@@ -502,7 +502,7 @@ void append_finite(std::string& out, T v) {
                 "write npy, or find out why the value is not finite");
   }
   if (v == 0 && std::signbit(v)) {
-    out += "-0.0";  // "-0" would read back as the integer zero
+    out += "-0.0";  // "-0" would be read back as the integer zero
   } else {
     append_number(out, v);
   }

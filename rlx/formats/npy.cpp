@@ -138,7 +138,7 @@ class HeaderParser {
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::size_t offset_;  // of text_ in the file
+  std::size_t offset_;  // offset of text_ in the file
   const std::string& source_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd = 0x06054b50,
                         kZip64End = 0x06064b50, kZip64Locator = 0x07064b50;
-constexpr std::uint64_t kIn64 = 0xFFFFFFFFu;  // "look in the zip64 field"
+constexpr std::uint64_t kIn64 = 0xFFFFFFFFu;  // placeholder for a value in the zip64 field
 
 // Checked little-endian reads of a zip file.
 class ZipReader {

@@ -47,7 +47,7 @@ std::size_t layer_of(const std::string& state) {
 // A cache state, with the bytes of a row.
 struct CacheState {
   std::string name;
-  Shape row;  // of one token
+  Shape row;  // shape of one token's row
   std::size_t bytes = 0;
   bool windowed = false;   // stored in window pages
   std::int64_t first = 0;  // the token of the first row in the file
@@ -190,7 +190,7 @@ struct ConversationFile::Impl {
   MappedFile file;
   Conversation conversation{};
   std::int64_t cached = 0, usable = 0;  // in tokens; usable: by the model that opened the file
-  std::int64_t window = 0;              // of that model; 0: no window pages
+  std::int64_t window = 0;              // sliding window of that model; 0: no window pages
   std::int64_t first = 0;               // the first token of windows
   std::size_t rows_at = 0;              // offset of the first state
   std::vector<std::int64_t> firsts{};   // first token of each state

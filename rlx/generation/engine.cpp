@@ -40,12 +40,12 @@ struct Request {
   StopStrings stops;
   std::optional<AnswerGrammar> grammar{};  // replaces `text` as the source of text
   std::int64_t prompt = 0;                 // tokens
-  std::int64_t sequence = -1;              // of the model; -1 while the request waits
-  std::int64_t adapter = -1;               // of the model; -1: none
+  std::int64_t sequence = -1;              // sequence of the model; -1 while the request waits
+  std::int64_t adapter = -1;               // adapter of the model; -1: none
   bool cancelled = false, ended = false;
-  Draft draft{};                         // of the current step
+  Draft draft{};                         // draft of the current step
   const Tokenizer* tokenizer = nullptr;  // decodes `text`
-  std::string shown{};                   // of a continued answer: the end of its first part, which may be repeated
+  std::string shown{};                   // continued answer: end of its first part, which may be repeated
   mutable std::int64_t shared_pages = 0;
 
   // The text of a token. Ids that pad the vocabulary to a round number have no text.

@@ -74,7 +74,7 @@ struct GenerationEvent {
 };
 
 struct EngineOptions {
-  std::int64_t max_batch_tokens = 0;  // of one run; 0: what the model was loaded for (DecoderOptions::max_tokens)
+  std::int64_t max_batch_tokens = 0;  // token budget of a run; 0: DecoderOptions::max_tokens
   bool prefix_cache = true;           // requests with equal prompt prefixes share their KV pages
   DraftOptions draft{};               // speculative decoding
 };

@@ -302,8 +302,8 @@ class SchemaCompiler {
   JsonExpressions json_;
   SchemaReader reader_;
   std::map<Schemas, RuleId> made_;
-  std::map<Schemas, std::vector<SchemaCase>> cases_;         // of the literal values' schemas
-  std::map<Schemas, std::optional<GrammarMasks>> patterns_;  // likewise
+  std::map<Schemas, std::vector<SchemaCase>> cases_;         // cases of the schemas with literal values
+  std::map<Schemas, std::optional<GrammarMasks>> patterns_;  // their pattern matchers
   std::deque<std::pair<RuleId, Schemas>> open_;
 };
 

@@ -161,10 +161,10 @@ class Sampler {
   SamplingOptions options_;
   std::vector<TokenId> sequence_;
   double surprise_limit_ = 0;                             // Mirostat's mu, in bits
-  std::optional<std::pair<TokenId, double>> surprise_{};  // of the last drawn token, until it is accepted
+  std::optional<std::pair<TokenId, double>> surprise_{};  // surprise of the last drawn token, until it is accepted
   // Scratch memory of one draw.
   std::vector<Candidate> candidates_;
-  std::vector<double> probabilities_;  // of the candidates, in order
+  std::vector<double> probabilities_;  // probabilities of the candidates, in order
   std::vector<std::int32_t> counts_, lengths_;
   bool sorted_ = false;  // candidates are sorted, likeliest first
 };

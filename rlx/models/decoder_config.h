@@ -26,7 +26,7 @@ struct RopeSpec {
   std::int64_t rotated = 0;  // elements of a head that are rotated, an even number
   RopePairing pairing = RopePairing::Half;
   RopeScaling scaling = RopeScaling::None;
-  double factor = 1;                                 // of Linear, Dynamic, Yarn, Llama3
+  double factor = 1;                                 // scaling factor; used by Linear, Dynamic, Yarn, Llama3
   std::int64_t original_context = 0;                 // trained context; of all but Linear
   double table_scale = 1;                            // factor of cos and sin: the attention factor of YaRN and LongRoPE
   double beta_fast = 32, beta_slow = 1;              // Yarn: rotations at the ends of the ramp
@@ -55,8 +55,8 @@ enum class ExpertLayout : std::uint8_t {
 /// A mixture of experts in place of the feed-forward layer.
 struct MoeSpec {
   std::int64_t experts = 0, used = 0;  // used: experts of one token
-  std::int64_t ff_size = 0;            // of one expert
-  std::int64_t shared_ff_size = 0;     // of the shared expert; 0: none
+  std::int64_t ff_size = 0;            // width of one expert
+  std::int64_t shared_ff_size = 0;     // width of the shared expert; 0: none
   RouterKind router = RouterKind::Softmax;
   bool router_bias = false;
   bool normalize = false;                    // the weights of a token's experts sum to one
@@ -72,7 +72,7 @@ struct MoeSpec {
 struct MlaSpec {
   std::int64_t q_rank = 0;  // 0: queries have one full-rank projection
   std::int64_t kv_rank = 0;
-  std::int64_t nope_dim = 0, rope_dim = 0, v_dim = 0;  // of a head
+  std::int64_t nope_dim = 0, rope_dim = 0, v_dim = 0;  // elements of a head
 };
 
 /// The parameters of xIELU: act(x) = a x^2 + beta x for x above zero, else b (expm1(min(x, eps)) - x) + beta x, where a
@@ -119,7 +119,7 @@ struct DecoderConfig {
   bool norm_bias = false;
   bool parallel = false;  // attention and feed-forward both read the layer's input
   ActivationKind activation = ActivationKind::Silu;
-  std::vector<XieluSpec> xielu{};  // of each layer, replaces `activation`, where they are not weights
+  std::vector<XieluSpec> xielu{};  // one per layer, in place of `activation`, where they are not weights
   bool gated = true;               // down(act(gate(x)) * up(x)), else down(act(up(x)))
   bool qkv_bias = false, o_bias = false, ff_bias = false, head_bias = false;
   bool weights_in_out = false;  // matrices are stored as [in, out] (GPT-2)

@@ -295,7 +295,7 @@ struct DecoderModel::Impl {
     float* to = out.mutable_values<float>().data();
     std::vector<float> nobodys;  // logits of the one row that a run needs when no token wants logits
     const std::int64_t sequences = cache.sequences();
-    std::size_t part = 0, at = 0;  // of the next token
+    std::size_t part = 0, at = 0;  // position of the next token
     fill_tables();
     // Sequences without tokens in a run have no queries, whatever their length.
     std::vector<std::int64_t> done(before.begin(), before.end());

@@ -34,7 +34,7 @@ inline constexpr std::int64_t kEnginePage = 64;
 struct DecoderOptions {
   std::int64_t context = 0;                   // maximum tokens of a sequence; 0: the model's own limit, at most 4096
   std::int64_t sequences = 1;                 // sequences with a cache at the same time
-  std::int64_t max_tokens = 512;              // of one run: longer prompts are run in chunks
+  std::int64_t max_tokens = 512;              // tokens of one run: longer prompts run in chunks
   std::int64_t page = 0;                      // tokens of a KV page; 0: each sequence is contiguous
   std::int64_t pages = 0;                     // total number of pages; 0: enough for all sequences at full context
   DType cache_dtype = DType::F32;             // F32, BF16 or F16
@@ -43,7 +43,7 @@ struct DecoderOptions {
   MatmulPrecision products =
       MatmulPrecision::Exact;              // allowed precision loss of the weights; Int8: also scores with q8_0 keys
   bool check_memory = true;                // before loading: an error where the model cannot fit
-  std::size_t memory_limit = 0;            // of check_memory, in bytes; 0: the memory that the device has available
+  std::size_t memory_limit = 0;            // limit of check_memory, in bytes; 0: the device's available memory
   std::string forms{};                     // a folder of saved packed layouts, which later starts map
   bool verify_packed_layouts = false;      // saved packed layouts are read and their checksums compared before use
   std::vector<AdapterOptions> adapters{};  // requests select one of them or none

@@ -63,7 +63,7 @@ struct ClassifierSpec {
 
 /// A linear layer on pooled vectors, act(x w^T + b): the Dense module of sentence-transformers.
 struct DenseSpec {
-  std::string name;  // of its weights, without ".weight" and ".bias"
+  std::string name;  // name of the weights, without ".weight" and ".bias"
   std::int64_t in = 0, out = 0;
   bool bias = true;
   std::optional<ActivationKind> activation{};
@@ -74,10 +74,10 @@ struct EncoderConfig {
   std::string family;  // "bert", "modernbert", ...: `model_type`
   std::int64_t vocab_size = 0, hidden_size = 0, ff_size = 0;
   std::int64_t num_heads = 0, kv_heads = 0, head_dim = 0;
-  std::int64_t max_tokens = 0;  // of a text
+  std::int64_t max_tokens = 0;  // maximum tokens of a text
   EncoderPositions positions = EncoderPositions::None;
-  std::int64_t position_rows = 0;    // of the position table
-  std::int64_t padding_id = 0;       // of AfterPadding
+  std::int64_t position_rows = 0;    // rows of the position table
+  std::int64_t padding_id = 0;       // for AfterPadding
   std::int64_t type_vocab_size = 0;  // 0: no token types
   NormKind norm = NormKind::Layer;
   double norm_eps = 1e-12;
@@ -93,7 +93,7 @@ struct EncoderConfig {
   double embedding_scale = 1;
   double residual_scale = 1;             // factor of each part's output
   bool causal = false;                   // a token attends to itself and earlier tokens
-  std::int64_t relative_buckets = 0;     // of relative positions with a score bias each (MPNet); 0: none
+  std::int64_t relative_buckets = 0;     // buckets of the relative position bias (MPNet); 0: none
   std::int64_t relative_distance = 128;  // distances from here on share the last bucket
   std::vector<RopeSpec> ropes;
   std::vector<EncoderLayer> layers;

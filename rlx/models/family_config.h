@@ -14,7 +14,7 @@
 namespace rlx {
 
 inline constexpr std::int64_t kMostLayers = 1024;   // each layer is built: a typo must not take minutes
-inline constexpr std::int64_t kMostExperts = 4096;  // of a layer
+inline constexpr std::int64_t kMostExperts = 4096;  // experts of a layer
 
 /// Llama's weight names, which most families use.
 DecoderNames llama_names();

@@ -81,7 +81,7 @@ class Flow {
   struct Stored {
     Expr param;
     std::optional<QuantScheme> scheme;
-    std::vector<std::int64_t> dims;  // of the elements
+    std::vector<std::int64_t> dims;  // dims of the elements
   };
   const Stored& take(const std::string& name, const std::vector<std::int64_t>& dims);
   Expr widened(const Stored& weight, Expr codes) const;

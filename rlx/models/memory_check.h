@@ -17,7 +17,7 @@ struct MemoryNeed {
   std::size_t in_files = 0;  // weights that kernels read from mapped files: they should stay resident
   std::size_t repacked = 0;  // weights in packed layouts
   std::size_t cache = 0;     // the KV cache
-  std::size_t buffers = 0;   // of a run with the maximum number of tokens
+  std::size_t buffers = 0;   // buffers of a run with the maximum number of tokens
   std::size_t total() const { return in_files + repacked + cache + buffers; }
 };
 

@@ -50,7 +50,7 @@ struct LlamaCppLimits {
 /// A family of decoders.
 struct DecoderFamily {
   // -- Hugging Face --
-  std::string_view model_type, hf_class;  // of config.json: "model_type", and "architectures"
+  std::string_view model_type, hf_class;  // config.json's "model_type" and "architectures"
   void (*read_config)(const ConfigKeys& keys, DecoderConfig& config) = nullptr;
 
   // -- GGUF --
@@ -64,13 +64,13 @@ struct DecoderFamily {
   std::span<const SettingRule> settings;
   std::string_view activation = "silu";                      // the only supported activation
   std::string_view activation_alias = {};                    // another name of it in config.json
-  std::string_view activation_keys[2] = {"hidden_act", ""};  // of config.json
+  std::string_view activation_keys[2] = {"hidden_act", ""};  // keys of config.json
   bool tied = false;                 // the default of config.json: the output layer is the embedding
   bool has_head_dim = true;          // config.json has "head_dim"
   bool own_heads = false;            // `write_gguf` writes the head sizes of keys and values
   std::string_view prefix = {};      // prefix of names in `tensors`; files may omit it
   std::string_view ignored[3] = {};  // suffixes of tensor names that files may hold and the model does not read
-  std::string_view attention_bias = "blk.0.attn_q.bias";  // the tensor that "attention_bias" tells of
+  std::string_view attention_bias = "blk.0.attn_q.bias";  // the tensor whose presence is "attention_bias"
   GgufWindow window = GgufWindow::Rules;
   std::int64_t full_every = 0;  // readers assume that every n-th layer has no window; 0: the file stores which
   GgufRope rope{};

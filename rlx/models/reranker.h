@@ -29,7 +29,7 @@ struct RerankerOptions {
   /// instruction. Unset: the published default of a yes/no model; a classifier then gets bare pairs.
   std::optional<std::string> instruction{};
   DeviceId device{};               // the device that runs the model
-  DeviceOptions device_options{};  // of the device's backend, as in Session
+  DeviceOptions device_options{};  // options of the device's backend, as in Session
 };
 
 /// Scores pairs of a query and a passage with a `*ForSequenceClassification` model of any family that build_encoder

@@ -16,8 +16,8 @@ struct RopeDefaults {
   std::int64_t max_positions = 0;
   double partial = 1;          // rotated part of a head
   bool partly = false;         // files may set another part
-  bool yarn_is_long = false;   // what files call "yarn" is LongRoPE
-  std::string_view part = {};  // of "rope_parameters", where layers differ
+  bool yarn_is_long = false;   // files say "yarn" for LongRoPE
+  std::string_view part = {};  // member of "rope_parameters", where layers differ
 };
 
 /// Reads "rope_theta" and "rope_scaling", or the newer "rope_parameters". Errors: BadFile, Unsupported for an unknown

@@ -136,7 +136,7 @@ struct SentenceEncoder::Impl {
   std::unique_ptr<Tokenizer> tokenizer;
   std::int64_t max_sequence = 0;
   std::int64_t num_special = 0;  // special tokens of every text
-  std::int64_t width = 0;        // of a vector
+  std::int64_t width = 0;        // elements of a vector
   std::string weights;           // path
   std::optional<EncoderRunner> runner;
 

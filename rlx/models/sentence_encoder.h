@@ -28,7 +28,7 @@ struct SentenceEncoderOptions {
   std::int64_t dimensions = 0;     // elements kept of a vector, for Matryoshka models; 0: all
   bool zero_empty = false;         // a text without tokens gets a zero vector; false: it is an error
   DeviceId device{};               // the device that runs the model
-  DeviceOptions device_options{};  // of the device's backend, as in Session
+  DeviceOptions device_options{};  // options of the device's backend, as in Session
 };
 
 /// Embeds texts. Not for concurrent calls: make one per thread.

@@ -13,9 +13,9 @@ namespace rlx {
 /// What a report shows besides the result of a compile.
 struct ReportOptions {
   std::string title;            // empty: the name of the graph
-  std::vector<NodeTime> times;  // of a profiled run of this program (median_profile); empty: the report says how
+  std::vector<NodeTime> times;  // times of a profiled run (median_profile); empty: the report says how to measure
   MachineLimits limits;         // the roofline limits beside the times (Backend::measure_limits); none: times alone
-  std::string times_note;       // how they were taken: "median of 15 runs on one thread"
+  std::string times_note;       // how the times were measured: "median of 15 runs on one thread"
 };
 
 /// The report of a result. It shows every pass when the program was compiled with CompileOptions::keep_stages, else the

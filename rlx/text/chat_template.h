@@ -26,8 +26,8 @@ struct ChatTemplateOptions {
   std::optional<JsonValue> tools;      // an array of tool schemas; none: the variable `tools` is none
   std::optional<JsonValue> documents;  // an array for retrieval templates
   std::optional<JsonValue> variables;  // an object: each member is a variable (enable_thinking, reasoning_effort, ...)
-  std::vector<std::pair<std::string, std::string>> special_tokens;  // {"bos_token", "<s>"}: over those of the file
-  std::string template_name;  // one of names(); empty: "tool_use" when there are tools and such a one, else the first
+  std::vector<std::pair<std::string, std::string>> special_tokens;  // {"bos_token", "<s>"}: override those of the file
+  std::string template_name;  // one of names(); empty: "tool_use" if it exists and there are tools, else the first
   std::optional<std::int64_t> now;       // the time of strftime_now, in seconds since 1970; none: the clock
   std::uint64_t max_steps = 20'000'000;  // budget of a render, about 10 ns a step
 };

@@ -54,7 +54,7 @@ struct BatchOptions {
 enum class PairPart : std::uint8_t { First, Second, Special };
 struct PairPiece {
   PairPart part = PairPart::Special;
-  TokenId id = 0;         // of a special token
+  TokenId id = 0;         // id of a special token
   std::int32_t type = 0;  // token type of all its tokens
 };
 

@@ -36,7 +36,7 @@ class DraftLength {
 struct Draft {
   std::vector<TokenId> tokens{};
   DraftLength lookup{}, model{};
-  DraftLength* source = nullptr;  // of `tokens`: `lookup` or `model`
+  DraftLength* source = nullptr;  // source of `tokens`: `lookup` or `model`
 
   /// Clears the tokens: `judge` when `accepted` of them were right, `drop` when they were not tried.
   void judge(std::int64_t accepted);
@@ -79,7 +79,7 @@ class Drafter {
   std::optional<DecoderModel> model_{};
   std::optional<PrefixCache> prefixes_{};
   std::optional<BatchConstructor> batches_{};
-  std::int64_t vocab_ = 0;  // of the target model
+  std::int64_t vocab_ = 0;  // vocabulary size of the target model
 };
 
 }  // namespace rlx

@@ -41,7 +41,7 @@ class Classifier {
   void walk(StateId state) {
     const ByteTree& tree = trie_.tree;
     std::vector<Config> path{machine_.alone(state)};
-    std::vector<std::uint32_t> open;  // exits among the nodes above, not recorded yet
+    std::vector<std::uint32_t> open;  // exits on the path, recorded when a node below them is dead
     for (std::uint32_t n = 0; n < tree.size();) {
       machine_.spend_walk();
       const ByteTree::Node& node = tree.nodes[n];

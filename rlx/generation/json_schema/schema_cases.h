@@ -25,7 +25,7 @@ struct SchemaCase {
   unsigned types = kAll;
   bool types_stated = false;
   bool integers = false;                                    // numbers are whole
-  std::optional<std::vector<const SchemaValue*>> values{};  // of enum and const
+  std::optional<std::vector<const SchemaValue*>> values{};  // values of the keywords enum and const
   // Objects.
   std::vector<Property> properties{};
   std::vector<std::string> required{};

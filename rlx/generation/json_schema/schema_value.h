@@ -19,11 +19,11 @@ struct SchemaValue {
   JsonKind kind = JsonKind::Null;
   bool flag = false;
   double number = 0;
-  std::string text{};  // of a string; of a number: digits that read back as the same number
+  std::string text{};  // a string's text; a number's digits, which read back exactly
   std::vector<std::pair<std::string, std::unique_ptr<SchemaValue>>> members{};
   std::vector<std::unique_ptr<SchemaValue>> elements{};
   std::string pointer{};                                             // "file#/a/b"
-  std::unordered_map<std::string_view, const SchemaValue*> index{};  // of `members`, when there are many
+  std::unordered_map<std::string_view, const SchemaValue*> index{};  // index of `members`, when there are many
 
   const SchemaValue* find(std::string_view key) const;
   bool is_number() const { return kind == JsonKind::Integer || kind == JsonKind::Number; }

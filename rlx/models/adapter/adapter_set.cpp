@@ -244,7 +244,7 @@ Expr AdapterSet::add_products(Expr y, Expr x, std::span<const std::string> store
   const std::vector<Module> modules = named(stored, out);
   if (modules.empty()) return y;
   std::vector<Change> changes;  // by group
-  std::int64_t rank = 0;        // of the stack
+  std::int64_t rank = 0;        // rank of the stack
   bool has_lengths = false;
   for (Adapter& adapter : adapters_) {
     for (const Module& module : modules) {

@@ -104,7 +104,7 @@ class AdapterSet {
   Model model_;
   std::vector<NamedTensor> weights_{};
   std::map<std::string, Expr> params_{};  // by name, of `weights_`
-  std::vector<std::string> modules_{};    // of the model
+  std::vector<std::string> modules_{};    // module names of the model
   std::vector<std::string> faults_{};     // one sentence each
 };
 

@@ -17,7 +17,7 @@ constexpr std::string_view kModelPrefix = "base_model.model.";
 // Suffixes after the name of a module. Longer ones come before those that they end in.
 struct Ending {
   std::string_view text;
-  int rank;  // of the tensor; 0: any
+  int rank;  // rank of the tensor; 0: any
 };
 constexpr Ending kEndings[] = {
     {".lora_A.weight", 2},         {".lora_B.weight", 2},     {".lora_embedding_A", 2}, {".lora_embedding_B", 2},

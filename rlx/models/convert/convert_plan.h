@@ -35,7 +35,7 @@ class TensorPlans {
  private:
   struct Stored {
     GgufType type;
-    std::vector<std::int64_t> dims;  // of the elements
+    std::vector<std::int64_t> dims;  // dims of the elements
   };
   Stored stored(const std::string& name) const;
   template <class F>

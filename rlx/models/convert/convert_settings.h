@@ -16,9 +16,9 @@ namespace rlx {
 struct ModelSizes {
   std::int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, vocab = 0;
   std::int64_t rotated = 0;                          // rotated elements of a head
-  std::int64_t experts = 0, shared_experts = 0;      // of a layer
+  std::int64_t experts = 0, shared_experts = 0;      // per layer
   std::int64_t dense_layers = 0;                     // the first layers, without experts
-  std::int64_t q_rank = 0, nope_dim = 0, v_dim = 0;  // of latent attention
+  std::int64_t q_rank = 0, nope_dim = 0, v_dim = 0;  // sizes of latent attention
   bool latent_whole = false;                         // the GGUF file has its matrix as one tensor
 };
 /// Reads the sizes from config.json. Errors: BadFile for settings that are missing, of another type, or inconsistent.

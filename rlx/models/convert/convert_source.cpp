@@ -17,7 +17,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kSliceElements = std::size_t{1} << 22;  // of one iteration of all threads
+constexpr std::size_t kSliceElements = std::size_t{1} << 22;  // elements of one iteration of all threads
 constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
 
 std::size_t bytes_of_row(GgufType type, std::int64_t elements) {

@@ -24,7 +24,7 @@ namespace rlx {
 struct MatrixPart {
   std::string source;
   GgufType from = GgufType::F32;
-  std::int64_t rows = 0, columns = 0;              // of the source matrix
+  std::int64_t rows = 0, columns = 0;              // size of the source matrix
   std::int64_t first_row = 0, row_step = 0;        // in the source
   std::int64_t first_column = 0, column_step = 1;  // the columns that are taken
   bool turned = false;                             // then the part is transposed
@@ -41,7 +41,7 @@ struct ConvertedTensor {
   std::vector<std::string> sources;  // source names: one, or equal parts one after the other
   std::string name;                  // in the target
   GgufType from = GgufType::F32, to = GgufType::F32;
-  std::vector<std::int64_t> dims;       // of its elements
+  std::vector<std::int64_t> dims;       // dims of the elements
   std::vector<std::int64_t> row_order;  // the source row of each row; empty: the same
   std::int64_t first_row = 0;           // first row in the source
   float added = 0;                      // to each element

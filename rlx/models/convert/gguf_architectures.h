@@ -18,12 +18,12 @@ enum class TensorChange : std::uint8_t {
   AddOne,        // adds 1 to norms that multiply by 1 + w
   Turned,        // [in, out] is transposed to [out, in], for each expert if there are experts
   HeadsToParts,  // rows of q, k and v of each head in turn become all of q, all of k, all of v
-  Experts,       // a tensor of each expert ("{e}" is its number) becomes one of all
+  Experts,       // a tensor for each expert ("{e}" is its number) becomes one tensor for all
   EvenColumns,   // gate of [experts, in, alternating gate and up columns], transposed if a matrix
   OddColumns,    // up
   LatentKeys,    // keys of [heads, keys and values, rank], transposed: [heads, rank, keys]
   LatentValues,  // values of the same
-  Number,        // a tensor of one number of each layer becomes an array of metadata, "gguf" without an architecture
+  Number,  // one-element tensors of all layers become a metadata array; `gguf` is its key without the architecture
   NumberScalar,  // the same for a tensor without dimensions
 };
 /// The models, or layers, that have a tensor.

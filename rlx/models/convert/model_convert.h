@@ -11,8 +11,8 @@
 namespace rlx {
 
 struct ConvertOptions {
-  std::optional<GgufType> type;       // of matrices; none: unchanged (blocks become F16 in a folder)
-  std::optional<GgufType> head_type;  // of the output matrix; none: Q6_K where `type` is smaller, else `type`
+  std::optional<GgufType> type;       // type of matrices; none: unchanged (blocks become F16 in a folder)
+  std::optional<GgufType> head_type;  // type of the output matrix; none: Q6_K where `type` is smaller, else `type`
   /// A GGUF or safetensors file with a weight for each column of a matrix, by the matrix's GGUF name: a vector NAME, or
   /// llama.cpp's NAME.in_sum2 with NAME.counts. Empty: all columns have equal weight.
   std::string importance;
@@ -20,7 +20,7 @@ struct ConvertOptions {
   /// Maximum tensor bytes of one file, exceeded only by a single larger tensor; 0: everything in one file. Files are
   /// named NAME-00001-of-00003.gguf, or model-00001-of-00003.safetensors with an index.
   std::size_t split_max_bytes = 0;
-  int threads = 0;  // of quantization; 0: all of the machine
+  int threads = 0;  // quantization threads; 0: all of the machine
   /// Called with the source tensor bytes done, and their total.
   std::function<void(std::size_t done, std::size_t total)> progress;
   /// Called with messages for the user: matrices that got another type, missing files.

@@ -65,7 +65,7 @@ class DecoderBuilder {
   const DecoderConfig& c_;
   const DecoderGraphOptions& o_;
   AdapterSet* set_;        // may be null
-  std::string prefix_;     // of the current layer's weights
+  std::string prefix_;     // name prefix of the current layer's weights
   std::size_t layer_ = 0;  // number of the current layer
   Dim tokens_;             // T
   Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_, window_slots_, window_table_, adapters_;

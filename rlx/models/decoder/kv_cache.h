@@ -15,7 +15,7 @@ namespace rlx {
 /// The pages that hold the keys and values of a text's beginning.
 struct KvPages {
   std::vector<PageId> pages{};         // in token order
-  std::vector<PageId> window_pages{};  // of sliding-window layers with a pool of their own: the last ones,
+  std::vector<PageId> window_pages{};  // last pages of sliding-window layers with their own pool,
   std::int64_t window_first = 0;       // from this one on
 };
 

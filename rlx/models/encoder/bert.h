@@ -14,7 +14,7 @@ namespace rlx {
 /// Options of a sentence encoder's graph.
 struct BertGraphOptions {
   std::optional<std::int64_t> batch, sequence;  // B and S; the symbols `batch` and `seq` when unset
-  DType dtype = DType::F32;                     // of parameters and computation
+  DType dtype = DType::F32;                     // dtype of params and computation
   DType ids = DType::I32;                       // I32 or I64
   DType mask = DType::F32;                      // Bool, a float or an integer type
   Pooling pooling = Pooling::Mean;

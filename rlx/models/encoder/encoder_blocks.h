@@ -45,7 +45,7 @@ class EncoderBuilder {
   Flow& flow_;
   Graph& g_;
   const EncoderConfig& c_;
-  std::string prefix_;  // of the current layer's weights
+  std::string prefix_;  // name prefix of the current layer's weights
   Dim batch_, seq_;     // B, S
   Expr ids_, mask_, weights_;
   std::optional<Expr> types_;

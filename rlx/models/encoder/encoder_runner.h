@@ -16,8 +16,8 @@ namespace rlx {
 struct EncoderRunnerSettings {
   Session session;
   std::int64_t max_batch = 32;  // rows of a batch
-  std::int64_t max_tokens = 0;  // of a row
-  std::int64_t width = 0;       // of a row's output
+  std::int64_t max_tokens = 0;  // tokens of a row
+  std::int64_t width = 0;       // elements of a row's output
   TokenId pad = 0;
   /// Compiles the program with these options. Its inputs are `ids`, `mask` and, where rows have types, `types`.
   std::function<CompiledGraph(const Session&, CompileOptions)> compile{};

@@ -52,7 +52,7 @@ bool starts_with_any(std::string_view name, const std::vector<std::string>& star
 ModelWeights open_encoder_weights(const std::string& folder, const EncoderConfig& c, const EncoderGraphOptions& o) try {
   const std::shared_ptr<SafetensorsFolder> file = SafetensorsFolder::open(folder);
   const auto out = std::make_shared<RenamedWeights>();
-  std::vector<std::string> wanted;  // of the heads
+  std::vector<std::string> wanted;  // names of the wanted heads
   if (o.output == EncoderOutput::Scores && c.classifier)
     for (const std::string* name : {&c.classifier->dense, &c.classifier->norm, &c.classifier->out})
       if (!name->empty()) wanted.push_back(*name + ".");

@@ -196,7 +196,7 @@ Value format_time(Renderer& r, Arguments& args) {
   }
   if (format.empty()) return r.heap().string({});
   if (format.size() > 4096) raise(kLimit, "a format of strftime_now has at most 4096 bytes");
-  std::string out(format.size() * 40 + 64, '\0');  // widths such as %200d are refused before
+  std::string out(format.size() * 40 + 64, '\0');  // a longer result (huge widths) becomes empty
   out.resize(std::strftime(out.data(), out.size(), format.c_str(), &local));
   return r.heap().string(std::move(out));
 }

@@ -26,7 +26,7 @@ enum class TokenKind : std::uint8_t {
 
 struct Token {
   TokenKind kind = TokenKind::End;
-  std::string text;  // of strings with escapes undone; of operators as written
+  std::string text;  // strings: decoded; operators: as written
   std::int64_t integer = 0;
   double real = 0;
   Position at;

@@ -17,8 +17,8 @@ class Parser {
   void parse() { program_.body = statements({}); }
 
  private:
-  static constexpr int kMaxNesting = 100;  // of statements, the limit of Python's compiler
-  static constexpr int kMaxDepth = 200;    // of expressions, the limit of Python's parser
+  static constexpr int kMaxNesting = 100;  // nested statements, the limit of Python's compiler
+  static constexpr int kMaxDepth = 200;    // nested expressions, the limit of Python's parser
   using Words = std::vector<std::string_view>;
 
   // -- tokens --

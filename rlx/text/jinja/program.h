@@ -114,7 +114,7 @@ struct Stmt {
   std::string text;               // data, the name of a macro
   std::vector<ExprPtr> exprs;     // Print: one; With: values; For: iter; If: test; Call: call; Set: value
   std::vector<ExprPtr> targets;   // For, Set, SetBlock: one; With: each; Macro, Call: parameters
-  std::vector<ExprPtr> defaults;  // of the last parameters
+  std::vector<ExprPtr> defaults;  // defaults of the last parameters
   ExprPtr test;                   // For: the filter
   ExprPtr filter;                 // SetBlock, FilterBlock: a chain whose innermost operand is null
   Block body, otherwise;

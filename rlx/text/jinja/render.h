@@ -130,7 +130,7 @@ class Renderer {
   std::vector<std::unique_ptr<Activation>> kept_;
   Capture* out_ = nullptr;
   Position at_;
-  Value block_text_;  // of the set or filter block whose filters run next
+  Value block_text_;  // text of the set or filter block whose filters run next
   int depth_ = 0, calls_ = 0;
 };
 

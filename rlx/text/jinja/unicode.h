@@ -10,7 +10,7 @@
 namespace rlx::jinja {
 
 bool is_space(char32_t c);
-bool is_line_break(char32_t c);  // of splitlines
+bool is_line_break(char32_t c);  // the line breaks of splitlines
 bool is_printable(char32_t c);
 bool is_alpha(char32_t c);
 bool is_decimal(char32_t c);

@@ -79,7 +79,7 @@ enum class Kind : std::uint8_t {
   Namespace,
   Macro,
   Function,  // a global
-  Method,    // of a value
+  Method,    // a method of a value
   Loop,
   Cycler,
   Joiner
@@ -229,7 +229,7 @@ struct FunctionObject final : Object {
 
 struct MethodObject final : Object {
   Value self;
-  std::string_view name;  // of a static table
+  std::string_view name;  // points into a static table
 };
 
 /// Allocates values and counts their memory. It must outlive every value that it made.
