@@ -30,8 +30,8 @@ struct GenerationOptions {
   /// is the bytes that the grammar read: a space before the first word stays, even where a decoder drops it.
   std::optional<Grammar> grammar{};
   std::string adapter{};  // one of DecoderModel::adapters(); empty: the base model
-  /// Unless negative: events hold the log probability of their token before penalties, temperature, cuts and grammar,
-  /// and those of this many of the likeliest tokens.
+  /// Unless negative: events hold the log probability of their token before penalties, temperature, filters and
+  /// grammar, and those of this many of the likeliest tokens.
   std::int32_t logprobs = -1;
   /// The prompt ends with the beginning of this answer, and the request continues it as if the first request had not
   /// stopped. Grammar, stop strings and incomplete characters continue after its tokens, Mirostat from its saved state.

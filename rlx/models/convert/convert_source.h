@@ -58,7 +58,7 @@ struct ConvertedTensor {
 class ImportanceFile {
  public:
   ImportanceFile() = default;
-  /// Errors: those of the readers; BadFile for weights that are negative or NaN.
+  /// Errors: those of the readers; BadFile for weights that are negative or not finite.
   explicit ImportanceFile(const std::string& path);
   /// The weights of a matrix with rows of `row` elements, or of `matrices` matrices one after the other; empty when the
   /// file has none. Errors: BadFile for another count.

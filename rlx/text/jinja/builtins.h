@@ -76,7 +76,7 @@ Value format_braces(Renderer& r, const Value& format, Arguments& args);
 /// format(value, spec)
 std::string format_value(Heap& heap, const Value& v, std::string_view spec);
 
-// -- by name (filters.cpp, filters_sequence.cpp, symbols.cpp, functions.cpp) --
+// -- by name (filters.cpp, filters_sequence.cpp, functions.cpp) --
 
 bool is_filter(std::string_view name);
 bool is_unsupported_filter(std::string_view name);
