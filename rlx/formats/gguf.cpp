@@ -1,4 +1,4 @@
-// GGUF files and their parts: opening, names, tensors, metadata. The reader (gguf_reader.cpp) checks their heads.
+// GGUF files and their parts: opening, names, tensors, metadata. The reader (gguf_reader.cpp) checks their headers.
 #include "rlx/formats/gguf.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::int64_t int_of(std::span<const GgufValue> values, std::string_view key, std
   return v ? v->as_int() : fallback;
 }
 
-// Indices of `n` things sorted by name; names that occur twice are given to `twice`.
+// Indices of `n` entries sorted by name. Calls `twice` for repeated names.
 template <class NameOf, class Twice>
 std::vector<std::uint32_t> sorted_by_name(std::size_t n, NameOf name_of, Twice twice) {
   std::vector<std::uint32_t> order(n);
@@ -162,7 +162,7 @@ void GgufFile::open_parts(const std::string& path) {
   }
 }
 
-// Once all parts are read: indices by name, and views of what they say.
+// Called after all parts are read: builds the name indices and the tensor views.
 void GgufFile::finish() {
   values_ = parts_.front().values;
   for (const Part& part : parts_) {
@@ -223,9 +223,9 @@ std::optional<SourceIdentity> GgufFile::identity(std::string_view name) const {
   const GgufTensor* t = find_tensor(name);
   if (t == nullptr) return std::nullopt;
   const Part& part = parts_[places_[static_cast<std::size_t>(t - tensors_.data())].part];
-  if (part.file.size() == 0) return std::nullopt;  // bytes of memory
+  if (part.file.size() == 0) return std::nullopt;  // bytes in memory
   const FileStatus s = part.file.status();
-  // What the file says of its tensors, without the metadata, a vocabulary for example.
+  // The tensor records of the file, without the metadata (a vocabulary for example).
   const std::span<const std::byte> records = part.bytes.subspan(part.records, part.data - part.records);
   return SourceIdentity{s.device, s.inode, s.size, s.mtime_ns,
                         fingerprint_bytes(records.data(), records.size()).text()};

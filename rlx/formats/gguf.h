@@ -1,4 +1,4 @@
-// GGUF files: typed metadata and named tensors, encoded ones too, in mapped files that are read without copying.
+// GGUF files: typed metadata and named tensors, quantized ones too. Files are mapped and read without copying.
 #pragma once
 
 #include <cstddef>
@@ -18,26 +18,26 @@
 
 namespace rlx {
 
-/// A tensor of a GGUF file; views into the file, valid as long as it lives.
+/// A tensor of a GGUF file. It holds views into the file and is valid as long as the file lives.
 struct GgufTensor {
   std::string_view name;
   GgufType type = GgufType::F32;
-  std::span<const std::int64_t> dims;         // of its elements, row-major: the innermost dimension is the last one
-  std::span<const std::int64_t> stored_dims;  // of its bytes as a tensor: [.., row bytes] for blocks, else `dims`
+  std::span<const std::int64_t> dims;         // dims of the elements, row-major: the innermost dimension is last
+  std::span<const std::int64_t> stored_dims;  // dims of the bytes: [.., row bytes] for blocks, else `dims`
   std::span<const std::byte> bytes;
   const GgufTypeInfo& info() const { return gguf_type_info(type); }
 };
 
-/// A GGUF file of version 2 or 3, or all parts of one that was split ("NAME-00001-of-00003.gguf"). Everything its
-/// head says is checked when it is opened; each error names the file, the thing and the position. As a WeightLoader it
-/// gives tensors of plain types in their dtypes and tensors of blocks as U8 [.., row bytes].
+/// A GGUF file of version 2 or 3, or all parts of a split file ("NAME-00001-of-00003.gguf"). `open` checks the whole
+/// header; each error names the file, the entry and the position. As a WeightLoader, the file returns tensors of plain
+/// types in their dtypes and block-quantized tensors as U8 [.., row bytes].
 class GgufFile final : public WeightLoader {
  public:
-  /// Maps and checks `path`, and with any one part of a split file all others. Errors: NotFound, also for a part that
-  /// is missing; BadFile; Unsupported for version 1, big-endian files, and types rlx does not know.
+  /// Maps and checks `path`; one part of a split file opens all other parts too. Errors: NotFound, also for a missing
+  /// part; BadFile; Unsupported for version 1, big-endian files, and types rlx does not know.
   static std::shared_ptr<GgufFile> open(const std::string& path);
-  /// Checks a file that is in memory already, no part of a split one; `bytes` must outlive the result. `source` names
-  /// it in errors.
+  /// Checks a file that is already in memory and is not part of a split file. `bytes` must outlive the result. `source`
+  /// names the file in errors.
   static std::shared_ptr<GgufFile> from_bytes(std::span<const std::byte> bytes, std::string source);
 
   std::vector<std::string> names() const override;
@@ -51,26 +51,26 @@ class GgufFile final : public WeightLoader {
   const GgufTensor* find_tensor(std::string_view name) const;
   /// As find_tensor, but an unknown name is an error that names the closest one.
   const GgufTensor& at(std::string_view name) const;
-  /// The tensor called `name` as a Tensor (of `stored_dims`) that shares the mapping and keeps `file` alive; errors as
-  /// `at`.
+  /// The tensor called `name` as a Tensor (of `stored_dims`) that shares the mapping and keeps `file` alive. Errors:
+  /// those of `at`.
   static Tensor tensor(const std::shared_ptr<const GgufFile>& file, std::string_view name);
-  /// The tensor called `name` decoded to F32 [dims..]; errors as `at`, Unsupported for integers and F64.
+  /// The tensor called `name` decoded to F32 [dims..]. Errors: those of `at`; Unsupported for integers and F64.
   Tensor decoded(std::string_view name) const;
 
-  /// All metadata, in the order of the file (of the first part, when there are several).
+  /// All metadata, in the order of the file (of the first part of a split file).
   std::span<const GgufValue> metadata() const { return values_; }
   /// The value of `key`, or null.
   const GgufValue* find_value(std::string_view key) const;
   /// As find_value, but an unknown key is an error that names the closest one.
   const GgufValue& value(std::string_view key) const;
-  /// `general.architecture`: "llama", "qwen3", ... Errors: BadFile when it is missing or no string.
+  /// `general.architecture`: "llama", "qwen3", ... Errors: BadFile when it is missing or not a string.
   std::string_view architecture() const;
 
   bool get_bool(std::string_view key) const { return value(key).as_bool(); }
   std::int64_t get_int(std::string_view key) const { return value(key).as_int(); }
   double get_number(std::string_view key) const { return value(key).as_number(); }
   std::string_view get_string(std::string_view key) const { return value(key).as_string(); }
-  /// As above with a fallback for a missing key; a value of the wrong kind stays an error.
+  /// As above, with a fallback for a missing key. A value of the wrong kind is still an error.
   bool get_bool(std::string_view key, bool fallback) const;
   std::int64_t get_int(std::string_view key, std::int64_t fallback) const;
   double get_number(std::string_view key, double fallback) const;
@@ -78,13 +78,13 @@ class GgufFile final : public WeightLoader {
 
   /// Version of the format: 2 or 3.
   int version() const { return parts_.front().version; }
-  /// What offsets of tensors are multiples of (in the first part).
+  /// Alignment of tensor offsets in bytes (in the first part).
   std::size_t alignment() const { return parts_.front().alignment; }
-  /// Number of files that it lies in.
+  /// Number of files.
   std::size_t num_parts() const { return parts_.size(); }
-  /// Bytes of all tensors together.
+  /// Total bytes of all tensors.
   std::size_t data_size_bytes() const;
-  /// The path it was opened with, or the name of the bytes.
+  /// The path that the file was opened with, or the name of the bytes.
   const std::string& source() const { return source_; }
 
  private:
@@ -94,14 +94,14 @@ class GgufFile final : public WeightLoader {
     std::string source;
     std::span<const std::byte> bytes;
     int version = 0;
-    std::size_t alignment = 32, records = 0, data = 0;  // where the records of tensors and their data begin
+    std::size_t alignment = 32, records = 0, data = 0;  // offsets of the tensor records and of the tensor data
     std::vector<GgufValue> values;
   };
   struct Place {
     std::uint32_t part = 0;
     std::size_t offset = 0, size = 0;      // in the bytes of the part
-    std::vector<std::int64_t> dims;        // of the elements
-    std::vector<std::int64_t> byte_dims;   // of a tensor of blocks
+    std::vector<std::int64_t> dims;        // dims of the elements
+    std::vector<std::int64_t> byte_dims;   // stored dims of a block-quantized tensor
     std::unique_ptr<std::byte[]> aligned;  // a copy, only where the file's bytes are not aligned for the dtype
   };
   GgufFile() = default;
@@ -110,9 +110,9 @@ class GgufFile final : public WeightLoader {
   [[noreturn]] void fail(const Part& part, const std::string& message, std::string hint = {}) const;
 
   std::string source_;
-  std::deque<Part> parts_;  // which values point into
+  std::deque<Part> parts_;  // values point into the parts
   std::vector<GgufTensor> tensors_;
-  std::vector<Place> places_;           // of tensors_
+  std::vector<Place> places_;           // positions of tensors_
   std::vector<std::uint32_t> by_name_;  // indices of tensors_, sorted by name
   std::vector<GgufValue> values_;
   std::vector<std::uint32_t> by_key_;

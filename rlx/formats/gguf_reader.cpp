@@ -1,4 +1,4 @@
-// The head of a GGUF file: magic, version, counts, metadata, records of tensors; then where their bytes lie.
+// The header of a GGUF file: magic, version, counts, metadata, tensor records; then the layout of the tensor data.
 #include "rlx/formats/gguf_reader.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "GGUF is little-endian and is used in place");
 
-constexpr std::size_t kMaxGgufKeyBytes = 65535;  // of the format
+constexpr std::size_t kMaxGgufKeyBytes = 65535;  // the format's limit
 constexpr int kMaxGgufDims = 8;                  // the format has 4 and may grow
-constexpr int kMaxArrayDepth = 4;                // of arrays in arrays
+constexpr int kMaxArrayDepth = 4;                // nesting depth of arrays
 constexpr std::string_view kGgufCut = "the file is cut short; fetch it again";
 
 }  // namespace
@@ -162,7 +162,7 @@ void GgufReader::read_version() {
                              : "");
 }
 
-// A count that the rest of the file has room for.
+// Reads a count and checks that the rest of the file has room for it.
 std::uint64_t GgufReader::count_of(std::string_view what, std::size_t least_bytes) {
   const std::size_t start = at_;
   const auto count = take<std::uint64_t>(concat_text("the number of ", what));
@@ -206,7 +206,7 @@ void GgufReader::read_tensor() {
   GgufFile::Place place;
   place.part = index_;
   place.dims.resize(rank);
-  for (std::uint32_t i = 0; i < rank; ++i) {  // the innermost one comes first
+  for (std::uint32_t i = 0; i < rank; ++i) {  // the innermost dimension comes first
     const auto d = take<std::uint64_t>(label);
     if (d > static_cast<std::uint64_t>(kMaxElements))
       fail(concat_text(label, " has the dimension ", d, ", more elements than any file can hold"));
@@ -230,7 +230,7 @@ void GgufReader::read_tensor() {
   bool too_large = __builtin_mul_overflow(row / info.elements, std::int64_t{info.bytes}, &row);
   for (std::uint32_t i = 0; i + 1 < rank; ++i) too_large |= __builtin_mul_overflow(rows, place.dims[i], &rows);
   too_large |= __builtin_mul_overflow(rows, row, &size);
-  // A zero dimension makes the tensor empty whatever the others multiply to.
+  // A zero dimension makes the tensor empty, whatever the product of the others.
   if (std::find(place.dims.begin(), place.dims.end(), 0) != place.dims.end()) {
     size = 0;
   } else if (too_large || size >= kMaxElements) {
@@ -243,13 +243,13 @@ void GgufReader::read_tensor() {
   }
   place.offset = static_cast<std::size_t>(offset);
   t.bytes = bytes_.first(0);
-  // Where the data begin is known after the last record, so offsets are checked in check_layout.
+  // The start of the data is known after the last record, so check_layout checks the offsets.
   place.size = static_cast<std::size_t>(size);
   file_.tensors_.push_back(t);
   file_.places_.push_back(std::move(place));
 }
 
-// Offsets are aligned, inside the file, and no two tensors meet.
+// Checks that offsets are aligned and inside the file, and that no two tensors overlap.
 void GgufReader::check_layout(std::size_t first) const {
   std::vector<std::size_t> order;
   const std::size_t data = bytes_.size() - part_.data;
@@ -285,11 +285,11 @@ void GgufReader::read() {
   const std::size_t first = file_.tensors_.size();
   for (std::uint64_t i = 0; i < tensors; ++i) read_tensor();
   part_.data = at_;
-  if (tensors == 0) return;  // then nothing follows that would have to be aligned
+  if (tensors == 0) return;  // without tensors no data must be aligned
   const std::size_t over = at_ % part_.alignment;
   if (over != 0) {
     if (part_.alignment - over > left()) {
-      // Only tensors without bytes may stand in a file that ends before its data begin.
+      // Only a file of empty tensors may end before its data begin.
       part_.data = bytes_.size();
     } else {
       part_.data += part_.alignment - over;

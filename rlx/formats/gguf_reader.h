@@ -1,4 +1,4 @@
-// Internal: reads the head of one GGUF file with every check.
+// Internal: reads and checks the header of one GGUF file.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ T load_gguf(const std::byte* p) {
 }
 /// Bytes of one value of fixed size; 0 for strings and arrays.
 std::size_t gguf_kind_bytes(GgufKind kind);
-/// Bytes of the value at `p`, which has been checked.
+/// Bytes of the value at `p`. The value must have been checked.
 std::size_t gguf_value_bytes(GgufKind kind, const std::byte* p);
 
-/// Walks over the head of a part: metadata into the part, records of tensors into the file.
+/// Reads the header of a part: metadata into the part, tensor records into the file.
 class GgufReader {
  public:
   GgufReader(GgufFile& file, std::uint32_t part);

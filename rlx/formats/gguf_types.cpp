@@ -1,4 +1,4 @@
-// The table of GGUF's element types, and decoding by it.
+// The table of GGUF element types, and decoding by that table.
 #include "rlx/formats/gguf_types.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Element types of GGUF files: numbers, names, sizes, and how their bytes become numbers.
+// Element types of GGUF files: numbers, names, sizes, and decoding.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace rlx {
 
-/// Element type of a tensor in a GGUF file; the values are those of the format.
+/// Element type of a tensor in a GGUF file. The values are those of the format.
 enum class GgufType : std::uint32_t {
   F32 = 0,
   F16 = 1,
@@ -49,27 +49,27 @@ enum class GgufType : std::uint32_t {
   Q1_0 = 41,
 };
 
-/// What is known of a type: `elements` neighbours of a row take `bytes` bytes.
+/// Facts about a type: `elements` consecutive elements of a row take `bytes` bytes.
 struct GgufTypeInfo {
   GgufType type;
-  std::string_view name;  // "F32", "Q4_K", as files and tools write it
+  std::string_view name;  // "F32", "Q4_K", as in files and tools
   int elements, bytes;
-  std::optional<DType> dtype;  // of a plain type
-  QuantScheme scheme;          // of a type of blocks; Affine for a plain type
+  std::optional<DType> dtype;  // dtype of a plain type
+  QuantScheme scheme;          // scheme of a block-quantized type; Affine for a plain type
 };
 /// All types, in the order of their numbers.
 std::span<const GgufTypeInfo> gguf_types();
-/// What is known of `type`. Errors: InvalidArgument for a number that is none of the enumerators.
+/// The facts about `type`. Errors: InvalidArgument for a number that is not an enumerator.
 const GgufTypeInfo& gguf_type_info(GgufType type);
 /// The type with the format's number, or none.
 std::optional<GgufType> gguf_type_of_number(std::uint32_t number);
 /// The type of a name in any case ("q4_k", "BF16"), or none.
 std::optional<GgufType> parse_gguf_type(std::string_view name);
-/// The type of blocks of a scheme. Errors: InvalidArgument for Affine.
+/// The GGUF type of a block scheme. Errors: InvalidArgument for Affine.
 GgufType gguf_type_of(QuantScheme scheme);
 
-/// Decodes whole blocks of `bytes` into `out`, in F32; equal to the format's reference bit for bit. Errors:
-/// InvalidArgument when the sizes do not fit together, Unsupported for integers and F64.
+/// Decodes whole blocks of `bytes` into `out`, in F32. The result equals the format's reference bit for bit. Errors:
+/// InvalidArgument when the sizes do not match, Unsupported for integers and F64.
 void decode_gguf(GgufType type, std::span<const std::byte> bytes, std::span<float> out);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Checked access to metadata values, straight from the file's bytes. The reader has checked that they are whole.
+// Checked access to metadata values, directly in the file's bytes. The reader has checked that the values are complete.
 #include "rlx/formats/gguf_value.h"
 
 #include <cstring>
@@ -16,7 +16,7 @@ constexpr std::size_t kArrayHead = 12;  // kind and count
 constexpr std::string_view kGgufKindNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
                                                "bool", "string", "array", "u64", "i64", "f64"};
 
-// Calls f(number) with the value of a kind at p, in its own type; false for strings, arrays and bools.
+// Calls f(number) with the value of a kind at p, in its own type. Returns false for strings, arrays and bools.
 template <class F>
 bool visit_number(GgufKind kind, const std::byte* p, F f) {
   switch (kind) {
@@ -37,7 +37,7 @@ bool visit_number(GgufKind kind, const std::byte* p, F f) {
   return false;
 }
 
-// The integer at p, or none; `too_large` for one beyond 64 signed bits.
+// The integer at p, or none. Sets `too_large` for an integer outside signed 64 bits.
 std::optional<std::int64_t> integer_at(GgufKind kind, const std::byte* p, bool& too_large) {
   std::optional<std::int64_t> out;
   visit_number(kind, p, [&](auto v) {
@@ -104,7 +104,7 @@ std::size_t GgufValue::size() const {
   return count_;
 }
 
-// Calls f(p) with where each element of the array begins.
+// Calls f(p) with the start of each element of the array.
 template <class F>
 void GgufValue::each(F f) const {
   const std::byte* p = raw_.data() + kArrayHead;

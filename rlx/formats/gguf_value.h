@@ -1,4 +1,4 @@
-// Metadata of GGUF files: typed values that lie in the mapped file.
+// Metadata of GGUF files: typed values in the mapped file.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace rlx {
 
-/// Type of a metadata value; the values are those of the format.
+/// Type of a metadata value. The values are those of the format.
 enum class GgufKind : std::uint32_t { U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64 };
 
-/// "u32", "string", ...; for messages. Errors: InvalidArgument for a number that is none of the enumerators.
+/// "u32", "string", ...; for messages. Errors: InvalidArgument for a number that is not an enumerator.
 std::string_view gguf_kind_name(GgufKind kind);
 
-/// A metadata value inside a GgufFile, valid as long as the file lives; nothing of it is copied. A failed access is an
-/// Error{BadFile} that names the file, the key and what was expected.
+/// A metadata value inside a GgufFile, valid as long as the file lives. It copies nothing. A failed access throws
+/// Error{BadFile} that names the file, the key and the expected kind.
 class GgufValue {
  public:
   GgufKind kind() const { return kind_; }
@@ -26,9 +26,9 @@ class GgufValue {
   std::string_view key() const { return key_; }
 
   bool as_bool() const;
-  /// Of any integer kind; an error beyond 64 signed bits.
+  /// A value of any integer kind. A value outside signed 64 bits is an error.
   std::int64_t as_int() const;
-  /// Of any integer or float kind.
+  /// A value of any integer or float kind.
   double as_number() const;
   std::string_view as_string() const;
 
@@ -36,7 +36,7 @@ class GgufValue {
   GgufKind element_kind() const;
   /// Number of elements of an array; an error for another kind of value.
   std::size_t size() const;
-  /// All strings of an array of strings, in one walk over the file's bytes.
+  /// All strings of an array of strings, in one pass over the file's bytes.
   std::vector<std::string_view> strings() const;
   /// All elements of an array of integers or bools.
   std::vector<std::int64_t> ints() const;
@@ -45,7 +45,7 @@ class GgufValue {
   /// All elements of any array as values.
   std::vector<GgufValue> elements() const;
 
-  /// The value's bytes as the file has them, without its kind; for writing it again.
+  /// The value's bytes as in the file, without its kind; for writing the value again.
   std::span<const std::byte> raw() const { return raw_; }
 
  private:
@@ -54,8 +54,8 @@ class GgufValue {
   template <class F>
   void each(F f) const;
   GgufKind kind_ = GgufKind::U8, element_ = GgufKind::U8;
-  std::size_t count_ = 0;           // of an array
-  std::span<const std::byte> raw_;  // an array's begins with its kind and its count
+  std::size_t count_ = 0;           // elements of an array
+  std::span<const std::byte> raw_;  // an array's bytes begin with its kind and its count
   const std::string* source_ = nullptr;
   std::string_view key_;
 };

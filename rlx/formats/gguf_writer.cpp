@@ -1,4 +1,4 @@
-// The GGUF writer: the head is put together in memory, since offsets are known once sizes are.
+// The GGUF writer. It builds the header in memory, since offsets are known only after all sizes.
 #include "rlx/formats/gguf_writer.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::size_t padding(std::size_t at, std::size_t alignment) { return (alignment -
   throw Error(ErrorCode::InvalidArgument, message, std::move(hint));
 }
 
-// `v` as a number of an integer kind.
+// Appends `v` as a number of an integer kind.
 void put_int(std::string& out, std::string_view key, GgufKind kind, std::int64_t v) {
   const auto put = [&]<class T>(T) {
     if constexpr (std::is_same_v<T, std::uint64_t>) {
@@ -86,13 +86,13 @@ struct GgufWriter::Impl {
   std::set<std::string, std::less<>> keys, names;
   std::vector<OutputFile::Extent> tensors;
   std::optional<OutputFile> file;
-  std::size_t next = 0, done = 0;  // the tensor being written, and its bytes that are
+  std::size_t next = 0, done = 0;  // the current tensor, and its bytes written
   std::size_t data_end = 0;
 
   void require_open(std::string_view what) const {
     if (file) refuse_gguf(concat_text(path, ": ", what, " comes before begin()"));
   }
-  // Starts a value; its payload is to be appended.
+  // Starts a value. The caller appends its payload.
   std::string& value(std::string_view key, GgufKind kind) {
     require_open("metadata");
     if (key.empty() || key.size() > 65535 || find_invalid_utf8(key))
@@ -119,7 +119,7 @@ struct GgufWriter::Impl {
     out.append(padding(out.size(), options.alignment), '\0');
     return out;
   }
-  // Zeros from the end of a tensor to the next one that has bytes.
+  // Writes zeros from the end of a tensor to the next tensor that has bytes.
   void pad_after(std::size_t tensor) {
     if (next < tensors.size())
       file->write(std::string(tensors[next].offset - tensors[tensor].offset - tensors[tensor].size, '\0'));
@@ -254,7 +254,7 @@ void GgufWriter::commit() {
   if (w.next < w.tensors.size())
     refuse_gguf(concat_text(w.path, ": ", w.tensors.size() - w.next, " of ", w.tensors.size(),
                             " tensors have not been written"));
-  std::size_t end = 0;  // of the last tensor with bytes
+  std::size_t end = 0;  // end of the last tensor with bytes
   for (const OutputFile::Extent& t : w.tensors)
     if (t.size > 0) end = t.offset + t.size;
   w.file->write(std::string(w.data_end + padding(w.data_end, w.options.alignment) - end, '\0'));

@@ -1,4 +1,4 @@
-// Inflating gzip members with zlib, which compares length and checksum of each.
+// Decompression of gzip members with zlib, which verifies length and checksum of each.
 #include "rlx/formats/gzip.h"
 
 #include <zlib.h>

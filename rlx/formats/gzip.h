@@ -9,8 +9,8 @@ namespace rlx {
 /// Whether `bytes` start like a gzip file.
 bool is_gzip(std::string_view bytes);
 
-/// The content of a gzip file of one or more members, each with its checksum compared. Errors: BadFile naming `source`
-/// for bytes that are damaged, cut or followed by something else.
+/// The content of a gzip file of one or more members. The checksum of each member is verified. Errors: BadFile naming
+/// `source` for bytes that are damaged, truncated or followed by other data.
 std::string gunzip(std::string_view bytes, const std::string& source);
 
 }  // namespace rlx

@@ -18,12 +18,13 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 1024;
 
-// Finds where a text stops being JSON. Used only after simdjson refused it, because its DOM gives no position.
+// Finds the position of a JSON syntax error. Used only after simdjson refused the text, because its DOM gives no
+// position.
 class JsonErrorFinder {
  public:
   explicit JsonErrorFinder(std::string_view text) : text_(text) {}
 
-  // The byte offset of the first fault (text.size() when the text ends too early), and what was expected there.
+  // The byte offset of the first error (text.size() when the text ends too early), and what was expected there.
   std::pair<std::size_t, std::string> find() {
     if (skip_value(0)) {
       skip_space();
@@ -32,7 +33,7 @@ class JsonErrorFinder {
     return {at_, expected_};
   }
 
-  // The ends of whole numbers beyond 64 bits, which JSON allows, where nothing else is wrong; none otherwise.
+  // The end offsets of integers beyond 64 bits, which JSON allows, if the text has no other error; none otherwise.
   std::vector<std::size_t> large_integers() {
     if (!skip_value(0)) return {};
     skip_space();
@@ -173,7 +174,7 @@ class JsonErrorFinder {
 [[noreturn]] void throw_bad_json(std::string_view text, const std::string& source, std::string_view reason) {
   auto [at, expected] = JsonErrorFinder(text).find();
   if (expected.empty()) {
-    // Well-formed as far as our scan looks: bad UTF-8, an oversized number, ...; the parser's own words say which.
+    // This scan found no error: bad UTF-8, an oversized number, ...; simdjson's own message says which.
     throw Error(ErrorCode::BadFile, concat_text(source, ": not valid JSON: ", reason));
   }
   std::size_t line = 1, column = 1;
@@ -188,8 +189,8 @@ class JsonErrorFinder {
 
 }  // namespace
 
-// simdjson's element is two words without a public constructor from them; it is trivially copyable, so the words travel
-// inside JsonValue and the header needs no simdjson.
+// simdjson's element is two words without a public constructor from them. It is trivially copyable, so JsonValue stores
+// the words and the header does not need simdjson.
 struct JsonValue::Access {
   struct Words {
     const void* tape;
@@ -343,7 +344,7 @@ JsonValue JsonValue::at(std::string_view key) const {
   if (is_object()) {
     std::vector<std::string> names;
     for (const auto& [name, value] : members("")) {
-      if (names.size() == 200) break;  // a vocabulary is no source of hints
+      if (names.size() == 200) break;  // the names of a vocabulary make no useful hints
       names.emplace_back(name);
     }
     throw Error(ErrorCode::BadFile, concat_text(*source_, ": missing key \"", key, "\""), did_you_mean(key, names));
@@ -386,12 +387,12 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source) try 
 JsonDocument JsonDocument::parse(std::string_view text, std::string source, std::size_t readable) {
   auto impl = std::make_unique<Impl>();
   impl->source = std::move(source);
-  // The parser reads past the end of its input, so simdjson copies the text into a padded buffer of its own where
-  // there is no room. It copies with memcpy, which an empty text without a pointer would break.
+  // The parser reads past the end of its input, so simdjson copies the text into a padded buffer when there is no room
+  // after it. It copies with memcpy, which must not get the null pointer of an empty text.
   const char* data = text.empty() ? "" : text.data();
   const bool copy = readable < text.size() + simdjson::SIMDJSON_PADDING;
   simdjson::error_code code = impl->parser.parse(data, text.size(), copy).get(impl->root);
-  // Whole numbers beyond 64 bits (10^30 stands for "no limit" in many models' files) are read as F64, as others do.
+  // Integers beyond 64 bits (10^30 means "no limit" in many models' files) are read as F64, as other parsers do.
   if (code != simdjson::SUCCESS && code != simdjson::MEMALLOC) {
     if (const std::vector<std::size_t> ends = JsonErrorFinder(text).large_integers(); !ends.empty()) {
       std::string with_fractions;
@@ -501,7 +502,7 @@ void append_finite(std::string& out, T v) {
                 "write npy, or find out why the value is not finite");
   }
   if (v == 0 && std::signbit(v)) {
-    out += "-0.0";  // "-0" would read back as the integer zero
+    out += "-0.0";  // "-0" would be read back as the integer zero
   } else {
     append_number(out, v);
   }

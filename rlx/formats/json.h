@@ -1,4 +1,4 @@
-// JSON in and out: a read-only document with checked access, and a small writer.
+// JSON parsing and writing: a read-only document with checked access, and a small writer.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ enum class JsonKind : std::uint8_t { Null, Bool, Integer, Number, String, Array,
 /// "null", "a string", ...; for error messages.
 std::string_view json_kind_name(JsonKind kind);
 
-/// A value inside a JsonDocument, valid as long as the document lives. Every failed access is an Error{BadFile} that
-/// names the file, the key and what was expected.
+/// A value inside a JsonDocument, valid as long as the document lives. Every failed access throws Error{BadFile} that
+/// names the file, the key and the expected kind.
 class JsonValue {
  public:
   JsonKind kind() const;
@@ -39,9 +39,10 @@ class JsonValue {
   /// Elements of an array; an error for another kind.
   std::vector<JsonValue> elements(std::string_view what) const;
 
-  /// The strings of an array that has as many as `out`, without a vector; an error for anything else.
+  /// Reads an array of exactly `out.size()` strings without a vector. Anything else is an error.
   void read_strings(std::string_view what, std::span<std::string_view> out) const;
-  /// Members of an object or elements of an array, of more than 2^24 - 1 that number; 0 for another kind.
+  /// Number of members of an object or elements of an array, at most 2^24 - 1 (larger counts are reported as that); 0
+  /// for another kind.
   std::size_t size() const;
 
   /// The first member called `key` of an object, or nothing (also when this is not an object).
@@ -54,7 +55,7 @@ class JsonValue {
   double get_number(std::string_view key) const { return at(key).as_number(key); }
   std::string_view get_string(std::string_view key) const { return at(key).as_string(key); }
 
-  /// As above with a fallback for a missing key or null; a value of the wrong type stays an error.
+  /// As above, with a fallback for a missing key or null. A value of the wrong type is still an error.
   bool get_bool(std::string_view key, bool fallback) const;
   std::int64_t get_int(std::string_view key, std::int64_t fallback) const;
   std::string_view get_string(std::string_view key, std::string_view fallback) const;
@@ -72,7 +73,7 @@ class JsonValue {
 /// A parsed JSON text.
 class JsonDocument {
  public:
-  /// Parses `text`; `source` (a file name) opens every error. Errors: BadFile with line and column.
+  /// Parses `text`. Errors begin with `source` (a file name). Errors: BadFile with line and column.
   static JsonDocument parse(std::string_view text, std::string source);
   /// Reads and parses a file.
   static JsonDocument read(const std::string& path);
@@ -81,12 +82,12 @@ class JsonDocument {
   ~JsonDocument();
 
   JsonValue root() const;
-  /// The root, an object. Errors: BadFile when it is something else.
+  /// The root, which must be an object. Errors: BadFile when it is another kind.
   JsonValue root_object() const;
   const std::string& source() const;
 
  private:
-  // `readable`: bytes of memory from the text on; 0: not known.
+  // `readable`: readable bytes of memory from the start of the text; 0: unknown.
   static JsonDocument parse(std::string_view text, std::string source, std::size_t readable);
   struct Impl;
   explicit JsonDocument(std::unique_ptr<Impl> impl);
@@ -94,7 +95,7 @@ class JsonDocument {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Writes JSON text; the caller keeps begin and end balanced (checked by `take`).
+/// Writes JSON text. The caller keeps begin and end balanced (checked by `take`).
 class JsonWriter {
  public:
   /// `indent` spaces per level, 0 for one line.
@@ -110,7 +111,8 @@ class JsonWriter {
   JsonWriter& value(std::int64_t v);
   JsonWriter& value(std::uint64_t v);
   JsonWriter& value(int v) { return value(static_cast<std::int64_t>(v)); }
-  /// Shortest text that reads back as the same number. Errors: NaN and infinities, which JSON cannot hold.
+  /// Writes the shortest text that reads back as the same number. Errors: NaN and infinities, which JSON cannot
+  /// represent.
   JsonWriter& value(double v);
   JsonWriter& value(float v);
   JsonWriter& null();
@@ -118,9 +120,9 @@ class JsonWriter {
   JsonWriter& member(std::string_view name, const T& v) {
     return key(name).value(v);
   }
-  /// The text so far, for streaming: returns and clears it.
+  /// Returns the text so far and clears it, for streaming.
   std::string flush() { return std::exchange(text_, {}); }
-  /// The finished text; an internal error when objects or arrays are still open.
+  /// The finished text. Open objects or arrays are an internal error.
   std::string take();
 
  private:

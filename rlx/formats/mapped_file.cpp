@@ -34,7 +34,7 @@ FileStatus detail::file_status(const struct stat& info) {
 
 namespace {
 
-// A descriptor that closes itself on every way out.
+// A file descriptor that the destructor closes.
 struct FileHandle {
   int fd = -1;
   ~FileHandle() {
@@ -110,7 +110,7 @@ MappedFile::~MappedFile() {
 }
 
 void MappedFile::advise(MapAdvice advice) const {
-  // Only a hint: a kernel that refuses it costs speed, not correctness.
+  // Only a hint: if the kernel refuses it, only speed suffers.
   if (data_ != nullptr) (void)::madvise(const_cast<std::byte*>(data_), size_, advice_flag(advice));
 }
 
@@ -119,14 +119,14 @@ void MappedFile::drop_pages(std::size_t offset, std::size_t length) const {
   const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t end = length > size_ - offset ? size_ : offset + length;
   const std::size_t first = (offset + page - 1) / page * page;
-  // The last page of the file belongs to whoever reads its tail.
+  // A range to the end of the file includes the whole last page.
   const std::size_t last = end == size_ ? (end + page - 1) / page * page : end / page * page;
   if (first < last) (void)::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
 }
 
 std::string read_file(const std::string& path) try {
   FileHandle handle;
-  constexpr std::size_t kPadding = 64;  // parsers read whole vectors, and would copy a text without it
+  constexpr std::size_t kPadding = 64;  // parsers read whole vectors, and would copy a text without padding
   const std::size_t size = open_regular(path, handle).size;
   std::string content;
   content.reserve(size + kPadding);

@@ -11,10 +11,10 @@ struct stat;
 
 namespace rlx {
 
-/// How a mapping will be read; a hint to the kernel.
+/// The expected access pattern of a mapping; a hint to the kernel.
 enum class MapAdvice : unsigned char { Normal, Sequential, Random, WillNeed };
 
-/// What the system says of a file.
+/// File status from the operating system.
 struct FileStatus {
   std::uint64_t device = 0, inode = 0, size = 0;
   std::int64_t mtime_ns = 0;
@@ -24,9 +24,9 @@ namespace detail {
 FileStatus file_status(const struct ::stat& info);
 }
 
-/// A file mapped read-only for as long as this object lives; an empty file is a valid, empty mapping.
-/// If another process shortens the file meanwhile, touching the lost pages is fatal, as for every mapping, unless
-/// sigbus_guard.h is asked to do something about it.
+/// A file that is mapped read-only for as long as this object lives. An empty file is a valid, empty mapping. When
+/// another process shortens the file, reading the lost pages raises SIGBUS, which is fatal unless sigbus_guard.h
+/// handles it.
 class MappedFile {
  public:
   MappedFile() = default;
@@ -42,13 +42,12 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   std::size_t size() const { return size_; }
   const std::string& path() const { return path_; }
-  /// What the file was when it was opened.
+  /// The file's status when it was opened.
   const FileStatus& status() const { return status_; }
 
   /// Changes the hint for the whole mapping.
   void advise(MapAdvice advice) const;
-  /// Gives back the resident pages that lie wholly inside bytes [offset, offset + length); a later read loads them
-  /// again.
+  /// Drops the resident pages that lie wholly inside bytes [offset, offset + length). A later read loads them again.
   void drop_pages(std::size_t offset, std::size_t length) const;
 
  private:
@@ -61,18 +60,17 @@ class MappedFile {
 /// The content of a file; for small text files. Errors as MappedFile::open.
 std::string read_file(const std::string& path);
 
-/// Writes `content` to `path`, replacing it as a whole (OutputFile). Errors: NotFound, BadFile with the system's
-/// reason.
+/// Replaces the file `path` by `content` as a whole (OutputFile). Errors: NotFound, BadFile with the system's reason.
 void write_file(const std::string& path, std::string_view content);
 /// The same for content in several parts.
 void write_file(const std::string& path, std::span<const std::string_view> parts);
 
-/// Throws the Error for a system call on a file that failed with `code` (errno): `cannot ACTION "PATH": reason`.
+/// Throws the Error for a failed system call on a file: `cannot ACTION "PATH": reason`. `code` is errno.
 [[noreturn]] void fail_file(const std::string& path, std::string_view action, int code);
 
 /// Whether `path` names an existing regular file.
 bool is_file(const std::string& path);
-/// The same for a file that may be missing. Errors: BadFile when it is a folder, which nobody means to be ignored.
+/// As is_file, for an optional file. Errors: BadFile when the path is a folder, which is never intended.
 bool has_file(const std::string& path);
 
 /// `folder` and `name` joined by one slash.

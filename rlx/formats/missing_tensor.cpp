@@ -1,4 +1,4 @@
-// The error of a tensor that is not there.
+// The error of a missing tensor.
 #include "rlx/formats/missing_tensor.h"
 
 #include "rlx/error.h"

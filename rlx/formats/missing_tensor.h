@@ -1,4 +1,4 @@
-// Internal: what files of tensors say of a name that they do not hold.
+// Internal: the error of a tensor file for a name that it does not hold.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace rlx {
 
-/// Throws NotFound: `source` holds no tensor `name`; the hint names the closest of those it holds.
+/// Throws NotFound: `source` holds no tensor `name`. The hint names the closest existing tensor.
 [[noreturn]] void throw_no_tensor(std::string_view source, std::string_view name,
                                   const std::vector<std::string>& known);
 

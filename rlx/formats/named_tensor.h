@@ -1,4 +1,4 @@
-// A tensor with its name, as files of several tensors hold them.
+// A tensor with its name, for files of several tensors.
 #pragma once
 
 #include <string>

@@ -27,7 +27,7 @@ struct NpyHeader {
   bool has_descr = false, has_order = false, has_shape = false;
 };
 
-// Reads the dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }; no other Python occurs in it.
+// Parses the dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }. Headers hold no other Python.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, std::size_t offset, const std::string& source)
@@ -132,13 +132,13 @@ class HeaderParser {
       }
     }
     if (at_ == start) stop("a dimension of 0 or more");
-    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote long integers so
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // long integers of Python 2
     return value;
   }
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::size_t offset_;  // of text_ in the file
+  std::size_t offset_;  // offset of text_ in the file
   const std::string& source_;
 };
 
@@ -266,7 +266,7 @@ Tensor parse_npy(std::span<const std::byte> bytes, const std::string& source) tr
   }
   if (element.swapped)
     swap_bytes(to, size, is_complex(element.dtype) ? size_bytes(element.dtype) / 2 : size_bytes(element.dtype));
-  if (element.dtype == DType::Bool) {  // any byte but zero means true to NumPy; to C++ only one does
+  if (element.dtype == DType::Bool) {  // NumPy reads any nonzero byte as true; C++ only 1
     for (std::size_t i = 0; i < size; ++i) to[i] = std::byte{static_cast<unsigned>(to[i]) != 0};
   }
   return out;
@@ -285,7 +285,7 @@ std::string npy_header(DType dtype, std::span<const std::int64_t> dims) {
   for (std::size_t i = 0; i < dims.size(); ++i)
     dictionary += concat_text(i == 0 ? "" : " ", dims[i], i + 1 < dims.size() || i == 0 ? "," : "");
   dictionary += "), }";
-  // Version 1.0 has 16 bits for the length; the data must start at a multiple of 64.
+  // Version 1.0 stores the length in 16 bits. The data must start at a multiple of 64.
   const bool long_header = dictionary.size() + 64 + 10 > 0xFFFF;
   const std::size_t start = long_header ? 12 : 10;
   const std::size_t total = (start + dictionary.size() + 1 + 63) / 64 * 64;

@@ -1,4 +1,4 @@
-// npz: a zip archive of npy files. The layout is that of PKWARE's APPNOTE; names in comments are its names.
+// npz: a zip archive of npy files. The layout and the names in comments are those of PKWARE's APPNOTE.
 #include <zlib.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd = 0x06054b50,
                         kZip64End = 0x06064b50, kZip64Locator = 0x07064b50;
-constexpr std::uint64_t kIn64 = 0xFFFFFFFFu;  // "look in the zip64 field"
+constexpr std::uint64_t kIn64 = 0xFFFFFFFFu;  // placeholder for a value in the zip64 field
 
 // Checked little-endian reads of a zip file.
 class ZipReader {
@@ -59,7 +59,7 @@ struct Directory {
 Directory find_directory(const ZipReader& zip) {
   constexpr std::uint64_t kEndSize = 22, kMaxComment = 0xFFFF;
   if (zip.size() < kEndSize) zip.fail(concat_text("the file has ", zip.size(), " bytes, too few for a zip archive"));
-  // The record sits before a comment of unknown length, so it is searched from the end.
+  // A comment of unknown length follows the record, so the search starts from the end.
   std::uint64_t at = zip.size() - kEndSize;
   const std::uint64_t lowest = at > kMaxComment ? at - kMaxComment : 0;
   while (zip.number<std::uint32_t>(at, "") != kEnd) {
@@ -83,7 +83,7 @@ Directory find_directory(const ZipReader& zip) {
   return d;
 }
 
-// Replaces the fields that say "see zip64" by the values of the extra field with the id 1.
+// Replaces zip64 placeholder fields by the values of the extra field with id 1.
 void read_zip64(const ZipReader& zip, std::uint64_t at, std::uint64_t size, ZipEntry& e) {
   const std::uint64_t end = at + size;
   while (at + 4 <= end) {
@@ -133,7 +133,7 @@ std::vector<ZipEntry> read_directory(const ZipReader& zip) {
 }
 
 std::vector<std::byte> inflate_entry(const ZipReader& zip, const ZipEntry& e, std::span<const std::byte> packed) {
-  // Deflate never packs better than about 1032 to 1: a larger claim would only make us allocate for nothing.
+  // Deflate never compresses better than about 1032 to 1. A larger claimed size would only allocate memory in vain.
   if (e.size / 1032 > packed.size() + 1) {
     zip.fail(concat_text("entry \"", e.name, "\" claims ", e.size, " bytes from ", packed.size(), " compressed ones"));
   }
@@ -142,7 +142,7 @@ std::vector<std::byte> inflate_entry(const ZipReader& zip, const ZipEntry& e, st
   check(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "zlib cannot start");
   std::size_t packed_at = 0, out_at = 0;
   int status = Z_OK;
-  std::byte nowhere{};  // zlib wants a place to write to even when nothing may be written
+  std::byte nowhere{};  // zlib needs a valid output pointer even for an empty output
   while (status == Z_OK) {
     const std::size_t in_size = std::min<std::size_t>(packed.size() - packed_at, 1u << 30);
     const std::size_t out_size = std::min<std::size_t>(out.size() - out_at, 1u << 30);
@@ -169,7 +169,7 @@ std::uint32_t checksum(std::span<const std::byte> bytes) {
 Tensor read_entry(const ZipReader& zip, const ZipEntry& e) {
   const std::string what = concat_text("entry \"", e.name, "\"");
   if ((e.flags & 1) != 0) zip.fail(concat_text(what, " is encrypted"));
-  // The local header repeats the sizes, often as zeros or zip64 marks; only its own length matters.
+  // The local header repeats the sizes, often as zeros or zip64 placeholders. Only its own length matters.
   zip.slice(e.local_offset, 30, what);
   if (zip.number<std::uint32_t>(e.local_offset, what) != kLocalHeader)
     zip.fail(concat_text(what, ": no local header at byte ", e.local_offset));
@@ -253,12 +253,12 @@ void write_npz(const std::string& path, std::span<const NamedTensor> tensors) tr
     }
     uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(head.data()), head.size());
     if (data_size > 0) crc = crc32_z(crc, reinterpret_cast<const Bytef*>(t.tensor.data()), data_size);
-    std::string fields;  // what both headers share: version needed ... extra length
+    std::string fields;  // fields of both headers: version needed ... extra length
     append_u16(fields, 20);
-    append_u16(fields, 0x800);  // the name is UTF-8
+    append_u16(fields, 0x800);  // flags: the name is UTF-8
     append_u16(fields, 0);      // stored
     append_u16(fields, 0);      // time
-    append_u16(fields, 0x21);   // 1 January 1980, the first date there is: equal input gives equal files
+    append_u16(fields, 0x21);   // 1 January 1980, the earliest date: equal input gives equal files
     append_u32(fields, crc);
     append_u32(fields, size);
     append_u32(fields, size);

@@ -1,4 +1,4 @@
-// Temporary files beside their targets, and the list of them that a signal handler may walk.
+// Temporary files beside their targets, and the list of them for signal handlers.
 #include "rlx/formats/output_file.h"
 
 #include <fcntl.h>
@@ -18,11 +18,11 @@
 
 namespace rlx {
 
-// A place in the list of unfinished files. Places are used again and never freed, so that a signal handler can walk the
-// list at any moment. Who takes the name out owns it.
+// A slot in the list of unfinished files. Slots are reused and never freed, so a signal handler can walk the list at
+// any time. Whoever exchanges the name out of the slot owns it.
 struct Unfinished {
-  std::atomic<char*> name{nullptr};  // of malloc
-  char* removed = nullptr;           // the name a handler took; it may not free it
+  std::atomic<char*> name{nullptr};  // allocated by malloc
+  char* removed = nullptr;           // the name that a handler took; a handler must not free it
   Unfinished* next = nullptr;
 };
 
@@ -50,10 +50,10 @@ Unfinished* remember(const std::string& name) {
   return place;
 }
 
-// Empties a place; a handler that took the name ends the process and keeps it.
+// Clears a slot. A handler that took the name ends the process and keeps the name.
 void forget(Unfinished* place) { std::free(place->name.exchange(nullptr)); }
 
-// What a chain of symbolic links points to, whether that exists or not.
+// Resolves a chain of symbolic links. The target need not exist.
 std::string behind_links(const std::string& path) {
   std::filesystem::path at = path;
   std::error_code failed;
@@ -71,7 +71,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(behin
   struct stat old {};
   const bool exists = ::stat(target_.c_str(), &old) == 0;
   if (exists) {
-    // Also where a rename would be allowed, a file that may not be written or is a folder is not replaced.
+    // Refuses a target that is not writable or is a folder, even where a rename would succeed.
     fd_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd_ < 0) fail_file(path_, "write", errno);
     if (!S_ISREG(old.st_mode)) return;
@@ -81,7 +81,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(behin
   const std::string folder = target_.substr(0, target_.rfind('/') + 1);  // npos + 1 is 0
   do {
     const std::string name = concat_text(folder, ".rlx-", ::getpid(), "-", count++, ".tmp");
-    // Remembered before it exists: a signal between the two finds nothing to delete, which does no harm.
+    // Registered before the file exists: a signal in between finds nothing to delete, which is harmless.
     temporary_ = remember(name);
     fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd_ >= 0) break;
@@ -140,7 +140,7 @@ std::size_t OutputFile::keep_whole(std::string_view head, std::span<const Extent
 }
 
 OutputFile::~OutputFile() {
-  // What a later try can go on with; a failure here only leaves less of it.
+  // Flushes what a later attempt can resume from. A failure here only leaves less of it.
   std::string_view rest = partial_.empty() || fd_ < 0 ? std::string_view() : std::string_view(buffer_);
   while (!rest.empty()) {
     const ::ssize_t done = ::write(fd_, rest.data(), rest.size());
@@ -158,7 +158,7 @@ void OutputFile::discard() {
 }
 
 void OutputFile::fail_write(int reason) {
-  discard();  // its bytes may be what fills the disk
+  discard();  // the temporary file may be what fills the disk
   if (partial_.empty()) fail_file(path_, "write", reason);
   throw Error(ErrorCode::BadFile, concat_text("cannot write \"", path_, "\": ", std::strerror(reason)),
               concat_text("the same command goes on where it stopped; delete \"", partial_, "\" to give that up"));

@@ -1,4 +1,4 @@
-// Writing a file so that it is there whole or not at all: its content lies beside it until it is complete.
+// Atomic file writing: a file appears whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -8,32 +8,34 @@
 
 namespace rlx {
 
-/// A file being written. The bytes go to a temporary file in the same folder, which `commit` renames to `path`; until
-/// then an old file stays as it was, and without `commit` the temporary disappears. A symbolic link is followed and
-/// stays one, the permissions of an old file are kept. What is no regular file (a pipe, /dev/null) is written directly.
+/// A file under construction. Bytes go to a temporary file in the same folder, and `commit` renames it to `path`. Until
+/// then an old file stays unchanged. Without `commit` the temporary file is deleted. Symbolic links are followed and
+/// stay links. The permissions of an old file are kept. Targets that are not regular files (a pipe, /dev/null) are
+/// written directly.
 class OutputFile {
  public:
   /// Errors: NotFound when the folder does not exist, BadFile with the system's reason.
   explicit OutputFile(std::string path);
-  /// The same with a temporary that stays when the writing ends early, PATH.KEY.partial, and that the next OutputFile
-  /// of this path and key goes on with: first `keep_whole`, then `write`. Errors: the same, and BadFile where `path` is
-  /// no regular file.
+  /// A resumable output. The temporary file PATH.KEY.partial stays when the writing ends early, and the next OutputFile
+  /// with this path and key continues it: first `keep_whole`, then `write`. Errors: the same, and BadFile where `path`
+  /// is not a regular file.
   OutputFile(std::string path, std::string_view resume_key);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  /// Where one of the parts of a file lies, behind its head.
+  /// The location of one part of a file after the header.
   struct Extent {
     std::size_t offset, size;
   };
-  /// Keeps what an earlier try left of `head` and whole parts, and drops the rest. Returns how many parts are kept;
-  /// when it is none, the head is not there either. What is written next follows the last of them. Errors: as `write`.
+  /// Keeps `head` and the whole parts of an earlier attempt, and drops the rest. Returns how many parts are kept; when
+  /// it returns 0, the header is not there either. The next `write` appends to the last kept part. Errors: those of
+  /// `write`.
   std::size_t keep_whole(std::string_view head, std::span<const Extent> parts);
 
-  /// Appends. Errors: BadFile, a full disk for example.
+  /// Appends. Errors: BadFile, for example a full disk.
   void write(std::string_view bytes);
-  /// Writes out what is buffered and puts the file in its place; call once. Errors as `write`.
+  /// Flushes the buffer and renames the file to its final name. Call once. Errors: those of `write`.
   void commit();
 
  private:
@@ -42,16 +44,16 @@ class OutputFile {
   [[noreturn]] void fail_write(int reason);
   bool begins_with(std::string_view head) const;
 
-  std::string path_, target_;               // as named; behind symbolic links
-  struct Unfinished* temporary_ = nullptr;  // none: written directly, or to `partial_`
-  std::string partial_;                     // the temporary that stays
-  std::size_t resumed_ = 0;                 // bytes of it that an earlier try left
+  std::string path_, target_;               // as named; after resolving symbolic links
+  struct Unfinished* temporary_ = nullptr;  // null: written directly, or to `partial_`
+  std::string partial_;                     // the resumable temporary file
+  std::size_t resumed_ = 0;                 // bytes that an earlier attempt left
   int fd_ = -1;
   std::string buffer_;
 };
 
-/// Deletes the temporary files of every OutputFile of the process. For handlers of signals that end it:
-/// async-signal-safe.
+/// Deletes the temporary files of every OutputFile of the process. It is async-signal-safe, for handlers of signals
+/// that end the process.
 void remove_unfinished_files() noexcept;
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Saved forms: a page of text that says what the bytes behind it are, then the bytes.
+// Saved packed layouts: a one-page text header that describes the bytes after it, then the bytes.
 #include "rlx/formats/packed_weight_files.h"
 
 #include <cerrno>
@@ -26,7 +26,7 @@ std::string source_line(const SourceIdentity& s) {
   return concat_text("source ", s.device, " ", s.inode, " ", s.size, " ", s.mtime_ns, " ", s.header, "\n");
 }
 
-// The head but for its own checksum, which is its last line.
+// The header without its last line, its own checksum.
 std::string head_text(std::string_view key, std::size_t bytes, const SourceIdentity& source, std::string_view content,
                       std::string_view checksum) {
   return concat_text(kFirstLine, "key ", key, "\nbytes ", bytes, "\n", source_line(source), "content ", content,
@@ -79,7 +79,7 @@ std::size_t PackedWeightFiles::saved_bytes() const {
   return saved_bytes_;
 }
 
-// A full disk, or a folder that may not be written, is told once: what comes next would fail like it.
+// A full disk, or a folder without write permission, is reported once: later writes would fail the same way.
 void PackedWeightFiles::write(const std::string& path, std::span<const std::string_view> parts) {
   {
     std::lock_guard lock(mutex_);
@@ -131,7 +131,7 @@ Tensor PackedWeightFiles::find(std::string_view key, std::size_t bytes, const So
   if (page.size() < kHeadBytes || seal == std::string_view::npos ||
       line_of(page, "head") != hash_of(page.substr(0, seal + 1)))
     return damaged("has a damaged head");
-  if (line_of(page, "key") != key) return {};  // another form whose name has the same hash
+  if (line_of(page, "key") != key) return {};  // a hash collision of another packed layout
   if (line_of(page, "bytes") != std::to_string(bytes))
     return damaged("holds another number of bytes than the form has");
   if (file->size() != kHeadBytes + bytes)
@@ -142,8 +142,8 @@ Tensor PackedWeightFiles::find(std::string_view key, std::size_t bytes, const So
   if (options_.verify && checksum != hash_of(payload)) return damaged("has a wrong checksum");
   if (concat_text("source ", *line_of(page, "source"), "\n") != source_line(source)) {
     const std::string now = content();
-    if (line_of(page, "content") != now) return {};  // the weights are others
-    // The same weights in another file, or touched: from now on that is their source.
+    if (line_of(page, "content") != now) return {};  // other weights
+    // The same weights in another or touched file: record that file as the new source.
     const std::string head = sealed(head_text(key, bytes, source, now, checksum));
     const std::string_view parts[] = {head, {reinterpret_cast<const char*>(payload.data()), payload.size()}};
     write(path, parts);
@@ -161,7 +161,7 @@ void PackedWeightFiles::save(std::string_view key, std::span<const std::byte> by
   const std::string_view parts[] = {head, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
   const std::string path = path_of(key);
   std::error_code ignored;
-  // Writing to a pipe would wait for a reader.
+  // Opening a pipe for writing would block.
   if (std::filesystem::exists(path, ignored) && !is_file(path))
     return note(concat_text("saved form \"", path, "\" is no file that could be written"));
   write(path, parts);

@@ -1,4 +1,4 @@
-// A folder of saved forms, one file each, which later starts map.
+// A folder of saved packed layouts, one file each. Later starts map them.
 #pragma once
 
 #include <mutex>
@@ -9,33 +9,33 @@
 
 namespace rlx {
 
-/// Forms in files of a folder. A file is written beside and renamed; it holds a checksum of its head and one of its
-/// bytes.
+/// Packed weights in the files of a folder. A file is written under a temporary name and renamed. It holds one checksum
+/// of its header and one of its bytes.
 class PackedWeightFiles final : public PackedWeightCache {
  public:
   struct Options {
-    bool verify = false;           // read all bytes and compare their checksum before they are used
-    bool strict = false;           // a damaged file is an error; else it is written again, and `problems` says so
-    bool keep_lost_pages = false;  // of sigbus_guard.h, for each form that is found: whoever reads them asks `mapped`
+    bool verify = false;           // read all bytes and compare their checksum before use
+    bool strict = false;           // a damaged file is an error; else it is written again, and `problems` reports it
+    bool keep_lost_pages = false;  // call keep_lost_pages (sigbus_guard.h) for each file found; readers check `mapped`
   };
   /// Makes the folder when it is missing. Errors, with the system's reason: NotFound for a path that leads through a
   /// file or is one, BadFile where the folder cannot be made (no permission, a full disk).
   explicit PackedWeightFiles(std::string folder, Options options);
   explicit PackedWeightFiles(std::string folder) : PackedWeightFiles(std::move(folder), Options{}) {}
 
-  /// Errors, when strict: BadFile naming the file, for one of another version, cut short, or with a wrong checksum.
+  /// Errors, when strict: BadFile naming the file, for another version, a truncated file, or a wrong checksum.
   Tensor find(std::string_view key, std::size_t bytes, const SourceIdentity& source,
               const std::function<std::string()>& content) override;
   void save(std::string_view key, std::span<const std::byte> bytes, const SourceIdentity& source,
             const std::string& content) override;
-  /// What was wrong with files so far, one line each. Where one cannot be written, no more are tried.
+  /// Problems with files so far, one line each. After one failed write no more writes are attempted.
   std::vector<std::string> problems() const;
-  /// Where the files of the forms that were found are mapped: addresses for sigbus_guard.h.
+  /// Addresses of the mapped files that were found, for sigbus_guard.h.
   std::vector<const void*> mapped() const;
-  /// Bytes of the forms that were found, and of those that were saved, so far.
+  /// Bytes of the packed weights that were found so far; `saved_bytes`: of those saved so far.
   std::size_t found_bytes() const;
   std::size_t saved_bytes() const;
-  /// The file that `key` is kept in.
+  /// The path of the file for `key`.
   std::string path_of(std::string_view key) const;
 
  private:
@@ -47,7 +47,7 @@ class PackedWeightFiles final : public PackedWeightCache {
   std::vector<std::string> problems_;
   std::vector<const void*> mapped_;
   std::size_t found_bytes_ = 0, saved_bytes_ = 0;
-  bool writable_ = true;  // as far as it is known
+  bool writable_ = true;  // as far as is known
 };
 
 using FormFiles [[deprecated("now PackedWeightFiles")]] = PackedWeightFiles;

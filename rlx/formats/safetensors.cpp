@@ -1,4 +1,4 @@
-// The safetensors reader with all its checks, and the writer.
+// The safetensors reader with its checks, and the writer.
 #include "rlx/formats/safetensors.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and is used in place");
 
-constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the format's own reader
+constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference reader
 
 struct DTypeName {
   std::string_view name;
@@ -39,7 +39,7 @@ std::optional<DType> parse_name(std::string_view name) {
   return std::nullopt;
 }
 
-// Empty for dtypes the format lacks.
+// The dtype's name in the format; empty for dtypes the format lacks.
 std::string_view name_of(DType dtype) {
   for (const DTypeName& n : kDTypeNames) {
     if (n.dtype == dtype) return n.name;
@@ -47,7 +47,7 @@ std::string_view name_of(DType dtype) {
   return {};
 }
 
-// The widest unit the processor loads of an element: a complex number is two floats.
+// The largest scalar of an element: a complex number is two floats.
 
 }  // namespace
 
@@ -148,7 +148,7 @@ void SafetensorsFile::parse_entry(std::string_view name, const JsonValue& value)
     e.dims.push_back(d);
     too_large |= __builtin_mul_overflow(count, d, &count);
   }
-  // A zero dimension makes the tensor empty whatever the others multiply to.
+  // A zero dimension makes the tensor empty, whatever the product of the others.
   if (std::find(e.dims.begin(), e.dims.end(), 0) != e.dims.end()) {
     count = 0;
   } else if (too_large || count > (std::int64_t{1} << 56)) {
@@ -176,7 +176,7 @@ void SafetensorsFile::parse_entry(std::string_view name, const JsonValue& value)
   entries_.push_back(std::move(e));
 }
 
-// The tensors must cover the data exactly once: a hole hides bytes, an overlap shows them twice.
+// Checks that the tensors cover the data exactly once: a gap hides bytes, an overlap aliases them.
 void SafetensorsFile::check_layout() const {
   std::vector<const Entry*> order;
   for (const Entry& e : entries_) order.push_back(&e);
@@ -215,7 +215,7 @@ void SafetensorsFile::check_values(Entry& e) {
       }
     }
   }
-  // Writers pad the header so that this does not happen; old files may lack the padding.
+  // Writers pad the header to align the data; old files may lack the padding.
   if (size > 0 && reinterpret_cast<std::uintptr_t>(data) % alignment_of(e.dtype) != 0) {
     e.aligned.reset(new std::byte[size]);
     std::memcpy(e.aligned.get(), data, size);
@@ -250,7 +250,7 @@ TensorView SafetensorsFile::at(std::string_view name) const {
 }
 
 std::optional<SourceIdentity> SafetensorsFile::identity(std::string_view name) const {
-  if (!entry(name) || file_.size() == 0) return std::nullopt;  // or bytes of memory
+  if (!entry(name) || file_.size() == 0) return std::nullopt;  // or the file is bytes in memory
   const FileStatus s = file_.status();
   const std::size_t head = bytes_.size() - data_.size();
   return SourceIdentity{s.device, s.inode, s.size, s.mtime_ns, fingerprint_bytes(bytes_.data(), head).text()};

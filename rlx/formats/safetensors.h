@@ -1,4 +1,4 @@
-// safetensors files: named tensors in a mapped file, read without copying, and the writer.
+// safetensors files: named tensors in a mapped file that is read without copying, and the writer.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,13 @@
 
 namespace rlx {
 
-/// A safetensors file: u64 length of the header, header in JSON, then the data of the tensors without gap or overlap.
-/// Everything the header says is checked when the file is opened; each error names the file, the tensor and the
-/// position.
+/// A safetensors file: u64 length of the header, JSON header, then the tensor data without gaps or overlaps. `open`
+/// checks the whole header; each error names the file, the tensor and the position.
 class SafetensorsFile final : public WeightLoader {
  public:
-  /// Maps and checks `path`. Errors: NotFound, BadFile, Unsupported for a dtype rlx has no name for.
+  /// Maps and checks `path`. Errors: NotFound, BadFile, Unsupported for a dtype without an rlx name.
   static std::shared_ptr<SafetensorsFile> open(const std::string& path);
-  /// Checks a file that is in memory already; `bytes` must outlive the result. `source` names it in errors.
+  /// Checks a file that is already in memory. `bytes` must outlive the result. `source` names the file in errors.
   static std::shared_ptr<SafetensorsFile> from_bytes(std::span<const std::byte> bytes, std::string source);
 
   std::vector<std::string> names() const override;
@@ -33,12 +32,12 @@ class SafetensorsFile final : public WeightLoader {
   std::optional<SourceIdentity> identity(std::string_view name) const override;
   void drop_pages(std::string_view name, std::size_t first, std::size_t bytes) const override;
 
-  /// The tensor called `name` as a Tensor that shares the mapping and keeps `file` alive; errors as `at`.
+  /// The tensor called `name` as a Tensor that shares the mapping and keeps `file` alive. Errors: those of `at`.
   static Tensor tensor(const std::shared_ptr<const SafetensorsFile>& file, std::string_view name);
 
-  /// The file's `__metadata__`, in its order.
+  /// The file's `__metadata__`, in file order.
   const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
-  /// Bytes of all tensors together.
+  /// Total bytes of all tensors.
   std::size_t data_size_bytes() const { return data_.size(); }
   const std::string& source() const { return source_; }
 
@@ -67,8 +66,9 @@ class SafetensorsFile final : public WeightLoader {
   std::vector<std::pair<std::string, std::string>> metadata_;
 };
 
-/// Writes tensors as a safetensors file whose data is aligned to each element's size: wider dtypes first, otherwise in
-/// the order given. Errors: InvalidArgument for a name given twice, Unsupported for dtypes the format lacks, BadFile.
+/// Writes tensors as a safetensors file with data aligned to the element size. Tensors of larger element size come
+/// first, otherwise the order of `tensors` is kept. Errors: InvalidArgument for a repeated name, Unsupported for dtypes
+/// the format lacks, BadFile.
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::vector<std::pair<std::string, std::string>>& metadata = {});
 

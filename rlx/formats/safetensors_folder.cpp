@@ -14,7 +14,7 @@ namespace rlx {
 namespace {
 
 constexpr std::string_view kSingle = "model.safetensors", kIndex = "model.safetensors.index.json";
-constexpr std::size_t kMostFiles = 4096;  // each is kept open as a mapping
+constexpr std::size_t kMostFiles = 4096;  // each is an open mapping
 
 [[noreturn]] void no_weights(const std::string& folder) {
   std::error_code ignored;
@@ -31,7 +31,7 @@ constexpr std::size_t kMostFiles = 4096;  // each is kept open as a mapping
   throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" holds no ", kSingle, " and no ", kIndex), hint);
 }
 
-// A file of the folder itself: an index that came from elsewhere must not make us open anything else.
+// A file name without a folder: an index from elsewhere must not make us open files outside the folder.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == name.npos && name.find('\\') == name.npos &&
          name.find('\0') == name.npos;
@@ -71,8 +71,8 @@ void SafetensorsFolder::open_index(const std::string& folder) {
     throw Error(ErrorCode::BadFile, concat_text(source_, ": ", message), hint);
   };
   const JsonDocument document = JsonDocument::read(source_);
-  std::map<std::string, std::size_t> files;       // name -> place, sorted
-  std::map<std::string, std::string> file_named;  // tensor -> file, as the index has it
+  std::map<std::string, std::size_t> files;       // name -> index, sorted
+  std::map<std::string, std::string> file_named;  // tensor -> file, according to the index
   for (const auto& [tensor, value] : document.root_object().at("weight_map").members("weight_map")) {
     const std::string file(value.as_string(tensor));
     if (!is_plain_name(file))
@@ -93,7 +93,7 @@ void SafetensorsFolder::open_index(const std::string& folder) {
     files_.push_back(SafetensorsFile::open(path));
   }
   index_tensors();
-  // A tensor that the index and the files do not agree about may be of another model.
+  // An index that disagrees with the files may belong to another model.
   for (const auto& [tensor, file] : file_named) {
     const auto at = file_of_.find(tensor);
     if (at == file_of_.end() || at->second != files.at(file))

@@ -1,4 +1,4 @@
-// The weights of a Hugging Face model folder: one safetensors file, or several that an index names.
+// The weights of a Hugging Face model folder: one safetensors file, or several files named by an index.
 #pragma once
 
 #include <memory>
@@ -13,17 +13,17 @@
 
 namespace rlx {
 
-/// `model.safetensors` of a folder, or the files that its `model.safetensors.index.json` names, as one loader. Every
-/// file is mapped, nothing is copied or widened.
+/// `model.safetensors` of a folder, or the files named by its `model.safetensors.index.json`, as one loader. Every file
+/// is mapped; nothing is copied or converted.
 class SafetensorsFolder final : public WeightLoader {
  public:
-  /// Opens the weights of `folder`; a single file wins over an index, as in Python's transformers. Errors: NotFound
-  /// for a folder with neither, saying what to do about the formats found instead, and for a file that the index names
-  /// but that is not there; BadFile for an index that is malformed, names files elsewhere, or disagrees with the files
-  /// about what each holds; those of SafetensorsFile::open.
+  /// Opens the weights of `folder`. A single file wins over an index, as in Python's transformers. Errors: NotFound for
+  /// a folder with neither, with advice for the formats found instead, and for a missing file of the index; BadFile for
+  /// an index that is malformed, names files outside the folder, or disagrees with the files about their tensors; those
+  /// of SafetensorsFile::open.
   static std::shared_ptr<SafetensorsFolder> open(const std::string& folder);
 
-  /// In the order of the files, and of each file.
+  /// In the order of the files, then of each file's header.
   std::vector<std::string> names() const override;
   std::optional<TensorView> find(std::string_view name) const override;
   std::optional<SourceIdentity> identity(std::string_view name) const override;
@@ -31,7 +31,7 @@ class SafetensorsFolder final : public WeightLoader {
 
   /// The files, in the order of their names.
   const std::vector<std::shared_ptr<SafetensorsFile>>& files() const { return files_; }
-  /// What errors call the weights: the path of the one file, or of the index.
+  /// The name of the weights in errors: the path of the one file, or of the index.
   const std::string& source() const { return source_; }
 
  private:

@@ -1,4 +1,4 @@
-// A table of mappings that the handler of a signal can read, and the handler.
+// A table of mappings that a signal handler can read, and the SIGBUS handler.
 #include "rlx/formats/sigbus_guard.h"
 
 #include <sys/mman.h>
@@ -24,12 +24,12 @@ struct MappingRecord {
   std::atomic<std::size_t> size{0};
   std::atomic<char*> path{nullptr};
   std::atomic<bool> kept{false}, lost{false};
-  FileStatus status{};  // no handler reads it
+  FileStatus status{};  // never read by a handler
 };
 std::array<MappingRecord, 4096> mapping_records;
-std::atomic<std::size_t> records_used{0};  // those behind were never taken
+std::atomic<std::size_t> records_used{0};  // later records were never used
 std::atomic<int> lost_mappings{0};
-std::mutex mapping_mutex;  // of what is no handler
+std::mutex mapping_mutex;  // for code outside handlers
 
 std::atomic<bool> handler_installed{false};
 std::atomic<LostPages> otherwise_do{LostPages::End};
@@ -45,7 +45,7 @@ MappingRecord* record_at(std::uintptr_t address) noexcept {
   return nullptr;
 }
 
-// Calls that may be made in a handler alone.
+// Only async-signal-safe calls.
 void put_text(const char* text) noexcept {
   if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
 }
@@ -54,7 +54,7 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   MappingRecord* r = record_at(address);
   if (r && r->kept.load()) {
-    // All that is behind it is lost too, as a rule; what is not is read as zeros and reported all the same.
+    // As a rule all later pages are lost too. Pages that are not also read as zeros and are reported.
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const std::uintptr_t first = address / page * page, end = r->begin.load() + r->size.load();
     void* zeros = ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ,
@@ -78,7 +78,7 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* context) {
     handler_before.sa_sigaction(signal, info, context);
   } else if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN) {
     handler_before.sa_handler(signal);
-  } else {  // the read is tried again, and ends the process as it would have
+  } else {  // returning retries the read, which ends the process as without a handler
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     ::sigaction(signal, &standard, nullptr);
@@ -124,7 +124,7 @@ std::optional<std::string> changed_file_at(const void* address) {
   const MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
   const char* path = r ? r->path.load() : nullptr;
   struct stat now {};
-  // Another file of that name leaves the mapped one as it was.
+  // Another file at that path leaves the mapped file unchanged.
   if (!path || ::stat(path, &now) != 0 || now.st_dev != r->status.device || now.st_ino != r->status.inode)
     return std::nullopt;
   const FileStatus s = detail::file_status(now);
@@ -137,7 +137,7 @@ void detail::note_mapping(const void* begin, const FileStatus& status, const std
   for (std::size_t i = 0; i < mapping_records.size(); ++i) {
     MappingRecord& r = mapping_records[i];
     if (r.begin.load() != 0) continue;
-    r.path = ::strdup(path.c_str());  // none: the file is known without its name
+    r.path = ::strdup(path.c_str());  // null: the mapping is known without its path
     r.size = status.size;
     r.status = status;
     r.kept = false, r.lost = false;

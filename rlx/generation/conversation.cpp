@@ -1,4 +1,4 @@
-// Which turns go first.
+// Truncation of conversations: the choice of turns to remove.
 #include "rlx/generation/conversation.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Writing conversations, and reading them back with every number checked.
+// Writes conversations, and reads them back with every number checked.
 #include "rlx/generation/conversation_file.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace rlx {
 namespace {
 
 constexpr std::string_view kConversationMagic = "RLXCHAT\n";
-constexpr std::uint32_t kConversationVersion = 2;  // 1 where no window was cut
+constexpr std::uint32_t kConversationVersion = 2;  // 1 where no window was truncated
 constexpr std::size_t kChecksumBytes = 16, kFixedBytes = 16;
 
 void append_number(std::string& out, std::uint64_t v, int bytes) {
@@ -44,13 +44,13 @@ std::size_t layer_of(const std::string& state) {
   return static_cast<std::size_t>(std::stoul(state.substr(state.rfind('.') + 1)));
 }
 
-// The states of a cache, with the bytes of a row.
+// A cache state, with the bytes of a row.
 struct CacheState {
   std::string name;
-  Shape row;  // of one token
+  Shape row;  // shape of one token's row
   std::size_t bytes = 0;
-  bool windowed = false;   // lies in the pages of windows
-  std::int64_t first = 0;  // token that a file has the first row of
+  bool windowed = false;   // stored in window pages
+  std::int64_t first = 0;  // the token of the first row in the file
 };
 std::vector<CacheState> cache_states(const DecoderModel& model) {
   std::vector<CacheState> out;
@@ -70,7 +70,7 @@ std::string cache_type(const DecoderModel& model) {
   return std::string(o.cache_scheme ? quant_scheme_name(*o.cache_scheme) : dtype_name(o.cache_dtype));
 }
 
-// Calls `f(rows of a state, the first token of them)` for the rows of the tokens [token, count), neighbours together.
+// Calls `f(rows of a state, their first token)` for the rows of the tokens [token, count), one call for adjacent rows.
 template <class F>
 void for_rows(const KvCache& cache, const KvPages& held, bool windowed, std::int64_t token, std::int64_t count,
               const F& f) {
@@ -189,11 +189,11 @@ void save_conversation(const std::string& path, const DecoderModel& model, const
 struct ConversationFile::Impl {
   MappedFile file;
   Conversation conversation{};
-  std::int64_t cached = 0, usable = 0;  // tokens; of the model that opened it
-  std::int64_t window = 0;              // of that model; 0: it has no pages of windows
-  std::int64_t first = 0;               // token that windows begin with
-  std::size_t rows_at = 0;              // of the first state
-  std::vector<std::int64_t> firsts{};   // of each state
+  std::int64_t cached = 0, usable = 0;  // in tokens; usable: by the model that opened the file
+  std::int64_t window = 0;              // sliding window of that model; 0: no window pages
+  std::int64_t first = 0;               // the first token of windows
+  std::size_t rows_at = 0;              // offset of the first state
+  std::vector<std::int64_t> firsts{};   // first token of each state
 
   bool restores(std::int64_t count) const {
     return count >= 0 && count <= cached && (count == 0 || first == 0 || (window != 0 && first <= count - window + 1));
@@ -209,7 +209,7 @@ struct ConversationFile::Impl {
                 std::move(hint));
   }
 
-  // Bytes [at, at + size) and the checksum behind them; moves `at` past both.
+  // Returns bytes [at, at + size) after verifying the checksum that follows them, and moves `at` past both.
   std::string_view section(std::size_t& at, std::size_t size, std::string_view what) const {
     const std::string_view text = file.text();
     const std::string_view bytes = text.substr(at, size);
@@ -251,7 +251,7 @@ struct ConversationFile::Impl {
     if (text("products") != matmul_precision_name(model.options().products))
       misfit("products", text("products"), matmul_precision_name(model.options().products),
              concat_text("load the model with products ", text("products")));
-    // The same files need not be read again.
+    // Unchanged source files need not be read again.
     const std::string sources = model.sources_fingerprint().text();
     if ((text("sources") != sources || sources == Fingerprint().text()) &&
         text("weights") != model.weights_fingerprint().text())

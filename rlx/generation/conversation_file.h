@@ -1,5 +1,5 @@
-// Conversations in files: the tokens of a text with their keys and values, so that it goes on without being computed
-// again.
+// Saved conversations: the tokens of a text with their KV cache, so that a conversation continues without
+// recomputation.
 #pragma once
 
 #include <cstdint>
@@ -14,57 +14,59 @@
 
 namespace rlx {
 
-/// The answer that a text ends with, as far as its tokens do not say how it goes on.
+/// The state of an unfinished answer at the end of a text that its tokens do not determine.
 struct BegunAnswer {
-  std::int64_t tokens = 0;                 // of it, the last of the text; 0: there is none
-  std::optional<double> surprise_limit{};  // what Mirostat has learnt (Sampler::Mark), in bits; none without Mirostat
+  std::int64_t tokens = 0;                 // tokens of the answer, the last of the text; 0: no answer
+  std::optional<double> surprise_limit{};  // Mirostat's state (Sampler::Mark), in bits; none without Mirostat
 };
 
-/// What was said.
+/// The content of a conversation.
 struct Conversation {
   std::vector<TokenId> tokens{};        // the whole text
-  std::vector<ChatMessage> messages{};  // the turns, where a chat template made the text of them
-  BegunAnswer answer{};                 // what it ends with
+  std::vector<ChatMessage> messages{};  // the messages, where a chat template rendered the text
+  BegunAnswer answer{};                 // the answer at the end
 };
 
 /// Writes a conversation with the keys and values of its first `cached` tokens, which lie in `pages` of the model's
-/// cache. The file appears whole or not at all. Errors: InvalidArgument where `cached` or `answer` is more than tokens
-/// or pages hold, and where the pages of layers with a window lack what the next token needs; those of OutputFile and
-/// of CompiledGraph::read_state.
+/// cache. The file appears whole or not at all. Errors: InvalidArgument where `cached` or `answer` exceeds the tokens
+/// or the pages, and where the pages of sliding-window layers lack keys that the next token needs; those of OutputFile
+/// and of CompiledGraph::read_state.
 ///
-/// A file of version 1, numbers little-endian: "RLXCHAT\n", u32 version, u32 bytes of the head, the head, its checksum.
-/// The head is JSON: sizes, messages and the answer that it ends with (which files may lack), and what the keys and
-/// values belong to: configuration, weights, products, type of the cache. Then, each with its checksum behind it: the
-/// tokens, I32, and the rows of each state of the cache, in the order of the tokens. Version 2 differs in that the head
-/// may say of a state that its rows begin with those of token `first`: the layer has a window, and what lies before it
-/// was given back. A checksum is xxh3-128, low half
-/// first. Pages and contexts may differ from those of a reader.
+/// File version 1, numbers little-endian: "RLXCHAT\n", u32 version, u32 bytes of the header, the header, its checksum.
+/// The header is JSON: sizes, messages, the unfinished answer (optional), and the identity of the keys and values:
+/// configuration, weights, allowed precision loss, cache type. Then follow, each with its checksum after it: the
+/// tokens, I32, and the rows of each cache state, in token order. Version 2 adds: the header may say of a state that
+/// its rows begin with those of token `first`. Such a layer has a sliding window, and the earlier rows were freed. A
+/// checksum is xxh3-128, low half first. Page sizes and contexts may differ from those of a reader.
 void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
                        const KvPages& pages, std::int64_t cached);
-/// The same with a sequence of the model, whose tokens these are. InvalidArgument for fewer tokens than it has.
+/// The same with a sequence of the model that holds these tokens. InvalidArgument for fewer tokens than the sequence
+/// has.
 void save_conversation(const std::string& path, const DecoderModel& model, const Conversation& conversation,
                        std::int64_t sequence);
 
-/// A file of a conversation that fits a model, checked to its end.
+/// A conversation file that fits a model. `open` checks all of it.
 class ConversationFile {
  public:
-  /// Errors: NotFound; BadFile for what is no such file, of another version, cut short, longer than it says, or
-  /// altered; InvalidArgument for one of another model, configuration, products or type of the cache, naming both, or
-  /// of more tokens than the model's context.
+  /// Errors: NotFound; BadFile for a file of another kind or version, truncated, too long, or altered; InvalidArgument
+  /// for another model, configuration, allowed precision loss or cache type, naming both, and for more tokens than the
+  /// model's context.
   static ConversationFile open(const std::string& path, const DecoderModel& model);
   ConversationFile(ConversationFile&&) noexcept;
   ConversationFile& operator=(ConversationFile&&) noexcept;
   ~ConversationFile();
 
   const Conversation& conversation() const;
-  /// Tokens whose keys and values are there; 0 where those of windows alone are and the model keeps the whole ones.
+  /// Number of tokens whose keys and values are in the file; 0 where the file has only windows and the model keeps
+  /// whole contexts.
   std::int64_t cached() const;
-  /// Whether those of the first `count` tokens can be restored: what follows needs the windows before it.
+  /// Whether the keys and values of the first `count` tokens can be restored: later tokens need the windows before
+  /// them.
   bool restores(std::int64_t count) const;
-  /// The first token whose keys and values are there in layers with a window.
+  /// The first token whose keys and values are in the file for sliding-window layers.
   std::int64_t first() const;
-  /// Writes those of the first `count` tokens into `pages` of the model's cache. InvalidArgument for more than there
-  /// are or than the pages hold, and unless it `restores` as many.
+  /// Writes the keys and values of the first `count` tokens into `pages` of the model's cache. InvalidArgument for more
+  /// tokens than the file or the pages hold, and when `restores(count)` is false.
   void restore(DecoderModel& model, const KvPages& pages, std::int64_t count) const;
 
  private:
@@ -74,8 +76,8 @@ class ConversationFile {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Reads a conversation into a sequence of the model that is empty: it has the tokens whose keys and values are in the
-/// file. Errors, which leave the sequence empty: those of ConversationFile::open, InvalidArgument for a sequence with
+/// Reads a conversation into an empty sequence of the model. The sequence then has the tokens whose keys and values are
+/// in the file. Errors leave the sequence empty: those of ConversationFile::open, InvalidArgument for a sequence with
 /// tokens, OutOfMemory when pages are missing.
 Conversation load_conversation(const std::string& path, DecoderModel& model, std::int64_t sequence);
 

@@ -1,4 +1,4 @@
-// Speculative decoding: what an engine may draft tokens from, to run several of an answer at once.
+// Speculative decoding: the sources of draft tokens, so that several tokens of an answer run at once.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace rlx {
 
-/// How tokens that probably come next are found. They cost or save time and change nothing else: the engine runs them
-/// behind the last token of an answer, draws the token of each place from the model's own logits with the request's own
-/// key, and goes on for as long as it draws what was drafted.
+/// Speculative decoding options. Drafts change the time of an answer and never its tokens. The engine runs the draft
+/// after the last token of an answer and draws each token from the model's own logits with the request's own key. It
+/// accepts the draft up to the first difference.
 struct DraftOptions {
-  /// Tokens of a draft at most; 0: there are none. A draft is shorter where the last ones were wrong.
+  /// Maximum tokens of a draft; 0: no drafts. Drafts get shorter after wrong ones.
   std::int64_t tokens = 8;
-  /// Unless 0: what followed the latest earlier place of the text that ends as the text does, in this many tokens or
-  /// more, is a draft.
+  /// Prompt lookup. Unless 0: the draft is the continuation of the latest earlier occurrence of the text's last tokens,
+  /// where at least this many tokens match.
   std::int64_t lookup = 0;
 };
 
-/// A small model of the same vocabulary that drafts for a larger one. It draws with the keys of the request that it
-/// drafts for, so that two models of nearly one mind mostly draw the same token. Its cache needs as many sequences as
-/// the other's; where its context or its pages end, so do its drafts.
+/// A small model of the same vocabulary that drafts for a larger one. It draws with the keys of the request, so that
+/// two similar models mostly draw the same token. Its cache needs as many sequences as the larger model's. Drafts stop
+/// where its context or its pages end.
 struct DraftModel {
   DecoderModel decoder;
-  std::shared_ptr<const Tokenizer> tokenizer{};  // may be null: the vocabularies are then compared by their sizes
+  std::shared_ptr<const Tokenizer> tokenizer{};  // may be null: then only the vocabulary sizes are compared
 };
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Requests, the sequences they run in, and the turns they take.
+// The engine: requests, their sequences, and the scheduling of runs.
 #include "rlx/generation/engine.h"
 
 #include <algorithm>
@@ -35,20 +35,20 @@ namespace {
 struct Request {
   RequestId id = 0;
   GenerationOptions options;
-  Sampler sampler;  // has the tokens of the request, those of the prompt included
+  Sampler sampler;  // holds the tokens of the request, including the prompt
   std::optional<StreamDecoder> text{};
   StopStrings stops;
-  std::optional<AnswerGrammar> grammar{};  // then the text comes from it
+  std::optional<AnswerGrammar> grammar{};  // replaces `text` as the source of text
   std::int64_t prompt = 0;                 // tokens
-  std::int64_t sequence = -1;              // of the model; -1 while it waits
-  std::int64_t adapter = -1;               // likewise; -1: none
+  std::int64_t sequence = -1;              // sequence of the model; -1 while the request waits
+  std::int64_t adapter = -1;               // adapter of the model; -1: none
   bool cancelled = false, ended = false;
-  Draft draft{};                         // of the step under way
-  const Tokenizer* tokenizer = nullptr;  // of `text`
-  std::string shown{};                   // of an answer that goes on: what its first part ended with and may come again
+  Draft draft{};                         // draft of the current step
+  const Tokenizer* tokenizer = nullptr;  // decodes `text`
+  std::string shown{};                   // continued answer: end of its first part, which may be repeated
   mutable std::int64_t shared_pages = 0;
 
-  // Ids of a vocabulary that is padded to a round number stand for no text.
+  // The text of a token. Ids that pad the vocabulary to a round number have no text.
   std::string said(std::optional<StreamDecoder>& decoder, TokenId token) const {
     return decoder && tokenizer->id_to_token(token) ? decoder->push(token) : std::string();
   }
@@ -60,8 +60,8 @@ struct Request {
   bool ends(TokenId token) const {
     return std::find(options.stop_tokens.begin(), options.stop_tokens.end(), token) != options.stop_tokens.end();
   }
-  // Text of an answer that goes on, without what its first part has shown at its end: the beginning of a stop string,
-  // or bytes that waited for more.
+  // Removes from a continued answer's text what its first part already returned at its end: the beginning of a stop
+  // string, or bytes of an incomplete character.
   std::string unseen(std::string piece) {
     std::size_t same = 0;
     while (same < std::min(piece.size(), shown.size()) && piece[same] == shown[same]) ++same;
@@ -73,9 +73,9 @@ struct Request {
     shown.clear();
     return piece.substr(same);
   }
-  // Goes through the tokens that the answer has already.
+  // Replays the tokens of a begun answer.
   void go_on(std::span<const TokenId> answer) {
-    std::optional<StreamDecoder> other;  // of the first part, which has flushed its own
+    std::optional<StreamDecoder> other;  // decodes the first part, which was flushed at its end
     if (text) other.emplace(*tokenizer);
     for (const TokenId token : answer) {
       if (ends(token) && !grammar) continue;
@@ -116,14 +116,14 @@ struct Engine::Impl {
   std::optional<PrefixCache> prefixes{};
   std::list<Request> requests{};          // in order of arrival
   std::vector<Request*> running{};        // by sequence
-  std::vector<GenerationEvent> events{};  // that nobody has been told yet
+  std::vector<GenerationEvent> events{};  // not returned yet
   GrammarCache grammars{};
   EngineStatistics statistics{};
   RequestId next_id = 1;
-  std::atomic<std::thread::id> user{};  // the thread whose call is under way
+  std::atomic<std::thread::id> user{};  // the thread of the current call
 
-  // A call that works on the engine; another thread's at the same time is told so instead of spoiling both. What
-  // `generate` calls for each piece may call the engine.
+  // Marks a call in progress. A concurrent call of another thread gets an error. Callbacks of `generate` may call the
+  // engine.
   struct Busy {
     explicit Busy(Impl& e) : engine(e) {
       std::thread::id before{};
@@ -140,7 +140,7 @@ struct Engine::Impl {
     Impl& engine;
     bool first = false;
   };
-  // Pages that are held while something is done with them.
+  // Pages held during an operation.
   struct HeldPages {
     explicit HeldPages(KvCache& c) : cache(c) {}
     ~HeldPages() {
@@ -170,7 +170,7 @@ struct Engine::Impl {
 
   // -- sequences of the model --
 
-  // Pages that nobody runs with make room before anybody waits.
+  // Evicts cached pages that no sequence uses before a request must wait.
   bool make_room(std::int64_t pages) {
     const std::int64_t missing = pages - model.cache().free_pages();
     return missing <= 0 || (prefixes && prefixes->evict(missing) == missing);
@@ -181,7 +181,7 @@ struct Engine::Impl {
     return std::max<std::int64_t>(0, (tokens + cache.page() - 1) / cache.page() - held);
   }
 
-  // Gives a sequence to each request that waits, as long as there are any and their pages.
+  // Assigns sequences to waiting requests, as long as there are sequences and pages.
   void admit() {
     for (Request& r : requests) {
       if (r.sequence >= 0 || r.cancelled) continue;
@@ -191,14 +191,14 @@ struct Engine::Impl {
       PrefixMatch match;
       if (prefixes) match = prefixes->match_prefix(r.sampler.sequence(), r.space());
       if (match.partial >= 0)
-        model.cache().pool().release(match.partial);  // computing some tokens again is less than a copy
+        model.cache().pool().release(match.partial);  // recomputing some tokens is cheaper than a copy
       HeldPages taken(model.cache());
       taken.held = std::move(static_cast<KvPages&>(match));
       model.cache().adopt(sequence, taken.held);
       taken.held = {};
       r.sequence = sequence;
       const bool alone = std::all_of(running.begin(), running.end(), [](const Request* other) { return !other; });
-      if (!make_room(pages_for(r, r.size())) && !alone) {  // alone, it has all there is: the run says what is missing
+      if (!make_room(pages_for(r, r.size())) && !alone) {  // a lone request runs anyway: the run reports the error
         model.cache().truncate(sequence, 0);
         r.sequence = -1;
         return;
@@ -208,7 +208,7 @@ struct Engine::Impl {
     }
   }
 
-  // Takes the sequence from a request. What was computed stays for those that begin alike.
+  // Removes a request from its sequence. With `keep`, its pages stay in the prefix cache.
   void leave(Request& r, bool keep) {
     if (r.sequence < 0) return;
     KvCache& cache = model.cache();
@@ -226,11 +226,11 @@ struct Engine::Impl {
     try {
       prefixes->insert(r.sampler.sequence().first(computed), model.cache().held(r.sequence), r.space());
     } catch (const std::bad_alloc&) {
-      // what is not kept is computed again
+      // pages that are not kept are recomputed
     }
   }
 
-  // Pages that layers with a window give back soon are kept for those that begin alike, for as long as there is room.
+  // Caches window pages before a sliding-window layer frees them, as long as there is room.
   void share_windows(const Request& r) {
     const KvCache& cache = model.cache();
     if (!prefixes || !cache.windows() || r.sequence < 0) return;
@@ -240,7 +240,7 @@ struct Engine::Impl {
     r.shared_pages = computed / cache.page();
   }
 
-  // Keys of drafted tokens that were not drawn, and of the last token, which is run again with what follows.
+  // Drops the keys of rejected draft tokens, and of the last token, which runs again with the next ones.
   void drop_keys_beyond(const Request& r) {
     const std::int64_t stands = r.size() - 1;
     if (model.length(r.sequence) > stands) model.truncate(stands, r.sequence);
@@ -252,8 +252,8 @@ struct Engine::Impl {
   bool answers(const Request& r) const {
     return r.size() > r.prompt && r.size() - model.cache().length(r.sequence) == 1;
   }
-  // Drafts for the requests that answer. Each has the same part of what their last tokens leave of the budget; prompts
-  // that wait keep half of that.
+  // Makes the drafts of requests that answer. Each gets an equal share of the budget that their last tokens leave; if
+  // prompts wait, they keep half of that budget.
   void draft() {
     if (drafter.most() == 0) return;
     std::vector<DraftPlace> places;
@@ -266,7 +266,7 @@ struct Engine::Impl {
       if (!places.back().answers) continue;
       std::int64_t room = model.context() - r.size();
       if (r.options.max_new_tokens != 0) room = std::min(room, r.options.max_new_tokens - (r.size() - r.prompt));
-      places.back().most = std::min(drafter.most(), room - 1);  // the run draws one token more
+      places.back().most = std::min(drafter.most(), room - 1);  // the run draws one more token
     }
     std::int64_t left = batch_tokens() - answering;
     if (static_cast<std::size_t>(answering) < places.size()) left /= 2;
@@ -278,9 +278,10 @@ struct Engine::Impl {
   struct Chosen {
     std::vector<Request*> requests{};
     std::vector<SequenceTokens> parts{};
-    std::deque<std::vector<TokenId>> drafted{};  // tokens of parts that have a draft
+    std::deque<std::vector<TokenId>> drafted{};  // tokens of the parts with drafts
   };
-  // Requests that answer first, then prompts, each in order of arrival. Where pages are missing the youngest leaves.
+  // Chooses the parts of a run: requests that answer first, then prompts, each in order of arrival. Where pages are
+  // missing the youngest request is preempted.
   Chosen choose() {
     while (true) {
       std::deque<BatchRequest> decode, prefill;
@@ -310,7 +311,7 @@ struct Engine::Impl {
       }
       const auto holding = std::count_if(running.begin(), running.end(), [](const Request* r) { return r != nullptr; });
       if (make_room(pages) || holding < 2) return chosen;
-      if (drafted > 0) {  // nobody waits for the sake of a draft
+      if (drafted > 0) {  // drop drafts before preempting a request
         for (Request& r : requests) r.draft.drop();
         continue;
       }
@@ -326,7 +327,7 @@ struct Engine::Impl {
     return at == requests.end() ? nullptr : &*at;
   }
 
-  // Takes no memory: the text lies in the string itself.
+  // Allocates nothing: short strings hold the text inline.
   static void fail_for_memory(GenerationEvent& e) {
     e.problem = Diagnostic{ErrorCode::OutOfMemory, "none is left", {}, {}};
     e.finish = FinishReason::Failed;
@@ -348,7 +349,7 @@ struct Engine::Impl {
     leave(r, true);
   }
 
-  // Why a request ends behind the token of `e`; None when it goes on.
+  // The finish reason after the token of `e`; None when the answer continues.
   FinishReason end_behind(Request& r, const GenerationEvent& e) const {
     if (r.ends(e.token)) return FinishReason::StopToken;
     if (r.stops.found()) return FinishReason::StopString;
@@ -373,8 +374,8 @@ struct Engine::Impl {
                                  likeliest_tokens(logits, static_cast<std::size_t>(r.options.logprobs))};
   }
 
-  // What stops one answer is no reason to stop the others. Memory that is missing for a draw leaves all as it was;
-  // later the request is no longer of one place, and ends.
+  // Draws one token. A failure of one answer does not stop the others. Out of memory in the draw leaves the request
+  // unchanged; after the draw its state is inconsistent, so the request ends.
   GenerationEvent next_token(Request& r, std::span<const float> logits) {
     GenerationEvent e;
     e.request = r.id;
@@ -397,12 +398,12 @@ struct Engine::Impl {
     return e;
   }
 
-  // Draws the tokens that a part's logits are for: one, and one more for as long as what is drawn is what was drafted.
+  // Draws tokens from a part's logits: one, and one more for each draft token that was drawn.
   void draw(Request& r, std::span<const float> logits) {
     const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
     const std::vector<TokenId> drafted = r.draft.tokens;
     std::size_t right = 0;
-    events.reserve(events.size() + drafted.size() + 1);  // no event of a token that was drawn is lost
+    events.reserve(events.size() + drafted.size() + 1);  // no event of a drawn token is lost
     for (std::size_t i = 0; i <= drafted.size(); ++i) {
       events.push_back(next_token(r, logits.subspan(i * vocab, vocab)));
       if (i < drafted.size() && events.back().token == drafted[i]) ++right;
@@ -415,7 +416,7 @@ struct Engine::Impl {
     drop_keys_beyond(r);
   }
 
-  // What comes of it goes to `events`, where it stays when the rest of the step fails.
+  // One step. Its events go to `events`, where they stay when the rest of the step fails.
   void step() {
     for (Request& r : requests) {
       if (!r.cancelled || r.ended) continue;
@@ -443,7 +444,7 @@ struct Engine::Impl {
         if (wanted != 0) draw(*chosen.requests[i], left.first(wanted));
         left = left.subspan(wanted);
       }
-    } catch (...) {  // those that have drawn nothing run their last tokens again
+    } catch (...) {  // requests without a draw run their last tokens again
       for (const Request* r : chosen.requests)
         if (r->sequence >= 0) drop_keys_beyond(*r);
       requests.remove_if([](const Request& r) { return r.ended; });
@@ -453,7 +454,7 @@ struct Engine::Impl {
     requests.remove_if([](const Request& r) { return r.ended; });
   }
 
-  // -- conversations in files --
+  // -- saved conversations --
 
   PrefixCache& saved_prefixes() {
     if (!prefixes)
@@ -464,7 +465,7 @@ struct Engine::Impl {
   std::int64_t save(const std::string& path, const Conversation& conversation) {
     PrefixCache& known = saved_prefixes();
     std::vector<TokenId> tokens = conversation.tokens;
-    tokens.push_back(0);  // a match leaves one token
+    tokens.push_back(0);  // match_prefix leaves one token
     PrefixMatch match = known.match_prefix(tokens);
     HeldPages pages(model.cache());
     pages.held = std::move(static_cast<KvPages&>(match));
@@ -483,7 +484,7 @@ struct Engine::Impl {
     const bool whole =
         file.restores(count * page) &&
         (!windows || (windows->page() == page && file.first() <= windows->first_needed(count * page) * page));
-    if (!whole) count = 0;  // all of it is computed again
+    if (!whole) count = 0;  // recompute all of it
     HeldPages pages(cache);
     KvPages& held = pages.held;
     held.pages.reserve(static_cast<std::size_t>(count));
@@ -527,11 +528,11 @@ struct Engine::Impl {
       for (const GenerationEvent& e : events)
         if (e.request == id) mine.push_back(e);
       std::erase_if(events, [&](const GenerationEvent& e) { return e.request == id; });
-      if (mine.empty() && !find(id)) return all;  // somebody else was told its end
+      if (mine.empty() && !find(id)) return all;  // another call returned its last event
       for (const GenerationEvent& e : mine) {
         if (e.problem) throw Error(*e.problem);
         const bool more = e.finish == FinishReason::None;
-        if (wanted) {  // a step may bring more than the piece that was the last one
+        if (wanted) {  // a step may return more pieces after the last wanted one
           all += e.text;
           wanted = e.text.empty() || !on_text || on_text(e.text);
           if (Request* r = wanted ? nullptr : find(id)) r->cancelled = true;

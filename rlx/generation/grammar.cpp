@@ -1,4 +1,4 @@
-// Grammars, and matchers that walk sequences through them.
+// Grammars, and the matchers of sequences.
 #include "rlx/generation/grammar.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using Config = StackMachine::Config;
 
-// Elementary steps of the stack machine for one byte: milliseconds. What is not hostile takes tens.
+// Elementary steps of the stack machine for one byte: milliseconds. Ordinary grammars take tens of steps.
 constexpr std::uint64_t kByteBudget = 100'000;
 
 }  // namespace
@@ -35,7 +35,7 @@ std::size_t Grammar::num_states() const { return automaton()->num_states(); }
 std::size_t Grammar::num_rules() const { return automaton()->num_rules(); }
 
 bool Grammar::matches(std::string_view text) const {
-  // A vocabulary plays no part: the bytes are walked.
+  // The vocabulary is irrelevant here: only bytes are matched.
   GrammarMatcher matcher(GrammarMasks(*this, TokenTrie(TokenBytes{{""}})));
   return matcher.accept_bytes(text) && matcher.can_end();
 }
@@ -49,7 +49,7 @@ GrammarMatcher::GrammarMatcher(GrammarMasks masks) : masks_(std::move(masks)) {
   config_ = stacks_->machine.start();
 }
 
-// With the lock held: makes room, and brings what this sequence needs to the stacks in use.
+// With the lock held: makes room, and moves this sequence's stacks to the current stacks.
 GrammarMasks::Impl& GrammarMatcher::enter() {
   GrammarMasks::Impl& shared = masks_.impl();
   shared.make_room(stacks_);
@@ -59,7 +59,7 @@ GrammarMasks::Impl& GrammarMatcher::enter() {
   SharedStacks& to = *shared.stacks;
   to.machine.set_budget(~std::uint64_t{0});
   needed = to.machine.adopt(stacks_->machine, needed);
-  // What is needed must not fill it again and again.
+  // Doubles the limit, so that the needed stacks do not fill it again at once.
   to.limit = std::max(to.limit, 2 * to.machine.bytes());
   config_ = needed.back();
   needed.pop_back();
@@ -69,7 +69,7 @@ GrammarMasks::Impl& GrammarMatcher::enter() {
 }
 
 bool GrammarMatcher::follow(std::string_view bytes) {
-  constexpr std::size_t kBytesAtOnce = 4096;  // between looks at how much memory is used
+  constexpr std::size_t kBytesAtOnce = 4096;  // between checks of the memory in use
   history_.push_back(config_);
   try {
     for (std::size_t i = 0; i < bytes.size(); ++i) {

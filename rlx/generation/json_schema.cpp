@@ -1,4 +1,4 @@
-// JSON schemas to grammars: a rule for every set of schemas that holds at one place.
+// Converts JSON schemas to grammars: one rule for every conjunction of schemas.
 #include "rlx/generation/json_schema.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class SchemaCompiler {
   }
 
  private:
-  // What fits all schemas: a rule, whose body is made later.
+  // The rule of values that satisfy all schemas. Its body is made later.
   ExprId value(const Schemas& schemas) {
     const std::optional<Schemas> simple = reader_.simplified(schemas);
     if (!simple) return rules_.never();
@@ -80,7 +80,7 @@ class SchemaCompiler {
         if (fits(*v, c)) choices.push_back(json_.literal(*v));
       return rules_.choice(std::move(choices));
     }
-    // A schema that says nothing of types means the one type that its keywords are about.
+    // A schema without `type` allows only the types that its keywords constrain.
     unsigned types = c.types;
     if (!c.types_stated && c.constrained != 0 && (c.constrained & (c.constrained - 1)) == 0) types &= c.constrained;
     std::vector<ExprId> choices;
@@ -140,7 +140,7 @@ class SchemaCompiler {
     const auto most = [&](std::uint32_t have) {
       return c.max_items == kUnbounded ? kUnbounded : c.max_items > have ? c.max_items - have : 0;
     };
-    // What follows the first `n` items, from the last of prefixItems back to the first.
+    // The items after the first `n`, built from the last of prefixItems back to the first.
     ExprId rest = rules_.repeat(next, least(std::max(prefix, 1U)), most(std::max(prefix, 1U)));
     for (std::uint32_t n = prefix; n-- > 1;) {
       if (c.max_items <= n)
@@ -177,7 +177,7 @@ class SchemaCompiler {
       return at_least(c, members, num_required, names, where);
     return members_in_order(members, other_members(c, std::move(names)), 0);
   }
-  // minProperties where it says more than `required`: only for objects without names of their own.
+  // minProperties where it exceeds `required`: only for objects without named properties.
   ExprId at_least(const SchemaCase& c, const std::vector<Member>& members, std::uint32_t num_required,
                   std::vector<std::u32string> names, const SchemaValue& where) {
     if (!members.empty() && (c.min_properties != 1 || num_required != 0)) {
@@ -193,15 +193,14 @@ class SchemaCompiler {
     return rules_.sequence({name, json_.colon(), other});
   }
 
-  // Members that are named, in their order, then others; at least `least` of them, which is at most 1 where there are
-  // names.
+  // Named members in order, then other members, at least `least` of them (at most 1 if there are names).
   ExprId members_in_order(const std::vector<Member>& members, ExprId other, std::uint32_t least) {
     const auto first_required =
         std::find_if(members.begin(), members.end(), [](const Member& m) { return m.required; });
     const auto num_firsts = static_cast<std::size_t>(first_required - members.begin());
     const bool named = !members.empty();
     const ExprId more = rules_.sequence({json_.comma(), other});
-    // after[i]: what may follow once there is a member before those from i on.
+    // after[i]: the members from i on, after at least one member.
     std::vector<ExprId> after(members.size() + 1);
     after.back() = rules_.repeat(more, named || least == 0 ? 0 : least - 1, kUnbounded);
     for (std::size_t i = members.size(); i-- > 0;) {
@@ -209,7 +208,7 @@ class SchemaCompiler {
       const ExprId all = rules_.sequence({members[i].required ? next : rules_.optional(next), after[i + 1]});
       after[i] = all;
       if (i > num_firsts || i == 0) continue;
-      const RuleId rule = rules_.add_rule("members", {}, true);  // it is named twice: by itself and after others
+      const RuleId rule = rules_.add_rule("members", {}, true);  // referenced twice: by itself and after other members
       rules_.define(rule, all);
       after[i] = rules_.rule(rule);
     }
@@ -220,7 +219,7 @@ class SchemaCompiler {
     return json_.bracketed("{}", rules_.choice(std::move(choices)), first_required == members.end() && least == 0);
   }
 
-  // Whether a value that the schema writes out fits the rest of what it says.
+  // Whether a literal value satisfies the other constraints of its case.
   bool fits(const SchemaValue& v, const SchemaCase& c) {
     reader_.spend(20);
     switch (v.kind) {
@@ -285,7 +284,7 @@ class SchemaCompiler {
     GrammarMatcher matcher(*entry->second);
     return matcher.accept_bytes(v.text) && matcher.can_end();
   }
-  // What reads texts of the pattern, unless there are none.
+  // The matcher of the case's patterns, unless there are none.
   std::optional<GrammarMasks> pattern_masks(const SchemaCase& c) {
     SchemaCase any_length = c;
     any_length.min_length = 0, any_length.max_length = kUnbounded;
@@ -303,8 +302,8 @@ class SchemaCompiler {
   JsonExpressions json_;
   SchemaReader reader_;
   std::map<Schemas, RuleId> made_;
-  std::map<Schemas, std::vector<SchemaCase>> cases_;         // of what written-out values were compared with
-  std::map<Schemas, std::optional<GrammarMasks>> patterns_;  // likewise
+  std::map<Schemas, std::vector<SchemaCase>> cases_;         // cases of the schemas with literal values
+  std::map<Schemas, std::optional<GrammarMasks>> patterns_;  // their pattern matchers
   std::deque<std::pair<RuleId, Schemas>> open_;
 };
 

@@ -1,4 +1,4 @@
-// What of a model's files says how to speak to it.
+// Loads a language model with its tokeniser, chat template and end tokens.
 #include "rlx/generation/language_model.h"
 
 #include <algorithm>
@@ -16,12 +16,12 @@ namespace rlx {
 namespace {
 
 void add_end(std::vector<TokenId>& ends, std::int64_t id, const DecoderConfig& config) {
-  if (id < 0 || id >= config.vocab_size) return;  // files name ends that the model cannot say
+  if (id < 0 || id >= config.vocab_size) return;  // files name end tokens outside the vocabulary
   const auto token = static_cast<TokenId>(id);
   if (std::find(ends.begin(), ends.end(), token) == ends.end()) ends.push_back(token);
 }
 
-// "eos_token_id" is a number or several.
+// Reads "eos_token_id", one number or several.
 bool add_ends_of(const std::string& file, std::vector<TokenId>& ends, const DecoderConfig& config) {
   if (!is_file(file)) return false;
   const JsonDocument document = JsonDocument::read(file);
@@ -53,7 +53,7 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
   LanguageModel m{DecoderModel::load(path, options, session), tokenizer_from_gguf(*file)};
   for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     add_end(m.end_tokens, file->get_int(key, -1), m.decoder.config());
-  // Files of older converters name the end of text alone, not that of a turn.
+  // Older converters store only the end-of-text token and not the end-of-turn token.
   for (const char* token : {"<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>"})
     if (const auto id = m.tokenizer->token_to_id(token)) add_end(m.end_tokens, *id, m.decoder.config());
   m.special_tokens = special_token_names(*file);
@@ -61,8 +61,8 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
   return m;
 }
 
-// What the makers of a file have rounded already: x is rounded likewise. Files of numbers lose nothing that nobody
-// asked for.
+// The precision loss that the file's author already accepted for weights; activations are rounded likewise. Float files
+// lose nothing without a request.
 MatmulPrecision usual_products(const std::string& path) {
   if (is_gguf_path(path)) {
     const std::shared_ptr<GgufFile> file = GgufFile::open(path);
@@ -76,7 +76,7 @@ MatmulPrecision usual_products(const std::string& path) {
     const auto is_bf16 = [&](const std::string& name) { return folder->find(name)->dtype == DType::BF16; };
     return std::ranges::any_of(folder->names(), is_bf16) ? MatmulPrecision::BF16 : MatmulPrecision::Exact;
   } catch (const Error&) {
-    return MatmulPrecision::Exact;  // what is wrong with the folder is for its loader to say
+    return MatmulPrecision::Exact;  // the loader reports what is wrong with the folder
   }
 }
 

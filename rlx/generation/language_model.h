@@ -1,4 +1,4 @@
-// A language model as people hand it around: a Hugging Face folder or a GGUF file, with all that text needs.
+// A complete language model from a Hugging Face folder or a GGUF file: decoder, tokeniser, chat template.
 #pragma once
 
 #include <memory>
@@ -14,31 +14,32 @@
 
 namespace rlx {
 
-/// A decoder, its tokeniser, how it is spoken to and how it ends.
+/// A decoder with its tokeniser, chat template and end tokens.
 struct LanguageModel {
   DecoderModel decoder;
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<ChatTemplate> chat{};  // none: the files hold no template
-  std::vector<TokenId> end_tokens{};   // that end an answer: end of text, end of turn
-  SpecialTokenNames special_tokens{};  // for a chat template of one's own: ChatTemplate::parse
+  std::optional<ChatTemplate> chat{};  // none: the files have no template
+  std::vector<TokenId> end_tokens{};   // tokens that end an answer: end of text, end of turn
+  SpecialTokenNames special_tokens{};  // for a chat template of the caller: ChatTemplate::parse
 };
 
-/// Loads the model at `path`. Of a folder: config.json, *.safetensors, the tokeniser, `generation_config.json` or
-/// config.json for the ends, the chat template if there is one. Of a GGUF file: the same of its metadata. Errors: those
-/// of DecoderModel::load, load_tokenizer and ChatTemplate.
+/// Loads the model at `path`. A folder: config.json, *.safetensors, the tokeniser, end tokens from
+/// `generation_config.json` or config.json, and the chat template if present. A GGUF file: the same from its metadata.
+/// Errors: those of DecoderModel::load, load_tokenizer and ChatTemplate.
 LanguageModel load_language_model(const std::string& path, const DecoderOptions& options = {},
                                   const Session& session = Session());
-/// Loads the model at `path` to draft for `model`: with `options`, but its context and sequences, and no adapters.
-/// Errors: those of load_language_model.
+/// Loads the model at `path` as a draft model for `model`, with `options`, but with the context and sequences of
+/// `model` and without adapters. Errors: those of load_language_model.
 DraftModel load_draft_model(const std::string& path, DecoderOptions options, const DecoderModel& model,
                             const Session& session = Session());
-/// What products may lose, by name: "exact", "bf16", "int8"; "auto": int8 for a GGUF file at `path` that holds blocks,
-/// bf16 for a file or folder of bf16, else exact. Errors: InvalidArgument for another name; those of GgufFile::open.
+/// The allowed precision loss by name: "exact", "bf16", "int8"; "auto": int8 for a GGUF file at `path` with quantized
+/// blocks, bf16 for a bf16 file or folder, else exact. Errors: InvalidArgument for another name; those of
+/// GgufFile::open.
 MatmulPrecision matmul_precision_named(std::string_view name, const std::string& path);
-/// Sets what keys and values are kept as, by name: "f32", "bf16", "f16", or a scheme of blocks such as "q8_0" and
-/// "q4_0". InvalidArgument for another name.
+/// Sets the KV cache type by name: "f32", "bf16", "f16", or a block scheme such as "q8_0" and "q4_0". InvalidArgument
+/// for another name.
 void set_cache_type(DecoderOptions& options, std::string_view name);
-/// True for a GGUF file, which is no folder.
+/// True for a GGUF file, false for a folder.
 bool is_gguf_path(const std::string& path);
 
 [[deprecated("now matmul_precision_named")]] inline constexpr auto& products_named = matmul_precision_named;

@@ -1,4 +1,4 @@
-// A radix tree of pages.
+// The prefix cache: a radix tree of pages.
 #include "rlx/generation/prefix_cache.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ PrefixCache& PrefixCache::operator=(PrefixCache&& other) noexcept {
   return *this;
 }
 
-// Leaf by leaf: long chains are not destroyed by recursion.
+// Frees leaf by leaf, so that long chains are not destroyed by recursion.
 void PrefixCache::forget() {
   while (!by_use_.empty()) remove(*by_use_.begin()->second);
   roots_.clear();
@@ -76,7 +76,7 @@ void PrefixCache::drop_window(Node& node) {
   node.window_page = -1;
 }
 
-// The node and all before it, each later than what follows it.
+// Marks the node and its ancestors as used, each later than its descendants.
 void PrefixCache::touch(Node* node) {
   for (; node->parent; node = node->parent) {
     auto entry = by_use_.extract(node->used);
@@ -90,7 +90,7 @@ PrefixMatch PrefixCache::match_prefix(std::span<const TokenId> tokens, std::uint
   const auto root = roots_.find(space);
   if (root == roots_.end() || tokens.empty()) return match;
   const auto size = static_cast<std::size_t>(pool_->tokens_per_page());
-  std::span<const TokenId> rest = tokens.first(tokens.size() - 1);  // one is left for the run
+  std::span<const TokenId> rest = tokens.first(tokens.size() - 1);  // one token is left for the run
   Node* at = &root->second;
   std::vector<Node*> path;
   while (rest.size() >= size) {
@@ -100,10 +100,10 @@ PrefixMatch PrefixCache::match_prefix(std::span<const TokenId> tokens, std::uint
     path.push_back(at);
     rest = rest.subspan(size);
   }
-  // Of these as many that the next token finds its windows in the last ones.
+  // Keeps the longest path whose last pages have the windows of the next token.
   const std::size_t found = path.size();
   if (windows_) {
-    std::size_t there = 0;  // pages up to here that have a page of windows, one after the other
+    std::size_t there = 0;  // consecutive pages with window pages up to here
     std::size_t most = 0, first_needed = 0;
     for (std::size_t n = 1; n <= found; ++n) {
       there = path[n - 1]->window_page >= 0 ? there + 1 : 0;
@@ -120,7 +120,7 @@ PrefixMatch PrefixCache::match_prefix(std::span<const TokenId> tokens, std::uint
     at = path.empty() ? &root->second : path.back();
   }
   for (const Node* node : path) match.pages.push_back(node->page);
-  // Of the pages that may follow the one that begins most alike, a neighbour of `rest` in their order.
+  // The child with the longest common prefix is a neighbour of `rest` in key order.
   Node* partial = nullptr;
   const auto consider = [&](const auto& child) {
     const Tokens& other = child.first;
@@ -203,7 +203,7 @@ std::int64_t PrefixCache::evict(std::int64_t count) {
   std::int64_t done = 0;
   for (auto it = by_use_.begin(); it != by_use_.end() && done < count;) {
     Node& node = *it->second;
-    ++it;  // what follows a page stands before it, so one pass is enough
+    ++it;  // descendants come before ancestors, so one pass suffices
     if (!node.children.empty() || pool_->holders(node.page) != 1) continue;
     remove(node);
     ++done;
@@ -221,7 +221,7 @@ void make_window_room(KvCache& cache, PrefixCache* prefixes, std::span<const Seq
 }
 
 std::int64_t PrefixCache::num_evictable() const {
-  std::set<const Node*> kept;  // pages that somebody else holds, and all before them
+  std::set<const Node*> kept;  // pages with other holders, and all their ancestors
   std::int64_t count = 0;
   for (const auto& [used, node] : by_use_) {
     if (kept.count(node) == 0 && pool_->holders(node->page) == 1)

@@ -1,4 +1,4 @@
-// The chain of cuts on a list of candidates, and the keyed draw.
+// The chain of filters on a list of candidates, and the keyed draw.
 #include "rlx/generation/sampling.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace rlx {
 namespace {
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr std::uint64_t kXtcCounter = std::uint64_t{1} << 40;  // beyond all token ids, which the noise is counted by
+constexpr std::uint64_t kXtcCounter = std::uint64_t{1} << 40;  // greater than any token id, which counts the noise
 
-// Likelier tokens first, the first of equals. An object, so that the loops of the library see through it.
+// Likelier tokens first, of equals the first. A function object, so that library loops inline it.
 struct RanksBefore {
   template <class C>
   bool operator()(const C& a, const C& b) const {
@@ -64,7 +64,7 @@ std::vector<SamplingStep> parse_sampling_order(std::string_view text) {
 double log_probability(std::span<const float> logits, TokenId id) {
   const std::size_t at = detail::checked_index("token", id, logits.size());
   const float top = *std::max_element(logits.begin(), logits.end());
-  // An infinite logit is the only one that counts, however many have it.
+  // An infinite logit takes all the probability, however many tokens have one.
   const auto below = [&](float l) { return l == top ? 0.0 : static_cast<double>(l) - top; };
   double total = 0;
   for (const float l : logits) total += std::exp(below(l));
@@ -74,7 +74,7 @@ double log_probability(std::span<const float> logits, TokenId id) {
 std::vector<TokenLogprob> likeliest_tokens(std::span<const float> logits, std::size_t count) {
   std::vector<TokenId> ids(logits.size());
   std::iota(ids.begin(), ids.end(), TokenId{0});
-  const auto logit = [&](TokenId id) {  // NaN has no place in an order
+  const auto logit = [&](TokenId id) {  // NaN is not ordered
     const float l = logits[static_cast<std::size_t>(id)];
     return std::isnan(l) ? -kInf : l;
   };
@@ -185,13 +185,13 @@ void Sampler::sort() {
   sorted_ = true;
 }
 
-// probabilities_ = the softmax of the candidates, in their order.
+// Sets probabilities_ to the softmax of the candidates, in order.
 void Sampler::make_probabilities() {
   const float top = best().logit;
   probabilities_.resize(candidates_.size());
   double total = 0;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    // An infinite logit is the only one that counts, however many have it.
+    // An infinite logit takes all the probability, however many tokens have one.
     const float below = candidates_[i].logit == top ? 0 : candidates_[i].logit - top;
     total += probabilities_[i] = static_cast<double>(std::exp(below));
   }
@@ -238,8 +238,8 @@ void Sampler::penalize() {
   sorted_ = false;
 }
 
-// Every earlier place whose last tokens are also the last of the sequence, and how many, by the Z function of the
-// sequence read backwards: linear in it.
+// Finds every earlier position whose last tokens match the last tokens of the sequence, and the match lengths, by the Z
+// function of the reversed sequence, in linear time.
 void Sampler::penalize_repetitions() {
   const SamplingOptions& o = options_;
   if (o.dry_multiplier == 0) return;
@@ -247,11 +247,11 @@ void Sampler::penalize_repetitions() {
   const std::size_t all = sequence_.size();
   const std::size_t n = o.dry_window < 0 ? all : std::min(all, static_cast<std::size_t>(o.dry_window));
   const auto back = [&](std::size_t i) { return sequence_[all - 1 - i]; };
-  std::size_t reach = 0;  // no repetition is longer
+  std::size_t reach = 0;  // maximum length of a repetition
   while (reach < n && !breaks(back(reach))) ++reach;
   if (n < 2 || reach < static_cast<std::size_t>(o.dry_allowed_length)) return;
   std::vector<std::size_t> same(n, 0);
-  std::vector<std::pair<TokenId, std::size_t>> follows;  // tokens behind earlier places, and the length of the match
+  std::vector<std::pair<TokenId, std::size_t>> follows;  // tokens after earlier matches, and the match lengths
   for (std::size_t i = 1, left = 0, right = 0; i < n; ++i) {
     if (i < right) same[i] = std::min(right - i, same[i - left]);
     while (i + same[i] < n && back(same[i]) == back(i + same[i])) ++same[i];
@@ -260,7 +260,7 @@ void Sampler::penalize_repetitions() {
     if (length >= static_cast<std::size_t>(o.dry_allowed_length) && !breaks(back(i - 1)))
       follows.emplace_back(back(i - 1), length);
   }
-  // The longest match of each token last.
+  // Each token's longest match comes last.
   std::sort(follows.begin(), follows.end());
   for (Candidate& c : candidates_) {
     const auto behind =
@@ -294,12 +294,12 @@ void Sampler::apply_temperature() {
   for (Candidate& c : candidates_) c.logit = c.logit == top.logit ? 0 : (c.logit - top.logit) / t;
 }
 
-// -- cuts --
+// -- filters --
 
 void Sampler::keep_top_k(std::size_t k) {
   if (k >= candidates_.size()) return;
   if (!sorted_) {
-    // Those that beat the k-th of what was seen gather in front, so that most of a long list is only compared.
+    // Candidates above the current k-th move to the front, so that most of a long list is only compared.
     const auto begin = candidates_.begin();
     const std::size_t room = std::min(candidates_.size(), 2 * k + 1024);
     std::size_t count = 0;
@@ -325,7 +325,7 @@ void Sampler::keep_top_p() {
   const float top = best().logit;
   double total = 0;
   for (const Candidate& c : candidates_) total += static_cast<double>(std::exp(c.logit == top ? 0 : c.logit - top));
-  // Few tokens hold most of it: those are sorted, and more only when they do not reach.
+  // Few tokens hold most of the probability: sort those, and more only when they do not reach it.
   double before = 0;
   std::size_t kept = 0;
   for (std::size_t count = 256; kept < candidates_.size(); count *= 8) {
@@ -380,7 +380,7 @@ void Sampler::keep_near_best() {
   for (const Candidate& c : candidates_) mean += c.logit / n;
   for (const Candidate& c : candidates_) variance += (c.logit - mean) * (c.logit - mean) / n;
   const double least = best().logit - options_.top_n_sigma * std::sqrt(variance);
-  if (std::isnan(least)) return;  // infinite logits have no deviation
+  if (std::isnan(least)) return;  // infinite logits have no standard deviation
   std::erase_if(candidates_, [&](const Candidate& c) { return c.logit < least; });
 }
 
@@ -401,7 +401,7 @@ void Sampler::keep_unsurprising() {
   make_probabilities();
   const auto n = static_cast<double>(candidates_.size());
   if (options_.mirostat == 1) {
-    // Zipf's exponent by least squares over the first hundred, and the rank at which it meets the surprise.
+    // Zipf's exponent by least squares over the first hundred candidates, and the rank that has the target surprise.
     const std::size_t m = std::min<std::size_t>(100, candidates_.size());
     double products = 0, squares = 0;
     for (std::size_t i = 0; i + 1 < m && probabilities_[i + 1] > 0; ++i) {
@@ -438,7 +438,7 @@ TokenId Sampler::draw(std::span<const float> logits, std::span<const std::uint32
   float most = -kInf;
   const auto offer = [&](const Candidate& c) {
     const float below = c.logit == first.logit ? 0 : c.logit - first.logit;
-    if (below + Gumbel<float>::kMost < most) return;  // no noise helps
+    if (below + Gumbel<float>::kMost < most) return;  // no noise can make it the maximum
     const std::uint64_t bits =
         threefry_bits(of_place.first, of_place.second, static_cast<std::uint64_t>(c.id), Gumbel<float>::kBits);
     if (below + Gumbel<float>::most(bits) < most) return;

@@ -1,4 +1,4 @@
-// Stop strings in pieces of text.
+// Stop string detection in streamed text.
 #include "rlx/generation/stop_strings.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ StopStrings::StopStrings(std::vector<std::string> stops) : stops_(std::move(stop
 std::string StopStrings::push(std::string_view piece) {
   if (found_) return {};
   held_ += piece;
-  // The one that is whole first, and of those the longest: whatever the pieces are.
+  // The stop string that ends first, and of those the longest, however the text is split into pieces.
   std::size_t begin = std::string::npos, end = std::string::npos;
   for (const std::string& s : stops_) {
     const std::size_t at = held_.find(s);
@@ -29,7 +29,7 @@ std::string StopStrings::push(std::string_view piece) {
     held_.resize(begin);
     return std::exchange(held_, {});
   }
-  // The longest end of the text that begins a stop string stays.
+  // Holds back the longest suffix of the text that is a prefix of a stop string.
   std::size_t kept = 0;
   for (const std::string& s : stops_)
     for (std::size_t n = std::min(held_.size(), s.size() - 1); n > kept; --n)

@@ -1,4 +1,4 @@
-// Where an answer ends: texts that stop it, found in text that comes in pieces.
+// Detection of stop strings in streamed text.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace rlx {
 
-/// Holds back what may be the beginning of a stop string. All pieces together are the text up to the stop string that
-/// is whole first (of several that end there, the longest), which is not part of them.
+/// Holds back text that may be the beginning of a stop string. All pieces together are the text before the first
+/// complete stop string. When several end at the same byte, the longest counts.
 class StopStrings {
  public:
-  /// Errors: InvalidArgument for an empty one.
+  /// Errors: InvalidArgument for an empty stop string.
   explicit StopStrings(std::vector<std::string> stops = {});
-  /// The text that is certain after this piece; nothing more once a stop string was found.
+  /// The text that is final after this piece; nothing after a stop string was found.
   std::string push(std::string_view piece);
-  /// What was held back, at the end of the text.
+  /// The text that was held back, at the end of the text.
   std::string flush();
-  /// True once one was found.
+  /// True after a stop string was found.
   bool found() const { return found_; }
 
  private:

@@ -1,4 +1,4 @@
-// The tree of a vocabulary.
+// Construction of the vocabulary tree.
 #include "rlx/generation/token_trie.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::vector<std::pair<std::string_view, std::uint32_t>> allowed_strings(const To
 ByteTree::ByteTree(std::vector<std::pair<std::string_view, std::uint32_t>> strings) {
   nodes.clear();
   std::sort(strings.begin(), strings.end());
-  std::vector<std::uint32_t> path;  // nodes of the string before
+  std::vector<std::uint32_t> path;  // nodes of the previous string
   std::string_view before;
   const auto close = [&](std::size_t depth) {
     while (path.size() > depth) {

@@ -1,4 +1,4 @@
-// The byte strings of a vocabulary, sorted: what token masks are made from.
+// A sorted index of a vocabulary's byte strings, for token masks.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@
 
 namespace rlx {
 
-/// What a constraint has to know of a vocabulary.
+/// The vocabulary as a constraint sees it.
 struct TokenBytes {
   std::vector<std::string> bytes{};  // by id: what the token adds to the text; "": never allowed
   std::vector<TokenId> special{};    // never allowed, whatever their bytes: control tokens
-  std::vector<TokenId> end{};        // end the sequence: allowed exactly where the text may end
+  std::vector<TokenId> end{};        // end tokens: allowed exactly where the text may end
 };
 
-/// The tokens of a vocabulary, sorted: made once for a tokeniser and shared by all grammars. Copies are the same tree.
+/// The tokens of a vocabulary, sorted. Made once for a tokeniser and shared by all grammars. Copies share the tree.
 class TokenTrie {
  public:
   /// Errors: InvalidArgument for no tokens, an id outside the vocabulary, a token of more than 65,535 bytes.
   explicit TokenTrie(TokenBytes tokens);
 
-  /// How many tokens there are, and bits in a mask.
+  /// Number of tokens, and of bits in a mask.
   std::size_t size() const;
   /// The bytes of a token. Errors: InvalidArgument for an id outside the vocabulary.
   std::string_view bytes(TokenId id) const;

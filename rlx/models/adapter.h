@@ -1,4 +1,4 @@
-// Low-rank adapters (Hu et al. 2021, arXiv:2106.09685): small matrices that change what the matrices of a model say.
+// LoRA adapters (Hu et al. 2021, arXiv:2106.09685): low-rank changes of a model's matrices.
 #pragma once
 
 #include <string>
@@ -6,14 +6,13 @@
 
 namespace rlx {
 
-/// A folder as the Python package PEFT writes it: adapter_config.json, adapter_model.safetensors. Its change of the
-/// model is multiplied by `scale`.
+/// A PEFT folder: adapter_config.json, adapter_model.safetensors. Its change of the model is multiplied by `scale`.
 struct AdapterPart {
   std::string path;
   double scale = 1;
 };
 
-/// What requests may ask for by name; the changes of several parts are added up.
+/// An adapter that requests select by name. The changes of its parts are added.
 struct AdapterOptions {
   std::string name;
   std::vector<AdapterPart> parts{};

@@ -1,4 +1,4 @@
-// Reading config.json and its companions of a sentence-embedding model.
+// Reads config.json and the other configuration files of a sentence-embedding model.
 #include "rlx/models/config.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace rlx {
 namespace {
 
-// Far above any real model; keeps products of sizes inside 64 bits.
+// Far above any real model. Keeps products of sizes within 64 bits.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 30;
-constexpr std::int64_t kMaxLayers = 1024;  // each is built: a slip of the pen must not take minutes
+constexpr std::int64_t kMaxLayers = 1024;  // each layer is built: a typo must not take minutes
 
 [[noreturn]] void bad_file(const std::string& source, const std::string& message, std::string hint = {}) {
   throw Error(ErrorCode::BadFile, concat_text(source, ": ", message), std::move(hint));
@@ -63,7 +63,7 @@ Pooling parse_pooling(const JsonDocument& document, std::int64_t hidden_size) {
     bad_file(source, concat_text("\"word_embedding_dimension\" is ", width, ", but \"hidden_size\" of config.json is ",
                                  hidden_size));
   }
-  // Newer files name the mode in one string.
+  // Newer files have one string for the mode.
   const std::optional<JsonValue> named = config.find("pooling_mode");
   std::optional<Pooling> found;
   for (const auto& [key, value] : config.members("pooling configuration")) {
@@ -91,7 +91,7 @@ Pooling parse_pooling(const JsonDocument& document, std::int64_t hidden_size) {
   return *found;
 }
 
-// The Dense module in `folder` of a model.
+// Reads the Dense module in `folder` of a model.
 DenseSpec read_dense(const std::string& model, std::string_view folder, std::int64_t width) {
   const std::string path = join_path(join_path(model, std::string(folder)), "config.json");
   if (!has_file(path))
@@ -122,7 +122,7 @@ DenseSpec read_dense(const std::string& model, std::string_view folder, std::int
   return out;
 }
 
-// What config_sentence_transformers.json says of prompts.
+// Reads the prompts of config_sentence_transformers.json.
 void read_prompts(const std::string& folder, SentenceModelConfig& out) {
   const std::string path = join_path(folder, "config_sentence_transformers.json");
   if (!has_file(path)) return;
@@ -295,8 +295,8 @@ namespace {
 
 void check_rows(std::int64_t rows, const Tokenizer& tokenizer, const std::string& folder) {
   const std::int64_t size = tokenizer.vocab_size();
-  // Tables are often padded by a few rows; a vocabulary that lacks a tenth of them is cut off or of another model, and
-  // most words would silently become unknown.
+  // Tables are often padded by a few rows. A vocabulary that lacks a tenth of them is truncated or of another model,
+  // and most words would silently become unknown.
   if (size <= rows && size >= rows - rows / 10) return;
   bad_file(folder,
            concat_text("the tokeniser has ids up to ", size - 1, ", but \"vocab_size\" of config.json is ", rows),

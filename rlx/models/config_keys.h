@@ -12,16 +12,16 @@
 
 namespace rlx {
 
-/// The members of a JSON object by key. A key that is absent, or null, has the fallback; every other failure is a
-/// BadFile that names the file and the key.
+/// The members of a JSON object by key. An absent or null key takes the fallback. Every other failure is a BadFile that
+/// names the file and the key.
 class ConfigKeys {
  public:
-  static constexpr std::int64_t kMaxSize = std::int64_t{1} << 30;  // keeps products of sizes inside 64 bits
+  static constexpr std::int64_t kMaxSize = std::int64_t{1} << 30;  // keeps products of sizes within 64 bits
 
   ConfigKeys(JsonValue object, std::string source) : object_(object), source_(std::move(source)) {}
 
   bool has(std::string_view key) const;
-  /// The key is there, though it may be null.
+  /// Whether the key exists; its value may be null.
   bool contains(std::string_view key) const { return object_.find(key).has_value(); }
   /// An integer in [least, most].
   std::int64_t size(std::string_view key, std::int64_t least = 1, std::int64_t most = kMaxSize) const;
@@ -30,7 +30,7 @@ class ConfigKeys {
   /// A finite number.
   double number(std::string_view key) const;
   double number_or(std::string_view key, double fallback) const;
-  /// A number above zero, and below 1e12.
+  /// A number greater than zero and less than 1e12.
   double positive(std::string_view key, double fallback) const;
   bool flag(std::string_view key, bool fallback) const;
   std::string text(std::string_view key, std::string_view fallback) const;
@@ -39,7 +39,7 @@ class ConfigKeys {
   /// The object called `key`, or nothing.
   std::optional<ConfigKeys> object(std::string_view key) const;
 
-  /// Members of the object.
+  /// Number of members of the object.
   std::size_t count() const { return object_.size(); }
 
   const std::string& source() const { return source_; }
@@ -52,7 +52,7 @@ class ConfigKeys {
   std::string source_;
 };
 
-/// The activation that `key` names. Unsupported naming those that are known.
+/// The activation that `key` names. Unsupported, naming the known activations.
 ActivationKind parse_activation(const ConfigKeys& keys, std::string_view key, std::string_view fallback);
 
 }  // namespace rlx

@@ -1,5 +1,6 @@
-// Decoders of every family from one description. Vaswani et al. 2017 (arXiv:1706.03762) with what came later: RMS norms
-// (1910.07467), gated feed-forward layers (2002.05202), rotary positions (2104.09864), grouped heads (2305.13245).
+// The graph of a decoder of any family, from its DecoderConfig. Vaswani et al. 2017 (arXiv:1706.03762) with later
+// variants: RMS norms (1910.07467), gated feed-forward layers (2002.05202), rotary positions (2104.09864),
+// grouped-query attention (2305.13245).
 #include "rlx/models/decoder.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace rlx {
 namespace {
 
-// A configuration made by hand may be anything; parse_decoder_config gives none that fails here.
+// Checks a hand-made configuration. Configurations of parse_decoder_config always pass.
 void check_config(const DecoderConfig& c) {
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::InvalidArgument, concat_text("the configuration of a ", c.family, " decoder: ", what));
@@ -108,7 +109,7 @@ void check(const DecoderConfig& c, const DecoderGraphOptions& o) {
   }
 }
 
-// A checkpoint of the model without its head may have names that begin later.
+// A checkpoint of the base model without its head may have names without the prefix.
 DecoderConfig with_stored_names(DecoderConfig c, const ModelWeights& weights) {
   DecoderNames& n = c.names;
   if (n.prefix.empty() || weights.loader->find(n.embedding + ".weight")) return c;
@@ -117,8 +118,8 @@ DecoderConfig with_stored_names(DecoderConfig c, const ModelWeights& weights) {
   return c;
 }
 
-// Every layer and every expert is built: a configuration that claims more of them than the file can hold must not take
-// minutes, or memory, to be refused.
+// Every layer and every expert is built. A configuration with more of them than the file can hold must be refused
+// without minutes of work or much memory.
 void check_counts(const DecoderConfig& c, const ModelWeights& weights) {
   const std::size_t there = weights.loader->names().size();
   std::size_t least = 0;

@@ -1,4 +1,4 @@
-// Families of decoders by their `model_type`. What each is lies in families/.
+// Decoder families by `model_type`. Each family is a file of families/.
 #include <algorithm>
 
 #include "rlx/error.h"
@@ -41,7 +41,7 @@ DecoderConfig parse_decoder_of_texts(const JsonDocument& document) try {
     f->decoder->read_config(keys, c);
     if (!keys.flag("is_causal", true) && !c.bidirectional) {
       c.bidirectional = true;
-      for (DecoderLayer& layer : c.layers)  // then a window is of keys on each side, the token itself not counted
+      for (DecoderLayer& layer : c.layers)  // a bidirectional window counts keys on each side without the token itself
         if (layer.window != 0) ++layer.window;
     }
     return c;

@@ -1,4 +1,4 @@
-// Loading a decoder, and running tokens of one or many sequences through it.
+// Loads a decoder, and runs tokens of one or many sequences through it.
 #include "rlx/models/decoder_model.h"
 
 #include <algorithm>
@@ -47,11 +47,11 @@ DecoderGraphOptions graph_options(const DecoderConfig& c, const DecoderOptions& 
   g.pages = o.pages ? o.pages : g.pages_per_sequence * g.sequences;
   g.cache_dtype = o.cache_dtype, g.cache_scheme = o.cache_scheme;
   g.round_q = o.products == MatmulPrecision::Int8;
-  // Layers with a window have pages of their own where these are fewer. Of a cache in one piece they are small.
+  // Sliding-window layers get their own pool if it needs fewer rows. For contiguous sequences its pages are small.
   if (const std::int64_t window = longest_window(c); window != 0 && !o.whole_windows) {
     const std::int64_t page = o.page ? g.page : kEnginePage;
     std::int64_t pages = KvWindows::pages_for(g.sequences, g.context, window, page, g.max_tokens);
-    if (o.page) pages += g.sequences * ((window - 1 + page - 1) / page + 1);  // for beginnings that prompts share
+    if (o.page) pages += g.sequences * ((window - 1 + page - 1) / page + 1);  // for cached prompt prefixes
     if (pages * page < g.pages * g.page) g.window_page = page, g.window_pages = pages;
   }
   return g;
@@ -65,7 +65,7 @@ std::optional<KvWindows> window_pages(const DecoderConfig& c, const DecoderGraph
 CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) {
   CompileOptions out;
   out.symbol_modes = {{"tokens", SymbolMode::runtime()}, {"rows", SymbolMode::runtime()}};
-  // A run that fails is to leave the keys of all earlier tokens.
+  // A failed run must keep the keys of all earlier tokens.
   for (std::size_t i = 0; i < c.layers.size(); ++i) {
     out.on_failure["cache.k." + std::to_string(i)] = OnFailure::Keep;
     if (!c.mla) out.on_failure["cache.v." + std::to_string(i)] = OnFailure::Keep;
@@ -74,8 +74,8 @@ CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) 
   return out;
 }
 
-// Of one model: those of another with equal names and shapes would take the places of its forms. A model that took the
-// place of another one, at the same path, finds the old forms and writes over them.
+// The folder of one model, since another model with equal names and shapes would replace its packed layouts. A model
+// that replaces another one at the same path finds the old packed layouts and overwrites them.
 std::shared_ptr<PackedWeightFiles> packed_weight_files(const std::string& path, const DecoderOptions& o) {
   if (o.forms.empty()) return nullptr;
   std::error_code failed;
@@ -87,14 +87,14 @@ std::shared_ptr<PackedWeightFiles> packed_weight_files(const std::string& path, 
       PackedWeightFiles::Options{.verify = o.verifies_packed_layouts(), .keep_lost_pages = true});
 }
 
-// What PEFT calls the matrices of a model's file. A checkpoint of the model without its head has names that begin
-// later.
+// PEFT's names of the matrices of a model's file. A checkpoint of the base model without its head has names without the
+// prefix.
 AdapterSet::Naming adapter_names(const DecoderConfig& c, const ModelWeights& weights) {
   const bool cut = !c.names.prefix.empty() && !weights.loader->find(c.names.embedding + ".weight");
   return [prefix = cut ? c.names.prefix : std::string(), head = c.names.head, in_out = c.weights_in_out](
              std::string_view stored, std::int64_t) {
     AdapterSet::Module m{stored == head ? head : concat_text(prefix, stored)};
-    // Matrices of products alone lie so, which embeddings and the head are not.
+    // Only matmul weights are stored transposed, not embeddings and the head.
     m.turned = in_out && (stored.find(".attn.") != stored.npos || stored.find(".mlp.") != stored.npos);
     return std::optional(std::move(m));
   };
@@ -119,14 +119,14 @@ AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
   };
 }
 
-// The model's matrices as F32, which adapters that change lengths of rows ask for; a tied head is the embedding.
+// The model's matrices as F32, for adapters that rescale rows (DoRA). A tied head is the embedding.
 std::function<Tensor(const std::string&)> adapter_weights(const DecoderConfig& c, const ModelWeights& weights,
                                                           std::shared_ptr<const GgufFile> file) {
   return [weights, file, head = c.names.head + ".weight",
           embedding = c.names.embedding + ".weight"](const std::string& stored) {
     const std::string& name = stored == head && !weights.loader->find(stored) ? embedding : stored;
     const std::optional<TensorView> view = weights.loader->find(name);
-    if (!view) return Tensor::zeros(Shape({0}, DType::F32));  // which Flow reports
+    if (!view) return Tensor::zeros(Shape({0}, DType::F32));  // Flow reports the missing tensor
     if (file) return file->decoded(name);
     return Tensor::copy_of(view->data, Shape(Dims(view->dims.begin(), view->dims.end()), view->dtype)).cast(DType::F32);
   };
@@ -141,23 +141,23 @@ struct DecoderModel::Impl {
   CompiledGraph program;
   DecoderOptions options;
   std::shared_ptr<const WeightLoader> loader;
-  mutable std::optional<Fingerprint> weights{};  // once somebody asked
+  mutable std::optional<Fingerprint> weights{};  // computed on first use
   std::vector<std::string> adapter_names{};
-  std::vector<const void*> mapped{};  // where the weights lie
+  std::vector<const void*> mapped{};  // addresses of the mapped weights
   std::shared_ptr<const PackedWeightFiles> forms{};
 
-  // Inputs of the run under way, in the order of the graph.
+  // Inputs of the current run, in the order of the graph.
   std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, window_slots{},
       window_tables{}, adapters{};
 
   std::vector<std::string> weight_names() const {
     std::vector<std::string> names;
     for (const IoInfo& param : program.params())
-      if (loader->find(param.name)) names.push_back(param.name);  // those of adapters are none of the model
+      if (loader->find(param.name)) names.push_back(param.name);  // adapter params are not in the checkpoint
     return names;
   }
 
-  // The weights lie in files that others may write to, and with them their names.
+  // The weights are in mapped files, which other processes may truncate.
   void check_lost() const {
     if (!any_lost_pages()) return;
     const auto check_at = [](const void* data) {
@@ -176,7 +176,7 @@ struct DecoderModel::Impl {
                     "load it again when the file is whole");
   }
 
-  // Calls f(inputs) for the run that is filled in.
+  // Calls f(inputs) for the prepared run.
   template <class F>
   auto with_inputs(F f) const {
     std::int64_t dims[10][2] = {};
@@ -194,7 +194,7 @@ struct DecoderModel::Impl {
     return f(std::span<const TensorView>(inputs, count));
   }
 
-  // One run: some tokens of some sequences, which the cache has room for. Logits of `rows` go to `out`.
+  // Runs some tokens of some sequences. The cache must have room for them. Writes the logits of `rows` to `out`.
   void run(float* out) {
     const std::int64_t out_dims[] = {static_cast<std::int64_t>(rows.size()), config.vocab_size};
     const MutableTensorView output{out, DType::F32, out_dims,
@@ -238,7 +238,7 @@ struct DecoderModel::Impl {
     std::vector<bool> named(static_cast<std::size_t>(cache.sequences()), false);
     if (parts.empty()) throw Error(ErrorCode::InvalidArgument, "forward: there are no tokens");
     for (const SequenceTokens& part : parts) {
-      (void)cache.length(part.sequence);  // throws for one that is not there
+      (void)cache.length(part.sequence);  // throws for an unknown sequence
       if (named[static_cast<std::size_t>(part.sequence)])
         throw Error(ErrorCode::InvalidArgument, concat_text("forward: sequence ", part.sequence, " is given twice"));
       named[static_cast<std::size_t>(part.sequence)] = true;
@@ -279,11 +279,11 @@ struct DecoderModel::Impl {
     }
   }
 
-  // Runs of up to max_tokens tokens, part by part; a run may end one part and begin the next ones.
+  // Splits parts into runs of up to max_tokens tokens. A run may end one part and begin the next ones.
   Tensor run_chunks(std::span<const SequenceTokens> parts, LogitRows which, std::span<const std::int64_t> before) {
     std::int64_t wanted = 0;
-    std::vector<std::size_t> unread(static_cast<std::size_t>(cache.sequences()));  // of each part the first tokens
-    std::vector<std::int64_t> changed(unread.size(), -1);                          // its adapter
+    std::vector<std::size_t> unread(static_cast<std::size_t>(cache.sequences()));  // tokens of each part without logits
+    std::vector<std::int64_t> changed(unread.size(), -1);                          // adapter of each part
     for (const SequenceTokens& part : parts) {
       const auto size = static_cast<std::int64_t>(part.tokens.size());
       const std::int64_t count = part.logits >= 0 ? part.logits : which == LogitRows::All ? size : 1;
@@ -293,17 +293,17 @@ struct DecoderModel::Impl {
     }
     Tensor out = Tensor::uninitialized(Shape({wanted, config.vocab_size}, DType::F32));
     float* to = out.mutable_values<float>().data();
-    std::vector<float> nobodys;  // a run needs a row; this one nobody asked for
+    std::vector<float> nobodys;  // logits of the one row that a run needs when no token wants logits
     const std::int64_t sequences = cache.sequences();
-    std::size_t part = 0, at = 0;  // the next token
+    std::size_t part = 0, at = 0;  // position of the next token
     fill_tables();
-    // Sequences without tokens in a run have no queries there, whatever their length.
+    // Sequences without tokens in a run have no queries, whatever their length.
     std::vector<std::int64_t> done(before.begin(), before.end());
     while (part < parts.size()) {
-      // What of each sequence is in this run; requests stand in the order of sequences, not of parts.
+      // The tokens of each sequence in this run. The graph orders tokens by sequence, not by part.
       std::vector<std::span<const TokenId>> now(static_cast<std::size_t>(sequences));
       std::vector<std::size_t> order;              // sequences, in the order of parts
-      std::vector<std::size_t> first(now.size());  // of each, the place in its part
+      std::vector<std::size_t> first(now.size());  // position of each sequence's tokens in its part
       std::int64_t room = graph.max_tokens;
       while (room > 0 && part < parts.size()) {
         const auto& p = parts[part];
@@ -346,7 +346,7 @@ struct DecoderModel::Impl {
     }
   }
 
-  // Entries of pages that a sequence does not have are never read, but must be pages.
+  // Entries of pages that a sequence does not have are never read, but must be valid pages.
   void fill_window_tables(const KvWindows& w) {
     const std::int64_t width = w.pages_per_sequence();
     window_tables.assign(static_cast<std::size_t>(cache.sequences() * width), 0);
@@ -356,7 +356,7 @@ struct DecoderModel::Impl {
     }
   }
 
-  // The inputs of a run over `now`, whose sequences have `done` tokens so far; counts them as done.
+  // Fills the inputs of a run over `now`, whose sequences have `done` tokens so far, and adds the new tokens to `done`.
   void fill(std::span<const std::span<const TokenId>> now, std::span<const std::int64_t> changed,
             std::vector<std::int64_t>& done) {
     tokens.clear(), positions.clear(), slots.clear(), kv_len.clear(), adapters.clear(), window_slots.clear();
@@ -437,7 +437,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   if (adapters)
     for (const NamedTensor& w : adapters->weights()) program.set_param(w.name, w.tensor);
   program.load_params(weights.loader, LoadMode::Subset);
-  // Packs the weights now, and binds the step, so that the first answer does not wait for it.
+  // Prepacks the weights and binds the decode step now, so that the first answer does not wait for it.
   std::vector<std::vector<std::int64_t>> step{
       {1}, {1}, {1}, {graph.sequences, graph.pages_per_sequence}, {graph.sequences}, {graph.sequences + 1}, {1}};
   if (const KvWindows* w = cache.windows()) step.insert(step.end(), {{1}, {graph.sequences, w->pages_per_sequence()}});

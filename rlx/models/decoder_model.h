@@ -1,4 +1,4 @@
-// A language model that is ready to run: a Hugging Face folder or a GGUF file in, logits out.
+// A compiled language model with its KV cache: a Hugging Face folder or a GGUF file in, logits out.
 #pragma once
 
 #include <cstddef>
@@ -23,31 +23,32 @@ namespace rlx {
 
 class PackedWeightFiles;
 
-/// Tokens of a page of the cache that engines share between requests: of multiples of this number no logit depends on
-/// how they lie in pages.
+/// Page size of the cache that engines share between requests, in tokens. With a multiple of this size, logits do not
+/// depend on the placement of tokens in pages.
 inline constexpr std::int64_t kEnginePage = 64;
 
-// The last field of DecoderOptions is a name of the last release: using it warns, copying the struct does not.
+// The last field of DecoderOptions is a deprecated name of the last release: using it warns, copying the struct does
+// not.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 struct DecoderOptions {
-  std::int64_t context = 0;        // tokens a sequence may have; 0: as many as the model is good for, but at most 4096
-  std::int64_t sequences = 1;      // that have a cache at the same time
-  std::int64_t max_tokens = 512;   // of one run: longer prompts are run in chunks
-  std::int64_t page = 0;           // tokens of a page of the cache; 0: each sequence lies in one piece
-  std::int64_t pages = 0;          // of all sequences together; 0: enough for all at full context
-  DType cache_dtype = DType::F32;  // F32, BF16 or F16
-  std::optional<QuantScheme> cache_scheme{};  // q8_0, q4_0, ..: keys and values are kept as blocks instead
-  bool whole_windows = false;  // layers with a window keep the keys of the whole context: sequences can be cut anywhere
+  std::int64_t context = 0;                   // maximum tokens of a sequence; 0: the model's own limit, at most 4096
+  std::int64_t sequences = 1;                 // sequences with a cache at the same time
+  std::int64_t max_tokens = 512;              // tokens of one run: longer prompts run in chunks
+  std::int64_t page = 0;                      // tokens of a KV page; 0: each sequence is contiguous
+  std::int64_t pages = 0;                     // total number of pages; 0: enough for all sequences at full context
+  DType cache_dtype = DType::F32;             // F32, BF16 or F16
+  std::optional<QuantScheme> cache_scheme{};  // q8_0, q4_0, ..: keys and values are stored as blocks instead
+  bool whole_windows = false;  // sliding-window layers keep all keys: sequences can be truncated anywhere
   MatmulPrecision products =
-      MatmulPrecision::Exact;          // what products may lose of their weights; Int8: scores with keys of q8_0 too
-  bool check_memory = true;            // before anything is loaded: an error where the model cannot fit
-  std::size_t memory_limit = 0;        // bytes that it may need then; 0: as many as the device has available
-  std::string forms{};                 // a folder that keeps weights as products read them, for later starts to map
-  bool verify_packed_layouts = false;  // their bytes are read and compared with their checksums before they are used
-  std::vector<AdapterOptions> adapters{};  // which tokens may ask for, each for one of them or none
+      MatmulPrecision::Exact;              // allowed precision loss of the weights; Int8: also scores with q8_0 keys
+  bool check_memory = true;                // before loading: an error where the model cannot fit
+  std::size_t memory_limit = 0;            // limit of check_memory, in bytes; 0: the device's available memory
+  std::string forms{};                     // a folder of saved packed layouts, which later starts map
+  bool verify_packed_layouts = false;      // saved packed layouts are read and their checksums compared before use
+  std::vector<AdapterOptions> adapters{};  // requests select one of them or none
   [[deprecated("now verify_packed_layouts")]] bool verify_forms = false;
-  /// `verify_packed_layouts`, by either name.
+  /// `verify_packed_layouts` or its deprecated name.
   bool verifies_packed_layouts() const { return verify_packed_layouts || verify_forms; }
 };
 #pragma GCC diagnostic pop
@@ -58,79 +59,79 @@ enum class LogitRows : std::uint8_t {
   Last,  // the last one of each sequence
 };
 
-/// New tokens of one sequence.
+/// The new tokens of one sequence.
 struct SequenceTokens {
   std::int64_t sequence = 0;
   std::span<const TokenId> tokens;
-  std::int64_t logits = -1;   // of so many of its last tokens; -1: as LogitRows says
-  std::int64_t adapter = -1;  // of DecoderModel::adapters(), the same for all tokens of a text; -1: none
+  std::int64_t logits = -1;   // number of its last tokens that get logits; -1: as LogitRows says
+  std::int64_t adapter = -1;  // index in DecoderModel::adapters(), the same for all tokens of a text; -1: none
 };
 
-/// A decoder with its weights and its cache. One call at a time.
+/// A decoder with its weights and its KV cache. One call at a time.
 class DecoderModel {
  public:
-  /// Loads a Hugging Face folder (config.json, *.safetensors) or a GGUF file and compiles it for `session`. Weights are
-  /// read as they are, in their own dtype or as blocks. Errors: those of read_decoder_config, of
-  /// SafetensorsFolder::open or GgufFile::open, and of build_decoder; OutOfMemory, before anything is loaded, for a
-  /// model that needs more memory than there is, naming each part of it; of adapters NotFound, Unsupported for kinds
-  /// that are not read, and BadFile naming what is missing, has another shape or belongs to no
-  /// part. With `forms` the model has a folder of its own there; errors: those of PackedWeightFiles. A form that is
-  /// damaged, or of other weights, is made anew, and where it cannot be written the model is loaded all the same:
-  /// `forms()-> problems()` says what was wrong.
+  /// Loads a Hugging Face folder (config.json, *.safetensors) or a GGUF file and compiles it for `session`. Weights
+  /// keep their own dtype or blocks. Errors: those of read_decoder_config, of SafetensorsFolder::open or
+  /// GgufFile::open, and of build_decoder; OutOfMemory, before loading, for a model that needs more memory than
+  /// available, naming each part of it; for adapters NotFound, Unsupported for unknown kinds, and BadFile naming a
+  /// tensor that is missing, has another shape or belongs to no part. With `forms` the model has its own subfolder
+  /// there; errors: those of PackedWeightFiles. A packed layout that is damaged, or of other weights, is made again.
+  /// Where it cannot be written the model is loaded all the same, and `forms()->problems()` reports it.
   static DecoderModel load(const std::string& path, const DecoderOptions& options = {},
                            const Session& session = Session());
   ~DecoderModel();
   DecoderModel(DecoderModel&&) noexcept;
   DecoderModel& operator=(DecoderModel&&) noexcept;
 
-  /// Appends tokens to sequence 0 and runs them: logits F32 [tokens, vocab_size], or [1, vocab_size] of the last one.
+  /// Appends tokens to sequence 0 and runs them. Returns logits F32 [tokens, vocab_size], or [1, vocab_size] of the
+  /// last one.
   Tensor forward(std::span<const TokenId> tokens, LogitRows rows = LogitRows::All);
-  /// The same for several sequences at once, each named once; rows in the order of `parts`. On the cpu a row has the
-  /// same bits whatever its neighbours, the calls that its tokens are spread over, and the pages, as long as a page is
-  /// the whole context or a multiple of 64 tokens. Errors, which leave the sequences as they were: InvalidArgument for
-  /// no tokens, ids outside the vocabulary, a sequence that is not there or named twice, logits of more tokens than a
-  /// part has, an adapter that is not there, or tokens beyond the context; OutOfMemory when the pages are used up.
-  /// (Where a run fails whose part needed several, a sequence whose window has moved on by then is left empty.)
+  /// Appends tokens to several sequences, each named once; logits are in the order of `parts`. On the cpu a row has the
+  /// same bits whatever the other parts, the split into calls, and the pages, as long as the page size is the whole
+  /// context or a multiple of 64 tokens. Errors leave the sequences unchanged: InvalidArgument for no tokens, ids
+  /// outside the vocabulary, an unknown or repeated sequence, logits of more tokens than a part has, an unknown
+  /// adapter, or tokens beyond the context; OutOfMemory when the pages are used up. (When a part needs several runs and
+  /// one fails after the sequence's window has moved, the sequence is left empty.)
   Tensor forward(std::span<const SequenceTokens> parts, LogitRows rows = LogitRows::All);
 
-  /// What a run of `tokens` behind those of sequence 0 spends its time on, kernel by kernel, one thread after the
-  /// other; the sequence stays as it is. Errors: as forward, and InvalidArgument for more than max_tokens().
+  /// Profiles a run of `tokens` after sequence 0, kernel by kernel on one thread. The sequence stays unchanged. Errors:
+  /// those of forward; InvalidArgument for more than max_tokens().
   std::vector<NodeTime> profile(std::span<const TokenId> tokens);
 
   /// Tokens of a sequence so far.
   std::int64_t length(std::int64_t sequence = 0) const;
-  /// Forgets the tokens of a sequence from `length` on. InvalidArgument for more than there are, and, where layers with
-  /// a window keep the last keys alone, for a length between 0 and cache().shortest(sequence).
+  /// Removes the tokens of a sequence from `length` on. InvalidArgument for more than there are, and, where
+  /// sliding-window layers keep only the last keys, for a length between 0 and cache().shortest(sequence).
   void truncate(std::int64_t length, std::int64_t sequence = 0);
-  /// Forgets all sequences.
+  /// Empties all sequences.
   void reset();
 
   const DecoderConfig& config() const;
   std::int64_t context() const;
   /// The names of the adapters that are loaded.
   const std::vector<std::string>& adapters() const;
-  /// Tokens of one run at most.
+  /// Maximum tokens of one run.
   std::int64_t max_tokens() const;
-  /// Where the keys and values of each sequence lie; what engines share between sequences.
+  /// The location of each sequence's keys and values. Engines share its pages between sequences.
   KvCache& cache();
   const KvCache& cache() const;
   /// Bytes of keys and values.
   std::size_t cache_bytes() const;
-  /// The options that it was loaded with.
+  /// The options that the model was loaded with.
   const DecoderOptions& options() const;
-  /// Where its forms were saved or found; null without DecoderOptions::forms.
+  /// The saved packed layouts; null without DecoderOptions::forms.
   std::shared_ptr<const PackedWeightFiles> forms() const;
 
-  /// What decides the keys and values of a text beside its tokens, the type of the cache and `options().products`: the
-  /// configuration, rotary angles for this context; the content of the weights, all of which is read the first time;
-  /// their files, where equal means equal content (zero: there are none).
+  /// Everything that decides the keys and values of a text besides its tokens, the cache type and `options().products`.
+  /// The configuration, including rotary angles for this context; the content of the weights, which the first call
+  /// reads completely; the files of the weights, where equal means equal content (zero: there are no files).
   Fingerprint config_fingerprint() const;
   Fingerprint weights_fingerprint() const;
   Fingerprint sources_fingerprint() const;
-  /// Writes rows of a state of the cache, "cache.k.0" for example; `program().read_state` reads them. Errors: those of
+  /// Writes rows of a cache state, for example "cache.k.0". `program().read_state` reads them. Errors: those of
   /// CompiledGraph::write_state.
   void write_cache(std::string_view state, const Tensor& value, Rows rows);
-  /// The program, for reports; run it through `forward`.
+  /// The program, for reports. Run it through `forward`.
   const CompiledGraph& program() const;
 
  private:

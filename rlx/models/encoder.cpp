@@ -1,6 +1,6 @@
-// Encoders of every family from one description. Devlin et al. 2018 (arXiv:1810.04805) with what came later: rotary
-// positions (2104.09864), biases of distances (Song et al. 2020, 2004.09297), gated feed-forward layers (2002.05202).
-// Pooling as in Reimers and Gurevych 2019 (1908.10084).
+// The graph of an encoder of any family, from its EncoderConfig. Devlin et al. 2018 (arXiv:1810.04805) with later
+// variants: rotary positions (2104.09864), relative position biases (Song et al. 2020, 2004.09297), gated feed-forward
+// layers (2002.05202). Pooling as in Reimers and Gurevych 2019 (1908.10084).
 #include "rlx/models/encoder.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 namespace rlx {
 namespace {
 
-// The row of MPNet's table (T5's, arXiv:1910.10683) for a key `delta` places behind the query: one for each small
-// distance, then ever wider ones. In F32, as models are trained.
+// The row of MPNet's table (from T5, arXiv:1910.10683) for a key at distance `delta` after the query: one row for each
+// small distance, then wider and wider buckets. In F32, as in training.
 std::int32_t distance_bucket(std::int64_t delta, std::int64_t buckets, std::int64_t farthest) {
   const std::int64_t half = buckets / 2, exact = half / 2, n = delta < 0 ? -delta : delta;
   std::int64_t row = n;
@@ -33,7 +33,7 @@ std::int32_t distance_bucket(std::int64_t delta, std::int64_t buckets, std::int6
   return static_cast<std::int32_t>(row + (delta > 0 ? half : 0));
 }
 
-// A configuration made by hand may be anything; parse_encoder_config gives none that fails here.
+// Checks a hand-made configuration. Configurations of parse_encoder_config always pass.
 void check_encoder(const EncoderConfig& c) {
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorCode::InvalidArgument, concat_text("the configuration of a ", c.family, " encoder: ", what));
@@ -98,7 +98,7 @@ void check_options(const EncoderConfig& c, const EncoderGraphOptions& o) {
          concat_text("vectors of this model have ", width, " elements"));
 }
 
-// Whether layers are BERT's but for their names.
+// Whether the layers equal BERT's except for their names.
 bool has_bert_layers(const EncoderConfig& c) {
   const EncoderNames& n = c.names;
   return n.attention_norm.empty() && n.attention_post_norm.empty() && n.ff_norm.empty() && n.ff_post_norm.empty() &&
@@ -147,7 +147,7 @@ Expr EncoderBuilder::embedded() {
   auto scope = g_.scope("embeddings");
   const EncoderNames& n = c_.names;
   Expr x = flow_.embed(n.embedding + ".weight", ids_, c_.vocab_size, c_.hidden_size);
-  // What depends on weights alone stands together, so that it is folded.
+  // Values that depend on weights alone are added first, so that they are folded.
   std::optional<Expr> places, types;
   if (c_.positions == EncoderPositions::Learned) {
     places = g_.narrow(flow_.weight(n.positions + ".weight", {c_.position_rows, c_.hidden_size}), 0, 0, seq_);
@@ -158,7 +158,7 @@ Expr EncoderBuilder::embedded() {
   }
   if (!n.types.empty()) {
     const std::string name = n.types + ".weight";
-    // One segment: every token has type 0.
+    // A single segment: every token has type 0.
     types = types_ ? flow_.embed(name, *types_, c_.type_vocab_size, c_.hidden_size)
                    : g_.narrow(flow_.weight(name, {c_.type_vocab_size, c_.hidden_size}), 0, 0, 1);
   }
@@ -175,7 +175,7 @@ Expr EncoderBuilder::lengths() {
   return *lengths_;
 }
 
-// Whether a token sees another one: [S, S].
+// Whether a token attends to another one: [S, S].
 Expr EncoderBuilder::near(std::int64_t reach) {
   const auto known = near_.find(reach);
   if (known != near_.end()) return known->second;
@@ -183,11 +183,11 @@ Expr EncoderBuilder::near(std::int64_t reach) {
   return near_.emplace(reach, g_.le(g_.max(i - j, j - i), reach)).first->second;
 }
 
-// What each head adds to the score of two tokens for their distance, [heads, S, S].
+// The relative position bias of each head, [heads, S, S].
 Expr EncoderBuilder::distance_bias() {
   if (bias_) return *bias_;
   auto scope = g_.scope("distances");
-  const std::int64_t farthest = c_.relative_distance;  // which all beyond it share the row of
+  const std::int64_t farthest = c_.relative_distance;  // larger distances share its row
   std::vector<std::int32_t> rows;
   for (std::int64_t delta = -farthest; delta <= farthest; ++delta)
     rows.push_back(distance_bucket(delta, c_.relative_buckets, c_.relative_distance));
@@ -236,7 +236,7 @@ Expr EncoderBuilder::attention(Expr x, const EncoderLayer& layer) {
   op.num_heads = c_.num_heads, op.kv_heads = c_.kv_heads, op.head_dim = c_.head_dim;
   op.scale = c_.attention_scale, op.softcap = c_.attention_softcap, op.layout = HeadLayout::Merged;
   AttentionOptions options;
-  if (c_.causal) {  // padding is behind every token
+  if (c_.causal) {  // padding is after every token
     op.mask = layer.reach ? MaskKind::SlidingWindow : MaskKind::Causal;
     op.window = layer.reach;
   } else {
@@ -262,7 +262,7 @@ Expr EncoderBuilder::feed_forward(Expr x) {
   return flow_.linear(y, at(n.down), c_.hidden_size, c_.down_bias);
 }
 
-// BERT's layer, and those that differ from it in names alone, as one block.
+// A BERT layer, or one that differs only in names, as one HIR block.
 Expr EncoderBuilder::whole_block(Expr x) {
   const EncoderNames& n = c_.names;
   ops::EncoderBlock block;
@@ -343,7 +343,7 @@ Expr pool_tokens(Expr tokens, Expr mask, Pooling pooling) {
     return g.squeeze(g.take_along_axis(tokens, g.reshape(g.max(last, 0), {tokens.dim(0), 1, 1}), 1), 1);
   }
   Expr weight = g.unsqueeze(mask, 2);  // [B, S, 1]
-  // -1e9 rather than -inf, as sentence-transformers has it: a text without tokens stays finite.
+  // -1e9 rather than -inf, as in sentence-transformers: the vector of a text without tokens stays finite.
   if (pooling == Pooling::Max) return g.reduce_max(g.where(g.gt(weight, 0), tokens, -1e9), {1});
   Expr total = g.sum(tokens * weight, {1});          // [B, H]
   Expr count = g.max(g.sum(mask, {1}, true), 1e-9);  // [B, 1]
@@ -360,7 +360,7 @@ Graph build_encoder(const EncoderConfig& c, const ModelWeights& weights, const E
   check_options(c, o);
   if (!weights.loader)
     throw Error(ErrorCode::InvalidArgument, "build_encoder: the weights have no loader (a null pointer)");
-  // What a configuration claims must not cost memory before it is seen to be wrong.
+  // A wrong configuration must be refused before it costs memory.
   const std::string embedding = c.names.embedding + ".weight";
   const std::optional<TensorView> table = weights.loader->find(embedding);
   if (table && (table->dims.size() != 2 || table->dims[1] != c.hidden_size))
@@ -369,7 +369,7 @@ Graph build_encoder(const EncoderConfig& c, const ModelWeights& weights, const E
                             dims_text(std::vector<std::int64_t>{c.vocab_size, c.hidden_size})),
                 "the configuration and the weights belong to different models");
   const std::size_t there = weights.loader->names().size();
-  if (c.layers.size() > there)  // each layer is built: a count that is far off must not take long
+  if (c.layers.size() > there)  // each layer is built: a wrong count must not take long
     throw Error(ErrorCode::BadFile,
                 concat_text(weights.source, ": ", there, " tensors are there, but a ", c.family, " of ",
                             c.layers.size(), " layers has more"),

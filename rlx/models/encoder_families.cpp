@@ -1,4 +1,4 @@
-// Families of encoders by their `model_type`, and decoders that embed texts. What each family is lies in families/.
+// Encoder families by `model_type`, and decoders that embed texts. Each family is a file of families/.
 #include <algorithm>
 
 #include "rlx/error.h"
@@ -10,7 +10,7 @@
 namespace rlx {
 namespace {
 
-// A decoder that is run without a cache: its last vectors are what a text is told by.
+// The encoder of a decoder that runs without a cache. Its last vectors are the token vectors.
 EncoderConfig encoder_of(const DecoderConfig& d, const ConfigKeys& k) {
   const DecoderNames& from = d.names;
   const char* const lacking = d.moe                     ? "experts"
@@ -57,7 +57,7 @@ EncoderConfig encoder_of(const DecoderConfig& d, const ConfigKeys& k) {
   return c;
 }
 
-// Calls f(name, family) for each name of each family of encoders.
+// Calls f(name, family) for each name of each encoder family.
 template <class F>
 void for_each_encoder(F f) {
   for (const ModelFamily* family : model_families())

@@ -1,4 +1,4 @@
-// What the configuration files of many families of encoders share.
+// Readers that the configuration files of many encoder families share.
 #include "rlx/models/encoder_keys.h"
 
 #include "rlx/error.h"

@@ -1,4 +1,4 @@
-// Internal: what the configuration files of many families of encoders share.
+// Internal: readers that the configuration files of many encoder families share.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@
 
 namespace rlx {
 
-inline constexpr std::int64_t kMostEncoderLayers = 1024;  // each is built: a slip of the pen must not take minutes
+inline constexpr std::int64_t kMostEncoderLayers = 1024;  // each layer is built: a typo must not take minutes
 
-/// Heads of the model's width; `width` and `heads` are what the file calls them.
+/// Sets the heads from the model's width. `width` and `heads` are the keys in the file.
 void divide_heads(const ConfigKeys& k, EncoderConfig& c, std::string_view width, std::string_view heads);
 double small_number(const ConfigKeys& k, std::string_view key, double fallback);
-/// Refuses a file in which one of these is true.
+/// Refuses a file in which one of these flags is true.
 void refuse_flags(const ConfigKeys& k, std::initializer_list<std::string_view> flags);
-/// Labels of a classifier.
+/// Number of labels of a classifier.
 std::int64_t label_count(const ConfigKeys& k);
-/// The sizes that BERT and what was made after it call the same.
+/// Reads the sizes that BERT and its successors name alike.
 void read_bert_like(const ConfigKeys& k, EncoderConfig& c);
 void read_bert_types(const ConfigKeys& k, EncoderConfig& c);
-/// Positions count from behind the padding's row, and padding has that one.
+/// Positions count from the row after the padding row (EncoderPositions::AfterPadding).
 void count_after_padding(const ConfigKeys& k, EncoderConfig& c);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// What the configuration files of many families of decoders share.
+// Readers that the configuration files of many decoder families share.
 #include "rlx/models/family_config.h"
 
 #include <vector>
@@ -41,7 +41,7 @@ void read_ropes(const ConfigKeys& k, DecoderConfig& c, double theta) {
 }
 
 std::optional<double> read_softcap(const ConfigKeys& k, std::string_view key, std::optional<double> fallback) {
-  if (!k.has(key)) return k.contains(key) ? std::nullopt : fallback;  // null: the model has none
+  if (!k.has(key)) return k.contains(key) ? std::nullopt : fallback;  // null: the model has no cap
   return k.positive(key, 1);
 }
 

@@ -1,4 +1,4 @@
-// What the metadata of GGUF files of many families of decoders share.
+// Readers that the GGUF metadata of many decoder families share.
 #include "rlx/models/family_gguf.h"
 
 #include <cmath>
@@ -75,7 +75,7 @@ RopeSpec read_rope(const GgufKeys& k, const DecoderConfig& c, RopePairing pairin
     k.unsupported(concat_text("the rope scaling \"", type, "\" is not known"),
                   "known are none, linear, yarn and longrope");
   }
-  // Factors of each pair, as tensors: one set for every length (Llama 3.1), or two.
+  // Factors of each pair, stored as tensors: one set for every length (Llama 3.1), or two.
   if (k.has_tensor("rope_freqs.weight")) {
     s.scaling = RopeScaling::Long;
     s.short_factors = s.long_factors = k.factors("rope_freqs.weight", s.rotated / 2);

@@ -1,4 +1,4 @@
-// Taking weights, and what is wrong with them.
+// Flow: takes weights, and records their errors.
 #include "rlx/models/flow.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class WeightsInMemory final : public WeightLoader {
  private:
   struct Entry {
     Tensor tensor;
-    std::vector<std::int64_t> dims;  // which views point to
+    std::vector<std::int64_t> dims;  // views point into it
   };
   std::vector<std::string> order_;
   std::map<std::string, Entry, std::less<>> entries_;
@@ -82,7 +82,7 @@ const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::i
     if (known->second.dims != dims) disagrees(known->second.dims);
     return known->second;
   }
-  // Where the file is wrong the graph is built as if it were right: what else is wrong is to be found too.
+  // A wrong weight still gets the expected shape, so that later errors are found too.
   Stored out{{}, {}, dims};
   DType dtype = dtype_;
   std::vector<std::int64_t> stored = dims;
@@ -164,7 +164,8 @@ Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::i
   Graph& g = *graph_;
   std::vector<const Stored*> weights;
   for (const std::string& name : names) weights.push_back(&take(name, {n, k}));
-  // Put together and turned as they are stored, which is done once, and widened as a whole; blocks cannot be turned.
+  // Stacks and transposes the stored matrices, which happens once, and converts the result as a whole. Quantized blocks
+  // cannot be transposed.
   const bool alike = std::all_of(weights.begin(), weights.end(), [&](const Stored* w) {
     return w->scheme == weights[0]->scheme && w->param.shape() == weights[0]->param.shape();
   });

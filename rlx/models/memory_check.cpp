@@ -1,4 +1,4 @@
-// Counting bytes, and what the system has of them.
+// Estimates a model's memory, and reads the system's available memory.
 #include "rlx/models/memory_check.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string system_text(const std::string& path) {
   return text;
 }
 
-// The number behind `key` at the beginning of a line; of the text itself without a key.
+// The number after `key` at the beginning of a line; without a key, the number at the beginning of the text.
 std::optional<std::uint64_t> number_behind(std::string_view text, std::string_view key = {}) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -41,7 +41,7 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
   return std::nullopt;
 }
 
-// What is left below the limit of one group; none without a limit.
+// The free memory below the limit of one group; none without a limit.
 std::optional<std::uint64_t> left_below(const std::string& folder, const char* limit_file, const char* usage_file,
                                         std::string_view inactive, std::string_view active) {
   const auto limit = number_behind(system_text(folder + limit_file)),
@@ -60,7 +60,7 @@ std::string gigabytes(std::size_t bytes) {
   return text;
 }
 
-// Params of which runs look up rows alone: the others need not be in memory.
+// Params that runs only read by rows (gather). They need not be in memory.
 std::vector<bool> only_gathered(const Graph& g) {
   const std::vector<NodeId> params = g.leaves(OpKind::Param);
   constexpr std::size_t kNone = ~std::size_t{0};
@@ -89,7 +89,7 @@ MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights
   const std::string embedding = config.names.embedding + ".weight";
   for (const std::string& name : weights.loader->names()) {
     const auto view = weights.loader->find(name);
-    if (!view || (!config.tied && embedding.ends_with(name))) continue;  // of which rows are looked up
+    if (!view || (!config.tied && embedding.ends_with(name))) continue;  // only some rows are read
     std::size_t bytes = view->size_bytes;
     if (products != MatmulPrecision::Exact && is_float(view->dtype)) {
       const std::size_t least = products == MatmulPrecision::Int8 ? 1 : 2;
@@ -124,7 +124,7 @@ std::optional<std::size_t> available_memory(const std::string& root) {
     if (bytes) least = std::min(least.value_or(*bytes), *bytes);
   };
   if (const auto kib = number_behind(system_text(root + "/proc/meminfo"), "MemAvailable:")) take(*kib * 1024);
-  // Version 2: our group and every group above it.
+  // cgroup version 2: our group and every group above it.
   const std::string groups = system_text(root + "/proc/self/cgroup");
   std::string path;
   if (const std::size_t at = groups.find("0::/"); at != std::string::npos)
@@ -136,7 +136,7 @@ std::optional<std::size_t> available_memory(const std::string& root) {
     if (path.empty()) break;
     path.resize(path.rfind('/'));
   }
-  // Version 1.
+  // cgroup version 1.
   take(left_below(root + "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
                   "total_inactive_file ", "total_active_file "));
   if (!least) return std::nullopt;
@@ -157,7 +157,7 @@ void require_memory(const std::string& path, const MemoryNeed& need, std::size_t
   if (need.repacked != 0) parts += concat_text(" (", gigabytes(need.repacked), " of them repacked for products)");
   parts += concat_text(", keys and values of ", graph.pages * graph.page, " tokens ", gigabytes(need.cache));
   if (need.buffers != 0) parts += concat_text(", values of a run up to ", gigabytes(need.buffers));
-  // Layers with a window keep as much whatever the context.
+  // The memory of sliding-window layers does not depend on the context.
   const auto tokens = static_cast<std::size_t>(std::max<std::int64_t>(graph.pages * graph.page, 1));
   DecoderConfig whole = config;
   if (graph.window_page != 0) std::erase_if(whole.layers, [](const DecoderLayer& l) { return l.window != 0; });

@@ -1,4 +1,4 @@
-// Splitting texts, and ranking by cosine.
+// Splits texts, and ranks by cosine.
 #include "rlx/models/passages.h"
 
 #include <algorithm>

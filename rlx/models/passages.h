@@ -1,4 +1,4 @@
-// Passages of a text and the ones closest in meaning to a query.
+// Splitting a text into passages, and ranking of the passages closest to a query.
 #pragma once
 
 #include <cstddef>
@@ -10,28 +10,28 @@
 
 namespace rlx {
 
-/// A piece of a text and the line it starts in, counted from 1.
+/// A part of a text and the line it starts in, counted from 1.
 struct Passage {
   std::string text;
   std::size_t line = 1;
 };
 
-/// Lines that hold more than white space, trimmed.
+/// The lines that are not blank, trimmed.
 std::vector<Passage> split_into_lines(std::string_view text);
-/// Runs of such lines between blank ones, joined with single spaces.
+/// Groups of such lines between blank lines, joined with single spaces.
 std::vector<Passage> split_into_paragraphs(std::string_view text);
 
-/// The position of a passage and its cosine with the query, or another score.
+/// The index of a passage and its cosine with the query, or another score.
 struct Match {
   std::size_t index = 0;
   double score = 0;
 };
 
-/// The `count` rows of `vectors` [N, H] with the largest cosine to `query` [H], best first; equal scores in row order.
-/// Errors: ShapeMismatch when H differs.
+/// The `count` rows of `vectors` [N, H] with the largest cosine to `query` [H], best first. Equal scores keep row
+/// order. Errors: ShapeMismatch when H differs.
 std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std::size_t count);
 
-/// Sorts `matches` with the largest scores first, equal ones by position, and drops all but the first `count`.
+/// Sorts `matches` by descending score, equal ones by position, and keeps the first `count`.
 void keep_best(std::vector<Match>& matches, std::size_t count);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Loading and running a cross-encoder.
+// Loads and runs a cross-encoder.
 #include "rlx/models/reranker.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace rlx {
 namespace {
 
-// What config.json says of the activation, in the two forms that sentence-transformers writes.
+// The activation in config.json, in the two formats that sentence-transformers writes.
 ScoreActivation stored_activation(const JsonDocument& document, std::int64_t labels) {
   const JsonValue root = document.root_object();
   std::optional<JsonValue> name = root.find("sbert_ce_default_activation_function");
@@ -30,8 +30,8 @@ ScoreActivation stored_activation(const JsonDocument& document, std::int64_t lab
               "known are Sigmoid and Identity; RerankerOptions::activation overrides the file");
 }
 
-// How Qwen3's rerankers are asked, as their authors publish it (arXiv:2506.05176 and the pages of the models): the
-// system's turn, instruction, query and passage in the user's, and an answer that begins behind an empty thought.
+// The prompt of Qwen3's rerankers, as published by their authors (arXiv:2506.05176 and the model pages): a system
+// message, a user message with instruction, query and passage, and an answer that begins after an empty thought.
 constexpr std::string_view kQuestionBegin =
     "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
     "provided. "
@@ -39,7 +39,7 @@ constexpr std::string_view kQuestionBegin =
 constexpr std::string_view kQuestionEnd = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 constexpr std::string_view kUsualInstruction =
     "Given a web search query, retrieve relevant passages that answer the query";
-constexpr std::int64_t kQuestionTokens = 8192;  // that they are read up to
+constexpr std::int64_t kQuestionTokens = 8192;  // the models' maximum length
 
 std::string question_head(const std::string& instruction, const std::string& query) {
   return concat_text("<Instruct>: ", instruction, "\n<Query>: ", query, "\n<Document>:");
@@ -52,7 +52,7 @@ std::string first_architecture(const JsonDocument& config) {
   return names.empty() ? std::string() : std::string(names[0].as_string("architectures"));
 }
 
-// Whether sentence-transformers pools the model's tokens: it then makes vectors, whatever else config.json says.
+// Whether sentence-transformers pools the model's tokens. Such a model makes vectors, whatever else config.json says.
 bool makes_vectors(const std::string& folder) {
   const std::string path = join_path(folder, "modules.json");
   if (!has_file(path)) return false;
@@ -70,7 +70,7 @@ TokenId token_called(const Tokenizer& tokenizer, std::string_view name, const st
   return *id;
 }
 
-// The limit that the tokeniser's files name, if it is one: many have 10^30.
+// The limit in the tokeniser's files, if it is real: many have 10^30.
 std::int64_t tokenizer_limit(const std::string& folder, std::int64_t most) {
   const std::string path = join_path(folder, "tokenizer_config.json");
   if (!has_file(path)) return most;
@@ -91,7 +91,7 @@ struct Reranker::Impl {
   std::int64_t max_sequence = 0;
   bool types = false;
   std::string weights;                   // path
-  std::optional<std::string> asked_for;  // the instruction, where pairs become questions
+  std::optional<std::string> asked_for;  // set where pairs become questions
   std::vector<TokenId> question_begin, question_end;
   std::optional<EncoderRunner> runner;
 
@@ -138,7 +138,7 @@ struct Reranker::Impl {
     runner.emplace(std::move(settings));
   }
 
-  // What pairs are asked in, and what makes a score of the answer.
+  // Chooses the text around pairs, and the scores of answers.
   void choose_question(const std::string& folder, const JsonDocument& document) {
     const std::string architecture = first_architecture(document);
     const bool answers = architecture.ends_with("ForCausalLM"), asks = config.family == "qwen3";
@@ -159,7 +159,7 @@ struct Reranker::Impl {
     for (const std::string_view turn : {"<|im_start|>", "<|im_end|>"}) token_called(*tokenizer, turn, folder);
     question_begin = tokenizer->encode(kQuestionBegin, false);
     question_end = tokenizer->encode(kQuestionEnd, false);
-    (void)encode(*asked_for, "the instruction");  // is UTF-8
+    (void)encode(*asked_for, "the instruction");  // throws for invalid UTF-8
     if (!answers) return;
     config.classifier = ClassifierSpec{.labels = 1, .pooling = Pooling::LastToken, .out = config.names.token_head};
     config.classifier->answers =
@@ -186,7 +186,7 @@ struct Reranker::Impl {
     }
   }
 
-  // What the query has in common with all passages.
+  // The tokens of the query that all passages share.
   std::vector<TokenId> encode_query(const std::string& query) const {
     std::vector<TokenId> tokens = encode(query, "the query");
     if (tokens.empty())
@@ -202,7 +202,7 @@ struct Reranker::Impl {
     return tokens;
   }
 
-  // Tokens of a question between its beginning and its end.
+  // Room for tokens between the beginning and the end of a question.
   std::int64_t room() const {
     return max_sequence - static_cast<std::int64_t>(question_begin.size() + question_end.size());
   }
@@ -216,7 +216,7 @@ struct Reranker::Impl {
       middle = tokenizer->encode_truncated(concat_text(question_head(*asked_for, query), " ", passage), room(), true,
                                            &out.num_tokens);
     } catch (const Error&) {
-      (void)encode(passage, name);  // says where in the passage
+      (void)encode(passage, name);  // throws with the position in the passage
       throw;
     }
     out.num_tokens += max_sequence - room();

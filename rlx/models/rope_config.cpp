@@ -1,4 +1,4 @@
-// Rotary positions of configuration files, of either layout.
+// Reads rotary positions of configuration files, in the older and the newer layout.
 #include "rlx/models/rope_config.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@
 namespace rlx {
 namespace {
 
-// YaRN's attention factor for one of its two strengths.
+// YaRN's attention factor for one of its two mscale values.
 double yarn_scale(double factor, double strength) { return factor <= 1 ? 1 : 0.1 * strength * std::log(factor) + 1; }
 
 double positive_number(const ConfigKeys& k, std::string_view key, double fallback) {
@@ -34,7 +34,7 @@ void read_scaling(const ConfigKeys& root, const ConfigKeys& k, const RopeDefault
   if (s.scaling == RopeScaling::None) return;
   if (s.scaling == RopeScaling::Yarn && d.yarn_is_long) s.scaling = RopeScaling::Long;
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
-  // As transformers has it: the file's own key goes before that of the object, and dynamic scaling knows neither.
+  // As in transformers: the file's own key wins over that of the object, and dynamic scaling uses neither.
   s.original_context =
       s.scaling == RopeScaling::Dynamic ? max_positions : root.size_or(kOriginal, k.size_or(kOriginal, max_positions));
   const double stretched = static_cast<double>(max_positions) / static_cast<double>(s.original_context);
@@ -68,7 +68,7 @@ void read_scaling(const ConfigKeys& root, const ConfigKeys& k, const RopeDefault
   }
 }
 
-// The object that the newer layout has, if this file is of that layout.
+// The object of the newer layout, if this file has that layout.
 std::optional<ConfigKeys> parameters(const ConfigKeys& k, std::string_view part) {
   std::optional<ConfigKeys> all = k.object("rope_parameters");
   if (all && !part.empty() && all->has(part)) return all->object(part);
@@ -81,7 +81,7 @@ RopeSpec read(const ConfigKeys& k, const RopeDefaults& d, bool local) {
   if (older && older->count() == 0) older.reset();
   double theta = d.theta;
   if (newer &&
-      older) {  // the older key goes before the newer one, of which a family with several parts keeps the theta
+      older) {  // the older key wins over the newer one, from which a family with several parts keeps the theta
     if (!d.part.empty()) theta = positive_number(*newer, "rope_theta", theta);
     newer.reset();
     theta = positive_number(*older, "rope_theta", theta);
@@ -128,7 +128,7 @@ void read_mla_rope(const ConfigKeys& k, DecoderConfig& c) {
   d.max_positions = c.max_positions;
   RopeSpec s = read_rope(k, d);
   s.pairing = RopePairing::Interleaved;
-  // The authors' code multiplies the scores by the square of this; transformers 4.57's port leaves it out.
+  // The authors' code multiplies the scores by the square of this; the port in transformers 4.57 omits it.
   std::optional<ConfigKeys> scaling = parameters(k, {});
   if (!scaling) scaling = k.object("rope_scaling");
   const double all = scaling && s.scaling == RopeScaling::Yarn ? scaling->number_or("mscale_all_dim", 0) : 0;

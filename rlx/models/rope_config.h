@@ -1,4 +1,4 @@
-// What a `config.json` says about rotary positions.
+// The reader of rotary positions in a `config.json`.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace rlx {
 
-/// What a family's files may leave out.
+/// A family's defaults.
 struct RopeDefaults {
   std::int64_t head_dim = 0;
   double theta = 10000;
   std::int64_t max_positions = 0;
-  double partial = 1;          // of a head that is rotated
-  bool partly = false;         // files may say that it is another part
-  bool yarn_is_long = false;   // what files call "yarn" is LongRoPE
-  std::string_view part = {};  // of "rope_parameters", where layers differ
+  double partial = 1;          // rotated part of a head
+  bool partly = false;         // files may set another part
+  bool yarn_is_long = false;   // files say "yarn" for LongRoPE
+  std::string_view part = {};  // member of "rope_parameters", where layers differ
 };
 
 /// Reads "rope_theta" and "rope_scaling", or the newer "rope_parameters". Errors: BadFile, Unsupported for an unknown
 /// kind of scaling.
 RopeSpec read_rope(const ConfigKeys& keys, const RopeDefaults& defaults);
-/// The same for layers whose angles older files give by a theta of their own alone.
+/// The same for local-attention layers, for which older files only store a theta.
 RopeSpec read_local_rope(const ConfigKeys& keys, const RopeDefaults& defaults);
-/// DeepSeek's: interleaved pairs, and a scale of the scores that YaRN changes.
+/// Reads DeepSeek's settings: interleaved pairs, and a scale of the scores that YaRN changes.
 void read_mla_rope(const ConfigKeys& keys, DecoderConfig& config);
 
 }  // namespace rlx

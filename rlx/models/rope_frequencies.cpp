@@ -1,4 +1,4 @@
-// Frequencies of rotary positions, stretched as a model asks.
+// Computes frequencies of rotary positions, with the scaling of a model.
 #include "rlx/models/rope_frequencies.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::int64_t kMostContext = std::int64_t{1} << 24;  // beyond, F32 has no place for a position
+constexpr std::int64_t kMostContext = std::int64_t{1} << 24;  // F32 cannot represent larger positions exactly
 
 void check(const RopeSpec& s, std::int64_t context) {
   const auto fail = [](const std::string& what) { throw Error(ErrorCode::InvalidArgument, "rope: " + what); };
@@ -37,7 +37,7 @@ float power(float theta, std::int64_t i, std::int64_t rotated) {
   return static_cast<float>(std::pow(static_cast<double>(theta), static_cast<double>(exponent)));
 }
 
-// The pair that makes `rotations` turns within the original context, as a fraction of the pairs.
+// The pair with `rotations` rotations within the original context, as a fraction of the pairs.
 double yarn_pair(const RopeSpec& s, double rotations) {
   const auto n = static_cast<double>(s.rotated), context = static_cast<double>(s.original_context);
   return n * std::log(context / (rotations * 2 * std::numbers::pi)) / (2 * std::log(s.theta));

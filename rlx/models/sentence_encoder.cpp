@@ -1,4 +1,4 @@
-// Loading, batching and running a sentence encoder.
+// Loads, batches and runs a sentence encoder.
 #include "rlx/models/sentence_encoder.h"
 
 #include <utf8proc.h>
@@ -18,7 +18,7 @@
 namespace rlx {
 namespace {
 
-// Python's str.lower() for single characters; text that is not valid UTF-8 stays, so that the tokeniser reports it.
+// Python's str.lower() for single characters. Invalid UTF-8 stays unchanged, so that the tokeniser reports it.
 std::string lower_case(const std::string& text) {
   if (find_invalid_utf8(text)) return text;
   std::string out;
@@ -69,7 +69,7 @@ namespace {
 
 constexpr std::string_view kLayerPrefix = "encoder.layer.";
 
-// Before the graph is built: only as many layers as the file has can be loaded, and a wrong count could be any number.
+// Checks before the graph is built: a wrong count could be any number, and only the layers of the file can be loaded.
 void check_layer_count(std::int64_t num_layers, const WeightLoader& weights, const std::string& path) {
   std::set<std::int64_t> layers;
   for (const std::string& name : weights.names()) {
@@ -98,8 +98,8 @@ void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader>
     d.message = concat_text(path, ": ", d.message);
     throw Error(std::move(d));
   }
-  // A tensor of a layer that no param takes means that the configuration describes another model: its vectors would be
-  // wrong. Heads on top of the encoder (a pooler, a classifier) are left out on purpose.
+  // A tensor of a layer that no param uses means that the configuration is of another model, whose vectors would be
+  // wrong. Heads on top of the encoder (a pooler, a classifier) are ignored on purpose.
   std::set<std::string_view> used;
   for (const IoInfo& param : encoder.params()) used.insert(param.name);
   for (const std::string& name : weights->names())
@@ -135,8 +135,8 @@ struct SentenceEncoder::Impl {
   SentenceEncoderOptions options;
   std::unique_ptr<Tokenizer> tokenizer;
   std::int64_t max_sequence = 0;
-  std::int64_t num_special = 0;  // tokens that every text has
-  std::int64_t width = 0;        // of a vector
+  std::int64_t num_special = 0;  // special tokens of every text
+  std::int64_t width = 0;        // elements of a vector
   std::string weights;           // path
   std::optional<EncoderRunner> runner;
 
@@ -177,7 +177,7 @@ struct SentenceEncoder::Impl {
     runner.emplace(std::move(settings));
   }
 
-  // A BERT as MiniLM is one: its graph is known without the weights.
+  // A BERT such as MiniLM: its graph does not depend on the weights.
   void use_bert(EncoderRunnerSettings& settings, const std::string& folder) {
     BertGraphOptions graph_options;
     graph_options.pooling = config.pooling;
@@ -260,7 +260,7 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
       d.message = concat_text(name_of(i), ": ", d.message);
       throw Error(std::move(d));
     }
-    // A prompt alone makes no text.
+    // A prompt alone is not a text.
     if (num_tokens > impl().num_special && (before.empty() || has_tokens(texts[i])))
       order.push_back(i);
     else if (!impl().options.zero_empty)

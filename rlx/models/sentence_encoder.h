@@ -23,31 +23,31 @@ class CompiledGraph;
 
 struct SentenceEncoderOptions {
   int num_threads = 0;             // 0: as many as the machine grants
-  std::int64_t max_batch = 32;     // texts run together
+  std::int64_t max_batch = 32;     // texts in one batch
   std::int64_t max_sequence = 0;   // tokens per text; 0: the model's own limit
-  std::int64_t dimensions = 0;     // elements kept of a vector, for models trained so (Matryoshka); 0: all
-  bool zero_empty = false;         // a text without tokens gets a vector of zeros; false: it is an error
-  DeviceId device{};               // where it runs
-  DeviceOptions device_options{};  // of its backend, as Session takes them
+  std::int64_t dimensions = 0;     // elements kept of a vector, for Matryoshka models; 0: all
+  bool zero_empty = false;         // a text without tokens gets a zero vector; false: it is an error
+  DeviceId device{};               // the device that runs the model
+  DeviceOptions device_options{};  // options of the device's backend, as in Session
 };
 
 /// Embeds texts. Not for concurrent calls: make one per thread.
 class SentenceEncoder {
  public:
-  /// Loads `folder` (config.json, tokeniser, *.safetensors) and compiles the encoder. Errors: those of the readers,
-  /// BadFile naming a weight that is missing, has another shape or belongs to a layer the configuration does not have,
+  /// Loads `folder` (config.json, tokeniser, *.safetensors) and compiles the encoder. Errors: those of the readers;
+  /// BadFile naming a weight that is missing, has another shape or belongs to a layer that the configuration lacks;
   /// InvalidArgument for options out of range.
   explicit SentenceEncoder(const std::string& folder, SentenceEncoderOptions options = {});
   ~SentenceEncoder();
   SentenceEncoder(SentenceEncoder&&) noexcept;
   SentenceEncoder& operator=(SentenceEncoder&&) noexcept;
 
-  /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together; texts beyond the
-  /// limit are cut, each with a notice. With several threads, batches run beside each other when there are enough of
-  /// them, else each batch is split; vectors do not depend on that. `progress` is called with the number of texts done
-  /// so far, by one thread at a time. `prompt` is put before every text; unset, the model's default one. Errors:
-  /// InvalidArgument for a text without tokens or with invalid UTF-8, BadFile when a vector is not finite; they name
-  /// text `i` as `text_name(i)`, by default "text 1" and so on.
+  /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together. Texts beyond the
+  /// limit are truncated, each with a notice. With several threads, batches run in parallel when there are enough of
+  /// them, else each batch is split; vectors do not depend on this. `progress` is called with the number of texts done
+  /// so far, by one thread at a time. `prompt` is put before every text; unset: the model's default prompt. Errors:
+  /// InvalidArgument for a text without tokens or with invalid UTF-8, BadFile when a vector is not finite. Messages
+  /// name text `i` as `text_name(i)`, by default "text 1" and so on.
   Tensor embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices = nullptr,
                const std::function<void(std::size_t)>& progress = nullptr,
                const std::function<std::string(std::size_t)>& text_name = nullptr,
@@ -55,19 +55,19 @@ class SentenceEncoder {
   /// The vector of one text: [hidden_size].
   Tensor embed(const std::string& text);
 
-  /// The model's prompt of this name, or its default one for "", which may be nothing. InvalidArgument for a name that
-  /// it has not, naming those that it has.
+  /// The model's prompt of this name; for "" its default prompt, which may be empty. InvalidArgument for an unknown
+  /// name, naming the known ones.
   std::string prompt(std::string_view name = {}) const;
-  /// What the model puts before queries: its prompt "query", or the default one.
+  /// The prompt before queries: the model's prompt "query", or the default one.
   std::string query_prompt() const;
-  /// What it puts before passages: its prompt "document", "passage" or "corpus", or the default one.
+  /// The prompt before passages: the model's prompt "document", "passage" or "corpus", or the default one.
   std::string passage_prompt() const;
 
-  /// Whether `text` has a token besides those that every text has. Errors: InvalidArgument for invalid UTF-8.
+  /// Whether `text` has a token besides the special tokens of every text. Errors: InvalidArgument for invalid UTF-8.
   bool has_tokens(const std::string& text) const;
-  /// Elements of a vector.
+  /// Number of elements of a vector.
   std::int64_t hidden_size() const;
-  /// Tokens kept per text, special ones included.
+  /// Maximum tokens per text, including special ones.
   std::int64_t max_sequence() const;
   /// Bytes of weights in memory: `CompiledGraph::prepared_bytes`.
   std::size_t weight_bytes() const;
@@ -80,18 +80,19 @@ class SentenceEncoder {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What build_encoder is told of a model folder.
+/// The options of build_encoder for a model folder.
 EncoderGraphOptions encoder_graph_options(const SentenceModelConfig& config);
 
-/// The checkpoint at `path` under the names a graph of `build_sentence_encoder` uses: a "bert." prefix of all names is
-/// dropped, tensors that are no float (position ids) are left out. Errors: those of the reader.
+/// The checkpoint at `path` under the names of a graph of `build_sentence_encoder`: the prefix "bert." is removed from
+/// all names, and tensors that are not floats (position ids) are omitted. Errors: those of the reader.
 std::shared_ptr<const WeightLoader> open_checkpoint(const std::string& path);
 
 /// Sets the params of an encoder of `build_sentence_encoder` from `weights`, the checkpoint at `path`. Errors: BadFile
-/// naming the file and a tensor that is missing, has another shape or dtype, or belongs to a layer the encoder lacks.
+/// naming the file and a tensor that is missing, has another shape or dtype, or belongs to a layer that the encoder
+/// lacks.
 void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader> weights, const std::string& path);
 
-/// Cosine of the angle between two vectors of equal length, in double; 0 when either is zero.
+/// Cosine of the angle between two vectors of equal length, in double precision; 0 when either is zero.
 double cosine_similarity(std::span<const float> a, std::span<const float> b);
 
 }  // namespace rlx

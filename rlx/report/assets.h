@@ -1,4 +1,4 @@
-// The parts of every page, which cmake/embed_page.cmake makes of the files in assets/.
+// The fixed parts of every HTML report. cmake/embed_report.cmake makes them from the files in assets/.
 #pragma once
 
 #include <string_view>

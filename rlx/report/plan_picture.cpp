@@ -1,4 +1,4 @@
-// Lives of buffers, read off the plan.
+// Lifetimes of buffers, computed from the plan.
 #include "rlx/report/plan_picture.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-// How a buffer stands to others; the page knows the numbers.
+// How a buffer relates to others. The report's scripts use the numbers.
 enum class How : int { Own = 0, InPlace = 1, View = 2 };
 
 class PlanWriter {
@@ -56,7 +56,7 @@ class PlanWriter {
     json_.end(']');
   }
 
-  // Of a view, the value that has the bytes.
+  // The value that owns the bytes of a view.
   static Value owner(const Graph& g, const LirBufferPlan& p, std::vector<std::vector<Value>>& owners, Value v) {
     const LirValue& at = p.at(v);
     Value& found = owners[v.node.index][v.result];
@@ -105,7 +105,7 @@ class PlanWriter {
         const Value v(NodeId{i}, r);
         const LirValue& at = p.at(v);
         if (at.place != Place::Arena) continue;
-        const std::uint32_t k = slot(owners[i][r]);  // a view lives as long as what it is of
+        const std::uint32_t k = slot(owners[i][r]);  // a view extends the life of its owner
         const How how = at.is_view ? How::View : over[k].node.valid() ? How::InPlace : How::Own;
         json_.begin('[').value(i).value(r).value(at.index).value(at.offset).value(at.bytes);
         json_.value(first[k]).value(last[k]).value(static_cast<int>(how));
@@ -126,7 +126,7 @@ class PlanWriter {
     json_.end(']');
   }
 
-  // Results that lie where an operand lay which this step is the last to read.
+  // Finds results written over an operand that this step reads last.
   static void find_in_place(const Graph& g, const LirBufferPlan& p, const std::vector<std::vector<Value>>& owners,
                             const ValueSlots& slot, const std::vector<std::int64_t>& last, std::vector<Value>& over) {
     for (std::size_t s = 0; s < p.schedule.size(); ++s) {
@@ -160,7 +160,7 @@ class PlanWriter {
     return "?";
   }
 
-  // Memory of bodies: ranges that the node alone uses while it runs.
+  // Body memory: ranges that only the node uses while it runs.
   void write_held(const LirBufferPlan& p) {
     json_.key("held").begin('[');
     for (std::size_t s = 0; s < p.schedule.size(); ++s) {

@@ -1,4 +1,4 @@
-// Matching the nodes of one stage with those of the stage before, in linear time.
+// Matches the nodes of one stage with those of the previous stage, in linear time.
 #include "rlx/report/records.h"
 
 #include <algorithm>
@@ -21,21 +21,21 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t v) {
 
 std::uint64_t hash_of(std::string_view text) { return std::hash<std::string_view>()(text); }
 
-// A signature with operands, each by the number `of` has for its node.
+// Hashes a signature with its operands. Each operand is hashed as the number that `of` has for its node.
 std::uint64_t with_operands(std::uint64_t signature, const Node& n, const std::vector<std::uint32_t>* of) {
   for (Value v : n.inputs)
     signature = mixed(signature, std::uint64_t{of ? (*of)[v.node.index] : v.node.index} << 8 | v.result);
   return signature;
 }
 
-// Nodes by a hash, in their order; each is given once.
+// Nodes by hash, in node order. Each node is returned at most once.
 class Candidates {
  public:
   explicit Candidates(std::vector<std::pair<std::uint64_t, std::uint32_t>> rows) : rows_(std::move(rows)) {
     std::sort(rows_.begin(), rows_.end());
     next_.assign(rows_.size(), 0);
   }
-  // The first of that hash that `accept` takes among the few that are next; kNone for none.
+  // The first of the next few nodes with that hash that `accept` takes; kNone for none.
   template <class F>
   std::uint32_t find(std::uint64_t hash, const std::vector<bool>& used, F&& accept) {
     const auto begin = std::lower_bound(rows_.begin(), rows_.end(), std::pair(hash, std::uint32_t{0}));
@@ -54,7 +54,7 @@ class Candidates {
 
  private:
   std::vector<std::pair<std::uint64_t, std::uint32_t>> rows_;
-  std::vector<std::size_t> next_;  // by the first row of a hash: how many behind it are used
+  std::vector<std::size_t> next_;  // by the first row of a hash: number of used rows after it
 };
 
 template <class T>
@@ -75,10 +75,10 @@ const ReportRecords::OpTexts& ReportRecords::texts(const OpBox& op) {
   std::vector<Subgraph> bodies = body_graphs(op);
   t.has_bodies = !bodies.empty();
   for (const Subgraph& b : bodies) t.bodies.push_back(body(*b));
-  return ops_[op.data()] = std::move(t);  // the bodies have entered ops of their own
+  return ops_[op.data()] = std::move(t);  // the bodies have inserted ops of their own
 }
 
-// What stays of a node when a pass does not touch it: all but operands, shapes and bodies.
+// Hashes what an untouched node keeps: everything but operands, shapes and bodies.
 std::vector<std::uint64_t> ReportRecords::signatures(const Graph& g) {
   std::vector<std::uint64_t> out;
   out.reserve(g.num_nodes());
@@ -93,8 +93,8 @@ std::vector<std::uint64_t> ReportRecords::signatures(const Graph& g) {
   return out;
 }
 
-// For each node of `after` the node before that it is, or kNone. First a node of the same operands; else, as its
-// operands may be what changed, the next one that has the first operand, or else the next one.
+// Matches each node of `after` with its node in the previous stage, or kNone. First choice: a node with the same
+// operands. Since operands may be what changed, then the next node with the same first operand, then the next node.
 std::vector<std::uint32_t> ReportRecords::match(const Graph& after, const std::vector<std::uint64_t>& signature) {
   const Graph& before = *before_;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> exact, loose;

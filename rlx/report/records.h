@@ -1,5 +1,5 @@
 // The nodes of all stages as records. A node keeps its number (its *entity*) from stage to stage as long as a pass
-// leaves it or only changes its operands, so a stage is an order of entities and what is new in it.
+// keeps it or only changes its operands. So a stage is an order of entities plus its new records.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ class ReportRecords {
   explicit ReportRecords(ReportStrings& strings) : strings_(strings) {}
 
   /// The next stage, as JSON: {"name", "what", "order": [first entity, count, ..], "set": [entity, record, ..],
-  /// "roots": [[text, entity, result], ..]}. Roots that are those of the stage before are left out.
+  /// "roots": [[text, entity, result], ..]}. Roots equal to those of the previous stage are omitted.
   void add_stage(JsonText& json, std::string_view name, std::string_view what, const Graph& g);
-  /// The number of a graph among the bodies, whose entities are its node numbers. It must outlive this.
+  /// The number of graph `g` among the bodies. Its entities are its node numbers. `g` must outlive this object.
   std::uint32_t body(const Graph& g);
-  /// All records, [op, attrs, types, operands, label, file, line, pass, from, bodies] each with its end left out where
-  /// it is empty, then all bodies.
+  /// All records, [op, attrs, types, operands, label, file, line, pass, from, bodies], each without its empty end, then
+  /// all bodies.
   void write(JsonText& json);
 
  private:
@@ -47,7 +47,7 @@ class ReportRecords {
   std::vector<std::string> bodies_;
   std::string records_;
   std::uint32_t num_records_ = 0, num_entities_ = 0;
-  // Of the stage before.
+  // Of the previous stage.
   const Graph* before_ = nullptr;
   std::vector<std::uint64_t> before_signature_;
   std::vector<std::uint32_t> before_entity_;

@@ -1,4 +1,4 @@
-// The page: its parts in one text, its data as JSON beside them.
+// Writes the HTML report: fixed parts as text, data as JSON.
 #include "rlx/report/report.h"
 
 #include <array>
@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-// One line of text for the title.
+// Escapes one line of text for the title.
 std::string html_text(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -78,7 +78,7 @@ std::string report_data(const CompileResult& result, const ReportOptions& option
   json.key("devices").begin('[').value(result.dispatch.backend_name);
   for (DeviceId d : lir.others) json.value(device_text(d));
   json.end(']').key("stages").begin('[');
-  std::map<std::string, int> runs;  // passes run again on what others left: the names tell which run it was
+  std::map<std::string, int> runs;  // run counts of repeated passes, which make their names unique
   std::int64_t planned = -1, number = 0;
   const auto add = [&](std::string_view name, std::string_view what, const Graph& g) {
     const int run = ++runs[std::string(name)];
@@ -131,7 +131,7 @@ std::string report_data(const CompileResult& result, const ReportOptions& option
 std::string inspect_html(const CompileResult& result, const ReportOptions& options) {
   const std::string title = html_text(options.title.empty() ? result.lir.graph.name() : options.title);
   std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  // Nothing is fetched, and the browser sees to it.
+  // The content security policy: the browser refuses every fetch.
   out +=
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width\">\n";

@@ -1,4 +1,4 @@
-// Chat templates of model files: loading, variables, errors in the terms of rlx.
+// Chat templates of model files: loading, variables, conversion of errors.
 #include "rlx/text/chat_template.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace rlx {
 
 struct ChatTemplate::Impl {
-  std::vector<std::pair<std::string, std::unique_ptr<jinja::Program>>> programs;  // by name, the default one first
+  std::vector<std::pair<std::string, std::unique_ptr<jinja::Program>>> programs;  // by name, default first
   SpecialTokenNames special_tokens;
 
   const jinja::Program& find(std::string_view name) const {
@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The line that an error is about, cut to what one reads at a glance.
+// The source line of an error, shortened.
 std::string place_in_template(const jinja::Program* program, jinja::Position at) {
   if (at.line == 0) return {};
   std::string out = concat_text("line ", at.line, ", column ", at.column);
@@ -147,7 +147,7 @@ SpecialTokenNames special_token_names(const std::string& folder) {
 SpecialTokenNames special_token_names(const GgufFile& file) {
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"bos_token", "bos_token_id"},       {"eos_token", "eos_token_id"}, {"unk_token", "unknown_token_id"},
-      {"sep_token", "seperator_token_id"},  // so spelt there
+      {"sep_token", "seperator_token_id"},  // the misspelt key of these files
       {"pad_token", "padding_token_id"},   {"cls_token", "cls_token_id"}, {"mask_token", "mask_token_id"}};
   SpecialTokenNames out;
   if (!file.find_value("tokenizer.ggml.tokens")) return out;
@@ -225,7 +225,7 @@ ChatTemplate ChatTemplate::load(const std::string& folder) try {
 
 namespace {
 
-// Variables in the order of precedence: the last of a name counts.
+// Variables in order of precedence: later ones win.
 jinja::Variables variables_of(jinja::Heap& heap, jinja::Value messages, const ChatTemplateOptions& options,
                               const SpecialTokenNames& tokens) {
   jinja::Variables out;
@@ -247,7 +247,7 @@ jinja::Variables variables_of(jinja::Heap& heap, jinja::Value messages, const Ch
 template <class MakeMessages>
 std::string render_program(const jinja::Program& program, const ChatTemplateOptions& options,
                            const SpecialTokenNames& tokens, const MakeMessages& make_messages) {
-  constexpr std::size_t kMaxBytes = std::size_t{512} << 20;  // of values alive at once
+  constexpr std::size_t kMaxBytes = std::size_t{512} << 20;  // limit of live values
   try {
     jinja::Heap heap(jinja::Budget(options.max_steps, kMaxBytes));
     const jinja::Variables variables = variables_of(heap, make_messages(heap), options, tokens);

@@ -1,5 +1,4 @@
-// Translation of the few things that Oniguruma and PCRE2 write alike and mean differently, compilation, and matching
-// with a budget of steps.
+// Translation of constructs that Oniguruma and PCRE2 read differently, compilation, and matching with a step budget.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "rlx/text/regex.h"
 
@@ -17,11 +16,11 @@
 namespace rlx {
 namespace {
 
-// Oniguruma's \s, \w: White_Space (PCRE2's own \s has U+180E too), and letters, marks, decimal digits, connectors.
+// Oniguruma's \s and \w: White_Space (PCRE2's \s includes U+180E), and letters, marks, decimal digits, connectors.
 constexpr std::string_view kSpace = "\\x{9}-\\x{D}\\x{85}\\p{Z}";
 constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
 
-// One pattern on its way to PCRE2.
+// Translates one pattern to PCRE2 syntax.
 class Translator {
  public:
   Translator(std::string_view pattern, const std::string& where) : in_(pattern), where_(where) {}
@@ -49,7 +48,7 @@ class Translator {
                                                     ", which this version does not read"));
   }
 
-  // Letters of (?imx-imx: mean the same but for m, which is PCRE2's s there.
+  // Letters of (?imx-imx: have the same meaning, except m, which is s in PCRE2.
   void group() {
     std::size_t end = at_ + 2;
     while (end < in_.size() && ((in_[end] >= 'a' && in_[end] <= 'z') || in_[end] == '-')) ++end;
@@ -107,7 +106,7 @@ class Translator {
     at_ += 2;
   }
 
-  // Names of more than two letters are binary properties or scripts; a script is meant without its extensions.
+  // Names of more than two letters are binary properties or scripts. A script excludes its script extensions.
   void property(char letter) {
     const std::size_t close = in_.find('}', at_);
     if (at_ + 2 >= in_.size() || in_[at_ + 2] != '{' || close == std::string_view::npos) refuse("\\p without {name}");
@@ -180,8 +179,8 @@ struct ContextFree {
   void operator()(pcre2_jit_stack* s) const { pcre2_jit_stack_free(s); }
 };
 
-constexpr std::uint32_t kFirstLimit = 1000;     // steps of a match that nothing is charged for
-constexpr std::uint64_t kFreeSteps = 1u << 24;  // charged to a Matcher before its texts count
+constexpr std::uint32_t kFirstLimit = 1000;     // steps of a match that are free
+constexpr std::uint64_t kFreeSteps = 1u << 24;  // initial budget of a Matcher, before any text
 constexpr std::uint64_t kStepsPerByte = 64;
 constexpr std::size_t kJitStackBytes = 16u << 20;
 
@@ -223,7 +222,7 @@ Regex::Regex(std::string_view pattern, const std::string& where) {
     throw Error(ErrorCode::Unsupported, concat_text(where, ": the pattern \"", code->pattern,
                                                     "\" is not understood: ", reinterpret_cast<const char*>(message)));
   }
-  code->jit = pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE) == 0;  // where the processor and the system allow it
+  code->jit = pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE) == 0;  // if the processor and the system allow it
   code_ = std::move(code);
 }
 
@@ -270,7 +269,7 @@ struct Regex::Matcher::Impl {
     return pcre2_match(code->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
   }
 
-  // A match that needs many steps pays for them from a budget that grows with the texts, so the whole is linear.
+  // A match of many steps is charged to a budget that grows with the texts, so the total work is linear.
   int match() {
     int rc = match_once();
     while (rc == PCRE2_ERROR_MATCHLIMIT && limit <= std::numeric_limits<std::uint32_t>::max() / 8 && budget >= limit) {
@@ -289,7 +288,7 @@ Regex::Matcher::Matcher(const Regex& regex) : impl_(std::make_unique<Impl>()) {
   impl_->context.reset(pcre2_match_context_create(nullptr));
   if (!impl_->data || !impl_->context) throw std::bad_alloc();
   pcre2_set_match_limit(impl_->context.get(), kFirstLimit);
-  pcre2_set_heap_limit(impl_->context.get(), 256 * 1024);  // KiB; one frame a step of the interpreter
+  pcre2_set_heap_limit(impl_->context.get(), 256 * 1024);  // KiB; the interpreter needs one frame a step
 }
 
 Regex::Matcher::~Matcher() = default;
@@ -318,7 +317,7 @@ std::optional<std::pair<std::size_t, std::size_t>> Regex::Matcher::next() {
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(m.data.get());
     const std::size_t begin = ends[0], end = ends[1];
     if (begin > end) break;
-    if (begin == end && m.any && m.last_end == end) {  // nothing but what lies behind the last match
+    if (begin == end && m.any && m.last_end == end) {  // an empty match directly after the last match
       if (m.at >= m.text.size()) break;
       std::size_t after = m.at;
       (void)decode_utf8(m.text, after);

@@ -1,4 +1,4 @@
-// Regular expressions of tokeniser files, written for Oniguruma, run by PCRE2 with a bound on the work.
+// Regular expressions of tokeniser files: Oniguruma syntax, run by PCRE2 with a bound on the work.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@
 
 namespace rlx {
 
-/// A compiled pattern; one object serves any number of threads, each with a Matcher of its own.
+/// A compiled pattern. One object serves any number of threads, each with its own Matcher.
 class Regex {
  public:
-  /// Compiles `pattern`. `where` (file and part) opens errors: Unsupported for a pattern that PCRE2 cannot read, or
-  /// that means something else there.
+  /// Compiles `pattern`. Errors begin with `where` (file and part): Unsupported for a pattern that PCRE2 cannot read or
+  /// reads with another meaning.
   Regex(std::string_view pattern, const std::string& where);
-  /// A pattern that finds `text` itself.
+  /// A pattern that matches `text` literally.
   static Regex literal(std::string_view text, const std::string& where);
 
-  /// Finds matches in texts one after the other.
+  /// Finds the matches of texts, one after the other.
   class Matcher {
    public:
     explicit Matcher(const Regex& regex);
     ~Matcher();
     Matcher(Matcher&&) noexcept;
-    /// Starts on a text, valid UTF-8, which must outlive the search.
+    /// Starts on a text of valid UTF-8. The text must outlive the search.
     void start(std::string_view text);
-    /// Begin and end of the next match. An empty match right after another is passed over. Errors: Unsupported when the
-    /// pattern needs far more steps than the texts have bytes.
+    /// Begin and end of the next match. An empty match directly after another match is skipped. Errors: Unsupported
+    /// when the pattern needs far more steps than the texts have bytes.
     std::optional<std::pair<std::size_t, std::size_t>> next();
 
    private:

@@ -1,4 +1,4 @@
-// Streaming decode on the decoder of a tokeniser.
+// Streaming decode with a tokeniser's decoder.
 #include "rlx/text/stream_decoder.h"
 
 #include "rlx/error.h"

@@ -1,4 +1,4 @@
-// Text of token ids as they come, for answers that are shown while they are made.
+// Incremental decoding of token ids, for answers that are shown while they are generated.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@ namespace rlx {
 
 class Tokenizer;
 
-/// Decodes ids one by one. All pieces together, with the rest that `flush` gives, are what Tokenizer::decode makes of
-/// all ids; no piece ends inside a code point. Byte tokens (<0x0A>) wait for the end of their run, since one that is
-/// invalid changes how all of them decode.
+/// Decodes ids one by one. All pieces together with the rest from `flush` equal Tokenizer::decode of all ids. No piece
+/// ends inside a code point. Byte tokens (<0x0A>) wait for the end of their run, since one invalid byte changes how the
+/// whole run decodes.
 class StreamDecoder {
  public:
   /// The tokeniser must outlive the decoder.
@@ -21,10 +21,10 @@ class StreamDecoder {
   StreamDecoder(StreamDecoder&&) noexcept;
   StreamDecoder& operator=(StreamDecoder&&) noexcept;
 
-  /// The text that is certain after this id, often empty. Errors: InvalidArgument for an id outside the vocabulary, or
+  /// The text that is final after this id, often empty. Errors: InvalidArgument for an id outside the vocabulary, or
   /// for a decoder that was moved from.
   std::string push(TokenId id);
-  /// The rest of the text; the next push begins a new one.
+  /// The rest of the text. The next push begins a new text.
   std::string flush();
 
  private:

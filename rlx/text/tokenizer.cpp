@@ -1,4 +1,4 @@
-// Batching, padding and truncation, shared by all tokenisers, and loading from a model folder.
+// Batching, padding and truncation of all tokenisers, and loading from a model folder.
 #include "rlx/text/tokenizer.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ EncodedPair Tokenizer::join_pair(std::span<const TokenId> first, std::span<const
   const std::size_t room = static_cast<std::size_t>(max_length) - num_special;
   if (max_length > 0 && first.size() + second.size() > room) {
     std::size_t shorter = std::min(first.size(), second.size());
-    // The longer one loses the rest, unless both are longer than half.
+    // Only the longer text is truncated, unless both are longer than half of the room.
     std::size_t longer = shorter > room ? shorter : std::max(shorter, room - shorter);
     if (shorter + longer > room) shorter = room / 2, longer = room - shorter;
     const bool swapped = first.size() > second.size();

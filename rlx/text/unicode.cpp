@@ -1,5 +1,5 @@
-// Classes of code points and normal forms on utf8proc. Marks are sorted by ourselves: utf8proc's own sort is quadratic
-// in the length of a run of them.
+// Character classes and normal forms on utf8proc. This file sorts combining marks itself: utf8proc's sort is quadratic
+// in the length of a run of marks.
 #include "rlx/text/unicode.h"
 
 #include <utf8proc.h>
@@ -20,7 +20,7 @@ utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<
 bool is_hangul_syllable(char32_t c) { return c >= 0xAC00 && c <= 0xD7A3; }
 bool is_hangul_part(char32_t c) { return c >= 0x1100 && c <= 0x11FF; }
 
-// Decomposes, sorts marks and composes one stretch of text at a time.
+// Decomposes, sorts marks and composes, one segment of text at a time.
 class NormalFormWriter {
  public:
   NormalFormWriter(std::string& out, NormalForm form)
@@ -35,7 +35,7 @@ class NormalFormWriter {
       std::size_t end = at;
       while (end < text.size() && static_cast<unsigned char>(text[end]) < 0x80) ++end;
       if (end > at) {
-        // ASCII composes with nothing before it, and only its last character with what follows.
+        // ASCII never composes with preceding characters. Only its last character may compose with what follows.
         flush();
         const std::size_t copied = end < text.size() ? end - 1 : end;
         out_.append(text.substr(at, copied - at));
@@ -125,7 +125,7 @@ bool is_punctuation(char32_t c) {
   return k >= UTF8PROC_CATEGORY_PC && k <= UTF8PROC_CATEGORY_PO;
 }
 
-// Unassigned code points stay: they are words of unknown kind.
+// Unassigned code points are kept.
 bool is_bert_dropped(char32_t c) {
   if (c == 0 || c == 0xFFFD) return true;
   if (c == '\t' || c == '\n' || c == '\r') return false;
@@ -155,7 +155,7 @@ void append_lower(std::string& out, char32_t c) {
   if (c < 0x80) {
     out += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
   } else if (c == 0x130) {
-    out += "i\xCC\x87";  // the one character whose lower case is two
+    out += "i\xCC\x87";  // the only character whose lower case is two characters
   } else {
     append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
   }
@@ -206,7 +206,7 @@ std::size_t append_lossy_utf8(std::string& out, std::string_view bytes, bool mor
     out += bytes.substr(at, bad ? *bad : std::string_view::npos);
     if (!bad) return bytes.size();
     at += *bad;
-    // The longest beginning of a character: as many bytes as could still become valid.
+    // The maximal subpart of a character: as many bytes as could still become valid.
     std::size_t length = 1;
     const unsigned lead = static_cast<unsigned char>(bytes[at]);
     const std::size_t wanted = lead >= 0xC2 && lead <= 0xDF   ? 2

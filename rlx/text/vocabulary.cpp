@@ -1,4 +1,4 @@
-// Filling a vocabulary and its hash index.
+// Construction of a vocabulary and its hash index.
 #include "rlx/text/vocabulary.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// A vocabulary: token texts by id in one buffer, and a hash index that can be asked for every beginning of a word at
-// once.
+// A vocabulary: token texts by id in one buffer, and a hash index that finds all prefixes of a word in one pass.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@ using TokenId = std::int32_t;
 class Vocabulary {
  public:
   static constexpr std::uint64_t kHashSeed = 0xcbf29ce484222325u;
-  /// FNV-1a, because it extends by a byte at a time: one pass over a word gives the hash of each of its beginnings.
+  /// FNV-1a. It extends byte by byte, so one pass over a word gives the hash of each of its prefixes.
   static std::uint64_t hash_step(std::uint64_t state, char byte) {
     return (state ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
   }
@@ -26,12 +25,13 @@ class Vocabulary {
     return state;
   }
 
-  /// Makes room for `num_tokens` tokens of `num_bytes` together.
+  /// Reserves memory for `num_tokens` tokens of `num_bytes` bytes in total.
   void reserve(std::size_t num_tokens, std::size_t num_bytes);
-  /// Sets the text of `id` and makes it findable; of equal texts the last one added is found. InvalidArgument for a
-  /// negative id; memory grows with the largest id.
+  /// Sets the text of `id` and adds it to the index. Of equal texts the last one added is found. InvalidArgument for a
+  /// negative id. Memory grows with the largest id.
   void add(std::string_view token, TokenId id);
-  /// Sets the text of `id` without making it findable: for added tokens, which the search inside words must not see.
+  /// Sets the text of `id` without adding it to the index: for added tokens, which the search inside words must not
+  /// find.
   void add_hidden(std::string_view token, TokenId id);
 
   /// One more than the largest id.
@@ -40,7 +40,7 @@ class Vocabulary {
     return id >= 0 && static_cast<std::size_t>(id) < spans_.size() &&
            spans_[static_cast<std::size_t>(id)].length != kAbsent;
   }
-  /// The text of an id; InvalidArgument when it has none (`has`).
+  /// The text of an id. InvalidArgument when the id has none (`has`).
   std::string_view token(TokenId id) const {
     if (!has(id)) throw_no_token(id);
     return text_of(id);
@@ -48,11 +48,11 @@ class Vocabulary {
   /// Bytes of the longest findable token.
   std::size_t longest() const { return longest_; }
 
-  /// Asks for the memory that a find or add of this hash will want, so that many can wait for it together.
+  /// Prefetches the index entry of this hash for a later find or add, so that many cache misses overlap.
   void prefetch(std::uint64_t hash) const {
     if (!slots_.empty()) __builtin_prefetch(&slots_[slot_of(hash)]);
   }
-  /// What a find wants next, once the memory of `prefetch` is there: where the text lies, and then the text itself.
+  /// Prefetches the next memory of a find after `prefetch` has arrived: the text's position, then the text itself.
   void prefetch_entry(std::uint64_t hash) const {
     if (const TokenId id = likely_id(hash); id >= 0) __builtin_prefetch(&spans_[static_cast<std::size_t>(id)]);
   }
@@ -60,7 +60,7 @@ class Vocabulary {
     if (const TokenId id = likely_id(hash); id >= 0) __builtin_prefetch(text_of(id).data());
   }
   std::optional<TokenId> find(std::string_view token) const { return find(hash_text(kHashSeed, token), {}, token); }
-  /// The token whose text is `head` followed by `tail`, given the hash of both together.
+  /// The token whose text is `head` followed by `tail`, given the hash of the whole text.
   std::optional<TokenId> find(std::uint64_t hash, std::string_view head, std::string_view tail) const {
     if (slots_.empty()) return std::nullopt;
     const std::uint32_t tag = tag_of(hash);
@@ -86,7 +86,7 @@ class Vocabulary {
     std::uint32_t tag = 0;
     std::uint32_t entry = 0;  // id + 1, 0 = free
   };
-  // FNV's low bits are weak for short texts; a multiply spreads them.
+  // Spreads the hash by a multiply: FNV's low bits are weak for short texts.
   static std::uint64_t mix(std::uint64_t hash) { return hash * 0x9E3779B97F4A7C15u; }
   static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash); }
   std::size_t slot_of(std::uint64_t hash) const {

@@ -1,5 +1,5 @@
-// BERT's tokeniser as a pipeline: its normaliser, its splitting, the WordPiece search. Where the paper and the Python
-// package `tokenizers` differ in detail, ids equal to the package's count (tests/parity/wordpiece_parity.py).
+// BERT's tokeniser as a pipeline: its normaliser, its word splitting, the WordPiece search. Where the paper and the
+// Python package `tokenizers` differ, ids follow the package (tests/parity/wordpiece_parity.py).
 #include "rlx/text/wordpiece.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
               "tokenizer_from_json reads the others");
 }
 
-// The type of a component, and the component when it is there.
+// Checks the type of a component, and returns the component if present.
 std::string_view require_type(const JsonValue& root, std::string_view part,
                               std::initializer_list<std::string_view> types, bool may_be_absent,
                               const std::string& source) {
@@ -60,7 +60,7 @@ void read_options(const JsonValue& root, WordPieceOptions& options) {
   if (padding) options.pad_token = padding->get_string("pad_token", options.pad_token);
 }
 
-// What BERT's tokeniser is made of besides its vocabulary and special tokens.
+// Adds the parts of BERT's tokeniser besides vocabulary and special tokens.
 void add_bert_parts(const WordPieceOptions& options, TokenizerParts& parts) {
   NormalizerStep normalizer;
   normalizer.kind = NormalizerStep::Kind::Bert;
@@ -141,7 +141,7 @@ WordPieceTokenizer WordPieceTokenizer::from_vocab(std::string text, const std::s
 WordPieceTokenizer WordPieceTokenizer::from_json(const JsonDocument& document) try {
   const std::string& source = document.source();
   const JsonValue root = document.root(), model = root.at("model");
-  // Files of early versions name no type; the prefix key belongs to WordPiece alone.
+  // Files of early versions have no type. The prefix key identifies WordPiece.
   const std::string_view type =
       model.get_string("type", model.find("continuing_subword_prefix") ? "WordPiece" : "unknown");
   if (type != "WordPiece") not_berts(source, "model", type);

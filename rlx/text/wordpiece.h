@@ -1,4 +1,4 @@
-// BERT's WordPiece tokeniser: normaliser, word splitter and greedy longest-match vocabulary search.
+// BERT's WordPiece tokeniser: normaliser, word splitter and greedy longest-match search.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace rlx {
 class JsonValue;
 class PipelineTokenizer;
 
-/// What the tokeniser does to a text; the defaults are those of uncased BERT.
+/// Settings of the tokeniser. The defaults are those of uncased BERT.
 struct WordPieceOptions {
   bool clean_text = true;            // drop control characters, turn all white space into spaces
   bool handle_chinese_chars = true;  // each CJK ideograph is a word
-  bool strip_accents = true;         // canonical decomposition, then nonspacing marks dropped
+  bool strip_accents = true;         // canonical decomposition, then nonspacing marks are dropped
   bool lowercase = true;
   std::int64_t max_chars_per_word = 100;  // a longer word becomes the unknown token
-  std::string continuation = "##";        // what a piece inside a word starts with in the vocabulary
+  std::string continuation = "##";        // vocabulary prefix of a piece inside a word
   std::string unk_token = "[UNK]";
   std::string cls_token = "[CLS]";
   std::string sep_token = "[SEP]";
@@ -36,10 +36,10 @@ struct WordPieceOptions {
 /// See Tokenizer. Unicode tables are those of utf8proc.
 class WordPieceTokenizer final : public Tokenizer {
  public:
-  /// Reads a `tokenizer.json`. Errors: BadFile, Unsupported naming the component that is not BERT's.
+  /// Reads a `tokenizer.json`. Errors: BadFile, Unsupported naming a component that is not BERT's.
   static WordPieceTokenizer from_json(const JsonDocument& document);
-  /// Reads a `vocab.txt` (one token a line, its id is the line's index; the last of equal lines counts). `source` names
-  /// it in errors. The five special tokens of `options` that the vocabulary holds are split out of texts.
+  /// Reads a `vocab.txt`: one token a line, its id is the line index, and the last of equal lines wins. Errors name
+  /// `source`. The five special tokens of `options` that the vocabulary holds are split out of texts.
   static WordPieceTokenizer from_vocab(std::string text, const std::string& source,
                                        const WordPieceOptions& options = {});
   /// Options of a `tokenizer_config.json`.
@@ -62,7 +62,7 @@ class WordPieceTokenizer final : public Tokenizer {
   const WordPieceOptions& options() const { return options_; }
   const std::vector<AddedToken>& added_tokens() const;
 
-  /// The normaliser alone: cleaned, spaced, stripped and lower-cased text.
+  /// The normaliser alone: cleaned, spaced, accent-stripped and lower-cased text.
   std::string normalize(std::string_view text) const;
 
  private:

@@ -1,4 +1,4 @@
-// Batches within a budget.
+// Batch construction within a token budget.
 #include "rlx/generation/engine/batch.h"
 
 #include <algorithm>

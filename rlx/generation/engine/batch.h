@@ -1,4 +1,4 @@
-// Which tokens of which sequences run together: decoding first, then prompts in chunks, within a budget of tokens.
+// Batch construction: decode requests first, then prompt chunks, within a token budget.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace rlx {
 
-/// A sequence that waits for tokens to be run: `query` of them, behind `cached` that were.
+/// A sequence with `query` tokens to run after `cached` tokens that were run.
 struct BatchRequest {
   std::int64_t id = 0;
   std::int64_t query = 1;
@@ -18,18 +18,19 @@ struct BatchEntry {
   std::int64_t id = 0;
   std::int64_t query = 1, cached = 0;
   bool prefill = false;
-  bool whole = true;  // of what the request waited for: its last token's logits are wanted
+  bool whole = true;  // the last token of the request is included: its logits are wanted
   friend bool operator==(const BatchEntry&, const BatchEntry&) = default;
 };
 
-/// Puts batches together. The tokens are the budget, not the sequences; a prompt that does not fit is split.
+/// Constructs batches. The budget counts tokens, not sequences. A prompt that does not fit is split.
 class BatchConstructor {
  public:
   /// Errors: InvalidArgument for less than one token or entry.
   BatchConstructor(std::int64_t max_tokens_per_batch, std::int64_t max_entries);
-  /// The next batch, whose requests leave the queues: first of `decode`, as far as the next one fits; then of
-  /// `prefill`. A prompt larger than what is left of the budget gives a chunk of that size, and its rest stays in front
-  /// of the queue. Errors: InvalidArgument for a request of no tokens, or of decoding more than a batch holds.
+  /// The next batch. Its requests leave the queues: first those of `decode`, as long as the next one fits, then those
+  /// of `prefill`. A prompt larger than the remaining budget is split: a chunk of that size runs, and the rest stays at
+  /// the front of the queue. Errors: InvalidArgument for a request of no tokens, or a decode request larger than a
+  /// batch.
   std::vector<BatchEntry> build(std::deque<BatchRequest>& decode, std::deque<BatchRequest>& prefill) const;
 
  private:

@@ -1,5 +1,5 @@
-// Drafts by looking back (Saxena 2023, "prompt lookup decoding") and by a smaller model (Leviathan et al. 2023,
-// arXiv:2211.17192). That both models draw with the same noise is the Gumbel coupling of Daliri et al. 2024
+// Drafts by prompt lookup (Saxena 2023, "prompt lookup decoding") and by a smaller model (Leviathan et al. 2023,
+// arXiv:2211.17192). Both models draw with the same noise: the Gumbel coupling of Daliri et al. 2024
 // (arXiv:2408.07978).
 #include "rlx/generation/engine/drafter.h"
 
@@ -13,8 +13,8 @@
 namespace rlx {
 namespace {
 
-constexpr std::int64_t kLongestMatch = 32;  // a longer one says no more about what follows
-constexpr std::int64_t kLongestPause = 32;  // places without a draft
+constexpr std::int64_t kLongestMatch = 32;  // longer matches predict no better
+constexpr std::int64_t kLongestPause = 32;  // positions without a draft
 constexpr std::int64_t kMostDrafted = 1 << 10;
 
 [[noreturn]] void refuse_draft(std::string message, std::string hint = {}) {
@@ -33,7 +33,7 @@ void check_draft_vocabulary(const DraftModel& draft, const DecoderModel& model, 
           concat_text("the draft model, a ", named(draft.decoder), ", does not fit the model, a ", named(model)), hint);
     return;
   }
-  // Models of one tokeniser may have output layers of different widths: what is beyond the tokens is filling.
+  // Models of one tokeniser may have output layers of different padded widths.
   for (std::int64_t id = 0; id < std::min(drafts, all); ++id) {
     const auto token = [&](const Tokenizer& t) {
       return id < t.vocab_size() ? t.id_to_token(static_cast<TokenId>(id)) : std::nullopt;
@@ -46,15 +46,15 @@ void check_draft_vocabulary(const DraftModel& draft, const DecoderModel& model, 
   }
 }
 
-// Where a draft stands in the answer that it goes on with.
+// The state of the draft's continuation of an answer.
 class DraftCourse {
  public:
   explicit DraftCourse(const DraftPlace& place) : ends_(place.ends) {
     if (place.grammar) grammar_.emplace(*place.grammar);
   }
-  /// The tokens that may follow; empty: all. Throws when there are none.
+  /// The mask of allowed tokens; empty: all are allowed. Throws when there are none.
   std::span<const std::uint32_t> mask() { return grammar_ ? grammar_->mask() : std::span<const std::uint32_t>(); }
-  /// Goes on with a token of the mask; false when nothing may follow it.
+  /// Takes a token of the mask. Returns false when no token may follow it.
   bool accept(TokenId token) {
     if (std::find(ends_.begin(), ends_.end(), token) != ends_.end()) return false;
     if (grammar_) (void)grammar_->accept(token);
@@ -66,7 +66,7 @@ class DraftCourse {
   std::optional<AnswerGrammar> grammar_{};
 };
 
-// The beginning of a draft that the answer could have.
+// Truncates a draft to the part that the answer could have.
 void cut_draft(const DraftPlace& place) {
   std::vector<TokenId>& tokens = place.draft->tokens;
   DraftCourse course(place);
@@ -84,7 +84,7 @@ void cut_draft(const DraftPlace& place) {
   tokens.resize(kept);
 }
 
-// A sampler that draws ahead, and forgets all of it in the end.
+// A sampler that draws ahead, and rewinds at the end.
 class DrawsAhead {
  public:
   explicit DrawsAhead(Sampler& sampler) : sampler_(&sampler), before_(sampler.mark()) {}
@@ -126,7 +126,7 @@ std::int64_t DraftLength::next(std::int64_t most) {
 }
 void DraftLength::judge(std::int64_t drafted, std::int64_t accepted) {
   if (drafted == 0) return;
-  // A draft may have been cut short by the end of the answer or by its budget; it says nothing about longer ones.
+  // A draft may have been truncated by the end of the answer or by its budget; that says nothing about longer drafts.
   if (accepted == drafted)
     length_ = std::min(kMostDrafted, std::max(length_, 2 * drafted));
   else
@@ -190,7 +190,7 @@ void Drafter::draft(std::span<const DraftPlace> places) {
   if (!left.empty()) run_model(left);
 }
 
-// Pages of beginnings that nobody runs with make room.
+// Evicts cached pages that no sequence uses.
 bool Drafter::make_room(std::int64_t sequence, std::int64_t tokens) {
   KvCache& cache = model_->cache();
   const std::int64_t all = cache.length(sequence) + tokens;
@@ -202,13 +202,13 @@ bool Drafter::make_room(std::int64_t sequence, std::int64_t tokens) {
 
 void Drafter::run_model(std::span<const DraftPlace> places) {
   KvCache& cache = model_->cache();
-  // First what the model has not seen of each text: the last tokens of answers, then prompts in chunks.
+  // First runs what the draft model has not seen of each text: the last tokens of answers, then prompts in chunks.
   std::deque<BatchRequest> few, many;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const DraftPlace& p = places[i];
     const auto tokens = p.sampler->sequence();
     const auto size = static_cast<std::int64_t>(tokens.size());
-    truncate(p.sequence, size > cache.context() ? 0 : p.answers ? size - 1 : size);  // beyond lies a draft not tried
+    truncate(p.sequence, size > cache.context() ? 0 : p.answers ? size - 1 : size);  // the rest is an untried draft
     if (size > cache.context()) continue;
     if (cache.length(p.sequence) == 0) {
       const PrefixMatch match = prefixes_->match_prefix(tokens);
@@ -216,8 +216,8 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
       cache.adopt(p.sequence, match);
     }
     const std::int64_t done = cache.length(p.sequence), left = size - done;
-    if (left < 1) continue;  // a prompt that the model is done with
-    const auto unknown = [&](TokenId t) { return t >= model_->config().vocab_size; };  // filling of the other model
+    if (left < 1) continue;  // a prompt that the draft model has finished
+    const auto unknown = [&](TokenId t) { return t >= model_->config().vocab_size; };  // padding ids of the target
     if (std::any_of(tokens.begin() + done, tokens.end(), unknown)) continue;
     const bool soon = p.answers && left <= std::min(model_->max_tokens(), 2 * options_.tokens);
     (soon ? few : many).push_back({static_cast<std::int64_t>(i), left, done});
@@ -229,7 +229,7 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
   };
   std::vector<Drawing> drawing;
   std::vector<SequenceTokens> parts;
-  // Takes the pages of a part at once, so that none is promised twice; `run` takes them again.
+  // Reserves the pages of a part at once, so that none is promised twice. `run` frees and takes them again.
   const auto add = [&](const DraftPlace& p, std::int64_t from, std::int64_t count, bool draws) {
     if (!make_room(p.sequence, count)) return false;
     cache.append(p.sequence, count);
@@ -250,7 +250,7 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
     const DraftPlace& p = places[static_cast<std::size_t>(e.id)];
     const bool draws = e.whole && p.answers;
     if (!add(p, e.cached, e.query, draws))
-      cache.truncate(p.sequence, 0);  // if all kept what they have while they wait for pages, all would wait for ever
+      cache.truncate(p.sequence, 0);  // if all sequences kept their pages while they wait for more, none would ever run
     else if (draws)
       drawing.push_back({&p, DrawsAhead(*p.sampler), DraftCourse(p)});
   }
@@ -269,7 +269,7 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
         p.sampler->accept(p.draft->tokens.back());
         if (!drawing[i].course.accept(p.draft->tokens.back())) continue;
       } catch (const Error&) {
-        continue;  // the draft ends where no token can follow; an answer does not fail by it
+        continue;  // the draft ends where no token can follow; the answer does not fail
       }
       if (static_cast<std::int64_t>(p.draft->tokens.size()) == p.most) continue;
       const auto size = static_cast<std::int64_t>(p.sampler->sequence().size());
@@ -281,7 +281,7 @@ void Drafter::run_model(std::span<const DraftPlace> places) {
 
 void Drafter::truncate(std::int64_t sequence, std::int64_t size) {
   if (!model_ || model_->length(sequence) <= size) return;
-  // Where layers with a window have let go of what comes before, the text is run again.
+  // Where sliding-window layers freed the earlier keys, the text is run again.
   model_->truncate(size < model_->cache().shortest(sequence) ? 0 : size, sequence);
 }
 
@@ -292,7 +292,7 @@ void Drafter::leave(std::int64_t sequence, std::span<const TokenId> tokens) {
   try {
     prefixes_->insert(tokens.first(static_cast<std::size_t>(cache.length(sequence))), cache.held(sequence));
   } catch (const std::bad_alloc&) {
-    // what is not kept is computed again
+    // pages that are not kept are recomputed
   }
   cache.truncate(sequence, 0);
 }

@@ -1,4 +1,4 @@
-// Where the drafts of an engine come from, and how long they are.
+// The sources of an engine's drafts, and the choice of their length.
 #pragma once
 
 #include <cstdint>
@@ -14,61 +14,61 @@
 
 namespace rlx {
 
-/// Up to `count` tokens that followed an earlier place of `sequence`: of the places whose last tokens are also the last
-/// of the sequence, `least` of them or more, the one with the longest such match, and of equals the latest. A draft
-/// that reaches the end of the sequence goes on with itself. Empty where there is no such place.
+/// Prompt lookup: up to `count` tokens that followed an earlier occurrence of the last tokens of `sequence`. At least
+/// `least` tokens must match. The longest match wins, of equals the latest. A draft that reaches the end of the
+/// sequence continues with its own tokens. Empty without a match.
 std::vector<TokenId> lookup_draft(std::span<const TokenId> sequence, std::int64_t least, std::int64_t count);
 
-/// How long the next draft of a request is. A token that is right saves a run, one that is wrong costs a small part of
-/// one: so a draft is twice as long as the last one if all of that was right, else by one longer than what was right.
-/// When nothing was right some places go without a draft, twice as many each time.
+/// Chooses the length of a request's next draft. A right token saves a run; a wrong one costs a small part of a run. So
+/// the length doubles after a draft that was all right, else it becomes one more than the number of right tokens. After
+/// a draft with no right token, some positions go without a draft, twice as many each time.
 class DraftLength {
  public:
-  /// The length of a draft for the next place, from 0 to `most`.
+  /// The length of the draft for the next position, from 0 to `most`.
   std::int64_t next(std::int64_t most);
   void judge(std::int64_t drafted, std::int64_t accepted);
 
  private:
-  std::int64_t length_ = 2, rest_ = 0, pause_ = 0;  // places to go without one; after the next miss
+  std::int64_t length_ = 2, rest_ = 0, pause_ = 0;  // positions to skip now; positions to skip after the next miss
 };
 
 /// The draft of one request.
 struct Draft {
   std::vector<TokenId> tokens{};
   DraftLength lookup{}, model{};
-  DraftLength* source = nullptr;  // of `tokens`: one of the two
+  DraftLength* source = nullptr;  // source of `tokens`: `lookup` or `model`
 
-  /// Forgets the tokens: so many of them were right, or they were not tried.
+  /// Clears the tokens: `judge` when `accepted` of them were right, `drop` when they were not tried.
   void judge(std::int64_t accepted);
   void drop();
 };
 
 /// A request that waits for a draft.
 struct DraftPlace {
-  Sampler* sampler = nullptr;  // with its tokens; the same again when the draft is made
-  std::int64_t sequence = 0;   // of the models
-  bool answers = false;        // false: its prompt is still being run, and the draft model is to run it too
-  std::int64_t most = 0;       // tokens of a draft
+  Sampler* sampler = nullptr;  // holds the sequence's tokens; unchanged after the draft is made
+  std::int64_t sequence = 0;   // index in both models
+  bool answers = false;        // false: its prompt is still being run, and the draft model must run it too
+  std::int64_t most = 0;       // maximum tokens of the draft
   Draft* draft = nullptr;
-  std::span<const TokenId> ends{};         // tokens that end the answer: nothing is drafted behind one
+  std::span<const TokenId> ends{};         // end tokens: nothing is drafted after one
   const AnswerGrammar* grammar = nullptr;  // null: none
 };
 
-/// Makes the drafts of an engine, and keeps the cache of the draft model in step with the requests.
+/// Makes the drafts of an engine, and keeps the draft model's cache in step with the requests.
 class Drafter {
  public:
-  /// Errors: InvalidArgument for options out of range, and for a draft model of another vocabulary or of fewer
-  /// sequences than `model`, whose tokeniser may be null.
+  /// Errors: InvalidArgument for options out of range, and for a draft model with another vocabulary or fewer sequences
+  /// than `model`, whose tokeniser may be null.
   Drafter(const DraftOptions& options, std::optional<DraftModel> draft, const DecoderModel& model,
           const Tokenizer* tokenizer);
 
-  /// Tokens of a draft at most; 0: no drafts are made.
+  /// Maximum tokens of a draft; 0: no drafts are made.
   std::int64_t most() const { return options_.lookup == 0 && !model_ ? 0 : options_.tokens; }
   /// Makes the drafts of `places`, of different sequences. Errors: those of DecoderModel::forward.
   void draft(std::span<const DraftPlace> places);
-  /// Only the first `size` tokens of a sequence stand.
+  /// Keeps only the first `size` tokens of a sequence.
   void truncate(std::int64_t sequence, std::int64_t size);
-  /// A request leaves its sequence; the keys of its tokens may serve requests that begin alike.
+  /// A request leaves its sequence. Its keys stay available to requests with the same prefix.
   void leave(std::int64_t sequence, std::span<const TokenId> tokens);
 
  private:
@@ -79,7 +79,7 @@ class Drafter {
   std::optional<DecoderModel> model_{};
   std::optional<PrefixCache> prefixes_{};
   std::optional<BatchConstructor> batches_{};
-  std::int64_t vocab_ = 0;  // of the model that is drafted for
+  std::int64_t vocab_ = 0;  // vocabulary size of the target model
 };
 
 }  // namespace rlx

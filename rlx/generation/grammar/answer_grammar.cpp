@@ -1,4 +1,4 @@
-// Grammars over the tokens of a tokeniser.
+// Grammar constraints over the tokens of a tokeniser.
 #include "rlx/generation/grammar/answer_grammar.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kGrammarsKept = 16, kTriesKept = 4;
 
-// Bytes for a message: what is no text becomes U+FFFD.
+// Bytes as text for a message. Invalid bytes become U+FFFD.
 std::string shown(std::string_view bytes) {
   std::string out;
   append_lossy_utf8(out, bytes, false);
@@ -69,7 +69,7 @@ AnswerGrammar::AnswerGrammar(GrammarMasks masks) : masks_(std::move(masks)), mat
 bool AnswerGrammar::can_go_on() {
   const std::span<const std::uint32_t> words = matcher_.mask();
   std::uint32_t found = 0;
-  std::vector<std::pair<std::size_t, std::uint32_t>> ends;  // their bits do not count
+  std::vector<std::pair<std::size_t, std::uint32_t>> ends;  // end tokens and their mask bits, which are ignored
   for (const TokenId id : masks_.tokens().end_tokens())
     ends.emplace_back(static_cast<std::size_t>(id) / 32, 1U << static_cast<std::uint32_t>(id) % 32);
   for (std::size_t i = 0; i < words.size() && found == 0; ++i) {

@@ -1,4 +1,4 @@
-// A grammar in an answer: the bytes of a tokeniser's tokens, masks shared by requests, and where one request stands.
+// Grammar constraints of an answer: the bytes of a tokeniser's tokens, shared masks, and the state of one request.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,13 @@
 
 namespace rlx {
 
-/// What the tokens of a model are to grammars: what each adds to a text behind others; special ones, and ids that the
-/// tokeniser does not have, are never allowed. `vocab_size` is the model's, which may differ from the tokeniser's.
-/// Errors: Unsupported for tokenisers whose decoder rewrites a text as a whole; InvalidArgument for a vocabulary
-/// of no tokens.
+/// The tokens of a model as bytes: the bytes that each appends to a text. Special tokens, and ids that the tokeniser
+/// does not have, are never allowed. `vocab_size` is the model's, which may differ from the tokeniser's. Errors:
+/// Unsupported for tokenisers whose decoder rewrites a text as a whole; InvalidArgument for an empty vocabulary.
 TokenBytes token_bytes(const Tokenizer& tokenizer, std::int64_t vocab_size, std::span<const TokenId> end);
 
-/// The masks of the grammars that came last, so that requests with one grammar share what was found out. One tokeniser
-/// and vocabulary. Not for concurrent calls.
+/// The masks of the most recent grammars, so that requests with one grammar share them. For one tokeniser and
+/// vocabulary. Not for concurrent calls.
 class GrammarCache {
  public:
   GrammarMasks masks(const Grammar& grammar, const Tokenizer& tokenizer, std::int64_t vocab_size,
@@ -29,29 +28,29 @@ class GrammarCache {
 
  private:
   struct Entry {
-    Grammar grammar;  // keeps the automaton alive, whose address is what is looked for
+    Grammar grammar;  // keeps the automaton alive; its address is the key
     std::vector<TokenId> end;
     GrammarMasks masks;
   };
-  std::map<std::vector<TokenId>, TokenTrie> tries_{};  // by ends
-  std::list<Entry> entries_{};                         // the one used last in front
+  std::map<std::vector<TokenId>, TokenTrie> tries_{};  // keyed by end tokens
+  std::list<Entry> entries_{};                         // most recently used first
 };
 
-/// Where an answer stands in its grammar, and its text. A copy goes on by itself.
+/// The state of an answer in its grammar, and its text. A copy is independent.
 class AnswerGrammar {
  public:
-  /// Errors: InvalidArgument where no token can begin, or the empty text is all there is.
+  /// Errors: InvalidArgument where no token can begin, or the grammar has only the empty text.
   explicit AnswerGrammar(GrammarMasks masks);
 
-  /// The tokens that may follow (GrammarMatcher::mask). Errors: InvalidArgument when there are none, saying what the
-  /// grammar wants; those of GrammarMatcher.
+  /// The allowed next tokens (GrammarMatcher::mask). Errors: InvalidArgument when there are none, naming what the
+  /// grammar expects; those of GrammarMatcher.
   std::span<const std::uint32_t> mask();
-  /// Takes a token of the mask that does not end the answer and returns the whole characters that are certain. Errors:
+  /// Takes an allowed token that does not end the answer, and returns the characters that are now complete. Errors:
   /// InvalidArgument for another token; those of GrammarMatcher.
   std::string accept(TokenId token);
-  /// Whether the text is complete and no token but one that ends it may follow.
+  /// Whether the text is complete and only end tokens may follow.
   bool must_end();
-  /// What is left of a character at the end of the text.
+  /// The incomplete character at the end of the text.
   std::string flush();
 
  private:
@@ -59,7 +58,7 @@ class AnswerGrammar {
 
   GrammarMasks masks_;
   GrammarMatcher matcher_;
-  std::string held_;  // the beginning of a character
+  std::string held_;  // the incomplete character
 };
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// The states of all rules that the root needs, put together, without those that lead to no end.
+// Builds the automaton of all reachable rules, without states that cannot reach an end.
 #include "rlx/generation/grammar/automaton.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace rlx {
 namespace {
 
-// Within a second or so, whatever the grammar: a step is tens of nanoseconds.
+// Limits of a build of about a second for any grammar. A step takes tens of nanoseconds.
 constexpr std::uint64_t kMaxStates = 1'000'000, kMaxEdges = 8'000'000, kMaxSteps = 20'000'000;
 
 class AutomatonBuilder {
@@ -53,15 +53,14 @@ class AutomatonBuilder {
     }
   }
 
-  // States from which the end of their rule is reached: backwards from the ends. A call needs two things: that the
-  // rule ends, and that what follows does.
+  // States from which the end of their rule is reachable, by a backward search from the ends. A call needs two
+  // conditions: its rule ends, and its target reaches an end.
   std::vector<bool> states_that_end() const {
     struct Needs {
       StateId from;
-      std::size_t call;  // which of its calls wants it, or kNoCall
+      std::size_t call;  // which of its calls waits, or kNoCall
     };
-    std::vector<std::size_t> begins(states_.size() +
-                                    2);  // those that want state s: from begins[s], once all are placed
+    std::vector<std::size_t> begins(states_.size() + 2);  // offsets of the waiters for each state, once all are placed
     const auto for_each_need = [&](const auto& visit) {
       std::size_t call = 0;
       for (StateId s = 0; s < states_.size(); ++s) {
@@ -114,7 +113,7 @@ class AutomatonBuilder {
     }
   }
 
-  // All states that only accept are one.
+  // Merges all states that only accept.
   void merge_done() {
     const auto merged = [&](StateId s) {
       const NfaState& n = states_[s];
@@ -127,7 +126,7 @@ class AutomatonBuilder {
   }
 
   void freeze(const std::vector<bool>& ends) {
-    // Ids without holes for states that end; kDone stays first.
+    // Dense ids for the live states; kDone stays first.
     std::vector<StateId> ids(states_.size(), kNoState);
     StateId count = 0;
     for (StateId s = 0; s < states_.size(); ++s)
@@ -177,7 +176,7 @@ class AutomatonBuilder {
   std::uint64_t num_edges_ = 0;
   std::vector<NfaState> states_;
   std::vector<StateId> starts_;
-  std::vector<RuleId> order_;  // rules that are needed, as they are found
+  std::vector<RuleId> order_;  // reachable rules, in order of discovery
   std::vector<bool> needed_;
   Automaton out_;
 };

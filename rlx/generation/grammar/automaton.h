@@ -1,4 +1,4 @@
-// The pushdown automaton of a grammar over bytes: for each rule states with edges of bytes and edges that call rules.
+// The pushdown automaton of a grammar over bytes: each rule has states with byte edges and call edges.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace rlx {
 
 using StateId = std::uint32_t;
 
-/// Ends its rule and does nothing else. All such states of all rules are this one.
+/// The shared final state: it ends its rule and does nothing else.
 constexpr StateId kDone = 0;
 constexpr StateId kNoState = 0xFFFFFFFF;
 
@@ -22,7 +22,7 @@ class Automaton {
     std::uint8_t first = 0, last = 0;
     StateId target = kDone;
   };
-  /// Runs `rule` from its start and goes on at `target` when it has ended.
+  /// Runs `rule` from its start and continues at `target` when the rule ends.
   struct CallEdge {
     RuleId rule = 0;
     StateId target = kDone;
@@ -30,8 +30,8 @@ class Automaton {
   struct State {
     std::uint32_t edges = 0, calls = 0;  // where its edges begin; they end where the next state's begin
     bool accepts = false;                // the rule may end here
-    /// A state that behaves as this one for texts of up to `horizon` bytes: copies of a repeated part share what is
-    /// known of them.
+    /// A state that behaves the same for texts of up to `horizon` bytes: copies of a repeated part share their token
+    /// classes.
     StateId twin = kNoState;
     std::uint32_t horizon = 0;
   };
@@ -45,19 +45,19 @@ class Automaton {
     return {call_edges.data() + states[s].calls, call_edges.data() + states[s + 1].calls};
   }
 
-  std::vector<State> states;  // and one more that ends the edges of the last
+  std::vector<State> states;  // plus one more, whose edge offset ends the last state
   std::vector<ByteEdge> byte_edges;
   std::vector<CallEdge> call_edges;
   std::vector<StateId> starts;  // by rule
   RuleId root = 0;
-  /// Bytes that no edge tells apart have the same class.
+  /// Bytes that no edge distinguishes have the same class.
   std::array<std::uint8_t, 256> byte_class{};
   std::array<std::uint8_t, 256> class_byte{};  // a byte of each class
   std::uint32_t num_classes = 0;
 };
 
-/// The automaton of the rules that the root needs. Left recursion, ambiguity, empty loops and large repetitions are
-/// fine. Errors: BadFile naming a rule that can never end; Unsupported, within a second, for one of over a million
+/// The automaton of the rules reachable from the root. Left recursion, ambiguity, empty loops and large repetitions are
+/// supported. Errors: BadFile naming a rule that can never end; Unsupported, within a second, for more than a million
 /// states.
 Automaton build_automaton(const GrammarRules& rules);
 

@@ -1,4 +1,4 @@
-// Code point sets: order and complement, and the cut into ranges of bytes that UTF-8 asks for.
+// Code point sets: normalisation, complement, and the split into UTF-8 byte ranges.
 #include "rlx/generation/grammar/code_points.h"
 
 #include <algorithm>
@@ -16,11 +16,11 @@ std::array<std::uint8_t, 4> encode(char32_t c, std::size_t length) {
   return bytes;
 }
 
-// Cuts [first, last], whose characters have `length` bytes, until all but leading equal bytes are whole ranges.
+// Splits [first, last], whose characters have `length` bytes, until all bytes after the common prefix are full ranges.
 void add_sequences(char32_t first, char32_t last, std::size_t length, std::vector<Utf8Sequence>& out) {
   for (std::size_t tail = 1; tail < length; ++tail) {
     const char32_t low_bits = (char32_t{1} << 6 * tail) - 1;
-    if ((first & ~low_bits) == (last & ~low_bits)) break;  // they differ in the bytes of `tail` alone
+    if ((first & ~low_bits) == (last & ~low_bits)) break;  // they differ only in the bytes of `tail`
     if ((first & low_bits) != 0) {
       add_sequences(first, first | low_bits, length, out);
       add_sequences((first | low_bits) + 1, last, length, out);

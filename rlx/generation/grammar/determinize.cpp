@@ -1,4 +1,4 @@
-// The subset construction, calls of rules being letters like bytes.
+// The subset construction. Calls of rules are symbols like bytes.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -21,13 +21,13 @@ struct StateSetHash {
   }
 };
 
-// Steps are counted as they are made, so that what is refused for its size is refused at once.
+// Counts steps as it works, so that an oversized rule is refused early.
 class Determinizer {
  public:
   Determinizer(const std::vector<NfaState>& nfa, std::uint64_t steps)
       : nfa_(nfa), steps_(steps), seen_(nfa.size()), set_of_one_(nfa.size(), kNoState), target_(nfa.size(), kNoState) {}
 
-  // Nothing when there would be too many states, or steps.
+  // Nothing when there would be too many states or steps.
   std::optional<std::vector<NfaState>> subsets() {
     const std::size_t max_states = 4 * nfa_.size() + 64;
     (void)target_of(0);
@@ -46,7 +46,7 @@ class Determinizer {
     return std::move(states_);
   }
 
-  // Every state with the edges of all that it jumps to. Nothing when that takes too many steps.
+  // Every state with the edges of its empty-edge closure. Nothing when that takes too many steps.
   std::optional<std::vector<NfaState>> without_jumps() {
     std::vector<NfaState> out(nfa_.size());
     for (StateId s = 0; s < nfa_.size(); ++s) {
@@ -74,7 +74,7 @@ class Determinizer {
 
   static bool does_something(const NfaState& n) { return n.accepts || !n.edges.empty() || !n.calls.empty(); }
 
-  // All that `set` jumps to, of which only states that do something are kept.
+  // The empty-edge closure of `set`, without states that have no effect.
   StateSet closure(StateSet set) {
     ++mark_;
     StateSet members, work;
@@ -114,7 +114,7 @@ class Determinizer {
     const auto [entry, is_new] = ids_.try_emplace(std::move(set), static_cast<StateId>(sets_.size()));
     return is_new ? add_set(entry->first) : entry->second;
   }
-  // The set that an edge to `s` leads to.
+  // The state set that an edge to `s` leads to.
   StateId target_of(StateId s) {
     if (target_[s] == kNoState) {
       const NfaState& n = nfa_[s];
@@ -131,8 +131,8 @@ class Determinizer {
       out.edges.push_back({static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(last), to});
   }
 
-  // The edges of a single state that are deterministic as they stand, which most are. False, and nothing done, for
-  // others.
+  // Copies the edges of a single state that is already deterministic, which most are. Otherwise does nothing and
+  // returns false.
   bool add_plain_edges(const StateSet& set, NfaState& out) {
     if (set.size() != 1) return set.empty();
     const std::vector<Automaton::ByteEdge>& edges = nfa_[set[0]].edges;
@@ -155,7 +155,7 @@ class Determinizer {
     }
     spend(all.size());
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<Automaton::ByteEdge> open;  // that the bytes at hand are in
+    std::vector<Automaton::ByteEdge> open;  // edges that contain the current bytes
     std::size_t next = 0;
     for (int first = 0; first < 256 && !out_of_steps_;) {
       int last = first;
@@ -187,7 +187,7 @@ class Determinizer {
     }
   }
 
-  // The twin of a set is the set of twins, where that came up too.
+  // The twin of a set is the set of twins, if that set was reached too.
   void find_twins() {
     for (StateId id = 0; id < sets_.size(); ++id) {
       StateSet twins;
@@ -212,17 +212,17 @@ class Determinizer {
   bool out_of_steps_ = false;
   std::vector<std::uint32_t> seen_;
   std::uint32_t mark_ = 0;
-  std::vector<StateId> members_;                             // of all sets
-  std::vector<std::pair<std::size_t, std::size_t>> sets_;    // by id: where its members begin, and their number
-  std::unordered_map<StateSet, StateId, StateSetHash> ids_;  // of sets that have not one member
-  std::vector<StateId> set_of_one_, target_;  // by state: the set of it alone, and target_of, as far as they came up
+  std::vector<StateId> members_;                             // members of all sets
+  std::vector<std::pair<std::size_t, std::size_t>> sets_;    // by id: offset of its members, and their number
+  std::unordered_map<StateSet, StateId, StateSetHash> ids_;  // of sets with other than one member
+  std::vector<StateId> set_of_one_, target_;  // by state: its singleton set, and its target_of, if computed
   std::vector<NfaState> states_;
 };
 
 }  // namespace
 
 std::optional<std::vector<NfaState>> determinize(const std::vector<NfaState>& nfa, std::uint64_t& steps) {
-  // Half of the steps for the better form, and no more than a rule of this size is worth.
+  // Half of the steps for determinisation, and at most an amount in proportion to the rule's size.
   const std::uint64_t tried = std::min<std::uint64_t>(steps / 2, 512 * nfa.size() + 65536);
   Determinizer better(nfa, tried);
   std::optional<std::vector<NfaState>> out = better.subsets();

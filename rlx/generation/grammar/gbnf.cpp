@@ -1,4 +1,4 @@
-// GBNF: a recursive descent over the text, line and column at hand.
+// A recursive-descent parser of GBNF.
 #include "rlx/generation/grammar/gbnf.h"
 
 #include <algorithm>
@@ -231,7 +231,7 @@ class GbnfParser {
     return rules_.one_of(std::move(set));
   }
 
-  // One character of a literal or class, escapes resolved.
+  // Parses one character of a literal or class, with escapes resolved.
   char32_t parse_char() {
     if (peek() != '\\') return decode_utf8(text_, at_);
     const std::size_t start = at_++;
@@ -266,7 +266,7 @@ class GbnfParser {
     return static_cast<char32_t>(value);
   }
 
-  // Gives every rule its place, and refuses what was named but never defined.
+  // Sets the position of every rule, and refuses rules that were named but never defined.
   void finish(std::string_view root) {
     std::vector<std::string> defined;
     for (const auto& [name, rule] : names_)
@@ -291,7 +291,7 @@ class GbnfParser {
                              did_you_mean(root, defined, "define it: root ::= ...")});
     }
     rules_.set_root(entry->second.id);
-    // In the order of places, so that lines are counted once.
+    // In order of position, so that lines are counted in one pass.
     std::vector<RuleId> order(first_seen_.size());
     for (RuleId i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](RuleId a, RuleId b) { return first_seen_[a] < first_seen_[b]; });
@@ -310,7 +310,7 @@ class GbnfParser {
   std::size_t at_ = 0;
   GrammarRules rules_;
   std::unordered_map<std::string, Named> names_;
-  std::vector<std::size_t> first_seen_;  // by rule: where it is defined, or first named
+  std::vector<std::size_t> first_seen_;  // by rule: position of its definition or first use
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Reads GBNF text into rules.
+// The parser of GBNF text.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace rlx {
 
-/// The rules of a GBNF text as llama.cpp documents the form; `source` opens the places of errors. Errors: BadFile with
-/// line and column for what is no GBNF, a rule that is not defined or defined twice, and a missing root.
+/// The rules of a GBNF text as llama.cpp documents the format. Error positions begin with `source`. Errors: BadFile
+/// with line and column for invalid GBNF, an undefined rule, a rule defined twice, and a missing root.
 GrammarRules parse_gbnf(std::string_view text, std::string_view source, std::string_view root);
 
 }  // namespace rlx

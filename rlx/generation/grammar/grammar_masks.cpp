@@ -1,4 +1,4 @@
-// Masks of configurations from classes of states, made when they are asked for and kept.
+// Masks of configurations, composed from token classes of states, computed on demand and cached.
 #include "rlx/generation/grammar/grammar_masks.h"
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 namespace rlx {
 namespace {
 
-// Elementary steps of the stack machine for one mask: half a second or so. What is not hostile takes thousands.
+// Elementary steps of the stack machine for one mask: about half a second. Ordinary grammars take thousands.
 constexpr std::uint64_t kMaskBudget = 10'000'000;
-// A place in so many states that nothing is known of is walked as a whole, which is exact too but serves no other
-// place.
+// A configuration with at least this many unclassified states is walked as a whole. The mask is exact too, but the work
+// is not reused by other configurations.
 constexpr std::size_t kManyUnknown = 24;
 constexpr std::size_t kMaskBytes = std::size_t{64} << 20, kClassBytes = std::size_t{512} << 20;
 constexpr std::size_t kStackBytes = std::size_t{1} << 30;

@@ -1,4 +1,4 @@
-// What the sequences of a grammar share: stacks that came up, classes of tokens, masks.
+// State shared by the sequences of a grammar: stacks, token classes, masks.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace rlx {
 
 using MaskWords = std::shared_ptr<const std::vector<std::uint32_t>>;
 
-/// The stacks of all sequences, which are only added to. When there are too many a new one is begun, and each sequence
-/// brings over what it still needs.
+/// The append-only stacks of all sequences. When they grow too large a new object is started, and each sequence copies
+/// the stacks it still needs.
 struct SharedStacks {
   explicit SharedStacks(std::shared_ptr<const Automaton> automaton) : machine(std::move(automaton)) {}
   StackMachine machine;
@@ -26,10 +26,10 @@ struct SharedStacks {
 struct GrammarMasks::Impl {
   Impl(const Grammar& grammar, const TokenTrie& trie);
 
-  /// Everything below is used with `mutex` held.
+  /// Callers of the functions below must hold `mutex`.
   const TokenClass& class_of(StackMachine& machine, StateId state);
   MaskWords mask(SharedStacks& stacks, StackMachine::Config c);
-  /// Begins new stacks when those in use are too large. Errors: Unsupported when even what is needed is.
+  /// Starts new stacks when those in use are too large. Errors: Unsupported when even the needed stacks are too large.
   void make_room(const std::shared_ptr<SharedStacks>& in_use);
   std::size_t bytes() const;
 

@@ -1,4 +1,4 @@
-// Expressions of grammar rules, simplified as they are made.
+// Expressions of grammar rules, simplified on construction.
 #include "rlx/generation/grammar/grammar_rules.h"
 
 #include <algorithm>

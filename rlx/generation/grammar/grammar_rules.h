@@ -1,4 +1,4 @@
-// A grammar as rules over expressions: what readers of GBNF and JSON schemas make, and what becomes an automaton.
+// A grammar as rules over expressions: the output of the GBNF and JSON schema readers, and the input of the automaton.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ struct GrammarRule {
   std::string name{};
   std::string where{};  // "file:line:column" or a JSON pointer, for errors
   ExprId body = 0;
-  bool kept = false;          // never written out where it is named, so that all places share what is known of it
-  bool may_be_empty = false;  // no error when nothing matches it: its alternatives go away
+  bool kept = false;          // never inlined, so that all uses share its states
+  bool may_be_empty = false;  // no error when nothing matches it: its alternatives are removed
 };
 
-/// Rules under construction. Expressions are made bottom up and shared freely. Errors: Unsupported for more than a
-/// million of them.
+/// Grammar rules under construction. Expressions are built bottom-up and may be shared. Errors: Unsupported for more
+/// than a million expressions.
 class GrammarRules {
  public:
   GrammarRules();
@@ -46,7 +46,7 @@ class GrammarRules {
   ExprId one_of(CodePointSet set);
   ExprId sequence(std::vector<ExprId> parts);
   ExprId choice(std::vector<ExprId> parts);
-  /// `min` to `max` times.
+  /// Repeats `part` from `min` to `max` times.
   ExprId repeat(ExprId part, std::uint32_t min, std::uint32_t max);
   ExprId optional(ExprId part) { return repeat(part, 0, 1); }
   ExprId rule(RuleId rule);

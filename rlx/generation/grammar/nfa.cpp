@@ -1,4 +1,4 @@
-// Thompson's construction: an expression adds states between the one it is entered from and the one it ends in.
+// Thompson's construction: an expression adds states between its entry state and its exit state.
 #include "rlx/generation/grammar/nfa.h"
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class NfaBuilder {
     left_.steps -= steps;
   }
 
-  // Adds what matches `id` between `from` and the state that is returned. Edges out of `from` are only added.
-  // What comes last in a sequence is no deeper than the sequence: objects with thousands of members nest so.
+  // Adds the states that match `id` from `from` on, and returns the exit state. Existing edges of `from` are kept. The
+  // last part of a sequence does not add recursion depth: objects with thousands of members nest this way.
   StateId build(ExprId id, StateId from) {
     while (true) {
       spend(1);
@@ -85,8 +85,8 @@ class NfaBuilder {
     return from;
   }
 
-  // Alternatives that begin with the same bytes share their first states: `words` has those of the choice so far, by
-  // the state before and the byte. Thousands of words then cost what is different in them.
+  // Alternatives with a common prefix share its states. `words` maps the previous state and byte to the states of the
+  // choice so far, so that thousands of words only cost their differences.
   StateId build_alternative(ExprId id, StateId from, std::unordered_map<std::uint64_t, StateId>& words) {
     const GrammarExpr& e = rules_.expr(id);
     const bool longer = e.kind == ExprKind::Sequence;
@@ -106,9 +106,9 @@ class NfaBuilder {
     return from;
   }
 
-  // The states of a class: kFrom and kTo are those it lies between, the others follow.
+  // The states of a class: the entry kFrom and the exit kTo, then the inner states.
   struct ClassShape {
-    std::vector<std::vector<Automaton::ByteEdge>> edges{};  // by state, kTo has none
+    std::vector<std::vector<Automaton::ByteEdge>> edges{};  // by state; kTo has none
   };
   static constexpr StateId kFrom = 0, kTo = 1;
 
@@ -129,14 +129,13 @@ class NfaBuilder {
     return to;
   }
 
-  // Characters that begin alike share their first states, those that end alike their last ones.
+  // Characters share the states of common prefixes and common suffixes.
   ClassShape class_shape(const CodePointSet& set) {
     const std::vector<Utf8Sequence> sequences = utf8_sequences(set);
     ClassShape shape;
     shape.edges.resize(2);
     std::map<std::vector<std::pair<Utf8Range, StateId>>, StateId> known;
-    // Of the sequences [begin, end), which agree in what comes before byte `at`. Ranges of one byte are equal or
-    // disjoint.
+    // Edges of the sequences [begin, end), which agree before byte `at`. Ranges of one byte are equal or disjoint.
     using Edges = std::vector<std::pair<Utf8Range, StateId>>;
     const auto edges = [&](const auto& self, std::size_t begin, std::size_t end, std::size_t at) -> Edges {
       spend(end - begin);
@@ -168,7 +167,7 @@ class NfaBuilder {
 
   StateId build_repeat(const GrammarExpr& e, StateId from) {
     const ExprId part = e.children[0];
-    const std::uint32_t min = sizes_.nullable(part) ? 0 : e.min;  // empty matches make up for what is missing
+    const std::uint32_t min = sizes_.nullable(part) ? 0 : e.min;  // empty matches satisfy the minimum
     if (e.max == kUnbounded) {
       if (min > 1) from = build_copies(part, min - 1, from, kNoState);
       const StateId loop = add();
@@ -185,8 +184,8 @@ class NfaBuilder {
     return to;
   }
 
-  // `count` copies one after another; before each the way out is `exit`, if there is one. The copies have the same
-  // states in the same order, so those of a copy behave as those of the first until copies run out.
+  // `count` consecutive copies, with an edge to `exit` before each if there is one. All copies have the same states in
+  // the same order, so a copy's states behave as the first copy's until the copies run out.
   StateId build_copies(ExprId part, std::uint32_t count, StateId from, StateId exit) {
     const std::uint64_t length = sizes_.min_bytes(part);
     StateId first_begin = 0;
@@ -205,7 +204,7 @@ class NfaBuilder {
     return from;
   }
 
-  static constexpr std::uint64_t kMinHorizon = 4;  // below, sharing is not worth its trouble
+  static constexpr std::uint64_t kMinHorizon = 4;  // sharing does not pay below this horizon
   const GrammarRules& rules_;
   const RuleSizes& sizes_;
   RuleId rule_;

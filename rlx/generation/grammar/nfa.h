@@ -1,4 +1,4 @@
-// The states of one rule: built from its expression with empty edges, then made deterministic.
+// The states of one rule: an NFA with empty edges, built from its expression and then made deterministic.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rlx {
 
-/// A state under construction; `jumps` are taken without a byte.
+/// A state under construction. `jumps` are empty edges.
 struct NfaState {
   std::vector<Automaton::ByteEdge> edges{};
   std::vector<Automaton::CallEdge> calls{};
@@ -22,19 +22,20 @@ struct NfaState {
   std::uint32_t horizon = 0;
 };
 
-/// What a grammar may still take, so that one that is too large is refused at once. A step is tens of nanoseconds.
+/// The remaining build budget, so that a grammar that is too large is refused quickly. A step takes tens of
+/// nanoseconds.
 struct BuildLimits {
   std::uint64_t states = 0, steps = 0;
 };
 
-/// Unsupported, naming the rule with which the limits are passed.
+/// Unsupported, naming the rule that exceeds the limits.
 Error too_large(const GrammarRules& rules, RuleId rule);
 
 /// Thompson's construction for the body of a rule; state 0 is its start. Errors: too_large.
 std::vector<NfaState> build_nfa(const GrammarRules& rules, const RuleSizes& sizes, RuleId rule, BuildLimits& left);
 
-/// The same rule without jumps, state 0 its start. Rules that would grow out of proportion stay nondeterministic.
-/// Takes what it does from `steps`; nothing when they do not suffice.
+/// The same rule without empty edges; state 0 is its start. Rules that would grow too much stay nondeterministic. The
+/// work is subtracted from `steps`; returns nothing when they do not suffice.
 std::optional<std::vector<NfaState>> determinize(const std::vector<NfaState>& nfa, std::uint64_t& steps);
 
 }  // namespace rlx

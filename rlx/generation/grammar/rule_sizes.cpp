@@ -1,5 +1,5 @@
-// Sizes of expressions. Expressions are made bottom up, so the children of one have smaller ids than it has; rules are
-// what makes cycles.
+// Sizes of expressions. Expressions are built bottom-up, so children have smaller ids than their parent. Only rules
+// make cycles.
 #include "rlx/generation/grammar/rule_sizes.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 namespace rlx {
 namespace {
 
-// A rule without loops is written out up to this many states; one with loops only where it is tiny, because its states
-// keep what they know of the vocabulary, which is worth sharing.
+// A rule without loops is inlined up to this many states. A rule with loops is inlined only if it is tiny, because its
+// states have token classes, which are worth sharing.
 constexpr std::uint64_t kInlineStates = 128, kInlineLoopStates = 8;
 constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
 
@@ -25,8 +25,8 @@ RuleSizes::RuleSizes(const GrammarRules& rules)
 }
 
 void RuleSizes::find_nullable(const GrammarRules& rules) {
-  // Passes over all expressions until nothing changes; their number is that of rules that hang on one another in the
-  // wrong order, so it is bounded: what is not found by then counts as not nullable, which costs states and no more.
+  // Passes over all expressions until nothing changes. The number of passes grows with chains of rules that refer to
+  // later rules, so it is bounded. What is not found by then counts as not nullable, which only costs states.
   for (int pass = 0, changed = 1; changed != 0 && pass < 16; ++pass) {
     changed = 0;
     for (ExprId id = 0; id < rules.num_exprs(); ++id) {
@@ -52,7 +52,7 @@ void RuleSizes::find_nullable(const GrammarRules& rules) {
 }
 
 void RuleSizes::find_min_bytes(const GrammarRules& rules) {
-  // From below: every pass gives a lower bound.
+  // Every pass improves a lower bound.
   for (int pass = 0; pass < 4; ++pass) {
     for (ExprId id = 0; id < rules.num_exprs(); ++id) {
       const GrammarExpr& e = rules.expr(id);
@@ -78,7 +78,7 @@ void RuleSizes::find_min_bytes(const GrammarRules& rules) {
 }
 
 void RuleSizes::find_states(const GrammarRules& rules) {
-  // A rule is inlined once all that its body names is known to be. Rules that lead to themselves never get there.
+  // A rule is decided once all rules that its body names are decided. Recursive rules never are.
   const std::size_t num_rules = rules.rules().size();
   std::vector<bool> known(rules.num_exprs()), loops(rules.num_exprs()), settled(num_rules);
   for (int pass = 0, changed = 1; changed != 0 && pass < 16; ++pass) {

@@ -1,4 +1,4 @@
-// How large the expressions of a grammar are as states, and which rules are worth writing out where they are named.
+// Sizes of a grammar's expressions in states, and the choice of rules to inline.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace rlx {
 
-/// Facts about rules and expressions that decide the shape of the automaton.
+/// Facts about rules and expressions that decide the structure of the automaton.
 class RuleSizes {
  public:
   explicit RuleSizes(const GrammarRules& rules);
-  /// States that the expression takes, about.
+  /// Number of states of the expression, approximately.
   std::uint64_t states(ExprId id) const { return states_[id]; }
-  /// Bytes that every match of it has; a lower bound.
+  /// Minimum bytes of a match; a lower bound.
   std::uint32_t min_bytes(ExprId id) const { return min_bytes_[id]; }
   bool nullable(ExprId id) const { return nullable_[id]; }
-  /// Whether the rule's body stands in place of its name: it is small and does not lead to itself.
+  /// Whether the rule is inlined: it is small and not recursive.
   bool inlined(RuleId rule) const { return inlined_[rule]; }
 
  private:

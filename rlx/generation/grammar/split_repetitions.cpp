@@ -1,4 +1,4 @@
-// Large repetitions as rules of blocks.
+// Splits large repetitions into rules of blocks.
 #include "rlx/generation/grammar/split_repetitions.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class Splitter {
     const ExprId rest = out_.repeat(part, count % kBlock, count % kBlock);
     return out_.sequence({exactly(block(part), count / kBlock), rest});
   }
-  // Up to count / 256 - 1 blocks, then up to 256 + count % 256 single ones: that is every number up to `count`.
+  // Up to count / 256 - 1 blocks, then up to 256 + count % 256 single parts: together every number up to `count`.
   ExprId up_to(ExprId part, std::uint32_t count) {
     if (count <= 2 * kBlock) return out_.repeat(part, 0, count);
     const ExprId rest = out_.repeat(part, 0, kBlock + count % kBlock);

@@ -1,4 +1,4 @@
-// One byte after another through graph structured stacks, and the numbers of what came up.
+// Reads bytes with graph structured stacks, and numbers frames and configurations.
 #include "rlx/generation/grammar/stack_machine.h"
 
 #include <algorithm>
@@ -197,8 +197,8 @@ void StackMachine::call(RuleId rule, StateId target, Frame frame) {
   if (f.ended) add_item(target, frame);
 }
 
-// The returns of a frame, with those of the frame below in place of one that would only end there: so recursion at the
-// end of a rule takes no stack.
+// The returns of a frame. A return that would end at once is replaced by the returns of the frame below, so tail
+// recursion does not grow the stack.
 std::vector<StackMachine::Item> StackMachine::without_detours(std::uint32_t fresh) {
   std::vector<Item> out;
   std::vector<Frame> work{kFresh | fresh};
@@ -220,7 +220,7 @@ std::vector<StackMachine::Item> StackMachine::without_detours(std::uint32_t fres
   return out;
 }
 
-// Puts the frames that were begun here, and that something found needs, among the stored ones.
+// Stores the new frames that the found items need.
 void StackMachine::store_fresh() {
   fresh_order_.clear();
   bool cycle = false;
@@ -241,7 +241,7 @@ void StackMachine::store_fresh() {
     if ((i.frame & kFresh) != 0) i.frame = fresh_[i.frame & ~kFresh].stored;
 }
 
-// Appends `root` and all it returns to, the latter first. True when some frame leads back to itself.
+// Appends `root` and all frames it returns to, the latter first. Returns true for a cycle.
 bool StackMachine::order_fresh(std::uint32_t root) {
   constexpr std::uint8_t kNew = 0, kOpen = 1, kClosed = 2;
   if (fresh_[root].color != kNew) return false;
@@ -270,7 +270,7 @@ bool StackMachine::order_fresh(std::uint32_t root) {
   return cycle;
 }
 
-// Frames that lead to one another cannot be stored one by one; in the order of their rules they are one thing.
+// Stores mutually recursive frames as one group, in the order of their rules.
 void StackMachine::store_group() {
   std::sort(fresh_order_.begin(), fresh_order_.end(),
             [&](std::uint32_t a, std::uint32_t b) { return fresh_[a].rule < fresh_[b].rule; });
@@ -286,7 +286,7 @@ void StackMachine::store_group() {
   for (const std::uint32_t n : fresh_order_) fresh_[n].stored = first + fresh_[n].position;
 }
 
-// The number of the first frame of a group; in the returns given, kFresh marks places in the group.
+// The number of the first frame of a group. In the given returns, kFresh marks indices in the group.
 StackMachine::Frame StackMachine::intern_frames(std::span<const std::vector<Item>> group) {
   std::uint64_t hash = group.size();
   for (const std::vector<Item>& own : group) hash = hash_items(mix(hash, own.size()), own);
@@ -333,7 +333,7 @@ StackMachine::Config StackMachine::intern_config(std::vector<Item>& items, bool 
 }
 
 std::vector<StackMachine::Config> StackMachine::adopt(const StackMachine& other, std::span<const Config> configs) {
-  // Frames have larger numbers than those they return to, but within a group.
+  // Frames have larger numbers than the frames they return to, except within a group.
   std::vector<bool> needed(other.frames_.size());
   for (const Config c : configs)
     for (const Item& i : other.items(c)) needed[i.frame] = true;

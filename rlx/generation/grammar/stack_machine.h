@@ -1,4 +1,4 @@
-// Runs an automaton over bytes: all stacks that a text may have at once, as numbers that are equal when the stacks are.
+// Runs an automaton over bytes. It keeps all stacks that a text may have, hash-consed as numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace rlx {
 
-/// Numbers by hash, for values that live elsewhere.
+/// A hash index of numbers for values that are stored elsewhere.
 class NumberIndex {
  public:
-  /// The number for which `equal` holds among those added with `hash`, or `next`, which is added.
+  /// The number added with `hash` for which `equal` holds; otherwise adds `next` and returns it.
   template <class Equal>
   std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t next, const Equal& equal) {
     if ((count_ + 1) * 2 > slots_.size()) grow();
@@ -44,11 +44,11 @@ class NumberIndex {
   std::size_t count_ = 0;
 };
 
-/// A set of keys that is emptied in no time.
+/// A set of keys with constant-time clear.
 class KeySet {
  public:
   void clear();
-  /// Whether `key` was not in it.
+  /// Returns true when `key` was not in the set.
   bool add(std::uint64_t key);
 
  private:
@@ -62,11 +62,11 @@ class KeySet {
   std::size_t count_ = 0;
 };
 
-/// A frame stands for a rule that is being matched: where to go on when it has ended, in which frames below. Rules that
-/// were called at the same place share a frame however they were reached, so ambiguity costs no stacks (Tomita's graph
-/// structured stacks, with frames by rule and place as in Scott and Johnstone's GLL). A configuration is all that a
-/// text may be in: states that read bytes, each in its frame. Frames and configurations with equal content have one
-/// number, and a step from one to the next is remembered: what was seen once is a table from then on.
+/// A frame is a call of a rule: the states to continue at when the rule ends, each with its own frame. Calls of a rule
+/// at the same position share a frame however they were reached, so ambiguity does not multiply stacks (Tomita's graph
+/// structured stacks, with frames by rule and position as in Scott and Johnstone's GLL). A configuration is the set of
+/// all states that read the next byte, each in its frame. Frames and configurations with equal content share one
+/// number, and each step between configurations is memoised in a table.
 class StackMachine {
  public:
   using Config = std::uint32_t;
@@ -77,20 +77,20 @@ class StackMachine {
     auto operator<=>(const Item&) const = default;
   };
   static constexpr Config kDead = 0;
-  static constexpr Frame kBottom = 0;   // below it nothing: when it ends, the text may end
-  static constexpr Frame kUnknown = 1;  // nobody says what is below
+  static constexpr Frame kBottom = 0;   // the empty stack: when it ends, the text may end
+  static constexpr Frame kUnknown = 1;  // the stack below is unknown
 
   explicit StackMachine(std::shared_ptr<const Automaton> automaton);
 
-  /// Before the first byte.
+  /// The configuration before the first byte.
   Config start();
-  /// About to read a byte by the edges of `state`, in a frame of which nothing is known.
+  /// A configuration with only `state`, in a frame with unknown stack below.
   Config alone(StateId state);
   Config step(Config from, std::uint8_t byte) {
     const std::size_t at = std::size_t{from} * num_classes_ + automaton_->byte_class[byte];
     return steps_[at] != kNotYet ? steps_[at] : make_step(from, byte);
   }
-  /// Where things go on when `frame` ends; nowhere below kBottom and kUnknown.
+  /// The configuration after `frame` ends; empty for kBottom and kUnknown.
   Config after(Frame frame);
 
   /// Whether the text may end here.
@@ -98,15 +98,15 @@ class StackMachine {
   /// Whether the unknown frame may end here.
   bool leaves_unknown(Config c) const { return configs_[c].leaves_unknown; }
   std::span<const Item> items(Config c) const { return {items_.data() + configs_[c].begin, configs_[c].size}; }
-  /// The byte that must follow, or -1 where there are several, or none, or the text may end.
+  /// The only possible next byte; -1 where there are several or none, or where the text may end.
   int only_byte(Config c) const;
 
-  /// Configurations of another machine of the same automaton in this one.
+  /// Imports configurations of another machine of the same automaton.
   std::vector<Config> adopt(const StackMachine& other, std::span<const Config> configs);
 
-  /// What the calls that follow may do together, in elementary steps; they throw Unsupported when it is not enough.
+  /// Sets the budget of the following calls in elementary steps. They throw Unsupported when it is exceeded.
   void set_budget(std::uint64_t steps) { budget_ = steps; }
-  /// Counts a node of a vocabulary that was looked at, of which eight are a step.
+  /// Counts a visited node of the vocabulary tree. Eight nodes are a step.
   void spend_walk() {
     if ((++walked_ & 7U) == 0) spend(1);
   }
@@ -115,28 +115,28 @@ class StackMachine {
 
  private:
   struct StoredFrame {
-    std::uint32_t begin = 0, size = 0;        // of its returns
-    std::uint32_t group = 0, group_size = 1;  // frames that lead to one another are stored together
+    std::uint32_t begin = 0, size = 0;        // its range of returns
+    std::uint32_t group = 0, group_size = 1;  // mutually recursive frames are stored together
   };
   struct StoredConfig {
     std::uint32_t begin = 0, size = 0;
     bool can_end = false, leaves_unknown = false;
   };
-  // A frame of the place at hand, whose returns are still being found.
+  // A frame of the current position whose returns are still being collected.
   struct Fresh {
     RuleId rule = 0;
     std::vector<Item> returns{};
-    bool ended = false;          // what called it later goes on at once
-    std::uint8_t color = 0;      // of the search for cycles
+    bool ended = false;          // later callers continue at once
+    std::uint8_t color = 0;      // of the cycle search
     std::uint32_t position = 0;  // in fresh_order_
     Frame stored = 0;
   };
   static constexpr std::uint32_t kNotYet = 0xFFFFFFFF;
-  static constexpr Frame kFresh = 0x80000000;  // bit of frames that are numbers of fresh_
+  static constexpr Frame kFresh = 0x80000000;  // bit of frame numbers that index fresh_
 
   Config make_step(Config from, std::uint8_t byte);
   void spend(std::uint64_t steps);
-  // The configuration reached with `items`: calls made, ended rules left.
+  // The configuration of `items` after calls are made and ended rules are left.
   Config settle(std::span<const Item> items);
   void add_item(StateId state, Frame frame);
   void end_frame(Frame frame);
@@ -166,14 +166,14 @@ class StackMachine {
   std::vector<Config> steps_;  // [configs, classes]
   NumberIndex config_index_;
 
-  // Of the place at hand.
+  // State of the current position.
   KeySet seen_;
   std::vector<Item> kernel_, work_, found_;
   std::vector<Fresh> fresh_;
   std::size_t num_fresh_ = 0;
   std::vector<std::uint32_t> fresh_of_rule_, fresh_epoch_;  // by rule
   std::uint32_t epoch_ = 0;
-  std::vector<std::uint32_t> fresh_order_;  // those that are needed, parents first
+  std::vector<std::uint32_t> fresh_order_;  // the needed frames, parents first
   bool can_end_ = false, leaves_unknown_ = false;
 };
 

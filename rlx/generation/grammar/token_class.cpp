@@ -1,4 +1,4 @@
-// The walk of a vocabulary from a state, and masks put together from such walks.
+// Classifies a vocabulary's tokens in a state, and composes masks from classes.
 #include "rlx/generation/grammar/token_class.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class Classifier {
   Classifier(StackMachine& machine, const TokenTrie::Impl& trie, std::uint32_t horizon)
       : machine_(machine), trie_(trie), horizon_(horizon), accepted_((trie.tokens.bytes.size() + 31) / 32) {}
 
-  // What a state that behaves alike does with the tokens that are no longer than the horizon.
+  // Copies the results of the twin state for tokens that are not longer than the horizon.
   void take_from(const TokenClass& twin) {
     switch (twin.form) {
       case TokenClass::PackedLayout::Bits: accepted_ = twin.list; break;
@@ -41,7 +41,7 @@ class Classifier {
   void walk(StateId state) {
     const ByteTree& tree = trie_.tree;
     std::vector<Config> path{machine_.alone(state)};
-    std::vector<std::uint32_t> open;  // exits among the nodes above, which nobody needed so far
+    std::vector<std::uint32_t> open;  // exits on the path, recorded when a node below them is dead
     for (std::uint32_t n = 0; n < tree.size();) {
       machine_.spend_walk();
       const ByteTree::Node& node = tree.nodes[n];
@@ -144,7 +144,7 @@ void TokenMask::add_leaving(const TokenClass& c, const ByteTree& tree, StackMach
   }
 }
 
-// Of the nodes [begin, end) those that can be read, from what `path` has of each depth above them.
+// Adds the nodes [begin, end) that can be read. `path` has the configurations at each depth above them.
 void TokenMask::add_below(const ByteTree& tree, StackMachine& machine, std::uint32_t begin, std::uint32_t end,
                           std::vector<Config>& path) {
   for (std::uint32_t n = begin; n < end;) {

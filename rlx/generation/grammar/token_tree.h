@@ -1,4 +1,4 @@
-// Byte strings as a tree that is walked without pointers, and what is behind a TokenTrie.
+// Byte strings as a tree in preorder without pointers, and the implementation of TokenTrie.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace rlx {
 
-/// Nodes in preorder: the children of a node follow it, and `next` is what follows them all.
+/// Nodes in preorder: the children of a node follow it, and `next` is the first node after its subtree.
 struct ByteTree {
   struct Node {
     std::uint32_t next = 0;
-    std::uint32_t values = 0;   // where its values begin; they end where the next node's begin
-    std::uint32_t longest = 0;  // bytes of the longest string at it or below
-    std::uint16_t depth = 0;    // bytes up to it: 1 for those of the first byte
+    std::uint32_t values = 0;   // offset of its values; they end at the next node's offset
+    std::uint32_t longest = 0;  // bytes of the longest string in its subtree
+    std::uint16_t depth = 0;    // bytes of its prefix: 1 for nodes of the first byte
     std::uint8_t byte = 0;
   };
-  std::vector<Node> nodes = std::vector<Node>(1);  // the last ends the values of the one before it
-  std::vector<std::uint32_t> values{};             // in the order of their strings
+  std::vector<Node> nodes = std::vector<Node>(1);  // the last one ends the values of the node before it
+  std::vector<std::uint32_t> values{};             // sorted by their strings
 
   ByteTree() = default;
-  /// `strings` with their values; none is empty or longer than 65,535 bytes.
+  /// Builds the tree of `strings` with their values. No string is empty or longer than 65,535 bytes.
   explicit ByteTree(std::vector<std::pair<std::string_view, std::uint32_t>> strings);
   std::size_t size() const { return nodes.size() - 1; }
   std::size_t bytes() const { return nodes.capacity() * sizeof(Node) + values.capacity() * sizeof(std::uint32_t); }

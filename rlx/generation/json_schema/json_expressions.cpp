@@ -1,4 +1,4 @@
-// JSON by RFC 8259, as expressions.
+// JSON (RFC 8259) as grammar expressions.
 #include "rlx/generation/json_schema/json_expressions.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace rlx {
 namespace {
 
 const CodePointSet kDigits{{U'0', U'9'}};
-// Those that stand in a string as they are.
+// Characters that need no escape in a string.
 const CodePointSet& raw_characters() {
   static const CodePointSet set = complement(normalized({{0, 0x1F}, {U'"', U'"'}, {U'\\', U'\\'}}));
   return set;
@@ -65,7 +65,7 @@ ExprId JsonExpressions::plain_character(const CodePointSet& set) {
   const CodePointSet escaped = intersection(set, all_escaped);
   if (escaped.empty()) return rules_.one_of(set);
   std::vector<ExprId> choices{rules_.one_of(intersection(set, raw_characters()))};
-  if (escaped == all_escaped) {  // all of them, which are many: written once
+  if (escaped == all_escaped) {  // the set of all escapes is large: made once
     if (!escaped_) escaped_ = shared("escaped", escaped_character(escaped));
     choices.push_back(*escaped_);
   } else {
@@ -128,7 +128,7 @@ ExprId JsonExpressions::other_string(std::vector<std::u32string> names) {
   return shared("another name", rules_.sequence({rules_.bytes("\""), other_rest(names, 0, names.size(), 0)}));
 }
 
-// The rest of a string whose first `depth` characters are those of names [begin, end), and which is none of them.
+// The rest of a string whose first `depth` characters are those of names [begin, end), and which is not one of them.
 ExprId JsonExpressions::other_rest(const std::vector<std::u32string>& names, std::size_t begin, std::size_t end,
                                    std::size_t depth) {
   std::vector<ExprId> choices;

@@ -1,4 +1,4 @@
-// JSON as expressions of a grammar: strings, numbers, punctuation with its whitespace, any value.
+// JSON as grammar expressions: strings, numbers, punctuation with white space, any value.
 #pragma once
 
 #include <map>
@@ -14,12 +14,12 @@
 
 namespace rlx {
 
-/// Makes expressions in the rules of one grammar; what is the same is made once.
+/// Makes expressions in the rules of one grammar. Equal expressions are made once.
 class JsonExpressions {
  public:
   JsonExpressions(GrammarRules& rules, const JsonSchemaOptions& options);
 
-  ExprId space() const { return space_; }  // between a bracket and what it holds
+  ExprId space() const { return space_; }  // between a bracket and its content
   ExprId comma() const { return comma_; }
   ExprId colon() const { return colon_; }
 
@@ -27,18 +27,19 @@ class JsonExpressions {
   ExprId boolean() { return rules_.choice({rules_.bytes("true"), rules_.bytes("false")}); }
   ExprId number();
   ExprId integer();
-  /// A string of `min` to `max` characters in any spelling; escaped surrogates come in pairs and are one.
+  /// A string of `min` to `max` characters in any spelling. Escaped surrogates come in pairs and count as one
+  /// character.
   ExprId string(std::uint32_t min, std::uint32_t max);
-  /// A character of a string, in the one spelling that has the fewest escapes.
+  /// A character of a string, in the spelling with the fewest escapes.
   ExprId plain_character(const CodePointSet& set);
   /// The string `text` in that spelling.
   ExprId quoted(std::string_view text) { return rules_.bytes(quoted_json(text)); }
-  /// A string in that spelling which is none of `names`.
+  /// A string in that spelling that is not one of `names`.
   ExprId other_string(std::vector<std::u32string> names);
-  /// A value that is written out in the schema.
+  /// A literal value of the schema.
   ExprId literal(const SchemaValue& value);
   ExprId any_value();
-  /// "[" and "]", or "{" and "}", around what may be there: nothing, if `empty`, or `content`.
+  /// Brackets around `content`, or around nothing if `empty`.
   ExprId bracketed(std::string_view brackets, ExprId content, bool empty);
 
  private:

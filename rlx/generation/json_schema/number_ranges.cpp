@@ -1,4 +1,4 @@
-// Ranges of numbers, digit by digit: as long as a number agrees with a limit its next digit is bounded by the limit's.
+// Number ranges, digit by digit: while a number equals a limit so far, the limit bounds its next digit.
 #include "rlx/generation/json_schema/number_ranges.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ int compare_magnitudes(const Decimal& a, const Decimal& b) {
   return whole != 0 ? whole : compare_digits(a.fraction, b.fraction);
 }
 
-// One more or one less, of whole numbers > 0 where it is less.
+// The next integer, and the previous one of an integer > 0.
 std::string next_whole(std::string digits) {
   for (std::size_t i = digits.size(); i-- > 0;) {
     if (digits[i] != '9') {
@@ -74,7 +74,7 @@ class RangeWriter {
     return rules_.optional(rules_.sequence({rules_.bytes("."), digits(1, kUnbounded)}));
   }
 
-  // Whole numbers >= `low`, which is not 0.
+  // Integers >= `low`, which is not 0.
   ExprId whole_from(const std::string& low) {
     const auto size = static_cast<std::uint32_t>(low.size());
     return rules_.choice(
@@ -90,7 +90,7 @@ class RangeWriter {
     choices.push_back(of_length("1" + std::string(high.size() - 1, '0'), high));
     return rules_.choice(std::move(choices));
   }
-  // Digits of one length, low <= high.
+  // Integers with the number of digits of both limits, low <= high.
   ExprId of_length(const std::string& low, const std::string& high) {
     std::size_t same = 0;
     while (same < low.size() && low[same] == high[same]) ++same;
@@ -107,7 +107,7 @@ class RangeWriter {
   }
   ExprId at_least(const std::string& low, std::size_t from) { return bounded(low, from, true); }
   ExprId at_most(const std::string& high, std::size_t from) { return bounded(high, from, false); }
-  // As many digits as `limit` has from `from` on, not below or not above it.
+  // The digits from `from` on, as many as `limit` has, not above or not below it.
   ExprId bounded(const std::string& limit, std::size_t from, bool below) {
     ExprId out = rules_.empty();
     for (std::size_t i = limit.size(); i-- > from;) {
@@ -120,7 +120,7 @@ class RangeWriter {
     return out;
   }
 
-  // What follows a whole part that is the same as that of the limits given.
+  // The fraction after an integer part that equals that of the given limits.
   ExprId fraction(const NumberLimit* low, const NumberLimit* high, bool integers) {
     const bool none = (low == nullptr || (low->value.fraction.empty() && !low->exclusive)) &&
                       (high == nullptr || !high->value.fraction.empty() || !high->exclusive);
@@ -129,12 +129,12 @@ class RangeWriter {
     if (!integers) choices.push_back(rules_.sequence({rules_.bytes("."), fraction_digits(0, low, high, false)}));
     return rules_.choice(std::move(choices));
   }
-  // Digits from place `i` on, where those before agree with the limits given.
+  // Digits from position `i` on, where the earlier digits equal those of the given limits.
   ExprId fraction_digits(std::size_t i, const NumberLimit* low, const NumberLimit* high, bool may_end) {
     if (low == nullptr && high == nullptr) return digits(may_end ? 0 : 1, kUnbounded);
     const std::string none, &a = low == nullptr ? none : low->value.fraction,
                             &b = high == nullptr ? none : high->value.fraction;
-    if (i >= a.size() && i >= b.size()) {  // equal so far, and only zeros in the limits
+    if (i >= a.size() && i >= b.size()) {  // equal so far, and the limits only have zeros left
       if (high != nullptr)
         return high->exclusive || (low != nullptr && low->exclusive) ? rules_.never() : zeros(may_end ? 0 : 1);
       if (!low->exclusive) return digits(may_end ? 0 : 1, kUnbounded);
@@ -179,7 +179,7 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
   const std::size_t point = std::min(number.find('.'), number.size());
   std::string all(number.substr(0, point));
   if (point < number.size()) all += number.substr(point + 1);
-  long places = static_cast<long>(point) + exponent;  // of `all`, before the point
+  long places = static_cast<long>(point) + exponent;  // number of digits of `all` before the point
   if (std::abs(places) > static_cast<long>(kMostDigits) || all.size() > kMostDigits) return std::nullopt;
   if (places < 0) all.insert(0, static_cast<std::size_t>(-places), '0'), places = 0;
   if (static_cast<std::size_t>(places) > all.size()) all.append(static_cast<std::size_t>(places) - all.size(), '0');
@@ -205,7 +205,7 @@ ExprId number_range(GrammarRules& rules, const std::optional<NumberLimit>& lower
     return limit;
   };
   std::vector<ExprId> choices;
-  // Zero belongs to both sides, as "0" and "-0"; a limit of zero bounds either.
+  // Zero is in both halves, as "0" and "-0". A zero limit bounds either.
   if (!upper || compare(upper->value, zero) >= 0)
     choices.push_back(writer.magnitudes(lower && !lower->value.negative ? *lower : NumberLimit{}, upper, integers));
   if (!lower || compare(lower->value, zero) <= 0) {

@@ -1,4 +1,4 @@
-// Numbers within limits, as expressions over their digits.
+// Numbers within limits, as grammar expressions over their digits.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-/// A number as digits: no exponent, no zeros that say nothing. Zero is "" and "", never negative.
+/// A number as digits without exponent and without redundant zeros. Zero is "" and "", never negative.
 struct Decimal {
   bool negative = false;
   std::string whole{}, fraction{};
@@ -17,7 +17,7 @@ struct Decimal {
   static std::optional<Decimal> parse(std::string_view text);
   bool operator==(const Decimal&) const = default;
 };
-/// Less than 0, 0 or more, as a is less than, equal to or more than b.
+/// Negative, 0 or positive, as a is less than, equal to or greater than b.
 int compare(const Decimal& a, const Decimal& b);
 
 struct NumberLimit {
@@ -25,7 +25,7 @@ struct NumberLimit {
   bool exclusive = false;
 };
 
-/// JSON numbers between limits, either of which may be missing, without exponents; `integers` without fractions too.
+/// JSON numbers between optional limits, without exponents; `integers` also without fractions.
 ExprId number_range(GrammarRules& rules, const std::optional<NumberLimit>& lower,
                     const std::optional<NumberLimit>& upper, bool integers);
 

@@ -1,4 +1,4 @@
-// Keywords of JSON Schema into cases, and cases that hold together into one.
+// Converts JSON Schema keywords to cases, and intersects cases.
 #include "rlx/generation/json_schema/schema_cases.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ const std::set<std::string, std::less<>>& annotations() {
       "$defs",    "definitions", "contentSchema", "discriminator", "$vocabulary",      "$anchor"};
   return all;
 }
-// Keywords that would constrain what a context-free grammar cannot say, or not in any reasonable size.
+// Constraining keywords that a context-free grammar cannot express, or not at a reasonable size.
 const std::map<std::string, std::string, std::less<>>& impossible() {
   static const std::map<std::string, std::string, std::less<>> all{
       {"not", "list what is allowed instead"},
@@ -76,7 +76,7 @@ const std::set<std::string, std::less<>>& keywords() {
 
 bool is_annotation(std::string_view key) { return annotations().count(key) != 0 || key.starts_with("x-"); }
 
-// The tighter of two limits; `sign` is 1 for lower ones.
+// The tighter of two limits; `sign` is 1 for lower limits.
 std::optional<NumberLimit> tighter(const std::optional<NumberLimit>& a, const std::optional<NumberLimit>& b, int sign) {
   if (!a || !b) return a ? a : b;
   const int order = sign * compare(a->value, b->value);
@@ -89,7 +89,7 @@ void append(Schemas& to, const Schemas& more) {
     if (std::find(to.begin(), to.end(), s) == to.end()) to.push_back(s);
 }
 
-// Names in the order of a list, found again without looking through it. What it is made of must stay where it is.
+// An index of names in list order. The list must not move.
 class NamePlaces {
  public:
   template <class List, class NameOf>
@@ -222,7 +222,7 @@ std::vector<SchemaCase> SchemaReader::product(std::vector<SchemaCase> a, const s
     where.fail(ErrorCode::Unsupported, concat_text("more than ", kMaxCases, " combinations of anyOf and oneOf"),
                "nest fewer of them in allOf");
   }
-  if (b.size() == 1) {  // mostly
+  if (b.size() == 1) {  // the common case
     for (SchemaCase& x : a) x = merged(std::move(x), b[0]);
     return a;
   }
@@ -254,7 +254,7 @@ std::vector<SchemaCase> SchemaReader::cases_of(const SchemaValue& schema) {
       for (const auto& e : schema_list(*value)) {
         for (SchemaCase& c : cases_of(*e)) alternatives.push_back(std::move(c));
         if (alternatives.size() > kMaxCases)
-          (void)product(std::vector<SchemaCase>(2), alternatives, *value);  // says so
+          (void)product(std::vector<SchemaCase>(2), alternatives, *value);  // throws the error
       }
       all = product(std::move(all), alternatives, *value);
     }
@@ -403,7 +403,7 @@ SchemaCase SchemaReader::merged(SchemaCase a, const SchemaCase& b) {
   merge_properties(out, b);
   merge_required(out, b);
   out.min_properties = std::max(a.min_properties, b.min_properties);
-  // Items likewise.
+  // The same for items.
   for (std::size_t i = 0; i < std::max(out.prefix.size(), b.prefix.size()); ++i) {
     if (i >= out.prefix.size()) out.prefix.push_back(a.items);
     append(out.prefix[i], i < b.prefix.size() ? b.prefix[i] : b.items);
@@ -419,12 +419,12 @@ SchemaCase SchemaReader::merged(SchemaCase a, const SchemaCase& b) {
   return a;
 }
 
-// A property that one names is an additional one to the other.
+// A property named by only one side is an additional property of the other.
 void SchemaReader::merge_properties(SchemaCase& to, const SchemaCase& b) {
   const auto name_of = [](const SchemaCase::Property& p) { return std::string_view(p.name); };
   if (!b.properties.empty() && !to.properties.empty()) {
     spend(5 * to.properties.size());
-    // Names lie where they are: nothing is added meanwhile, and b's are added from b.
+    // The views stay valid: nothing is added to `to` meanwhile, and b's names are read from b.
     const NamePlaces own(to.properties, name_of);
     const std::size_t count = to.properties.size();
     std::vector<bool> named(count);

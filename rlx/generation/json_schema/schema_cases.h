@@ -1,4 +1,4 @@
-// What a schema says, as cases: each is a set of constraints that hold together, and a value needs to fit one of them.
+// A schema as cases. Each case is a conjunction of constraints, and a value must satisfy one case.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rlx {
 
-/// Schemas that hold together; none: anything goes.
+/// A conjunction of schemas; empty: any value.
 using Schemas = std::vector<const SchemaValue*>;
 
 struct SchemaCase {
@@ -25,7 +25,7 @@ struct SchemaCase {
   unsigned types = kAll;
   bool types_stated = false;
   bool integers = false;                                    // numbers are whole
-  std::optional<std::vector<const SchemaValue*>> values{};  // of enum and const
+  std::optional<std::vector<const SchemaValue*>> values{};  // values of the keywords enum and const
   // Objects.
   std::vector<Property> properties{};
   std::vector<std::string> required{};
@@ -37,9 +37,9 @@ struct SchemaCase {
   std::uint32_t min_items = 0, max_items = kUnbounded;
   // Strings.
   std::uint32_t min_length = 0, max_length = kUnbounded;
-  std::vector<const SchemaValue*> patterns{};  // values of pattern and format
+  std::vector<const SchemaValue*> patterns{};  // values of the keywords pattern and format
   std::optional<NumberLimit> lower{}, upper{};
-  unsigned constrained = 0;  // types whose keywords came up
+  unsigned constrained = 0;  // types whose keywords occurred
 };
 
 /// Reads the keywords of schemas.
@@ -47,17 +47,17 @@ class SchemaReader {
  public:
   SchemaReader(const SchemaValue& root, bool closed) : root_(root), closed_(closed) {}
 
-  /// Cases of what fits all of `schemas`. Errors: BadFile for a keyword with a wrong value and a $ref that leads
-  /// nowhere or to itself; Unsupported for a keyword that would constrain but cannot.
+  /// The cases of values that satisfy all of `schemas`. Errors: BadFile for a keyword with a wrong value and a $ref
+  /// that is dangling or refers to itself; Unsupported for an unsupported constraining keyword.
   std::vector<SchemaCase> cases(const Schemas& schemas);
-  /// The schemas without detours: $ref followed where nothing stands beside it, `true` and {} left out, each once.
-  /// Nothing when one is `false`.
+  /// Simplifies a conjunction: follows a $ref without siblings, drops `true` and {}, removes duplicates. Nothing when
+  /// one schema is `false`.
   std::optional<Schemas> simplified(const Schemas& schemas);
-  /// The alternatives of a schema that is only that.
+  /// The alternatives of a schema that consists of alternatives only.
   const SchemaValue* only_alternatives(const SchemaValue& schema) const;
-  /// Counts what a schema costs, in units of ten nanoseconds or so. Errors: Unsupported when it is too much.
+  /// Charges the cost of a schema, in units of about ten nanoseconds. Errors: Unsupported when the budget is exceeded.
   void spend(std::uint64_t steps);
-  /// A set of no members, for what is forbidden.
+  /// A schema that no value satisfies, for forbidden values.
   const SchemaValue& never() const { return never_; }
 
  private:
@@ -78,7 +78,7 @@ class SchemaReader {
   SchemaValue never_ = false_schema();
   static SchemaValue false_schema();
   std::uint64_t steps_left_ = 20'000'000;
-  std::set<const SchemaValue*> open_;  // those whose cases are being made
+  std::set<const SchemaValue*> open_;  // schemas whose cases are being computed
 };
 
 }  // namespace rlx

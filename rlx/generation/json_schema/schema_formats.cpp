@@ -1,4 +1,4 @@
-// Patterns of formats: those of RFC 3339 without leap seconds and the year 0, of RFC 4122, 3986, 4291 and ISO 8601.
+// Patterns of the formats of RFC 3339 (without leap seconds and year 0), RFC 4122, 3986, 4291 and ISO 8601.
 #include "rlx/generation/json_schema/schema_formats.h"
 
 #include <map>
@@ -8,7 +8,7 @@ namespace {
 
 std::map<std::string, std::string, std::less<>> make_patterns() {
   const std::string year = "(?:\\d{3}[1-9]|\\d{2}[1-9]0|\\d[1-9]00|[1-9]000)";
-  const std::string of_four = "(?:0[48]|[2468][048]|[13579][26])";  // two digits that four divides, but 00
+  const std::string of_four = "(?:0[48]|[2468][048]|[13579][26])";  // two digits divisible by four, except 00
   const std::string leap_year = "(?:\\d\\d" + of_four + "|" + of_four + "00)";
   const std::string date = "(?:" + year +
                            "-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|"
@@ -21,7 +21,7 @@ std::map<std::string, std::string, std::less<>> make_patterns() {
   const std::string byte = "(?:\\d|[1-9]\\d|1\\d\\d|2[0-4]\\d|25[0-5])";
   const std::string ipv4 = byte + "(?:\\." + byte + "){3}";
   const std::string group = "[0-9A-Fa-f]{1,4}", last32 = "(?:" + group + ":" + group + "|" + ipv4 + ")";
-  // RFC 3986's nine forms: n groups before "::", and what may follow it.
+  // RFC 3986's nine forms: n groups before "::", and the possible rest.
   std::string ipv6 = "(?:(?:" + group + ":){6}" + last32 + "|::(?:" + group + ":){5}" + last32;
   for (int before = 1; before <= 5; ++before) {
     const std::string head = "(?:(?:" + group + ":){0," + std::to_string(before - 1) + "}" + group + ")?::";

@@ -1,4 +1,4 @@
-// The formats of JSON Schema strings, as patterns.
+// The string formats of JSON Schema, as patterns.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace rlx {
 
-/// The pattern of a format, anchored; empty for one that is not known.
+/// The anchored pattern of a format; empty for an unknown format.
 std::string_view schema_format_pattern(std::string_view format);
 std::vector<std::string> schema_format_names();
 

@@ -1,4 +1,4 @@
-// A recursive descent over ECMA-262 patterns, and what can be said of their trees.
+// A recursive-descent parser of ECMA-262 patterns, and the analysis of their trees.
 #include "rlx/generation/json_schema/schema_pattern.h"
 
 #include <algorithm>
@@ -110,7 +110,7 @@ class SchemaPatternParser {
     return add({ExprKind::Repeat, {}, {part}, min, max});
   }
 
-  // At the top a pattern may match anywhere but where it is anchored.
+  // At the top level a pattern matches anywhere unless it is anchored.
   std::uint32_t parse_choice(std::size_t depth) {
     if (depth > kMaxRegexNesting) fail("groups are nested too deeply");
     std::vector<std::uint32_t> choices;
@@ -157,7 +157,7 @@ class SchemaPatternParser {
     } else {
       return part;
     }
-    (void)take("?");  // lazy: the same texts
+    (void)take("?");  // lazy quantifiers match the same texts
     if (peek() == '*' || peek() == '+' || peek() == '?' || peek() == '{') fail("a quantifier after a quantifier");
     return repeat(part, min, max);
   }
@@ -222,7 +222,7 @@ class SchemaPatternParser {
       if (peek() == '-' && peek(1) != ']' && peek(1) != '\0') {
         ++at_;
         last = class_character(set);
-        if (!set.empty()) {  // [a-\d]: the three by themselves
+        if (!set.empty()) {  // [a-\d] means these three separately
           ranges.insert(ranges.end(), set.begin(), set.end());
           ranges.push_back({U'-', U'-'});
           last = first;
@@ -238,7 +238,7 @@ class SchemaPatternParser {
     return peek() == '\\' ? parse_escape(set, true) : decode_utf8(text_, at_);
   }
 
-  // The character of an escape, or a set of several.
+  // Parses an escape: one character, or a set of several.
   char32_t parse_escape(CodePointSet& set, bool in_class) {
     ++at_;
     if (at_end()) fail("an escape without a character");

@@ -1,4 +1,4 @@
-// Regular expressions of JSON schemas: the regular part of ECMA-262's, as a tree.
+// Regular expressions of JSON schemas: the regular subset of ECMA-262, as a tree.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace rlx {
 
-/// A regular expression that has to match a whole text; where the pattern may match anywhere, that is part of it.
+/// A regular expression that matches whole texts. For an unanchored pattern the expression includes the text around it.
 class SchemaPattern {
  public:
-  /// Errors: BadFile for what is no regular expression, Unsupported for what is none that rlx takes (lookaround, back
-  /// references, \b, \p); `where` opens them.
+  /// Errors begin with `where`: BadFile for an invalid regular expression, Unsupported for lookaround, back references,
+  /// \b and \p.
   SchemaPattern(std::string_view pattern, std::string_view where);
 
-  /// Characters of the shortest and the longest match; kUnbounded is no limit.
+  /// Characters of the shortest and the longest match; kUnbounded: no limit.
   std::uint32_t min_length() const { return length(root_).first; }
   std::uint32_t max_length() const { return length(root_).second; }
-  /// Narrows the lengths of matches, where the expression is a repetition of one class. Otherwise the answer is false,
-  /// unless the lengths are within these limits anyway.
+  /// Narrows the match lengths of a repetition of one class. Otherwise returns false, unless the lengths already are
+  /// within these limits.
   bool limit_length(std::uint32_t min, std::uint32_t max);
-  /// As an expression, given what stands for a character of a set.
+  /// The grammar expression, given a function for a character of a set.
   ExprId expression(GrammarRules& rules, const std::function<ExprId(const CodePointSet&)>& character) const;
 
  private:

@@ -1,4 +1,4 @@
-// Schemas read into memory of their own.
+// Parses schemas into owned memory.
 #include "rlx/generation/json_schema/schema_value.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kFewMembers = 16;  // are looked through one by one
+constexpr std::size_t kFewMembers = 16;  // searched linearly
 
 std::string escaped_pointer(std::string_view key) {
   std::string out;

@@ -1,4 +1,4 @@
-// The text of a schema as a tree whose values know their JSON pointers.
+// A schema as a tree whose values know their JSON pointers.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,32 @@
 
 namespace rlx {
 
-/// A value of a schema, at its place.
+/// A value of a schema, with its position.
 struct SchemaValue {
   JsonKind kind = JsonKind::Null;
   bool flag = false;
   double number = 0;
-  std::string text{};  // of a string; of a number: digits that read back as the same number
+  std::string text{};  // a string's text; a number's digits, which read back exactly
   std::vector<std::pair<std::string, std::unique_ptr<SchemaValue>>> members{};
   std::vector<std::unique_ptr<SchemaValue>> elements{};
   std::string pointer{};                                             // "file#/a/b"
-  std::unordered_map<std::string_view, const SchemaValue*> index{};  // of `members`, where they are many
+  std::unordered_map<std::string_view, const SchemaValue*> index{};  // index of `members`, when there are many
 
   const SchemaValue* find(std::string_view key) const;
   bool is_number() const { return kind == JsonKind::Integer || kind == JsonKind::Number; }
-  /// Throws with the value's place before the message.
+  /// Throws an error that begins with the value's position.
   [[noreturn]] void fail(ErrorCode code, std::string_view message, std::string hint = {}) const;
 
-  /// Checked conversions; errors are BadFile.
+  /// Checked conversions. Errors are BadFile.
   std::uint32_t as_count() const;
   bool as_flag() const;
   const std::string& as_text() const;
 };
 
-/// Errors: BadFile for what is no JSON and for keys that come twice.
+/// Errors: BadFile for invalid JSON and for repeated keys.
 std::unique_ptr<SchemaValue> parse_schema_value(std::string_view text, std::string_view source);
 
-/// The same value as text on one line, members in their order: equal for equal values but for that order.
+/// The value as text on one line, members in order. Equal values have equal text if their members have the same order.
 std::string canonical_json(const SchemaValue& value);
 /// A string as JSON writes it with the fewest escapes.
 std::string quoted_json(std::string_view text);

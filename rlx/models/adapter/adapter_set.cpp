@@ -1,5 +1,5 @@
-// Stacks of low-rank matrices, and the products with those of each token's adapter (as in S-LoRA, Sheng et al. 2023,
-// arXiv:2311.03285); lengths of rows, and whole matrices instead of the model's.
+// Stacks of low-rank matrices, and grouped matmuls with each token's adapter (as in S-LoRA, Sheng et al. 2023,
+// arXiv:2311.03285); DoRA magnitudes, and replaced weights.
 #include "rlx/models/adapter/adapter_set.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void AdapterSet::fault(const Part& part, const Module& module, const Text&... te
   faults_.push_back(concat_text(part.file.source(), ": '", module.name, "' ", text...));
 }
 
-// What PEFT calls matrices of the model; empty where it has no name for one of them.
+// PEFT's names of matrices of the model; empty where PEFT has no name for one of them.
 std::vector<AdapterSet::Module> AdapterSet::named(std::span<const std::string> stored, std::int64_t rows) {
   std::vector<Module> out;
   for (const std::string& name : stored) {
@@ -57,7 +57,7 @@ std::vector<AdapterSet::Module> AdapterSet::named(std::span<const std::string> s
   return out;
 }
 
-// What PEFT writes of the model itself has to be the model's.
+// Checks that base weights in PEFT's file equal the model's.
 void AdapterSet::check_base(const Part& part, const Module& module) {
   const std::optional<Tensor> base = part.file.base_weight(module.name);
   if (!base) return;
@@ -76,7 +76,7 @@ void AdapterSet::check_base(const Part& part, const Module& module) {
           " that is not the model's own: save the adapter again, with save_embedding_layers=False");
 }
 
-// Whether a part replaces a module of such dims as a whole.
+// Whether a part replaces a module of these dims as a whole.
 AdapterSet::Saved AdapterSet::take_saved(Change& change, Part& part, const Module& module,
                                          const std::vector<std::int64_t>& dims, bool has_bias) {
   const PeftAdapter& file = part.file;
@@ -101,7 +101,7 @@ AdapterSet::Saved AdapterSet::take_saved(Change& change, Part& part, const Modul
   return Saved::Wrong;
 }
 
-// What one part has for a matrix, where it has something.
+// Takes one part's change of a matrix, if it has one.
 void AdapterSet::take(Change& change, Part& part, const Module& module, std::int64_t in, std::int64_t out,
                       bool has_bias, bool head) {
   const PeftAdapter& file = part.file;
@@ -111,7 +111,7 @@ void AdapterSet::take(Change& change, Part& part, const Module& module, std::int
       take_saved(change, part, module, module.turned ? std::vector{in, out} : std::vector{out, in}, has_bias);
   if (saved == Saved::Wrong) return;
   if (saved == Saved::Taken) {
-    // As products read it, [in, out] in the rows of the model's file.
+    // The matmul layout, [in, out], in the row order of the model's file.
     Tensor turned = Tensor::uninitialized(Shape({in, out}, DType::F32));
     const auto to = turned.mutable_values<float>();
     const auto from = change.weight->values<float>();
@@ -138,7 +138,7 @@ void AdapterSet::take(Change& change, Part& part, const Module& module, std::int
   if (file.embedding_a(module.name) || file.embedding_b(module.name))
     return fault(part, module, "has matrices for an embedding, which it is not");
   if (!a && !b && !lengths) {
-    // Which modules are linear, only the model's code knows.
+    // Only the model's code knows which modules are linear.
     if (targeted && !file.targets_all())
       fault(part, module, "is one of the target modules ", file.target_text(), ", but has no matrices");
     return;
@@ -189,7 +189,7 @@ void AdapterSet::take_embedding(Change& change, Part& part, const Module& module
   change.halves.push_back({std::move(*a), std::move(*b), part.scale * file.scale(module.name)});
 }
 
-// Norms that two parts of a layer share are asked for twice.
+// Two parts of a layer may share a norm and ask for its param twice.
 Expr AdapterSet::param(const std::string& name, Tensor value, Graph& g) {
   const std::string whole = concat_text("adapters.", name);
   if (const auto known = params_.find(whole); known != params_.end()) return known->second;
@@ -205,12 +205,12 @@ Expr AdapterSet::add_experts(Expr y, Expr x, std::span<const std::string> stored
   return add_products(y, x, stored, g.where(g.ge(ids, 0), groups, -1), ids, {}, false);
 }
 
-// How much longer the rows of the changed matrix are to be made, as a fraction of what they are: row n of the model's
-// file is row row_order[n] of the adapter.
+// The factors by which DoRA lengthens the rows of the changed matrix. Row n of the model's file is row row_order[n] of
+// the adapter.
 void AdapterSet::put_gains(std::span<float> to, const Change& change, const Module& module, std::int64_t in,
                            std::int64_t out, bool in_out) {
   const Tensor weight = model_.weight(module.stored + ".weight");
-  if (weight.dims() != (in_out ? std::vector{in, out} : std::vector{out, in})) return;  // which Flow reports
+  if (weight.dims() != (in_out ? std::vector{in, out} : std::vector{out, in})) return;  // Flow reports it
   const auto w = weight.values<float>(), lengths = change.lengths->values<float>();
   const Halves& h = change.halves[0];
   const auto a = h.a.values<float>(), b = h.b.values<float>();
@@ -237,14 +237,14 @@ void AdapterSet::put_gains(std::span<float> to, const Change& change, const Modu
   }
 }
 
-// Group adapter * stored.size() + m is of the matrix stored[m].
+// Group adapter * stored.size() + m belongs to the matrix stored[m].
 Expr AdapterSet::add_products(Expr y, Expr x, std::span<const std::string> stored, Expr groups, Expr ids,
                               std::optional<Expr> bias, bool head) {
   const std::int64_t in = x.dim(1).value(), out = y.dim(1).value();
   const std::vector<Module> modules = named(stored, out);
   if (modules.empty()) return y;
   std::vector<Change> changes;  // by group
-  std::int64_t rank = 0;        // of the stack
+  std::int64_t rank = 0;        // rank of the stack
   bool has_lengths = false;
   for (Adapter& adapter : adapters_) {
     for (const Module& module : modules) {
@@ -295,20 +295,20 @@ Expr AdapterSet::add_products(Expr y, Expr x, std::span<const std::string> store
     const Expr gain = g.gather(param(name + ".gain", std::move(gains), g), groups);
     changed = changed + gain * ((bias ? y - *bias : y) + added);
   }
-  // Adding zeros would make a positive zero of a negative one.
+  // Selects by `where`: adding zeros would turn negative zeros into positive ones.
   const Expr out_rows = g.where(g.reshape(g.ge(ids, 0), {ids.dim(0), 1}), changed, y);
   return replaced(out_rows, changes, groups, ids, name, apply);
 }
 
-// y [T, .., N], and instead of it apply(stack, which) where a token's group has a matrix of its own: number `which` of
-// the stack, -1 for none.
+// Replaces rows of y [T, .., N] by apply(stack, which) where a token's group has a matrix of its own. `which` is its
+// index in the stack, -1 for none.
 Expr AdapterSet::replaced(Expr y, std::span<const Change> changes, Expr groups, Expr ids, const std::string& name,
                           const std::function<Expr(Expr stack, Expr which)>& apply) {
   std::vector<std::int32_t> place(changes.size(), -1);
   std::vector<const Change*> saved;
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (!changes[i].weight) continue;
-    if (!saved.empty() && changes[i].weight->dims() != saved[0]->weight->dims()) return y;  // a fault said so
+    if (!saved.empty() && changes[i].weight->dims() != saved[0]->weight->dims()) return y;  // an error was recorded
     place[i] = static_cast<std::int32_t>(saved.size());
     saved.push_back(&changes[i]);
   }

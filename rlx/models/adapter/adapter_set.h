@@ -1,4 +1,4 @@
-// The adapters of one model, all of them at once: what they add to its graph, and their matrices.
+// All adapters of one model: their part of its graph, and their matrices.
 #pragma once
 
 #include <cstdint>
@@ -18,57 +18,55 @@
 
 namespace rlx {
 
-/// Reads adapters, and takes part while the graph of their model is built, as Flow does: it checks what each matrix of
-/// the model gets and reports all that is wrong at once. Each matrix has all adapters of it in one stack, ranks filled
-/// up with zeros; a token's product is with those of its own adapter alone. So it is with what adapters replace.
+/// Reads adapters and adds them to the graph of their model while it is built. Like Flow, it checks every matrix and
+/// reports all errors together. All adapters of a matrix are one stack, with ranks padded by zeros. Each token uses
+/// only its own adapter's matmuls, and only its own adapter's replaced weights.
 class AdapterSet {
  public:
-  /// What PEFT calls the matrix that the model's file has under a name, and the order that its rows have there (empty:
-  /// the same).
+  /// PEFT's name of a matrix of the model's file, and its row order there (empty: the same).
   struct Module {
     std::string name;
     std::vector<std::int64_t> row_order{};
     float added = 0;      // to the elements of a norm, in the model's file
-    bool turned = false;  // PEFT has its matrix as [in, out]
+    bool turned = false;  // PEFT stores the matrix as [in, out]
     std::string stored{};
   };
   using Naming = std::function<std::optional<Module>(std::string_view stored, std::int64_t rows)>;
-  /// What adapters have to know of the model.
+  /// The facts of the model that adapters need.
   struct Model {
     Naming naming;
     std::function<Tensor(const std::string& stored)> weight;  // F32, as the file has it; `stored` with ".weight"
-    bool in_out = false;                                      // matrices but the head lie as [in, out]
+    bool in_out = false;                                      // matrices but the head are stored as [in, out]
   };
 
-  /// Errors: InvalidArgument for a name that is empty or stands twice, an adapter without parts, or a scale that is no
-  /// number; Unsupported for DoRA beside other parts; those of PeftAdapter.
+  /// Errors: InvalidArgument for an empty or repeated name, an adapter without parts, or a scale that is not finite;
+  /// Unsupported for DoRA beside other parts; those of PeftAdapter.
   AdapterSet(std::span<const AdapterOptions> adapters, Model model);
 
   std::vector<std::string> names() const;
-  /// y [T, out] of the product of x [T, in] with the matrix `stored`, `bias` added to it, and what the adapters `ids`
-  /// (I32 [T]) make of it. Rows outside [0, number of adapters) stay as they are, bit for bit. `head`: it is the output
-  /// layer.
+  /// Applies the adapters `ids` (I32 [T]) to y [T, out] = x [T, in] times the matrix `stored`, plus `bias`. Rows with
+  /// an id outside [0, number of adapters) stay bit for bit unchanged. `head`: `stored` is the output layer.
   Expr add(Expr y, Expr x, const std::string& stored, Expr ids, std::optional<Expr> bias = {}, bool head = false) {
     return add_products(y, x, {&stored, 1}, ids, ids, bias, head);
   }
-  /// The same for rows of which each went through the matrix stored[which], I32 or I64 [T]; biases are not in y yet.
+  /// The same for rows of experts: each row uses the matrix stored[which], I32 or I64 [T]. y has no biases yet.
   Expr add_experts(Expr y, Expr x, std::span<const std::string> stored, Expr which, Expr ids);
-  /// x [T, width], rows `tokens` (I32 [T]) of the table `stored` [rows, width].
+  /// Applies the adapters to x [T, width], the rows `tokens` (I32 [T]) of the table `stored` [rows, width].
   Expr embed(Expr x, Expr tokens, const std::string& stored, std::int64_t rows, Expr ids);
-  /// y, x [T, .., width] normalised and multiplied by the vector `stored` and `offset`, for tokens whose adapters have
-  /// another such vector. `plain` is x normalised alone.
+  /// Applies the adapters to a norm's output y: x [T, .., width] normalised and multiplied by the vector `stored` plus
+  /// `offset`. Tokens whose adapter replaces that vector use the adapter's. `plain` is x normalised alone.
   Expr norm(Expr y, const std::function<Expr()>& plain, const std::string& stored, double offset, bool bias, Expr ids);
-  /// Ends the building. Errors: BadFile naming matrices that are missing, have other shapes or ranks, or belong to no
+  /// Finishes the build. Errors: BadFile naming matrices that are missing, have other shapes or ranks, or belong to no
   /// part of `model`.
   void finish(std::string_view model) const;
-  /// The values of the params that `add` has made.
+  /// The values of the params that the adapters added.
   std::span<const NamedTensor> weights() const { return weights_; }
 
  private:
   struct Part {
     PeftAdapter file;
     double scale;
-    bool targeted = false;  // some matrix of the model
+    bool targeted = false;  // some matrix of the model matched
     std::set<std::string> seen{};
   };
   struct Adapter {
@@ -79,7 +77,7 @@ class AdapterSet {
     Tensor a, b;
     double scale;
   };
-  // What an adapter has for a matrix.
+  // An adapter's change of one matrix.
   struct Change {
     std::vector<Halves> halves{};
     std::optional<Tensor> lengths{}, weight{}, bias{};
@@ -105,9 +103,9 @@ class AdapterSet {
   std::vector<Adapter> adapters_{};
   Model model_;
   std::vector<NamedTensor> weights_{};
-  std::map<std::string, Expr> params_{};  // of them, by name
-  std::vector<std::string> modules_{};    // of the model
-  std::vector<std::string> faults_{};     // sentences
+  std::map<std::string, Expr> params_{};  // by name, of `weights_`
+  std::vector<std::string> modules_{};    // module names of the model
+  std::vector<std::string> faults_{};     // one sentence each
 };
 
 }  // namespace rlx

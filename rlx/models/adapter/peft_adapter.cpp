@@ -1,4 +1,4 @@
-// Reading adapter_config.json and adapter_model.safetensors, and what of PEFT's many kinds of adapters is refused.
+// Reads adapter_config.json and adapter_model.safetensors, and refuses unsupported kinds of PEFT adapters.
 #include "rlx/models/adapter/peft_adapter.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace rlx {
 namespace {
 
 constexpr std::string_view kModelPrefix = "base_model.model.";
-// What may stand behind the name of a module, longer endings before those that they end in.
+// Suffixes after the name of a module. Longer ones come before those that they end in.
 struct Ending {
   std::string_view text;
-  int rank;  // of the tensor; 0: any
+  int rank;  // rank of the tensor; 0: any
 };
 constexpr Ending kEndings[] = {
     {".lora_A.weight", 2},         {".lora_B.weight", 2},     {".lora_embedding_A", 2}, {".lora_embedding_B", 2},
@@ -29,7 +29,7 @@ const Ending* ending_of(std::string_view name) {
   return nullptr;
 }
 
-// A key that is absent, null, false, or an empty list, text or object says nothing.
+// True unless a key is absent, null, false, or an empty list, text or object.
 bool says_something(const JsonValue& object, std::string_view key) {
   const auto v = object.find(key);
   if (!v || v->is_null()) return false;
@@ -111,7 +111,7 @@ void PeftAdapter::read_config(const std::string& path) {
             concat_text("\"init_lora_weights\" is \"", how, "\", which changes the weights of the model too"),
             "let PEFT write it as an adapter of the unchanged model (path_initial_model_for_weight_conversion)");
   }
-  (void)k.flag("fan_in_fan_out", false);  // how the model's own matrix lies, which the halves do not depend on
+  (void)k.flag("fan_in_fan_out", false);  // storage order of the model's matrix; irrelevant here
   rank_ = k.size_or("r", 8);
   alpha_ = k.number_or("lora_alpha", 8);
   root_scale_ = k.flag("use_rslora", false);
@@ -200,7 +200,7 @@ bool PeftAdapter::targets(const std::string& module, bool head) const {
   if (all_linear_) return !head;
   if (target_regex_) return matches(*target_regex_, module);
   if (!ends_in(module, target_names_)) return false;
-  // A name that stands there as a whole is not asked for its layer.
+  // A full module name is not restricted by layer.
   if (layers_.empty() || std::find(target_names_.begin(), target_names_.end(), module) != target_names_.end())
     return true;
   for (const Regex& pattern : layer_patterns_) {
@@ -208,7 +208,7 @@ bool PeftAdapter::targets(const std::string& module, bool head) const {
     m.start(module);
     const auto found = m.next();
     if (!found) continue;
-    // The match ends behind the number and its point.
+    // The match ends after the layer number and its dot.
     std::int64_t layer = 0, unit = 1;
     for (std::size_t i = found->second - 1; i > 0 && module[i - 1] >= '0' && module[i - 1] <= '9' && unit < 1 << 30;
          --i) {
@@ -236,7 +236,7 @@ double PeftAdapter::scale(const std::string& module) const {
   return alpha / (root_scale_ ? std::sqrt(r) : r);
 }
 
-// PEFT looks at the ends of names, not of words.
+// PEFT compares suffixes of names, not whole components.
 bool PeftAdapter::saves(const std::string& module) const {
   return std::any_of(saved_names_.begin(), saved_names_.end(), [&](const std::string& name) {
     return module.ends_with(name) || module.find(name + ".") != module.npos;

@@ -1,4 +1,4 @@
-// How tensors of one side are made of those of the other.
+// Plans each target tensor from source tensors.
 #include "rlx/models/convert/convert_plan.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ TensorPlans::Stored TensorPlans::stored(const std::string& name) const {
   return {gguf_type_of_view(view, name), {view.dims.begin(), view.dims.end()}};
 }
 
-// `fits` is asked of tensors of that rank alone.
+// `fits` is only called for tensors of that rank.
 template <class F>
 void TensorPlans::require(const std::string& name, const Stored& t, std::size_t rank, F fits) const {
   if (t.dims.size() != rank || !fits())
@@ -109,7 +109,7 @@ void TensorPlans::stack(ConvertedTensor& t, const Stored& first) const {
   }
   t.dims.insert(t.dims.begin(), static_cast<std::int64_t>(t.sources.size()));
 }
-// A matrix, or one of each expert, as the rows and columns of a part.
+// A matrix, or one matrix for each expert, as the rows and columns of a part.
 MatrixPart TensorPlans::part_of(const std::string& name, const Stored& t, std::size_t rank) const {
   require(name, t, rank, [&] { return rank < 3 || t.dims[0] == s_.experts; });
   MatrixPart p;
@@ -125,7 +125,7 @@ void TensorPlans::turn(ConvertedTensor& t, const Stored& first) const {
   std::swap(t.dims[rank - 2], t.dims[rank - 1]);
   t.plan.parts = {std::move(p)};
 }
-// Every second column of [experts, in, 2 out], turned; or of [experts, 2 out].
+// Every second column of [experts, in, 2 out], transposed; or of [experts, 2 out].
 void TensorPlans::pick(ConvertedTensor& t, const Stored& first, bool odd) const {
   const bool matrix = first.dims.size() == 3;
   MatrixPart p = part_of(t.sources[0], first, matrix ? 3 : 2);

@@ -1,4 +1,4 @@
-// Internal: which tensors a model has on both sides, and how each is made of those on the other one.
+// Internal: the tensors of a model in both formats, and how to convert each of them.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,32 @@
 
 namespace rlx {
 
-/// A tensor of a layer by both its names; "{e}" in the first stands for the number of an expert.
+/// A layer's tensor by both names. "{e}" in the first name stands for the expert number.
 struct ExpectedTensor {
   std::string hf, gguf;
   const TensorRule* rule;
   bool is_output() const { return gguf == "output.weight"; }
 };
-/// All tensors that a model has to have or may have, in the order of the file to be written; what becomes one tensor of
-/// a folder stands side by side.
+/// All required and optional tensors of a model, in the order of the file to be written. Tensors that are merged into
+/// one tensor of a folder are adjacent.
 std::vector<ExpectedTensor> expected_tensors(const DecoderFamily& a, const ModelSizes& sizes);
 
-/// Plans tensors from a folder to a GGUF file (`to_gguf`) or back; all that it is given has to live as long.
+/// Plans tensors from a folder to a GGUF file (`to_gguf`) or back. All constructor arguments must outlive the plans.
 class TensorPlans {
  public:
   TensorPlans(const WeightLoader& source, const ModelSizes& sizes, bool to_gguf)
       : source_(source), s_(sizes), to_gguf_(to_gguf) {}
 
-  /// The tensor `name` of `sources`, which are there: one, but for experts and for parts that become one. Errors:
-  /// BadFile for shapes that do not fit the sizes, Unsupported for a dtype that GGUF lacks.
+  /// Plans the tensor `name` from `sources`, which exist: one source, except for experts and merged parts. Errors:
+  /// BadFile for shapes that do not match the sizes, Unsupported for a dtype that GGUF lacks.
   ConvertedTensor plan(const std::vector<std::string>& sources, std::string name, TensorChange change) const;
-  /// One of the matrices of experts that a file has as one tensor. Errors: the same.
+  /// Plans one expert's matrix of a tensor that holds all experts. Errors: the same.
   ConvertedTensor plan_expert(const std::string& from, std::string name, std::int64_t expert) const;
 
  private:
   struct Stored {
     GgufType type;
-    std::vector<std::int64_t> dims;  // of the elements
+    std::vector<std::int64_t> dims;  // dims of the elements
   };
   Stored stored(const std::string& name) const;
   template <class F>

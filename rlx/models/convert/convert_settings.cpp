@@ -1,4 +1,4 @@
-// Settings of models in both of their forms.
+// Converts model settings between config.json and GGUF metadata.
 #include "rlx/models/convert/convert_settings.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ double number_or(const JsonValue& object, std::string_view key, double fallback)
 
 namespace {
 
-// A setting that may lie in `rope_parameters`, of which Gemma 3 has two, or at the top.
+// A setting in `rope_parameters`, of which Gemma 3 has two, or at the top level.
 std::optional<JsonValue> rope_setting(const JsonValue& config, std::string_view key) {
   const bool local = key == "rope_local_base_freq";
   if (const auto rope = rope_parameters(config, local ? "sliding_attention" : "full_attention"))
@@ -44,14 +44,14 @@ std::optional<JsonValue> rope_setting(const JsonValue& config, std::string_view 
   return present(config, key);
 }
 
-// The scaling of rotary positions: none for "default".
+// The scaling of rotary positions; none for "default".
 std::optional<JsonValue> rope_scaling(const JsonValue& config) {
-  auto v = present(config, "rope_scaling");  // which goes before the other, as transformers has it
+  auto v = present(config, "rope_scaling");  // it wins over the other one, as in transformers
   if (!v || !v->is_object() || v->size() == 0) v = rope_parameters(config);
   return v && rope_type(*v) != "default" ? v : std::nullopt;
 }
 
-// The context that the angles of a scaling were made for.
+// The context before scaling.
 std::int64_t original_context(const JsonValue& config, const JsonValue& scaling) {
   constexpr std::string_view key = "original_max_position_embeddings";
   const std::int64_t v = config.get_int(key, scaling.get_int(key, config.get_int("max_position_embeddings")));
@@ -87,7 +87,7 @@ std::vector<float> llama3_factors(const Llama3Scaling& s, double theta, std::int
   return out;
 }
 
-// What angles are multiplied by where a context has grown: YaRN's and LongRoPE's.
+// The attention factor of scaled contexts: YaRN's and LongRoPE's.
 double yarn_growth(double factor) { return factor <= 1 ? 1 : 0.1 * std::log(factor) + 1; }
 double long_growth(std::int64_t context, std::int64_t original) {
   const double factor = static_cast<double>(context) / static_cast<double>(original);
@@ -107,7 +107,7 @@ void check_sizes_of_model(const ModelSizes& s, const std::string& source) {
     if (v < 0 || v > (std::int64_t{1} << 30)) fail(concat_text("a size is ", v, ", expected 0 to 2^30"));
 }
 
-// What a family has for a key of the metadata that config.json does not say; none where it has no rule for it.
+// The family's fallback for a metadata key that config.json lacks; none for a key without a rule.
 std::optional<std::int64_t> fallback_of_key(const DecoderFamily& a, std::string_view gguf) {
   for (const SettingRule& rule : a.settings)
     if (rule.gguf == gguf && rule.need == SettingNeed::Fallback) return static_cast<std::int64_t>(rule.fallback);
@@ -116,7 +116,7 @@ std::optional<std::int64_t> fallback_of_key(const DecoderFamily& a, std::string_
 
 }  // namespace
 
-// -- to a file --
+// -- config.json to metadata --
 
 std::string SettingsWriter::key(std::string_view name) const { return concat_text(a_.gguf, ".", name); }
 
@@ -174,11 +174,11 @@ void SettingsWriter::write() {
 }
 
 void SettingsWriter::write_rule(const SettingRule& rule) {
-  if (rule.gguf == "rope.freq_base") return;  // which may be called otherwise
+  if (rule.gguf == "rope.freq_base") return;  // the key may have another name
   const auto v = rope_setting(config_, rule.hf);
-  if (!v && rule.need == SettingNeed::Required) (void)config_.at(rule.hf).as_int(rule.hf);  // says what is wrong
+  if (!v && rule.need == SettingNeed::Required) (void)config_.at(rule.hf).as_int(rule.hf);  // throws with the reason
   if (!v && rule.need == SettingNeed::Optional) return;
-  if (!v && config_.find(rule.hf) && rule.hf.ends_with("softcapping"))  // none, not the usual one
+  if (!v && config_.find(rule.hf) && rule.hf.ends_with("softcapping"))  // null means none, not the default
     refuse(concat_text("\"", rule.hf, "\" that is null"));
   if (rule.kind == GgufKind::F32)
     out_.set_number(key(rule.gguf), rule.kind, v ? v->as_number(rule.hf) : rule.fallback);
@@ -218,7 +218,7 @@ void SettingsWriter::write_scaling() {
       integer("rope.scaling.original_context_length", v->as_int("original_max_position_embeddings"));
   if (!scaling) return;
   const std::string_view type = rope_type(*scaling);
-  if (type == "llama3" && a_.rope.llama3) {  // a tensor says it; these are for the way back
+  if (type == "llama3" && a_.rope.llama3) {  // stored as a tensor; these settings are for the way back
     integer("rope.scaling.original_context_length", original_context(config_, *scaling));
     number("rope.scaling.low_freq_factor", scaling->get_number("low_freq_factor"));
     number("rope.scaling.high_freq_factor", scaling->get_number("high_freq_factor"));
@@ -243,7 +243,7 @@ void SettingsWriter::write_yarn(const JsonValue& scaling, double factor) {
   integer("rope.scaling.original_context_length", original_context(config_, scaling));
   for (const char* beta : {"beta_fast", "beta_slow"})
     if (const auto v = present(scaling, beta)) number(concat_text("rope.scaling.yarn_", beta), v->as_number(beta));
-  // Files have no key for it: readers know it by the architecture.
+  // Files have no key for it: readers decide it by the architecture.
   if (scaling.get_bool("truncate", true) != a_.rope.truncate)
     refuse(concat_text("the yarn setting \"truncate\": ", a_.rope.truncate ? "false" : "true"));
   const double up = number_or(scaling, "mscale", 0), all = number_or(scaling, "mscale_all_dim", 0);
@@ -258,7 +258,7 @@ void SettingsWriter::write_yarn(const JsonValue& scaling, double factor) {
     number("rope.scaling.attn_factor", v->as_number("attention_factor") / yarn_growth(factor));
 }
 
-// -- to a folder --
+// -- metadata to config.json --
 
 std::string ConfigWriter::key(std::string_view name) const { return concat_text(a_.gguf, ".", name); }
 
@@ -270,7 +270,7 @@ double ConfigWriter::part_rotated() const {
   return static_cast<double>(sizes_.rotated) / static_cast<double>(sizes_.head_dim);
 }
 
-// What llama.cpp's readers take where a file does not say it.
+// The default of llama.cpp's readers where a file has no value.
 double ConfigWriter::theta() const { return file_.get_number(key("rope.freq_base"), a_.rope.theta); }
 
 bool ConfigWriter::writes(std::string_view setting) const {
@@ -341,7 +341,7 @@ void ConfigWriter::write_rule(const SettingRule& rule) {
   const GgufValue* v = file_.find_value(key(rule.gguf));
   if (rule.gguf == "vocab_size" || rule.gguf == "rope.freq_base") return;
   if (!v && rule.need != SettingNeed::Required) return;
-  // Readers know a matrix of rank 0 by the absence of the setting.
+  // Readers recognise rank 0 by the absence of the setting.
   if (rule.hf == "q_lora_rank" && sizes_.q_rank == 0) {
     w_.key(rule.hf).null();
   } else if (rule.kind == GgufKind::F32) {
@@ -353,7 +353,7 @@ void ConfigWriter::write_rule(const SettingRule& rule) {
   }
 }
 
-// Where the file does not say them, the numbers of every Llama 3; they have to give the file's own factors.
+// Where the file has no settings, those of every Llama 3. They must give the file's own factors.
 void ConfigWriter::write_llama3() {
   const Tensor factors = file_.decoded("rope_freqs.weight");
   const std::span<const float> own = factors.values<float>();
@@ -383,7 +383,7 @@ void ConfigWriter::write_long() {
   const std::int64_t context = file_.get_int(key("context_length"));
   const std::int64_t original = file_.get_int(key("rope.scaling.original_context_length"), context);
   if (original < 1) unsupported(concat_text("it was trained for a context of ", original, " tokens"));
-  // transformers takes three settings and no more, so this one stands there only where it says something.
+  // transformers supports three settings only, so this one is written only where it matters.
   const double grown = long_growth(context, original), own = file_.get_number(key("rope.scaling.attn_factor"), 1);
   if (!(std::fabs(own - grown) <= 1e-6 * grown)) w_.member("attention_factor", static_cast<float>(own));
   w_.end_object();

@@ -1,4 +1,4 @@
-// Reading rows as F32, importance weights, and encoding on several threads.
+// Reads rows as F32, reads importance weights, and encodes on several threads.
 #include "rlx/models/convert/convert_source.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kSliceElements = std::size_t{1} << 22;  // of one turn of all threads
+constexpr std::size_t kSliceElements = std::size_t{1} << 22;  // elements of one iteration of all threads
 constexpr std::string_view kSums = ".in_sum2", kCounts = ".counts";
 
 std::size_t bytes_of_row(GgufType type, std::int64_t elements) {
@@ -43,7 +43,7 @@ void encode(GgufType type, std::span<const float> x, std::span<const float> weig
                 {out, x.size() / static_cast<std::size_t>(info.elements) * static_cast<std::size_t>(info.bytes)});
 }
 
-// Calls f(first, last) for parts of [0, n) on `threads` threads and throws what the first of them threw.
+// Calls f(first, last) for parts of [0, n) on `threads` threads. Throws the error of the first part that failed.
 template <class F>
 void in_parts(std::int64_t n, int threads, F f) {
   const std::int64_t parts = std::clamp<std::int64_t>(threads, 1, std::max<std::int64_t>(n, 1));
@@ -58,7 +58,7 @@ void in_parts(std::int64_t n, int threads, F f) {
   std::vector<std::thread> others;
   try {
     for (std::int64_t i = 1; i < parts; ++i) others.emplace_back(part, i);
-  } catch (const std::system_error&) {  // no more threads: the rest is done here
+  } catch (const std::system_error&) {  // no more threads: run the rest here
   }
   const auto started = static_cast<std::int64_t>(others.size());
   part(0);
@@ -174,14 +174,14 @@ std::vector<std::int64_t> part_row_order(std::int64_t rows, std::int64_t head_di
 
 namespace {
 
-// The bytes of a source, which was planned and so is there.
+// The bytes of a planned source, which therefore exists.
 const std::byte* bytes_of_source(const WeightLoader& source, const std::string& name) {
   const std::optional<TensorView> found = source.find(name);
   check(found.has_value(), "a tensor that was planned is there");
   return static_cast<const std::byte*>(found->data);
 }
 
-// A row as F32.
+// Decodes a row as F32.
 void decode_row(GgufType type, std::span<const std::byte> bytes, std::span<float> out) {
   if (type != GgufType::F64) return decode_gguf(type, bytes, out);
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -191,7 +191,7 @@ void decode_row(GgufType type, std::span<const std::byte> bytes, std::span<float
   }
 }
 
-// What has to be known to make rows in the new type.
+// Encodes rows in the new type.
 class RowEncoder {
  public:
   RowEncoder(const ConvertedTensor& t, const ImportanceFile& importance, std::int64_t rows, std::int64_t row)
@@ -199,12 +199,12 @@ class RowEncoder {
         row_(static_cast<std::size_t>(row)),
         bytes_(bytes_of_row(t.to, row)),
         makes_blocks_(!gguf_type_info(t.to).dtype) {
-    const std::int64_t matrices = t.dims.size() > 2 ? rows / t.dims[t.dims.size() - 2] : 1;  // of experts, for example
+    const std::int64_t matrices = t.dims.size() > 2 ? rows / t.dims[t.dims.size() - 2] : 1;  // for example experts
     rows_of_matrix_ = rows / matrices;
     if (makes_blocks_) weights_ = importance.of(t.name, row, matrices);
   }
   std::size_t row_bytes() const { return bytes_; }
-  // Row `r` of the tensor; `from` calls its place in the source, for errors.
+  // Encodes row `r` of the tensor. `from` names its position in the source, for errors.
   template <class From>
   void operator()(std::int64_t r, std::span<const float> x, std::byte* out, From from) const {
     if (makes_blocks_)
@@ -213,7 +213,7 @@ class RowEncoder {
           throw Error(ErrorCode::BadFile,
                       concat_text(from(), ": element ", i, " of row ", r, " is ", static_cast<double>(x[i]),
                                   ", which blocks of ", gguf_type_info(t_.to).name, " cannot hold"));
-    // Of each matrix, or one set for all.
+    // Weights for each matrix, or one set for all.
     const auto own = weights_.size() > row_ ? static_cast<std::size_t>(r / rows_of_matrix_) : 0;
     encode(t_.to, x, weights_.empty() ? weights_ : weights_.subspan(own * row_, row_), out);
   }
@@ -226,7 +226,7 @@ class RowEncoder {
   std::span<const float> weights_{};
 };
 
-// A tensor that is made matrix by matrix, in F32.
+// Assembles a tensor matrix by matrix, in F32.
 void convert_matrices(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance,
                       int threads, const std::function<void(std::span<const std::byte>)>& write) {
   const MatrixPlan& plan = t.plan;
@@ -249,7 +249,7 @@ void convert_matrices(const WeightLoader& source, const ConvertedTensor& t, cons
               p.from, {from + static_cast<std::size_t>(r) * in_bytes, in_bytes},
               std::span(taken).subspan(static_cast<std::size_t>(r * p.columns), static_cast<std::size_t>(p.columns)));
       });
-      // Row a of what the part gives, and how many of them there are.
+      // Row a of the part's result, and the number of rows.
       const std::int64_t picked = p.columns / p.column_step, height = p.turned ? picked : p.rows,
                          width = p.turned ? p.rows : picked;
       const auto step = static_cast<std::int64_t>(plan.woven ? plan.parts.size() : 1);
@@ -286,14 +286,14 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
     RowEncoder(t, importance, 1, 1)(0, {&*t.number, 1}, made.data(), [&] { return t.name; });
     return write(made);
   }
-  // One dimension of which rows change their order has elements for rows.
+  // In a one-dimensional tensor with a row order, each element is a row.
   const bool single = t.dims.size() < 2 && !t.row_order.empty();
   const std::int64_t row = single ? 1 : t.row_size(), rows = single ? t.row_size() : t.rows();
   if (row == 0 || rows == 0) return;
   const std::size_t in_bytes = bytes_of_row(t.from, row);
   const auto parts = static_cast<std::int64_t>(t.sources.size());
   const std::int64_t rows_of_part = rows / parts;
-  const auto offset_of = [&](std::int64_t r) {  // in its source, in bytes
+  const auto offset_of = [&](std::int64_t r) {  // offset in its source, in bytes
     const std::int64_t from = t.row_order.empty() ? t.first_row + r : t.row_order[static_cast<std::size_t>(r)];
     return static_cast<std::size_t>(from) * in_bytes;
   };

@@ -1,4 +1,4 @@
-// Internal: tensors to be converted, read in rows and written in another type.
+// Internal: reads tensors by rows and converts them to another type.
 #pragma once
 
 #include <cstddef>
@@ -19,48 +19,49 @@
 
 namespace rlx {
 
-/// What a tensor made of matrices takes from one source: of matrix e the rows [first_row + e * row_step, + rows).
+/// One source's part of a tensor that is assembled from matrices: matrix e takes the rows [first_row + e * row_step, +
+/// rows).
 struct MatrixPart {
   std::string source;
   GgufType from = GgufType::F32;
-  std::int64_t rows = 0, columns = 0;              // of the source's matrix
+  std::int64_t rows = 0, columns = 0;              // size of the source matrix
   std::int64_t first_row = 0, row_step = 0;        // in the source
-  std::int64_t first_column = 0, column_step = 1;  // which of its columns are taken
-  bool turned = false;                             // and then it is transposed
+  std::int64_t first_column = 0, column_step = 1;  // the columns that are taken
+  bool turned = false;                             // then the part is transposed
 };
-/// A tensor of which more changes than the places of rows. Matrix e is made of the parts, whose columns come in turn
-/// (`woven`), or whose rows follow each other.
+/// A tensor that needs more than a row reordering. Matrix e is assembled from the parts: with alternating columns
+/// (`woven`), or with their rows one after the other.
 struct MatrixPlan {
-  std::int64_t matrices = 0;  // 0: it is not made so
+  std::int64_t matrices = 0;  // 0: no assembly
   std::vector<MatrixPart> parts{};
   bool woven = false;
 };
-/// A tensor on its way: where it comes from, what it becomes.
+/// A planned conversion: source tensors and target tensor.
 struct ConvertedTensor {
-  std::vector<std::string> sources;  // its names there: of one, or of equal parts one after the other
+  std::vector<std::string> sources;  // source names: one, or equal parts one after the other
   std::string name;                  // in the target
   GgufType from = GgufType::F32, to = GgufType::F32;
-  std::vector<std::int64_t> dims;       // of its elements
-  std::vector<std::int64_t> row_order;  // the source's row for each row; empty: the same
-  std::int64_t first_row = 0;           // of the source, where it begins
+  std::vector<std::int64_t> dims;       // dims of the elements
+  std::vector<std::int64_t> row_order;  // the source row of each row; empty: the same
+  std::int64_t first_row = 0;           // first row in the source
   float added = 0;                      // to each element
   MatrixPlan plan{};
-  std::optional<float> number{};  // what it holds, where no tensor of the source does
+  std::optional<float> number{};  // a constant value, where the source has no tensor
   bool changed() const { return !row_order.empty() || added != 0 || plan.matrices > 0; }
   std::int64_t rows() const;
   std::int64_t row_size() const { return dims.empty() ? 1 : dims.back(); }
-  /// Bytes that are read for it.
+  /// Bytes read from the source.
   std::size_t source_bytes() const;
 };
 
-/// Columns' weights by names of matrices.
+/// Importance weights of matrix columns, by matrix name.
 class ImportanceFile {
  public:
   ImportanceFile() = default;
-  /// Errors: those of the readers; BadFile for weights that are negative or no numbers.
+  /// Errors: those of the readers; BadFile for weights that are negative or not finite.
   explicit ImportanceFile(const std::string& path);
-  /// Those of a matrix with rows of `row` elements, or of each of `matrices` one after the other; none when the file
-  /// has none. Errors: BadFile for another count.
+  /// The weights of a matrix with rows of `row` elements, or of `matrices` matrices one after the other; empty when the
+  /// file has none. Errors: BadFile for another count.
   std::span<const float> of(const std::string& name, std::int64_t row, std::int64_t matrices) const;
   bool empty() const { return path_.empty(); }
 
@@ -69,21 +70,23 @@ class ImportanceFile {
   std::map<std::string, std::vector<float>, std::less<>> weights_;
 };
 
-/// The type of a tensor of a safetensors file. Errors: Unsupported for one that GGUF lacks, naming the tensor.
+/// The GGUF type of a safetensors tensor. Errors: Unsupported for a dtype that GGUF lacks, naming the tensor.
 GgufType gguf_type_of_view(const TensorView& view, const std::string& name);
 
-/// Makes the bytes of `t` in its new type, some rows at a time and on several threads, and gives them to `write`.
-/// Errors: BadFile naming the tensor and the element that is no finite number where blocks are made.
+/// Converts `t` to its new type, some rows at a time and on several threads, and passes the bytes to `write`. Errors:
+/// BadFile naming the tensor and an element that is not finite where blocks are quantized.
 void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance, int threads,
                     const std::function<void(std::span<const std::byte>)>& write);
 
-/// Rows of q or k between Hugging Face's order (halves of a head, one after the other) and GGUF's llama (pairs), for
-/// heads of `head_dim` rows.
+/// Row order of q or k between Hugging Face (half-split heads) and GGUF's llama (interleaved pairs), for heads of
+/// `head_dim` rows.
 std::vector<std::int64_t> head_row_order(std::int64_t rows, std::int64_t head_dim, bool to_gguf);
-/// Rows of a fused projection between q, k and v of each head in turn and all of q, all of k, all of v (GGUF).
+/// Row order of a fused projection between q, k and v of each head in turn and all of q, k, v one after the other
+/// (GGUF).
 std::vector<std::int64_t> part_row_order(std::int64_t rows, std::int64_t head_dim, bool to_gguf);
 
-/// Text that two conversions share only when every byte of their results is the same: sources, types, options.
+/// The resume key of a conversion: two conversions have the same key only when every byte of their results is the same.
+/// It covers sources, types and options.
 std::string conversion_key(const WeightLoader& source, std::span<const ConvertedTensor> tensors,
                            const ConvertOptions& options, std::string_view extra);
 

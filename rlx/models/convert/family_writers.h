@@ -1,4 +1,4 @@
-// Internal: what a family's record writes with, where a setting is more than a rule.
+// Internal: writers for settings of a family's record that are more than a rule.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace rlx {
 /// A member of a JSON object, unless it is absent or null.
 std::optional<JsonValue> present(const JsonValue& object, std::string_view key);
 double number_or(const JsonValue& object, std::string_view key, double fallback);
-/// The rotary settings of transformers 5, or their part for layers of a type where there are two.
+/// The rotary settings of transformers 5, or those of one layer type where there are two.
 std::optional<JsonValue> rope_parameters(const JsonValue& config, std::string_view layers = "full_attention");
 std::string_view rope_type(const JsonValue& scaling);
 
@@ -32,15 +32,15 @@ class SettingsWriter {
   const DecoderFamily& family() const { return a_; }
   const JsonValue& config() const { return config_; }
   const ModelSizes& sizes() const { return sizes_; }
-  // Keys without the architecture in front; one that is there stays as it is.
+  // Writes a key without the architecture prefix. An existing key stays unchanged.
   void integer(std::string_view name, std::int64_t v);
   void number(std::string_view name, double v);
   void flag(std::string_view name, bool v);
-  /// Refuses a flag of config.json that is not `value`, since files have no key for it.
+  /// Refuses a config.json flag that is not `value`, since files have no key for it.
   void need(std::string_view setting, bool value) const;
-  /// Refuses layers with a window that are others than all but every `n`-th, as readers take for granted.
+  /// Refuses window patterns other than all layers but every `n`-th, which readers assume.
   void check_window_pattern(std::size_t n) const;
-  /// Throws Unsupported: `what` cannot be expressed in a GGUF file.
+  /// Throws Unsupported: a GGUF file cannot store `what`.
   [[noreturn]] static void refuse(const std::string& what);
 
  private:
@@ -57,7 +57,7 @@ class SettingsWriter {
   const ModelSizes& sizes_;
 };
 
-/// Writes config.json of metadata.
+/// Writes config.json from metadata.
 class ConfigWriter {
  public:
   ConfigWriter(const GgufFile& file, const DecoderFamily& a, const ModelSizes& sizes)
@@ -65,8 +65,8 @@ class ConfigWriter {
 
   std::string text(std::string_view dtype);
 
-  // The parts of the file that most families have, in this order.
-  void settings();  // the rules, and the base of rotary positions
+  // Parts of the file that most families have, in this order.
+  void settings();  // the setting rules, and the base of rotary positions
   void heads();     // the size of a head
   void flags();     // biases, tied embeddings, tokens, windows
 
@@ -81,7 +81,7 @@ class ConfigWriter {
   void null_member(std::string_view name) { w_.key(name).null(); }
   double theta() const;
   double part_rotated() const;
-  /// A window that all layers have, or null.
+  /// Writes a window that all layers have, or null.
   void write_common_window();
   [[noreturn]] void unsupported(const std::string& what) const;
 
@@ -100,7 +100,7 @@ class ConfigWriter {
   JsonWriter w_{2};
 };
 
-// What readers of Gemma 2 and 3 take for granted: the size that scores are scaled by (families/gemma2.cpp).
+// Checks the assumption of Gemma 2 and 3 readers: the size that scores are scaled by (families/gemma2.cpp).
 void check_gemma_scale(SettingsWriter& out, std::int64_t layers_of_largest);
 void write_gemma_scale(ConfigWriter& out, std::int64_t layers_of_largest);
 

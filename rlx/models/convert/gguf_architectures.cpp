@@ -1,4 +1,4 @@
-// Families by their names on both sides, and names of tensors.
+// Families by their names in both formats, and tensor names.
 #include "rlx/models/convert/gguf_architectures.h"
 
 #include "rlx/error.h"
@@ -7,8 +7,8 @@
 namespace rlx {
 namespace {
 
-// The number that stands for "{}" in a name of a pattern, the empty text where the pattern has none; nothing where the
-// name is another.
+// The number that stands for "{}" of a pattern in a name; empty text where the pattern has no "{}"; nothing where the
+// name does not match.
 std::optional<std::string_view> layer_of(std::string_view pattern, std::string_view name) {
   const std::size_t at = pattern.find("{}");
   if (at == std::string_view::npos) return pattern == name ? std::optional<std::string_view>("") : std::nullopt;

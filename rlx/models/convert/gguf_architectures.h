@@ -1,4 +1,4 @@
-// Which tensors and settings of a Hugging Face model stand for which of a GGUF file, as data.
+// Tables of tensor and setting names: Hugging Face models and their GGUF files.
 #pragma once
 
 #include <cstdint>
@@ -10,68 +10,68 @@
 
 namespace rlx {
 
-/// What happens to the values of a tensor on the way into a GGUF file.
+/// How the values of a tensor change on the way into a GGUF file.
 enum class TensorChange : std::uint8_t {
   None,
-  QueryPairs,    // rows of each head of q, first and second half interleaved: GGUF's llama rotates neighbours
-  KeyPairs,      // the same of k
-  AddOne,        // norms that multiply by 1 + w get the 1 added
-  Turned,        // [in, out] becomes [out, in], of each expert where there are some
-  HeadsToParts,  // rows of q, k and v of each head in turn: all of q, all of k, all of v
-  Experts,       // a tensor of each expert ("{e}" is its number) becomes one of all
-  EvenColumns,   // gate of [experts, in, gate and up in turn], turned where it is a matrix
+  QueryPairs,    // rows of each q head, first and second half interleaved: GGUF's llama rotates adjacent rows
+  KeyPairs,      // the same for k
+  AddOne,        // adds 1 to norms that multiply by 1 + w
+  Turned,        // [in, out] is transposed to [out, in], for each expert if there are experts
+  HeadsToParts,  // rows of q, k and v of each head in turn become all of q, all of k, all of v
+  Experts,       // a tensor for each expert ("{e}" is its number) becomes one tensor for all
+  EvenColumns,   // gate of [experts, in, alternating gate and up columns], transposed if a matrix
   OddColumns,    // up
-  LatentKeys,    // of [heads, keys and values, rank] the keys, turned: [heads, rank, keys]
-  LatentValues,  // the values
-  Number,        // a tensor of one number of each layer becomes an array of metadata, "gguf" without an architecture
-  NumberScalar,  // the same of one without dimensions
+  LatentKeys,    // keys of [heads, keys and values, rank], transposed: [heads, rank, keys]
+  LatentValues,  // values of the same
+  Number,  // one-element tensors of all layers become a metadata array; `gguf` is its key without the architecture
+  NumberScalar,  // the same for a tensor without dimensions
 };
-/// Which models, or which of their layers, have a tensor.
+/// The models, or layers, that have a tensor.
 enum class TensorNeed : std::uint8_t {
   Always,
   Optional,
   DenseLayers,
   ExpertLayers,
-  SharedExpert,  // layers of experts where one is every token's
-  QueryRank,     // models whose queries go through a matrix of low rank
+  SharedExpert,  // expert layers with a shared expert
+  QueryRank,     // models with low-rank query projections
   NoQueryRank,
-  LatentSplit,  // files that have the two halves of the latent matrix
-  LatentWhole,  // older files, which have it as one
+  LatentSplit,  // files with the latent matrix in two halves
+  LatentWhole,  // older files with one latent matrix
 };
-/// A tensor by both its names; "{}" stands for the number of a layer.
+/// A tensor by both names; "{}" stands for the layer number.
 struct TensorRule {
   std::string_view hf, gguf;
   TensorChange change = TensorChange::None;
   TensorNeed need = TensorNeed::Always;
 };
-/// What is to be done about a setting that config.json does not have.
+/// What to do when config.json lacks a setting.
 enum class SettingNeed : std::uint8_t { Required, Optional, Fallback };
-/// A setting of config.json and the key of the metadata that holds it, without the architecture in front.
+/// A setting of config.json and its metadata key without the architecture prefix.
 struct SettingRule {
   std::string_view hf, gguf;
   GgufKind kind = GgufKind::U32;
   SettingNeed need = SettingNeed::Required;
-  double fallback = 0;  // what the family has where the setting is absent
+  double fallback = 0;  // the family's default
 };
 struct DecoderFamily;
 
-/// The family with config.json's "model_type", or null.
+/// The family with the "model_type" of a config.json, or null.
 const DecoderFamily* find_family_of_model_type(std::string_view model_type);
-/// The family that a file of this "general.architecture" becomes, or null; of a llama with experts it is Mixtral, with
-/// a sliding window Mistral.
+/// The family of a file with this "general.architecture", or null. A llama with experts is Mixtral, one with a sliding
+/// window Mistral.
 const DecoderFamily* find_family_of_gguf(std::string_view name, bool has_window, bool has_experts);
-/// The name that config.json has for a key of the metadata. The setting has to be there.
+/// The config.json name of a metadata key. The setting must exist.
 std::string_view setting_of_key(const DecoderFamily& a, std::string_view gguf);
 
-/// `name` with the first `mark` in it, if any, replaced by a number.
+/// `name` with the first `mark`, if any, replaced by a number.
 std::string numbered_name(std::string_view name, std::string_view mark, std::int64_t number);
 
-/// A tensor's rule and its layer.
+/// A tensor's rule and its layer number.
 struct RuledTensor {
   const TensorRule* rule;
   std::string hf;
 };
-/// What a Hugging Face model calls the tensor `name` of a GGUF file; none for one without a rule.
+/// The Hugging Face name of a GGUF tensor; none for a tensor without a rule.
 std::optional<RuledTensor> translate_tensor(const DecoderFamily& a, std::string_view name);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// tokenizer.json to GGUF's lists of tokens, kinds, merges and scores.
+// Converts tokenizer.json to GGUF's lists of tokens, token types, merges and scores.
 #include "rlx/models/convert/gguf_vocabulary.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-// The format's kinds of tokens.
+// The format's token types.
 constexpr std::int64_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
 
 struct NamedPattern {
@@ -27,7 +27,7 @@ constexpr NamedPattern kPatterns[] = {
 #undef RLX_PATTERN_START
 #undef RLX_PATTERN_END
 
-// The steps of a pre-tokeniser, one or a sequence.
+// The steps of a pre-tokeniser: one, or a sequence.
 std::vector<JsonValue> steps_of(const JsonValue& pre) {
   if (pre.is_null()) return {};
   if (pre.get_string("type", "") == "Sequence") return pre.at("pretokenizers").elements("pretokenizers");
@@ -92,7 +92,7 @@ class GgufVocabularyWriter {
     const auto decoder = root_.find("decoder");
     return decoder && !decoder->is_null() && decoder->get_string("type", "") == "ByteLevel";
   }
-  // Whether a space is put before a text: by a normaliser or by the pre-tokeniser that makes spaces visible.
+  // Whether a space is put before a text: by a normaliser, or by the pre-tokeniser that replaces spaces.
   bool adds_space() const {
     const auto steps = [&](const char* part, const char* members) -> std::vector<JsonValue> {
       const auto v = root_.find(part);
@@ -154,7 +154,7 @@ class GgufVocabularyWriter {
       put(token, id, unknown ? kUnknown : special ? kControl : kUserDefined);
     }
   }
-  // "a b" each; files have them so, or as pairs.
+  // Merges as "a b". Files store them like this, or as pairs.
   std::vector<std::string> merges_of(const JsonValue& model) const {
     std::vector<std::string> out;
     for (const JsonValue& m : model.at("merges").elements("merges")) {
@@ -169,7 +169,7 @@ class GgufVocabularyWriter {
     }
     return out;
   }
-  // SentencePiece merges the pair whose piece has the highest score: the earlier the merge, the higher.
+  // SentencePiece merges the pair whose piece has the highest score, so earlier merges get higher scores.
   std::vector<float> scores(const std::vector<std::string>& merges) const {
     std::vector<float> out(tokens_.size(), 0);
     std::vector<bool> given(tokens_.size());
@@ -183,7 +183,7 @@ class GgufVocabularyWriter {
       const auto id = static_cast<std::size_t>(found->second);
       if (!given[id]) out[id] = 0.0F - static_cast<float>(i), given[id] = true;
     }
-    for (std::size_t id = 0; id < out.size(); ++id)  // what no merge gives: single characters
+    for (std::size_t id = 0; id < out.size(); ++id)  // pieces that no merge makes: single characters
       if (!given[id] && kinds_[id] == kNormal) out[id] = -static_cast<float>(merges.size() + id);
     return out;
   }

@@ -1,4 +1,4 @@
-// Plans of conversions: which tensors there are to be, in which types, and what the head of the file says.
+// Plans conversions: target tensors, their types, and the header of the file.
 #include "rlx/models/convert/model_convert.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, failed);
 }
 
-// llama.cpp's number for "most tensors are of this type", general.file_type.
+// llama.cpp's number for "most tensors have this type", general.file_type.
 std::int64_t file_type_of(GgufType type) {
   switch (type) {
     case GgufType::F32: return 0;
@@ -65,7 +65,7 @@ void require_made(const std::optional<GgufType>& type) {
               concat_text("rlx makes ", names));
 }
 
-// Which types matrices get.
+// Chooses the types of matrices.
 class TypeChoice {
  public:
   TypeChoice(const ConvertOptions& options, std::string head) : options_(options), head_(std::move(head)) {
@@ -76,7 +76,7 @@ class TypeChoice {
     const GgufTypeInfo& from = gguf_type_info(t.from);
     const bool number = !from.dtype || is_float(*from.dtype);
     if (!number) return t.from;
-    // Norms, biases, also those of experts, and what llama.cpp's kernels read as F32.
+    // Norms, biases (of experts too), and tensors that llama.cpp's kernels read as F32.
     if (t.dims.size() < 2 || t.name.ends_with(".bias") || t.name.ends_with(".ffn_gate_inp.weight") ||
         t.name == "position_embd.weight")
       return GgufType::F32;
@@ -114,7 +114,7 @@ class TypeChoice {
   std::string head_;
 };
 
-// Tells how far it is.
+// Reports progress.
 class Steps {
  public:
   Steps(std::span<const ConvertedTensor> tensors, const ConvertOptions& options) : options_(options) {
@@ -130,7 +130,7 @@ class Steps {
   std::size_t done_ = 0, total_ = 0;
 };
 
-// What is the same for all files that are written.
+// State shared by all files of a conversion.
 struct Work {
   const WeightLoader& source;
   const ConvertOptions& options;
@@ -165,7 +165,7 @@ void convert_all(Work& work, std::span<const ConvertedTensor> tensors, std::size
   }
 }
 
-// The tensors of each file: as many as there is room for, and at least one.
+// The tensors of each file: as many as fit, and at least one.
 std::vector<std::span<const ConvertedTensor>> file_parts(std::span<const ConvertedTensor> tensors,
                                                          const ConvertOptions& options) {
   std::vector<std::span<const ConvertedTensor>> out;
@@ -180,7 +180,7 @@ std::vector<std::span<const ConvertedTensor>> file_parts(std::span<const Convert
     bytes += size;
   }
   out.push_back(tensors.subspan(first));
-  constexpr std::size_t kMostParts = 65535;  // of the format
+  constexpr std::size_t kMostParts = 65535;  // the format's limit
   if (out.size() > kMostParts)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("files of ", options.split_max_bytes, " bytes would be ", out.size(), ", the most are ",
@@ -198,8 +198,8 @@ std::string part_number(std::size_t number, std::size_t count) {
   return concat_text(padded(number), "-of-", padded(count));
 }
 
-// Calls f(part, commit) for each part, which writes it; then, where there are several, once more from the last to the
-// first, for parts stay beside their places until all of them are whole.
+// Calls f(part, commit) for each part to write it. With several parts, calls it again from the last to the first to
+// rename them: all parts keep temporary names until all are complete.
 template <class F>
 void write_parts(std::size_t parts, F f) {
   if (parts == 1) return f(std::size_t{0}, true);
@@ -207,7 +207,7 @@ void write_parts(std::size_t parts, F f) {
   for (std::size_t i = parts; i-- > 0;) f(i, true);
 }
 
-// `head` sets the metadata of the first file; `again`: it has done so already.
+// `head` sets the metadata of the first file; `again`: it was called before.
 void write_gguf(const std::string& target, const std::string& key,
                 const std::function<void(GgufWriter& out, bool again)>& head, const WeightLoader& source,
                 std::span<const ConvertedTensor> tensors, const ConvertOptions& options) {
@@ -242,8 +242,8 @@ void write_gguf(const std::string& target, const std::string& key,
 
 // -- folders --
 
-// What llama.cpp takes for granted of an architecture, where the format and rlx do not (its loaders, 2026). Such a file
-// says what the model is, and llama.cpp refuses it: "wrong shape" or "wrong number of tensors".
+// Assumptions of llama.cpp about an architecture that neither the format nor rlx makes (its loaders, 2026). A file that
+// breaks one is valid, but llama.cpp refuses it: "wrong shape" or "wrong number of tensors".
 std::string refused_by_llama_cpp(const DecoderFamily& a, const ModelSizes& s, bool tied) {
   const auto only = [&](const std::string& what) {
     return concat_text("llama.cpp reads files of ", a.gguf, " only with ", what, "; rlx reads this one");
@@ -260,7 +260,7 @@ bool is_number(const TensorRule& rule) {
   return rule.change == TensorChange::Number || rule.change == TensorChange::NumberScalar;
 }
 
-// The element of a tensor that has one.
+// The element of a one-element tensor.
 float number_of(const WeightLoader& source, const std::string& name) {
   const TensorView view = *source.find(name);
   const Tensor t = Tensor::copy_of(view.data, Shape(Dims(view.dims.begin(), view.dims.end()), view.dtype));
@@ -271,7 +271,7 @@ float number_of(const WeightLoader& source, const std::string& name) {
   return static_cast<float>(v);
 }
 
-// A loader of a folder's weights with tensors of its own beside them.
+// A loader of a folder's weights plus tensors made in memory.
 class WithMadeTensors final : public WeightLoader {
  public:
   explicit WithMadeTensors(std::shared_ptr<const WeightLoader> files) : files_(std::move(files)) {}
@@ -295,7 +295,7 @@ class WithMadeTensors final : public WeightLoader {
   std::shared_ptr<const WeightLoader> files_;
   struct Made {
     Tensor value;
-    std::vector<std::int64_t> dims;  // which views point to
+    std::vector<std::int64_t> dims;  // views point into it
   };
   std::map<std::string, Made, std::less<>> made_;
 };
@@ -320,7 +320,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
                             "\" are not converted"),
                 "take the model in BF16, F16 or F32; --type quantises it");
   const ModelSizes sizes = read_sizes_of_config(*a, config);
-  GgufWriter settings(target);  // of no file: what cannot be said is known before weights are looked at
+  GgufWriter settings(target);  // writes no file: finds settings that cannot be stored before weights are read
   write_settings(settings, *a, config, sizes);
   const auto files = SafetensorsFolder::open(folder);
   WithMadeTensors source(files);
@@ -328,7 +328,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
     throw Error(ErrorCode::BadFile, concat_text(files->source(), ": ", what), std::move(hint));
   };
   const std::vector<ExpectedTensor> expected = expected_tensors(*a, sizes);
-  // A checkpoint of the model without its head may have names that begin later.
+  // A checkpoint of the base model without its head may have names without the prefix.
   const bool cut = !a->prefix.empty() && !files->find(expected.front().hf);
   const auto stored_name = [&](std::string hf) {
     if (cut && hf.starts_with(a->prefix)) hf.erase(0, a->prefix.size());
@@ -340,7 +340,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
   const bool tied = config.get_bool("tie_word_embeddings", a->tied || !has_head);
 
   std::vector<ConvertedTensor> tensors;
-  std::map<std::string, std::vector<float>> numbers;  // by keys of metadata: one of each layer
+  std::map<std::string, std::vector<float>> numbers;  // by metadata key: one number for each layer
   std::set<std::string, std::less<>> used;
   const TensorPlans plans(source, sizes, true);
   const auto is_there = [&](const std::string& name) {
@@ -394,7 +394,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
   const TypeChoice choose(options, tied ? "token_embd.weight" : "output.weight");
   for (ConvertedTensor& t : tensors) t.to = choose(t);
 
-  const std::string pre_files = [&] {  // what else decides the bytes
+  const std::string pre_files = [&] {  // further inputs that decide the bytes
     std::string text(model_type);
     for (const char* name :
          {"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja"}) {
@@ -459,7 +459,7 @@ std::string_view safetensors_name(GgufType type) {
   return type == GgufType::F32 ? "F32" : type == GgufType::F16 ? "F16" : "BF16";
 }
 
-// The head of a file, and where its tensors will lie.
+// The header of a file, and the offsets of its tensors.
 std::string safetensors_head(std::span<const ConvertedTensor> tensors, std::vector<OutputFile::Extent>& extents) {
   JsonWriter header;
   header.begin_object().key("__metadata__").begin_object().member("format", "pt").end_object();
@@ -480,7 +480,7 @@ std::string safetensors_head(std::span<const ConvertedTensor> tensors, std::vect
   return head.insert(0, std::string(reinterpret_cast<const char*>(&length), sizeof length));
 }
 
-// model.safetensors, or shards and the index of them.
+// Writes model.safetensors, or shards and their index.
 void write_safetensors_files(const std::string& folder, const std::string& key, const WeightLoader& source,
                              std::span<const ConvertedTensor> tensors, const ConvertOptions& options) {
   Work work(source, tensors, options);
@@ -495,7 +495,7 @@ void write_safetensors_files(const std::string& folder, const std::string& key, 
   index.begin_object().key("weight_map").begin_object();
   std::size_t told = 0;
   write_parts(parts.size(), [&](std::size_t i, bool commit) {
-    // Wider elements first, so that all data are aligned.
+    // Larger elements first, so that all data are aligned.
     std::vector<ConvertedTensor> part(parts[i].begin(), parts[i].end());
     std::stable_sort(part.begin(), part.end(), [](const ConvertedTensor& x, const ConvertedTensor& y) {
       return gguf_type_info(x.to).bytes > gguf_type_info(y.to).bytes;
@@ -558,11 +558,11 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
   const std::vector<ExpectedTensor> expected = expected_tensors(*a, sizes);
   std::map<std::string, std::vector<float>> numbers;
   for (auto e = expected.begin(); e != expected.end(); ++e) {
-    // What becomes one tensor stands side by side.
+    // Tensors that are merged into one are adjacent.
     const auto end = std::find_if(e, expected.end(), [&](const ExpectedTensor& other) { return other.hf != e->hf; });
     std::vector<std::string> sources;
     if (is_number(*e->rule)) {
-      std::vector<float>& values = numbers[e->gguf];  // those that were not taken yet, the first layer's last
+      std::vector<float>& values = numbers[e->gguf];  // remaining values, in reverse order of layers
       if (values.empty()) {
         values = file->value(e->gguf).floats();
         if (values.size() != static_cast<std::size_t>(sizes.layers))

@@ -1,4 +1,4 @@
-// Models from Hugging Face folders to GGUF files and back, and GGUF files in other types.
+// Conversion of models: Hugging Face folders to GGUF files and back, and GGUF files to other types.
 #pragma once
 
 #include <cstddef>
@@ -11,30 +11,29 @@
 namespace rlx {
 
 struct ConvertOptions {
-  std::optional<GgufType> type;       // of matrices; none: they stay what they are (blocks become F16 in a folder)
-  std::optional<GgufType> head_type;  // of the output matrix; none: Q6_K where `type` is smaller, else `type`
-  /// A GGUF or safetensors file with a weight for each column of a matrix, by the matrix's name in GGUF: a vector
-  /// NAME, or llama.cpp's NAME.in_sum2 with NAME.counts. Empty: all count the same.
+  std::optional<GgufType> type;       // type of matrices; none: unchanged (blocks become F16 in a folder)
+  std::optional<GgufType> head_type;  // type of the output matrix; none: Q6_K where `type` is smaller, else `type`
+  /// A GGUF or safetensors file with a weight for each column of a matrix, by the matrix's GGUF name: a vector NAME, or
+  /// llama.cpp's NAME.in_sum2 with NAME.counts. Empty: all columns have equal weight.
   std::string importance;
   std::string pre_tokenizer;  // its name in llama.cpp; empty: what tokenizer.json says
-  /// Bytes of tensors that a file may hold, more where one tensor alone has more; 0: all go into one file. Files are
-  /// called NAME-00001-of-00003.gguf, or model-00001-of-00003.safetensors beside an index.
+  /// Maximum tensor bytes of one file, exceeded only by a single larger tensor; 0: everything in one file. Files are
+  /// named NAME-00001-of-00003.gguf, or model-00001-of-00003.safetensors with an index.
   std::size_t split_max_bytes = 0;
-  int threads = 0;  // of the quantisers; 0: as many as the machine has
-  /// Called with bytes of source tensors that are done, of all.
+  int threads = 0;  // quantization threads; 0: all of the machine
+  /// Called with the source tensor bytes done, and their total.
   std::function<void(std::size_t done, std::size_t total)> progress;
-  /// Called with what the user should know: matrices that got another type, files that were not there.
+  /// Called with messages for the user: matrices that got another type, missing files.
   std::function<void(const std::string& text)> note;
 };
 
-/// Writes the model in `source`, a folder with config.json and safetensors or a GGUF file, as the GGUF file `target`.
-/// What was written when it ends early stays as TARGET.KEY.partial and the same call goes on with it; `target` is there
-/// whole or not at all. Errors: those of the readers; Unsupported for a model_type, a setting or a tensor without a
-/// rule and for types that are not made; BadFile for a tensor that is missing, of a wrong shape or holds NaN, and for a
-/// full disk.
+/// Converts the model in `source`, a folder with config.json and safetensors or a GGUF file, to the GGUF file `target`.
+/// An unfinished file stays as TARGET.KEY.partial, and the same call resumes it; `target` appears whole or not at all.
+/// Errors: those of the readers; Unsupported for an unknown model_type, a setting or a tensor without a rule, and for
+/// unsupported types; BadFile for a tensor that is missing, has a wrong shape or holds NaN, and for a full disk.
 void convert_to_gguf(const std::string& source, const std::string& target, const ConvertOptions& options);
-/// Writes the GGUF file `source` into `folder` as config.json and model.safetensors, in F32, F16 or BF16. The tokenizer
-/// is not written: a GGUF file does not say all that tokenizer.json does. Errors and what stays: as convert_to_gguf.
+/// Converts the GGUF file `source` to config.json and model.safetensors in `folder`, in F32, F16 or BF16. The tokenizer
+/// is not written: a GGUF file lacks parts of tokenizer.json. Errors and unfinished files: as convert_to_gguf.
 void convert_to_folder(const std::string& source, const std::string& folder, const ConvertOptions& options);
 
 }  // namespace rlx

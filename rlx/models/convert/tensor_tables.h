@@ -1,4 +1,4 @@
-// Internal: rules that the tables of several families are made of.
+// Internal: tensor and setting rules shared by several families.
 #pragma once
 
 #include "rlx/models/convert/gguf_architectures.h"
@@ -61,7 +61,7 @@ namespace rlx {
   {"model.layers.{}.pre_feedforward_layernorm.weight", "blk.{}.ffn_norm.weight", TensorChange::AddOne},           \
   {"model.layers.{}.post_feedforward_layernorm.weight", "blk.{}.post_ffw_norm.weight", TensorChange::AddOne}
 
-// What has rules that are more than a key is in convert_settings.cpp: head sizes, windows, rotary positions.
+// Settings that are more than a key are in convert_settings.cpp: head sizes, windows, rotary positions.
 #define RLX_SIZES                                    \
   {"max_position_embeddings", "context_length"},     \
   {"hidden_size", "embedding_length"},               \

@@ -1,4 +1,4 @@
-// Embedding, attention over the cache, and the output layer.
+// Decoder blocks: embedding, attention over the KV cache, output layer.
 #include "rlx/models/decoder/decoder_blocks.h"
 
 #include <cmath>
@@ -47,7 +47,7 @@ DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const De
     window_table_ = input("window_table", {o_.sequences, (o_.context + o_.window_page - 1) / o_.window_page});
   }
   if (set_) adapters_ = input("adapters", {tokens_});
-  // Angles as models compute them, in F32: a table would hold the same for every position of the context.
+  // Angles are computed in F32, as in the models. A table would hold the same for every position of the context.
   auto scope = g_.scope("rope");
   for (const RopeSpec& spec : c_.ropes) {
     const std::vector<float> f = rope_frequencies(spec, o_.context);
@@ -60,7 +60,7 @@ DecoderBuilder::DecoderBuilder(Flow& flow, const DecoderConfig& config, const De
   }
 }
 
-// `adapters`: of the rows of x, where these are not those of the run.
+// `adapters`: adapter ids of the rows of x, where they differ from the run's tokens.
 Expr DecoderBuilder::norm(Expr x, const std::string& name, std::optional<Expr> adapters) {
   return norm(x, name, c_.norm, c_.norm_eps, c_.norm_bias, c_.norm_offset, adapters.value_or(adapters_));
 }
@@ -139,7 +139,7 @@ DecoderBuilder::Heads DecoderBuilder::project(Expr x, const DecoderLayer& layer)
     h.k = linear(x, at(n.k), kv_width, c_.qkv_bias);
     h.v = linear(x, at(n.v), kv_width, c_.qkv_bias);
   } else {
-    // In the order of the file where an adapter adds to them, whose rows are in that order.
+    // In file order where an adapter adds to the rows, since its rows have that order.
     const bool ordered = c_.qkv_layout != QkvLayout::Parts && !set_;
     const Expr all = ordered ? flow_.linear_of_heads(x, at(n.qkv), c_.num_heads, c_.head_dim, c_.qkv_bias)
                              : linear(x, at(n.qkv), q_width + 2 * kv_width, c_.qkv_bias);
@@ -147,7 +147,7 @@ DecoderBuilder::Heads DecoderBuilder::project(Expr x, const DecoderLayer& layer)
       h.q = g_.narrow(all, 1, 0, q_width);
       h.k = g_.narrow(all, 1, q_width, kv_width);
       h.v = g_.narrow(all, 1, q_width + kv_width, kv_width);
-    } else {  // of each head in turn, all heads having keys of their own
+    } else {  // q, k and v of each head in turn; all heads have keys of their own
       const Expr heads = g_.reshape(all, {tokens_, c_.num_heads, 3, c_.head_dim});
       const auto part = [&](std::int64_t i) { return g_.reshape(g_.narrow(heads, 2, i, 1), {tokens_, q_width}); };
       h = {part(0), part(1), part(2)};
@@ -162,17 +162,17 @@ DecoderBuilder::Heads DecoderBuilder::project(Expr x, const DecoderLayer& layer)
   return h;
 }
 
-// Latent attention: the cache has one vector for each token, of which every head makes its keys and values by matrices
-// of its own. Scores of such keys are scores of the latent vectors with queries that went through the matrix of the
-// keys, and sums of such values go through that of the values afterwards: so all heads read the cache as it is, and no
-// key or value of a head is ever made. A part of the keys, the same for all heads, is rotated.
+// Latent attention (MLA). The cache has one vector for each token. Each head would derive its keys and values from it
+// by its own up-projections. Here the key projection is absorbed into the queries, and the value projection is applied
+// after the weighted sum of latent vectors. So all heads read the cache as it is, and no key or value of a head is ever
+// computed. A part of the keys, shared by all heads, is rotated.
 Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   const DecoderNames& n = c_.names;
   const DecoderLayer& layer = c_.layers[index];
   const MlaSpec& m = *c_.mla;
   const std::int64_t heads = c_.num_heads;
   const auto latent_norm = [&](Expr y, const std::string& name) {
-    // Whose epsilon the authors do not take from the configuration.
+    // The authors fix this epsilon; it is not from the configuration.
     return norm(y, at(name), NormKind::Rms, 1e-6, false, 0, adapters_);
   };
   const Expr latent = linear(x, at(n.kv_a), m.kv_rank + m.rope_dim, c_.o_bias);
@@ -185,7 +185,7 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
   q = g_.reshape(q, {tokens_, heads, c_.head_dim});
   const Expr q_turned = rotate(g_.reshape(g_.narrow(q, 2, m.nope_dim, m.rope_dim), {tokens_, heads * m.rope_dim}),
                                heads, m.rope_dim, layer);
-  // The matrices of each head: [heads, nope_dim, kv_rank] or turned, and [heads, v_dim, kv_rank].
+  // The matrices of each head: [heads, nope_dim, kv_rank] or transposed, and [heads, v_dim, kv_rank].
   Expr to_keys, to_values;
   if (n.kv_b.empty()) {
     to_keys = flow_.weight(at(n.k_b) + ".weight", {heads, m.kv_rank, m.nope_dim});
@@ -209,7 +209,7 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
     const BlockLayout& blocks = block_layout(*o_.cache_scheme);
     if (m.kv_rank % blocks.elements == 0)
       v_width = m.kv_rank / blocks.elements * blocks.bytes;
-    else  // values end within a block
+    else  // values end inside a quantized block
       k = g_.dequantize(k, *o_.cache_scheme), op.pool_scheme = QuantScheme::Affine, op.round_q = false;
   }
   const Expr v = g_.narrow(k, 3, 0, v_width);
@@ -222,9 +222,8 @@ Expr DecoderBuilder::latent_attention(Expr x, std::size_t index) {
                 c_.o_bias);
 }
 
-// The pool [P, page, KV, width or bytes of as many] with x [T, KV * width] written at its slots. While weights do not
-// fit the pool is one place: a configuration that claims more than the file has must not cost memory, and its graph is
-// never run.
+// The pool [P, page, KV, width or block bytes] with x [T, KV * width] written at its slots. While the weights have
+// errors the pool has one row: a wrong configuration must not cost memory, and its graph never runs.
 Expr DecoderBuilder::cached(Expr x, const std::string& name, const DecoderLayer& layer) {
   const std::int64_t heads = c_.cached_heads(), width = c_.cached_dim();
   DecoderGraphOptions o = o_;
@@ -233,7 +232,7 @@ Expr DecoderBuilder::cached(Expr x, const std::string& name, const DecoderLayer&
     if (o.window_page != 0) o.window_pages = o.window_page = 1;
   }
   const Shape shape = shape_of_cache(c_, o, layer);
-  Expr rows = g_.add(ops::State{name, shape.dims(), shape.dtype(), {}}, {});  // zeros, which need no memory yet
+  Expr rows = g_.add(ops::State{name, shape.dims(), shape.dtype(), {}}, {});  // zeros, not allocated yet
   if (o_.cache_scheme) x = g_.quantize(g_.reshape(x, {tokens_, heads, width}), *o_.cache_scheme);
   rows = g_.scatter(ScatterKind::Set, rows, windowed(layer) ? window_slots_ : slots_, x);
   g_.set_state(name, rows);
@@ -245,7 +244,7 @@ ops::PagedAttention DecoderBuilder::paged_attention(const DecoderLayer& layer) c
   ops::PagedAttention op;
   op.num_heads = c_.num_heads, op.kv_heads = c_.kv_heads, op.head_dim = c_.head_dim;
   op.mask = layer.window ? MaskKind::SlidingWindow : MaskKind::Causal;
-  op.window = layer.window ? layer.window - 1 : 0;  // of the op: keys before the token itself
+  op.window = layer.window ? layer.window - 1 : 0;  // the op counts keys before the token itself
   op.scale = c_.attention_scale, op.softcap = c_.attention_softcap;
   if (o_.cache_scheme) op.pool_scheme = *o_.cache_scheme;
   op.round_q = o_.round_q && op.pool_scheme == QuantScheme::Q8_0;

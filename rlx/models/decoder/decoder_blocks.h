@@ -1,4 +1,4 @@
-// The parts of a decoder, built one after the other on a Flow.
+// The blocks of a decoder's graph, built on a Flow.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace rlx {
 
-/// A state of the cache: a row for each token of the pool, [P * page, heads * elements], or the blocks of a scheme,
-/// [P * page, heads, row bytes]. Each layer has one for keys and one for values, or one for latent vectors. P and page
-/// are those of windows for a layer that has one, where these have a pool of their own.
+/// The shape of a cache state: a row for each token of the pool, [P * page, heads * elements], or quantized blocks, [P
+/// * page, heads, row bytes]. Each layer has one state for keys and one for values, or one for latent vectors. For a
+/// sliding-window layer with its own pool, P and page are those of that pool.
 Shape shape_of_cache(const DecoderConfig& config, const DecoderGraphOptions& options, const DecoderLayer& layer);
 
-/// Builds the blocks of build_decoder; declares its inputs when made.
+/// Builds the blocks of build_decoder. The constructor declares the inputs.
 class DecoderBuilder {
  public:
   DecoderBuilder(Flow& flow, const DecoderConfig& config, const DecoderGraphOptions& options,
                  AdapterSet* adapters = nullptr);
 
-  /// What enters the first layer, [T, H].
+  /// The input of the first layer, [T, H].
   Expr embedded();
   /// One layer: x [T, H] -> [T, H].
   Expr layer(Expr x, std::size_t index);
@@ -65,8 +65,8 @@ class DecoderBuilder {
   const DecoderConfig& c_;
   const DecoderGraphOptions& o_;
   AdapterSet* set_;        // may be null
-  std::string prefix_;     // of the weights of the layer under way
-  std::size_t layer_ = 0;  // its number
+  std::string prefix_;     // name prefix of the current layer's weights
+  std::size_t layer_ = 0;  // number of the current layer
   Dim tokens_;             // T
   Expr ids_, positions_, slots_, block_table_, kv_len_, q_start_, rows_, window_slots_, window_table_, adapters_;
   std::vector<Angles> angles_;

@@ -101,7 +101,7 @@ Expr DecoderBuilder::experts(Expr x) {
     weights = g_.softmax(best.values), chosen = best.indices;
   } else {
     Expr p = g_.softmax(scores);
-    if (m.groups > 1) {  // experts outside the groups whose best expert is best are out
+    if (m.groups > 1) {  // masks experts outside the groups with the best experts
       const std::int64_t size = m.experts / m.groups;
       const Expr grouped = g_.reshape(p, {tokens_, m.groups, size});
       const Expr best = g_.top_k(g_.reduce_max(grouped, {2}), m.used_groups).indices;  // [T, used groups]

@@ -1,5 +1,5 @@
-// Fingerprints of decoders. Each struct is taken apart into all of its fields: one more does not compile until it is
-// here.
+// Fingerprints of decoders. Each struct is destructured into all of its fields, so a new field does not compile until
+// it is included here.
 #include "rlx/models/decoder/decoder_fingerprint.h"
 
 #include <bit>
@@ -46,7 +46,7 @@ class ConfigBytes {
     (put(fields), ...);
   }
 
-  // What stretches the angles is in the angles.
+  // The angles include the scaling.
   void put(const RopeSpec& r) {
     const auto& [theta, rotated, pairing, scaling, factor, original, table_scale, fast, slow, truncate, low, high,
                  shorts, longs] = r;
@@ -75,7 +75,7 @@ class ConfigBytes {
         kv_a_norm, kv_b, k_b, v_b, attention_norm, attention_post_norm, ff_norm, ff_post_norm, gate, up, gate_up, down,
         router, expert_gate, expert_up, expert_down, expert_weight, expert_bias, shared_gate, shared_up, shared_down,
         prefix, ignored);
-    if (!xielu.empty()) put(xielu);  // fingerprints of models without it are those from before it was there
+    if (!xielu.empty()) put(xielu);  // keeps the fingerprints of models without xIELU from before it was supported
   }
   void put(const XieluSpec& x) {
     const auto& [alpha_p, alpha_n, beta, eps] = x;
@@ -128,7 +128,7 @@ Fingerprint sources_fingerprint(const WeightLoader& loader, std::span<const std:
     const std::optional<SourceIdentity> s = loader.identity(name);
     if (!s) return {};
     std::string line = concat_text(s->device, " ", s->inode, " ", s->size, " ", s->mtime_ns, " ", s->header, "\n");
-    if (line != before) all += line;  // once for neighbours
+    if (line != before) all += line;  // once for adjacent tensors
     before = std::move(line);
   }
   return fingerprint_of_text(all);

@@ -1,4 +1,4 @@
-// What decides the keys and values of a decoder: its configuration and its weights, as fingerprints.
+// Fingerprints of everything that decides a decoder's keys and values: its configuration and its weights.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace rlx {
 
-/// Of all that a configuration says, rotary angles as they are for `context`: contexts for which these are equal do not
-/// differ. Errors: those of rope_frequencies.
+/// The fingerprint of a configuration, with the rotary angles for `context`. Contexts with equal angles have equal
+/// fingerprints. Errors: those of rope_frequencies.
 Fingerprint config_fingerprint(const DecoderConfig& config, std::int64_t context);
 
-/// Of the content of the tensors `names`, in that order; reads all of them. Errors: NotFound for a name that the loader
-/// lacks.
+/// The fingerprint of the content of the tensors `names`, in that order. Reads all of them. Errors: NotFound for a name
+/// that the loader lacks.
 Fingerprint weights_fingerprint(const WeightLoader& loader, std::span<const std::string> names);
 
-/// Of the files that the tensors `names` lie in, as the file system knows them: equal ones have the same content. Zero
-/// where one of them lies in no file.
+/// The fingerprint of the files of the tensors `names`, by their file system identity. Equal fingerprints mean equal
+/// content. Zero when one of the tensors is in no file.
 Fingerprint sources_fingerprint(const WeightLoader& loader, std::span<const std::string> names);
 
 }  // namespace rlx

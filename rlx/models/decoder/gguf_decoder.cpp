@@ -1,4 +1,4 @@
-// Decoders in GGUF files by their `general.architecture`. What the metadata of each say lies in families/.
+// Decoders in GGUF files by `general.architecture`. The metadata readers are in families/.
 #include "rlx/models/decoder/gguf_decoder.h"
 
 #include <algorithm>

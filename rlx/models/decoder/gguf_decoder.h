@@ -1,4 +1,4 @@
-// Decoders in GGUF files: what their metadata says, and their weights.
+// Decoders in GGUF files: configuration from metadata, and weights.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace rlx {
 
-/// Reads the description of a decoder from a file's metadata; names are those of its tensors. Where GGUF's converters
-/// change weights (rows of q and k in another order for interleaved pairs, norms with their offset added), the
-/// description says so. Errors: BadFile for keys that are missing or do not fit together, Unsupported for an
-/// architecture that is none of gguf_architectures(), naming those.
+/// Reads a decoder's configuration from a file's metadata. Names are those of the file's tensors. GGUF converters
+/// change some weights (interleaved rows of q and k, norms with their offset added); the configuration reflects this.
+/// Errors: BadFile for missing or inconsistent keys, Unsupported for an architecture that is not in
+/// gguf_architectures(), naming those.
 DecoderConfig read_decoder_config(const GgufFile& file);
-/// The values of `general.architecture` that are known, sorted.
+/// The supported values of `general.architecture`, sorted.
 std::vector<std::string> gguf_architectures();
-/// The weights of a file, blocks as they are. InvalidArgument for none.
+/// The weights of a file, without dequantization. InvalidArgument for null.
 ModelWeights gguf_weights(std::shared_ptr<const GgufFile> file);
 
 }  // namespace rlx

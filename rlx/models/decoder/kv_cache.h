@@ -1,5 +1,5 @@
-// Which places of a pool of keys and values belong to which sequence. The keys and values themselves are states of the
-// program; this is the book that says where they lie.
+// The page tables of a KV cache: which slots of the pool belong to which sequence. The keys and values themselves are
+// states of the program.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace rlx {
 
-/// Where the keys and values of the beginning of a text lie.
+/// The pages that hold the keys and values of a text's beginning.
 struct KvPages {
-  std::vector<PageId> pages{};         // in the order of its tokens
-  std::vector<PageId> window_pages{};  // of layers with a window, where these have a pool of their own: the last ones,
+  std::vector<PageId> pages{};         // in token order
+  std::vector<PageId> window_pages{};  // last pages of sliding-window layers with their own pool,
   std::int64_t window_first = 0;       // from this one on
 };
 
 /// A pool of `pages` pages of `page` tokens for `sequences` sequences of up to `context` tokens. A sequence takes pages
-/// as it grows and gives them back when it is cut. With a page of the whole context, each sequence lies in one piece.
-/// Layers with a window may have a pool of their own, whose pages are taken run by run.
+/// as it grows and frees them when it is truncated. With a page of the whole context, each sequence is contiguous.
+/// Sliding-window layers may have their own pool, whose pages are reserved for each run.
 class KvCache {
  public:
   /// InvalidArgument for sizes below 1, and for a context that all pages together cannot hold.
@@ -34,29 +34,30 @@ class KvCache {
   std::int64_t pages() const { return pages_; }
   std::int64_t pages_per_sequence() const { return (context_ + page_ - 1) / page_; }
   std::int64_t free_pages() const { return pool_.num_free(); }
-  /// Who holds which page: a sequence, and others who keep pages for those that begin alike.
+  /// The holders of each page: a sequence, and prefix caches that keep pages for later sequences.
   KvPagePool& pool() { return pool_; }
-  /// The pages of layers with a window; null where these have none of their own.
+  /// The page tables of sliding-window layers; null where they share the pool.
   KvWindows* windows() { return windows_ ? &*windows_ : nullptr; }
   const KvWindows* windows() const { return windows_ ? &*windows_ : nullptr; }
-  /// Tokens of a sequence. InvalidArgument for a sequence that is not there; so do the others.
+  /// Tokens of a sequence. InvalidArgument for an unknown sequence, here and below.
   std::int64_t length(std::int64_t sequence) const;
-  /// Begins a sequence, which is empty, with whole pages whose keys and values are there; the caller holds them and
-  /// hands them over. InvalidArgument for a sequence that has tokens, or more pages than the context, and where
-  /// the next token's windows are not in them.
+  /// Starts an empty sequence with whole pages whose keys and values exist. The caller holds the pages and transfers
+  /// them. InvalidArgument for a sequence that has tokens, for more pages than the context, and where the pages lack
+  /// the windows of the next token.
   void adopt(std::int64_t sequence, const KvPages& pages);
-  /// Makes room for `count` more tokens. Errors, which leave it as it is: InvalidArgument for more than the context
-  /// has left, or where a page that others hold too would be written; OutOfMemory when the pool has no free page.
+  /// Makes room for `count` more tokens. Errors leave the sequence unchanged: InvalidArgument for more than the context
+  /// has left, or where a shared page would be written; OutOfMemory when the pool has no free page.
   void append(std::int64_t sequence, std::int64_t count);
-  /// Keeps the first `length` tokens. InvalidArgument for more than there are, and for fewer than `shortest`, but 0.
+  /// Keeps the first `length` tokens. InvalidArgument for more than there are, and for a length between 0 and
+  /// `shortest`.
   void truncate(std::int64_t sequence, std::int64_t length);
-  /// The fewest tokens, none aside, that a sequence can be cut to: 0 unless layers with a window gave back its pages.
+  /// The smallest nonzero length that a sequence can be truncated to: 0 unless sliding-window layers freed its pages.
   std::int64_t shortest(std::int64_t sequence) const;
-  /// The row of the pool of a token. InvalidArgument beyond the sequence's length.
+  /// The pool row of a token. InvalidArgument beyond the sequence's length.
   std::int32_t slot(std::int64_t sequence, std::int64_t position) const;
-  /// The pages of a sequence, in the order of its tokens.
+  /// The pages of a sequence, in token order.
   std::span<const PageId> table(std::int64_t sequence) const;
-  /// The same with those of layers with a window.
+  /// The same, with the pages of sliding-window layers.
   KvPages held(std::int64_t sequence) const;
 
  private:

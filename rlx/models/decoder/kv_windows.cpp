@@ -1,4 +1,4 @@
-// Taking pages in front of a sequence and giving them back behind its window.
+// Allocates window pages at the end of a sequence and frees them before its window.
 #include "rlx/models/decoder/kv_windows.h"
 
 #include <algorithm>
@@ -35,7 +35,8 @@ std::int64_t KvWindows::pages_for(std::int64_t sequences, std::int64_t context, 
       refuse_window(concat_text("windows of ", window, " tokens for ", sequences, " sequences of ", context,
                                 " tokens, ", max_tokens, " a run, in pages of ", page, ": each must be in [1, 2^30]"));
   const auto pages = [&](std::int64_t tokens) { return (tokens + page - 1) / page; };
-  // What is kept begins anywhere in a page and ends anywhere in another; so do the new tokens of each sequence.
+  // The kept tokens begin anywhere in a page and end anywhere in another page, and so do the new tokens of each
+  // sequence.
   const std::int64_t kept = pages(window - 1) + 2;
   const std::int64_t all = sequences * kept + pages(max_tokens) + std::min(sequences, max_tokens) - 1;
   return std::min(all, sequences * pages(context));
@@ -68,7 +69,7 @@ std::int64_t KvWindows::shortest(std::int64_t sequence) const {
   return s.from == 0 ? 0 : s.from + window_ - 1;
 }
 
-// Lets go of what a sequence of `tokens` tokens need not keep.
+// Frees the pages that a sequence of `tokens` tokens need not keep.
 void KvWindows::give_back(Sequence& s, std::int64_t tokens) {
   const std::int64_t first = std::min(first_needed(std::max<std::int64_t>(0, tokens - page_)), s.end());
   if (first <= s.first) return;
@@ -133,7 +134,7 @@ void KvWindows::adopt(std::int64_t sequence, std::int64_t tokens, std::int64_t f
   if (tokens < 0 || tokens > context_ || first < 0 || first > first_needed(tokens) || first + count != pages_in(tokens))
     refuse_window(concat_text(count, " pages of ", page_, " tokens from page ", first, " on do not hold what follows ",
                               tokens, " tokens with a window of ", window_));
-  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for one that nobody holds
+  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a page without a holder
   s.pages.assign(pages.begin(), pages.end());
   s.first = first, s.from = first * page_, s.computed = tokens;
 }

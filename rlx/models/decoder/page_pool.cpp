@@ -1,4 +1,4 @@
-// Books of pages.
+// Page allocation and reference counts.
 #include "rlx/models/decoder/page_pool.h"
 
 #include <algorithm>

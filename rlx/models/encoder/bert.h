@@ -11,10 +11,10 @@
 
 namespace rlx {
 
-/// What the graph of a sentence encoder leaves open.
+/// Options of a sentence encoder's graph.
 struct BertGraphOptions {
   std::optional<std::int64_t> batch, sequence;  // B and S; the symbols `batch` and `seq` when unset
-  DType dtype = DType::F32;                     // of parameters and computation
+  DType dtype = DType::F32;                     // dtype of params and computation
   DType ids = DType::I32;                       // I32 or I64
   DType mask = DType::F32;                      // Bool, a float or an integer type
   Pooling pooling = Pooling::Mean;
@@ -22,10 +22,10 @@ struct BertGraphOptions {
 };
 
 /// Builds the encoder. Inputs: `ids` [B, S]; `mask` [B, S], 1 for a token and 0 for padding. Output: [B, H], the pooled
-/// and (by option) normalised sentence vectors. Parameters carry the names and shapes of the Hugging Face checkpoint
-/// ("encoder.layer.0.attention.self.query.weight" [out, in]); matrices are transposed in the graph, which packing folds
-/// away. Errors: InvalidArgument for sizes that are not positive, a head count that does not divide the width, or a
-/// sequence beyond the position embedding.
+/// and (by option) normalised sentence vectors. Params have the names and shapes of the Hugging Face checkpoint
+/// ("encoder.layer.0.attention.self.query.weight" [out, in]). Matrices are transposed in the graph; prepacking folds
+/// the transpose. Errors: InvalidArgument for sizes that are not positive, a head count that does not divide the width,
+/// or a sequence beyond the position embedding.
 Graph build_sentence_encoder(const BertConfig& config, const BertGraphOptions& options = {});
 
 }  // namespace rlx

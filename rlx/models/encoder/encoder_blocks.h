@@ -1,4 +1,4 @@
-// The parts of an encoder of texts, built one after the other on a Flow.
+// The blocks of a text encoder's graph, built on a Flow.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace rlx {
 /// Builds the blocks of build_encoder from its inputs.
 class EncoderBuilder {
  public:
-  /// ids [B, S], an integer type; mask [B, S], any type; types [B, S] or nothing.
+  /// ids [B, S], an integer type; mask [B, S], any type; types [B, S] or none.
   EncoderBuilder(Flow& flow, const EncoderConfig& config, Expr ids, Expr mask, std::optional<Expr> types);
 
   /// Vectors of the last layer, [B, S, H].
   Expr tokens();
-  /// What the classifier says of tokens [B, S, H]: [B, labels].
+  /// The classifier's output for tokens [B, S, H]: [B, labels].
   Expr scores(Expr tokens);
-  /// Tokens [B, S, H] pooled, through `dense`, cut and normalised: [B, W].
+  /// Pools tokens [B, S, H], then applies `dense`, truncation and normalisation: [B, W].
   Expr text(Expr tokens, const EncoderGraphOptions& options);
 
  private:
@@ -45,18 +45,18 @@ class EncoderBuilder {
   Flow& flow_;
   Graph& g_;
   const EncoderConfig& c_;
-  std::string prefix_;  // of the weights of the layer under way
+  std::string prefix_;  // name prefix of the current layer's weights
   Dim batch_, seq_;     // B, S
   Expr ids_, mask_, weights_;
   std::optional<Expr> types_;
-  bool blocks_;   // layers are whole blocks
-  Expr visible_;  // of those: the mask [B, 1, 1, S]
+  bool blocks_;   // each layer is one HIR block
+  Expr visible_;  // for those: the mask [B, 1, 1, S]
   std::optional<Expr> lengths_, bias_;
   std::map<std::int64_t, Expr> near_;
   std::vector<Angles> angles_;
 };
 
-/// The names that BERT's checkpoints have, but for its heads.
+/// BERT's weight names, without its heads.
 EncoderNames bert_names();
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Batches of rows of tokens.
+// Batches rows of tokens.
 #include "rlx/models/encoder/encoder_runner.h"
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace rlx {
 
-// Cuts rows whose lengths descend into batches of at most `max_rows`, so that the sum of (rows x longest) and of a
-// price per batch is least: padding costs as much as text, and a short batch keeps the products from their full rate.
+// Splits rows of descending length into batches of at most `max_rows`, minimising the sum of rows x longest plus a
+// fixed cost per batch: padding costs as much as text, and matmuls of a short batch run below their full rate.
 std::vector<EncoderRunner::Batch> EncoderRunner::cut(std::span<const std::size_t> lengths, std::size_t max_rows) {
   constexpr std::size_t kBatchPrice = 8;  // in tokens
   const std::size_t n = lengths.size();
-  std::vector<std::size_t> cost(n + 1, 0), count(n, 0);  // of the rows from i on; rows of the batch that starts at i
+  std::vector<std::size_t> cost(n + 1, 0), count(n, 0);  // of rows from i on; rows of the batch that starts at i
   for (std::size_t i = n; i-- > 0;) {
     cost[i] = std::numeric_limits<std::size_t>::max();
     for (std::size_t rows = 1; rows <= std::min(max_rows, n - i); ++rows) {
@@ -33,7 +33,7 @@ EncoderRunner::EncoderRunner(EncoderRunnerSettings settings) : s_(std::move(sett
   s_.load(programs_.front());
 }
 
-// Texts come in every length: one program for all of them.
+// Texts have any length: one program runs them all.
 CompiledGraph EncoderRunner::compile(std::int64_t max_batch, std::int64_t max_tokens) const {
   CompileOptions options;
   options.symbol_modes = {{"batch", SymbolMode::runtime(max_batch)}, {"seq", SymbolMode::runtime(max_tokens)}};
@@ -68,8 +68,8 @@ void EncoderRunner::run_batch(CompiledGraph& program, const Batch& batch, std::s
 void EncoderRunner::run(std::span<const std::vector<TokenId>> rows, std::span<const std::vector<std::int32_t>> types,
                         std::vector<std::size_t> which, std::span<float> out,
                         const std::function<void(std::size_t)>& progress) {
-  // Longest first: neighbours pad little, the buffers of the largest batch serve all later ones, and short ones come
-  // last, when threads run out of work.
+  // Longest first: neighbours need little padding, later batches reuse the buffers of the largest one, and short
+  // batches come last, when threads run out of work.
   std::stable_sort(which.begin(), which.end(),
                    [&](std::size_t a, std::size_t b) { return rows[a].size() > rows[b].size(); });
   std::size_t done = 0;
@@ -94,7 +94,7 @@ void EncoderRunner::run(std::span<const std::vector<TokenId>> rows, std::span<co
   std::vector<std::size_t> lengths;
   for (const std::size_t i : order) lengths.push_back(rows[i].size());
   const std::vector<Batch> batches = cut(lengths, static_cast<std::size_t>(s_.max_batch));
-  // Whole batches beside each other scale better than the steps of one, as long as every thread has several.
+  // Whole batches in parallel scale better than the steps of one batch, as long as every thread has several.
   const auto threads = static_cast<std::size_t>(threads_);
   if (threads > 1 && batches.size() >= 4 * threads) {
     while (programs_.size() < threads) programs_.push_back(programs_[0].clone());

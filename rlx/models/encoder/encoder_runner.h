@@ -1,4 +1,4 @@
-// Many rows of tokens through a compiled encoder: sorted by length, cut into batches, padded and run.
+// Runs many rows of tokens through a compiled encoder: sorts by length, batches, pads.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace rlx {
 
-/// What an EncoderRunner is told once.
+/// Settings of an EncoderRunner.
 struct EncoderRunnerSettings {
   Session session;
-  std::int64_t max_batch = 32;  // rows of a run
-  std::int64_t max_tokens = 0;  // of a row
-  std::int64_t width = 0;       // of what a row gives
+  std::int64_t max_batch = 32;  // rows of a batch
+  std::int64_t max_tokens = 0;  // tokens of a row
+  std::int64_t width = 0;       // elements of a row's output
   TokenId pad = 0;
-  /// Compiles the program, whose inputs are `ids`, `mask` and, where rows have types, `types`, with these options.
+  /// Compiles the program with these options. Its inputs are `ids`, `mask` and, where rows have types, `types`.
   std::function<CompiledGraph(const Session&, CompileOptions)> compile{};
-  std::function<void(CompiledGraph&)> load{};  // gives the first program its weights, which all programs read
+  std::function<void(CompiledGraph&)> load{};  // sets the weights of the first program; all programs share them
 };
 
-/// Rows that are run one by one are longer than this: the memory of a program is planned for its longest batch.
+/// Longer rows run one by one: the memory of a program is planned for its longest batch.
 inline constexpr std::int64_t kLongRow = 512;
 
-/// Runs rows, whose results do not depend on their neighbours. Not for concurrent calls.
+/// Runs rows. Results do not depend on the other rows. Not for concurrent calls.
 class EncoderRunner {
  public:
   explicit EncoderRunner(EncoderRunnerSettings settings);
 
-  /// What each of the rows `which` gives, to `out` [all rows, width]; `types` is empty or has one for each token.
-  /// `progress` is called with the number of rows that a run has ended, by one thread at a time.
+  /// Writes the outputs of the rows `which` to `out` [all rows, width]. `types` is empty or has one for each token.
+  /// `progress` is called with the number of rows of each finished batch, by one thread at a time.
   void run(std::span<const std::vector<TokenId>> rows, std::span<const std::vector<std::int32_t>> types,
            std::vector<std::size_t> which, std::span<float> out, const std::function<void(std::size_t)>& progress);
 
@@ -42,7 +42,7 @@ class EncoderRunner {
 
  private:
   struct Batch {
-    std::size_t first = 0, count = 0, width = 0;  // rows, in order of length, and the longest one
+    std::size_t first = 0, count = 0, width = 0;  // rows, sorted by length, and the longest one
   };
   static std::vector<Batch> cut(std::span<const std::size_t> lengths, std::size_t max_rows);
   CompiledGraph compile(std::int64_t max_batch, std::int64_t max_tokens) const;
@@ -52,8 +52,8 @@ class EncoderRunner {
 
   EncoderRunnerSettings s_;
   int threads_ = 1;
-  std::vector<CompiledGraph> programs_;  // one, then clones for batches that run beside each other
-  std::vector<CompiledGraph> long_;      // of one long row, made when the first one comes; reads the same weights
+  std::vector<CompiledGraph> programs_;  // one, then clones for batches that run in parallel
+  std::vector<CompiledGraph> long_;      // for single long rows, made on first use; shares the weights
 };
 
 }  // namespace rlx

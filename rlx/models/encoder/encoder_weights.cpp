@@ -1,4 +1,4 @@
-// Views of checkpoints under other names.
+// Views of checkpoints with other tensor names.
 #include "rlx/models/encoder.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-// Tensors of several files, each under a name of its own.
+// Tensors of several files, each under a new name.
 class RenamedWeights final : public WeightLoader {
  public:
   void add(std::string name, std::shared_ptr<const WeightLoader> from, std::string stored) {
@@ -52,7 +52,7 @@ bool starts_with_any(std::string_view name, const std::vector<std::string>& star
 ModelWeights open_encoder_weights(const std::string& folder, const EncoderConfig& c, const EncoderGraphOptions& o) try {
   const std::shared_ptr<SafetensorsFolder> file = SafetensorsFolder::open(folder);
   const auto out = std::make_shared<RenamedWeights>();
-  std::vector<std::string> wanted;  // of the heads
+  std::vector<std::string> wanted;  // names of the wanted heads
   if (o.output == EncoderOutput::Scores && c.classifier)
     for (const std::string* name : {&c.classifier->dense, &c.classifier->norm, &c.classifier->out})
       if (!name->empty()) wanted.push_back(*name + ".");

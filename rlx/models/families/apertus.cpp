@@ -1,4 +1,4 @@
-// Apertus: heads of q and k are normalised, one matrix before xIELU and one after it.
+// Apertus: q and k are normalised for each head; one matrix before xIELU and one after it.
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ namespace {
 void read_apertus(const ConfigKeys& k, DecoderConfig& c) {
   read_sizes(k, c, 1e-5);
   read_ropes(k, c, 12e6);
-  if (!k.has("rope_parameters") && !k.has("rope_scaling")) {  // a file that says nothing means what Apertus has
+  if (!k.has("rope_parameters") && !k.has("rope_scaling")) {  // Apertus's default without a setting
     RopeSpec& s = c.ropes[0];
     s.scaling = RopeScaling::Llama3, s.factor = 8, s.original_context = 8192;
   }

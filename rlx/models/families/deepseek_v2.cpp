@@ -1,4 +1,4 @@
-// DeepSeek-V2 and V2-Lite: latent attention, experts of which some are every token's.
+// DeepSeek-V2 and V2-Lite: latent attention, routed and shared experts.
 #include <cmath>
 
 #include "rlx/error.h"
@@ -34,7 +34,7 @@ void read_deepseek_v2(const ConfigKeys& k, DecoderConfig& c) {
   MoeSpec m = read_experts(k, "n_routed_experts", "moe_intermediate_size");
   m.shared_ff_size = m.ff_size * k.size_or("n_shared_experts", 0, 0, kMostExperts);
   m.scale = k.positive("routed_scaling_factor", 1);
-  // The scale is for weights that are not normalised, as the authors have it.
+  // The scale applies to weights that are not normalised, as in the authors' code.
   m.normalize = m.used > 1 && k.flag("norm_topk_prob", false);
   if (m.normalize) m.scale = 1;
   const std::string scores = k.text("scoring_func", "softmax"), method = k.text("topk_method", "greedy");
@@ -59,8 +59,8 @@ void read_deepseek_v2(const ConfigKeys& k, DecoderConfig& c) {
     c.layers[i].moe = static_cast<std::int64_t>(i) >= dense && static_cast<std::int64_t>(i) % every == 0;
 }
 
-// Latent attention: of files since 2025 keys are those of one head of latent vectors and what is rotated, and the head
-// sizes of the model stand behind "_mla"; older ones have the heads as they are.
+// Latent attention. Files since 2025 store the keys as one head of latent vectors plus the rotated part, and the
+// model's head sizes under keys with "_mla". Older files store the heads themselves.
 void read_deepseek2(const GgufKeys& k, DecoderConfig& c) {
   const bool split = k.has("attention.key_length_mla");
   c.vocab_size = k.table_rows("token_embd.weight");
@@ -96,7 +96,7 @@ void read_deepseek2(const GgufKeys& k, DecoderConfig& c) {
   RopeSpec rope = read_rope(k, heads, RopePairing::Interleaved);
   double growth = 1;
   if (rope.scaling == RopeScaling::Yarn) {
-    // A tenth of "mscale_all_dim"; "mscale" is the same number in all models that files can hold.
+    // A tenth of "mscale_all_dim". "mscale" has the same value in all models that files can store.
     const double log_multiplier = k.positive("rope.scaling.yarn_log_multiplier");
     growth = rope.factor <= 1 ? 1 : log_multiplier * std::log(rope.factor) + 1;
     rope.table_scale = 1;
@@ -125,7 +125,7 @@ void deepseek_sizes(const JsonValue& config, ModelSizes& s) {
 }
 void deepseek_sizes_of_gguf(const GgufFile& file, ModelSizes& s) {
   const auto key = [](std::string_view name) { return concat_text("deepseek2.", name); };
-  // An older file has heads as they are, and the matrix that makes keys and values in one piece.
+  // An older file stores the heads themselves, and one up-projection of keys and values.
   s.latent_whole = file.find_tensor("blk.0.attn_kv_b.weight") != nullptr;
   s.head_dim = file.get_int(key(s.latent_whole ? "attention.key_length" : "attention.key_length_mla"));
   s.v_dim = file.get_int(key(s.latent_whole ? "attention.value_length" : "attention.value_length_mla"));
@@ -135,7 +135,7 @@ void deepseek_sizes_of_gguf(const GgufFile& file, ModelSizes& s) {
   s.dense_layers = file.get_int(key("leading_dense_block_count"), 0);
 }
 
-// Latent attention is that of one head of keys, which is as long as a latent vector and what is rotated.
+// Writes latent attention as one head of keys, as long as a latent vector plus the rotated part.
 void write_deepseek(SettingsWriter& out) {
   const JsonValue& config = out.config();
   const std::int64_t rank = config.get_int("kv_lora_rank");

@@ -15,7 +15,7 @@ void read_distilbert(const ConfigKeys& k, EncoderConfig& c) {
   divide_heads(k, c, "dim", "n_heads");
   c.position_rows = c.max_tokens = k.size("max_position_embeddings");
   c.positions = EncoderPositions::Learned;
-  c.norm_eps = 1e-12;  // which no file says
+  c.norm_eps = 1e-12;  // not stored in any file
   c.activation = parse_activation(k, "activation", "gelu");
   EncoderNames& n = c.names;
   n.prefix = "distilbert.";

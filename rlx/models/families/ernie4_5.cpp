@@ -1,4 +1,4 @@
-// ERNIE 4.5, the dense models: Llama whose neighbouring elements are rotated.
+// ERNIE 4.5, the dense models: Llama with interleaved rotary pairs.
 #include "rlx/models/convert/family_writers.h"
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"

@@ -1,4 +1,4 @@
-// Gemma: norms with an offset, a scaled embedding, which is the output matrix too.
+// Gemma: norms with an offset, a scaled embedding that is also the output matrix.
 #include <cmath>
 
 #include "rlx/models/convert/tensor_tables.h"
@@ -12,7 +12,7 @@ void read_gemma(const ConfigKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   if (!k.has("head_dim")) c.head_dim = 256;
   read_ropes(k, c);
-  // Files of the first Gemma say "gelu" and mean its approximation; "hidden_activation" came later.
+  // Files of the first Gemma say "gelu" but mean its tanh approximation. "hidden_activation" came later.
   constexpr std::string_view meant = "gelu_pytorch_tanh";
   if (k.has("hidden_activation"))
     c.activation = parse_activation(k, "hidden_activation", meant);
@@ -27,7 +27,7 @@ void read_gemma(const ConfigKeys& k, DecoderConfig& c) {
   c.embedding_scale = std::sqrt(static_cast<double>(c.hidden_size));
 }
 
-void read_gemma(const GgufKeys& k, DecoderConfig& c) {  // whose norms have their 1 added already
+void read_gemma(const GgufKeys& k, DecoderConfig& c) {  // norm weights include the offset of 1
   read_sizes(k, c);
   c.ropes = {read_rope(k, c, RopePairing::Half)};
   c.activation = ActivationKind::GeluApprox;

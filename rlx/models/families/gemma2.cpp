@@ -1,5 +1,5 @@
-// Gemma 2: norms on both sides of attention and feed-forward, soft limits of scores and logits, every second layer has
-// a window.
+// Gemma 2: norms before and after attention and feed-forward, soft caps of scores and logits, a sliding window in every
+// second layer.
 #include <cmath>
 
 #include "rlx/error.h"
@@ -22,7 +22,7 @@ void read_gemma2(const ConfigKeys& k, DecoderConfig& c) {
   if (c.bidirectional && c.family == "gemma2") k.unsupported("\"use_bidirectional_attention\" is true in a gemma2");
 }
 
-// The largest model of Gemma 2 and 3 scales scores by the width of the layer for each head, all others by a head's.
+// The largest model of Gemma 2 and 3 scales scores by hidden size / heads, all others by the head dimension.
 void scale_gemma(DecoderConfig& c, std::size_t layers_of_largest) {
   if (c.layers.size() == layers_of_largest)
     c.attention_scale = std::sqrt(static_cast<double>(c.num_heads) / static_cast<double>(c.hidden_size));

@@ -1,4 +1,4 @@
-// Gemma 3, its text part: every sixth layer sees all tokens and has rotary positions of its own.
+// Gemma 3, text model: every sixth layer has global attention and its own rotary positions.
 #include "rlx/models/convert/family_writers.h"
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"
@@ -11,12 +11,12 @@ namespace {
 
 void read_gemma3(const ConfigKeys& k, DecoderConfig& c) {
   read_gemma2(k, c);
-  c.attention_softcap.reset();  // a key that nobody's code obeys: heads are normalised
+  c.attention_softcap.reset();  // ignored by every implementation: heads are normalised
   c.logit_softcap = read_softcap(k, "final_logit_softcapping");
   c.qk_norm = QkNorm::Head;
   c.names.q_norm = "self_attn.q_norm", c.names.k_norm = "self_attn.k_norm";
   const std::int64_t every = k.size_or("sliding_window_pattern", 6);
-  // Of tokens on both sides half are before, and the token itself is counted.
+  // A bidirectional window has half of its tokens before the token. The token itself counts.
   const std::int64_t window = read_window(k, 4096);
   read_windows(k, c, c.bidirectional ? window / 2 + 1 : window,
                [&](std::size_t i) { return (static_cast<std::int64_t>(i) + 1) % every != 0; });

@@ -1,4 +1,4 @@
-// GPT-2: learned positions, matrices that lie as [in, out].
+// GPT-2: learned positions, matrices stored as [in, out].
 #include "rlx/error.h"
 #include "rlx/models/convert/family_writers.h"
 #include "rlx/models/convert/tensor_tables.h"
@@ -39,7 +39,7 @@ void read_gpt2(const ConfigKeys& k, DecoderConfig& c) {
   n.ignored = {".attn.bias", ".attn.masked_bias"};
 }
 
-// One projection, of all of q, then k, then v, also where the model itself has another order.
+// One fused projection: all of q, then k, then v, also where the model itself has another order.
 void read_gpt2(const GgufKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   c.activation = ActivationKind::GeluApprox;

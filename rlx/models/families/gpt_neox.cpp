@@ -1,4 +1,4 @@
-// GPT-NeoX and Pythia: q, k and v of each head in turn, attention and feed-forward side by side.
+// GPT-NeoX and Pythia: fused q, k and v of each head in turn, parallel attention and feed-forward.
 #include "rlx/models/convert/family_writers.h"
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"
@@ -14,7 +14,7 @@ void read_gpt_neox(const ConfigKeys& k, DecoderConfig& c) {
   RopeDefaults d{.head_dim = c.head_dim, .max_positions = c.max_positions};
   d.partial = k.number_or("rotary_pct", 0.25), d.partly = true;
   c.ropes = {read_rope(k, d)};
-  // The older layout has a name of its own for it, beside which the common one means nothing.
+  // The older layout has its own key, and the common key is then ignored.
   if (!k.has("rope_parameters")) c.ropes[0].theta = k.positive("rotary_emb_base", c.ropes[0].theta);
   c.norm = NormKind::Layer, c.norm_bias = true;
   c.activation = parse_activation(k, "hidden_act", "gelu");

@@ -1,4 +1,4 @@
-// gpt-oss: attention sinks, experts with biases and limits whose gate and up are one matrix.
+// gpt-oss: attention sinks, experts with biases and clamps and one interleaved gate/up matrix.
 #include <cmath>
 
 #include "rlx/error.h"
@@ -15,7 +15,7 @@ namespace {
 void read_gpt_oss(const ConfigKeys& k, DecoderConfig& c) {
   read_sizes(k, c, 1e-5);
   read_ropes(k, c, 150000);
-  if (!k.has("rope_parameters") && !k.has("rope_scaling")) {  // a file that says nothing means what gpt-oss has
+  if (!k.has("rope_parameters") && !k.has("rope_scaling")) {  // gpt-oss's default without a setting
     RopeSpec& s = c.ropes[0];
     s.scaling = RopeScaling::Yarn, s.factor = 32, s.original_context = 4096, s.truncate = false;
     s.beta_fast = 32, s.beta_slow = 1, s.table_scale = 0.1 * std::log(s.factor) + 1;
@@ -39,7 +39,7 @@ void read_gpt_oss(const ConfigKeys& k, DecoderConfig& c) {
 void read_gpt_oss(const GgufKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   c.ropes = {read_rope(k, c, RopePairing::Half, 150000)};
-  c.ropes[0].truncate = false;  // which the metadata has no key for
+  c.ropes[0].truncate = false;  // the metadata has no key for it
   c.names.sinks = "attn_sinks.weight";
   c.names.ff_norm = "post_attention_norm";
   MoeSpec m = read_experts(k);

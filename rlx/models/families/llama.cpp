@@ -1,4 +1,4 @@
-// Llama 2 and 3, and what is built like them (SmolLM, TinyLlama, ...).
+// Llama 2 and 3, and models with the same structure (SmolLM, TinyLlama, ...).
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"
 #include "rlx/models/family_gguf.h"
@@ -15,7 +15,7 @@ void read_llama(const ConfigKeys& k, DecoderConfig& c) {
   c.tied = k.flag("tie_word_embeddings", false);
 }
 
-// Rows of q and k are in the order of interleaved pairs. With experts it is Mixtral.
+// Rows of q and k are in the order of interleaved pairs. A file with experts is Mixtral.
 void read_llama(const GgufKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   c.ropes = {read_rope(k, c, RopePairing::Interleaved)};

@@ -1,4 +1,4 @@
-// Mistral and Ministral: Llama with a window. GGUF files are those of llama.
+// Mistral and Ministral: Llama with a sliding window. GGUF files have the architecture llama.
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"
 #include "rlx/models/family_gguf.h"
@@ -11,7 +11,7 @@ void read_mistral(const ConfigKeys& k, DecoderConfig& c) {
   read_ropes(k, c);
   c.activation = parse_activation(k, "hidden_act", "silu");
   c.tied = k.flag("tie_word_embeddings", false);
-  // Files with types of layers are of Ministral, which is the same otherwise.
+  // Files with layer types are of Ministral, which is otherwise the same.
   read_windows(k, c, read_window(k, 4096), [](std::size_t) { return true; });
 }
 

@@ -1,4 +1,4 @@
-// Mixtral: Mistral with experts. GGUF files are those of llama.
+// Mixtral: Mistral with experts. GGUF files have the architecture llama.
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"
 #include "rlx/models/family_gguf.h"

@@ -1,4 +1,4 @@
-// ModernBERT (Warner et al. 2024, arXiv:2412.13663): windows, rotary positions of two kinds, norms before each part.
+// ModernBERT (Warner et al. 2024, arXiv:2412.13663): sliding windows, two kinds of rotary positions, pre-norm layers.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// MPNet: scores have a bias by distance.
+// MPNet: relative position bias of the scores.
 #include "rlx/models/encoder_keys.h"
 #include "rlx/models/model_family.h"
 

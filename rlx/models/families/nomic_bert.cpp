@@ -1,4 +1,4 @@
-// Nomic BERT (Nussbaum et al. 2024, arXiv:2402.01613): rotary positions, gated layers.
+// Nomic BERT (Nussbaum et al. 2024, arXiv:2402.01613): rotary positions, gated feed-forward layers.
 #include <string>
 #include <string_view>
 
@@ -26,7 +26,7 @@ void name_nomic_bert(EncoderConfig& c) {
   n.ignored = {"rotary_emb.inv_freq"};
 }
 
-// Configurations that transformers writes from version 5 on: one gated layer, no biases.
+// Configurations of transformers 5 and later: a gated feed-forward layer, no biases.
 void read_newer_nomic_bert(const ConfigKeys& k, EncoderConfig& c) {
   c.ropes = {read_rope(k, {.head_dim = c.head_dim, .theta = 1000, .max_positions = c.max_tokens})};
   for (EncoderLayer& layer : c.layers) layer.rope = 0;
@@ -44,7 +44,7 @@ void read_nomic_bert(const ConfigKeys& k, EncoderConfig& c) {
   c.vocab_size = k.size("vocab_size");
   const std::int64_t multiple = k.size_or("pad_vocab_size_multiple", 1);
   c.vocab_size = (c.vocab_size + multiple - 1) / multiple * multiple;
-  // Files have GPT-2's names of sizes, or those of transformers from version 5 on.
+  // Files have GPT-2's size keys, or those of transformers 5 and later.
   const bool newer = k.has("hidden_size") && !k.has("n_embd");
   const std::string_view width = newer ? "hidden_size" : "n_embd", heads = newer ? "num_attention_heads" : "n_head";
   c.hidden_size = k.size(width);

@@ -1,4 +1,4 @@
-// OLMo 2: norms behind attention and feed-forward instead of before them; those of q and k are over all heads.
+// OLMo 2: norms after attention and feed-forward instead of before them; q and k are normalised over all heads.
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"
 #include "rlx/models/family_gguf.h"

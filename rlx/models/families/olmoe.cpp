@@ -1,4 +1,4 @@
-// OLMoE: experts in every layer, norms of q and k over all heads.
+// OLMoE: experts in every layer; q and k are normalised over all heads.
 #include "rlx/models/convert/family_writers.h"
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"

@@ -1,4 +1,4 @@
-// Phi-1.5 and Phi-2: attention and feed-forward side by side after one layer norm.
+// Phi-1.5 and Phi-2: parallel attention and feed-forward after one layer norm.
 #include "rlx/models/convert/family_writers.h"
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"

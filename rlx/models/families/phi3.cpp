@@ -1,4 +1,4 @@
-// Phi-3, Phi-4 and Phi-4-mini: one matrix for q, k and v, one for gate and up, LongRoPE.
+// Phi-3, Phi-4 and Phi-4-mini: fused q/k/v and gate/up matrices, LongRoPE.
 #include "rlx/models/convert/family_writers.h"
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"

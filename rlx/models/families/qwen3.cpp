@@ -1,4 +1,4 @@
-// Qwen3: heads of q and k are normalised.
+// Qwen3: q and k are normalised for each head.
 #include "rlx/models/convert/tensor_tables.h"
 #include "rlx/models/family_config.h"
 #include "rlx/models/family_gguf.h"

@@ -17,7 +17,7 @@ void read_qwen3_moe(const ConfigKeys& k, DecoderConfig& c) {
   c.ff_bias = false;
   c.qk_norm = QkNorm::Head;
   c.names.q_norm = "self_attn.q_norm", c.names.k_norm = "self_attn.k_norm";
-  // The key that transformers 5 writes is the second.
+  // transformers 5 writes the second key.
   const bool second = !k.has("num_experts") && k.has("num_local_experts");
   MoeSpec m = read_experts(k, second ? "num_local_experts" : "num_experts", "moe_intermediate_size");
   m.normalize = k.flag("norm_topk_prob", false);
@@ -41,7 +41,7 @@ void read_qwen3_moe(const GgufKeys& k, DecoderConfig& c) {
     c.layers[i].moe = k.has_tensor("blk." + std::to_string(i) + ".ffn_gate_inp.weight");
 }
 
-// What readers of a file take for granted: experts in all layers, whose weights sum to one.
+// Assumptions of readers: all layers have experts, whose weights sum to one.
 void write_qwen3_moe(SettingsWriter& out) {
   if (const auto dense = present(out.config(), "mlp_only_layers"); dense && dense->size() > 0)
     SettingsWriter::refuse("\"mlp_only_layers\", layers without experts,");

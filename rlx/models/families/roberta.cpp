@@ -1,4 +1,4 @@
-// RoBERTa, CamemBERT and XLM-RoBERTa: positions count from behind the padding's row.
+// RoBERTa, CamemBERT and XLM-RoBERTa: positions count from the row after the padding row.
 #include "rlx/models/encoder_keys.h"
 #include "rlx/models/model_family.h"
 

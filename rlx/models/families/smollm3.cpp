@@ -1,4 +1,4 @@
-// SmolLM3: Llama in which every fourth layer is not rotated.
+// SmolLM3: Llama without rotary positions in every fourth layer.
 #include <vector>
 
 #include "rlx/models/convert/family_writers.h"
@@ -16,7 +16,7 @@ void read_smollm3(const ConfigKeys& k, DecoderConfig& c) {
   read_ropes(k, c, 2e6);
   c.tied = k.flag("tie_word_embeddings", true);
   std::vector<double> roped;
-  if (k.has("no_rope_layers")) {  // 1 for a layer with rotation, whatever the key says
+  if (k.has("no_rope_layers")) {  // 1 means a layer with rotation, despite the key's name
     roped = k.numbers("no_rope_layers");
     if (roped.size() != c.layers.size())
       k.bad(concat_text("\"no_rope_layers\" has ", roped.size(), " entries for ", c.layers.size(), " layers"));
@@ -35,7 +35,7 @@ void read_smollm3(const GgufKeys& k, DecoderConfig& c) {
   for (std::size_t i = 3; i < c.layers.size(); i += 4) c.layers[i].rope = -1;
 }
 
-// What readers of a file take for granted: every 4th layer is not rotated.
+// An assumption of readers: every 4th layer has no rotary positions.
 void write_smollm3(SettingsWriter& out) {
   bool same = out.config().get_int("no_rope_layer_interval", 4) == 4;
   if (const auto layers = present(out.config(), "no_rope_layers"); layers && layers->size() > 0) {

@@ -18,7 +18,7 @@ void read_stablelm(const ConfigKeys& k, DecoderConfig& c) {
   if (c.parallel) c.names.ff_norm = c.names.attention_norm;
 }
 
-// Where attention and feed-forward start from one norm, the second has none.
+// Where attention and feed-forward share one norm, the second norm is absent.
 void read_stablelm(const GgufKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   if (k.has_tensor("blk.0.attn_q_norm.weight")) k.unsupported("its q and k have layer norms (StableLM 2 12B)");

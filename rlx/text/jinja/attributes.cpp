@@ -1,4 +1,4 @@
-// Attributes and items of values as jinja2's immutable sandbox gives them to templates.
+// Attributes and items of values, with the rules of jinja2's immutable sandbox.
 #include <algorithm>
 #include <array>
 
@@ -8,7 +8,7 @@
 namespace rlx::jinja {
 namespace {
 
-// Names that the sandbox refuses, since calling them would change the value.
+// Methods that the sandbox refuses, since they would change the value.
 constexpr std::array kListChanges = {std::string_view("append"),  std::string_view("clear"),  std::string_view("pop"),
                                      std::string_view("reverse"), std::string_view("insert"), std::string_view("sort"),
                                      std::string_view("extend"),  std::string_view("remove")};
@@ -20,7 +20,7 @@ constexpr std::array kDictMethods = {std::string_view("copy"), std::string_view(
                                      std::string_view("keys"), std::string_view("values")};
 constexpr std::array kLoopMethods = {std::string_view("cycle"), std::string_view("changed")};
 constexpr std::array kCyclerMethods = {std::string_view("next"), std::string_view("reset")};
-// What every object has in Python and no template may touch.
+// Attributes that every Python object has and the sandbox refuses.
 constexpr std::array kDunders = {std::string_view("__class__"),
                                  std::string_view("__delattr__"),
                                  std::string_view("__dir__"),
@@ -133,7 +133,7 @@ std::optional<Value> python_attribute(Renderer& r, const Value& v, std::string_v
     return name == "__class__" ? std::optional(Value::none()) : std::nullopt;
   }
   if (!among(kDunders, name).empty() || (is_container(v) && !among(kContainerDunders, name).empty()))
-    return Value::none();  // is there, and refused by its name
+    return Value::none();  // exists; refused by its name
   switch (v.kind()) {
     case Kind::String: {
       const std::string_view method = string_method(name);
@@ -205,7 +205,7 @@ std::optional<Value> python_item(Heap& heap, const Value& v, const Value& key) {
 
 namespace {
 
-// An attribute that exists, unless the sandbox forbids it.
+// An existing attribute, unless the sandbox forbids it.
 std::optional<Value> safe_attribute(Renderer& r, const Value& v, std::string_view name) {
   if (changes(v, name)) return r.heap().unsafe_attribute(v, name);
   std::optional<Value> found = python_attribute(r, v, name);

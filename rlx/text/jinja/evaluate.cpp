@@ -1,4 +1,4 @@
-// Expressions of chat templates at run time.
+// Evaluation of expressions of chat templates.
 #include "rlx/error.h"
 #include "rlx/text/jinja/render.h"
 

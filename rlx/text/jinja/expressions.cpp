@@ -1,5 +1,5 @@
-// Expressions of chat templates, with the precedences of jinja2, where ~ stands between + and *, and - before a number
-// binds tighter than **.
+// The parser of expressions, with jinja2's precedences: ~ is between + and *, and - before a number binds tighter than
+// **.
 #include <algorithm>
 
 #include "rlx/error.h"
@@ -27,7 +27,7 @@ ExprPtr Parser::make(Expr::Type type, Position at, std::vector<ExprPtr> parts) c
   return e;
 }
 
-// Chains are built without recursion but walked with it, so the depth of the tree is what counts.
+// Chains are built without recursion but evaluated with it, so the limit applies to the depth of the tree.
 void Parser::measure(Expr& e) const {
   int depth = 0;
   const auto see = [&](const ExprPtr& part) {
@@ -127,7 +127,7 @@ ExprPtr Parser::operators(int least) {
         names.push_back(std::move(name));
         parts.push_back(operators(kSum));
       }
-      if (names.empty()) return std::move(parts[0]);  // a `not` that belongs to nobody here
+      if (names.empty()) return std::move(parts[0]);  // a `not` that is not part of a comparison
       e = make(ExprType::Compare, at, std::move(parts));
       e->operators = std::move(names);
     } else if (op.type == ExprType::Concat) {

@@ -1,4 +1,4 @@
-// Filters of texts, numbers and single values, and the arguments that filters, functions and methods are given.
+// Filters of strings, numbers and single values, and argument binding of filters, functions and methods.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -57,7 +57,7 @@ std::int64_t Parameters::integer(std::size_t i, std::int64_t otherwise) const {
 
 namespace {
 
-// str(value), or the string itself with its markup.
+// str(value); a string keeps its markup.
 Value soft_string(Heap& heap, const Value& v) { return v.is_string() ? v : heap.string(to_text(heap, v)); }
 
 Value string_method_of(Renderer& r, const Value& v, std::string_view method, Arguments args) {
@@ -70,7 +70,7 @@ struct Literal {
   char value[N];
 };
 
-// A filter that is a method of str without arguments.
+// A filter that calls a method of str without arguments.
 template <Literal function, Literal method>
 Value plain_method(Renderer& r, const Value& v, Arguments& args) {
   const Parameters none(args, function.value, {});
@@ -312,7 +312,7 @@ std::optional<std::string> json_indent(Heap& heap, const Parameters& p, std::siz
   return std::string(arithmetic(heap, Expr::Type::Mul, heap.string(" "), p[i]).text());
 }
 
-// tojson as transformers replaces it: plain text, other scripts as they are.
+// tojson with transformers' override: no HTML escapes, other scripts unescaped.
 Value do_tojson(Renderer& r, const Value& v, Arguments& args) {
   const Parameters p(args, "tojson", {"ensure_ascii", "indent", "separators", "sort_keys"});
   Heap& heap = r.heap();

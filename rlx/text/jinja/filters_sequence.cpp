@@ -1,4 +1,4 @@
-// Filters of sequences. Those that jinja2 writes as generators are read as they are needed here, too.
+// Filters of sequences. Filters that are generators in jinja2 are lazy here too.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -40,8 +40,8 @@ Value ignore_case(Heap& heap, const Value& v) { return v.is_string() ? heap.stri
 
 namespace {
 
-// Short lists as Python sorts them, so that what cannot be compared is found in the same pair: the run at the start,
-// then each further item by bisection.
+// Sorts short lists with Python's comparisons, so that the same pair raises an error: the run at the start, then binary
+// insertion of each further item.
 template <class Less>
 void sort_short(std::vector<std::size_t>& order, const Less& before) {
   std::size_t run = std::min<std::size_t>(order.size(), 1);
@@ -89,7 +89,7 @@ namespace {
 
 std::int32_t depth_over(const Value& v) { return (v.has_object() ? v.object()->depth : 0) + 1; }
 
-// Items of `source` that `keep` lets through, and as it changes them.
+// Items of `source` that `keep` accepts, possibly changed by it.
 struct Selected final : IteratorObject {
   using Keep = std::function<bool(Value&)>;
   Selected(Value over, std::function<Keep()> first) : source(std::move(over)), prepare(std::move(first)) {}
@@ -118,7 +118,7 @@ Value selected(Renderer& r, const Value& source, std::function<Selected::Keep()>
   return r.heap().adopt(Kind::Iterator, new Selected(source, std::move(prepare)), sizeof(Selected), depth_over(source));
 }
 
-// A list that is made when the first item is asked for.
+// A list that is computed when the first item is read.
 struct Deferred final : IteratorObject {
   explicit Deferred(std::function<std::vector<Value>()> all) : make(std::move(all)) {}
   bool next(Heap&, Value& out) override {
@@ -242,7 +242,7 @@ Value do_groupby(Renderer& r, const Value& v, Arguments& args) {
     Value key = key_of(items[i]);
     std::vector<Value> group;
     for (; i < items.size() && equal(heap, key_of(items[i]), key); ++i) group.push_back(items[i]);
-    if (group.empty()) group.push_back(items[i++]);  // a key unlike itself
+    if (group.empty()) group.push_back(items[i++]);  // a key that is not equal to itself (NaN)
     if (!p.flag(2)) key = path(r, group[0]);
     out.push_back(heap.pair(key, heap.list(std::move(group))));
     out.back().get<ListObject>().group = true;
@@ -312,7 +312,7 @@ Value do_map(Renderer& r, const Value& v, Arguments& args) {
   });
 }
 
-// select, reject, selectattr, rejectattr.
+// The filters select, reject, selectattr, rejectattr.
 template <bool kWanted, bool kOfAttribute>
 Value do_select(Renderer& r, const Value& v, Arguments& args) {
   Heap& heap = r.heap();

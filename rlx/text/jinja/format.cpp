@@ -97,7 +97,7 @@ std::string padded(const Spec& spec, std::string_view sign, std::string body, ch
   return out;
 }
 
-// Separators between groups of digits of the whole part; zeros in front up to `width` are grouped, too.
+// Inserts separators between digit groups of the integer part. Zeros padded up to `width` are grouped too.
 std::string grouped(std::string text, char separator, std::size_t group, std::int64_t width) {
   std::size_t whole = text.find_first_not_of("0123456789abcdefABCDEF");
   if (whole == std::string::npos) whole = text.size();
@@ -113,7 +113,7 @@ std::string_view sign_text(const Spec& spec, bool negative) {
   return negative ? "-" : spec.sign == '+' ? "+" : spec.sign == ' ' ? " " : "";
 }
 
-// Digits of |v| as %e, %f and %g write them, and as repr does for type 0.
+// Digits of |v| as in %e, %f and %g; as in repr for type 0.
 std::string real_digits(double v, char type, std::int64_t precision, bool alternate) {
   const double size = std::fabs(v);
   const bool capital = type == 'E' || type == 'F' || type == 'G';
@@ -129,7 +129,7 @@ std::string real_digits(double v, char type, std::int64_t precision, bool altern
   if (format == std::chars_format::general && digits == 0) digits = 1;
   std::string out(static_cast<std::size_t>(digits) + 340, '\0');
   if (format == std::chars_format::general) {
-    // By hand, since Python's form without a type keeps one digit after the point and moves to exponents sooner.
+    // Formatted here: Python's format without a type keeps one digit after the point and switches to exponents earlier.
     const std::to_chars_result r =
         std::to_chars(out.data(), out.data() + out.size(), size, std::chars_format::scientific, digits - 1);
     const std::string text(out.data(), static_cast<std::size_t>(r.ptr - out.data()));

@@ -16,7 +16,7 @@ bool is_kind_of(const Value& v, std::initializer_list<Kind> kinds) {
 
 bool same(Heap& heap, const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
-  if (a.is_string()) return equal(heap, a, b);  // Python shares equal constants
+  if (a.is_string()) return equal(heap, a, b);  // Python shares equal constants, so `is` holds
   if (a.has_object()) return a.object() == b.object();
   return a.is(Kind::None) || (a.is_number() && compare_numbers(a, b) == 0);
 }
@@ -184,7 +184,7 @@ Value format_time(Renderer& r, Arguments& args) {
   std::tm local{};
   localtime_r(&now, &local);
   std::string format;
-  for (std::size_t i = 0; i < p[0].text().size(); ++i) {  // %f is Python's own: microseconds, which we have none of
+  for (std::size_t i = 0; i < p[0].text().size(); ++i) {  // %f is Python's own: microseconds, which `now` does not have
     const std::string_view text = p[0].text();
     if (text.substr(i, 2) == "%f") {
       format += "000000";
@@ -196,7 +196,7 @@ Value format_time(Renderer& r, Arguments& args) {
   }
   if (format.empty()) return r.heap().string({});
   if (format.size() > 4096) raise(kLimit, "a format of strftime_now has at most 4096 bytes");
-  std::string out(format.size() * 40 + 64, '\0');  // widths such as %200d do not get through
+  std::string out(format.size() * 40 + 64, '\0');  // a longer result (huge widths) becomes empty
   out.resize(std::strftime(out.data(), out.size(), format.c_str(), &local));
   return r.heap().string(std::move(out));
 }

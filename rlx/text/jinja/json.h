@@ -6,7 +6,8 @@
 
 namespace rlx::jinja {
 
-/// Errors: BadFile for an integer of more than 64 bits, Raised limit for more than 200 nested levels.
+/// Converts JSON to a template value. Errors: BadFile for an integer of more than 64 bits, Raised limit for more than
+/// 200 nested levels.
 Value from_json(Heap& heap, const JsonValue& json);
 
 }  // namespace rlx::jinja

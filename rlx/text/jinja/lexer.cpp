@@ -1,4 +1,4 @@
-// Splits a chat template into tokens: trim_blocks and lstrip_blocks are on, as transformers sets them.
+// The lexer of chat templates. trim_blocks and lstrip_blocks are on, as in transformers.
 #include "rlx/text/jinja/lexer.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Lexer {
     try {
       while (at_ < source_.size()) root();
       const Position last = out_.tokens.empty() ? Position{1, 1} : out_.tokens.back().at;
-      add(TokenKind::End, at_).at = last;  // where jinja2 says that something is missing
+      add(TokenKind::End, at_).at = last;  // jinja2's position of a missing token
     } catch (Raised& fault) {
       out_.fault = std::move(fault);
       add(TokenKind::End, at_);
@@ -50,7 +50,7 @@ class Lexer {
     throw Raised{"TemplateSyntaxError", std::move(message), position(where)};
   }
 
-  // Places are asked for in order, so the count goes on from the last one.
+  // Positions are requested in ascending order, so counting continues from the last one.
   Position position(std::size_t offset) {
     if (offset < counted_) counted_ = 0, place_ = {1, 1};
     for (; counted_ < offset; ++counted_) {
@@ -82,7 +82,7 @@ class Lexer {
     return at;
   }
 
-  // Text up to the next tag, and the tag.
+  // Lexes text up to the next tag, and the tag.
   void root() {
     const std::size_t start = at_;
     std::size_t tag = start;
@@ -117,7 +117,8 @@ class Lexer {
     }
   }
 
-  // What of the text before a tag stays: `{%-` takes all whitespace, a block tag alone on its line the indentation.
+  // The text before a tag that stays: `{%-` strips all white space, a block tag alone on its line strips its
+  // indentation.
   std::string_view strip_before(std::string_view text, char sign, bool block) const {
     if (sign == '-') {
       std::size_t end = text.size();
@@ -143,7 +144,7 @@ class Lexer {
     if (!text.empty()) add(TokenKind::Data, where).text = std::string(text);
   }
 
-  // After the end of a tag at `end`: `-` takes whitespace, a block tag one line end.
+  // Skips white space after a tag that ends at `end`: `-` skips all, a block tag skips one line end.
   void after_tag(char sign, bool trims) {
     if (sign == '-') {
       at_ = skip_space(at_);
@@ -161,7 +162,7 @@ class Lexer {
     after_tag(last == '-' || last == '+' ? last : '\0', true);
   }
 
-  // The offset after `raw %}` when that is what follows, else 0.
+  // The offset after `raw %}` if that follows, else 0.
   std::size_t raw_begin(std::size_t at) const {
     at = skip_space(at);
     if (source_.substr(at, 3) != "raw") return 0;
@@ -192,7 +193,7 @@ class Lexer {
     fail("Missing end of raw directive", tag);
   }
 
-  // Tokens up to the end of the tag.
+  // Lexes tokens up to the end of the tag.
   void inside(bool block) {
     const std::string_view end = block ? "%}" : "}}";
     const TokenKind kind = block ? TokenKind::BlockEnd : TokenKind::VariableEnd;
@@ -219,7 +220,7 @@ class Lexer {
         at_ = next;
         continue;
       }
-      if (at_ >= source_.size()) return;  // the parser says what is missing
+      if (at_ >= source_.size()) return;  // the parser reports what is missing
       token(open);
     }
   }
@@ -269,7 +270,7 @@ class Lexer {
     add(TokenKind::Name, start).text = std::string(text);
   }
 
-  // Digits with single underscores between them, from `at` on; where they end.
+  // Skips digits with single underscores between them, from `at` on. Returns their end.
   template <class Is>
   std::size_t digits(std::size_t at, const Is& is) const {
     if (at >= source_.size() || !is(source_[at])) return at;
@@ -327,7 +328,7 @@ class Lexer {
       if (start < source_.size() && source_[start] == '_') ++start;
       end = digits(start, [&](char c) { return digit_value(static_cast<unsigned char>(c)) < base; });
     }
-    if (end == start) {  // decimal; a zero takes only zeros along
+    if (end == start) {  // decimal; only zeros may follow a leading zero
       base = 10;
       start = at_;
       end = source_[at_] == '0' ? digits(at_, [](char c) { return c == '0'; }) : digits(at_, is_digit);
@@ -355,7 +356,7 @@ class Lexer {
     return true;
   }
 
-  // Escapes as Python's "unicode-escape" codec reads them.
+  // Decodes escapes like Python's "unicode-escape" codec.
   static std::string unescape(std::string_view text, Position where) {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -392,7 +393,7 @@ class Lexer {
         append_utf8(out, value);
         continue;
       }
-      if (digits == 0) {  // an unknown escape stays
+      if (digits == 0) {  // an unknown escape is kept
         out += '\\';
         out += c;
         continue;

@@ -1,4 +1,4 @@
-// Tokens of a chat template, with jinja2's rules of what whitespace around tags is kept.
+// The lexer of chat templates, with jinja2's rules for white space around tags.
 #pragma once
 
 #include <optional>
@@ -26,23 +26,23 @@ enum class TokenKind : std::uint8_t {
 
 struct Token {
   TokenKind kind = TokenKind::End;
-  std::string text;  // of strings with escapes undone; of operators as written
+  std::string text;  // strings: decoded; operators: as written
   std::int64_t integer = 0;
   double real = 0;
   Position at;
 };
 
-/// Tokens up to the end or to the first fault, which the parser meets when it gets there.
+/// Tokens up to the end or to the first error. The parser raises the error when it reaches it.
 struct Tokens {
   std::vector<Token> tokens;  // the last one is End, or stands for `fault`
   std::optional<Raised> fault;
 };
 
-/// `source` with line ends as \n and without the last one, as jinja2 reads it.
+/// `source` with line ends as \n and without the final line end, as in jinja2.
 std::string normalise_source(std::string_view source);
 Tokens tokenize(std::string_view source);
 
-/// What jinja2 calls a token in messages.
+/// jinja2's name of a token in messages.
 std::string describe(const Token& token);
 
 }  // namespace rlx::jinja

@@ -5,7 +5,7 @@
 
 namespace rlx::jinja {
 
-/// Reads the iterable one item ahead where the template asks for it, as jinja2's LoopContext does.
+/// Reads the iterable one item ahead where the template needs it, like jinja2's LoopContext.
 struct LoopObject final : Object {
   LoopObject(Heap& heap, Value over) : iterable(over), cursor(heap, std::move(over)) {}
   bool advance(Heap& heap);
@@ -17,9 +17,9 @@ struct LoopObject final : Object {
   std::int64_t index0 = -1;
   std::optional<std::int64_t> length;
   Value after, current, before;
-  Value changed;               // what loop.changed() was last given
+  Value changed;               // the last argument of loop.changed()
   const void* body = nullptr;  // the For node when the loop is recursive
-  void* frame = nullptr;       // and the activation around it
+  void* frame = nullptr;       // the activation around that node
   std::int64_t depth0 = 0;
 };
 
@@ -46,7 +46,7 @@ inline const Value& LoopObject::peek() {
 inline std::int64_t LoopObject::total(Heap& heap) {
   if (length) return *length;
   length = length_of(iterable);
-  if (!length) {  // made as it is read: read it all, as Python does
+  if (!length) {  // length unknown in advance: read all items, as Python does
     std::vector<Value> rest;
     for (Value item; cursor.next(item);) rest.push_back(std::move(item));
     const auto count = static_cast<std::int64_t>(rest.size());

@@ -1,4 +1,4 @@
-// Operators of chat templates as Python defines them.
+// Operators of chat templates with Python's semantics.
 #include <algorithm>
 #include <cmath>
 
@@ -223,11 +223,11 @@ Value positive(const Value& v) {
   return Value::integer(v.as_int());
 }
 
-// -- comparing --
+// -- comparisons --
 
 namespace {
 
-// The order of two values that have one: -1, 0, 1, or 2 where no comparison holds (NaN).
+// The order of two comparable values: -1, 0, 1, or 2 where no comparison holds (NaN).
 int order(Heap& heap, std::string_view op, const Value& a, const Value& b) {
   heap.step();
   if (a.is(Kind::Undefined)) raise_undefined(a);
@@ -303,7 +303,7 @@ std::int64_t slice_index(const Value& v) {
   raise(kTypeError, "slice indices must be integers or None or have an __index__ method");
 }
 
-// What a slice takes of `length` items, as Python's slice.indices() says.
+// The bounds of a slice of `length` items, as in Python's slice.indices().
 Bounds bounds(const Value& start, const Value& stop, const Value& step, std::int64_t length) {
   Bounds out;
   if (!step.is(Kind::None)) out.step = slice_index(step);
@@ -338,7 +338,7 @@ Value slice_string(Heap& heap, const Value& v, const Bounds& b) {
     const std::string_view rest = text.substr(from);
     return heap.string(std::string(rest.substr(0, offset_of(rest, ascii, b.count))), is_markup(v));
   }
-  std::vector<std::size_t> offsets;  // of every character
+  std::vector<std::size_t> offsets;  // byte offset of every character
   if (!ascii)
     for (std::size_t i = 0; i < text.size(); ++i)
       if (!is_utf8_continuation(text[i])) offsets.push_back(i);

@@ -1,4 +1,4 @@
-// Statements of chat templates.
+// The parser of statements.
 #include "rlx/text/jinja/parser.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ void Parser::fail_expected(std::string_view description) const {
   fail(concat_text("expected token ", expected, ", got ", repr_of_string(describe(current()))), current().at);
 }
 
-// Without a tag: the template ends where a tag is still awaited.
+// With an empty `tag`: the template ends inside an open block.
 void Parser::fail_unknown(std::string_view tag, Position at) {
   std::string message =
       tag.empty() ? "Unexpected end of template." : concat_text("Encountered unknown tag ", repr_of_string(tag), ".");

@@ -1,4 +1,4 @@
-// The parser of chat templates: statements in jinja_parser.cpp, expressions in jinja_expressions.cpp.
+// The parser of chat templates: statements in parser.cpp, expressions in expressions.cpp.
 #pragma once
 
 #include <initializer_list>
@@ -17,15 +17,15 @@ class Parser {
   void parse() { program_.body = statements({}); }
 
  private:
-  static constexpr int kMaxNesting = 100;  // of statements, as Python's compiler allows
-  static constexpr int kMaxDepth = 200;    // of expressions, as Python's parser does
+  static constexpr int kMaxNesting = 100;  // nested statements, the limit of Python's compiler
+  static constexpr int kMaxDepth = 200;    // nested expressions, the limit of Python's parser
   using Words = std::vector<std::string_view>;
 
   // -- tokens --
   const Token& current() const { return tokens_.tokens[at_]; }
   const Token& look();
   void advance();
-  void meet(std::size_t index) const;  // throws the lexer's fault when it is at `index`
+  void meet(std::size_t index) const;  // throws the lexer's error when it is at `index`
   bool is_kind(TokenKind kind) const { return current().kind == kind; }
   bool is_op(std::string_view op) const { return is_kind(TokenKind::Operator) && current().text == op; }
   bool is_name(std::string_view word) const { return is_kind(TokenKind::Name) && current().text == word; }
@@ -80,7 +80,7 @@ class Parser {
   ExprPtr name_target();
   void store(Expr& e) const;
 
-  struct Nested {  // counts what is inside of what
+  struct Nested {  // counts nesting
     Nested(int& depth, int limit, Position at) : depth_(depth) {
       if (++depth_ > limit) throw Raised{std::string(kLimit), "the template is nested too deeply", at};
     }
@@ -98,7 +98,7 @@ class Parser {
   std::vector<Words> awaited_;
 };
 
-/// Gives every variable its place: which frame a name belongs to, and what it holds when the frame begins.
+/// Resolves every variable: which frame a name belongs to, and its value when the frame begins.
 void bind_variables(Program& program);
 
 }  // namespace rlx::jinja

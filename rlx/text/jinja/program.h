@@ -1,4 +1,4 @@
-// The tree of a chat template: expressions, statements and the variables that each frame holds.
+// The syntax tree of a chat template: expressions, statements and the variables of each frame.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct Function {
   std::vector<std::pair<int, std::string>> slots;  // level and name of each variable
 };
 
-/// Where a variable is: so many functions out, and its slot there.
+/// The location of a variable: the number of functions outward, and its slot there.
 struct Ref {
   int hops = 0;
   int slot = -1;
 };
 
-/// What happens to a variable when its frame begins.
+/// The initial value of a variable when its frame begins.
 struct Load {
   enum class Action : std::uint8_t { Parameter, Resolve, Alias, Undefined };
   int slot = -1;
@@ -81,7 +81,7 @@ struct Expr {
   std::string text;          // name, attribute, string, filter, test
   std::int64_t integer = 0;  // Int, Bool
   double real = 0;
-  std::size_t constant = 0;            // String: its place among the values of a render
+  std::size_t constant = 0;            // String: index among the constants of a render
   std::vector<ExprPtr> parts;          // operands; null where a slice or a conditional has none
   std::vector<std::string> operators;  // Compare
   std::vector<Keyword> keywords;
@@ -114,7 +114,7 @@ struct Stmt {
   std::string text;               // data, the name of a macro
   std::vector<ExprPtr> exprs;     // Print: one; With: values; For: iter; If: test; Call: call; Set: value
   std::vector<ExprPtr> targets;   // For, Set, SetBlock: one; With: each; Macro, Call: parameters
-  std::vector<ExprPtr> defaults;  // of the last parameters
+  std::vector<ExprPtr> defaults;  // defaults of the last parameters
   ExprPtr test;                   // For: the filter
   ExprPtr filter;                 // SetBlock, FilterBlock: a chain whose innermost operand is null
   Block body, otherwise;
@@ -135,7 +135,7 @@ struct Program {
   Block body;
   Function root;
   Frame frame;
-  std::vector<std::string> globals;  // names that the template takes from outside
+  std::vector<std::string> globals;  // names that the template reads from outside
   std::vector<std::string> strings;  // constants
 };
 
@@ -143,7 +143,7 @@ struct Program {
 struct Activation {
   Activation* parent = nullptr;
   std::vector<Value> slots;
-  bool captured = false;  // a macro may come back to it
+  bool captured = false;  // a macro may still refer to it
 };
 
 struct MacroObject final : Object {
@@ -152,8 +152,8 @@ struct MacroObject final : Object {
   std::string_view name() const { return definition->text; }
 };
 
-/// Lexes, parses and binds. Errors: Raised of type TemplateSyntaxError, TemplateAssertionError or SyntaxError with the
-/// place, limit for templates of more than 1 MiB or nested too deeply.
+/// Lexes, parses and binds a template. Errors: Raised of type TemplateSyntaxError, TemplateAssertionError or
+/// SyntaxError with the position; limit for templates of more than 1 MiB or too deeply nested.
 std::unique_ptr<Program> compile(std::string_view source, std::string name);
 
 }  // namespace rlx::jinja

@@ -1,4 +1,4 @@
-// Statements of chat templates at run time.
+// Execution of statements of chat templates.
 #include "rlx/text/jinja/render.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ Renderer::Renderer(const Program& program, Heap& heap, std::time_t now) : progra
   constants_.resize(program.strings.size());
 }
 
-// Macros that hold each other's variables hold no references to them; their values go here.
+// Reference cycles between macros and their captured variables are broken here by clearing the variables.
 Renderer::~Renderer() {
   for (const std::unique_ptr<Activation>& a : kept_) a->slots.clear();
 }
@@ -245,7 +245,7 @@ Renderer::Flow Renderer::exec_with(const Stmt& s, Activation& a) {
 
 namespace {
 
-// The items of a for loop that its filter lets through.
+// The items of a for loop that pass its filter.
 struct LoopFilter final : IteratorObject {
   LoopFilter(Renderer& r, const Stmt& s, Activation& around, const Value& over)
       : renderer(&r), loop(&s), cursor(r.heap(), over) {
@@ -304,7 +304,7 @@ void Renderer::exec_for(const Stmt& s, Activation& a, Flow& after) {
   write(text);
 }
 
-// `a` holds the variables of the body, `around` those outside of a recursive loop.
+// `a` holds the variables of the body, `around` those outside a recursive loop.
 Renderer::Flow Renderer::run_loop(const Stmt& s, Activation& a, Activation& around, const Value& over,
                                   std::int64_t depth0) {
   Value source = over;
@@ -320,7 +320,7 @@ Renderer::Flow Renderer::run_loop(const Stmt& s, Activation& a, Activation& arou
     object->depth0 = depth0;
     object->body = s.recursive ? &s : nullptr;
     object->frame = &around;
-    if (s.recursive || s.test)  // a variable may keep the loop, and with it what it reads
+    if (s.recursive || s.test)  // a variable may keep the loop, and so its iterable
       for (Activation* at = &around; at != nullptr && !at->captured; at = at->parent) at->captured = true;
     loop = heap_.adopt(Kind::Loop, object.release(), sizeof(LoopObject),
                        (source.has_object() ? source.object()->depth : 0) + 1);
@@ -345,7 +345,7 @@ Renderer::Flow Renderer::run_loop(const Stmt& s, Activation& a, Activation& arou
     enter(s.frame, a);
     const Flow flow = exec(s.body, a);
     if (flow == Flow::Break) break;
-    if (flow == Flow::Normal) nothing = false;  // jinja2 notes a round only at its end
+    if (flow == Flow::Normal) nothing = false;  // jinja2 counts an iteration only at its end
   }
   leave(s.frame, a);
   if (nothing && !s.otherwise.empty()) {

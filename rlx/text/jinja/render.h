@@ -1,4 +1,4 @@
-// Runs a compiled chat template.
+// The interpreter of compiled chat templates.
 #pragma once
 
 #include <ctime>
@@ -18,24 +18,24 @@ using Variables = std::vector<std::pair<std::string, Value>>;
 
 class Renderer {
  public:
-  /// `now` is what strftime_now reads, in local time.
+  /// `now` is the time that strftime_now formats, in local time.
   Renderer(const Program& program, Heap& heap, std::time_t now);
   ~Renderer();
-  /// The text. Errors: Raised with the place in the template.
+  /// The rendered text. Errors: Raised with the position in the template.
   std::string run(const Variables& variables);
 
   // -- for filters, tests and methods --
   Heap& heap() { return heap_; }
   std::time_t now() const { return now_; }
   Value call(const Value& callee, Arguments& args);
-  /// One round of the filter of a for loop.
+  /// One iteration of the filter of a for loop.
   bool loop_filter(const Stmt& loop, Activation& test, Value& item);
   void enter_test(const Stmt& loop, Activation& test) { enter(loop.test_frame, test); }
 
  private:
   enum class Flow : std::uint8_t { Normal, Break, Continue };
 
-  // Output that goes to a string instead of the caller; counted while it lives.
+  // Redirects output to a string while it lives. The string is counted in the budget.
   class Capture {
    public:
     explicit Capture(Renderer& r) : r_(r), before_(r.out_) { r.out_ = this; }
@@ -46,7 +46,7 @@ class Renderer {
       r_.heap_.budget().give(counted_);
     }
     void append(std::string_view text);
-    /// A filter or call block may make something else than text, which Python finds when it joins the output.
+    /// Notes that a filter or call block returned a value that is not text. Python detects it when it joins the output.
     void note_foreign(std::string_view type) {
       if (foreign_.empty()) foreign_ = type;
     }
@@ -62,7 +62,7 @@ class Renderer {
     std::string_view foreign_;
     std::size_t counted_ = 0;
   };
-  // Variables of one call, given back at its end unless a macro holds them.
+  // Variables of one call. They are freed at its end unless a macro refers to them.
   class Call {
    public:
     Call(Renderer& r, const Function& function, Activation* parent);
@@ -86,7 +86,7 @@ class Renderer {
   };
   static constexpr int kMaxDepth = 2000, kMaxCalls = 200;
 
-  // -- statements (jinja_render.cpp) --
+  // -- statements (render.cpp) --
   Flow exec(const Block& block, Activation& a);
   Flow exec(const Stmt& s, Activation& a);
   Flow exec_if(const Stmt& s, Activation& a);
@@ -109,7 +109,7 @@ class Renderer {
   Value call_loop(const Value& loop, Arguments& args);
   Value& variable(const Ref& ref, Activation& a);
 
-  // -- expressions (jinja_evaluate.cpp) --
+  // -- expressions (evaluate.cpp) --
   Value eval(const Expr& e, Activation& a);
   Value eval_operator(const Expr& e, Activation& a);
   Value eval_container(const Expr& e, Activation& a);
@@ -130,7 +130,7 @@ class Renderer {
   std::vector<std::unique_ptr<Activation>> kept_;
   Capture* out_ = nullptr;
   Position at_;
-  Value block_text_;  // of the set or filter block whose filters are next
+  Value block_text_;  // text of the set or filter block whose filters run next
   int depth_ = 0, calls_ = 0;
 };
 

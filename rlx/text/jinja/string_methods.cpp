@@ -1,4 +1,4 @@
-// Methods of Python's str, counted in code points.
+// Methods of Python's str, with positions in code points.
 #include <algorithm>
 #include <set>
 
@@ -21,7 +21,7 @@ std::size_t character_before(std::string_view text, std::size_t at) {
   return at;
 }
 
-// One call: the string, what it was given, and Python's complaints.
+// One method call: the string, its arguments, and Python's error messages.
 class StringCall {
  public:
   StringCall(Renderer& r, const Value& self, std::string_view name, Arguments& args)
@@ -49,7 +49,7 @@ class StringCall {
     return i < count() ? require_integer(at(i)) : otherwise;
   }
 
-  // rfind, whose time is the product of the lengths at worst.
+  // rfind. The worst case is the product of the lengths.
   std::size_t last_of(std::string_view text, std::string_view word) const {
     heap_.budget().step(word.size() > 1 ? text.size() / 64 * std::min<std::size_t>(word.size(), text.size()) : 0);
     return text.rfind(word);
@@ -59,7 +59,7 @@ class StringCall {
 
   Value made(std::string text) const { return heap_.string(std::move(text), is_markup(self_)); }
   Value part(std::string_view text) const { return made(std::string(text)); }
-  // An argument that Markup escapes.
+  // An argument, escaped by Markup.
   std::string escaped(const Value& v) const {
     return is_markup(self_) && !is_markup(v) ? escape_html(v.text()) : std::string(v.text());
   }
@@ -175,7 +175,7 @@ class StringCall {
   }
 
   Value replace() const {
-    if (is_markup(self_) && count() < 2)  // a method written in Python, with Python's words
+    if (is_markup(self_) && count() < 2)  // a method implemented in Python, so the message differs
       raise(kTypeError, count() == 1 ? "Markup.replace() missing 1 required positional argument: 'new'"
                                      : "Markup.replace() missing 2 required positional arguments: 'old' and 'new'");
     expect(2, 3);
@@ -296,7 +296,7 @@ class StringCall {
     return Value::boolean(!text_.empty());
   }
 
-  // islower, isupper: some character has case, and none has the other one.
+  // islower, isupper: at least one cased character, and none of the other case.
   Value cased(bool upper_case) const {
     expect(0, 0);
     heap_.budget().copy(8 * text_.size());
@@ -332,7 +332,7 @@ class StringCall {
   std::string replaced(std::string_view old, std::string_view fresh, std::int64_t most) const;
 
  private:
-  // The text between the optional arguments `first` and `first` + 1.
+  // The part of the text selected by the optional arguments `first` and `first` + 1.
   std::string_view window(std::size_t first) const {
     const std::int64_t length = code_points(self_);
     const auto place = [&](std::size_t i, std::int64_t otherwise) {
@@ -362,7 +362,7 @@ class StringCall {
       out.push_back(part(text_.substr(at, end - at)));
       at = end;
     }
-    out.push_back(part(text_.substr(at)));  // with the spaces at its end, as in Python
+    out.push_back(part(text_.substr(at)));  // keeps trailing spaces, as Python does
   }
   void split_spaces_right(std::size_t left, std::vector<Value>& out) const {
     std::size_t end = text_.size();
@@ -467,7 +467,7 @@ constexpr Method kMethods[] = {
     {"zfill", [](const StringCall& c) { return c.zfill(); }},
 };
 
-// Those that need the renderer, and those that are there in Python but not here.
+// Methods that need the renderer, and methods of Python that are not implemented.
 constexpr std::string_view kOthers[] = {"format",      "format_map", "isascii",   "isidentifier",
                                         "isprintable", "encode",     "maketrans", "translate"};
 

@@ -1,5 +1,5 @@
-// Which variable a name means. jinja2 compiles a template to Python functions whose local variables are decided before
-// anything runs: a name that a frame sets belongs to that frame from its start, with the value it has around it then.
+// Name resolution. jinja2 compiles a template to Python functions whose local variables are determined statically: a
+// name that a frame sets belongs to that frame from its start, with the value it has outside at that time.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 using Names = std::unordered_set<std::string>;
 
-// -- which of some names are read without being set before, in the order of the text --
+// -- names that are read before they are set, in text order --
 
 class Undeclared {
  public:
@@ -79,7 +79,7 @@ struct Target {
   int slot = -1;
 };
 
-// The variables of one frame. A branch of an if is a scope over `base`, merged into it afterwards.
+// The variables of one frame. A branch of an if is a scope on top of `base` and is merged into it afterwards.
 struct Scope {
   Scope* base = nullptr;
   const Scope* parent = nullptr;
@@ -122,9 +122,9 @@ class Binder {
 
  private:
   struct Where {
-    bool soft = false;     // under an if: unknown filters and tests fail when they are reached
-    bool in_loop = false;  // break and continue have a loop
-    int loops = 0;         // for tags around
+    bool soft = false;     // inside an if: unknown filters and tests fail only when evaluated
+    bool in_loop = false;  // inside a loop: break and continue are allowed
+    int loops = 0;         // nesting depth of loops
   };
 
   // -- variables --
@@ -178,7 +178,7 @@ class Binder {
     define(scope, name, around ? outer(scope, *around) : Load{});
   }
 
-  // -- what a frame reads and sets --
+  // -- names that a frame reads and sets --
 
   void analyze(const ExprPtr& e, Scope* scope, bool as_parameter = false) {
     if (!e) return;
@@ -234,7 +234,7 @@ class Binder {
     analyze(s.body, &branches[0]);
     for (const StmtPtr& elif : s.elifs) analyze(*elif, &branches[1]);
     analyze(s.otherwise, &branches[2]);
-    // What a branch sets has outside of it the value from around the frame.
+    // Names that a branch sets have the outer value before it.
     Names stores;
     for (const Scope& branch : branches)
       for (const std::string& name : branch.stores)
@@ -256,7 +256,7 @@ class Binder {
 
   // -- binding --
 
-  // What Python's compiler refuses after jinja2 has had its say: the first fault of a kind.
+  // Records an error that Python's compiler raises after jinja2: the first one of a kind.
   static void note(std::optional<Raised>& fault, std::string message, Position at) {
     if (!fault) fault = Raised{"SyntaxError", std::move(message), at};
   }
@@ -291,7 +291,7 @@ class Binder {
     }
     if (e->type == Expr::Type::Conditional) where.soft = true;
     if (e->type == Expr::Type::Filter || e->type == Expr::Type::Test) require_known(*e, where.soft);
-    if (e->type == Expr::Type::Conditional) bind(e->parts[1], scope, where);  // the order of jinja2's compiler
+    if (e->type == Expr::Type::Conditional) bind(e->parts[1], scope, where);  // jinja2's compiler visits in this order
     for (const ExprPtr& part : e->parts) bind(part, scope, where);
     Names keywords;
     for (const Keyword& k : e->keywords) {
@@ -470,7 +470,7 @@ class Binder {
       s.takes_varargs = true;
     }
     analyze_all();
-    // The parameters of a macro inside of a loop may not be called loop either; their names are no targets, though.
+    // Parameters of a macro inside a loop may not be named loop either, but they are no targets.
     Where parameters = where;
     parameters.loops = 0;
     bind(s.targets, body, parameters);

@@ -1,4 +1,4 @@
-// Values of chat templates as text: str(), repr(), json.dumps and HTML escapes.
+// Conversion of template values to text: str(), repr(), json.dumps and HTML escapes.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -12,7 +12,7 @@
 
 namespace rlx::jinja {
 
-// Shortest digits that read back, laid out as Python does: an exponent below -4 or from 16 on.
+// Shortest digits that read back, in Python's layout: with an exponent below -4 or from 16 on.
 std::string repr_of_float(double v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
@@ -85,7 +85,7 @@ class Printer {
 
   void repr(const Value& v) {
     heap_.step();
-    // Namespaces may hold themselves; Python gives up on those, too.
+    // Namespaces may contain themselves. Python raises RecursionError too.
     if (++depth_ > 2 * Budget::kMaxValueDepth) raise("RecursionError", "maximum recursion depth exceeded");
     switch (v.kind()) {
       case Kind::Missing:
@@ -151,7 +151,7 @@ class Printer {
     if (r.step != 1) out_ += concat_text(", ", r.step);
     out_ += ')';
   }
-  // Python prints addresses here; no template can mean them.
+  // Python prints an address here. No template can depend on it.
   void object(const Value& v) {
     switch (v.kind()) {
       case Kind::Undefined: out_ += "Undefined"; break;

@@ -1,5 +1,5 @@
-// Characters as Python's str sees them, on utf8proc's tables and the multi-character mappings of the Unicode
-// Character Database (SpecialCasing.txt), which utf8proc leaves out.
+// Character functions with the semantics of Python's str, on utf8proc's tables and the multi-character case mappings of
+// the Unicode Character Database (SpecialCasing.txt), which utf8proc lacks.
 #include "rlx/text/jinja/unicode.h"
 
 #include <utf8proc.h>
@@ -164,7 +164,8 @@ bool is_case_ignorable(char32_t c) {
   return kMiddle.find(c) != std::u32string_view::npos;
 }
 
-// A capital sigma at the end of a word: cased before it, nothing cased after it, ignorable characters apart.
+// Whether a capital sigma ends a word: a cased character before it and none after it, not counting ignorable
+// characters.
 bool is_final_sigma(std::string_view text, std::size_t start, std::size_t end) {
   bool before = false;
   for (std::size_t at = start; at > 0;) {
@@ -316,7 +317,7 @@ std::string casefold(std::string_view text) {
 
 namespace {
 
-// Text without whitespace around it, other decimal digits as ASCII ones; nothing when other characters are in it.
+// The text without surrounding white space and with ASCII digits; nothing when it has other characters.
 std::optional<std::string> plain_number(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -325,7 +326,7 @@ std::optional<std::string> plain_number(std::string_view text) {
       out += ' ';
     } else if (c < 0x80) {
       out += static_cast<char>(c);
-    } else if (is_decimal(c)) {  // digits come in runs of ten that begin with a multiple of their block
+    } else if (is_decimal(c)) {  // decimal digits come in runs of ten from 0 on
       char32_t zero = c;
       while (is_decimal(zero - 1) && c - zero < 9) --zero;
       out += static_cast<char>('0' + (c - zero));
@@ -338,7 +339,7 @@ std::optional<std::string> plain_number(std::string_view text) {
   return out.substr(first, out.find_last_not_of(' ') - first + 1);
 }
 
-// Takes out single underscores between digits; false where one stands elsewhere.
+// Removes single underscores between digits. Returns false for any other underscore.
 bool drop_underscores(std::string& text, bool (*digit)(char)) {
   for (std::size_t i = 0; i < text.size(); ++i)
     if (text[i] == '_' && (i == 0 || i + 1 == text.size() || !digit(text[i - 1]) || !digit(text[i + 1]))) return false;

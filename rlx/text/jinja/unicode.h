@@ -1,4 +1,4 @@
-// Characters as Python's str sees them: classes, case, numbers in text.
+// Character functions with the semantics of Python's str: classes, case, numbers in text.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace rlx::jinja {
 
 bool is_space(char32_t c);
-bool is_line_break(char32_t c);  // of splitlines
+bool is_line_break(char32_t c);  // the line breaks of splitlines
 bool is_printable(char32_t c);
 bool is_alpha(char32_t c);
 bool is_decimal(char32_t c);
@@ -21,7 +21,7 @@ bool is_title(char32_t c);
 bool is_lower(char32_t c);
 bool is_word(char32_t c);  // \w
 bool is_identifier(std::string_view text);
-/// The value of an ASCII digit or letter as a digit, or 99.
+/// The value of an ASCII digit or letter as a digit, else 99.
 int digit_value(unsigned char c);
 
 std::string upper(std::string_view text);
@@ -31,12 +31,12 @@ std::string capitalize(std::string_view text);
 std::string swapcase(std::string_view text);
 std::string casefold(std::string_view text);
 
-/// As text.find(word, from), in time linear in both whatever they hold.
+/// As text.find(word, from). Linear in both lengths for any input.
 std::size_t find_text(std::string_view text, std::string_view word, std::size_t from = 0);
 
 /// float(text), or nothing where Python raises.
 std::optional<double> parse_float(std::string_view text);
-/// int(text, base); `overflow` when the number has more than 64 bits.
+/// int(text, base); nothing where Python raises. Sets `overflow` when the number has more than 64 bits.
 std::optional<std::int64_t> parse_int(std::string_view text, int base, bool& overflow);
 
 }  // namespace rlx::jinja

@@ -1,4 +1,4 @@
-// Values of chat templates: making, counting, comparing and iterating over them.
+// Values of chat templates: construction, memory accounting, comparison and iteration.
 #include "rlx/text/jinja/value.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void Budget::require_string(std::size_t count, std::size_t bytes) {
   if (bytes != 0 && count > kMaxString / bytes) require_string(kMaxString + 1);
 }
 
-// -- making --
+// -- construction --
 
 Heap::~Heap() {
   for (const Value& v : namespaces_) v.get<NamespaceObject>().attributes.clear();
@@ -31,7 +31,7 @@ Heap::~Heap() {
 }
 
 Value Heap::adopt(Kind kind, Object* object, std::size_t bytes, std::int32_t depth) {
-  Value out(kind, object);  // owns it before anything can throw
+  Value out(kind, object);  // owns the object before anything can throw
   budget_.step();
   if (depth > Budget::kMaxValueDepth) raise(kLimit, "values are nested more than 200 deep");
   budget_.take(bytes + 64);
@@ -84,7 +84,7 @@ Value Heap::dict(std::vector<DictObject::Entry> entries) {
   std::int32_t depth = 0;
   for (const auto& [key, value] : entries) {
     require_hashable(key);
-    if (key.is_string()) budget_.copy(4 * key.text().size());  // compared some times over
+    if (key.is_string()) budget_.copy(4 * key.text().size());  // cost of several comparisons
     depth = std::max({depth, depth_of(key), depth_of(value)});
   }
   std::vector<std::uint32_t> order(entries.size());
@@ -127,7 +127,7 @@ Value Heap::range(std::int64_t start, std::int64_t stop, std::int64_t step) {
   object->start = start;
   object->stop = stop;
   object->step = step;
-  // Unsigned differences: the ends may be 2^64 apart.
+  // Unsigned arithmetic: the ends may be 2^64 apart.
   const std::uint64_t first = static_cast<std::uint64_t>(start), last = static_cast<std::uint64_t>(stop);
   std::uint64_t count = 0;
   if (step > 0 && start < stop) count = (last - first - 1) / static_cast<std::uint64_t>(step) + 1;
@@ -181,7 +181,7 @@ Value Heap::namespace_of(std::vector<DictObject::Entry> attributes) {
   auto object = std::make_unique<NamespaceObject>();
   object->attributes = std::move(attributes);
   const std::size_t bytes = object->attributes.capacity() * sizeof(DictObject::Entry);
-  // Depth 0: namespaces are held here until the end, so nothing is destroyed through them.
+  // Depth 0: the heap holds namespaces until the end, so destruction never recurses through them.
   Value out = adopt(Kind::Namespace, object.release(), bytes, 0);
   namespaces_.push_back(out);
   return out;
@@ -226,12 +226,12 @@ std::size_t offset_of(std::string_view text, bool ascii, std::int64_t at) {
   return byte;
 }
 
-// -- comparing --
+// -- comparison --
 
 int compare_numbers(const Value& a, const Value& b) {
   if (a.is_integral() && b.is_integral()) return a.as_int() < b.as_int() ? -1 : a.as_int() > b.as_int() ? 1 : 0;
   if ((a.is(Kind::Float) && std::isnan(a.as_real())) || (b.is(Kind::Float) && std::isnan(b.as_real()))) return 2;
-  // long double holds every 64-bit integer on the machines that we build for.
+  // long double represents every 64-bit integer exactly on the supported machines.
   const long double x = a.is(Kind::Float) ? a.as_real() : static_cast<long double>(a.as_int());
   const long double y = b.is(Kind::Float) ? b.as_real() : static_cast<long double>(b.as_int());
   return x < y ? -1 : x > y ? 1 : 0;
@@ -261,7 +261,7 @@ int compare_keys(const Value& a, const Value& b) {
     const int c = compare_numbers(a, b);
     if (c != 2) return c;
     const bool x = a.is(Kind::Float) && std::isnan(a.as_real()), y = b.is(Kind::Float) && std::isnan(b.as_real());
-    return sign_of(!x, !y);  // NaNs first, equal to each other
+    return sign_of(!x, !y);  // NaNs first, all equal
   }
   if (rank == 2) return sign_of(a.text(), b.text());
   if (rank == 3) {
@@ -419,7 +419,7 @@ std::string type_in_messages(const Value& v) {
   return concat_text(module, type_name(v), " object");
 }
 
-// -- iterating --
+// -- iteration --
 
 bool iterable(const Value& v) {
   switch (v.kind()) {

@@ -1,5 +1,5 @@
-// Values of chat templates: Python's None, numbers, strings and containers as far as templates see them, counted
-// references, and the budget that a render may spend.
+// Values of chat templates: Python's None, numbers, strings and containers as far as templates need them, reference
+// counts, and the budget of a render.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace rlx::jinja {
 
-/// A place in the source, counted from 1; line 0 when unknown.
+/// A position in the source, counted from 1; line 0 when unknown.
 struct Position {
   std::uint32_t line = 0, column = 0;
 };
 
-/// What a template raises, in Python's terms: the class of the exception and its text. ChatTemplate turns it into an
-/// rlx::Error; nothing else of this module leaves it.
+/// A template's exception in Python's terms: its class and its text. ChatTemplate converts it to an rlx::Error; no
+/// other exception leaves this module.
 struct Raised {
   std::string type;  // "UndefinedError", "TypeError", ...; "limit" and "unsupported" are ours
   std::string message;
@@ -33,12 +33,12 @@ inline constexpr std::string_view kTypeError = "TypeError", kValueError = "Value
                                   kRuntimeError = "TemplateRuntimeError", kSecurityError = "SecurityError",
                                   kFilterError = "FilterArgumentError", kLimit = "limit", kUnsupported = "unsupported";
 
-/// What a render may spend. A template is a program of a stranger: every node evaluated and every 64 bytes copied is
-/// a step, and what is alive is counted.
+/// The budget of a render, since a template is an untrusted program. Every evaluated node and every 64 bytes copied is
+/// a step. Live memory is counted too.
 class Budget {
  public:
   static constexpr std::size_t kMaxString = std::size_t{64} << 20;  // bytes of one string, and of the output
-  static constexpr int kMaxValueDepth = 200;                        // lists in lists
+  static constexpr int kMaxValueDepth = 200;                        // nesting depth of containers
   Budget(std::uint64_t steps, std::size_t bytes) : steps_(steps), bytes_(bytes) {}
   void step(std::uint64_t n = 1) {
     if (n > steps_) raise_steps();
@@ -50,7 +50,7 @@ class Budget {
     bytes_ -= bytes;
   }
   void give(std::size_t bytes) { bytes_ += bytes; }
-  /// Throws unless one string may have this many bytes.
+  /// Throws unless one string may have `bytes` bytes.
   static void require_string(std::size_t bytes);
   /// As require_string for `count` times `bytes`.
   static void require_string(std::size_t count, std::size_t bytes);
@@ -63,7 +63,7 @@ class Budget {
 };
 
 enum class Kind : std::uint8_t {
-  Missing,  // no value: an argument not given, a variable not set
+  Missing,  // no value: an omitted argument, an unset variable
   None,
   Bool,
   Int,
@@ -75,17 +75,17 @@ enum class Kind : std::uint8_t {
   Undefined,
   Range,
   View,      // keys(), values(), items() of a dict
-  Iterator,  // what is made as it is read: map, select, reversed, ...
+  Iterator,  // lazy sequences: map, select, reversed, ...
   Namespace,
   Macro,
   Function,  // a global
-  Method,    // of a value
+  Method,    // a method of a value
   Loop,
   Cycler,
   Joiner
 };
 
-/// What values share by counted references.
+/// The reference-counted part of a value.
 struct Object {
   Object() = default;
   Object(const Object&) = delete;
@@ -94,7 +94,7 @@ struct Object {
     if (budget != nullptr) budget->give(bytes);
   }
   std::uint32_t refs = 0;
-  std::int32_t depth = 0;  // of containers nested in it
+  std::int32_t depth = 0;  // nesting depth of a container's content
   Budget* budget = nullptr;
   std::size_t bytes = 0;
 };
@@ -166,20 +166,20 @@ class Value {
 
 struct StringObject final : Object {
   std::string text;
-  bool markup = false;               // markupsafe.Markup: escapes what is added to it
-  mutable std::int64_t length = -1;  // code points, once known
+  bool markup = false;               // markupsafe.Markup: escapes text that is added to it
+  mutable std::int64_t length = -1;  // code points, once counted
 };
 
-/// List or Tuple. Never changed once a template can see it: the sandbox of transformers forbids it.
+/// List or Tuple. Immutable once a template can see it: the sandbox of transformers forbids mutation.
 struct ListObject final : Object {
   std::vector<Value> items;
-  bool group = false;  // a tuple of groupby, whose parts have names
+  bool group = false;  // a tuple of groupby, whose elements have names
 };
 
 struct DictObject final : Object {
   using Entry = std::pair<Value, Value>;
-  std::vector<Entry> entries;         // in order of insertion, keys distinct
-  std::vector<std::uint32_t> by_key;  // positions in order of keys; empty for a few entries
+  std::vector<Entry> entries;         // in insertion order, keys distinct
+  std::vector<std::uint32_t> by_key;  // positions sorted by key; empty for a few entries
   const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
 };
@@ -187,7 +187,7 @@ struct DictObject final : Object {
 struct UndefinedObject final : Object {
   std::string hint;
   Value of;    // Missing for a variable
-  Value name;  // what was looked up
+  Value name;  // the name that was looked up
   std::string_view error = kUndefinedError;
   std::string message() const;
 };
@@ -229,10 +229,10 @@ struct FunctionObject final : Object {
 
 struct MethodObject final : Object {
   Value self;
-  std::string_view name;  // of a static table
+  std::string_view name;  // points into a static table
 };
 
-/// Makes values and counts them. It outlives every value it made.
+/// Allocates values and counts their memory. It must outlive every value that it made.
 class Heap {
  public:
   explicit Heap(Budget budget) : budget_(std::move(budget)) {}
@@ -246,7 +246,7 @@ class Heap {
   Value list(std::vector<Value> items, Kind kind = Kind::List);
   Value tuple(std::vector<Value> items) { return list(std::move(items), Kind::Tuple); }
   Value pair(Value first, Value second);
-  /// Of equal keys the first place and the last value. Errors: TypeError for a key that is no key.
+  /// Makes a dict. Of equal keys the first position and the last value win. Errors: TypeError for an unhashable key.
   Value dict(std::vector<DictObject::Entry> entries);
   Value range(std::int64_t start, std::int64_t stop, std::int64_t step);
   Value undefined_variable(std::string_view name);
@@ -256,14 +256,15 @@ class Heap {
   Value view(const Value& dict, ViewOf of);
   Value method(const Value& self, std::string_view name);
   Value namespace_of(std::vector<DictObject::Entry> attributes);
-  /// Empties `loop.changed` at the end, since a loop may be compared with itself.
+  /// Registers a loop so that `loop.changed` is cleared at the end: a loop may be compared with itself, which makes a
+  /// cycle.
   void remember_loop(const Value& loop) { loops_.push_back(loop); }
-  /// Counts a finished object; `depth` of what it holds.
+  /// Counts a finished object. `depth` is the depth of its content.
   Value adopt(Kind kind, Object* object, std::size_t bytes, std::int32_t depth);
 
  private:
   Budget budget_;
-  std::vector<Value> namespaces_, loops_;  // what can hold itself is emptied at the end
+  std::vector<Value> namespaces_, loops_;  // possible cycles, cleared at the end
 };
 
 inline std::string_view Value::text() const { return get<StringObject>().text; }
@@ -277,25 +278,25 @@ std::size_t offset_of(std::string_view text, bool ascii, std::int64_t at);
 
 /// type(value).__name__
 std::string_view type_name(const Value& v);
-/// What jinja2 calls the type in "... has no attribute".
+/// jinja2's name of the type in "... has no attribute".
 std::string type_in_messages(const Value& v);
 bool truth(const Value& v);
 /// Python's ==.
 bool equal(Heap& heap, const Value& a, const Value& b);
-/// A total order of what can be a key of a dict, equal where Python's == is.
+/// A total order of dict keys, equal where Python's == is true.
 int compare_keys(const Value& a, const Value& b);
-/// Throws TypeError for lists, dicts and what holds them.
+/// Throws TypeError for lists, dicts and values that contain them.
 void require_hashable(const Value& v);
 /// Exact comparison of numbers: -1, 0, 1; 2 with a NaN.
 int compare_numbers(const Value& a, const Value& b);
 
-/// Reads what Python can iterate over.
+/// Iterates over any Python iterable.
 class Cursor {
  public:
   /// Errors: TypeError "'int' object is not iterable".
   Cursor(Heap& heap, Value over);
   bool next(Value& out);
-  /// What len() says of the rest, or nothing for what is made as it is read.
+  /// len() of the rest, or nothing for a lazy sequence.
   std::optional<std::int64_t> length() const;
 
  private:
@@ -308,7 +309,7 @@ bool iterable(const Value& v);
 std::optional<std::int64_t> length_of(const Value& v);
 std::vector<Value> collect(Heap& heap, const Value& v);
 
-// -- as text --
+// -- conversion to text --
 
 /// str(value) and repr(value).
 std::string to_text(Heap& heap, const Value& v);

@@ -1,4 +1,4 @@
-// The trie of added tokens, and what their flags do to a match.
+// The trie of added tokens, and the application of their flags to a match.
 #include "rlx/text/tokenizer/added_tokens.h"
 
 #include <utility>
@@ -88,7 +88,7 @@ bool AddedTokenMatcher::widen(const Flagged& token, std::string_view text, std::
     start = std::max(start, done);
   }
   if (token.flags & kRight) {
-    stop = std::max(stop, done);  // white space that the token before has taken already
+    stop = std::max(stop, done);  // white space that the previous token consumed
     while (stop < text.size()) {
       std::size_t next = stop;
       if (!is_white_space(decode_utf8(text, next))) break;

@@ -1,4 +1,4 @@
-// The search for added tokens, which are found in a text before words are.
+// The search for added tokens, which runs before words are split.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 
 namespace rlx {
 
-/// Finds added tokens in a text by a trie of bytes. Among those that start at the same place the longest wins, and a
-/// match is consumed even when `single_word` rejects it.
+/// Finds added tokens in a text by a trie of bytes. Of the tokens that start at the same byte the longest wins. A match
+/// is consumed even when `single_word` rejects it.
 class AddedTokenMatcher {
  public:
-  /// Longest text that `add` takes, since the search may walk that far at each byte.
+  /// Longest text that `add` accepts, since the search may walk that far at each byte.
   static constexpr std::size_t kMaxBytes = 4096;
 
-  /// Adds `text`, which stands for `token`; of equal texts the last one counts. An empty text is never found.
-  /// InvalidArgument for a text of more than kMaxBytes.
+  /// Adds `text` for `token`. Of equal texts the last one wins. An empty text never matches. InvalidArgument for a text
+  /// of more than kMaxBytes.
   void add(std::string_view text, const AddedToken& token);
   bool empty() const { return tokens_.empty(); }
 
-  /// Calls `rest(text)` for the stretches between tokens and `token(id)` for the tokens, in order.
+  /// Calls `rest(text)` for the text between tokens and `token(id)` for the tokens, in order.
   template <class Rest, class Token>
   void split(std::string_view text, const Rest& rest, const Token& token) const {
     std::size_t done = 0, at = 0;
@@ -70,9 +70,9 @@ class AddedTokenMatcher {
     return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15u >> 32) & (edges_.size() - 1);
   }
   void insert_edge(std::uint64_t key, std::uint32_t node);
-  // The index plus one in tokens_ of the longest token that begins `text`, and its length; 0 when none does.
+  // The index plus one in tokens_ of the longest token that is a prefix of `text`, and its length; 0 for none.
   std::uint32_t longest(std::string_view text, std::size_t& length) const;
-  // Applies the flags to a match; false when it does not count.
+  // Applies the token's flags to a match; false when the match is rejected.
   static bool widen(const Flagged& token, std::string_view text, std::size_t done, std::size_t& start,
                     std::size_t& stop);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint8_t kDropByte = 0xFF;
 
-// The part of a walk that must remember: marks that wait for the next starter.
+// The state of a pass: marks that wait for the next starter.
 class Walk {
  public:
   Walk(const BertNormalizerOptions& options, std::string& out) : options_(options), out_(out) {}
@@ -45,8 +45,8 @@ class Walk {
   }
 
  private:
-  // Canonical decomposition without nonspacing marks. Marks of another category that have a combining class wait in
-  // pending_ until the next starter, because canonical order sorts them by that class.
+  // Canonical decomposition without nonspacing marks. Marks of another category with a combining class wait in pending_
+  // until the next starter, because canonical order sorts them by that class.
   void strip(char32_t c) {
     if (!options_.strip_accents) return lower(c);
     const utf8proc_property_t* property = utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
@@ -105,7 +105,7 @@ void BertNormalizer::run(std::string_view text, std::string& out) const {
   Walk walk(options_, out);
   std::size_t at = 0;
   while (at < text.size()) {
-    // A run of ASCII, the usual case, is a table look-up per byte into space made once.
+    // The fast path for ASCII runs: a table look-up per byte into reserved space.
     std::size_t end = at;
     while (end < text.size() && static_cast<unsigned char>(text[end]) < 0x80) ++end;
     if (end > at) {

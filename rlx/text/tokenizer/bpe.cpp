@@ -1,4 +1,4 @@
-// Merging: small words by walking over the pairs, long ones with a heap; words seen before are remembered.
+// BPE merging: a scan over the pairs for short words, a heap for long ones, and a cache of merged words.
 #include "rlx/text/tokenizer/bpe.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint8_t kUnasked = 0, kWhole = 1, kParts = 2;
 constexpr std::uint32_t kNoRank = 0xFFFFFFFFu;
-constexpr std::size_t kSmallWord = 40;  // symbols, up to which walking beats a heap
+constexpr std::size_t kSmallWord = 40;  // symbols; up to here a scan is faster than a heap
 
 }  // namespace
 
@@ -62,8 +62,8 @@ void BpeModel::prepare() {
   const bool all_bytes = options_.byte_fallback && find_byte_tokens(vocabulary_, byte_ids_);
   whole_ = std::make_unique<std::atomic<std::uint8_t>[]>(vocabulary_.size());
 
-  // A text may be cut between two characters that are neighbours in no token, as long as all symbols spell what they
-  // stand for: no unknown token that could fuse across the cut, no merges of byte tokens.
+  // A text may be split between two characters that are adjacent in no token, if all symbols spell their own
+  // characters: no unknown token that could fuse across the split, no merges of byte tokens.
   bool cut = options_.whole_texts && plain_ && all_bytes;
   if (cut) {
     std::vector<bool> is_byte(vocabulary_.size());
@@ -118,7 +118,7 @@ class BpeModel::Encoder final : public WordEncoder {
 
  private:
   static constexpr std::size_t kCachedBytes = 28, kCachedIds = 12;
-  // A word that was merged before; a slot is taken over by the next word that wants it.
+  // A cached word. The next word with the same slot replaces it.
   struct Cached {
     std::uint8_t num_bytes = 0, num_ids = 0;
     std::array<char, kCachedBytes> bytes{};
@@ -173,7 +173,7 @@ class BpeModel::Encoder final : public WordEncoder {
       ids.insert(ids.end(), symbols_.begin(), symbols_.end());
       return;
     }
-    // Ranks of tokens: what merged is a token, a single character may be none.
+    // With ranks: a merged symbol is a token, a single character may not be.
     for (std::size_t i = 0; i < symbols_.size(); ++i) {
       if (symbols_[i] >= 0) {
         ids.push_back(symbols_[i]);
@@ -203,8 +203,8 @@ class BpeModel::Encoder final : public WordEncoder {
     return m_.vocabulary_.find(scratch_).value_or(-1);
   }
 
-  // The symbols that merging starts from. An unknown token waits for its neighbours, and byte tokens overtake it, as
-  // in the library whose files these are.
+  // Makes the initial symbols. An unknown token waits for its neighbours, and byte tokens are emitted before it, as in
+  // the reference library.
   void split_characters(std::string_view w) {
     bool waiting = false;
     const auto settle = [&] {
@@ -241,7 +241,7 @@ class BpeModel::Encoder final : public WordEncoder {
     return true;
   }
 
-  // The merge of symbol `left` with symbol `right` behind it, which ends at byte `end` (needed for ranks alone).
+  // The merge of the adjacent symbols `left` and `right`. `right` ends at byte `end` (used only with ranks).
   MergeTable::Merge merge_of(std::string_view w, std::size_t left, std::size_t right, std::size_t end) const {
     if (m_.ranks_.empty()) return m_.merges_.find(symbols_[left], symbols_[right]);
     const std::size_t begin = begins_[left];
@@ -275,7 +275,7 @@ class BpeModel::Encoder final : public WordEncoder {
     }
   }
 
-  // A linked list of symbols and a heap of ranks and places; an entry that time has passed over is told by its rank.
+  // Merges with a linked list of symbols and a heap of ranks and positions. A stale heap entry is detected by its rank.
   void merge_large(std::string_view w) {
     const std::size_t n = symbols_.size();
     if (n > 0x7FFFFFFFu) {
@@ -300,7 +300,7 @@ class BpeModel::Encoder final : public WordEncoder {
       const MergeTable::Merge merge = merge_at(i);
       if (merge.made >= 0) heap_.push_back(entry(merge.rank, i));
     }
-    // The first pairs are sorted once and read in order; only later ones go through the heap.
+    // The initial pairs are sorted once and read in order. Only later pairs go through the heap.
     std::sort(heap_.begin(), heap_.end());
     std::swap(heap_, sorted_);
     heap_.clear();
@@ -349,7 +349,7 @@ class BpeModel::Encoder final : public WordEncoder {
   };
   const BpeModel& m_;
   std::vector<TokenId> symbols_;
-  std::vector<std::uint32_t> begins_;  // first byte of each symbol; for ranks of tokens alone
+  std::vector<std::uint32_t> begins_;  // first byte of each symbol; used only with ranks
   std::vector<Link> links_;
   std::vector<std::uint64_t> heap_, sorted_;
   std::vector<Cached> cache_;

@@ -1,4 +1,4 @@
-// Byte pair encoding: neighbours are merged, those of the lowest rank first, until none can be.
+// Byte pair encoding: adjacent tokens are merged, lowest rank first, until no merge applies.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@
 
 namespace rlx {
 
-/// What a BPE model does besides merging.
+/// Options of a BPE model besides its merges.
 struct BpeOptions {
-  std::optional<TokenId> unknown;  // for a character without a token; nothing: it vanishes
-  bool fuse_unknown = false;       // unknown neighbours become one token
+  std::optional<TokenId> unknown;  // for a character without a token; nothing: the character is dropped
+  bool fuse_unknown = false;       // adjacent unknown tokens become one token
   bool byte_fallback = false;      // a character without a token becomes its byte tokens
-  bool ignore_merges = false;      // a word that is a token is that token, whatever merging would make of it
-  std::string continuation;        // put before each character inside a word when it is looked up
-  std::string end_of_word;         // put behind the last one
-  bool whole_texts = false;        // words are whole texts: cut them where no token reaches across
+  bool ignore_merges = false;      // a word that is a token becomes that token without merging
+  std::string continuation;        // prefix of each character inside a word for the look-up
+  std::string end_of_word;         // suffix of the last character for the look-up
+  bool whole_texts = false;        // words are whole texts: split them where no token crosses
 };
 
-/// Merges of a BPE model: two ids, the rank of the merge, what it makes.
+/// Merges of a BPE model: two ids to the rank of the merge and the merged id.
 class MergeTable {
  public:
   struct Merge {
@@ -34,13 +34,13 @@ class MergeTable {
     TokenId made = -1;
   };
   void reserve(std::size_t num_merges);
-  /// Of equal pairs the last one counts.
+  /// Adds a merge. Of equal pairs the last one wins.
   void add(TokenId left, TokenId right, Merge merge);
-  /// Asks for the memory that a find or add of this pair will want.
+  /// Prefetches the entry of this pair for a later find or add.
   void prefetch(TokenId left, TokenId right) const {
     if (!slots_.empty()) __builtin_prefetch(&slots_[slot_of(key_of(left, right))]);
   }
-  /// The merge of a pair, or one that makes -1.
+  /// The merge of a pair, or a merge with id -1.
   Merge find(TokenId left, TokenId right) const {
     if (slots_.empty()) return {};
     const std::uint64_t key = key_of(left, right);
@@ -49,7 +49,7 @@ class MergeTable {
       if (slots_[slot].key == kFree) return {};
     }
   }
-  /// Whether a merge has one of these ids on either side.
+  /// Whether `test` holds for either id of any merge.
   template <class Test>
   bool any_side(const Test& test) const {
     for (const Slot& s : slots_) {
@@ -76,13 +76,13 @@ class MergeTable {
   std::size_t num_ = 0;
 };
 
-/// A BPE model. Refers to a vocabulary, which must outlive it.
+/// A BPE model. It refers to a vocabulary, which must outlive it.
 class BpeModel final : public WordModel {
  public:
-  /// With merges as a list.
+  /// A model with a list of merges.
   BpeModel(const Vocabulary& vocabulary, MergeTable merges, BpeOptions options);
-  /// With the rank of each token: a pair may be merged when it spells a token, the lowest rank first, then from the
-  /// left. SentencePiece's files say so: a rank is the place of a token's score among all scores, highest first.
+  /// A model with the rank of each token (SentencePiece). A pair may be merged when its text is a token; lowest rank
+  /// first, then leftmost. A rank is the position of a token's score among all scores, highest first.
   BpeModel(const Vocabulary& vocabulary, std::vector<std::uint32_t> ranks, BpeOptions options);
   std::unique_ptr<WordEncoder> encoder(std::size_t text_bytes) const override;
 
@@ -101,14 +101,14 @@ class BpeModel final : public WordModel {
 
   const Vocabulary& vocabulary_;
   MergeTable merges_;
-  std::vector<std::uint32_t> ranks_;  // by id; empty: merges_ counts
+  std::vector<std::uint32_t> ranks_;  // by id; empty: merges_ is used
   BpeOptions options_;
   bool plain_ = true;                           // neither continuation nor end of word
   std::array<TokenId, 0x800> character_ids_{};  // ids of the characters below U+0800, -1 = none
   std::array<TokenId, 256> byte_ids_{};
-  std::vector<std::uint64_t> seams_;  // a set of bits: neighbouring characters inside tokens; empty: words stay whole
-  // By id: whether merging the text of a token gives that token back. Found out when first asked; every thread finds
-  // the same, so the order does not matter.
+  std::vector<std::uint64_t> seams_;  // a bit set of adjacent characters inside tokens; empty: words are never split
+  // By id: whether merging the text of a token gives that token back. Computed on first use. Every thread computes the
+  // same value, so the order does not matter.
   std::unique_ptr<std::atomic<std::uint8_t>[]> whole_;
 };
 

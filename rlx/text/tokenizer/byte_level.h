@@ -1,4 +1,4 @@
-// The byte alphabet of GPT-2: each byte as a printable character, so that any text is a text of such characters.
+// The byte alphabet of GPT-2: each byte as a printable character, so that any byte string is valid text.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace rlx {
 
-/// Bytes to characters and back. Printable Latin-1 characters stand for themselves, all others for U+0100 and up.
+/// Bytes to characters and back. Printable Latin-1 characters map to themselves, all other bytes to U+0100 and up.
 class ByteAlphabet {
  public:
   /// The character of each byte.
@@ -53,7 +53,7 @@ inline void append_byte_characters(std::string& out, std::string_view text) {
   out.resize(static_cast<std::size_t>(write - out.data()));
 }
 
-/// Appends the bytes that the characters of a token stand for, or the token itself when one of them stands for none.
+/// Appends the bytes of a token's characters, or the token itself when one of its characters is not in the alphabet.
 inline void append_character_bytes(std::string& out, std::string_view token) {
   const std::size_t start = out.size();
   for (std::size_t at = 0; at < token.size();) {

@@ -1,4 +1,4 @@
-// Tokens that stand for a byte: <0x00> to <0xFF>.
+// Byte tokens: <0x00> to <0xFF>.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-/// The ids of the 256 byte tokens by byte, -1 for one that the vocabulary lacks; true when it has all.
+/// Finds the ids of the 256 byte tokens, -1 for a missing one. Returns whether all exist.
 inline bool find_byte_tokens(const Vocabulary& vocabulary, std::array<TokenId, 256>& ids) {
   constexpr char kHex[] = "0123456789ABCDEF";
   bool all = true;

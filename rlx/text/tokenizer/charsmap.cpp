@@ -1,4 +1,4 @@
-// Reading and walking SentencePiece's normalisation rules (its normalizer.cc, on Darts' double array).
+// Parsing and search of SentencePiece's normalisation rules (its normalizer.cc, on Darts' double array).
 #include "rlx/text/tokenizer/charsmap.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   texts_ = bytes.substr(4 + size);
   if (const std::optional<std::size_t> bad = find_invalid_utf8(texts_))
     refuse(concat_text("has invalid UTF-8 at byte ", 4 + size + *bad));
-  constexpr std::size_t kLongest = 1024;  // a rule may not blow a text up
+  constexpr std::size_t kLongest = 1024;  // limits the growth of a text by a rule
   for (std::size_t at = 0; at < texts_.size();) {
     const std::size_t end = std::min(texts_.find('\0', at), texts_.size());
     if (end - at > kLongest) refuse(concat_text("has a text of ", end - at, " bytes, expected at most ", kLongest));
@@ -63,7 +63,7 @@ void Charsmap::run(std::string_view text, std::string& out) const {
   std::size_t at = 0;
   while (at < text.size()) {
     std::size_t end = at + 1;
-    // A printable ASCII character before another is a cluster of its own.
+    // A printable ASCII character before another one is a grapheme cluster of its own.
     const auto plain = [&](std::size_t i) { return text[i] >= ' ' && text[i] < 0x7F; };
     if (!plain(at) || (end < text.size() && !plain(end))) end = grapheme_end(text, at);
     const std::string_view cluster = text.substr(at, end - at);

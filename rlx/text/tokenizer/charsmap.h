@@ -1,4 +1,4 @@
-// SentencePiece's precompiled normalisation rules: a double-array trie of texts and what they become.
+// SentencePiece's precompiled normalisation rules: a double-array trie of texts and their replacements.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@ namespace rlx {
 /// Rules as SentencePiece compiles them; one object serves any number of threads.
 class Charsmap {
  public:
-  /// Reads `bytes`: u32 bytes of the trie, the trie (u32 units), then texts that end in NUL. `where` opens errors.
-  /// Errors: BadFile.
+  /// Reads `bytes`: u32 size of the trie in bytes, the trie (u32 units), then NUL-terminated texts. Errors begin with
+  /// `where`. Errors: BadFile.
   Charsmap(std::string_view bytes, const std::string& where);
-  /// Appends the normal form of valid UTF-8, a grapheme cluster or a character at a time.
+  /// Appends the normalised form of valid UTF-8, one grapheme cluster or character at a time.
   void run(std::string_view text, std::string& out) const;
 
  private:
-  // What the shortest rule that begins `text` turns it into.
+  // The replacement of the shortest rule that is a prefix of `text`.
   std::optional<std::string_view> find(std::string_view text) const;
 
   std::vector<std::uint32_t> trie_;
   std::string texts_;
 };
 
-/// The bytes of a base64 text (RFC 4648, with padding), or nothing when it is not one.
+/// Decodes base64 (RFC 4648, with padding); nothing when the text is not base64.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace rlx

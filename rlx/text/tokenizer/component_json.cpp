@@ -1,4 +1,4 @@
-// The components of tokenizer.json by their types, with the defaults of the library that writes these files.
+// The components of tokenizer.json by type, with the defaults of the reference library.
 #include "rlx/text/tokenizer/component_json.h"
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 namespace rlx {
 namespace {
 
-constexpr int kMaxSteps = 64;                  // steps nest when they run; real files have a handful
-constexpr std::size_t kMaxReplacement = 4096;  // bytes that a step may put for one match
+constexpr int kMaxSteps = 64;                  // steps nest at run time; real files have a handful
+constexpr std::size_t kMaxReplacement = 4096;  // bytes of the replacement of one match
 
-// Counts the steps of one component, of nested sequences too.
+// Counts the steps of one component, including nested sequences.
 class StepCount {
  public:
   StepCount(const std::string& source, std::string_view part) : source_(source), part_(part) {}
@@ -36,7 +36,7 @@ std::string short_text(const JsonValue& step, std::string_view key, const std::s
   return std::string(text);
 }
 
-// One character, as the library's own reader asks.
+// Reads one character; the reference library requires exactly one.
 std::string one_character(const JsonValue& step, std::string_view key, std::string_view fallback,
                           const std::string& source) {
   const std::string_view text = step.get_string(key, fallback);
@@ -54,7 +54,7 @@ std::size_t count_of(const JsonValue& step, std::string_view key, const std::str
   return static_cast<std::size_t>(value);
 }
 
-// {"String": "x"} or {"Regex": "x+"}; the text, and the pattern when it is one.
+// Reads {"String": "x"} or {"Regex": "x+"}: the text, or the pattern.
 void read_pattern(const JsonValue& step, const std::string& where, std::string& text, std::optional<Regex>& regex) {
   const JsonValue pattern = step.at("pattern");
   if (const std::optional<JsonValue> literal = part_of(pattern, "String")) {
@@ -84,7 +84,7 @@ PreTokenizerStep::Prepend prepend_of(const JsonValue& step, const std::string& s
   } else if (name != "always") {
     unknown_component(source, "prepend_scheme", name);
   }
-  // Older files say it with a flag; where they say both, the flag may not contradict.
+  // Older files use a flag. Where both exist, the flag must not contradict.
   if (!step.get_bool("add_prefix_space", true)) {
     if (part_of(step, "prepend_scheme") && scheme != PreTokenizerStep::Prepend::Never)
       bad_tokenizer_file(source, concat_text("add_prefix_space is false, but prepend_scheme is \"", name, "\""));
@@ -120,7 +120,7 @@ void normalizer_steps(const JsonValue& value, const std::string& source, Normali
     step.kind = Kind::Replace;
     step.content = short_text(value, "content", source);
     read_pattern(value, concat_text(source, ": normalizer Replace"), step.pattern, step.regex);
-    if (!step.regex && step.pattern.empty()) return;  // matches nothing
+    if (!step.regex && step.pattern.empty()) return;  // an empty pattern never matches
   } else if (type == "Prepend") {
     step.kind = Kind::Prepend;
     step.content = short_text(value, "prepend", source);

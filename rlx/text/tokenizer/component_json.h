@@ -1,4 +1,4 @@
-// Reading the normaliser, pre-tokeniser and decoder of a tokenizer.json.
+// Readers of the normaliser, pre-tokeniser and decoder of a tokenizer.json.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace rlx {
 
-/// GPT-2's pattern, which the pre-tokeniser ByteLevel cuts by.
+/// GPT-2's pattern, used by the pre-tokeniser ByteLevel.
 inline constexpr std::string_view kGpt2Pattern =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-/// Append the steps of a component to the parts. Errors: BadFile, Unsupported naming what is not known.
+/// These append the steps of a component to `out`. Errors: BadFile, Unsupported naming the unknown component.
 void read_normalizer(const JsonValue& normalizer, const std::string& source, Normalizer& out);
 void read_pre_tokenizer(const JsonValue& pre_tokenizer, const std::string& source, PreTokenizer& out);
 void read_decoder(const JsonValue& decoder, const std::string& source, TokenDecoder& out);

@@ -1,4 +1,4 @@
-// Decoding token by token. A step either knows what a token becomes when it sees it, or keeps it until it does.
+// Token-by-token decoding. A step either transforms a token at once, or holds it until the result is certain.
 #include "rlx/text/tokenizer/decoder.h"
 
 #include <algorithm>
@@ -100,7 +100,7 @@ std::string TokenDecoder::token_bytes(std::string_view token) const {
   using Kind = DecoderStep::Kind;
   std::string text(token);
   for (const DecoderStep& s : steps_) {
-    // Behind the first of the text there is nothing to strip, and its end is never known.
+    // After the first token there is nothing to strip at the start, and the end is not known yet.
     if (s.kind == Kind::Fuse || (s.kind == Kind::Strip && s.fused)) continue;
     if (s.fused || s.kind == Kind::Ctc)
       throw Error(ErrorCode::Unsupported, "the tokeniser's decoder rewrites its text as a whole",
@@ -132,7 +132,7 @@ std::string TokenDecoder::token_bytes(std::string_view token) const {
   return text;
 }
 
-// What a step does to a token that it has whole.
+// Applies a step to a complete token.
 void TokenDecoder::Run::whole(std::size_t index, std::string_view token) {
   using Kind = DecoderStep::Kind;
   const DecoderStep& s = steps_[index];
@@ -202,7 +202,7 @@ void TokenDecoder::Run::feed(std::size_t index, std::string_view piece) {
       break;
     case Kind::Metaspace: return whole(index, piece);
     case Kind::Bpe: {
-      // Only the last token ends without a space.
+      // Only the last token has no space after it.
       State& state = states_[index];
       if (s.fused) break;
       if (state.open) {
@@ -217,7 +217,7 @@ void TokenDecoder::Run::feed(std::size_t index, std::string_view piece) {
     default: break;
   }
   if (!s.fused) return whole(index, piece);
-  states_[index].pending += piece;  // one token of all, which is known at the end alone
+  states_[index].pending += piece;  // the joined token is complete only at the end
   states_[index].open = true;
 }
 
@@ -245,7 +245,7 @@ void TokenDecoder::Run::flush(std::size_t index) {
       if (!find_invalid_utf8(pending)) return feed(index + 1, pending);
       for (std::size_t i = 0; i < pending.size(); ++i) feed(index + 1, kReplacementCharacter);
       return;
-    case Kind::Strip: return;  // the characters that were to be cut at the end
+    case Kind::Strip: return;  // drops the characters that are stripped at the end
     case Kind::Replace:
       if (!s.fused) return;
       return s.regex ? (open ? whole(index, pending) : void()) : feed(index + 1, pending);
@@ -282,7 +282,7 @@ void TokenDecoder::Run::byte_fallback(std::size_t index, std::string_view piece)
   feed(index + 1, piece);
 }
 
-// In the one token of all, a match may begin in one piece and end in another.
+// In the joined token a match may begin in one piece and end in another.
 void TokenDecoder::Run::replace_in_stream(std::size_t index, std::string_view piece) {
   const DecoderStep& s = steps_[index];
   State& state = states_[index];
@@ -309,7 +309,7 @@ void TokenDecoder::Run::strip_in_stream(std::size_t index, std::string_view piec
     ++state.count;
   }
   if (piece.empty()) return;
-  state.count = s.start;  // the beginning is over
+  state.count = s.start;  // the start is complete
   const std::string text = std::exchange(state.pending, {}) + std::string(piece);
   std::string_view rest = text;
   for (std::size_t i = 0; i < s.stop && rest.ends_with(s.pattern); ++i) rest.remove_suffix(s.pattern.size());

@@ -1,4 +1,4 @@
-// Decoders of tokeniser files: a list of steps from token texts to the text of all of them, one token at a time.
+// Decoders of tokeniser files: a list of steps from token texts to the whole text, one token at a time.
 #pragma once
 
 #include <cstddef>
@@ -30,35 +30,35 @@ struct DecoderStep {
   std::string pattern;              // Replace, Strip, Metaspace, WordPiece (prefix), Bpe (suffix), Ctc (padding)
   std::string content;              // Replace; Ctc: the word delimiter
   std::optional<Regex> regex;       // Replace by pattern
-  std::size_t start = 0, stop = 0;  // Strip: characters at most
+  std::size_t start = 0, stop = 0;  // Strip: maximum number of characters
   bool flag = false;                // Metaspace: the first token loses its space; WordPiece, Ctc: clean-up
-  bool fused = false;               // an earlier step makes a single token of all (set by TokenDecoder::add)
+  bool fused = false;               // an earlier step joins all tokens into one (set by TokenDecoder::add)
 };
 
-/// The steps in order; one object serves any number of threads, each with a Run of its own.
+/// The steps in order. One object serves any number of threads, each with its own Run.
 class TokenDecoder {
  public:
   void add(DecoderStep step);
 
-  /// What a token adds to a text behind others, as bytes: it may begin or end inside of a character. Errors:
-  /// Unsupported for steps that look at more than the token.
+  /// The bytes that a token appends to a text. They may begin or end inside a character. Errors: Unsupported for steps
+  /// that depend on other tokens.
   std::string token_bytes(std::string_view token) const;
 
-  /// A text on its way: tokens in, pieces of text out, never a part of a character. All pieces and the rest that
-  /// `finish` gives are the text of all tokens.
+  /// Incremental decoding: tokens in, pieces of text out, never a partial character. All pieces together with the rest
+  /// from `finish` are the text of all tokens.
   class Run {
    public:
     explicit Run(const TokenDecoder& decoder) : steps_(decoder.steps_), states_(decoder.steps_.size()) {}
-    /// Takes the text of one token and appends what is certain of the text.
+    /// Takes the text of one token and appends the final part of the text.
     void push(std::string_view token, std::string& out);
-    /// Appends the rest; after it a new text begins.
+    /// Appends the rest. The next token begins a new text.
     void finish(std::string& out);
 
    private:
     struct State {
       std::size_t count = 0;  // tokens seen, or characters stripped
-      std::string pending;    // what waits for more
-      bool open = false;      // there is something pending
+      std::string pending;    // text that waits for more tokens
+      bool open = false;      // `pending` is in use
     };
     void feed(std::size_t index, std::string_view piece);
     void flush(std::size_t index);
@@ -77,7 +77,7 @@ class TokenDecoder {
   std::vector<DecoderStep> steps_;
 };
 
-/// What WordPiece's clean-up does to a piece: no space before . ? ! , and contractions.
+/// WordPiece's clean-up of a piece: no space before . ? ! , and contractions.
 void clean_up_tokenization(std::string& text);
 
 }  // namespace rlx

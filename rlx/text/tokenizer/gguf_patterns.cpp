@@ -1,4 +1,4 @@
-// The patterns by name, as the tokenizer.json files of these models have them.
+// The patterns by name, copied from the tokenizer.json files of these models.
 #include "rlx/text/tokenizer/gguf_patterns.h"
 
 namespace rlx {
@@ -28,7 +28,7 @@ constexpr std::string_view kGpt4oWords =
     "+" RLX_LOWER "*" RLX_CONTRACTIONS "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" RLX_LINES;
 constexpr std::string_view kDeepseek3Words =
     RLX_ASCII_SIGNS "[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" RLX_LINES;
-// Letters with case but for those that newer versions of Unicode added; the model was trained so.
+// Cased letters without those of newer Unicode versions, as in training.
 constexpr std::string_view kDeepseekLetters =
     "\\s?[A-Za-z\\x{B5}\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{1BA}\\x{1BC}-\\x{1BF}\\x{1C4}-\\x{293}\\x{295}-"
     "\\x{2AF}\\x{370}-\\x{373}\\x{376}\\x{377}\\x{37B}-\\x{37D}\\x{37F}\\x{386}\\x{388}-\\x{38A}\\x{38C}\\x{38E}-"

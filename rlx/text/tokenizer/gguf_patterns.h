@@ -1,4 +1,4 @@
-// How the pre-tokenisers that GGUF files name cut texts.
+// The pre-tokenisers that GGUF files name.
 #pragma once
 
 #include <span>
@@ -6,16 +6,16 @@
 
 namespace rlx {
 
-/// What a name in `tokenizer.ggml.pre` stands for.
+/// The meaning of a name in `tokenizer.ggml.pre`.
 struct GgufPreTokenizer {
   std::string_view name;
-  std::span<const std::string_view> patterns;  // applied one after the other; matches and what lies between are words
+  std::span<const std::string_view> patterns;  // applied in order; matches and the text between are words
   bool ignore_merges = false;
-  bool add_bos = false;  // where the file does not say
+  bool add_bos = false;  // default where the file has no value
   bool bytes = true;     // GPT-2's byte alphabet; otherwise spaces become U+2581
 };
 
-/// The entry of a name, or null; the empty name stands for "default".
+/// The entry of a name, or null. The empty name means "default".
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// What the readers of tokeniser files share: errors that name the file, and parts that may be missing.
+// Helpers of the tokeniser file readers: errors that name the file, and optional members.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline std::optional<JsonValue> part_of(const JsonValue& object, std::string_vie
   return part;
 }
 
-/// Ids are dense in real files; a wild one would make the table by id enormous.
+/// Limits an id. Ids are dense in real files, and a huge id would make the table by id enormous.
 inline void require_token_id(std::int64_t id, std::size_t num_tokens, std::string_view token,
                              const std::string& source) {
   const std::int64_t limit = static_cast<std::int64_t>(num_tokens) * 4 + 65536;

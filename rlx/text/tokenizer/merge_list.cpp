@@ -1,5 +1,4 @@
-// Pairs in blocks: each step of all look-ups of a block before the next one, so that their memory comes at the same
-// time.
+// Batched look-ups: each step runs for a whole block of pairs before the next step, so that the cache misses overlap.
 #include "rlx/text/tokenizer/merge_list.h"
 
 #include <algorithm>

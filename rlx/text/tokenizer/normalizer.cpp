@@ -1,4 +1,4 @@
-// The steps of normalisers, each from one buffer into another.
+// The steps of normalisers. Each writes from one buffer into another.
 #include "rlx/text/tokenizer/normalizer.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ void replace_matches(std::string_view text, const Regex& regex, std::string_view
   out += text.substr(at);
 }
 
-// SentencePiece's nmt rules: control characters go, odd spaces become spaces.
+// SentencePiece's nmt rules: drops control characters, maps unusual spaces to a space.
 void nmt(std::string_view text, std::string& out) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t begin = at;
@@ -69,7 +69,7 @@ std::string_view strip(std::string_view text, bool left, bool right) {
   return text;
 }
 
-// Whether a step leaves this text as it is, as far as a glance tells.
+// A cheap check that a step leaves this text unchanged; false when unsure.
 bool leaves(const NormalizerStep& step, std::string_view text) {
   switch (step.kind) {
     case NormalizerStep::Kind::Form:

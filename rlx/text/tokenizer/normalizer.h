@@ -39,16 +39,16 @@ struct NormalizerStep {
   std::shared_ptr<const BertNormalizer> bert;
 };
 
-/// The steps of a tokeniser in order; one object serves any number of threads.
+/// The steps of a tokeniser in order. One object serves any number of threads.
 class Normalizer {
  public:
-  /// Buffers of one caller.
+  /// Scratch buffers of one caller.
   struct Buffers {
     std::string current, next;
   };
   void add(NormalizerStep step) { steps_.push_back(std::move(step)); }
   bool empty() const { return steps_.empty(); }
-  /// The normal form of valid UTF-8: `text` itself where nothing changes, or a view of a buffer.
+  /// The normalised form of valid UTF-8: `text` itself if nothing changes, else a view of a buffer.
   std::string_view run(std::string_view text, Buffers& buffers) const;
 
  private:

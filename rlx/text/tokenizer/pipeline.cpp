@@ -1,4 +1,4 @@
-// Encoding through the parts of a tokeniser.
+// Encoding with the parts of a tokeniser.
 #include "rlx/text/tokenizer/pipeline.h"
 
 #include "rlx/error.h"
@@ -18,7 +18,7 @@ PipelineTokenizer::PipelineTokenizer(TokenizerParts parts) : parts_(std::move(pa
       normalized_.add(normal, token);
       if (normal != token.content) {
         normalized_pieces_.insert_or_assign(token.id, std::string(normal));
-        special = false;  // as in the library, which looks for the piece among the contents
+        special = false;  // as in the reference library, which looks the piece up by content
       }
     } else {
       raw_.add(token.content, token);
@@ -27,7 +27,7 @@ PipelineTokenizer::PipelineTokenizer(TokenizerParts parts) : parts_(std::move(pa
   }
 }
 
-/// One call of encode with the buffers it needs.
+/// One encode call with its scratch buffers.
 class PipelineTokenizer::Encoding {
  public:
   Encoding(const PipelineTokenizer& t, std::size_t text_bytes, std::vector<TokenId>& ids)

@@ -1,4 +1,4 @@
-// A tokeniser of interchangeable parts: what every file, of whatever model, becomes.
+// A tokeniser composed of interchangeable parts. Every tokeniser file is read into this form.
 #pragma once
 
 #include <memory>
@@ -19,21 +19,21 @@
 
 namespace rlx {
 
-/// All that a PipelineTokenizer consists of.
+/// The parts of a PipelineTokenizer.
 struct TokenizerParts {
-  std::unique_ptr<Vocabulary> vocabulary = std::make_unique<Vocabulary>();  // added tokens without the model hidden
+  std::unique_ptr<Vocabulary> vocabulary = std::make_unique<Vocabulary>();  // hides tokens that the model lacks
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;
   std::unique_ptr<WordModel> model;  // refers to the vocabulary
   std::vector<AddedToken> added;
   std::vector<TokenId> prefix, suffix;
-  std::vector<PairPiece> pair;  // empty: as Tokenizer::pair_pieces says
-  std::string no_pairs{};       // why pairs cannot be made; empty: they can
+  std::vector<PairPiece> pair;  // empty: the default of Tokenizer::pair_pieces
+  std::string no_pairs{};       // why pairs are unsupported; empty: they are supported
   TokenId pad = 0;
   TokenDecoder decoder;
 };
 
-/// Added tokens are split out, the rest is normalised, cut into words and given to the model.
+/// Splits out added tokens, normalises the rest, splits it into words and encodes them with the model.
 class PipelineTokenizer final : public Tokenizer {
  public:
   explicit PipelineTokenizer(TokenizerParts parts);
@@ -50,15 +50,15 @@ class PipelineTokenizer final : public Tokenizer {
   std::optional<std::string_view> decoded_piece(TokenId id, bool skip_special_tokens) const override;
 
   const std::vector<AddedToken>& added_tokens() const { return parts_.added; }
-  /// The normal form of a text, checked to be valid UTF-8.
+  /// The normalised form of a text. Checks that the text is valid UTF-8.
   std::string normalize(std::string_view text) const;
 
  private:
   class Encoding;
   TokenizerParts parts_;
   AddedTokenMatcher raw_, normalized_;
-  std::unordered_map<std::string_view, TokenId> added_ids_;     // by content, which parts_ holds
-  std::unordered_map<TokenId, std::string> normalized_pieces_;  // added tokens that the decoder sees normalised
+  std::unordered_map<std::string_view, TokenId> added_ids_;     // keys are the contents, owned by parts_
+  std::unordered_map<TokenId, std::string> normalized_pieces_;  // normalised texts of added tokens for the decoder
   std::vector<bool> special_;                                   // by id
 };
 

@@ -1,4 +1,4 @@
-// Cutting texts into words: each step hands its pieces to the next as it finds them.
+// Splitting of texts into words: each step passes its pieces to the next step at once.
 #include "rlx/text/tokenizer/pre_tokenizer.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using Span = std::pair<std::size_t, std::size_t>;
 
-// Gathers pieces of a text, in order, into those that a behaviour makes of them.
+// Combines pieces of a text, in order, as a SplitBehavior requires.
 template <class Emit>
 class Gatherer {
  public:
@@ -54,7 +54,7 @@ class Gatherer {
 PreTokenizer::Run::Run(const PreTokenizer& pre_tokenizer)
     : steps_(pre_tokenizer.steps_), states_(pre_tokenizer.steps_.size()) {}
 
-// Calls the next step with each piece; `next_match` gives the matches in order.
+// Calls the next step with each piece. `next_match` returns the matches in order.
 template <class NextMatch>
 void PreTokenizer::Run::cut(std::size_t index, std::string_view text, bool first, SplitBehavior behavior, bool invert,
                             const NextMatch& next_match) {
@@ -72,7 +72,7 @@ void PreTokenizer::Run::cut(std::size_t index, std::string_view text, bool first
   gatherer.finish();
 }
 
-// As cut, each character that passes the test is a match.
+// Splits a text where each character that passes the test is a match.
 template <class Test>
 void PreTokenizer::Run::cut_characters(std::size_t index, std::string_view text, bool first, SplitBehavior behavior,
                                        const Test& test) {
@@ -166,7 +166,7 @@ void PreTokenizer::Run::step(std::size_t index, std::string_view text, bool firs
     }
     case Kind::Bert:
     case Kind::Whitespace: {
-      // Runs of one class; white space goes, and BERT's punctuation stands alone.
+      // Runs of one character class. White space is dropped, and each punctuation character of BERT is a word.
       const bool bert = s.kind == Kind::Bert;
       const auto kind_of = [&](char32_t c) {
         if (is_white_space(c)) return 0;

@@ -1,4 +1,4 @@
-// Pre-tokenisers of tokeniser files: a list of steps that cut a normalised text into words.
+// Pre-tokenisers of tokeniser files: a list of steps that split a normalised text into words.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace rlx {
 
-/// What becomes of the matches of a splitting step.
+/// What happens to the matches of a splitting step.
 enum class SplitBehavior : std::uint8_t { Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous };
 
 /// One step of a pre-tokeniser.
@@ -32,8 +32,8 @@ struct PreTokenizerStep {
   enum class Prepend : std::uint8_t { Never, First, Always };
   Kind kind = Kind::Split;
   SplitBehavior behavior = SplitBehavior::Isolated;
-  bool invert = false;        // Split: what lies between matches is the match
-  bool split = true;          // Metaspace: cut before each replacement
+  bool invert = false;        // Split: the text between matches is the match
+  bool split = true;          // Metaspace: split before each replacement
   bool prefix_space = false;  // ByteLevel: a space before each text that begins without one
   Prepend prepend = Prepend::Never;
   std::string replacement;     // Metaspace, Delimiter: one character
@@ -41,17 +41,17 @@ struct PreTokenizerStep {
   std::optional<Regex> regex;  // Split, and ByteLevel where it splits
 };
 
-/// The steps of a tokeniser in order; one object serves any number of threads, each with a Run of its own.
+/// The steps of a tokeniser in order. One object serves any number of threads, each with its own Run.
 class PreTokenizer {
  public:
   void add(PreTokenizerStep step) { steps_.push_back(std::move(step)); }
   bool empty() const { return steps_.empty(); }
 
-  /// Buffers and matchers of one caller.
+  /// Scratch buffers and matchers of one caller.
   class Run {
    public:
     explicit Run(const PreTokenizer& pre_tokenizer);
-    /// Cuts a text into words in order. `first`: the text begins where the whole does.
+    /// Splits a text into words in order. `first`: the text is at the beginning of the whole text.
     template <class Word>
     void split(std::string_view text, bool first, const Word& word) {
       sink_ = [&word](std::string_view w) { word(w); };

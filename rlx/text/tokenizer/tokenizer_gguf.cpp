@@ -1,4 +1,4 @@
-// A tokeniser from the metadata of a GGUF file (keys tokenizer.ggml.*).
+// Reads a tokeniser from the metadata of a GGUF file (keys tokenizer.ggml.*).
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -18,10 +18,10 @@
 namespace rlx {
 namespace {
 
-constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, which stands for a space
+constexpr std::string_view kMark = "\xE2\x96\x81";  // U+2581, which replaces a space
 constexpr std::size_t kLongestToken = 65536;        // bytes
 
-// Types of tokens, as the format numbers them.
+// Token types, with the numbers of the format.
 enum class GgufTokenType : std::int64_t { Normal = 1, Unknown = 2, Control = 3, UserDefined = 4, Unused = 5, Byte = 6 };
 
 class GgufTokenizerReader {
@@ -52,7 +52,7 @@ class GgufTokenizerReader {
       read_wordpiece();
       add_bos = add_eos = true;
       bos = "cls";
-      eos = "seperator";  // as the format spells it
+      eos = "seperator";  // the format's spelling
     } else if (model == "t5") {
       read_unigram();
       add_eos = true;
@@ -96,12 +96,12 @@ class GgufTokenizerReader {
     return types_.empty() ? GgufTokenType::Normal : static_cast<GgufTokenType>(types_[id]);
   }
 
-  // `text_of` gives the text of a token in the vocabulary.
+  // Fills the vocabulary. `text_of` returns the vocabulary text of a token.
   void fill(const std::function<std::string_view(std::size_t)>& text_of) {
     std::size_t num_bytes = 0;
     for (const std::string_view token : tokens_) num_bytes += token.size();
     parts_.vocabulary->reserve(tokens_.size(), num_bytes);
-    constexpr std::size_t kAhead = 12;  // look-ups that wait for memory together, where a text is the token's own
+    constexpr std::size_t kAhead = 12;  // look-ups whose cache misses overlap, for texts stored in the file
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       if (i + kAhead < tokens_.size())
         parts_.vocabulary->prefetch(Vocabulary::hash_text(Vocabulary::kHashSeed, tokens_[i + kAhead]));
@@ -202,7 +202,7 @@ class GgufTokenizerReader {
     parts_.decoder.add(std::move(step));
   }
 
-  // SentencePiece's BPE: the pair that spells the token of the highest score is merged first.
+  // SentencePiece's BPE: the pair whose text has the highest score is merged first.
   void read_scored() {
     fill([&](std::size_t i) { return tokens_[i]; });
     const std::vector<float> by_id = scores();
@@ -230,7 +230,7 @@ class GgufTokenizerReader {
     parts_.model = std::make_unique<BpeModel>(*parts_.vocabulary, std::move(ranks), std::move(options));
   }
 
-  // In these files a word begins with U+2581 and what continues it has no mark: the other way round than in BERT's own.
+  // In these files a word begins with U+2581 and a continuation has no prefix: the opposite of BERT's vocabulary.
   void read_wordpiece() {
     std::string text;
     fill([&](std::size_t i) -> std::string_view {
@@ -298,7 +298,7 @@ class GgufTokenizerReader {
                                                   id_of("unknown"), false);
   }
 
-  // Control tokens are left out by decode; both they and those that users defined are found in raw texts.
+  // Decode omits control tokens. Control tokens and user-defined tokens are matched in raw texts.
   void read_added() {
     const std::string_view name = file_.get_string("general.name", "");
     const bool phi3 = name.find("phi-3") != std::string_view::npos || name.find("phi3") != std::string_view::npos ||
@@ -313,7 +313,7 @@ class GgufTokenizerReader {
       added.content = parts_.vocabulary->token(static_cast<TokenId>(i));
       added.id = static_cast<TokenId>(i);
       added.special = control;
-      // Phi-3's chat tokens take the white space behind them, which these files have no word for.
+      // Phi-3's chat tokens consume the white space after them, which these files cannot express.
       added.rstrip = phi3 && added.content != "<unk>" && added.content != "<s>" && added.content != "<|endoftext|>";
       parts_.added.push_back(std::move(added));
     }

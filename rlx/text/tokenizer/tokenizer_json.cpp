@@ -1,4 +1,4 @@
-// A tokenizer.json as parts: models by their type, components around them.
+// Reads a tokenizer.json into parts: the model by its type, and its components.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +79,7 @@ std::unique_ptr<WordModel> read_bpe(const JsonValue& model, const std::string& s
   return std::make_unique<BpeModel>(vocabulary, std::move(merges), std::move(options));
 }
 
-// A Unigram vocabulary is a list of pairs, its ids are the places; of equal pieces the last one is found.
+// A Unigram vocabulary is a list of pairs whose index is the id. Of equal pieces the last one is found.
 std::unique_ptr<WordModel> read_unigram(const JsonValue& model, const std::string& source, std::size_t num_tokens,
                                         Vocabulary& vocabulary) {
   const std::vector<JsonValue> pieces = model.at("vocab").elements("vocab");
@@ -121,7 +121,7 @@ TokenizerParts read_tokenizer_json(const JsonDocument& document) {
   const std::string& source = document.source();
   const JsonValue root = document.root();
   const JsonValue model = root.at("model");
-  // Files of early versions name no type: each model has a key of its own.
+  // Files of early versions have no type. Each model has a key of its own.
   std::string_view type = model.get_string("type", "");
   if (type.empty()) type = model.find("merges") ? "BPE" : model.find("unk_id") ? "Unigram" : "WordPiece";
   const bool known = type == "BPE" || type == "Unigram" || type == "WordPiece";
@@ -153,7 +153,7 @@ TokenizerParts read_tokenizer_json(const JsonDocument& document) {
   if (const std::optional<JsonValue> decoder = part_of(root, "decoder")) {
     read_decoder(*decoder, source, parts.decoder);
   } else {
-    parts.decoder.add(DecoderStep());  // tokens with spaces between
+    parts.decoder.add(DecoderStep());  // joins tokens with spaces
   }
   read_post_processor(root, source, parts);
   parts.pad = find_padding(root, parts);

@@ -1,4 +1,4 @@
-// The search for the best cut, one pass over a word.
+// The Viterbi search for the best split, one pass over a word.
 #include "rlx/text/tokenizer/unigram.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class UnigramModel::Encoder final : public WordEncoder {
     std::size_t begin = 0;
     for (std::size_t i = cuts_.size(); i-- > 0;) {
       const TokenId id = best_[cuts_[i]].id;
-      // Unknown neighbours are one piece.
+      // Adjacent unknown characters become one piece.
       while (m_.unknown_ == id && i > 0 && best_[cuts_[i - 1]].id == id) --i;
       emit(word.substr(begin, cuts_[i] - begin), ids);
       begin = cuts_[i];
@@ -104,7 +104,7 @@ class UnigramModel::Encoder final : public WordEncoder {
   }
 
   const UnigramModel& m_;
-  std::vector<Node> best_;  // by end
+  std::vector<Node> best_;  // by end position
   std::vector<std::size_t> cuts_;
 };
 

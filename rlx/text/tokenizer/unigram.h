@@ -1,4 +1,4 @@
-// Unigram: the cut of a word whose pieces have the highest sum of scores.
+// Unigram: splits a word into the pieces with the highest sum of scores.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@
 
 namespace rlx {
 
-/// The Viterbi search of Unigram tokenisers (Kudo 2018, arXiv:1804.10959). Refers to a vocabulary, which must outlive
-/// it.
+/// The Viterbi search of Unigram tokenisers (Kudo 2018, arXiv:1804.10959). It refers to a vocabulary, which must
+/// outlive it.
 class UnigramModel final : public WordModel {
  public:
-  /// `scores` by id, a logarithm of the probability. Characters that no piece covers cost ten less than the lowest
-  /// score; neighbours of them become one unknown token, or with `byte_fallback` one token a byte.
+  /// `scores` are log probabilities by id. A character that no piece covers scores ten less than the lowest score.
+  /// Adjacent such characters become one unknown token, or with `byte_fallback` one token per byte.
   UnigramModel(const Vocabulary& vocabulary, std::vector<double> scores, std::optional<TokenId> unknown,
                bool byte_fallback);
   std::unique_ptr<WordEncoder> encoder(std::size_t text_bytes) const override;
@@ -38,7 +38,7 @@ class UnigramModel final : public WordModel {
   double unknown_score_ = 0;
   std::array<TokenId, 256> byte_ids_{};
   bool byte_fallback_ = false;
-  std::vector<std::uint64_t> prefixes_;  // a set of bits: hashes of all beginnings of pieces
+  std::vector<std::uint64_t> prefixes_;  // a bit set: hashes of all prefixes of pieces
 };
 
 }  // namespace rlx

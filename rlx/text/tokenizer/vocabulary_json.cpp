@@ -1,4 +1,4 @@
-// Vocabularies, added tokens and post-processors, with every id checked before it sizes a table.
+// Vocabularies, added tokens and post-processors. Every id is checked before it sizes a table.
 #include "rlx/text/tokenizer/vocabulary_json.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-// The id of a special token that a post-processor names, by its content.
+// The id of a post-processor's special token, by its content.
 TokenId id_of(const TokenizerParts& parts, std::string_view content, const std::string& source) {
   for (const AddedToken& added : parts.added)
     if (added.content == content) return added.id;
@@ -18,14 +18,14 @@ TokenId id_of(const TokenizerParts& parts, std::string_view content, const std::
                      "the post_processor puts it around texts");
 }
 
-// A pair like ["[SEP]", 102]; only the name counts.
+// Reads a pair like ["[SEP]", 102]; the id is ignored.
 std::string_view name_of_pair(const JsonValue& processor, std::string_view key, const std::string& source) {
   const std::vector<JsonValue> pair = processor.at(key).elements(key);
   if (pair.size() != 2) bad_tokenizer_file(source, concat_text("\"", key, "\" must be a pair of token and id"));
   return pair[0].as_string(key);
 }
 
-// The ids of a special token that a template names.
+// The ids of a template's special token.
 std::vector<TokenId> template_ids(const JsonValue& processor, std::string_view name, const std::string& source) {
   const std::optional<JsonValue> specials = part_of(processor, "special_tokens");
   if (!specials)
@@ -56,7 +56,7 @@ void read_template(const JsonValue& processor, const std::string& source, std::v
   if (!seen_text) bad_tokenizer_file(source, "the post_processor leaves the text out");
 }
 
-// What a template makes of two texts. A file that says nothing of use is a fault only once pairs are asked for.
+// Reads the template of text pairs. An unusable template is an error only when pairs are requested.
 void read_pair_template(const JsonValue& processor, const std::string& source, TokenizerParts& parts) {
   const std::optional<JsonValue> pair = part_of(processor, "pair");
   if (!pair) return;
@@ -85,7 +85,7 @@ void read_processor(const JsonValue& processor, const std::string& source, Token
     for (const JsonValue& step : processor.at("processors").elements("processors")) read_processor(step, source, parts);
     return;
   }
-  if (kind == "ByteLevel") return;  // which moves offsets, and no id
+  if (kind == "ByteLevel") return;  // it changes offsets and no ids
   std::vector<TokenId> prefix, suffix;
   const bool first = parts.prefix.empty() && parts.suffix.empty() && parts.pair.empty();
   if (kind == "TemplateProcessing") {
@@ -129,7 +129,7 @@ void read_vocabulary(const JsonValue& model, std::size_t num_tokens, const std::
   std::size_t num_bytes = 0;
   for (const auto& [token, id] : vocabulary) num_bytes += token.size();
   out.reserve(num_tokens, num_bytes);
-  constexpr std::size_t kAhead = 12;  // look-ups that wait for memory together
+  constexpr std::size_t kAhead = 12;  // look-ups whose cache misses overlap
   for (std::size_t i = 0; i < vocabulary.size(); ++i) {
     if (i + kAhead < vocabulary.size())
       out.prefetch(Vocabulary::hash_text(Vocabulary::kHashSeed, vocabulary[i + kAhead].first));
@@ -150,7 +150,7 @@ std::vector<AddedToken> read_added_tokens(const JsonValue& root, std::size_t num
   const std::optional<JsonValue> list = part_of(root, "added_tokens");
   if (!list) return out;
   const std::vector<JsonValue> entries = list->elements("added_tokens");
-  out.reserve(entries.size());  // so that contents stay where they are
+  out.reserve(entries.size());  // so that contents keep their addresses
   std::unordered_map<std::string_view, TokenId> known;
   for (const JsonValue& entry : entries) {
     AddedToken token;
@@ -200,7 +200,7 @@ void read_post_processor(const JsonValue& root, const std::string& source, Token
       parts.no_pairs = concat_text(source, ": pairs of texts get the id ", piece.id, ", which no token has");
 }
 
-// Length and place of the padding are the caller's; the token to pad with is a fact of the model.
+// Padding length and side are the caller's choice. The padding token belongs to the model.
 TokenId find_padding(const JsonValue& root, const TokenizerParts& parts) {
   const auto find = [&](std::string_view content) -> std::optional<TokenId> {
     for (const AddedToken& added : parts.added)

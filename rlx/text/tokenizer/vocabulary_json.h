@@ -1,4 +1,4 @@
-// Reading vocabularies, added tokens and post-processors of a tokenizer.json.
+// Readers of the vocabulary, added tokens and post-processor of a tokenizer.json.
 #pragma once
 
 #include <string>
@@ -10,21 +10,22 @@
 
 namespace rlx {
 
-/// Ids of the tokens that a file holds, the largest that is believed among them.
+/// Number of token ids in a file; also the bound of accepted ids.
 std::size_t count_tokens(const JsonValue& root);
 
-/// Adds the object "vocab" of a model, token to id. Errors: BadFile for ids that repeat or are out of range.
+/// Adds the object "vocab" of a model, token to id. Errors: BadFile for ids that are repeated or out of range.
 void read_vocabulary(const JsonValue& model, std::size_t num_tokens, const std::string& source, Vocabulary& out);
 
-/// Reads "added_tokens" and puts those that the model lacks into the vocabulary, hidden. Errors: BadFile for an empty
-/// one, for an id that another token has, and for another id than the model's.
+/// Reads "added_tokens" and adds those that the model lacks to the vocabulary, hidden. Errors: BadFile for an empty
+/// token, for an id of another token, and for an id that differs from the model's.
 std::vector<AddedToken> read_added_tokens(const JsonValue& root, std::size_t num_tokens, const std::string& source,
                                           Vocabulary& vocabulary);
 
-/// Ids before and after a text. Errors: BadFile for ids without a token, Unsupported for a component not known.
+/// Reads the ids before and after a text. Errors: BadFile for ids without a token, Unsupported for an unknown
+/// component.
 void read_post_processor(const JsonValue& root, const std::string& source, TokenizerParts& parts);
 
-/// The token to pad with: that of "padding", one that looks like it, or 0.
+/// The padding token: the one of "padding", else one that looks like it, else 0.
 TokenId find_padding(const JsonValue& root, const TokenizerParts& parts);
 
 }  // namespace rlx

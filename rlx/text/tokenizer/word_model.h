@@ -1,4 +1,4 @@
-// What all models of tokenisers have in common: a word in, token ids out.
+// The interface of tokenisation models: a word in, token ids out.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace rlx {
 
-/// Turns words into ids, with the buffers of one caller.
+/// Encodes words as ids, with the scratch buffers of one caller.
 class WordEncoder {
  public:
   virtual ~WordEncoder() = default;
-  /// Appends the ids of a word, valid UTF-8 and not empty.
+  /// Appends the ids of a word. The word is valid UTF-8 and not empty.
   virtual void encode(std::string_view word, std::vector<TokenId>& ids) = 0;
 };
 
-/// A model; one object serves any number of threads.
+/// A tokenisation model. One object serves any number of threads.
 class WordModel {
  public:
   virtual ~WordModel() = default;
-  /// An encoder for texts of some `text_bytes` bytes, which decides what is worth remembering.
+  /// An encoder for texts of about `text_bytes` bytes. The size decides how much it caches.
   virtual std::unique_ptr<WordEncoder> encoder(std::size_t text_bytes) const = 0;
 };
 

@@ -33,7 +33,7 @@ std::unique_ptr<WordEncoder> WordPieceModel::encoder(std::size_t) const {
   return std::make_unique<WordPieceEncoder>(*this);
 }
 
-// A word with any unmatched rest is one unknown token.
+// A word with an unmatched rest becomes one unknown token.
 void WordPieceModel::encode(std::string_view w, std::vector<std::uint64_t>& hashes, std::vector<TokenId>& ids) const {
   if (static_cast<std::int64_t>(w.size()) > max_chars_per_word_) {
     const auto chars = std::count_if(w.begin(), w.end(), [](char c) { return !is_utf8_continuation(c); });

@@ -12,15 +12,15 @@
 
 namespace rlx {
 
-/// The search of WordPiece tokenisers. Refers to a vocabulary, which must outlive it.
+/// The search of WordPiece tokenisers. It refers to a vocabulary, which must outlive it.
 class WordPieceModel final : public WordModel {
  public:
-  /// A word of more than `max_chars_per_word` characters is unknown; pieces inside a word start with `continuation` in
-  /// the vocabulary.
+  /// A word of more than `max_chars_per_word` characters becomes the unknown token. Pieces inside a word have the
+  /// prefix `continuation` in the vocabulary.
   WordPieceModel(const Vocabulary& vocabulary, TokenId unknown, std::string continuation,
                  std::int64_t max_chars_per_word);
   std::unique_ptr<WordEncoder> encoder(std::size_t text_bytes) const override;
-  /// As WordEncoder::encode; `hashes` is a buffer.
+  /// As WordEncoder::encode. `hashes` is a scratch buffer.
   void encode(std::string_view word, std::vector<std::uint64_t>& hashes, std::vector<TokenId>& ids) const;
 
  private:
