@@ -64,7 +64,7 @@ Term expm1_reduced(const Term& r) {
 }
 
 /// exp(-u) for u >= 0 as up * down. `up` is normal down to where the smallest numbers times `u` are; `u` is clamped at
-/// kDeep.
+/// deep(u).
 struct Decay {
   Term up, down;
 };
