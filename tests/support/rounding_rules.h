@@ -86,8 +86,8 @@ void factor(const Node& n, DType t, const Operands& in, const std::vector<Tensor
 
 // -- what the order of elements decides (rounding_order.cpp) --
 
-/// Keys within their bounds may change places with others. Then only their order is unknown; the values and the worst
-/// bound are known.
+/// Inexact keys may change places with any others: all keys then get the worst bound, and the other results are
+/// undecided.
 void sort(const Node& n, const Operands& in, const std::vector<Tensor>& values, std::vector<Bounded>& out);
 void arg_reduce(const Node& n, const Bounded& x, Bounded& out);
 void top_k(const Node& n, const Bounded& x, std::vector<Bounded>& out);
