@@ -266,7 +266,7 @@ void scatter(const Node& n, const std::vector<const Bounded*>& in, const std::ve
     return operands;
   };
   ops::Scatter op = n.op.as<ops::Scatter>();
-  // the bound is at most the larger of both
+  // The bound of min and max is at most the larger of the operands' bounds.
   if (op.fn == ScatterKind::Min || op.fn == ScatterKind::Max) op.fn = ScatterKind::Max;
   const bool adds = op.fn == ScatterKind::Add, rounds = adds || op.fn == ScatterKind::Mul;
   if (!rounds || !has_bound(out.value.dtype())) {
