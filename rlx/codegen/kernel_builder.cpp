@@ -1,7 +1,7 @@
 // Kernel texts. Loads, stores and numbers of a body become bindings, offsets and words of the uniform.
 //
-// While a kernel is written it is unknown which values will share a binding. Texts therefore have marks for bindings
-// and offsets: kOpen slot ':' what kClose. finish() resolves them.
+// While a kernel is written it is unknown which values will share a binding. Texts therefore have a mark in place of
+// each binding and offset: kOpen, the slot, ':', its kind, kClose. finish() resolves the marks.
 #include "rlx/codegen/kernel_builder.h"
 
 #include <algorithm>

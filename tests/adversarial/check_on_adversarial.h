@@ -8,8 +8,8 @@
 
 namespace rlx::test {
 
-/// Compiles `g` for the adversarial test device and checks two runs. Returns the kinds of host-controlled and native
-/// nodes.
+/// Compiles `g` for the adversarial test device and checks two runs. Returns the kinds of nodes that are
+/// host-controlled, and those that run on the host, as "host:kind".
 inline std::string check_on_adversarial(const Graph& g, const NamedTensors& values,
                                         const CompileOptions& options = {}) {
   CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);

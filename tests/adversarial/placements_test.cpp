@@ -299,7 +299,7 @@ TEST_CASE("placement: nothing is joined across devices, whatever the target coul
         (void)test::check_on_adversarial(g, test::drawn(g), options);
         const CompiledGraph compiled = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
         const LirModule& lir = compiled.compile_result().lir;
-        // Every step of the original graph belongs to the nodes of its own label, or to none.
+        // Every labelled node runs on the device of its label. Every other node runs on the program's own device.
         std::set<std::uint32_t> devices;
         for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i) {
           const Node& n = lir.graph.nodes()[i];

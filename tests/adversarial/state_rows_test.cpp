@@ -168,7 +168,7 @@ TEST_CASE("adversarial: OnFailure::Keep: what others run behind a run that faile
   keep.on_failure["s"] = OnFailure::Keep;
   for (test::AdversarialOptions mode : test::adversarial_modes())
     for (std::uint64_t seed = 1; seed <= 12; ++seed)
-      for (const bool both : {false, true})    // the compile option; the state is kept in either case
+      for (const bool both : {false, true})  // whether both programs have the option; the state is kept in either case
         for (const bool more : {false, true})  // more runs of the failing program, on the same stream
         {
           INFO(test::mode_name(mode), ", seed ", seed, ", both ", both, ", more ", more);

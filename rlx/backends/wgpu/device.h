@@ -59,7 +59,7 @@ class WgpuDevice final : public OpenDevice {
   std::shared_ptr<WgpuDevice> self() { return std::static_pointer_cast<WgpuDevice>(shared_from_this()); }
   /// The buffer of a view. It must belong to this device.
   WgpuBuffer& buffer_of(const BufferView& view) const;
-  /// The buffer that values without bytes are bound to: each binds 16 bytes of its own 256-byte part.
+  /// The buffer for bindings of values without bytes. It has 16 parts of 256 bytes; binding i uses part i.
   abi::Buffer nothing();
 
  private:

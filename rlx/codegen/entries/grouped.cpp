@@ -81,7 +81,7 @@ void write_grouped(NodeKernels& node) {
   (few ? write_grouped_gemv : write_grouped_tiles)(node);
 }
 
-// Either each row of a tile is of another group, or all rows are of one group.
+// The worst case: each row of a tile is of another group, or all rows are of one group.
 Dim grouped_steps(const Graph& g, NodeId id, const Dialect&) {
   const Shape& x = in_shape(g, id, 0);
   return of_rows(g, id) ? (x.dim(1) + Dim(32)) * Dim(8) : x.dim(0) + Dim(64);
