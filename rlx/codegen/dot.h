@@ -33,7 +33,7 @@ struct DotAxesOf {
 DotAxesOf axes_of_dot(const Graph& g, NodeId id);
 /// The epilogue body, or null.
 const Graph* epilogue_of(const Graph& g, NodeId id);
-/// Null when `Epilogue` writes the body, else why not.
+/// Null when `Epilogue` writes the body, else the reason.
 const char* epilogue_refuses(const Graph& g, NodeId id);
 
 /// A matmul: batches of [M, K] x [K, N].

@@ -20,7 +20,7 @@ struct ElementFunction {
   bool is_long = false;  // a thread computes one element only
 };
 
-/// Ends `k` as the kernel of `f`.
+/// Finishes `k` as the kernel of `f`.
 void finish_elements(KernelBuilder& k, const ElementFunction& f);
 
 /// Joins axes that are contiguous in all of `refs`, which have equal dims, and drops axes of extent 1. At least one

@@ -14,7 +14,7 @@ namespace rlx::codegen {
 struct KernelEntry {
   OpKind kind;
   const char* kernel;  // for reports: "softmax"
-  /// Null when kernels can run this node (dtypes, attributes, extents, which may be symbolic), else why not.
+  /// Null when kernels can run this node (dtypes, attributes, extents, which may be symbolic), else the reason.
   const char* (*refuses)(const Graph&, NodeId);
   /// Adds the node's kernels.
   void (*write)(NodeKernels&);

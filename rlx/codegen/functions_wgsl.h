@@ -16,7 +16,7 @@ struct Term {
   DType dtype = DType::F32;
 };
 
-/// Null when `step_text` writes node `n` of `g` (a kind that regions hold), else why not.
+/// Null when `step_text` writes node `n` of `g` (a kind that regions hold), else the reason.
 const char* step_refuses(const Graph& g, const Node& n);
 /// The op on `in`, in the compute type of `out`. F16 and BF16 results are not rounded yet and narrow integers not
 /// wrapped; a store or `settled` does that. Operands should be names or literals, as they may be used several times.

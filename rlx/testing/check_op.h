@@ -30,7 +30,7 @@ struct OpCheckOptions {
 /// * jvp and vjp with central differences of the reference rule, and with each other, where the sample is
 ///   differentiable: in F64 where the op takes it;
 /// * vmap over each operand and over all of them with the slices one by one.
-/// What the record says it lacks (`none`) is left out. An exception is a problem of its sample.
+/// Checks of parts that the record marks as `none` are skipped. An exception is recorded as a problem of its sample.
 OpCheck check_op(const OpDef& def, const OpCheckOptions& options = {});
 /// The same for the op registered as `name`, or for a built-in op. NotFound for an unknown name.
 OpCheck check_op(std::string_view name, const OpCheckOptions& options = {});

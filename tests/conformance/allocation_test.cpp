@@ -263,7 +263,7 @@ TEST_CASE("values of a runtime symbol stay bound: a repeated one allocates nothi
     for (CompiledGraph* g : {&f, &twin})
       for (std::int64_t seq : {17, 64, 1, 5, 40}) run(*g, seq);
   CHECK(allocations.load() == before);
-  run(f, 6);  // the counter counts: a new value must move it
+  run(f, 6);  // checks the counter itself: a new value must change it
   CHECK((allocations.load() > before) == kCounts);
 }
 
@@ -288,7 +288,7 @@ TEST_CASE("values that runs compute stay bound: a repeated one allocates nothing
     for (int i = 0; i < 10; ++i)
       for (std::size_t set : {17U, 64U, 0U, 5U}) run(set);
     CHECK(allocations.load() == before);
-    run(6);  // the counter counts: a new value must move it
+    run(6);  // checks the counter itself: a new value must change it
     CHECK((allocations.load() > before) == kCounts);
   }
 }

@@ -1,4 +1,4 @@
-// Guarded memory around a bound program.
+// Guarded memory of a bound program.
 #include "tests/support/guarded_program.h"
 
 #include <algorithm>

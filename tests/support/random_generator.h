@@ -91,7 +91,7 @@ class Generator {
 
   // -- random_functions.cpp --
   Expr float_of(const Dims& dims, DType t, Fill fill = Fill::Normal, std::int64_t bound = 1);
-  void function_call();  // one of the following
+  void function_call();  // one of the functions below
   void convolution();
   void pool_call();
   void matrices();

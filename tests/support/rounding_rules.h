@@ -84,7 +84,7 @@ void scatter(const Node& n, const Operands& in, const std::vector<Tensor>& value
 /// Bounds from the factors of nearby matrices; `t` is the dtype that kernels compute in.
 void factor(const Node& n, DType t, const Operands& in, const std::vector<Tensor>& values, std::vector<Bounded>& out);
 
-// -- what the order of elements decides (rounding_order.cpp) --
+// -- sorts and selections (rounding_order.cpp) --
 
 /// Inexact keys may change places with any others: all keys then get the worst bound, and the other results are
 /// undecided.

@@ -10,7 +10,7 @@
 
 namespace rlx::test {
 
-/// Values for inputs and params: true, 5, or numbers around 0.
+/// Drawn values for inputs and params: true, 5, or numbers around 0.
 inline NamedTensors drawn(const Graph& g) {
   NamedTensors values;
   std::uint64_t seed = 1;

@@ -1,4 +1,4 @@
-// The tool's output goes to files, so no pipe can fill up.
+// Runs the tool. Its output goes to files, so no pipe can fill up.
 #include "tests/support/run_program.h"
 
 #include <sys/wait.h>

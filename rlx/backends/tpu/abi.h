@@ -552,7 +552,7 @@ RLX_PJRT_CALL(Compile, 89, Compile, executable)
 /// The size of a layout up to its last member; the other structs end with theirs.
 inline constexpr std::size_t kLayoutSize = offsetof(Layout, type) + sizeof(LayoutKind);
 
-/// Arguments of a call, zero but for their size.
+/// The arguments of a call, zero-initialized, with their size set.
 template <class A>
 A arguments() {
   A a{};

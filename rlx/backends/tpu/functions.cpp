@@ -17,7 +17,7 @@ namespace {
 constexpr double kLn2 = std::numbers::ln2;
 
 bool is_f64(const Term& x) { return x.dtype() == DType::F64; }
-/// A number that depends on the precision.
+/// A constant that depends on the precision.
 double by(const Term& x, double f32, double f64) { return is_f64(x) ? f64 : f32; }
 
 Term round(const Term& x) { return x.apply("round_nearest_even"); }

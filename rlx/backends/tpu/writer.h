@@ -54,7 +54,7 @@ class Writer {
  public:
   explicit Writer(std::size_t reserve) { text_.reserve(reserve); }
 
-  // -- ops with one result; operands of elementwise ones have equal dims, see `same_dims` --
+  // -- ops with one result; operands of elementwise ops have equal dims --
 
   /// `stablehlo.NAME` with operands and result of one type.
   Hlo op(std::string_view name, std::initializer_list<const Hlo*> operands) {
