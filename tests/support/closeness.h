@@ -1,5 +1,5 @@
-// Distances of two values, for tests. All float comparisons of tests are here, and none ignores NaN. (max(worst, |a -
-// b|) drops a NaN difference; an architecture lint rejects that expression.)
+// Distances of two values, for tests. All float comparisons of tests are here, and none ignores NaN. The expression
+// max(worst, |a - b|) drops a NaN difference; an architecture lint rejects it.
 #pragma once
 
 #include <cmath>

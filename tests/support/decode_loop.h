@@ -1,5 +1,5 @@
 // One decode step with a cache of full extent. The token's keys and values are written at its position, and its queries
-// attend to all earlier positions. Later positions of the cache hold NaN.
+// attend to all positions up to it. Later positions of the cache hold NaN.
 #pragma once
 
 #include <cmath>
