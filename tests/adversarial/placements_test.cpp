@@ -1,5 +1,5 @@
-// Placement in programs over several devices. Bodies get the device of the node that holds them before the first pass,
-// and an opaque device must claim nodes in the very graph that it gets.
+// Placement in programs over several devices. Bodies get the device of the node that holds them before the first pass.
+// An opaque device gets only graphs whose nodes it takes in that very graph.
 #include <doctest/doctest.h>
 
 #include <algorithm>
