@@ -1,4 +1,4 @@
-// Attention: a tile of scores in shared memory, weights made of them there, and the weighted values in named vectors.
+// Attention: a tile of scores in workgroup memory, weights computed in place, and the weighted values in named vectors.
 #include "rlx/codegen/attention.h"
 
 #include <algorithm>
@@ -18,12 +18,12 @@ constexpr int kThreads = 64;
 constexpr std::int64_t kKeysOfPart = 256, kMaxHeadDim = 256;
 constexpr const char *kMinusInf = "f32_of(0xff800000u)", *kInf = "f32_of(0x7f800000u)", *kNan = "f32_of(0x7fc00000u)";
 
-// q, k, v or y: where element (b, head, s, d) lies.
+// q, k, v or y, and the strides of element (b, head, s, d).
 struct Heads {
   Ref ref;
   std::int64_t depth;
   Size batch{Dim(0)}, row{Dim(0)}, head{Dim(0)};
-  bool fours = false;  // four elements of a head lie together
+  bool fours = false;  // four elements of a head are contiguous
 
   Heads(const NodeKernels& node, const Ref& r, HeadLayout layout, std::int64_t d) : ref(r), depth(d) {
     batch = r.stride(0);
@@ -39,11 +39,11 @@ struct Heads {
     fours = d % 4 == 0 && r.stride(-1).is(1) && by_four(batch) && by_four(row) && by_four(head) &&
             node.is_aligned(r, 4 * size_bytes(r.dtype));
   }
-  // Where a head's row begins.
+  // The offset of a head's row.
   std::string at(KernelBuilder& k, std::string_view b, std::string_view h, std::string_view s) const {
     return InOrder{"(", b, ") * ", k.size(batch), " + (", s, ") * ", k.size(row), " + (", h, ") * ", k.size(head)};
   }
-  // Elements d to d + 3 from `base` on, those beyond the depth the last one again.
+  // Elements d to d + 3 from `base` on. Elements beyond the depth repeat the last one.
   std::string four(KernelBuilder& k, const std::string& name, std::string_view base, std::string_view d) const {
     if (fours) return load_quad(k, ref, name + "_four", concat_text(base, " + ", d));
     std::string text = "vec4<f32>(";
@@ -88,7 +88,7 @@ struct Attention {
   bool has_lse;
 };
 
-// let `name` = the length of entry b, `extent` at most.
+// Statement `let name`: the length of batch entry b, at most `extent`.
 std::string length_of(KernelBuilder& k, const std::optional<Ref>& lengths, const char* name, const Dim& extent) {
   const std::string most = k.size(Size(extent));
   if (!lengths) return concat_text("let ", name, " = ", most, ";\n");
@@ -96,8 +96,8 @@ std::string length_of(KernelBuilder& k, const std::optional<Ref>& lengths, const
                      ")));\n");
 }
 
-// fn score(raw, key, i, h, b, keys, queries): the score, -inf of a hidden key, +inf in place of NaN: both make the row
-// NaN.
+// fn score(raw, key, i, h, b, keys, queries): the score, -inf for a masked key, and +inf instead of NaN. Both +inf and
+// NaN make the row NaN.
 void define_score(KernelBuilder& k, const Attention& a) {
   for (const char* helper : {"f32_of", "is_nan"}) k.use(helper);
   const std::string hidden = concat_text("{ return ", kMinusInf, "; }\n");
@@ -126,12 +126,12 @@ void define_score(KernelBuilder& k, const Attention& a) {
                        "return select(s, ", kInf, ", is_nan(s));\n}\n"));
 }
 
-// What may be taken off scores below `top`, which is no NaN, in an exponent.
+// The value to subtract from scores in an exponent, where `top` is their maximum and no NaN.
 const char* const kShift =
     "fn shift_of(top: f32) -> f32 { return select(top, 0.0, (bitcast<u32>(top) & 0x7fffffffu) == 0x7f800000u); }\n";
 
-// Statements that end a row: its maximum `top`, its sum `l` and `count` vectors acc0, .. of columns `column0`, ..
-// become y and lse. Names b, h, i, queries are there.
+// Statements that finish a row: its maximum `top`, its sum `l` and `count` vectors acc0, .. of columns `column0`, ..
+// become y and lse. The names b, h, i and queries are defined.
 std::string end_row(KernelBuilder& k, const Attention& a, const Heads& y, int count, const std::string& writes_lse) {
   for (const char* helper : {"f32_of", "is_nan", "exp_f32", "log_f32"}) k.use(helper);
   k.global(kShift);
@@ -167,13 +167,13 @@ std::string end_row(KernelBuilder& k, const Attention& a, const Heads& y, int co
   return text;
 }
 
-// The tile: `queries` rows by `keys`, rows of a thread in the last product.
+// The tile: `rows` query rows by `keys` keys, and `own_rows` rows of a thread in the product with v.
 struct Tile {
   int rows, keys, own_rows;
   int across() const { return kThreads / (rows / own_rows); }  // threads along the columns of v
 };
 
-// Adds the kernel that walks the keys; into `parts` [B, KV, parts, rows, vectors, 4] where given.
+// Adds the kernel that loops over the keys. It stores in `parts` [B, KV, parts, rows, vectors, 4] where given.
 void write_walk(const Attention& a, const Tile& t, const Dim& count, const std::optional<Ref>& parts,
                 const Ref& result) {
   NodeKernels& node = a.node;
@@ -198,7 +198,7 @@ void write_walk(const Attention& a, const Tile& t, const Dim& count, const std::
     k << "let pair = rest;\n";
   k << concat_text("let b = pair / ", a.op.kv_heads, "u;\nlet kv = pair % ", a.op.kv_heads, "u;\n");
   k << length_of(k, a.kv_len, "keys", a.keys) << length_of(k, a.q_len, "queries", a.queries);
-  // The keys that some row of the tile may see.
+  // The range of keys that some row of the tile attends to.
   k << "var begin = 0u;\nvar end = keys;\n";
   if (a.op.mask == MaskKind::Causal || a.op.mask == MaskKind::SlidingWindow) {
     k << concat_text("end = u32(clamp(i32(min(first + ", t.rows - 1, "u, ", rows, " - 1u) / ", group,
@@ -210,13 +210,13 @@ void write_walk(const Attention& a, const Tile& t, const Dim& count, const std::
   if (parts && !count.is_static(1))
     k << concat_text("begin = max(begin, part * ", kKeysOfPart, "u);\nend = min(end, (part + 1u) * ", kKeysOfPart,
                      "u);\n");
-  if (a.kv_len || a.q_len) {  // read from memory, so that compilers want to be told that all threads agree
+  if (a.kv_len || a.q_len) {  // the lengths are read from memory, so compilers must be told that the bounds are uniform
     k.global("var<workgroup> bounds: vec2<u32>;\n");
     k << "if (LOCAL == 0u) { bounds = vec2<u32>(begin, end); }\nlet agreed = workgroupUniformLoad(&bounds);\n";
   } else {
     k << "let agreed = vec2<u32>(begin, end);\n";
   }
-  // Rows and keys of this thread's scores.
+  // The rows and keys of this thread's scores.
   k << concat_text("let quad = LOCAL % ", quads, "u;\nlet lane = LOCAL / ", quads, "u;\n");
   for (int e = 0; e < 4; ++e)
     k << concat_text(
@@ -259,7 +259,7 @@ void write_walk(const Attention& a, const Tile& t, const Dim& count, const std::
                    rows,
                    " - 1u);\nlet n = start + j;\nscores[at] = score(scores[at], select(n, keys, n >= agreed.y), r / ",
                    group, ", kv * ", group, " + r % ", group, ", b, keys, queries);\n}\nworkgroupBarrier();\n");
-  // Weights, by what is the largest now.
+  // The weights, relative to the new maximum.
   k << concat_text("var top = highest;\nfor (var j = 0u; j < ", t.keys, "u; j++) { top = max(top, scores[j * ", t.rows,
                    "u + row]); }\n");
   if (share > 1) k << "workgroupBarrier();\n";
@@ -288,7 +288,7 @@ void write_walk(const Attention& a, const Tile& t, const Dim& count, const std::
     }
   }
   k << "}\nworkgroupBarrier();\n}\n";
-  // The threads of a row have the same maximum, and each a part of the sum.
+  // The threads of a row have the same maximum, and each has a part of the sum.
   k << concat_text("scores[slice * ", t.rows,
                    "u + row] = mass;\nif (slice == 0u) { factors[row] = highest; }\nworkgroupBarrier();\n");
   for (int r = 0; r < t.own_rows; ++r) {
@@ -356,7 +356,7 @@ void write_attention(NodeKernels& node) {
   if (out.elements().is_static(0)) return;
   const bool few = node.upper(a.rows) <= kFewRows;
   const Tile tile = few ? Tile{4, 64, 1} : Tile{32, 32, 4};
-  // Results of narrow dtypes are written in whole words, else by way of scratch.
+  // Narrow results are stored in whole words, or through scratch.
   const bool direct = size_bytes(out.dtype) == 4 || Heads(node, out, a.op.layout, a.v_depth).fours;
   const Ref y = direct ? out : node.scratch(DType::F32, out.dims);
   const bool cut = few && node.upper(a.keys) > 2 * kKeysOfPart;

@@ -1,4 +1,5 @@
-// WGSL that decodes: affine codes with their scales, and blocks by the description of their layouts.
+// WGSL that decodes quantized values: affine ones with their scales, and block schemes by the description of their
+// layout.
 #include "rlx/codegen/decoder.h"
 
 #include "rlx/ir/op_def.h"
@@ -8,11 +9,11 @@
 namespace rlx::codegen {
 namespace {
 
-constexpr int kScale = 1, kZeroPoint = 2, kGlobalScale = 3;  // places of the operands
+constexpr int kScale = 1, kZeroPoint = 2, kGlobalScale = 3;  // indices of the operands
 
 bool is_nibble(DType t) { return t == DType::I4 || t == DType::U4; }
 
-// The operand at `place`, or null.
+// Operand `place`, or null.
 const Value* operand(const Graph& g, NodeId id, int place) {
   const auto& op = g.node(id).op.as<ops::Dequantize>();
   if (place > 0 && !op.present.has(place)) return nullptr;
@@ -21,10 +22,10 @@ const Value* operand(const Graph& g, NodeId id, int place) {
   return &g.node(id).inputs[place == 0 ? 0 : i + 1];
 }
 
-// Codes are read as whole numbers up to 16 bits, whose differences an f32 holds.
+// Quantized values are read as integers of up to 16 bits, whose differences are exact in f32.
 bool reads_codes(DType t) { return is_nibble(t) || (computes(t) && is_int(t) && dtype_bits(t) <= 16); }
 
-// The code with number `i` of codes of four bits, eight in a word.
+// Quantized value `i` of 4-bit values, eight per word.
 std::string nibble(KernelBuilder& k, const Ref& codes, std::string_view i) {
   const std::string word =
       concat_text("(", k.load_word(codes, concat_text("(", i, ") >> 3u")), " >> (((", i, ") & 7u) * 4u))");
@@ -76,7 +77,7 @@ std::string Decoder::code(std::string_view i) const {
   return is_nibble(codes.dtype) ? nibble(k_, codes, i) : concat_text("i32(", k_.load(codes, i), ")");
 }
 
-// Where the scale of element i lies.
+// The index of the scale of element i.
 std::string Decoder::scale_place(std::string_view i) const {
   const auto& op = g_.node(id_).op.as<ops::Dequantize>();
   if (!op.axis) return "0u";
@@ -95,7 +96,7 @@ void Decoder::affine() {
   const auto& op = g_.node(id_).op.as<ops::Dequantize>();
   const Value *scale = operand(g_, id_, kScale), *zero = operand(g_, id_, kZeroPoint),
               *global = operand(g_, id_, kGlobalScale);
-  // q - z is exact, the product rounded.
+  // q - z is exact; the product is rounded.
   const auto decoded = [&](std::string_view q, std::string_view at) {
     std::string y(q);
     if (zero) {
@@ -111,11 +112,12 @@ void Decoder::affine() {
   };
   k_.global(concat_text("fn ", name_, "_at(i: u32) -> f32 {\nlet at = ", scale_place("i"), ";\nreturn ",
                         decoded(code("i"), "at"), ";\n}\n"));
-  // Four neighbours of one scale take it once.
+  // Four elements with one scale read it once.
   const Ref codes = dense_ref(g_, *operand(g_, id_, 0));
   const int last = codes.rank() - 1;
   const bool one = !op.axis || static_cast<int>(*op.axis) < last || op.block % 4 == 0;
-  const bool apart = op.axis && static_cast<int>(*op.axis) < last && op.block > 0;  // its scales lie side by side
+  // the scales of consecutive elements are contiguous
+  const bool apart = op.axis && static_cast<int>(*op.axis) < last && op.block > 0;
   std::string lanes;
   if (codes.rank() == 0 || (is_nibble(codes.dtype) && last < 0)) return;
   const bool shared = one && !apart && !(op.axis && static_cast<int>(*op.axis) == last && op.block == 0);
@@ -152,7 +154,7 @@ void Decoder::blocks() {
   const Ref codes = dense_ref(g_, *operand(g_, id_, 0));
   const std::string n = name_;
   k_.use("f16_to_f32");
-  // Bytes p to p + 3, p even; what is behind the value's last word is not looked at.
+  // Bytes p to p + 3, p even. Nothing is read behind the value's last word.
   k_.global(concat_text("fn ", n, "_word(p: u32) -> u32 {\nlet low = ", k_.load_word(codes, "p >> 2u"), ";\n",
                         l.bytes % 4 == 0 ? "return low;\n}\n"
                                          : concat_text("if ((p & 2u) == 0u) { return low; }\nreturn (low >> 16u) | (",
@@ -162,11 +164,11 @@ void Decoder::blocks() {
   k_.global(concat_text("fn ", n, "_half(p: u32) -> f32 { return f16_to_f32((", k_.load_word(codes, "p >> 2u"),
                         " >> ((p & 2u) * 8u)) & 0xffffu); }\n"));
   const auto byte = [&](const std::string& at) { return concat_text(n, "_byte(b + ", at, ")"); };
-  // Four codes of a field, those of elements e to e + 3, as a vec4<u32>.
+  // Four quantized values of a field, those of elements e to e + 3, as a vec4<u32>.
   const auto field = [&](const BlockBits& bits) {
     const int shifts = 8 / bits.width, of_run = shifts * bits.run, mask = (1 << bits.width) - 1;
     const std::string masked = concat_text(" & vec4<u32>(", mask, "u)");
-    if (bits.run % 4 != 0) {  // a byte's own elements lie side by side, at least four
+    if (bits.run % 4 != 0) {  // the elements of a byte are consecutive, at least four
       const std::string lanes =
           concat_text("vec4<u32>(0u, ", bits.width, "u, ", 2 * bits.width, "u, ", 3 * bits.width, "u)");
       return concat_text("((vec4<u32>(", byte(concat_text(bits.at, "u + e / ", shifts, "u")), ") >> (vec4<u32>((e % ",

@@ -1,4 +1,4 @@
-// Codes of quantised values, decoded where they are read.
+// Decoding of quantized values inside the kernels that read them.
 #pragma once
 
 #include <string>
@@ -8,24 +8,26 @@
 
 namespace rlx::codegen {
 
-/// Null when kernels can decode what the Dequantize `id` does, else why not.
+/// Null when kernels can decode the Dequantize `id`, else the reason.
 const char* decoder_refuses(const Graph& g, NodeId id);
-/// Bindings that the codes and what belongs to them take.
+/// The number of bindings that the quantized values, scales and zero points take.
 std::size_t decoder_operands(const Graph& g, NodeId id);
 
-/// The functions that decode elements of one Dequantize, in one kernel: to f32, before the rounding to its dtype.
+/// The functions of one kernel that decode elements of one Dequantize. Results are f32, before they are rounded to the
+/// dtype of the Dequantize.
 class Decoder {
  public:
-  /// `name` begins the names of the functions.
+  /// `name` is the prefix of the functions' names.
   Decoder(KernelBuilder& k, NodeId id, std::string_view name);
-  /// The element with row-major number `i`, a u32 expression.
+  /// Element `i` in row-major order; `i` is a u32 expression.
   std::string element(std::string_view i);
-  /// Elements i to i + 3, for an i that is a multiple of 4, as a vec4. The last dimension is a multiple of 4.
+  /// Elements i to i + 3 as a vec4. `i` and the last extent are multiples of 4.
   std::string four(std::string_view i);
-  /// How many neighbours, from a multiple of that on, have one scale; 0 when it depends on more than the last axis.
+  /// The number of consecutive elements that share one scale, starting at a multiple of that number; 0 when the scale
+  /// depends on more than the last axis.
   int group() const;
-  /// Of blocks: the scale of the group of element i, and what is added then, as a vec2; and elements i to i + 3 with
-  /// it.
+  /// For block schemes: the scale and the addend of the group of element i, as a vec2; and elements i to i + 3 decoded
+  /// with them.
   std::string scale(std::string_view i) const;
   std::string four(std::string_view i, std::string_view scale) const;
 

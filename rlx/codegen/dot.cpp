@@ -1,4 +1,4 @@
-// Products taken apart: axes by role, reads in the layout that operands have, epilogues as straight-line functions.
+// Parts of a matmul kernel: axes by role, reads in the operands' layouts, and epilogues as straight-line functions.
 #include "rlx/codegen/dot.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 std::vector<int> ints(const std::vector<std::int64_t>& from) { return {from.begin(), from.end()}; }
 
-// Axes of [0, rank) in neither list.
+// The axes of [0, rank) that are in neither list.
 std::vector<int> others(int rank, const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
   std::vector<int> out;
   for (int i = 0; i < rank; ++i)
@@ -119,7 +119,7 @@ std::string DotReader::element(std::string_view index) {
   return compute_type(operand_.ref.dtype) == type_ ? loaded : concat_text(type_, "(", loaded, ")");
 }
 
-// Four decoded elements, rounded to the dtype that they are decoded to.
+// Four decoded elements, rounded to the dtype of the Dequantize.
 std::string DotReader::settled_four(const std::string& v) {
   if (operand_.ref.dtype == DType::F32) return v;
   const std::string name = operand_.name + "_settled";

@@ -1,4 +1,4 @@
-// A product as its kernels see it: two operands of K by M and K by N in batches, and what happens to each element.
+// A matmul as its kernels see it: batches of a K by M and a K by N operand, and the epilogue of each element.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@
 
 namespace rlx::codegen {
 
-/// One operand of a product.
+/// One operand of a matmul.
 struct DotOperand {
-  enum class Fours { None, Free, Contract };  // along what four elements lie together
+  enum class Fours { None, Free, Contract };  // the axes along which four consecutive elements are contiguous
   std::string name;                           // "x", "w"
-  Ref ref;                                    // of an encoded one what it is decoded to, dense
+  Ref ref;                                    // of a quantized operand: the dense result of its Dequantize
   bool encoded = false;
   Walk batch, free, contract;
   Fours fours = Fours::None;
 };
 
-/// Operand i of a node by the roles of its axes; the row decodes an encoded one.
+/// Operand i of a node with the roles of its axes. With `encoded` the kernel entry decodes the operand.
 DotOperand dot_operand(NodeKernels& node, int i, const char* name, bool encoded, const std::vector<int>& batch,
                        const std::vector<int>& free, const std::vector<int>& contract);
 
@@ -31,37 +31,38 @@ struct DotAxesOf {
   std::vector<int> lhs_batch, rhs_batch, lhs_free, rhs_free, lhs_contract, rhs_contract;
 };
 DotAxesOf axes_of_dot(const Graph& g, NodeId id);
-/// The body that the accumulator runs through, or null.
+/// The epilogue body, or null.
 const Graph* epilogue_of(const Graph& g, NodeId id);
-/// Null when `Epilogue` writes the body, else why not.
+/// Null when `Epilogue` writes the body, else the reason.
 const char* epilogue_refuses(const Graph& g, NodeId id);
 
-/// A product: batches of [M, K] x [K, N].
+/// A matmul: batches of [M, K] x [K, N].
 struct Dot {
-  /// The node's operands; operand 1 is decoded where it is codes, and `encoded` says that the row reads them.
+  /// The node's operands. `encoded` says that operand 1 is a Dequantize, whose quantized values the kernels read.
   Dot(NodeKernels& node, bool encoded);
-  /// A product of other operands, of equal dtypes.
+  /// A matmul of other operands, of equal dtypes.
   Dot(NodeKernels& node, DotOperand x, DotOperand w);
   NodeKernels& node;
   DotOperand x, w;
   Dim batches = 1, m = 1, n = 1, k = 1;
-  DType accumulator;               // the dtype of the product
-  std::string type;                // what it is computed in
-  std::optional<Ref> groups = {};  // where w has a matrix for each group, not for each batch: the group of each batch
+  DType accumulator;               // the dtype of the sum
+  std::string type;                // the WGSL type of the computation
+  std::optional<Ref> groups = {};  // where w has a matrix per group instead of per batch: the group of each batch
 };
 
-/// Reads of one operand, in one kernel.
+/// Reads one operand in one kernel.
 class DotReader {
  public:
   DotReader(KernelBuilder& k, const Dot& dot, const DotOperand& operand);
-  /// Indices from where the value begins: of a batch; to add for a free number, and for a contracted one.
+  /// Offsets from the start of the value: of a batch, of a free index, and of a contracted index.
   std::string batch(std::string_view b);
   std::string free(std::string_view i);
   std::string contract(std::string_view i);
-  /// The element at an index, in the product's type; four as a vec4.
+  /// The element at an index, in the type of the computation; `four` reads four elements as a vec4.
   std::string element(std::string_view index);
   std::string four(std::string_view index);
-  /// How many neighbours along what is contracted have one scale, which is then read once for all: 0 for none.
+  /// The number of consecutive elements along K that share one scale, which is then read once for all of them; 0 for
+  /// none.
   int group() const;
   std::string scale(std::string_view index) const { return decoder_->scale(index); }
   std::string four(std::string_view index, std::string_view scale);
@@ -75,18 +76,18 @@ class DotReader {
   std::optional<Decoder> decoder_;
 };
 
-/// Where a kernel leaves the accumulators: in the result, through the epilogue, or in scratch for `finish_dot`.
+/// Stores the accumulators of a kernel: in the result, through the epilogue, or in scratch for `finish_dot`.
 class DotWriter {
  public:
-  /// Into the result.
+  /// Stores in the result.
   DotWriter(KernelBuilder& k, const Dot& dot) : DotWriter(k, dot, dot.node.out(), true) {}
-  /// Into `parts` [S, B, M, N].
+  /// Stores in `parts` [S, B, M, N].
   DotWriter(KernelBuilder& k, const Dot& dot, const Ref& parts) : DotWriter(k, dot, parts, false) {}
-  /// Statements that store `value` at (b, m, n), which is there; names of u32. With parts, b counts them and batches.
+  /// Statements that store `value` at (b, m, n), which are u32 names in range. With parts, b counts parts and batches.
   std::string put(std::string_view value);
-  /// The same of the vec4 `value` from column n on, a multiple of 4; columns behind the last are left out.
+  /// The same for the vec4 `value` from column n on, a multiple of 4. Columns beyond the last are not stored.
   std::string put_four(std::string_view value);
-  /// An expression of the result's compute type.
+  /// The value after the epilogue, as an expression of the result's compute type.
   std::string finished(std::string_view value);
 
  private:
@@ -98,11 +99,11 @@ class DotWriter {
   bool finishes_, calls_ = false;
 };
 
-/// True when a thread that has four neighbours of a row, from a multiple of 4 on, may store them in the result.
+/// True when a thread may store four consecutive elements of a row in the result, from a multiple of 4 on.
 bool stores_fours(const Dot& dot);
-/// True when the result's elements can be stored one by one.
+/// True when single elements of the result can be stored.
 inline bool stores_single(const Dot& dot) { return size_bytes(dot.node.out().dtype) == 4; }
-/// Adds the kernel that adds up `parts` [S, B, M, N] in order and finishes the elements.
+/// Adds the kernel that sums `parts` [S, B, M, N] in order and applies the epilogue.
 void finish_dot(const Dot& dot, const Ref& parts);
 
 }  // namespace rlx::codegen

@@ -1,4 +1,4 @@
-// Elementwise kernels: three ways to walk the elements.
+// Elementwise kernels: three ways to iterate over the elements.
 #include "rlx/codegen/elements.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ std::vector<std::string> coordinate_names(std::size_t rank) {
 
 std::string compute_name(const Ref& r) { return std::string(compute_type(r.dtype)); }
 
-// Four elements of an operand as expressions, `q` the number of the group, coordinates in `at` (the last in quarters).
+// Four elements of an operand as expressions. `q` is the index of the group of four; `at` has the coordinates, the last
+// in groups of four.
 std::vector<std::string> load_four(KernelBuilder& k, const NodeKernels& node, const Ref& r, std::size_t number,
                                    const std::vector<std::string>& at) {
   const std::string name = concat_text("v", number);
@@ -66,7 +67,7 @@ std::vector<std::string> load_four(KernelBuilder& k, const NodeKernels& node, co
   return out;
 }
 
-// Four results, `lanes` their values.
+// Stores four results; `lanes` are their values.
 void store_four(KernelBuilder& k, const Ref& r, const std::vector<std::string>& lanes) {
   const auto list = [&](std::size_t first, std::size_t count, int width) {
     std::string word;
@@ -87,7 +88,7 @@ void store_four(KernelBuilder& k, const Ref& r, const std::vector<std::string>& 
   }
 }
 
-// The function of one element by itself.
+// Defines the function of one element.
 void define_lane(KernelBuilder& k, const ElementFunction& f, const std::vector<Ref>& operands) {
   std::string parameters, values, fields;
   for (std::size_t i = 0; i < operands.size(); ++i)
@@ -103,7 +104,7 @@ void define_lane(KernelBuilder& k, const ElementFunction& f, const std::vector<R
   k.global(text);
 }
 
-// A thread has four neighbours along the last axis.
+// A thread computes four consecutive elements along the last axis.
 void finish_fours(KernelBuilder& k, const NodeKernels& node, const ElementFunction& f, const std::vector<Ref>& operands,
                   const Dims& dims) {
   define_lane(k, f, operands);

@@ -1,5 +1,5 @@
-// Kernels that compute each element of their results from elements of operands: how operands are laid out decides how
-// they are read, four at a time where they lie together.
+// Elementwise kernels. The layout of the operands decides how they are read: four elements at a time where these are
+// contiguous.
 #pragma once
 
 #include <optional>
@@ -10,26 +10,26 @@
 
 namespace rlx::codegen {
 
-/// A function of elements: `statements` over x0, x1, .., the operands' elements, and an expression for each result.
-/// Names of variables are the function's own.
+/// An elementwise function: `statements` over the operands' elements x0, x1, .., and an expression for each result.
+/// Names of variables are local to the function.
 struct ElementFunction {
   std::vector<Ref> operands;  // broadcast to the results' dims
   std::vector<Ref> results;   // dense, of equal dims
   std::string statements;
   std::vector<std::string> values;
-  bool is_long = false;  // one element is work enough for a thread
+  bool is_long = false;  // a thread computes one element only
 };
 
-/// Ends `k` as the kernel of `f`.
+/// Finishes `k` as the kernel of `f`.
 void finish_elements(KernelBuilder& k, const ElementFunction& f);
 
-/// Axes joined where all of `refs`, which have equal dims, walk them as one; axes of extent 1 are gone. At least one
+/// Joins axes that are contiguous in all of `refs`, which have equal dims, and drops axes of extent 1. At least one
 /// axis stays.
 void join_axes(std::vector<Ref>& refs);
 /// `d / by` when the division is exact for every value of the symbols.
 std::optional<Dim> divided(const Dim& d, std::int64_t by);
-/// True when elements 4 i to 4 i + 3 of the joined `r` lie together at multiples of their size, for every i of the
-/// last axis in quarters.
+/// True when elements 4 i to 4 i + 3 of the joined `r` are contiguous and aligned to their size, for every group i of
+/// four along the last axis.
 bool reads_fours(const NodeKernels& node, const Ref& r);
 
 }  // namespace rlx::codegen

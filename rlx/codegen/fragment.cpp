@@ -1,4 +1,4 @@
-// Neighbours, accumulators and what lies between them as statements.
+// The statements of fragments and accumulators.
 #include "rlx/codegen/fragment.h"
 
 #include "rlx/codegen/elements.h"

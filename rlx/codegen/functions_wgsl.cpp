@@ -1,4 +1,4 @@
-// WGSL of elementwise ops. What each op means is said by ir/math/function_table.h and ir/math/binary_table.h.
+// WGSL of elementwise ops. ir/math/function_table.h and ir/math/binary_table.h define the ops.
 #include "rlx/codegen/functions_wgsl.h"
 
 #include <bit>
@@ -20,7 +20,7 @@ constexpr const char* kNoGamma = "the library of WGSL functions has no gamma fun
 
 bool is_half_float(DType t) { return t == DType::F16 || t == DType::BF16; }
 
-// A call of a function of the library.
+// A call of a library function.
 template <class... T>
 std::string helper_call(KernelBuilder& k, std::string_view name, const T&... args) {
   k.use(name);
@@ -43,7 +43,7 @@ std::string float_literal(KernelBuilder& k, float x) {
   return plain ? float_text(x) : helper_call(k, "f32_of", concat_text(bits, "u"));
 }
 
-// A quotient by a literal that is zero or infinite, in which compilers see a product with a constant.
+// A quotient by a literal that is zero or infinite. Shader compilers would replace it by a product with a constant.
 std::optional<std::string> special_quotient(KernelBuilder& k, const std::string& a, const std::string& b) {
   const auto bits = [](std::uint32_t of) { return concat_text("f32_of(", of, "u)"); };
   if (b == float_text(0)) return helper_call(k, "div_by_zero_f32", a, "0u");
@@ -53,14 +53,14 @@ std::optional<std::string> special_quotient(KernelBuilder& k, const std::string&
   return std::nullopt;
 }
 
-// A product with a literal zero, which compilers fold to it: in sign and in what makes NaN it is x / inf.
+// A product with a literal zero, which shader compilers fold to zero. x / inf has the same sign and the same NaNs.
 std::optional<std::string> zero_product(KernelBuilder& k, const std::string& a, const std::string& b) {
   if (b == float_text(0)) return helper_call(k, "div_by_inf_f32", a, "0u");
   if (b == concat_text("f32_of(", 0x80000000U, "u)")) return helper_call(k, "div_by_inf_f32", a, "0x80000000u");
   return std::nullopt;
 }
 
-// As float_text writes them.
+// True for literals as float_text writes them.
 bool is_float_literal(std::string_view text) {
   if (text.starts_with("(-")) text.remove_prefix(2);
   return !text.empty() && text[0] >= '0' && text[0] <= '9';
@@ -126,7 +126,7 @@ std::string float_binary(KernelBuilder& k, BinaryKind fn, const std::string& a, 
     case Fn2::Div:
       if (a == b) return helper_call(k, "self_div_f32", a);
       if (const auto special = special_quotient(k, a, b)) return *special;
-      // Compilers make a product with the reciprocal of a literal, rounded twice.
+      // Shader compilers would multiply by the reciprocal of a literal, which rounds twice.
       if (is_float_literal(b)) return helper_call(k, "div_by_f32", a, concat_text("bitcast<u32>(", b, ")"));
       return infix(" / ");
     default: return helper_call(k, concat_text(enum_name(fn), "_f32"), a, b);  // Max, Pow, Hypot, ..

@@ -1,4 +1,4 @@
-// Elementwise ops as WGSL expressions: of whole kernels, of steps of regions, and of what products and norms end with.
+// Elementwise ops as WGSL expressions, for whole kernels, ops of regions, and epilogues of matmuls and norms.
 #pragma once
 
 #include <optional>
@@ -16,21 +16,21 @@ struct Term {
   DType dtype = DType::F32;
 };
 
-/// Null when `step_text` writes node `n` of `g` (a kind that regions hold), else why not.
+/// Null when `step_text` writes node `n` of `g` (a kind that regions hold), else the reason.
 const char* step_refuses(const Graph& g, const Node& n);
-/// The op on `in`, in the compute type of `out`. F16 and BF16 results are not rounded and narrow integers not wrapped
-/// yet: a store does that, or `settled`. Operands should be names or literals, as they may be used several times.
+/// The op on `in`, in the compute type of `out`. F16 and BF16 results are not rounded yet and narrow integers not
+/// wrapped; a store or `settled` does that. Operands should be names or literals, as they may be used several times.
 std::string step_text(KernelBuilder& k, const OpBox& op, const std::vector<Term>& in, DType out);
-/// `value`, of the compute type, as it will be read again from a value of dtype `t`.
+/// `value`, of the compute type, rounded or wrapped to dtype `t` and back.
 std::string settled(KernelBuilder& k, DType t, std::string_view value);
 /// An activation of an f32 expression.
 std::string activation_text(KernelBuilder& k, const ops::Activation& op, std::string_view x);
-/// True when the op is so long that one element is work enough for a thread.
+/// True when the op is so expensive that a thread computes one element only.
 bool is_long(const OpBox& op);
 
 /// A number of a dtype that kernels compute with, as a literal of the compute type.
 std::string literal(KernelBuilder& k, DType t, double value);
-/// The element of a constant of one element; none for other nodes, and dtypes that kernels do not compute with.
+/// The literal of a one-element constant. None for other nodes and for dtypes that kernels do not compute with.
 std::optional<std::string> literal_of(KernelBuilder& k, const Graph& g, Value v);
 
 }  // namespace rlx::codegen

@@ -1,4 +1,4 @@
-// Products with few rows or columns: threads share out what is read once, and add up what they have.
+// GEMV and skinny GEMM: the threads of a workgroup split the large operand, which is read once, and add their sums.
 #include "rlx/codegen/elements.h"
 #include "rlx/codegen/grouped.h"
 #include "rlx/codegen/matmul.h"
@@ -8,7 +8,8 @@ namespace {
 
 using Fours = DotOperand::Fours;
 
-// The threads of a group: `lanes` share the contracted numbers of `quads` times four neighbours of the large operand.
+// The threads of a workgroup: `lanes` threads split K for each of `quads` groups of four columns (or rows) of the large
+// operand.
 struct Shape2 {
   int quads, lanes;
   int threads() const { return quads * lanes; }
@@ -25,7 +26,7 @@ void write_gemv(const Dot& dot, bool columns) {
   const DotOperand &large = columns ? dot.x : dot.w, &small = columns ? dot.w : dot.x;
   const Dim& extent = columns ? dot.m : dot.n;
   const int few = static_cast<int>((columns ? dot.n : dot.m).value());
-  // Neighbours in memory go to neighbouring threads.
+  // Neighbouring threads read neighbouring memory.
   const bool along_k = large.fours == Fours::Contract || (large.fours == Fours::None && large.contract.dense_last());
   const bool four_steps = large.fours == Fours::Contract && small.fours == Fours::Contract;
   const Shape2 s = shape_of(dot, along_k);
@@ -49,7 +50,7 @@ void write_gemv(const Dot& dot, bool columns) {
     k_end = concat_text("min(k_begin + ", k.size(Size(parts.length)), ", ", k_end, ")");
   }
   std::string matrix = "batch";
-  if (dot.groups) {  // one of no group adds up nothing
+  if (dot.groups) {  // a row without a group sums nothing
     const std::string count = k.size(Size(dot.w.batch.extent()));
     k << "let group = " << group_of_row(k, *dot.groups, "batch", count) << ";\n";
     k_end = concat_text("select(0u, ", k_end, ", group < ", count, ")");
@@ -66,7 +67,7 @@ void write_gemv(const Dot& dot, bool columns) {
   for (int i = 0; i < few; ++i)
     k << concat_text("let little", i, " = little_base + ", little.free(concat_text(i, "u")), ";\nvar c", i, " = ", vec,
                      "();\n");
-  // Products of four steps, of which the large operand has v0 to v3.
+  // Products of four steps of K; v0 to v3 are the large operand's elements.
   const auto multiply_fours = [&] {
     for (int i = 0; i < few; ++i)
       k << concat_text("{\nlet a = ", little.four(concat_text("little", i, " + other")), ";\nc", i, " = c", i, " + ",
@@ -74,7 +75,7 @@ void write_gemv(const Dot& dot, bool columns) {
   };
   const int group = four_steps ? big.group() : 0, step = four_steps ? 4 : 1;
   const bool by_groups = whole_groups(parts, group) && dot.k.is_static() && dot.k.value() >= s.lanes * group;
-  if (by_groups) {  // a lane has whole groups, whose scales it reads once
+  if (by_groups) {  // a lane takes whole groups of K and reads their scales once
     k << concat_text("for (var g = k_begin + lane * ", group, "u; g < k_end; g += ", s.lanes * group,
                      "u) {\nlet inner = ", big.contract("g"), ";\n");
     for (int e = 0; e < 4; ++e)

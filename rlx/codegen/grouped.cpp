@@ -1,4 +1,4 @@
-// Tiles of rows that may belong to several groups.
+// Grouped matmul in tiles of rows that may belong to several groups.
 #include "rlx/codegen/grouped.h"
 
 #include "rlx/codegen/fragment.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kTileRows = 8, kTileColumns = 8, kTileQuads = kTileColumns / 4;
 
-// An array `name` of the variables <each>0, <each>1, .. of all rows, to be asked by number.
+// An array `name` of the variables <each>0, <each>1, .. of all rows, for dynamic indexing.
 std::string by_number(const char* name, const char* each) {
   std::string text = concat_text("var ", name, " = array<u32, ", kTileRows, ">(");
   for (int i = 0; i < kTileRows; ++i) text += concat_text(i ? ", " : "", each, i);
@@ -39,7 +39,8 @@ void write_grouped_gemv(NodeKernels& node) {
 
 void write_grouped_tiles(NodeKernels& node) {
   Dot dot(node, dot_operand(node, 0, "x", false, {}, {0}, {1}), dot_operand(node, 1, "w", false, {0}, {2}, {1}));
-  if (dot.x.fours == DotOperand::Fours::Free) dot.x.fours = DotOperand::Fours::None;  // rows of a tile lie anywhere
+  // the rows of a tile are not contiguous
+  if (dot.x.fours == DotOperand::Fours::Free) dot.x.fours = DotOperand::Fours::None;
   const SortedRows sorted = rows_by_group(node, node.in(2), node.in(1).dim(0));
   const std::optional<Ref> scratch = parts_of(dot, {1, dot.k}, stores_fours(dot));
   KernelBuilder k(node, concat_text("grouped_tiles_", dtype_name(dot.accumulator)), node.dialect().software ? 16 : 64);
@@ -57,7 +58,7 @@ void write_grouped_tiles(NodeKernels& node) {
   }
   k << by_number("owner", "group") << by_number("row", "row");
   DotWriter writer = scratch ? DotWriter(k, dot, *scratch) : DotWriter(k, dot);
-  // For each quad of the tile whose row `whose` says.
+  // Stores each group of four of the tile whose row satisfies `whose`.
   const auto stores = [&](const std::string& whose, const std::string& value) {
     k << concat_text("for (var i = 0u; i < ", kTileRows * kTileQuads, "u; i++) {\nlet r = i / ", kTileQuads,
                      "u;\nlet b = 0u;\nlet m = row[r];\nlet n = n0 + i % ", kTileQuads, "u * 4u;\nlet v = ", value,
@@ -67,7 +68,7 @@ void write_grouped_tiles(NodeKernels& node) {
   const int steps = takes_four_steps(dot) ? 4 : 1;
   DotReader x(k, dot, dot.x), w(k, dot, dot.w);
   Fragment a(k, x, "x", steps, own);
-  // The rows of the others are multiplied too, and left: what is infinite in a matrix does no harm to them.
+  // Rows of other groups are multiplied too and discarded, so an infinity in a matrix does not reach them.
   k << "var group = group0;\nwhile (group < " << groups << ") {\nlet batch = group;\n";
   Fragment c(k, w, "w", steps, Fragment::numbers(k, w, "n0", kTileColumns, dot.n));
   k << accumulators(dot.type, kTileRows, kTileColumns) << "for (var k = 0u; k < " << k.size(Size(dot.k))

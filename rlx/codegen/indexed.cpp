@@ -1,4 +1,4 @@
-// Blocks of tables.
+// Finds blocks of tables by index.
 #include "rlx/codegen/indexed.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Ref IndexedAxes::target(const Ref& table, int rank) const {
   r.dense = false;
   r.dims = {table.extent(0, first)};
   r.strides = {Size(table.extent(first, table.rank()))};
-  bool open = false;  // the last axis may take one more
+  bool open = false;  // the last axis may absorb the next one
   for (int a = first; a < table.rank(); ++a) {
     if (a < rank && std::binary_search(axes_.begin(), axes_.end(), a)) {
       open = false;

@@ -1,4 +1,4 @@
-// Axes that index values name: where the block of an index lies in a table, as kernels of Gather and Scatter find it.
+// Indexed axes: where kernels of Gather and Scatter find the block of an index in a table.
 #pragma once
 
 #include <string>
@@ -8,24 +8,24 @@
 
 namespace rlx::codegen {
 
-/// A table is seen as [outer, others..]: the axes before the first indexed one together, and the others that no index
-/// names; what is picked of it as [outer, count of indices, others..].
+/// A table is seen as [outer, others..]: the axes before the first indexed one joined, then the axes that no index
+/// names. The gathered value is seen as [outer, count of indices, others..].
 class IndexedAxes {
  public:
-  /// The index operands are `axes.size()` from operand `first` on.
+  /// The index operands are operands `first` to `first + axes.size() - 1`.
   IndexedAxes(NodeKernels& node, std::vector<std::int64_t> axes, int first);
 
-  /// `table`, dense and perhaps with an axis of words, as [outer, others..]; `rank` axes are its own.
+  /// `table`, dense, as [outer, others..]. It has `rank` axes of its own and may have one more axis of words.
   Ref target(const Ref& table, int rank) const;
-  /// What is picked, dense, as [outer, count, others..].
+  /// The gathered value, dense, as [outer, count, others..].
   Ref picked(const Ref& flat, const Ref& target) const;
-  /// How many indices there are.
+  /// The number of indices.
   Dim count() const { return indices_[0].elements(); }
   /// Strides of the indexed axes in `table`.
   std::vector<Dim> strides(const Ref& table) const;
 
-  /// Where the block of index `n`, a name, begins: an offset in units of m, and whether the index is inside (always
-  /// when it is clamped), both of names that the statements define.
+  /// The block of index `n`, a name: its offset in units of m, and whether the index is in range (always when it is
+  /// clamped). Both are names that the statements define.
   struct Place {
     std::string statements, offset, inside;
   };
@@ -37,12 +37,12 @@ class IndexedAxes {
   Place place(KernelBuilder& k, const Ref& table, const std::string& n, bool clamp) const {
     return find(k, n, clamp, extents(table), strides(table));
   }
-  /// The number of the block of index `n` among all positions that indices name, as a u32.
+  /// The number of the block of index `n` among all positions that indices can name, as a u32.
   Place target_number(KernelBuilder& k, const Ref& table, const std::string& n, bool clamp) const;
-  /// Where the block with that number, a name, begins: no index is read.
+  /// The offset of the block with that number, a name. No index is read.
   Place place_of_number(Mover& m, const Ref& table, const std::string& number) const;
 
-  /// Coordinates of what is picked as those of the table: without that of the index.
+  /// Coordinates of the gathered value as coordinates of the table: the one of the index is removed.
   static std::vector<std::string> without_count(std::vector<std::string> c);
 
  private:

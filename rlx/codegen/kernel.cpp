@@ -1,4 +1,4 @@
-// Numbers and ranges of a bound program.
+// Uniform numbers and binding ranges of a bound program.
 #include "rlx/codegen/kernel.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Generated kernels as data: their text, what they bind, the numbers they are given, and how many groups run. Rows make
-// them of planned nodes (row.h); backends compile and launch them.
+// Generated kernels as data: their text, bindings, uniform numbers and number of workgroups. Kernel entries make them
+// of planned nodes (entry.h); backends compile and launch them.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@
 
 namespace rlx::codegen {
 
-/// What texts are written for.
+/// The device properties that kernel texts depend on.
 struct Dialect {
-  int group_threads = 256;           // threads of a group, at most
-  std::size_t shared_bytes = 16384;  // memory that a group shares, at most
-  int max_bindings = 7;              // values that a kernel is given
-  bool software = false;             // a rasteriser: smaller tiles, which its compiler takes in a tenth of the time
+  int group_threads = 256;           // most threads of a workgroup
+  std::size_t shared_bytes = 16384;  // most workgroup memory
+  int max_bindings = 7;              // most values that a kernel binds
+  bool software = false;  // a software rasterizer: smaller tiles, which its compiler takes in a tenth of the time
 };
 
-/// A whole number that is not in a kernel's text, because it follows from symbols: it is computed when the program is
-/// bound, and given to the kernel as a u32.
+/// An integer that follows from symbols. It is computed when the program is bound and passed to the kernel as a u32, so
+/// it is not in the kernel's text.
 struct Number {
   enum class Kind : std::uint8_t {
     Extent,  // `dim`
-    Stride,  // of axis `axis` of `value`, in elements, where the plan puts it
+    Stride,  // of axis `axis` of `value`, in elements, as the plan lays it out
     Offset,  // of `value` from the start of the kernel's binding that holds it, in bytes
   };
   Kind kind = Kind::Extent;
@@ -35,7 +35,8 @@ struct Number {
   friend bool operator==(const Number&, const Number&) = default;
 };
 
-/// What one binding of a kernel covers: the bytes of values that share memory, mostly one; or scratch of its node.
+/// The bytes that one binding of a kernel covers: of values that share memory, mostly a single one, or of scratch of
+/// the node.
 struct Binding {
   std::vector<Value> values;
   int scratch = -1;  // number of the node's scratch (NodeKernels::scratch), else -1
@@ -47,19 +48,19 @@ struct Kernel {
   std::string text;
   std::vector<Binding> bindings;
   std::vector<Number> numbers;
-  Dim groups = 1;  // laid out by the launch over x and y: the text asks for its group by GROUP (kernel_builder.h)
+  Dim groups = 1;  // the launch spreads them over x and y; the text reads GROUP (kernel_builder.h)
 };
 
-/// Bytes that kernels of a node pass between them: of the largest value, and of all.
+/// Scratch bytes of a node's kernels: of the largest value, and of all values.
 struct ScratchBytes {
   std::uint64_t largest = 0, all = 0;
-  /// These values besides.
+  /// With the values of `more` added.
   ScratchBytes and_also(const ScratchBytes& more) const {
     return {largest < more.largest ? more.largest : largest, all + more.all};
   }
 };
 
-/// The launches of one node, in order, and the sizes in bytes of the scratch that they pass values through.
+/// The launches of one node, in order, and the sizes in bytes of its scratch values.
 struct NodeLaunches {
   NodeId node;
   std::vector<Kernel> kernels;
@@ -67,18 +68,18 @@ struct NodeLaunches {
   Dim steps{0};  // KernelEntry::steps
 };
 
-/// The value of a number in `program`, which is bound: its plan has the places, `LirModule::symbols` the values.
-/// `start` is the first byte of the binding, for offsets.
+/// The value of a number in `program`, which is bound: its plan has the places and `LirModule::symbols` the symbols'
+/// values. For offsets, `start` is the first byte of the binding.
 std::uint32_t evaluate(const Number& n, const LirModule& program, std::size_t start);
 
-/// Where bindings may begin in a buffer: the largest multiple that any device asks for.
+/// The alignment of bindings in a buffer: the largest that any device requires.
 inline constexpr std::size_t kBindingAlignment = 256;
 
-/// Bytes [begin, end) of a binding within the place that its values share.
+/// Bytes [begin, end) of a binding, relative to the place that its values share.
 struct ByteRange {
   std::size_t begin = 0, end = 0;
 };
-/// The least range over the binding's values that begins at a multiple of kBindingAlignment.
+/// The smallest range of the binding's values that begins at a multiple of kBindingAlignment.
 ByteRange range_of(const Binding& b, const LirBufferPlan& plan);
 
 }  // namespace rlx::codegen

@@ -1,7 +1,7 @@
-// Texts of kernels: what a body says of values and numbers becomes bindings, offsets and words of the uniform.
+// Kernel texts. Loads, stores and numbers of a body become bindings, offsets and words of the uniform.
 //
-// While a kernel is written it is not known which values will share a binding, so texts have marks in place of binding
-// and offset: kOpen slot ':' what kClose. finish() knows.
+// While a kernel is written it is unknown which values will share a binding. Texts therefore have a mark in place of
+// each binding and offset: kOpen, the slot, ':', its kind, kClose. finish() resolves the marks.
 #include "rlx/codegen/kernel_builder.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@ namespace rlx::codegen {
 namespace {
 
 constexpr char kOpen = '\x01', kClose = '\x02';
-constexpr std::int64_t kMaxGroups = 65535;  // of one dimension of a launch
+constexpr std::int64_t kMaxGroups = 65535;  // most workgroups in one dimension of a launch
 
-// Words of 4 bytes that the bytes take.
+// The number of elements in a word.
 int elements_of_word(DType t) { return static_cast<int>(4 / size_bytes(t)); }
 
 }  // namespace
@@ -132,7 +132,7 @@ Ref NodeKernels::scratch(DType dtype, Dims dims) {
 
 // -- one kernel --
 
-// Bytes of one place.
+// The slots that share the bytes of one place.
 struct KernelBuilder::Group {
   Place place = Place::None;
   std::uint32_t index = 0;
@@ -165,7 +165,7 @@ std::size_t KernelBuilder::slot_of(const Ref& r) {
   return slots_.size() - 1;
 }
 
-// Word `index` from the start of the value.
+// Word `index` of the value.
 std::string KernelBuilder::word_at(const Ref& r, std::string_view index) {
   return concat_text(kOpen, slot_of(r), ":at", kClose, "(", kOpen, slot_of(r), ":w", kClose, "(", index, "))");
 }
@@ -176,7 +176,7 @@ std::string KernelBuilder::load(const Ref& r, std::string_view index) {
   const int per_word = elements_of_word(r.dtype);
   if (per_word == 1) return from_bits(r.dtype, word_at(r, index));
   const std::size_t slot = slot_of(r);
-  // The offset counts elements, which need not begin at a word.
+  // The offset counts elements, since the value may begin inside a word.
   return from_bits(r.dtype, concat_text(kOpen, slot, per_word == 2 ? ":half" : ":byte", kClose, "(", kOpen, slot, ":e",
                                         kClose, "(", index, "))"));
 }
@@ -251,7 +251,7 @@ std::string KernelBuilder::at(const Ref& r, const std::vector<std::string>& coor
 
 std::string KernelBuilder::split(std::string_view index, const Dims& dims, const std::vector<std::string>& names) {
   std::string text, rest(index);
-  std::size_t first = 0;  // the first axis longer than 1 takes what is left
+  std::size_t first = 0;  // the first axis longer than 1 takes the remaining quotient
   while (first + 1 < dims.size() && dims[first].is_static(1)) ++first;
   for (std::size_t a = dims.size(); a-- > 0;) {
     if (dims[a].is_static(1)) {
@@ -276,7 +276,7 @@ void KernelBuilder::use(std::string_view helper) {
   for (std::string_view text : helper_texts(helper)) global(text);
 }
 
-// Values that share bytes are one binding, as a kernel may not have two that overlap.
+// Values that share bytes share a binding, as the bindings of a kernel may not overlap.
 std::vector<KernelBuilder::Group> KernelBuilder::grouped() const {
   std::vector<Group> groups;
   for (std::size_t s = 0; s < slots_.size(); ++s) {
@@ -303,8 +303,7 @@ std::vector<KernelBuilder::Group> KernelBuilder::grouped() const {
   return groups;
 }
 
-// `text` with marks replaced: accessors by those of their binding, offsets by what they are in words, elements or
-// vectors.
+// `text` with marks resolved: accessors become those of their binding; offsets are in words, elements or vectors.
 std::string KernelBuilder::resolved(const std::string& text, const std::vector<Group>& groups) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -332,7 +331,7 @@ std::string KernelBuilder::resolved(const std::string& text, const std::vector<G
       if (where.offset != start) out += concat_text((where.offset - start) / unit, "u + ");
     } else if (where.is_view || group->slots.size() > 1) {
       const std::string n = number({Number::Kind::Offset, {}, ref.value, 0});
-      // In bytes: kernels that move words see other elements than the value has.
+      // The offset is in bytes, since kernels that move words see other elements than the value has.
       out += unit == 1 ? concat_text(n, " + ") : concat_text(n, " / ", unit, "u + ");
     }
   }
@@ -341,7 +340,7 @@ std::string KernelBuilder::resolved(const std::string& text, const std::vector<G
 
 namespace {
 
-// Accessors of binding `n`, those that the texts use.
+// The accessors of binding `n` that the text `used` calls.
 std::string accessors(std::size_t n, bool wide, const std::string& used) {
   const std::string b = concat_text("b", n);
   std::string out = concat_text("@group(0) @binding(", n, ") var<storage, read_write> ", b, ": array<",
@@ -399,7 +398,7 @@ void finish_map(KernelBuilder& k, const std::vector<Ref>& results, const std::st
                 const std::vector<std::string>& values) {
   const Dim n = results.at(0).elements();
   const std::string count = k.size(Size(n));
-  int elements = 1;  // of a thread
+  int elements = 1;  // elements per thread
   for (const Ref& r : results) elements = std::max(elements, elements_of_word(r.dtype));
   if (elements == 1) {
     k << "let i = THREAD;\nif (i >= " << count << ") { return; }\n" << statements;

@@ -1,4 +1,4 @@
-// Products in tiles: accumulators in named vectors, one statement for each.
+// GEMM in tiles: accumulators are named vectors, with one statement each.
 #include "rlx/codegen/matmul.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@ std::string u(std::int64_t v) { return concat_text(v, "u"); }
 
 Dim tiles(const Dim& extent, int size) { return floordiv(extent + Dim(size - 1), Dim(size)); }
 
-// Where a tile begins, its batch, and the part of K that is its own: names n0, m0, b (parts and batches), batch,
-// k_begin, k_end, of the number `at`.
+// The start of tile `at`, its batch, and its part of K: defines the names n0, m0, b (parts and batches), batch, k_begin
+// and k_end.
 std::string place_of_tile(KernelBuilder& k, const Dot& dot, const KParts& parts, std::string_view at, int rows,
                           int columns) {
   const std::string across = k.size(Size(tiles(dot.n, columns))), down = k.size(Size(tiles(dot.m, rows)));
@@ -71,7 +71,7 @@ void write_blocks(const Dot& dot) {
       c(k, w, "w", steps, Fragment::numbers(k, w, "n0", columns, dot.n));
   k << accumulators(dot.type, rows, columns);
   const int group = steps == 4 && whole_groups(parts, w.group()) ? w.group() : 0;
-  if (group)  // codes, whose scales are read once for a group of steps
+  if (group)  // the scales of quantized values are read once per group
     k << concat_text("for (var g = k_begin; g < k_end; g += ", group, "u) {\n", c.scales("g"),
                      "for (var k = g; k < g + ", group, "u; k += 4u) {\n");
   else
@@ -90,7 +90,7 @@ namespace {
 
 constexpr int kTile = 64, kDepth = 16, kTileThreads = 64;
 
-// Statements that fill 16 by 64 elements of one operand, from vector `place` of the shared memory on.
+// Statements that copy 16 by 64 elements of one operand to shared memory, from vector `place` on.
 std::string fill(DotReader& r, const std::string& name, const Dot& dot, KernelBuilder& k, std::string_view first,
                  const Dim& extent, int place, bool whole) {
   const std::string most = k.size(Size(extent)), depth = k.size(Size(dot.k)), vec = concat_text("vec4<", dot.type, ">");
@@ -98,7 +98,7 @@ std::string fill(DotReader& r, const std::string& name, const Dot& dot, KernelBu
     return whole ? v : concat_text("select(", vec, "(), ", v, ", ", inside, ")");
   };
   const std::string base = name + "_base";
-  if (r.fours() == Fours::Contract) {  // four rows of four steps, turned
+  if (r.fours() == Fours::Contract) {  // four rows of four steps, transposed
     std::string text = concat_text("{\nlet r = LOCAL / 4u;\nlet kk = k0 + LOCAL % 4u * 4u;\n");
     text += concat_text("let inner = ", base, " + ",
                         r.contract(whole ? "kk" : concat_text("min(kk, ", depth, " - 4u)")), ";\n");
@@ -142,7 +142,7 @@ void write_tiles(const Dot& dot) {
   k << "let x_base = " << x.batch("batch") << ";\nlet w_base = " << w.batch("batch")
     << ";\nlet down = LOCAL / 8u;\nlet across = LOCAL % 8u;\n"
     << accumulators(dot.type, 8, 8);
-  const bool whole = divided(dot.k, kDepth).has_value();  // parts are whole steps too
+  const bool whole = divided(dot.k, kDepth).has_value();  // parts are multiples of the step too
   k << concat_text("for (var k0 = k_begin; k0 < k_end; k0 += ", kDepth, "u) {\n")
     << fill(x, "x", dot, k, "m0", dot.m, 0, whole) << fill(w, "w", dot, k, "n0", dot.n, 256, whole)
     << concat_text("workgroupBarrier();\nfor (var s = 0u; s < ", kDepth, "u; s++) {\n");
@@ -153,7 +153,7 @@ void write_tiles(const Dot& dot) {
     for (int j = 0; j < 2; ++j)
       k << concat_text("c", i, "_", j, " = c", i, "_", j, " + a", i / 4, ".", lane(i), " * f", j, ";\n");
   k << "}\nworkgroupBarrier();\n}\n";
-  // Half of the rows at a time go through the shared memory, so that neighbours store side by side.
+  // Half of the rows at a time go through shared memory, so that neighbouring threads store neighbouring elements.
   DotWriter writer = scratch ? DotWriter(k, dot, *scratch) : DotWriter(k, dot);
   for (int h = 0; h < 2; ++h) {
     for (int i = 0; i < 4; ++i)

@@ -1,33 +1,36 @@
-// The kernels of products.
+// The kernels of matmuls.
 #pragma once
 
 #include "rlx/codegen/dot.h"
 
 namespace rlx::codegen {
 
-/// So few rows or columns that lanes share what is summed.
+/// True for so few rows or columns that threads of a workgroup split K.
 inline bool is_few(const Dim& d) { return d.is_static() && d.value() <= 4; }
 
-/// How the contracted extent is cut: parts of `length`, whose sums a second kernel adds up in order.
+/// Split-K: parts of `length`, whose sums a second kernel adds in order.
 struct KParts {
   Dim count = 1, length = 0;
 };
-/// Parts that make about as many groups as the dialect wants of a product that has `groups`, none shorter than `least`.
+/// Splits K so that there are about as many workgroups as the dialect wants, where the matmul has `groups` without a
+/// split. No part is shorter than `least`.
 KParts k_parts(const Dot& dot, const Dim& groups, std::int64_t least);
 
-/// True when each part is whole groups of codes (DotReader::group): of none, never.
+/// True when each part is a multiple of the quantized values' group (DotReader::group); false without groups.
 bool whole_groups(const KParts& parts, int group);
 
-/// Adds the kernels of a product with elements: the form that its extents ask for.
+/// Adds the kernels of a nonempty matmul: GEMV, tiles or blocks, depending on its extents.
 void write_product(const Dot& dot);
-/// Up to 4 rows, or as many columns: `columns` says that it is those. Every weight is read once.
+/// GEMV and skinny GEMM of up to 4 rows, or with `columns` of up to 4 columns. Every weight is read once.
 void write_gemv(const Dot& dot, bool columns);
-/// Tiles of 64 by 64 that groups read into memory they share.
+/// GEMM in tiles of 64 by 64 that workgroups read into shared memory.
 void write_tiles(const Dot& dot);
-/// Tiles of 8 by 8 that each thread reads by itself: for rasterisers, which have caches and dear barriers.
+/// GEMM in tiles of 8 by 8 that each thread reads by itself: for software rasterizers, which have caches and expensive
+/// barriers.
 void write_blocks(const Dot& dot);
 
-/// Where the parts of a product are left that `finish_dot` takes on: none when its kernel ends it itself.
+/// The scratch for the parts of a split matmul, which `finish_dot` sums; none when the first kernel finishes the matmul
+/// itself.
 std::optional<Ref> parts_of(const Dot& dot, const KParts& parts, bool stores_result);
 
 }  // namespace rlx::codegen

@@ -1,4 +1,4 @@
-// Units of moves.
+// Copies of bits in units.
 #include "rlx/codegen/moves.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace rlx::codegen {
 namespace {
 
-// What p has to divide for p neighbours of `r` to be a unit; false when there is none.
+// Adds the extents and strides that a unit's length has to divide. False when `r` has no units of several elements.
 bool add_multiples(const Ref& r, std::vector<Dim>& multiples) {
   const std::size_t last = r.dims.size() - 1;
   if (!r.strides[last].is(1)) return false;
@@ -23,7 +23,7 @@ bool add_multiples(const Ref& r, std::vector<Dim>& multiples) {
   return true;
 }
 
-// A copy from a view whose strides a run knows: element by element, word by word.
+// A copy from a view whose strides are known at run time only: element by element, word by word.
 void copy_by_numbers(NodeKernels& node, std::string name, const Ref& result, const Ref& from, const Steps& steps) {
   KernelBuilder k(node, std::move(name));
   const Ref to = as_words(result);
@@ -69,7 +69,7 @@ Ref as_words(Ref r) {
 
 Ref grouped_axes(const Ref& r, const std::vector<std::int64_t>& special) {
   Dims dims;
-  bool open = false;  // the last of dims may take one more
+  bool open = false;  // the last of dims may absorb the next axis
   for (int a = 0; a < r.rank(); ++a) {
     const bool alone = std::find(special.begin(), special.end(), a) != special.end();
     if (!alone && open)
@@ -124,7 +124,7 @@ std::string Mover::load(const Ref& in_units, std::string_view index) {
 
 std::string Mover::fill(const std::vector<std::string>& words, std::string_view last) const {
   std::string word = words[0];
-  if (words.size() > 1) {  // whole words: an element has several
+  if (words.size() > 1) {  // an element has several words
     if (bytes_ == 16) {
       std::string list;
       for (std::size_t w = 0; w < 4; ++w) list += concat_text(w ? ", " : "", words[w % words.size()]);

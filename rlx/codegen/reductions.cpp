@@ -1,4 +1,4 @@
-// Passes of reductions.
+// The passes of reductions.
 #include "rlx/codegen/reductions.h"
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 namespace rlx::codegen {
 namespace {
 
-// Lengths of chains: sums of more terms are sums of sums.
+// Terms that one thread sums serially. Sums of more terms are sums of such sums.
 constexpr std::int64_t kChain = 64;
-constexpr std::int64_t kGroupTerms = 16384;  // of a group: a chain of 64 for each of its threads
+constexpr std::int64_t kGroupTerms = 16384;  // per workgroup: a chain of 64 terms for each of its threads
 constexpr int kGroupThreads = 256;
 
 std::vector<std::string> numbered(const char* letter, const Dims& dims) {
@@ -24,12 +24,12 @@ std::vector<std::string> numbered(const char* letter, const Dims& dims) {
 
 Dim ceil_div(const Dim& a, std::int64_t b) { return floordiv(a + Dim(b - 1), Dim(b)); }
 
-// One pass: from x or from what an earlier pass left in `from` as [combined, kept].
+// One pass. It reads x, or the result `from` of an earlier pass as [combined, kept].
 class Pass {
  public:
   Pass(NodeKernels& node, const Reduction& r, const Folded& x) : node_(node), r_(r), x_(x) {}
 
-  // A thread combines up to `length` terms; all of them when it is 0.
+  // A thread combines up to `length` terms, or all terms when `length` is 0.
   void chains(const Ref* from, const Dim& terms, std::int64_t length, const Ref& to, bool last) {
     KernelBuilder k(node_, r_.name);
     const Dim kept = x_.kept.elements();
@@ -51,7 +51,7 @@ class Pass {
     k.finish_threads(threads);
   }
 
-  // A group combines up to kGroupTerms terms of a row.
+  // A workgroup combines up to kGroupTerms terms of a row.
   void groups(const Ref* from, const Dim& terms, const Ref& to, bool last) {
     const bool few = node_.upper(terms) <= 1024;
     const int threads = few ? 64 : kGroupThreads;
@@ -72,11 +72,11 @@ class Pass {
     else
       k << "let all = sum;\n" << store(k, to, "GROUP");
     k << "}\n";
-    k.finish(last ? kept : kept * chunks);  // of a row without terms too
+    k.finish(last ? kept : kept * chunks);  // a row without terms has a workgroup too
   }
 
  private:
-  // `all`: the terms first, first + step, .. below `end` of row `row`.
+  // Combines in `all` the terms first, first + step, .. below `end` of row `row`.
   std::string walk(KernelBuilder& k, const Ref* from, const std::string& first, const std::string& step) {
     std::string text = concat_text("var all = ", r_.identity(k), ";\n"), term;
     if (from) {
@@ -133,7 +133,8 @@ void reduce_elements(NodeKernels& node, const Reduction& r, const Folded& x, con
   Pass pass(node, r, x);
   Dim terms = x.combined.elements();
   if (node.upper(terms) <= kChain) return pass.chains(nullptr, terms, 0, out, true);
-  // Neighbours of kept axes lie together: threads walk beside each other. Else the threads of a group share a row.
+  // When kept axes are contiguous, neighbouring threads take neighbouring columns. Otherwise the threads of a workgroup
+  // share a row.
   const bool columns = x.kept.strides.back().is(1) && node.upper(x.kept.dims.back()) >= 32;
   Ref from{};
   const Ref* source = nullptr;

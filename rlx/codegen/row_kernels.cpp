@@ -1,4 +1,4 @@
-// Rows of elements, one for each group.
+// Row kernels, one workgroup per row.
 #include "rlx/codegen/row_kernels.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::vector<int> axes_outside(int rank, const std::vector<int>& inside) {
   return out;
 }
 
-// Threads of a group: one for every few elements.
+// The threads of a workgroup: one for every few elements.
 int threads_of_row(const Dialect& d, std::int64_t length) {
   if (d.software) return kRasteriserThreads;
   return length <= 256 ? 32 : length <= 2048 ? 128 : 256;

@@ -1,4 +1,4 @@
-// Kernels that work on rows: the elements of some axes, which one group reads several times and reduces.
+// Row kernels: a workgroup reads the elements of some axes several times and reduces them.
 #pragma once
 
 #include <string>
@@ -9,28 +9,28 @@
 
 namespace rlx::codegen {
 
-/// Threads of a row on a rasteriser, which runs eight at a time.
+/// Threads per row on a software rasterizer, which runs eight at a time.
 inline constexpr int kRasteriserThreads = 8;
 
-/// One kernel with a group for each row. `x` decides what the rows are: its axes `inside`. Four neighbours are worked
-/// on at once where all that is read and written lets them.
+/// One kernel with a workgroup per row. The axes `inside` of `x` are a row. Threads process four consecutive elements
+/// at once where the layout of all operands and results allows it.
 class RowKernel {
  public:
-  /// `others` are values of x's dims, read and written along with it.
+  /// `others` are values with the dims of x that are read and written along with it.
   RowKernel(NodeKernels& node, std::string name, const Ref& x, std::vector<int> inside, const std::vector<Ref>& others);
   KernelBuilder& builder() { return k_; }
   /// "f32", or "vec4<f32>" with four neighbours.
   const std::string& type() const { return type_; }
   bool by_fours() const { return fours_; }
   const Dim& length() const { return length_; }
-  /// Statements around `body`, which runs for each element or four, with number `i` in quarters then.
+  /// A loop around `body`, which runs for each element, or for each group of four; the index `i` then counts groups.
   std::string each(std::string_view body) const;
-  /// The element or four of a value of x's dims. `name` is its own in the kernel.
+  /// The element, or the four elements, of a value with the dims of x. `name` is unique in the kernel.
   std::string load(const Ref& r, const std::string& name);
   std::string store(const Ref& r, const std::string& name, std::string_view value);
-  /// That of a vector, which is as long as a row.
+  /// The same for a vector that is as long as a row.
   std::string load_vector(const Ref& r, const std::string& name);
-  /// f(lane) for each lane of the type, as a value of it.
+  /// f(lane) for each lane of the type, as a value of the type.
   template <class F>
   std::string lanes(std::string_view value, F f) const {
     if (!fours_) return f(std::string(value));
@@ -38,7 +38,8 @@ class RowKernel {
     for (int e = 0; e < 4; ++e) text += (e ? ", " : "") + f(concat_text(value, ".", "xyzw"[e]));
     return text + ")";
   }
-  /// An f32 that all threads get: the sum, or the largest (none of them NaN), of what each thread has of the type.
+  /// The sum, or the largest (none of them NaN), of the values of all threads and lanes. It is an f32 that all threads
+  /// get.
   std::string sum(std::string_view value);
   std::string largest(std::string_view value);
   /// A statement that stores one number of each row, of dtype F32.

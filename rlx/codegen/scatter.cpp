@@ -1,6 +1,6 @@
-// Scatter, without two threads that write one element. Either each thread has a column, the same element of all blocks,
-// and takes all updates in order; or, where columns are few and updates many, updates are sorted by target, and for
-// each run of equal targets a thread takes its updates in order.
+// Scatter, where no two threads write one element. Either each thread takes a column (one element of all blocks) and
+// applies all updates in order. Or, where columns are few and updates many, updates are sorted by target, and a thread
+// applies each run of equal targets in order.
 #include "rlx/codegen/scatter.h"
 
 #include <algorithm>
@@ -15,17 +15,17 @@
 namespace rlx::codegen {
 namespace {
 
-constexpr std::int64_t kFewUpdates = 512;  // that one thread takes whatever the number of columns
+constexpr std::int64_t kFewUpdates = 512;  // one thread applies up to this many, whatever the number of columns
 
-// A Scatter's values: in units of moves (a Set whose units are whole words), or in elements.
+// The values of a Scatter, in units of moves (a Set whose units are whole words) or in elements.
 struct Scattered {
   ops::Scatter op;
   bool moves = false;
   IndexedAxes axes;
-  Ref table, target, updates;  // the result as words, as [outer, others..]; the updates as [outer, count, others..]
+  Ref table, target, updates;  // the result as words and as [outer, others..]; the updates as [outer, count, others..]
 };
 
-// The element `now` with the update `u`.
+// The element `now` after the update `u`.
 std::string with_update(KernelBuilder& k, ScatterKind fn, DType t, const std::string& now, const std::string& u) {
   if (fn == ScatterKind::Set) return u;
   constexpr Combining fns[] = {Combining::Sum, Combining::Sum, Combining::Prod, Combining::Min, Combining::Max};
@@ -42,7 +42,7 @@ struct Access {
   }
 };
 
-// i: a column, c0 and c2, .. its coordinates.
+// The columns: i is the index of one, c0, c2, .. are its coordinates.
 Ref columns_of(const Ref& updates) {
   Ref r = updates;
   r.dims.erase(r.dims.begin() + 1), r.strides.erase(r.strides.begin() + 1);
@@ -90,7 +90,7 @@ void write_runs(NodeKernels& node, const Scattered& s, DType t) {
     << ";\nif (key == 0xffffffffu) { return; }\n";
   k << "if (first > 0u) {\nif (" << k.load(sorted.keys, "first - 1u") << " == key) { return; }\n}\n";
   k << k.split("i", columns.dims, c);
-  // Where the run ends; its key says where the target lies.
+  // The end of the run. Its key is the target.
   k << "var last = first + 1u;\nfor (; last < " << end << "; last = last + 1u) { if (" << k.load(sorted.keys, "last")
     << " != key) { break; } }\n";
   const IndexedAxes::Place place = s.axes.place_of_number(m, s.table, "key");
@@ -108,7 +108,7 @@ void write_runs(NodeKernels& node, const Scattered& s, DType t) {
   k.finish_threads(threads);
 }
 
-// Whether units of a Set are whole words.
+// True when the units of a Set are whole words.
 bool sets_words(NodeKernels& node, const Scattered& s) {
   return Mover(node, "", {s.updates, s.target}, s.axes.strides(s.table)).owns_words();
 }
@@ -126,7 +126,7 @@ void write_scatter(NodeKernels& node) {
     return Scattered{op, moves, axes, result, target, axes.picked(from, target)};
   };
   Scattered s = sets ? scattered(true, as_words(out), as_words(updates)) : scattered(false, out, updates);
-  // Elements narrower than a word are made in words, and brought together at the end.
+  // Elements narrower than a word are computed as words and packed at the end.
   const bool wide = sets ? !sets_words(node, s) : size_bytes(out.dtype) < 4;
   DType t = out.dtype;
   Ref made = out;

@@ -5,7 +5,8 @@
 
 namespace rlx::codegen {
 
-/// Writes the kernels of a Scatter: updates to one element act in their order, whatever runs at the same time.
+/// Writes the kernels of a Scatter. Updates to one element are applied in their order, regardless of how threads are
+/// scheduled.
 void write_scatter(NodeKernels& node);
 
 }  // namespace rlx::codegen

@@ -1,5 +1,5 @@
-// Bitonic networks (Batcher, "Sorting networks and their applications", 1968) of (key, place) pairs, which are all
-// different: so the order is that of a stable sort.
+// Bitonic networks (Batcher, "Sorting networks and their applications", 1968) of (key, place) pairs. All pairs differ,
+// so the order is that of a stable sort.
 #include "rlx/codegen/sorting.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace rlx::codegen {
 namespace {
 
-constexpr std::int64_t kBlock = 1024;  // pairs that a group sorts in its own memory, 8 KiB
+constexpr std::int64_t kBlock = 1024;  // pairs that a workgroup sorts in shared memory, 8 KiB
 constexpr int kThreads = 256;
 static_assert(kFewOfBlocks <= kBlock / 4, "levels of blocks shrink");
 
@@ -19,7 +19,7 @@ std::int64_t power_of_two(std::int64_t n) {
   return p;
 }
 
-// In what a block sorts: pairs [begin, begin + block) of a row of `n`.
+// Compare and swap in the block: pairs [begin, begin + block) of a row of `n`.
 constexpr const char* kSwap = R"(fn swap_pair(low: u32, high: u32, up: bool) {
   let a = keys[low];
   let b = keys[high];
@@ -41,8 +41,8 @@ void declare_block(KernelBuilder& k, std::int64_t pairs) {
   k.global(kSwap);
 }
 
-// Sorts runs of `row` pairs in a memory of `pairs`, each ascending; or, with `all`, as bits of the number of the pair
-// in its row, `begin + ..`, say.
+// Sorts runs of `row` pairs in a memory of `pairs`, each ascending. With `alternate` the direction follows the bits of
+// the pair's index in its row, `begin + ..`.
 std::string sort_block(std::int64_t pairs, std::int64_t row, bool alternate) {
   const std::string number = alternate ? "(begin + low)" : concat_text("(low & ", row - 1, "u)");
   return concat_text("for (var size = 2u; size <= ", row, "u; size = size << 1u) {\n",
@@ -52,7 +52,7 @@ std::string sort_block(std::int64_t pairs, std::int64_t row, bool alternate) {
                      number, " & size) == 0u);\n}\nworkgroupBarrier();\n}\n}\n");
 }
 
-// What (key, place) the element j of a row is: from a key text, or from an earlier level.
+// The (key, place) of element j of a row: from a key text, or from an earlier level.
 struct Source {
   const KeyText* key = nullptr;
   const SortedRows* level = nullptr;
@@ -77,7 +77,7 @@ SortedRows make_rows(NodeKernels& node, const Dim& rows, const Dim& stride) {
 SortedRows keep_of_blocks(NodeKernels& node, const Dim& rows, const Dim& n, std::int64_t keep, const Source& source) {
   const std::int64_t row = std::min(kBlock, power_of_two(node.upper(n)));
   const bool one = node.upper(n) <= kBlock;
-  const std::int64_t packed = one ? std::max<std::int64_t>(1, 512 / row) : 1;  // rows of a group
+  const std::int64_t packed = one ? std::max<std::int64_t>(1, 512 / row) : 1;  // rows per workgroup
   const Dim blocks = one ? Dim(1) : floordiv(n + Dim(kBlock - 1), Dim(kBlock));
   const SortedRows to = make_rows(node, rows, blocks * Dim(keep));
   KernelBuilder k(node, "sort", kThreads);
@@ -105,7 +105,7 @@ SortedRows keep_of_blocks(NodeKernels& node, const Dim& rows, const Dim& n, std:
   return to;
 }
 
-// Blocks of a long row, sorted up and down in turn.
+// Sorts the blocks of a long row, alternately ascending and descending.
 void sort_long_blocks(NodeKernels& node, const Dim& rows, const Dim& n, const KeyText& key, const SortedRows& to,
                       std::int64_t blocks) {
   KernelBuilder k(node, "sort_blocks", kThreads);
@@ -122,7 +122,7 @@ void sort_long_blocks(NodeKernels& node, const Dim& rows, const Dim& n, const Ke
   k.finish(rows * Dim(blocks));
 }
 
-// One step between pairs that lie in different blocks.
+// One merge step between pairs of different blocks.
 void merge_remote(NodeKernels& node, const Dim& rows, const SortedRows& data, std::int64_t padded, std::int64_t size,
                   std::int64_t half) {
   KernelBuilder k(node, "merge_remote", kThreads);
@@ -140,7 +140,7 @@ void merge_remote(NodeKernels& node, const Dim& rows, const SortedRows& data, st
   k.finish_threads(rows * Dim(padded / 2));
 }
 
-// The steps between pairs of one block.
+// The merge steps between pairs of one block.
 void merge_near(NodeKernels& node, const Dim& rows, const SortedRows& data, std::int64_t blocks, std::int64_t size) {
   KernelBuilder k(node, "merge_near", kThreads);
   declare_block(k, kBlock);

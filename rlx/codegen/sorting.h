@@ -1,4 +1,4 @@
-// Sorting of rows by keys: networks in the memory of a group, and over all of memory for long rows.
+// Sorting of rows by keys: bitonic networks in workgroup memory, and in device memory for long rows.
 #pragma once
 
 #include <functional>
@@ -8,25 +8,25 @@
 
 namespace rlx::codegen {
 
-/// Rows in ascending order of (key, place): scratch, U32 [rows, stride] each, of which the first n are sorted.
+/// Rows sorted by (key, place): scratch values, U32 [rows, stride] each, of which the first n elements are sorted.
 struct SortedRows {
   Ref keys, places;
   Dim stride;
 };
-/// The key of element `j` of row `row`, names, as a u32 expression; statements before it may be added to the kernel.
+/// The key of element `j` of row `row`, both names, as a u32 expression. It may add statements to the kernel first.
 using KeyText = std::function<std::string(KernelBuilder& k, const std::string& row, const std::string& j)>;
 
-/// Adds kernels that sort `rows` rows of n elements, whose places are 0, 1, ...
+/// Adds kernels that sort `rows` rows of n elements, whose places are 0, 1, ..
 SortedRows sorted_rows(NodeKernels& node, const Dim& rows, const Dim& n, const KeyText& key);
 inline constexpr std::int64_t kFewOfBlocks = 256;
-/// The same, but only the first `count` of each row are found; up to kFewOfBlocks without sorting whole rows.
+/// The same, but only the first `count` of each row are found. Up to kFewOfBlocks no whole rows are sorted.
 SortedRows first_of_rows(NodeKernels& node, const Dim& rows, const Dim& n, std::int64_t count, const KeyText& key);
 
-/// The bytes of their keys and places, for known extents.
+/// The scratch bytes of keys and places, for known extents.
 ScratchBytes sorted_bytes(std::int64_t rows, std::int64_t n);
 
-/// A u32 expression in the order of values of dtype `t` (NaN above every number, -0 and 0 equal), from the name or load
-/// `x` of its compute type; the other way round when `descending`.
+/// A u32 expression that sorts like values of dtype `t`, where NaN is above every number and -0 equals 0. `x` is a name
+/// or a load of its compute type. The order is reversed when `descending`.
 std::string sort_key(KernelBuilder& k, DType t, const std::string& x, bool descending);
 
 }  // namespace rlx::codegen

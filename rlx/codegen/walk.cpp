@@ -1,4 +1,4 @@
-// Indices from numbers that walk several axes, and elements four at a time.
+// Offsets from numbers that index several axes, and elements read four at a time.
 #include "rlx/codegen/walk.h"
 
 #include "rlx/codegen/elements.h"
@@ -7,7 +7,7 @@
 namespace rlx::codegen {
 namespace {
 
-// True when the stride is a multiple of 4, whatever the symbols are.
+// True when the stride is a multiple of 4 for every value of the symbols.
 bool is_multiple(const Size& stride) {
   return stride.number().kind == Number::Kind::Extent && divided(stride.number().dim, 4).has_value();
 }

@@ -1,4 +1,4 @@
-// Checking ops on their samples.
+// Checks ops on their samples.
 #include "rlx/testing/check_op.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ std::complex<double> element_of(const Tensor& t, std::int64_t i) {
   return load_element<std::complex<double>>(t.data(), t.dtype(), i);
 }
 
-// The largest |got - want| / max(1, |want|) of real and imaginary parts; infinite where shapes differ or one of two
-// numbers alone is NaN or infinite.
+// The largest |got - want| / max(1, |want|) over real and imaginary parts. Infinite if shapes differ, or if only one of
+// two numbers is NaN or infinite.
 double apart(const Tensor& got, const Tensor& want) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   if (!(got.shape() == want.shape())) return kInfinite;
@@ -42,7 +42,7 @@ double apart(const Tensor& got, const Tensor& want) {
   return worst;
 }
 
-// What rounding may do to a result of this dtype.
+// The rounding error that a result of this dtype may have.
 double rounding_of(DType t) {
   switch (t) {
     case DType::F64:
@@ -55,7 +55,7 @@ double rounding_of(DType t) {
   }
 }
 
-// Re(sum(a * b)), without conjugation: how cotangents pair with tangents.
+// Re(sum(a * b)), without conjugation: the pairing of cotangents and tangents.
 double paired(const Tensor& a, const Tensor& b) {
   std::complex<double> sum = 0;
   for (std::int64_t i = 0; i < a.num_elements(); ++i) sum += element_of(a, i) * element_of(b, i);
@@ -69,7 +69,7 @@ Tensor moved(const Tensor& a, double step, const Tensor& by) {
   return out;
 }
 
-// Floats as F64, complex numbers as C128.
+// Floats converted to F64, complex numbers to C128.
 Tensor wide_values(const Tensor& t) {
   const DType to = is_complex(t.dtype()) ? DType::C128 : is_float(t.dtype()) ? DType::F64 : t.dtype();
   Tensor out = Tensor::zeros(t.shape().with_dtype(to));
@@ -124,7 +124,7 @@ class Checker {
   void problem(const std::string& text) { found_.problems.push_back(concat_text("sample '", name_, "': ", text)); }
 
  private:
-  // One comparison; `what` may begin a problem.
+  // Counts one comparison and records a problem if it failed. `text` describes it.
   void expect(bool good, const std::string& text) {
     ++found_.checks;
     if (!good) problem(text);
@@ -171,7 +171,7 @@ class Checker {
       g = to_f64(plain);
       for (Tensor& t : operands) t = wide_values(t);
     }
-    // The error of a difference: of third order in the step, and of rounding over the step.
+    // The error of a central difference: third order in the step, plus rounding divided by the step.
     const double step = wide ? 1e-5 : 5e-3, allowed = wide ? 1e-6 : 5e-3;
     const NamedTensors values = bound_to(operands);
     std::vector<std::string> names;
@@ -234,7 +234,7 @@ class Checker {
 
   void batches(const Sample& sample, const Graph& g) {
     constexpr std::int64_t kBatch = 3;
-    const auto packed = [](const Shape& s) { return dtype_bits(s.dtype()) < 8; };  // rows are no whole bytes
+    const auto packed = [](const Shape& s) { return dtype_bits(s.dtype()) < 8; };  // rows are not whole bytes
     for (const SampleInput& in : sample.inputs)
       if (packed(in.shape)) return;
     for (const Value v : g.outputs())
@@ -242,7 +242,7 @@ class Checker {
     std::vector<Tensors> slices;
     for (std::int64_t b = 0; b < kBatch; ++b) slices.push_back(draw_operands(sample, static_cast<std::uint64_t>(b)));
     const std::size_t count = sample.inputs.size();
-    for (std::size_t which = 0; which <= (count > 1 ? count : 0); ++which) {  // the last: all of them
+    for (std::size_t which = 0; which <= (count > 1 ? count : 0); ++which) {  // the last iteration batches all operands
       const auto batched = [&](std::size_t k) { return which == count || which == k; };
       InAxes axes;
       NamedTensors values;

@@ -1,4 +1,4 @@
-// Drawing the values of samples.
+// Draws the values of samples.
 #include "rlx/testing/drawn_values.h"
 
 #include <cmath>
@@ -51,7 +51,7 @@ Tensor draw(const Shape& shape, Fill fill, std::int64_t bound, std::uint64_t see
     else
       store_element(t.mutable_data(), shape.dtype(), i, re);
   }
-  // With a bound, matrices whose diagonals have their extent besides: far from singular.
+  // With a bound, the extent is added to the diagonals of the matrices, which keeps them far from singular.
   if (fill == Fill::Unit && bound > 1 && shape.rank() >= 2) {
     const std::int64_t columns = t.dim(-1), rows = t.dim(-2);
     for (std::int64_t i = 0; i < t.num_elements(); ++i)

@@ -13,7 +13,7 @@ namespace rlx::testing {
 RLX_FOR_EACH_OP(RLX_DECLARE_SAMPLES)
 #undef RLX_DECLARE_SAMPLES
 
-// Each registered op brings its own.
+// Each registered op has its own samples.
 template <>
 void samples<ops::Custom>(SampleSet&) {}
 
@@ -41,7 +41,7 @@ std::vector<Sample> made_by(SamplesFn fn) {
 }  // namespace
 
 std::vector<Sample> op_samples(OpKind kind) {
-  return made_by(kSamples[static_cast<std::size_t>(op_def(kind).kind)]);  // op_def refuses what is no kind
+  return made_by(kSamples[static_cast<std::size_t>(op_def(kind).kind)]);  // op_def rejects invalid kinds
 }
 
 std::vector<Sample> op_samples(const OpDef& def) {

@@ -1,7 +1,7 @@
-// Samples of ops: the cases that generic tests run. Library rlx::testing; nothing of it is in rlx::core.
+// Samples of ops, the cases that generic tests run. The library is rlx::testing; rlx::core contains none of it.
 //
-// An op of this repository has its samples in rlx/ops/<name>_samples.cpp as samples<ops::Name>; a kind without that
-// function does not link. A custom op gets its samples by add_op_samples.
+// A built-in op has its samples in rlx/ops/<name>_samples.cpp as samples<ops::Name>; a kind without that function does
+// not link. add_op_samples registers samples of a custom op.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace rlx::testing {
 
-/// One operand of a sample: its shape, and how its values are drawn.
+/// One operand of a sample: its shape and how its values are drawn.
 struct SampleInput {
   Shape shape;
   Fill fill = Fill::Normal;
-  std::int64_t bound = 1;                        // of Fill::Index
+  std::int64_t bound = 1;                        // the bound of Fill::Index
   SampleInput(Shape s) : shape(std::move(s)) {}  // NOLINT(implicit)
   SampleInput(Shape s, Fill f, std::int64_t b = 1) : shape(std::move(s)), fill(f), bound(b) {}
 };
-/// One case of an op: generic tests run on it.
+/// One case of an op that generic tests run.
 struct Sample {
   std::string name;
   OpBox op;
   std::vector<SampleInput> inputs;
   bool differentiable = true;  // false: skip derivative checks (kinks at the drawn values, integers)
 };
-/// What a function of samples fills.
+/// The set that a samples function fills.
 class SampleSet {
  public:
   void add(std::string name, std::vector<SampleInput> inputs, OpBox op) {
@@ -50,13 +50,13 @@ using SamplesFn = void (*)(SampleSet&);
 template <class Op>
 void samples(SampleSet& s);
 
-/// The samples of a kind; Custom has none of its own.
+/// The samples of a kind. OpKind::Custom has none.
 std::vector<Sample> op_samples(OpKind kind);
-/// The samples of a record: of a registered op, what add_op_samples was told under its name.
+/// The samples of an op record. For a registered op these are the samples given to add_op_samples under its name.
 std::vector<Sample> op_samples(const OpDef& def);
 
-/// Gives the custom op `name` its samples, for op_samples and check_op (check_op.h). Throws InvalidArgument when the
-/// name has samples already.
+/// Registers the samples of the custom op `name`, for op_samples and check_op (check_op.h). Throws InvalidArgument when
+/// the name has samples already.
 void add_op_samples(std::string_view name, SamplesFn fn);
 
 }  // namespace rlx::testing

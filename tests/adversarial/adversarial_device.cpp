@@ -1,4 +1,4 @@
-// The adversarial test device: its target, its programs as bindings of buffers, and what tests make it do.
+// The adversarial test device: its target, its programs as bindings of buffers, and the faults that tests request.
 #include "tests/adversarial/adversarial_device.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kGranule = 4;
 
-/// Threads that are joined when the last of backend and devices goes.
+/// Threads that are joined when the backend and all devices are gone.
 struct Workers {
   std::mutex mutex;
   std::vector<std::thread> threads;
@@ -40,12 +40,12 @@ struct AtomicCounts {
       reordered{0}, late{0}, peer_copies{0};
 };
 
-/// What tests ask of one device.
+/// The requests of tests to one device.
 struct Orders {
   std::mutex mutex;
   int fail_after = -1;
   std::string why;
-  /// Throws when the step that is about to run is the one to fail.
+  /// Throws if the next step is the one to fail.
   void check_step() {
     std::lock_guard lock(mutex);
     if (fail_after < 0 || fail_after-- > 0) return;
@@ -73,10 +73,10 @@ class AdversarialBuffer final : public Buffer {
 
  private:
   std::shared_ptr<OpenDevice> device_;
-  std::shared_ptr<const void> owner_;  // of adopted memory
+  std::shared_ptr<const void> owner_;  // keeps adopted memory alive
 };
 
-/// A view that work holds.
+/// A buffer view that keeps its memory alive for pending work.
 struct Place256 {
   std::shared_ptr<AdversarialBytes> memory;
   std::size_t offset = 0, bytes = 0;
@@ -122,7 +122,7 @@ class AdversarialDevice final : public OpenDevice {
     }
     return std::make_shared<AdversarialBuffer>(shared_from_this(), std::move(memory));
   }
-  /// Memory that the driver knows, as another library would have it of the same driver.
+  /// Memory of the same driver, as another library would allocate it.
   std::shared_ptr<Buffer> adopt(std::uintptr_t native, const Shape& shape, std::shared_ptr<const void> owner,
                                 const Event& written) override {
     std::lock_guard lock(known_mutex_);
@@ -138,12 +138,12 @@ class AdversarialDevice final : public OpenDevice {
     return peers_ && &other != this && dynamic_cast<const AdversarialDevice*>(&other) != nullptr;
   }
 
-  /// The view as work holds it; a view of another device, or outside its buffer, is a fault of the runtime.
+  /// The view with its memory held. A view of another device or outside its buffer is a fault of the runtime.
   Place256 hold(const BufferView& v) const {
     check(of_adversarial(v).device() == id_, "a adversarial test device was given memory of another one");
     return hold_any(v);
   }
-  /// The same for what its streams copy from.
+  /// The same for sources of copies on its streams.
   Place256 hold_source(const BufferView& v) const { return peers_ ? hold_any(v) : hold(v); }
 
   const std::shared_ptr<AtomicCounts> counts;
@@ -182,7 +182,7 @@ class AdversarialStream final : public Stream {
     require_place("an upload", from.size(), "to", to);
     ++device_->counts->uploads;
     std::vector<std::byte> bytes(from.begin(), from.end());
-    // Up to the granule other bytes are written too, as far as the buffer goes.
+    // The copy is padded to the granule with other bytes, up to the end of the buffer.
     bytes.resize(std::min((bytes.size() + kGranule - 1) / kGranule * kGranule, p.memory->bytes() - p.offset),
                  std::byte{0xa5});
     device_->queue->add(lane_, [p, bytes = std::move(bytes)] { std::memcpy(p.at(), bytes.data(), bytes.size()); },
@@ -228,12 +228,12 @@ std::shared_ptr<Stream> AdversarialDevice::stream(std::uintptr_t native) {
   return std::make_shared<AdversarialStream>(std::static_pointer_cast<AdversarialDevice>(shared_from_this()));
 }
 
-/// What the steps of one run are bound to.
+/// The buffers that the steps of one run are bound to.
 struct Bindings {
   std::vector<Place256> inputs, outputs, states, weights;
 };
 
-/// A program as the worker needs it: what callers may let go of is held here.
+/// A program for the worker. It holds everything that callers may release.
 class AdversarialProgram {
  public:
   AdversarialProgram(AdversarialDevice& device, const LirModule& program, std::span<const BufferView> arenas)
@@ -243,7 +243,7 @@ class AdversarialProgram {
         orders_(device.orders),
         random_(device.seed) {
     for (std::size_t i = 0; i < arenas.size(); ++i) {
-      if (!arenas[i].buffer) {  // of another device
+      if (!arenas[i].buffer) {  // the arena of another device
         arenas_.emplace_back();
         continue;
       }
@@ -270,7 +270,7 @@ class AdversarialProgram {
     return out;
   }
 
-  /// Runs the steps of a range in an order that the plan's edges allow, drawn anew for each run.
+  /// Runs the steps of a range in a random order that the plan's edges allow, drawn anew for each run.
   void run(const Bindings& b, const StepRange& range, std::vector<StepTime>* times) {
     const std::size_t n = plan_.schedule.size();
     if (range.begin == 0) ++counts_->runs;
@@ -279,7 +279,7 @@ class AdversarialProgram {
     std::vector<std::size_t> ready;
     for (std::size_t i = range.begin; i < range.end; ++i) {
       for (std::int32_t p : plan_.schedule[i].predecessors) {
-        if (!range.holds(static_cast<std::size_t>(p))) continue;  // done by an earlier range
+        if (!range.holds(static_cast<std::size_t>(p))) continue;  // an earlier range ran it
         ++waits[i];
         behind[static_cast<std::size_t>(p)].push_back(i);
       }
@@ -306,7 +306,7 @@ class AdversarialProgram {
       if (t.size_bytes() != 0) std::memcpy(b.outputs.at(c.output).at(), t.data(), t.size_bytes());
     }
     counts_->copies += plan_.output_copies.size() + plan_.state_copies.size();
-    std::vector<Tensor> states;  // all read before the first is written: states may change places
+    std::vector<Tensor> states;  // all states are read before the first is written, as states may be swapped
     for (const LirStateCopy& c : plan_.state_copies) states.push_back(load(c.value, b));
     for (std::size_t i = 0; i < states.size(); ++i)
       if (states[i].size_bytes() != 0)
@@ -350,11 +350,11 @@ class AdversarialProgram {
     for (std::uint32_t r = 0; r < results.size(); ++r) {
       const LirValue& w = plan_.at(Value(id, r));
       bound.insert(home(w, b).memory.get());
-      // An update that lies elsewhere than what it updates copies that first.
+      // An update whose result has another location copies its operand first.
       if (op_def(n.op).updates == UpdateKind::Yes && place(plan_.at(n.inputs[0]), b) != place(w, b)) ++counts_->copies;
       if (results[r].size_bytes() != 0) spread_value(results[r].shape(), w, results[r].data(), place(w, b));
     }
-    // A join is a copy of each operand, with two bindings.
+    // A concat copies each operand, with two bindings per copy.
     check(n.kind() == OpKind::Concat || bound.size() <= static_cast<std::size_t>(AdversarialBackend::kBindings),
           concat_text("a kernel with ", bound.size(), " bindings: ", node_text(graph_, id)));
   }
@@ -378,7 +378,7 @@ class AdversarialBound final : public BoundGraph {
     auto bindings = std::make_shared<Bindings>();
     for (const RunSlot& s : a.inputs) bindings->inputs.push_back(bound(s.view));
     for (const RunSlot& s : a.outputs) bindings->outputs.push_back(bound(s.view));
-    if (a.binding_generation != binding_generation_) {  // what the count says is what is believed
+    if (a.binding_generation != binding_generation_) {  // the binding generation alone is trusted
       states_.clear(), weights_.clear();
       for (const RunSlot& s : a.states) states_.push_back(s.view.buffer ? bound(s.view) : Place256());
       for (const BufferView& w : a.weights) weights_.push_back(w.buffer ? bound(w) : Place256());
@@ -386,7 +386,7 @@ class AdversarialBound final : public BoundGraph {
     }
     bindings->states = states_;
     bindings->weights = weights_;
-    // Two runs of one program share its arenas: whichever stream they are on, the later waits.
+    // Runs of one program share its arenas: the later one waits, also across streams.
     if (!last_.ready()) stream.wait(last_);
     auto& ours = dynamic_cast<AdversarialStream&>(stream);
     auto returned = std::make_shared<std::atomic<bool>>(false);
@@ -443,7 +443,7 @@ class AdversarialExecutable final : public ExecutableGraph {
   LirModule lir_;
 };
 
-/// Every op with a reference rule, as far as its values can be bound.
+/// Claims every op with a reference rule whose values fit in the bindings.
 class AdversarialTarget final : public Target {
  public:
   explicit AdversarialTarget(const OpSet& refused) : refused_(refused) {}

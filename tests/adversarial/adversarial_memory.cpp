@@ -11,7 +11,7 @@
 namespace rlx::test {
 namespace {
 
-// `pages` bytes of `fd` between two pages that nobody may touch; the address of the first guard.
+// Maps `pages` bytes of `fd` between two inaccessible pages. Returns the address of the first guard.
 std::byte* map_between_guards(int fd, std::size_t pages, std::size_t page, int protection) {
   void* all = ::mmap(nullptr, pages + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   check(all != MAP_FAILED, "no address space for a buffer of the adversarial test device");
@@ -29,7 +29,7 @@ AdversarialBytes::AdversarialBytes(std::size_t bytes, bool for_host, std::size_t
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
   const std::size_t padded = (bytes + alignment - 1) / alignment * alignment;
   pages_ = std::max<std::size_t>(1, (padded + page - 1) / page) * page;
-  start_ = pages_ - padded;  // against the guard behind
+  start_ = pages_ - padded;  // the bytes end at the guard page
   const int fd = ::memfd_create("rlx-adversarial", MFD_CLOEXEC);
   check(fd >= 0 && ::ftruncate(fd, static_cast<off_t>(pages_)) == 0,
         "no memory for a buffer of the adversarial test device");

@@ -1,5 +1,4 @@
-// Memory of the adversarial test device: pages that lie twice in the address space, once for the host and once for the
-// worker.
+// Memory of the adversarial test device: pages that are mapped twice, for the host and for the worker.
 #pragma once
 
 #include <atomic>
@@ -10,8 +9,8 @@
 
 namespace rlx::test {
 
-/// Bytes of one buffer. The worker's place lies against a page that nobody may touch; the host's place cannot be
-/// touched either, unless the host was given it, and then only while no work uses the buffer.
+/// The bytes of one buffer. The worker's mapping is next to an inaccessible page. The host's mapping is inaccessible
+/// too, unless the host was given it, and then only while no work uses the buffer.
 class AdversarialBytes {
  public:
   /// All bits set: NaN in every float dtype, -1 in integers.
@@ -24,9 +23,9 @@ class AdversarialBytes {
   std::size_t bytes() const { return bytes_; }
   bool for_host() const { return for_host_; }
   std::byte* host() const { return host_ + start_; }
-  /// For the worker alone.
+  /// The worker's mapping.
   std::byte* worker() const { return worker_ + start_; }
-  /// While work uses it the host may not.
+  /// The host may not access it while work uses it.
   void begin_work();
   void end_work();
 

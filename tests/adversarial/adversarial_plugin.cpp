@@ -1,4 +1,4 @@
-// The table's functions over the worker that the arena mode has too. Errors cross as codes and texts.
+// The plug-in table's functions over the worker that arena mode uses too. Errors cross the table as codes and texts.
 #include "tests/adversarial/adversarial_plugin.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct DeviceState {
   std::array<std::shared_ptr<std::atomic<std::size_t>>, RLX_PLUGIN_USES> in_use;
   std::size_t limit = 0;
   std::string name;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the members below
   int fail_after = -1;
   std::string why;
   std::mt19937_64 random;
@@ -57,7 +57,7 @@ struct DeviceState {
   }
 };
 
-/// What the plug-in is now.
+/// The current state of the plug-in.
 struct PluginState {
   std::mutex mutex;
   AdversarialOptions options;
@@ -86,7 +86,7 @@ rlx_code code_of(ErrorCode code) {
   }
 }
 
-// No exception leaves the table.
+// No exception may leave the table.
 template <class F>
 rlx_code guarded(rlx_error* error, F&& f) {
   try {
@@ -141,10 +141,11 @@ Bytes allocate(DeviceState& device, std::size_t bytes, std::size_t use) {
 
 Tensor load(const AdversarialBytes& bytes, const Shape& shape) { return Tensor::copy_of(bytes.worker(), shape); }
 
-/// What one run works on, held while it waits.
+/// The values of one run, held while it waits.
 struct RunValues {
-  std::vector<Bytes> inputs, outputs, weights, states, new_states;  // a new state: null where the graph keeps the old
-  std::vector<Bytes> taken;                                         // nobody reads these any more
+  // new_states: null where the graph keeps the old one
+  std::vector<Bytes> inputs, outputs, weights, states, new_states;
+  std::vector<Bytes> taken;  // donated; never read again
 };
 
 }  // namespace
@@ -153,12 +154,12 @@ struct RunValues {
 struct rlx_program {
   rlx::Graph graph;
   std::vector<rlx_alias> aliases;
-  std::vector<std::optional<rlx::Value>> updates;  // by state
+  std::vector<std::optional<rlx::Value>> updates;  // per state
 
   void run(rlx::test::DeviceState& device, const rlx::test::RunValues& v) const;
 };
 
-// Steps in an order that the graph allows, drawn anew for each run.
+// Runs the steps in a random order that the graph allows, drawn anew for each run.
 void rlx_program::run(rlx::test::DeviceState& device, const rlx::test::RunValues& v) const {
   using namespace rlx;
   using namespace rlx::test;
@@ -204,7 +205,7 @@ void rlx_program::run(rlx::test::DeviceState& device, const rlx::test::RunValues
     check(t.size_bytes() == to.bytes(), "a buffer of another size than its value");
     if (t.size_bytes() != 0) std::memcpy(to.worker(), t.data(), t.size_bytes());
   };
-  // Whoever still reads what was taken over reads NaN.
+  // A later read of a donated value finds NaN.
   for (const Bytes& t : v.taken) std::memset(t->worker(), 0xff, t->bytes());
   for (std::size_t o = 0; o < v.outputs.size(); ++o) store(graph.outputs()[o], *v.outputs[o]);
   for (std::size_t s = 0; s < v.new_states.size(); ++s)
@@ -375,7 +376,7 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
     auto values = std::make_shared<RunValues>();
     const Graph& g = program->graph;
     constexpr std::size_t kStates = 2, kValues = 5;  // BufferUse
-    // All that can fail comes first: what is given stays as it was then.
+    // Everything that can fail comes first, so a failure leaves the arguments unchanged.
     for (std::size_t o = 0; o < run->num_outputs; ++o)
       values->outputs.push_back(allocate(on, g.shape(g.outputs()[o]).size_bytes(), kValues));
     for (std::size_t s = 0; s < run->num_states; ++s) {
@@ -383,7 +384,7 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
       values->states.push_back(before);
       values->new_states.push_back(nullptr);
       if (!program->updates[s]) continue;
-      // In place now and then, when nobody else holds it.
+      // Sometimes in place, if nobody else holds it.
       const bool in_place = run->states[s].given && on.draw() % 2 == 0;
       values->new_states.back() = in_place ? before : allocate(on, before->bytes(), kStates);
     }
@@ -403,7 +404,7 @@ rlx_code run(rlx_program* program, rlx_device* device, rlx_stream* stream, rlx_r
     for (const auto* list : {&values->inputs, &values->outputs, &values->weights, &values->states, &values->taken})
       holds.insert(holds.end(), list->begin(), list->end());
     auto returned = std::make_shared<std::atomic<bool>>(false);
-    // A copy of the program: rlx may let go of it while the run waits.
+    // A copy of the program, as rlx may release it while the run waits.
     auto code = std::make_shared<rlx_program>(*program);
     auto end = std::make_unique<rlx_event>();
     std::vector<std::unique_ptr<rlx_buffer>> outputs, states;

@@ -1,5 +1,5 @@
-// The adversarial test device in opaque mode: a plug-in's table, as a backend of another repository has one. Whole
-// values, fresh buffers, donated ones emptied, late and random order, late failures.
+// The adversarial test device in opaque mode: a plug-in table like that of a backend in another repository. It keeps
+// whole values, allocates fresh buffers, overwrites donated ones, runs late and in random order, and fails late.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace rlx::test {
 
-/// The table. It serves devices as the options of the plug-in that was made last say.
+/// The table. It serves devices by the options of the most recently made plug-in.
 const rlx_plugin* adversarial_plugin_table();
-/// Its devices from now on, while this lives.
+/// Sets the options of its devices during the lifetime of the result.
 std::unique_ptr<AdversarialControl> adversarial_plugin(const AdversarialOptions& options);
 
 }  // namespace rlx::test

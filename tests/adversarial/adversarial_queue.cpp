@@ -1,5 +1,5 @@
-// Points are states under the queue's mutex; failures go by epochs, so that what was queued before a failure was seen
-// fails with it, and what comes after does not.
+// Points are states under the queue's mutex. Failures have epochs: work that was queued before a failure was reported
+// fails with it, and later work does not.
 #include "tests/adversarial/adversarial_queue.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class AdversarialPoint final : public Event::Point {
     std::unique_lock lock(queue_->mutex_);
     queue_->changed_.wait(lock, [&] { return done_; });
     if (!failure_) return;
-    if (lane_->epoch == epoch_) ++lane_->epoch;  // thrown now: the stream works again
+    if (lane_->epoch == epoch_) ++lane_->epoch;  // reported now, so the stream works again
     std::rethrow_exception(failure_);
   }
 
@@ -64,7 +64,7 @@ Event AdversarialQueue::add(const std::shared_ptr<AdversarialLane>& lane, std::f
     ++lane->epoch;
     std::rethrow_exception(lane->failure);
   }
-  // One command: a point of its own behind it might find no memory when the work is on its way.
+  // One command includes its point: a separate point might find no memory when the work is already queued.
   auto point = std::make_shared<AdversarialPoint>(shared_from_this(), lane, lane->epoch);
   append(lane, {std::move(run), std::move(holds), std::move(after), order_only, point, lane->epoch});
   for (const auto& h : lane->commands.back().holds) h->begin_work();
@@ -76,7 +76,7 @@ Event AdversarialQueue::record(const std::shared_ptr<AdversarialLane>& lane) try
   auto point = std::make_shared<AdversarialPoint>(shared_from_this(), lane, lane->epoch);
   append(lane, {{}, {}, {}, false, point, lane->epoch});
   return Event(std::move(point));
-} catch (...) {  // nobody can wait for what is on its way
+} catch (...) {  // nobody can wait for work that is already queued
   drain();
   throw;
 }
@@ -110,7 +110,7 @@ void AdversarialQueue::finish(AdversarialLane& lane, AdversarialLane::Command& c
   point.done_ = true;
 }
 
-// Runs the first command of some lane that can go on; false when none can.
+// Runs the first command of a lane that can proceed; false when there is none.
 bool AdversarialQueue::run_one(std::unique_lock<std::mutex>& lock) {
   std::vector<std::shared_ptr<AdversarialLane>> able;
   for (const auto& lane : busy_)
@@ -120,8 +120,8 @@ bool AdversarialQueue::run_one(std::unique_lock<std::mutex>& lock) {
     AdversarialLane::Command& front = lane->commands.front();
     const bool skip = lost_ || lane->failed_epoch == front.epoch;
     std::exception_ptr failure = lost_;
-    if (!lost_ && front.after.point()) {  // a stream that failed waits all the same
-      // The event may be of this queue: asked without the lock.
+    if (!lost_ && front.after.point()) {  // a failed stream waits too
+      // The event may be of this queue, so it is queried without the lock.
       Event after = front.after;
       const bool front_order_only = front.order_only;
       lane->running = true;
@@ -153,7 +153,7 @@ bool AdversarialQueue::run_one(std::unique_lock<std::mutex>& lock) {
     if (lane->commands.empty()) busy_.erase(std::find(busy_.begin(), busy_.end(), lane));
     changed_.notify_all();
     lock.unlock();
-    command = {};  // what it holds may be the last of it
+    command = {};  // it may hold the last reference
     lock.lock();
     return true;
   }

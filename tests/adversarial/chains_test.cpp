@@ -1,5 +1,5 @@
-// Chains of updates and ordered ops on the adversarial test device: what copies is counted there, and steps run in any
-// order that the plan's edges allow.
+// Chains of updates and ordered ops on the adversarial test device, which counts copies and runs steps in any order
+// that the plan's edges allow.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -66,7 +66,7 @@ TEST_CASE("adversarial: a chain of updates copies nothing") {
   const Tensor cache = f.read_state("cache");
   for (std::int64_t row = 0; row < 6; ++row) CHECK(cache.at(row * 64 + 5) == 2.0 * static_cast<double>(row));
 
-  // The count tells: with a reader behind it the first update is a copy.
+  // With a later reader the first update is a copy, as the counter shows.
   Graph late("late");
   const Expr y = late.input("x", Shape({1, 64}, DType::F32)),
              t = late.state("cache", Tensor::zeros(Shape({32, 64}, DType::F32)));
@@ -102,7 +102,7 @@ TEST_CASE("adversarial: ordered ops keep their order where nothing else ties the
     (void)f.run_typed(values);
     CHECK(log_of_runs().ran == in_order);
   }
-  CHECK(adversary->counts().reordered > before.reordered);  // the others did not
+  CHECK(adversary->counts().reordered > before.reordered);  // the ordered ops were not reordered
 }
 
 TEST_CASE("adversarial: a slice by value") {

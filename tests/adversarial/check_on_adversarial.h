@@ -1,4 +1,4 @@
-// Runs of a graph on the adversarial test device against the exact result.
+// Runs a graph on the adversarial test device and compares with the exact result.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace rlx::test {
 
-/// Compiles `g` for the adversarial test device and checks two runs; which kinds of it the host drives, and which it
-/// runs.
+/// Compiles `g` for the adversarial test device and checks two runs. Returns the kinds of nodes that are
+/// host-controlled, and those that run on the host, as "host:kind".
 inline std::string check_on_adversarial(const Graph& g, const NamedTensors& values,
                                         const CompileOptions& options = {}) {
   CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);

@@ -1,6 +1,6 @@
 // The conformance suite on the adversarial test device: every op sample and random programs, through CompiledGraph,
-// against the exact result with its bounds. What they would find is memory of the host where there is none, order that
-// was only luck, values too close, bindings too many.
+// compared with the exact result within its bounds. It finds accesses to device memory by the host, missing ordering,
+// misaligned values and too many bindings.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/text.h"
@@ -58,7 +58,7 @@ TEST_CASE("adversarial: random programs, static and symbolic, with states") {
         FAIL_CHECK(test::mode_name(mode) << ", seed " << seed << ": " << text << "\n"
                                          << print_text(test::random_program(seed).graph));
     }
-    // The device does what it is made for.
+    // Checks that the device reorders steps.
     CHECK(adversary->counts().reordered > 20);
     CHECK(adversary->counts().late > 20);
   }

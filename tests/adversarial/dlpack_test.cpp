@@ -1,4 +1,5 @@
-// Tensors on a device to another library and back: no copy, one owner, the bytes done.
+// Exchanges device tensors with another library through DLPack: without a copy, with one owner, and with completed
+// bytes.
 #include <doctest/doctest.h>
 
 #include <utility>
@@ -18,7 +19,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-// DLPack has no type for the device that the other tests take.
+// DLPack has no type for the device kind that the other tests use.
 struct VulkanProof {
   VulkanProof() { register_backend(Device::Vulkan, test::adversarial_backend()); }
   VulkanProof(const VulkanProof&) = delete;
@@ -47,7 +48,7 @@ TEST_CASE("adversarial: a device tensor goes through DLPack and back without a c
   CHECK(f.run_device({{"x", back}})[0].to_host().to_f32() == std::vector<float>(4, 12));
   CHECK(back.to_host().to_f32() == std::vector<float>(4, 6));
 
-  // What the device does not know, and what is not dense.
+  // Unknown memory, and tensors that are not dense.
   m = to_dlpack(back);
   void* const data = std::exchange(m->tensor.data, &m);
   CHECK(contains(error_text([&] { (void)adopt(m); }), "on vulkan is refused by the device"));

@@ -1,4 +1,5 @@
-// Branches and loops on an arena device whose kernels have none: the host takes the decisions, the bodies run there.
+// Branches and loops on an arena device without kernels for them: the host takes the decisions, and the bodies run on
+// the device.
 #include <doctest/doctest.h>
 
 #include "tests/adversarial/check_on_adversarial.h"
@@ -37,7 +38,7 @@ TEST_CASE("driven: a scan of a cell, rows that can be bound, copied, or neither"
       const Graph g = test::cell(steps, batch, width, reverse);
       CHECK(test::check_on_adversarial(g, test::drawn(g)) == (steps == 0 ? "" : "scan "));
     }
-    // Rows of 30 bytes do not begin where streams copy.
+    // Rows of 30 bytes are not aligned for copies on streams.
     const Graph g = test::cell(7, 3, 5, reverse, DType::BF16);
     CHECK(test::check_on_adversarial(g, test::drawn(g)) == "scan ");
   }
@@ -113,7 +114,7 @@ TEST_CASE("driven: what fails in a body fails the run, and a new one works") {
     adversary->fail_step(0, step, "a kernel failed");
     const std::string text = test::error_text([&] { f.run_typed(values); });
     CHECK(test::contains(text, "a kernel failed"));
-    if (step == 3) CHECK(test::contains(text, "while"));  // it was waited for there
+    if (step == 3) CHECK(test::contains(text, "while"));  // the wait was there
     test::check_runs(f, g, values);
   }
 }

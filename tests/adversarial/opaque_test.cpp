@@ -1,4 +1,4 @@
-// What only devices of whole values have: buffers that runs replace and take over, and no bytes of them.
+// Behaviour of opaque devices only: buffers that runs replace or consume, and no bytes of them.
 #include <doctest/doctest.h>
 
 #include "rlx/device/device.h"
@@ -21,7 +21,7 @@ using test::f32;
 
 test::AdversarialOptions opaque() { return test::adversarial_modes()[1]; }
 
-// total += x; out: total before, 2 x
+// total += x. Outputs: the total before, 2 x.
 Graph doubler() {
   Graph g("doubler");
   Expr x = g.input("x", f32({4}));
@@ -39,7 +39,8 @@ TEST_CASE("adversarial: a donated input that nobody else holds goes to the run, 
   options.donate = {{"x", 1}};
   CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(doubler(), options);
   CHECK(f.compile_result().lir.plan.opaque);
-  CHECK(f.run({{"x", {1, 2, 3, 4}}})[1] == std::vector<float>{2, 4, 6, 8});  // put for this run: nobody else holds it
+  // uploaded for this run, so nobody else holds it
+  CHECK(f.run({{"x", {1, 2, 3, 4}}})[1] == std::vector<float>{2, 4, 6, 8});
   CHECK(adversary->counts().taken == 1);
   NamedTensors in;
   in.emplace("x", to(Tensor::full(f32({4}), 3), AdversarialScope::kDevice));
@@ -77,7 +78,7 @@ TEST_CASE("adversarial: a profile has one entry for the whole graph; reports say
   CHECK(times[0].ns == 1);
   CHECK(times[0].cost.flops > 0);
   CHECK(contains(inspect_lir(f.compile_result().lir), "the device plans its memory"));
-  CHECK(f.arena_bytes() > 0);  // results of run_slots
+  CHECK(f.arena_bytes() > 0);  // the results of run_slots
 }
 
 TEST_CASE("adversarial: memory of whole values beyond the limit names device, bytes and what is in use") {
@@ -115,15 +116,15 @@ TEST_CASE("adversarial: options at open are checked by who takes them") {
                          "runs on directx (backend 'adversarial', memory=4096), graph 'doubler' on directx (backend "
                          "'adversarial'): they cannot share states"),
                 apart);
-  // What acts at compiles opens nothing of its own.
+  // Options that affect only compiles open no device of their own.
   CHECK(Session(AdversarialScope::kDevice, {{"mode", "fast"}}).open_device() == other.open_device());
-  // The cpu's.
+  // The same for the cpu.
   CHECK(Session(Device::Cpu, {{"threads", "1"}}).target()->threads() == 1);
   CHECK(contains(error_text([] { Session(Device::Cpu, {{"threads", "many"}}); }), "option threads = 'many'"));
   CHECK(contains(error_text([] { Session(Device::Cpu, {{"thread", "1"}}); }), "did you mean 'threads'"));
 }
 
-// Each program has a stream of its own, so only events order them.
+// Each program has its own stream, so only events order them.
 TEST_CASE("adversarial: what a run may write over it writes behind runs of other programs that read it") {
   const NamedTensors ones{{"x", Tensor::full(f32({4}), 1)}};
   const auto adds = [](const Expr& from, const Expr& each) {
@@ -143,12 +144,12 @@ TEST_CASE("adversarial: what a run may write over it writes behind runs of other
     counter.set_outputs({next});
     CompiledGraph f = session.compile(std::move(counter));
     f.run_typed(ones);
-    CompiledGraph clone = f.clone();  // holds the same buffer
+    CompiledGraph clone = f.clone();  // holds the same buffers
     f.commit_no_wait(ones);
     clone.commit_no_wait({{"x", Tensor::full(f32({4}), 2)}});
     CHECK(f.read_state("s").at(0) == 20);
     CHECK(clone.read_state("s").at(0) == 30);
-    // A tensor that is donated to one program while another is still to read it.
+    // A tensor is donated to one program while another still has to read it.
     const auto compiled = [&](bool donates) {
       Graph g("adding");
       const Expr x = g.input("x", f32({4}));

@@ -1,5 +1,5 @@
-// Runs on a device of whole values that find no memory: whichever call of the plug-in says so, states that the run did
-// not replace and was not given are as they were, what it held is given back, and the program works on.
+// Runs on an opaque device that is out of memory. Whichever plug-in call fails, states that were not replaced and not
+// donated are unchanged, memory of the run is released, and the program continues to work.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -20,16 +20,16 @@ using test::contains;
 using test::error_text;
 using test::f32;
 
-// What the calls below do; of one thread.
+// The state of the calls below; used by one thread.
 struct FullDevice {
-  int calls_left = -1;                 // until one finds no memory; negative: all find it
-  int runs = 0;                        // that were accepted
-  std::optional<std::size_t> scale{};  // the place among a run's states of one that no run replaces
-  bool strayed = false;                // that was given to one all the same
+  int calls_left = -1;                 // calls until one is out of memory; negative: never
+  int runs = 0;                        // accepted runs
+  std::optional<std::size_t> scale{};  // the index among a run's states of the one that no run replaces
+  bool strayed = false;                // true if that state was donated anyway
 };
 FullDevice full_device;
 
-// A call of the adversarial test device's table, or what one says that finds no memory.
+// Forwards a call of the adversarial test device's table, or fails it as out of memory.
 template <auto kMember, class... Args>
 rlx_code maybe_full(Args... args) {
   if (full_device.calls_left >= 0 && full_device.calls_left-- == 0) {
@@ -74,8 +74,8 @@ std::size_t bytes_in_use() {
   return sum;
 }
 
-// One run of a program with each of its calls failing in turn. With a clone nothing is given to runs, so that nothing
-// may be lost before all are submitted.
+// Fails each call of a run in turn. With a clone, runs get no donated buffers, so nothing may be lost before all work
+// is submitted.
 void expect_states_stay(const test::StateProgram& program, bool cloned) {
   INFO(program.name, std::string(cloned ? ", with a clone" : ""));
   full_device = {};
@@ -112,7 +112,7 @@ void expect_states_stay(const test::StateProgram& program, bool cloned) {
       CHECK(text.empty());
       break;
     }
-    if (text.empty()) continue;  // it could do without that call
+    if (text.empty()) continue;  // the run does not need that call
     CHECK_MESSAGE(contains(text, "the card is full"), text);
     const std::vector<Tensor> now = test::valid_states(f);
     for (std::size_t i = 0; i < now.size(); ++i) {
@@ -160,7 +160,7 @@ TEST_CASE("out of memory: a run that does not fit leaves its states, and writing
     const std::string text = error_text([&] { f.run_typed(in); });
     CHECK_MESSAGE(contains(text, "run failed: "), text);
     CHECK(f.read_state("total").identical(fives));
-    f.reset();  // beside the old value; an input that stayed from the run would leave no room
+    f.reset();  // needs memory besides the old value; an input kept from the run would leave too little
     f.write_state("total", Tensor::zeros(f32({4096})), {0, 4096});
     f.write_state("total", fives);
   }
@@ -181,10 +181,10 @@ TEST_CASE("out of memory: a state that is written keeps its value where the new 
   CHECK(contains(error_text([&] { f.write_state("total", Tensor::zeros(f32({1})), {7, 1}); }), "16384 bytes"));
   CHECK(contains(error_text([&] { f.reset(); }), "16384 bytes of states"));
   CHECK(f.read_state("total").identical(threes));
-  // One that a run has spoilt makes room for its next value.
+  // An invalid state releases its memory for its next value.
   adversary->fail_step(0, 0, "a unit broke");
   const auto spoilt = [&] { return contains(error_text([&] { f.read_state("total"); }), "invalid"); };
-  for (int i = 0; i < 20 && !spoilt(); ++i) (void)error_text([&] { f.run(); });  // it runs in place now and then
+  for (int i = 0; i < 20 && !spoilt(); ++i) (void)error_text([&] { f.run(); });  // it sometimes runs in place
   REQUIRE(spoilt());
   f.reset();
   CHECK(f.read_state("total").identical(threes));

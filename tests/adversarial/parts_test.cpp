@@ -1,5 +1,5 @@
-// One program over several devices of whole values: what the adversarial test device refuses in opaque mode, or what
-// was placed on its second ordinal, is cut out as a graph of its own; the host drives the loops that it refuses.
+// One program over several opaque devices. Nodes that the adversarial test device refuses in opaque mode, or that are
+// placed on its second ordinal, become graphs of their own. Loops that it refuses are host-controlled.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -52,14 +52,14 @@ TEST_CASE("parts: what a device of whole values refuses runs on the cpu, and the
   const LirModule& lir = f.compile_result().lir;
   CHECK(lir.plan.opaque);
   CHECK(lir.others == std::vector<DeviceId>{Device::Cpu});
-  // Before the sorts, the sorts together, behind them.
+  // The parts: before the sorts, the sorts together, after them.
   CHECK(lir.plan.parts.size() == 3);
   CHECK(parts_on(lir, 1) == 1);
   const std::string text = inspect_lir(lir);
   CHECK(contains(text, "the device plans its memory, 3 parts\n  part 0 on device 0: "));
   CHECK(contains(text, "  part 1 on device 1: "));
   CHECK(contains(text.substr(text.find("part 1")), " sort"));
-  CHECK_FALSE(contains(text, "offset"));  // of what the device places itself
+  CHECK_FALSE(contains(text, "offset"));  // no offsets of values that the device allocates
   CHECK_FALSE(supports_graph(AdversarialScope::kDevice, g));
   CompileOptions strict;
   strict.kernel_dispatch.emplace().host_fallback = false;
@@ -102,7 +102,7 @@ TEST_CASE("parts: every sample of a branch, a loop or a call, driven over whole 
     if (def.bodies != BodyKind::Programs) return;
     INFO(def.name, ", variant '", sample.name, "'");
     (void)test::check_sample(Session(AdversarialScope::kDevice),
-                             sample);  // the adversarial test device throws when given a loop
+                             sample);  // the adversarial test device throws if it gets a loop
   });
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("parts: a state is written over where its last reader makes the new va
   test::check_runs(f, g,
                    {{"x", test::draw(f32({1, 3}), Fill::Unit, 1, 3)}, {"at", Tensor::zeros(Shape({2}, DType::I32))}});
   CHECK(adversary->counts().taken > 0);
-  // One that is read behind what makes the new value is not, and must_alias says why.
+  // A state that is read after its new value is computed is not updated in place, and must_alias reports why.
   Graph late("late");
   const Expr s = late.state("s", Tensor::zeros(f32({4}))), y = late.input("x", f32({4}));
   late.set_state("s", s + y);
@@ -202,7 +202,7 @@ TEST_CASE("parts: a program over both ordinals") {
   const LirModule& lir = f.compile_result().lir;
   CHECK(lir.others == std::vector<DeviceId>{{AdversarialScope::kDevice, 1}});
   CHECK(parts_on(lir, 1) == 1);
-  // Weights of the second device are brought again when they change.
+  // Weights of the second device are uploaded again when they change.
   NamedTensors values = test::drawn(g);
   values.insert_or_assign("w2", test::draw(f32({32, 32}), Fill::Unit, 1, 99));
   test::check_runs(f, g, values);
@@ -228,7 +228,8 @@ TEST_CASE("parts: a state is on the ordinal that updates it") {
   test::check_runs(f, g, values);
   const auto before = adversary->counts();
   f.run_typed(values);
-  // Both inputs are put on the first device, got and put on the second; the product comes back and to the host.
+  // Both inputs are uploaded to the first device, downloaded and uploaded to the second. The matmul's result comes back
+  // and goes to the host.
   CHECK(adversary->counts().uploads - before.uploads == 5);
   CHECK(adversary->counts().downloads - before.downloads == 4);
   CHECK(adversary->counts().taken > before.taken);

@@ -1,5 +1,5 @@
-// Who runs what a program over several devices holds: bodies go with the node that holds them before the first pass,
-// and a device of whole values is given what it takes in the very graph that it is given.
+// Placement in programs over several devices. Bodies get the device of the node that holds them before the first pass.
+// An opaque device gets only graphs whose nodes it takes in that very graph.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,13 +30,13 @@ CompileOptions sent(std::vector<Placement> placement) {
   return options;
 }
 
-// Elementwise steps that fuse, with a number that keeps them apart from others.
+// Elementwise ops that fuse. The number distinguishes them from others.
 Expr fusing(Graph& g, Expr x, double number) { return g.tanh(x * number + 0.25) - 0.5; }
 
-// Of more axes than the cpu's regions take; the adversarial test device's take any number.
+// More axes than the cpu's regions allow; the adversarial test device's allow any number.
 const Dims kManyAxes{3, 1, 1, 1, 1, 1, 1, 1, 4};
 
-// Under the label "c" a scan of a carry of those extents and that dtype over rows; its body holds a branch.
+// A scan under the label "c" of a carry with those extents and that dtype over rows. Its body contains a branch.
 Graph labelled_scan(const Dims& dims, DType dtype = DType::F32) {
   Graph g("labelled");
   Dims many = dims;
@@ -67,7 +67,7 @@ int kinds_in(const Graph& g, OpKind kind) {
   return count;
 }
 
-// The bodies of the one loop of `g`.
+// The number of nodes of a kind in the bodies of the only loop of `g`.
 int kinds_in_bodies(const Graph& g, OpKind kind) {
   int count = 0;
   (void)any_body(g, [&](const Graph& body) {
@@ -108,7 +108,7 @@ TEST_CASE("placement: what a loop on the cpu holds is fused although the first d
     const Graph& run = f.compile_result().lir.graph;
     CHECK(kinds_in_bodies(run, OpKind::ElementwiseRegion) > 0);
     CHECK(kinds_in(run, OpKind::ElementwiseRegion) == kinds_in_bodies(run, OpKind::ElementwiseRegion));
-    // The report speaks of the device that it names, not of the cpu beside it.
+    // The report is about the device that it names, not about the cpu.
     CHECK(f.compile_result().dispatch.supported_claim_count ==
           Session(AdversarialScope::kDevice).target()->kinds().count());
   }
@@ -128,7 +128,7 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
         const auto label = g.scope("c");
         r = g.scan(x, g.input("rows", Shape(rows, DType::F32)), [&](Graph& b, const ExprList& c, const ExprList& row) {
           const auto inner = b.scope("there");
-          // The last of them is the same in every trip, and so computed before the loop.
+          // The last sort is loop-invariant, and so computed before the loop.
           return LoopStep{b.sort(fusing(b, c[0], 0.5) + row[0], 0) + b.sort(fixed * x, 0)};
         });
       }
@@ -139,7 +139,7 @@ TEST_CASE("placement: labels in bodies say otherwise, but on the cpu, which runs
       const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
       const LirModule& lir = f.compile_result().lir;
       CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
-      CHECK(kinds_in(lir.graph, OpKind::ElementwiseRegion) == 0);  // of so many axes the cpu takes none
+      CHECK(kinds_in(lir.graph, OpKind::ElementwiseRegion) == 0);  // the cpu claims no regions with that many axes
       CHECK(kinds_in(lir.graph, OpKind::Sort) - kinds_in_bodies(lir.graph, OpKind::Sort) == 1);
       for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
         if (lir.graph.nodes()[i].kind() == OpKind::Sort) CHECK(lir.plan.node_device(NodeId{i}) == 2);
@@ -176,12 +176,12 @@ TEST_CASE("placement: one body that two nodes hold goes with each of them") {
       if (g.nodes()[i].kind() == OpKind::Scan) scan = NodeId{i};
     std::vector<Value> operands = g.node(scan).inputs;
     operands[0] = g.input("other", Shape({3, 4}, DType::F64)).value();
-    const Expr again = g.add(g.node(scan).op, operands);  // with the same body, and no label
+    const Expr again = g.add(g.node(scan).op, operands);  // has the same body and no label
     g.set_outputs({g.expr(Value(scan, 0)) + again});
     const CompileOptions options = sent({{"c", Device::Cpu}});
     (void)test::check_on_adversarial(g, test::drawn(g), options);
     const CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
-    CHECK(kinds_in_bodies(f.compile_result().lir.graph, OpKind::ElementwiseRegion) > 0);  // of the device's own
+    CHECK(kinds_in_bodies(f.compile_result().lir.graph, OpKind::ElementwiseRegion) > 0);  // regions of the device
   }
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("placement: nothing is joined across devices, whatever the target coul
     const char* name;
     Graph (*build)();
   };
-  // Under the labels "a" and "b" and under none; what stands under one label has a kernel of its own there.
+  // Nodes under the labels "a" and "b" and without a label. The nodes of one label have a kernel on their device.
   const Case cases[] = {
       {"a layer begins with the activation behind the product of the other",
        [] {
@@ -299,7 +299,7 @@ TEST_CASE("placement: nothing is joined across devices, whatever the target coul
         (void)test::check_on_adversarial(g, test::drawn(g), options);
         const CompiledGraph compiled = Session(AdversarialScope::kDevice).compile_with(Graph(g), options);
         const LirModule& lir = compiled.compile_result().lir;
-        // Every step of the graph as it was given is one of those under its own label, or of none.
+        // Every labelled node runs on the device of its label. Every other node runs on the program's own device.
         std::set<std::uint32_t> devices;
         for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i) {
           const Node& n = lir.graph.nodes()[i];
@@ -357,7 +357,7 @@ TEST_CASE(
     Expr apart;
     {
       const auto label = g.scope("there");
-      // The device would take both beside the product that they read.
+      // The device would claim both together with the matmul that they read.
       apart = g.softmax(made, 1) + g.sort(more, 1);
     }
     const LoopResult r =
@@ -375,7 +375,7 @@ TEST_CASE(
     CHECK(lir.others == std::vector<DeviceId>{kOther, Device::Cpu});
     for (std::uint32_t i = 0; i < lir.graph.num_nodes(); ++i)
       if (lir.graph.nodes()[i].kind() == OpKind::Sort) CHECK(lir.plan.node_device(NodeId{i}) == 2);
-    // Where no host may help the error says whose node it is.
+    // Where host fallback is disabled, the error names the device of the node.
     CompileOptions strict = sent({{"there", kOther}});
     strict.kernel_dispatch.emplace().host_fallback = false;
     CHECK(contains(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), strict); }),
@@ -404,7 +404,7 @@ TEST_CASE("parts: what a device refuses of the preparation of weights, as it is 
 
 namespace {
 
-// Labels a, b and c at random, on all nodes outside of bodies and on some inside.
+// Puts labels a, b and c at random on all nodes outside bodies and on some inside.
 Graph with_random_labels(const Graph& from, test::Dice& dice, int percent) {
   std::optional<Graph> inside =
       change_bodies(from, [&](const Graph& body) { return std::optional(with_random_labels(body, dice, 25)); });

@@ -1,5 +1,5 @@
-// Plug-ins that break the table's rules: each a clear error that names device, plug-in, call and way out; the process
-// lives, and a good plug-in in the same place works.
+// Plug-ins that violate the table's rules. Each gives a clear error that names device, plug-in, call and remedy; the
+// process survives, and a good plug-in in the same place works.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -33,7 +33,7 @@ using test::error_text;
 
 using test::f32;
 
-// A call that fails, whatever its arguments.
+// A call that always fails.
 template <class... Args>
 rlx_code failing(Args... args) {
   rlx_error* const error = std::get<sizeof...(Args) - 1>(std::tuple<Args...>(args...));
@@ -41,12 +41,12 @@ rlx_code failing(Args... args) {
   std::strcpy(error->hint, "put it out");               // NOLINT: it fits
   return RLX_PLUGIN_INTERNAL;
 }
-// One that fails with a code of its own and no text.
+// A call that fails with an unknown code and no text.
 template <class... Args>
 rlx_code strange(Args...) {
   return 77;
 }
-// One that says it is done and made nothing.
+// A call that reports success but makes nothing.
 template <class... Args>
 rlx_code idle(Args...) {
   return RLX_PLUGIN_OK;
@@ -56,7 +56,7 @@ rlx_code throwing(Args...) {
   throw std::runtime_error("thrown in the plug-in");
 }
 
-// A wait that fails has waited: what was to be written is not written afterwards.
+// A failed wait has waited: nothing is written afterwards.
 template <rlx_code (*Then)(rlx_event*, rlx_error*)>
 rlx_code waited(rlx_event* event, rlx_error* error) {
   (void)test::adversarial_plugin_table()->event_wait(event, error);
@@ -111,7 +111,7 @@ void use_all() {
   CompiledGraph f = session.compile(std::move(g));
   f.set_param("w", {1, 1, 1, 1});
   const std::vector<Tensor> y = f.run_device({{"x", Tensor::zeros(f32({4}))}});
-  const Tensor there = y[0].to_host(), state = f.read_state("s");  // outside of CHECK, which keeps exceptions
+  const Tensor there = y[0].to_host(), state = f.read_state("s");  // outside CHECK, which catches exceptions
   CHECK(there.to_f32() == std::vector<float>(4, 1));
   CHECK(state.at(0) == 0);
   session.open_device()->drain();
@@ -119,7 +119,7 @@ void use_all() {
   CHECK(memory.used() > 0);
 }
 
-// The error of using `table`, and its code.
+// The text of the error from using `table`, and its code.
 std::pair<std::string, ErrorCode> told_by(const rlx_plugin& table) {
   try {
     (void)register_plugin(&table);
@@ -217,7 +217,7 @@ TEST_CASE("plug-ins: tables of another version, cut short, with a null member or
   CHECK(contains(error_text([] { (void)register_plugin(nullptr); }), "it gives no table for version 1.0"));
   CHECK(contains(error_text([] { (void)load_plugin("/nowhere/libacme.so"); }),
                  "the plug-in /nowhere/libacme.so cannot be loaded"));
-  // A later minor version has more members, which are not read.
+  // A later minor version has more members, which are ignored.
   struct Larger {
     rlx_plugin table;
     void* more[4];
@@ -226,7 +226,7 @@ TEST_CASE("plug-ins: tables of another version, cut short, with a null member or
   larger.table.abi_minor = 3;
   (void)register_plugin(&larger.table);
   use_all();
-  // The one that was registered before a refused one serves on.
+  // A plug-in that was registered before a refused one remains in use.
   refused([](rlx_plugin& t) { t.run = nullptr; }, "(null)");
   use_all();
   rlx_plugin wrong = *test::adversarial_plugin_table();
@@ -252,7 +252,8 @@ TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_
   alone.kernel_dispatch.emplace().host_fallback = false;
   const std::string text = error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), alone); });
   CHECK_MESSAGE(contains(text, "it is Sunday"), text);
-  CompiledGraph f = Session(AdversarialScope::kDevice).compile(Graph(g));  // the cpu runs it, and the report says why
+  // the cpu runs it, and the report gives the reason
+  CompiledGraph f = Session(AdversarialScope::kDevice).compile(Graph(g));
   CHECK(contains(f.compile_result().dispatch.text(), "host-fallback: it is Sunday"));
   CHECK(f.run({{"x", {0, 0, 0, 0}}})[0] == std::vector<float>(4, 1));
   const RuntimeOverrides listed("RLX_PLUGINS", "/nowhere/liba.so:/nowhere/libb.so");
@@ -266,7 +267,7 @@ TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_
 
 namespace {
 
-// What `device_open` does before it opens a device that is not opened inside of another opening; what that throws.
+// The function that the outermost `device_open` calls before it opens a device, and the exception of that function.
 struct InsideOpen {
   std::function<void()> does;
   std::string told;
@@ -322,7 +323,7 @@ TEST_CASE("plug-ins: threads that ask for one device have the same, others need 
   inside_open = {[&] {
                    const Session other({AdversarialScope::kDevice, 1});
                    asks_too = std::thread([&] {
-                     ++open_depth;  // it only asks
+                     ++open_depth;  // it only queries
                      second = Session(AdversarialScope::kDevice).open_device();
                    });
                  },
@@ -331,7 +332,7 @@ TEST_CASE("plug-ins: threads that ask for one device have the same, others need 
   asks_too.join();
   CHECK(first == second);
   first.reset(), second.reset();
-  // Each of two devices needs the other to be opened: one of the threads is told.
+  // Each of two devices needs the other one to open. One of the threads gets an error.
   struct Ring {
     std::mutex mutex;
     std::condition_variable changed;
@@ -375,7 +376,7 @@ TEST_CASE("plug-ins: threads that ask for one device have the same, others need 
 
 namespace {
 
-// Puts another handle where the run made one, which goes back.
+// Replaces the handle that the run made, which is released.
 void replace_handle(rlx_buffer*& made, rlx_buffer* by) {
   test::adversarial_plugin_table()->buffer_destroy(std::exchange(made, by));
 }
@@ -404,7 +405,7 @@ TEST_CASE("plug-ins: a run that gives one buffer for two values is told so, and 
     CompiledGraph f = session.compile(std::move(g));
     f.set_param("w", {1, 1, 1, 1});
     const Tensor input = to(Tensor::full(f32({4}), 3), AdversarialScope::kDevice);
-    CompiledGraph shares = f.clone();  // so that the state is not given to the run
+    CompiledGraph shares = f.clone();  // so that the state is not donated to the run
     try {
       (void)f.run_device({{"x", input}});
       FAIL_CHECK("a buffer of two values was taken");
@@ -468,16 +469,16 @@ TEST_CASE("plug-ins: a handle that an earlier run, another program or device hol
          "put said that it is done, but gave");
   }
   CHECK(y[0].to_host().to_f32() == std::vector<float>(4, 1));
-  y.clear();  // given back, once: the handle may be another value's from here on
+  y.clear();  // released once; from here on the handle may belong to another value
   held = nullptr;
   CHECK(other.run_device(in)[0].to_host().to_f32() == std::vector<float>(4, 1));
 }
 
-// -- failures that a stream's next call tells --
+// -- failures reported by a stream's next call --
 
 namespace {
 
-std::string late_failure;  // of work that nobody waited for
+std::string late_failure;  // of work without a wait
 rlx_code telling_record(rlx_stream* stream, rlx_event** event, rlx_error* error) {
   if (late_failure.empty()) return test::adversarial_plugin_table()->stream_record(stream, event, error);
   std::strcpy(error->message, std::exchange(late_failure, {}).c_str());  // NOLINT: it fits
@@ -571,7 +572,7 @@ TEST_CASE("plug-ins: what another opening, device or plug-in made is refused by 
     refused([&] { (void)put(*here, *f.stream); }, "put was given a stream of ");
     refused([&] { here->get(*buffer, to, *f.stream); }, "get was given a stream of ");
     refused([&] { here->get(*f.buffer, to, *stream); }, "get was given a buffer of ");
-    // Work goes on behind an event of whoever it is: the host waits where the device might not know it.
+    // Work continues after an event of any owner. The host waits where the device may not know the event.
     waits_on_device = 0;
     stream->wait(f.event);
     stream->wait_order(f.event);
@@ -580,14 +581,14 @@ TEST_CASE("plug-ins: what another opening, device or plug-in made is refused by 
     stream->record().wait();
     CHECK(back[3] == 4);
   }
-  // The host's streams and buffers are no plug-in's.
+  // The host's streams and buffers do not belong to a plug-in.
   const std::shared_ptr<OpenDevice> host = Session(Device::Cpu).open_device();
   CHECK(contains(error_text([&] { (void)put(*here, *host->stream()); }), "put was given a stream of another backend"));
   CHECK(contains(error_text([&] { here->get(*host->allocate(16, BufferUse::Values), to, *stream); }),
                  "get was given a buffer of device cpu"));
 }
 
-// -- exceptions out of functions that have no error to fill --
+// -- exceptions from functions without an error argument --
 
 namespace {
 
@@ -617,7 +618,7 @@ TEST_CASE("plug-ins: an exception that leaves a function without an error is tol
     CHECK(told.second == ErrorCode::Internal);
   };
   check_told([](rlx_plugin& t) { t.device_lost = throwing_answer; }, "device_lost");
-  // Points are asked while runs overlap.
+  // Points are queried while runs overlap.
   const auto overlapping = [](void (*change)(rlx_plugin&), std::string_view call) {
     rlx_plugin table = *test::adversarial_plugin_table();
     change(table);
@@ -645,7 +646,7 @@ TEST_CASE("plug-ins: an exception that leaves a function without an error is tol
   const Tensor there = to(Tensor::zeros(f32({4})), AdversarialScope::kDevice);
   CHECK(contains(error_text([&] { (void)there.buffer()->native(); }), "buffer_native failed: an exception left it"));
 
-  // Nobody can be thrown what leaves a destroy function: the program goes on.
+  // Exceptions of a destroy function cannot be thrown to anyone, so the program continues.
   table = *test::adversarial_plugin_table();
   table.program_destroy = throwing_destroy<&rlx_plugin::program_destroy>;
   table.device_destroy = throwing_destroy<&rlx_plugin::device_destroy>;

@@ -1,5 +1,5 @@
-// Programs that are submitted piece by piece compute the same bits as those submitted whole, on the cpu with several
-// threads and on the adversarial test device, wherever the cuts are.
+// Programs submitted in several ranges compute the same bits as those submitted as a whole, on the cpu with several
+// threads and on the adversarial test device, wherever they are split.
 #include <doctest/doctest.h>
 
 #include "rlx/device/registry.h"
@@ -15,13 +15,13 @@ namespace {
 
 using test::AdversarialScope;
 
-/// What the backend below did.
+/// Counts of the backend below.
 struct Cuts {
   test::Dice dice{1};
   int pieces = 0, runs = 0;
 };
 
-// Submits the range that it is asked for in pieces.
+// Submits the requested range in smaller ranges.
 Event submit_in_tasks(Cuts& cuts, BoundGraph& inner, std::size_t steps, const RunArguments& arguments, Stream& stream) {
   RunArguments piece = arguments;
   const StepRange whole = arguments.range.of(steps);
@@ -31,7 +31,7 @@ Event submit_in_tasks(Cuts& cuts, BoundGraph& inner, std::size_t steps, const Ru
     piece.range = {at, at + static_cast<std::size_t>(left == 0 ? 0 : 1 + cuts.dice.below(left))};
     ++cuts.pieces;
     const bool last = piece.range.end == whole.end;
-    // The whole of what is left by name, as a cut finds it, or to the end of the schedule.
+    // The rest is submitted by its exact end or to the end of the schedule.
     if (piece.range.end == steps && cuts.dice.chance(50)) piece.range.end = ~std::size_t{0};
     Event done = inner.submit(piece, stream);
     if (last) return done;
@@ -44,7 +44,7 @@ bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return a.size() == b.size();
 }
 
-// Two runs of a random program with its states.
+// The results of two runs of a random program with states.
 std::vector<Tensor> results(const Session& session, std::uint64_t seed) {
   const test::RandomProgram p = test::random_program(seed);
   CompileOptions options;

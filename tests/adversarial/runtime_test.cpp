@@ -1,5 +1,5 @@
-// What the runtime promises of devices whose memory is not the host's and whose work is done later: seen on the proof
-// device, where each promise that is not kept shows.
+// Guarantees of the runtime for devices with memory of their own and asynchronous work, on the adversarial test device,
+// where every violation is visible.
 #include <doctest/doctest.h>
 
 #include "rlx/device/device.h"
@@ -43,7 +43,7 @@ CompiledGraph compiled(Graph g, DeviceId id = AdversarialScope::kDevice) {
 
 const std::vector<float> kOnes(4, 1), kTwos(4, 2);
 
-// A cache of 64 rows; row `at` becomes x, and the sum over the rows up to it comes out.
+// A cache of 64 rows. Row `at` becomes x, and the output is the sum over the rows up to it.
 Graph decode_step() {
   Graph g("decode");
   Expr x = g.input("x", f32({1, 8})), at = g.input("at", Shape({2}, DType::I32));
@@ -109,7 +109,7 @@ TEST_CASE(
   using test::DecodeLoop;
   AdversarialScope adversary;
   CompileOptions options;
-  options.must_alias = true;  // a copy of the cache is an error
+  options.must_alias = true;  // copying the cache is an error
   CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(DecodeLoop::graph(), options);
   std::vector<float> token, y(DecodeLoop::kBatch * DecodeLoop::kHeads * DecodeLoop::kDepth);
   const auto step = [&](std::int32_t position) {
@@ -163,7 +163,7 @@ TEST_CASE_TEMPLATE("adversarial: device tensors go from run to run, and to the h
   CHECK(contains(error_text([&] { g.set_input("x", out[1]); }), elsewhere));
   CHECK(contains(error_text([&] { host.set_input("x", out[1]); }), elsewhere));
   CHECK(contains(error_text([&] { host.bind_handle("x", out[1]); }), "copy it there with rlx::to"));
-  // What failed says so to whoever reads it, and to runs that are given it.
+  // A failed result reports the failure to readers and to runs that get it as an input.
   adversary->fail_step(0, 0, "a unit broke");
   const std::vector<Tensor> broken = f.run_device({{"x", out[1]}});
   CHECK(contains(error_text([&] { (void)broken[1].to_host(); }), "a unit broke"));
@@ -192,7 +192,7 @@ TEST_CASE_TEMPLATE("adversarial: what takes host tensors refuses one on a device
   Graph g("g");
   refused([&] { (void)g.constant(there); }, "a constant was given a tensor [4] f32 that lies on a device");
   refused([&] { (void)g.state("s", there); }, "the initial value of state 's' was given a tensor [4] f32");
-  CHECK(f.run({{"x", kOnes}})[1] == kTwos);  // nothing changed
+  CHECK(f.run({{"x", kOnes}})[1] == kTwos);  // the state is unchanged
 }
 
 TEST_CASE_TEMPLATE("adversarial: two runners that share a state are ordered, each on its stream", Mode, Arena, Opaque) {
@@ -220,7 +220,7 @@ TEST_CASE_TEMPLATE(
   CompiledGraph f = compiled(counter());
   f.run({{"x", kOnes}});
   adversary->fail_step(0, 1, "a unit broke");
-  // Whichever call comes after the failure tells it: the rest of the first commit, the second, or the wait.
+  // The next call after the failure reports it: the rest of the first commit, the second commit, or the wait.
   std::string told = error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
   told += error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
   told += error_text([&] { f.sync_pending(); });
@@ -234,10 +234,10 @@ TEST_CASE_TEMPLATE(
   f.reset();
   CHECK(f.run({{"x", kTwos}})[0] == std::vector<float>(4, 0));
   CHECK(f.run({{"x", kOnes}})[0] == kTwos);
-  // A run that waits throws it itself; results of a caller are not touched afterwards.
+  // A waiting run throws the failure itself. The caller's result buffers are not written afterwards.
   adversary->fail_step(0, 0, "a unit broke again");
   CHECK(contains(error_text([&] { f.run({{"x", kOnes}}); }), "a unit broke again"));
-  // Nobody waits: the next call says it, the one after works.
+  // Without a wait the next call reports the failure, and the one after it works.
   f.reset();
   adversary->fail_step(0, 0, "unseen");
   (void)error_text([&] { f.commit_no_wait({{"x", kOnes}}); });
@@ -266,7 +266,7 @@ TEST_CASE_TEMPLATE("adversarial: a lost device fails all that is there, and a ne
 }
 
 namespace {
-// A program that doubles, given `x` by `run_typed` and by `run_device`: why it refuses.
+// The error of a doubling program for an `x` passed by `run_typed` and by `run_device`.
 std::string refusal(CompiledGraph& f, const Tensor& x, ErrorCode code) {
   std::string told;
   try {
@@ -298,7 +298,7 @@ TEST_CASE_TEMPLATE("adversarial: tensors of a device that was lost are refused b
     CHECK(contains(error_text([&] { (void)to(t, AdversarialScope::kDevice); }), "was lost"));
   }
   CHECK(anew.run({{"x", kOnes}})[1] == kTwos);
-  // Also where the host reads it before the run.
+  // Also if the host reads it before the run.
   Graph g("sized");
   const Expr x = g.input("x", f32({4})), n = g.input("n", Shape({}, DType::I64));
   g.set_outputs({g.narrow(x, 0, 0, g.value_dim(n, 4))});
@@ -332,7 +332,7 @@ TEST_CASE("adversarial: tensors of a device as another backend or other options 
   other.set_param("w", kTwos);
   told = refusal(other, here, ErrorCode::InvalidArgument);
   CHECK_MESSAGE(contains(told, "'counter' runs on directx (backend 'adversarial', "), told);
-  // What a session with options made stays where it is.
+  // Values of a session with options stay on its device.
   const Tensor own = other.run_device({{"x", here.to_host()}})[1];
   CHECK(to(own, AdversarialScope::kDevice).buffer() == own.buffer());
 }
@@ -374,7 +374,7 @@ TEST_CASE("adversarial: memory beyond the limit names the device, what is wanted
       text);
   CHECK_MESSAGE(contains(text, " for weights"), text);
   CHECK_MESSAGE(contains(text, " for states"), text);
-  CHECK(f.run({{"x", kOnes}})[0] == kOnes);  // the one that was there works on
+  CHECK(f.run({{"x", kOnes}})[0] == kOnes);  // the existing program continues to work
   CHECK(Session(AdversarialScope::kDevice).open_device()->memory().used() > 0);
 }
 
@@ -427,7 +427,7 @@ TEST_CASE("adversarial: values fill several arenas, each under the limit, and sl
 }
 
 namespace {
-// The vectors of texts on the adversarial test device beside those of the cpu.
+// The largest difference between text vectors from the adversarial test device and from the cpu.
 double largest_difference(const std::string& folder, const std::vector<std::string>& texts) {
   SentenceEncoderOptions there;
   there.device = AdversarialScope::kDevice;
@@ -443,7 +443,7 @@ TEST_CASE_TEMPLATE("adversarial: a sentence encoder, texts of several lengths in
   AdversarialScope adversary(Mode::options());
   const test::TinyModel model;
   CHECK(largest_difference(model.path(), {"a", "a b", "a b c a", "b c"}) < 1e-6);
-  CHECK(adversary->counts().binds >= 1);  // it ran there; weights of whole values the cpu prepares
+  CHECK(adversary->counts().binds >= 1);  // it ran there; for opaque devices the cpu prepares the weights
 }
 
 TEST_CASE_TEMPLATE("adversarial: the host's streams refuse memory of a device, which they do not reach", Mode, Arena,

@@ -1,5 +1,5 @@
-// One program over several devices: what the adversarial test device refuses runs on the cpu, in loops too, and nodes
-// that were placed on its second ordinal run there, with copies between.
+// One program over several devices. Nodes that the adversarial test device refuses run on the cpu, in loops too. Nodes
+// placed on its second ordinal run there, with copies between.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -40,12 +40,12 @@ TEST_CASE("segments: what the device refuses runs on the cpu, and the report say
   CHECK(lir.others == std::vector<DeviceId>{Device::Cpu});
   CHECK(contains(f.compile_result().dispatch.text(), "sort: 2 host-fallback: the test asks it to refuse"));
   CHECK(lir.plan.arena_devices.size() > 1);
-  // The plan's text tells who runs what, and where the host waits.
+  // The plan's text shows the device of each node and the host sync points.
   CHECK(inspect_devices(lir) == "devices: 0 is the program's own, 1 is cpu\n");
   const std::string plan = inspect_buffer_plan(lir);
   CHECK(contains(plan, "waits for  device\n"));
   CHECK(contains(plan, " goes to another device: the host waits unless a stream reaches both\n"));
-  // Queries answer as if there were no host.
+  // Queries ignore host fallback.
   CHECK_FALSE(supports_graph(AdversarialScope::kDevice, g));
   const auto first = first_unsupported_op_with_options(AdversarialScope::kDevice, g, {});
   REQUIRE(first);
@@ -178,11 +178,11 @@ TEST_CASE("placement: a program over both ordinals") {
   REQUIRE(!lir.others.empty());
   CHECK(lir.others[0] == DeviceId(AdversarialScope::kDevice, 1));
   CHECK(std::count(lir.plan.node_devices.begin(), lir.plan.node_devices.end(), 1U) >= 3);
-  // Weights of the second device were brought there, and are brought again when they change.
+  // Weights of the second device were uploaded there, and are uploaded again when they change.
   NamedTensors values = test::drawn(g);
   values.insert_or_assign("w2", test::draw(f32({32, 32}), Fill::Unit, 1, 99));
   test::check_runs(f, g, values);
-  // It has memory there.
+  // The program has memory on both devices.
   for (const auto& device : opened_devices(AdversarialScope::kDevice)) CHECK(device->memory().used() > 0);
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("placement: what it refuses") {
   const std::string twice = error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); });
   CHECK(contains(twice,
                  concat_text("label 'stage1' goes to ", device_text({AdversarialScope::kDevice, 1}), " and to cpu")));
-  both.placement[1] = both.placement[0];  // said twice is said once
+  both.placement[1] = both.placement[0];  // a repeated placement has no effect
   CHECK(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); }).empty());
 }
 
@@ -234,11 +234,11 @@ TEST_CASE("placement: copies between devices that reach each other do not pass t
     const auto before = adversary->counts();
     f.run_typed({{"x", test::drawn(g).at("x")}});
     const auto after = adversary->counts();
-    // The input, the output, and a value each way; the weight is there.
+    // The input, the output, and one value in each direction; the weight is there already.
     CHECK(after.uploads - before.uploads == (peers ? 1 : 3));
     CHECK(after.downloads - before.downloads == (peers ? 1 : 3));
     CHECK(after.peer_copies - before.peer_copies == (peers ? 2 : 0));
-    // What fails on one device fails what the other one does with it.
+    // A failure on one device fails the dependent work of the other one.
     adversary->fail_step(1, 0, "a kernel of the second device failed");
     CHECK(contains(error_text([&] {
                      f.run_typed({{"x", test::drawn(g).at("x")}});
@@ -268,7 +268,7 @@ TEST_CASE("placement: random programs split at random over both ordinals and the
 
 namespace {
 
-// KernelEntry `at` of a cache becomes x, of which y is a product with the whole of it.
+// Row `at` of a cache becomes x, and y is a matmul of x with the whole cache.
 Graph cached() {
   Graph g("cached");
   const Expr x = g.input("x", f32({1, 16})), at = g.input("at", Shape({2}, DType::I32));
@@ -310,11 +310,13 @@ TEST_CASE("placement: a state is where it is updated, so that a step brings no m
     const auto before = adversary->counts();
     f.run_typed(values);
     const auto after = adversary->counts();
-    // Both inputs come to the first device and go to the second, the product comes back and to the host.
+    // Both inputs are uploaded to the first device and copied to the second. The matmul's result comes back and goes to
+    // the host.
     CHECK(after.uploads - before.uploads == (peers ? 2 : 5));
     CHECK(after.downloads - before.downloads == (peers ? 1 : 4));
     CHECK(after.peer_copies - before.peer_copies == (peers ? 3 : 0));
-    // Rows of it are read and written there, a clone has its own, a program elsewhere that shares it takes it along.
+    // Its rows are read and written there. A clone has its own state. A program on another device that shares the state
+    // moves it.
     f.write_state("cache", Tensor::full(f32({2, 16}), 3), Rows{7, 2});
     CHECK(f.read_state("cache", Rows{8, 1}).to_f32() == std::vector<float>(16, 3));
     CompiledGraph copy = f.clone();

@@ -1,4 +1,4 @@
-// Failures of programs over several devices, and states that programs share which have them on different ones.
+// Failures of programs over several devices, and shared states of programs that keep them on different devices.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -22,7 +22,7 @@ using test::f32;
 
 const DeviceId kSecond{AdversarialScope::kDevice, 1};
 
-// A state that counts what comes in, under the label "c".
+// A state that accumulates the input, under the label "c".
 Graph counting() {
   Graph g("counting");
   const Expr x = g.input("x", f32({4}));
@@ -63,7 +63,7 @@ CompiledGraph placed(Graph g, const std::string& label, DeviceId device, bool ke
 NamedTensors ones(const Dims& dims) { return {{"x", Tensor::full(f32(dims), 1)}}; }
 
 TEST_CASE("faults on several devices: programs that place a shared state differently see each other's values") {
-  // The state goes to and fro, so that its buffer may come to lie where an older one lay.
+  // The state moves back and forth, so its buffer may get the address of an older one.
   for (const test::AdversarialOptions& mode : test::adversarial_modes())
     for (const DeviceId there : {kSecond, DeviceId(Device::Cpu)})
       for (const bool read : {false, true}) {
@@ -98,7 +98,7 @@ TEST_CASE("faults on several devices: a run behind another program's that failed
         CAPTURE(y);
         CHECK(!behind.empty());
         (void)error_text([&] { b.sync_pending(); });
-        for (int i = 0; i < 2; ++i)  // the first may tell what nobody saw yet
+        for (int i = 0; i < 2; ++i)  // the first read may report an unreported failure
           for (const CompiledGraph* f : {&a, &b}) CHECK(!error_text([&] { y = f->read_state("s").at(0); }).empty());
         a.reset();
         b.reset();
@@ -109,7 +109,7 @@ TEST_CASE("faults on several devices: a run behind another program's that failed
 
 TEST_CASE("faults on several devices: states that are kept have the value before the run that failed") {
   test::AdversarialOptions mode;
-  mode.opaque = true;  // arenas are written in place: rows outside of the run's are what is kept
+  mode.opaque = true;  // arenas are written in place, where only the rows outside the run's are kept
   for (const std::uint64_t seed : test::seeds(12))
     for (int step : {0, 1, 3, 4}) {
       mode.seed = seed;
@@ -119,7 +119,7 @@ TEST_CASE("faults on several devices: states that are kept have the value before
       CompiledGraph f = placed(layers(), "l1", kSecond, true);
       adversary->fail_step(0, step, "boom");
       const std::string why = error_text([&] { f.run_typed(ones({4, 4})); });
-      if (why.empty()) continue;  // fewer steps than that
+      if (why.empty()) continue;  // the run has fewer steps
       CAPTURE(why);
       for (const char* name : {"s0", "s1", "s2"}) CHECK(f.read_state(name).identical(Tensor::zeros(f32({4, 4}))));
     }
@@ -163,7 +163,7 @@ TEST_CASE("faults on several devices: the loss of one device is not that of the 
   }
 }
 
-// Two failures at once: the stream that waits for the other one has failed itself.
+// Two failures at once: the waiting stream has failed itself.
 TEST_CASE("faults on several devices: a run that failed is over with what it waited for, on whichever device") {
   for (const bool peers : {false, true})
     for (const std::uint64_t seed : test::seeds(30)) {
@@ -186,7 +186,7 @@ TEST_CASE("faults on several devices: a run that failed is over with what it wai
       CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(std::move(g), options);
       f.set_param("w", Tensor::full(f32({4}), 1));
       f.run_typed(ones({4}));
-      Graph busy("busy");  // the second device has much to do before it comes to the run
+      Graph busy("busy");  // the second device has long work before the run
       Expr y = busy.input("x", f32({4}));
       for (int i = 0; i < 300; ++i) y = busy.exp(y * 0.5);
       busy.set_outputs({y});

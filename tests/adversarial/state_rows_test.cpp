@@ -1,4 +1,4 @@
-// Windows of states and params, and states that a failed run leaves, where memory is not the host's.
+// Rows of states and params, and states after a failed run, on devices with memory of their own.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using test::error_text;
 
 using test::f32;
 
-// KernelEntry `at` of a cache becomes x.
+// Row `at` of a cache becomes x.
 Graph cache_step() {
   Graph g("cache");
   Expr x = g.input("x", f32({1, 3})), at = g.input("at", Shape({2}, DType::I32)), w = g.param("w", f32({8, 3}));
@@ -36,13 +36,13 @@ NamedTensors step(float value, std::int32_t row) {
   return {{"x", Tensor::full(f32({1, 3}), value)}, {"at", Tensor::copy_of(at, Shape({2}, DType::I32))}};
 }
 
-// What is true on every device.
+// Checks for every device.
 void check_rows(DeviceId id) {
   CompiledGraph f = Session(id).compile(cache_step());
   f.set_param("w", Tensor::zeros(f32({8, 3})));
   f.run_typed(step(1, 0));
   for (int i = 1; i < 4; ++i) f.commit_no_wait(step(static_cast<float>(i + 1), i));
-  // Behind the runs that were submitted.
+  // Reads after the submitted runs.
   CHECK(f.read_state("cache", Rows{1, 3}).to_f32() == std::vector<float>{2, 2, 2, 3, 3, 3, 4, 4, 4});
   f.sync_pending();
   f.write_state("cache", Tensor::full(f32({2, 3}), 9), Rows{2, 2});
@@ -50,7 +50,7 @@ void check_rows(DeviceId id) {
         std::vector<float>{1, 1, 1, 2, 2, 2, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   CHECK(f.read_state("cache", Rows{3, 0}).num_elements() == 0);
   f.write_state("cache", Tensor::zeros(f32({0, 3})), Rows{8, 0});
-  // Rows that lie off every granule: their neighbours stay.
+  // Rows that are not aligned to granules: their neighbours are unchanged.
   const std::uint8_t ones[21] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   f.write_state("flags", Tensor::copy_of(ones, Shape({7, 3}, DType::Bool)));
   f.write_state("flags", Tensor::zeros(Shape({2, 3}, DType::Bool)), Rows{3, 2});
@@ -132,20 +132,20 @@ TEST_CASE("adversarial: OnFailure::Keep leaves a state its rows, and others that
     g.set_outputs({g.sum(next, {0})});
     const Graph copy = g;
     CompiledGraph f = session.compile_with(std::move(g), options);
-    CHECK(f.compile_result().lir.plan.state_copies.empty() == !mode.opaque);  // a second buffer is reported
+    CHECK(f.compile_result().lir.plan.state_copies.empty() == !mode.opaque);  // a second buffer is counted
     f.run_typed(step(1, 0));
     CompiledGraph other = session.compile_with(Graph(copy), options);
     other.share_state_from(f);
     adversary->fail_step(0, 0, "a unit broke");
     std::string told = error_text([&] { f.commit_no_wait(step(2, 1)); });
-    const std::vector<float> row = other.run_typed(step(3, 2))[0].to_f32();  // behind it, on a stream of its own
+    const std::vector<float> row = other.run_typed(step(3, 2))[0].to_f32();  // after it, on its own stream
     told += error_text([&] { f.sync_pending(); });
     CHECK_MESSAGE(contains(told, "a unit broke"), told);
-    // KernelEntry 1 was to be written and may hold anything where it is written in place; the others are as they were.
+    // Row 1 was being written and may hold anything when it is written in place. The other rows are unchanged.
     const std::vector<float> cache = f.read_state("cache").to_f32();
     CHECK(cache[0] == 1);
     CHECK(cache[9] == 0);
-    (void)error_text([&] { f.run_typed(step(4, 3)); });  // what nobody saw of the failure yet
+    (void)error_text([&] { f.run_typed(step(4, 3)); });  // reports the failure if it was not reported yet
     f.run_typed(step(4, 3));
     CHECK(f.read_state("cache", Rows{3, 1}).to_f32() == std::vector<float>(3, 4));
     CHECK(f.read_state("cache", Rows{0, 1}).to_f32() == std::vector<float>(3, 1));
@@ -168,8 +168,8 @@ TEST_CASE("adversarial: OnFailure::Keep: what others run behind a run that faile
   keep.on_failure["s"] = OnFailure::Keep;
   for (test::AdversarialOptions mode : test::adversarial_modes())
     for (std::uint64_t seed = 1; seed <= 12; ++seed)
-      for (const bool both : {false, true})    // compiled so; the state is kept in either case
-        for (const bool more : {false, true})  // of the program whose run fails, on the same stream
+      for (const bool both : {false, true})  // whether both programs have the option; the state is kept in either case
+        for (const bool more : {false, true})  // more runs of the failing program, on the same stream
         {
           INFO(test::mode_name(mode), ", seed ", seed, ", both ", both, ", more ", more);
           mode.seed = seed;
@@ -180,7 +180,7 @@ TEST_CASE("adversarial: OnFailure::Keep: what others run behind a run that faile
           b.run_typed(value(10));
           adversary->fail_step(0, 0, "a unit broke");
           std::string told = error_text([&] { a.commit_no_wait(value(1)); });
-          // Behind one that has told, a run is a new one.
+          // After the failure was reported, a run is a new one.
           if (more && told.empty()) told += error_text([&] { a.commit_no_wait(value(1)); });
           b.commit_no_wait(value(10));
           const std::span<const Slot> slots = b.sync_pending();
@@ -191,7 +191,7 @@ TEST_CASE("adversarial: OnFailure::Keep: what others run behind a run that faile
           CHECK(b.read_state("s").at(0) == 21);
           told += error_text([&] { a.sync_pending(); });
           CHECK_MESSAGE(contains(told, "a unit broke"), told);
-          (void)error_text([&] { a.read_state("s"); });  // what nobody saw of it yet
+          (void)error_text([&] { a.read_state("s"); });  // reports the failure if it was not reported yet
           CHECK(a.read_state("s").at(3) == 21);
           CHECK(a.run_typed(value(2))[0].at(0) == 46);
           CHECK(b.run_typed(value(3))[0].at(0) == 52);

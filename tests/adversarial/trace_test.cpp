@@ -1,4 +1,4 @@
-// Timelines of devices that are not the calling threads: tracks of their own, the host's steps beside them.
+// Timelines of devices with their own threads: separate tracks, next to the host's steps.
 #include <doctest/doctest.h>
 
 #include "rlx/base/trace.h"

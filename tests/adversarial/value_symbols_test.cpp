@@ -1,5 +1,5 @@
-// Runs that stop where they know an extent, on a device whose work is late and whose memory the host cannot reach, and
-// on one that keeps whole values.
+// Runs with host sync points where an extent becomes known, on a device with asynchronous work and memory of its own,
+// and on an opaque device.
 #include <algorithm>
 #include <optional>
 
@@ -22,7 +22,7 @@ using test::AdversarialScope;
 using test::contains;
 using test::error_text;
 
-// The first elements of x, as many as a product of x with the weights says.
+// The first elements of x; a matmul of x with the weights gives their number.
 Graph counted() {
   Graph g("counted");
   const Expr x = g.input("x", Shape({8}, DType::F32)), w = g.param("w", Shape({8}, DType::F32));
@@ -149,7 +149,7 @@ TEST_CASE("adversarial: what the second device made before a stop is there behin
       const auto before = adversary->counts();
       for (int n : {2, 4, 0}) {
         std::vector<float> weights(8, 0);
-        weights[7] = static_cast<float>(n) / 2;  // the last of v is twice the first of x
+        weights[7] = static_cast<float>(n) / 2;  // the last element of v is twice the first element of x
         f.set_param("w", weights);
         const std::vector<float> all{17, 15, 13, 11, 9, 7, 5, 3};
         CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6, 7, 8}}})[0] == std::vector<float>(all.begin(), all.begin() + n));

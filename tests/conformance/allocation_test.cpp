@@ -1,4 +1,5 @@
-// run_into and run_slots allocate nothing on any thread, from the second run of a shape on: counted, not believed.
+// run_into and run_slots allocate nothing on any thread from the second run of a shape on. A counting operator new
+// proves it.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -13,17 +14,17 @@
 #include "tests/support/decode_loop.h"
 #include "tests/support/sanitized.h"
 
-// g++ takes our own operator new, once inlined, for malloc when the thread sanitizer is on.
+// With the thread sanitizer, g++ mistakes the inlined operator new for malloc.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 namespace {
-// Under clang's thread sanitizer its own operators are called, and nothing is counted.
+// Clang's thread sanitizer calls its own operators, so nothing is counted.
 #if defined(RLX_THREAD_SANITIZER)
 constexpr bool kCounts = false;
 #else
 constexpr bool kCounts = true;
 #endif
-std::atomic<long> allocations{0};  // of every thread: a kernel's worker counts too
+std::atomic<long> allocations{0};  // of all threads, including kernel workers
 void* counted(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* p = std::malloc(size ? size : 1)) return p;
@@ -64,8 +65,8 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::f
 namespace rlx {
 namespace {
 
-// One of each kernel family a transformer uses: gather, packed and strided products, attention, norms, tape,
-// reductions, copies.
+// One of each kernel family that a transformer uses: gather, packed and strided matmuls, attention, norms, elementwise
+// tapes, reductions, copies.
 Graph small_encoder(Dim seq) {
   Graph g("small");
   if (!seq.is_static()) g.symbol("seq", {.min = 1, .max = 64});
@@ -83,7 +84,7 @@ Graph small_encoder(Dim seq) {
       add("down_bias", {32});
   add("g2", {32}), add("b2", {32});
   Expr y = g.encoder_block(block, operands);
-  Expr scores = g.softmax(g.matmul(y, g.t(y)), -1);  // a product of two run-time values
+  Expr scores = g.softmax(g.matmul(y, g.t(y)), -1);  // a matmul of two run-time values
   g.set_outputs(
       {g.mean(y, {1}), g.cumsum(g.tanh(g.transpose(scores, {0, 2, 1})), 1), g.top_k(g.sum(y, {2}), 1).indices});
   return g;
@@ -118,7 +119,7 @@ TEST_CASE("run_into and run_slots allocate nothing, at one thread and at several
         f.run_slots({&in, 1});
       }
       CHECK(allocations.load() == before);
-      // The counter counts: a run that returns vectors must move it.
+      // Checks the counter itself: a run that returns vectors must change it.
       NamedTensors named{{"ids", Tensor::of<std::int32_t>({2, 24}, ids)}};
       const long typed = allocations.load();
       (void)f.run_typed(named);
@@ -155,13 +156,13 @@ TEST_CASE("states, donated buffers, handles and an active extent allocate nothin
   }
   CHECK(allocations.load() == before);
   CHECK(f.read_state("total").to_f32() == std::vector<float>(4, 42.0F));
-  CHECK(memory[12] == 41.0F);  // the last run_into; run_slots left the caller's memory alone
+  CHECK(memory[12] == 41.0F);  // from the last run_into; run_slots did not touch the caller's memory
 }
 
 TEST_CASE("decoding over a cache of full extent by kv_len: one compile, no copy of a state, and no allocation") {
   using test::DecodeLoop;
   CompileOptions options;
-  options.must_alias = true;  // a copy of the cache is an error
+  options.must_alias = true;  // copying the cache is an error
   for (int threads : {1, 2}) {
     CompiledGraph f = Session().with_threads(threads).compile_with(DecodeLoop::graph(), options);
     CHECK(f.compile_result().lir.plan.state_copies.empty());
@@ -179,7 +180,7 @@ TEST_CASE("decoding over a cache of full extent by kv_len: one compile, no copy 
     step(0);
     const long before = allocations.load();
     for (int i = 1; i <= kSteps; ++i) step(i);
-    CHECK(allocations.load() == before);  // nothing is bound again either: that allocates
+    CHECK(allocations.load() == before);  // nothing is rebound either, as that allocates
     for (int i : {0, 1, 63, 64, 500, kSteps}) {
       const std::vector<double> expected = DecodeLoop::expected(i);
       for (std::size_t e = 0; e < expected.size(); ++e)
@@ -262,7 +263,7 @@ TEST_CASE("values of a runtime symbol stay bound: a repeated one allocates nothi
     for (CompiledGraph* g : {&f, &twin})
       for (std::int64_t seq : {17, 64, 1, 5, 40}) run(*g, seq);
   CHECK(allocations.load() == before);
-  run(f, 6);  // the counter counts: a new value must move it
+  run(f, 6);  // checks the counter itself: a new value must change it
   CHECK((allocations.load() > before) == kCounts);
 }
 
@@ -287,7 +288,7 @@ TEST_CASE("values that runs compute stay bound: a repeated one allocates nothing
     for (int i = 0; i < 10; ++i)
       for (std::size_t set : {17U, 64U, 0U, 5U}) run(set);
     CHECK(allocations.load() == before);
-    run(6);  // the counter counts: a new value must move it
+    run(6);  // checks the counter itself: a new value must change it
     CHECK((allocations.load() > before) == kCounts);
   }
 }

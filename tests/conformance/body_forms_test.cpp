@@ -1,5 +1,5 @@
-// Products inside bodies that read weights in the form of their kernels: invariants, a matrix of a stack in each step,
-// through branches in loops, with what is left reading the raw values.
+// Matmuls in bodies that read prepacked weights: loop-invariant weights, a matrix of a stack per iteration, and
+// branches in loops. Other ops read the raw values.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/ops/lir.h"
@@ -15,9 +15,9 @@ namespace {
 using test::f32;
 
 struct Seen {
-  int formed_inputs = 0;  // Inputs of bodies, at any depth, that carry a form
-  int raw_inputs = 0;     // params of the program, of rank 2 or more, that it reads as they are
-  int made_in_run = 0;    // forms of values that the run computes or is given
+  int formed_inputs = 0;  // Inputs of bodies, at any depth, with a packed layout
+  int raw_inputs = 0;     // params of rank 2 or more that the program reads row-major
+  int made_in_run = 0;    // packed layouts of values that the run computes or gets as inputs
 };
 
 void look(const Graph& g, Seen& seen) {
@@ -28,7 +28,7 @@ void look(const Graph& g, Seen& seen) {
     }
 }
 
-// Runs on the cpu at one to three threads; what the program was made of.
+// Runs on the cpu at one to three threads. Returns how the program was compiled.
 Seen check_on_cpu(const Graph& g, const NamedTensors& values) {
   Seen seen;
   for (int threads : {1, 2, 3}) {
@@ -41,7 +41,7 @@ Seen check_on_cpu(const Graph& g, const NamedTensors& values) {
     for (NodeId id : lir.graph.leaves(OpKind::Param))
       seen.raw_inputs += packed_layout_of(lir.graph, Value(id)).empty() && lir.graph.shape(id).rank() >= 2;
     for (const Node& n : lir.graph.nodes()) seen.made_in_run += n.kind() == OpKind::Relayout;
-    // Other values later, through the same forms.
+    // Other values later, through the same packed layouts.
     NamedTensors later = values;
     for (const IoInfo& p : f.params()) later.insert_or_assign(p.name, test::draw(p.shape, Fill::Unit, 1, 77));
     test::check_runs(f, g, later);
@@ -122,7 +122,7 @@ TEST_CASE("bodies: through branches in loops, and to several readers") {
         [&](Graph& t) { return ExprList{t.matmul(t.matmul(c[0], t.t(w)), row[0]) * 0.1}; });
     return LoopStep{b.tanh(y[0])};
   });
-  // w again outside, and as it is.
+  // w is used again outside, row-major.
   g.set_outputs({g.matmul(r.carries[0], g.t(w)), stack + g.sum(x)});
   for (int yes : {0, 1}) {
     NamedTensors values = test::drawn(g);
@@ -182,7 +182,7 @@ TEST_CASE("bodies: what a run is given or computes is packed once for all steps 
         CHECK(seen.made_in_run == 1);
         const CompiledGraph f = Session().compile(Graph(g));
         for (const Node& n : f.compile_result().lir.graph.nodes()) {
-          CHECK(n.kind() != OpKind::Transpose);  // what only the products read is not computed
+          CHECK(n.kind() != OpKind::Transpose);  // values that only the matmuls read are not computed
           CHECK(n.kind() != OpKind::Cast);
           if (const auto* form = n.op.get_if<ops::Relayout>())
             CHECK((form->form.bytes < width * width * 4) == (kind == Halves));
@@ -259,7 +259,7 @@ TEST_CASE("bodies: codes, short loops, many rows, carries and what a body comput
 TEST_CASE("bodies: what is no matrix of the program is read as it is") {
   Graph g("raw");
   const Expr w = g.param("w", f32({2, 3, 10, 10})), x = g.input("x", f32({4, 10}));
-  // Rows of rows; a weight that the body computes.
+  // Nested rows, and a weight that the body computes.
   const LoopResult r = g.scan(x, w, [&](Graph& b, const ExprList& c, const ExprList& outer) {
     const LoopResult inner = b.scan(c[0], outer[0], [&](Graph& i, const ExprList& d, const ExprList& row) {
       return LoopStep{i.tanh(i.matmul(d[0], row[0]) + i.matmul(d[0], i.exp(row[0])) * 0.01)};

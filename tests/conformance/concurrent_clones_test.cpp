@@ -1,5 +1,5 @@
-// Clones on several threads at once, their kernels delayed at random: every result bit for bit that of one quiet
-// thread. The thread sanitizer runs this file too.
+// Clones run concurrently on several threads, with random delays in their kernels. Every result equals that of a single
+// undisturbed thread, bit for bit. The thread sanitizer runs this file too.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 
 std::atomic<long> delays{0};
 
-// Delays a kernel now and then, differently on each thread and in each run.
+// Delays kernels at random, differently on each thread and in each run.
 void jitter() {
   static std::atomic<std::uint64_t> seeds{1};
   thread_local std::uint64_t state = seeds.fetch_add(1) * 0x9e3779b97f4a7c15U;
@@ -75,7 +75,7 @@ std::vector<float> ramp(std::size_t n, int seed) {
   return v;
 }
 
-// An encoder layer over [2, seq] tokens; the state adds up what the runs returned.
+// An encoder layer over [2, seq] tokens. The state accumulates the results of the runs.
 Graph encoder() {
   Graph g("encoder");
   Dim seq = g.symbol("seq", {.min = 1, .max = 64});
@@ -113,7 +113,7 @@ Tensor ids_of(std::int64_t seq, int seed) {
 constexpr std::int64_t kLengths[] = {1, 5, 24, 64};
 constexpr int kInputs = 4;  // one of each length
 
-// What the runs return with the first weights, and with another "down" and "v".
+// The results of the runs with the initial weights, and with other weights "down" and "v".
 struct Expected {
   std::vector<std::vector<float>> first, second;
 };
@@ -131,8 +131,7 @@ Expected expected_of(CompiledGraph f) {
   return e;
 }
 
-// One runner: runs in an order of its own, halfway with other weights when `changes`; returns how many results were
-// wrong.
+// One runner: runs in its own order and, if `changes`, sets other weights halfway. Returns the number of wrong results.
 int exercise(CompiledGraph f, int self, bool changes, const Expected& expected) {
   int wrong = 0;
   std::vector<float> total(64, 0.0F), out(64);
@@ -158,7 +157,8 @@ int exercise(CompiledGraph f, int self, bool changes, const Expected& expected) 
     wrong += out != want;
     for (std::size_t k = 0; k < total.size(); ++k) total[k] += want[k];
     wrong += f.read_state("sum").to_f32() != total;
-    if (run == 5 && self < 2) wrong += exercise(f.clone(), self + 4, false, expected);  // a clone made and dropped here
+    // a clone is made and destroyed here
+    if (run == 5 && self < 2) wrong += exercise(f.clone(), self + 4, false, expected);
   }
   return wrong;
 }
@@ -170,13 +170,13 @@ TEST_CASE("clones on several threads with delayed kernels: every result is that 
   set_weights(quiet);
   const Expected expected = expected_of(std::move(quiet));
   register_backend(Device::OpenGl, std::make_shared<DelayedCpu>());
-  for (int threads : {1, 2, 3}) {  // of one pool: one clone has it, the others run on their own thread
+  for (int threads : {1, 2, 3}) {  // all clones share one pool: one clone gets it, the others run on their own thread
     CAPTURE(threads);
     CompiledGraph f = Session(Device::OpenGl).with_threads(threads).compile(encoder());
     set_weights(f);
     std::vector<int> wrong(4, 0);
     std::vector<std::thread> runners;
-    for (int t = 0; t < 4; ++t)  // shapes are compiled and weights packed while others run
+    for (int t = 0; t < 4; ++t)  // shapes are compiled and weights are packed while others run
       runners.emplace_back([&wrong, &expected, t, c = f.clone()]() mutable {
         wrong[static_cast<std::size_t>(t)] = exercise(std::move(c), t, t % 2 == 1, expected);
       });
@@ -184,11 +184,11 @@ TEST_CASE("clones on several threads with delayed kernels: every result is that 
     for (std::thread& r : runners) r.join();
     CHECK(wrong == std::vector<int>(4, 0));
     CHECK(own == 0);
-    // Clones came and went; the original sets a weight it shared with all of them.
+    // All clones are gone; the original sets a weight that it shared with them.
     CHECK(exercise(std::move(f), 0, true, expected) == 0);
   }
   register_backend(Device::OpenGl, nullptr);
-  CHECK(delays.load() > 1000);  // it is those kernels that ran
+  CHECK(delays.load() > 1000);  // checks that the delayed kernels ran
 }
 
 }  // namespace rlx

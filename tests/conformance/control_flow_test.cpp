@@ -1,5 +1,5 @@
-// Branches and loops on the cpu: bodies as programs inside the parent's arena, against the reference rules, at every
-// number of threads, with extents that are known late, and with states that loops update in place.
+// Branches and loops on the cpu: bodies are programs inside the parent's arena. They are compared with the reference
+// rules at every number of threads, with extents known at run time, and with states that loops update in place.
 #include <doctest/doctest.h>
 
 #include "tests/support/control_graphs.h"
@@ -11,8 +11,8 @@ namespace {
 using test::drawn;
 using test::f32;
 
-// The kernels that run, and whether every run is within the bounds of the exact result: twice each, so that the second
-// finds the memory of the first.
+// Returns the kernels that run, and checks that every run is within the bounds of the exact result. Each program runs
+// twice, so that the second run finds the memory of the first.
 std::string run_on_cpu(const Graph& g, NamedTensors values) {
   std::string kernels;
   const test::BoundedResult exact = test::evaluate_bounded(g, values);
@@ -57,7 +57,7 @@ TEST_CASE("cpu: a scan of a cell, large and small, forwards and backwards") {
 TEST_CASE("cpu: carries that change places, that are operands twice, that nobody changes") {
   Graph g("places");
   const Expr x = g.input("x", f32({6})), rows = g.input("rows", f32({5, 6}));
-  // a, b, c, d = b, a, c + row * x, x: x is carry and invariant at once.
+  // a, b, c, d = b, a, c + row * x, x. x is both a carry and loop-invariant.
   const LoopResult r = g.scan({x, x * 2.0, x, x}, rows, [&](Graph&, const ExprList& c, const ExprList& row) {
     return LoopStep{{c[1], c[0], c[2] + row[0] * x, x}, {c[0], row[0]}};
   });
@@ -70,7 +70,7 @@ TEST_CASE("cpu: what a loop holds fixed may be any result of its node") {
     Graph g("results");
     const Expr keys = g.input("keys", f32({4})), rows = g.input("rows", f32({3, 4}));
     const ExprList sorted = g.sort(keys, {g.input("values", f32({4}))}, 0);
-    // Nothing but what is fixed; the second result of what was made of it.
+    // Loop-invariant values only, and the second result of a node computed from them.
     const auto step = [&](Graph& b, const Expr& c, const Expr& row) {
       const ExprList again = b.sort(sorted[1] * 2.0, {sorted[0]}, 0);
       return c * 0.5 + row + again[1] + b.tanh(sorted[1] + sorted[1]);
@@ -147,7 +147,7 @@ TEST_CASE("cpu: a body that fails, fails the run and names its node") {
         return LoopStep{c[0] + b.reshape(b.cast(row[0], DType::F32), {1, 3})};
       });
   g.set_outputs({r.carries[0]});
-  CHECK(run_on_cpu(g, {{"x", Tensor::full(Shape({3, 3}, DType::I4), 2)}}) == "host:scan ");  // rows of half bytes
+  CHECK(run_on_cpu(g, {{"x", Tensor::full(Shape({3, 3}, DType::I4), 2)}}) == "host:scan ");  // rows are not whole bytes
 }
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Whole programs on the cpu backend: packed weights with every epilogue, encoder and decoder layers, states.
+// Whole programs on the cpu backend: prepacked weights with every epilogue, encoder and decoder layers, states.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -16,7 +16,7 @@
 namespace rlx {
 namespace {
 
-/// Values for every input and param of a graph; names with "mask" get 0 and 1, those with "ids" small integers.
+/// Values for every input and param of a graph. Names with "mask" get 0 and 1, names with "ids" small integers.
 NamedTensors values_for(const Graph& g) {
   NamedTensors values;
   std::uint64_t seed = 1;
@@ -25,7 +25,7 @@ NamedTensors values_for(const Graph& g) {
       const std::string& name = g.leaf_name(id);
       const bool mask = name.find("mask") != std::string::npos, ids = name.find("ids") != std::string::npos;
       Tensor t = test::draw(g.shape(id), mask ? Fill::Boolean : ids ? Fill::Index : Fill::Normal, 5, ++seed);
-      if (kind == OpKind::Param && is_float(t.dtype()))  // the size of trained weights, so that sums stay near 1
+      if (kind == OpKind::Param && is_float(t.dtype()))  // the magnitude of trained weights, so that sums stay near 1
         for (std::int64_t i = 0; i < t.num_elements(); ++i) t.set(i, t.at(i) * (t.rank() == 2 ? 0.2 : 1.0));
       values.emplace(name, std::move(t));
     }
@@ -45,7 +45,8 @@ NamedTensors inputs_of(const Graph& g, const NamedTensors& values) {
   return inputs;
 }
 
-/// Runs the graph everywhere and compares with the evaluator; returns "kernel kernel .." of the last program.
+/// Runs the graph in every configuration and compares with the evaluator. Returns "kernel kernel .." of the last
+/// program.
 std::string expect_agrees(const Graph& g, double tolerance = 2e-5) {
   const NamedTensors values = values_for(g);
   const std::vector<Tensor> expected = evaluate(g, values);
@@ -53,7 +54,7 @@ std::string expect_agrees(const Graph& g, double tolerance = 2e-5) {
   for (const std::string& isa : test::isas()) {
     for (int threads : {1, 2}) {
       CompiledGraph f = compiled(g, values, threads, isa);
-      for (int run = 0; run < 2; ++run) {  // the second finds used memory
+      for (int run = 0; run < 2; ++run) {  // the second run finds used memory
         const std::vector<Tensor> got = f.run_typed(inputs_of(g, values));
         INFO(isa, ", ", threads, " threads");
         REQUIRE(got.size() == expected.size());
@@ -138,7 +139,7 @@ TEST_CASE("cpu: packed products with every epilogue, at several row counts") {
 }
 
 TEST_CASE("cpu: scales behind a product round as steps of their own") {
-  // Rows of x have one element that is not 0 and w is 1: row i of the product is values[i].
+  // Each row of x has a single nonzero element and w is 1, so row i of the matmul is values[i].
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const std::vector<float> values = {0,     -0.0F, 8e-30F,  -8e-30F,  1e-40F,  0x9p-149F, 1,    0.7F,
                                      -5.6F, 8e20F, 0x1p60F, 0x1p126F, 3.3e38F, -8e36F,    kInf, 8e36F};
@@ -148,13 +149,13 @@ TEST_CASE("cpu: scales behind a product round as steps of their own") {
   struct Chain {
     const char* name;
     Expr (*apply)(Expr y);
-    bool fused;  // into the product, all of it
+    bool fused;  // whether the whole epilogue fuses into the matmul
   };
   const Chain kChains[] = {
       {"y / 1e-40", [](Expr y) { return y / 1e-40; }, false},
       {"y / 3", [](Expr y) { return y / 3.0; }, false},
       {"y / 3e38", [](Expr y) { return y / 3e38; }, false},
-      {"y / 2^127", [](Expr y) { return y / 0x1p127; }, false},  // 2^-127 is denormal
+      {"y / 2^127", [](Expr y) { return y / 0x1p127; }, false},  // 2^-127 is subnormal
       {"y / 2^-149", [](Expr y) { return y / 0x1p-149; }, false},
       {"y / 0", [](Expr y) { return y / 0.0; }, false},
       {"3 / y", [](Expr y) { return 3.0 / y; }, false},
@@ -162,7 +163,7 @@ TEST_CASE("cpu: scales behind a product round as steps of their own") {
       {"y * 1e30 * 1e30", [](Expr y) { return y * 1e30 * 1e30; }, false},
       {"y * 1e30 / 1e30", [](Expr y) { return y * 1e30 / 1e30; }, false},
       {"y * 2^100 / 2^100", [](Expr y) { return y * 0x1p100 / 0x1p100; }, false},
-      {"y / 4 / 4", [](Expr y) { return y / 4.0 / 4.0; }, false},  // 9 of the least steps become 2, and then none
+      {"y / 4 / 4", [](Expr y) { return y / 4.0 / 4.0; }, false},  // 9 units of the smallest subnormal become 2, then 0
       {"(y / 3 + 1) * 0.3", [](Expr y) { return (y / 3.0 + 1.0) * 0.3; }, false},
       {"y * 0", [](Expr y) { return y * 0.0; }, true},
       {"0.37 * y", [](Expr y) { return 0.37 * y; }, true},
@@ -195,7 +196,7 @@ TEST_CASE("cpu: scales behind a product round as steps of their own") {
             CHECK_MESSAGE(std::bit_cast<std::uint32_t>(got[i]) == std::bit_cast<std::uint32_t>(expected[i]), "of ",
                           values[i / 20], ": ", got[i], ", not ", expected[i]);
           }
-          // Whatever is not taken runs on the elementwise kernels.
+          // Ops that do not fuse run on the elementwise kernels.
           const std::vector<Tensor> held = [&] {
             std::vector<Tensor> out;
             for (const IoInfo& in : f.inputs()) out.push_back(given.at(in.name));
@@ -240,7 +241,7 @@ TEST_CASE("cpu: an encoder layer runs on its tuned kernels alone") {
     for (std::int64_t seq : {1, 5, 16}) {
       const std::string kernels = expect_agrees(encoder_layer(2, seq, 4, 8, 48, mask));
       INFO(kernels);
-      CHECK(count(kernels, "gemm_packed_f32") == 4);  // q, k and v are one product
+      CHECK(count(kernels, "gemm_packed_f32") == 4);  // q, k and v are one matmul
       CHECK(count(kernels, "attention_f32") == 1);
       CHECK(count(kernels, "generic") == 0);
       CHECK(count(kernels, "copy") == 0);  // attention reads its slices in place
@@ -278,7 +279,7 @@ TEST_CASE("cpu: a kernel never writes over an operand it still reads") {
   Expr x = g.input("x", f32({37, 96})), w = g.param("w", f32({96, 96})), gamma = g.param("gamma", f32({96})),
        beta = g.param("beta", f32({96}));
   Expr h = g.relu(x);
-  Expr y = g.matmul(h, w) + h;  // the residual is the product's own operand
+  Expr y = g.matmul(h, w) + h;  // the residual is the matmul's own operand
   Expr z = g.relu(y), wide = g.expand(g.reshape(g.narrow(z, 0, 0, 1), {96}), {37, 96});
   g.set_outputs({y, g.rms_norm(z + z, gamma, beta), z * wide, g.tanh(z) * z});
   expect_agrees(g);
@@ -347,7 +348,7 @@ TEST_CASE("cpu: threads do not change results") {
 
 TEST_CASE("cpu: a layer written out of primitives runs on the kernels of the block") {
   const std::string kernels = expect_agrees(test::exported_encoder_layer(2, 9, 2, 8, 12), 5e-5);
-  // The mask's arithmetic apart, which the block does inside.
+  // The mask arithmetic is separate here; the block does it inside.
   CHECK(kernels ==
         "gemm_packed_f32 tape_region attention_f32 gemm_packed_f32 residual_layer_norm_f32 gemm_packed_f32 "
         "gemm_packed_f32 residual_layer_norm_f32 ");

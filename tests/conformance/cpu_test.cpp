@@ -1,5 +1,5 @@
-// Every op sample on the cpu backend against its exact result, small, large and in every dtype, at every instruction
-// set of this machine and at one and two threads; and what the kernel table promises.
+// Every op sample on the cpu backend compared with its exact result: small, large and in every dtype, with every
+// instruction set of this machine, at one and two threads. Also tests the claims of the kernel table.
 #include <doctest/doctest.h>
 
 #include "rlx/backends/cpu/kernels.h"
@@ -17,12 +17,12 @@ bool claimed(const Graph& g, const Target& target) {
   return true;
 }
 
-/// One run of a sample's graph on stale memory between guards.
+/// Runs a sample's graph once, on stale memory between guards.
 std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& operands, bool timed = false) {
   return test::GuardedProgram(exe, {}, test::Around::Nan).run(test::bind_operands(operands), timed);
 }
 
-// One sample against the exact result at every instruction set given, and with the last of them at two threads: the
+// Compares a sample with the exact result for every given instruction set. With the last one, two threads must give the
 // same bits.
 void expect_exact(const testing::Sample& sample, const std::vector<std::string>& names) {
   INFO("variant '", sample.name, "'");
@@ -63,7 +63,7 @@ TEST_CASE("cpu: every op sample in every dtype that the op takes") {
   });
 }
 
-// Large enough that every kernel is cut into chunks and two threads take some.
+// Large enough to split every kernel into chunks for two threads.
 TEST_CASE("cpu: large and odd variants of every op sample") {
   test::Share share(5);
   test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
@@ -72,8 +72,7 @@ TEST_CASE("cpu: large and odd variants of every op sample") {
   });
 }
 
-// The value is read for the last time, so a kernel may write over it: but not over what it still reads as another
-// operand.
+// A kernel may overwrite a value that is read for the last time, but not while it still reads it as another operand.
 TEST_CASE("cpu: every op sample with one value as two of its operands") {
   test::Share share(2);
   test::for_each_run_sample([&](const OpDef&, const testing::Sample& sample) {
@@ -118,7 +117,7 @@ TEST_CASE("cpu: the table claims every sample of every primitive") {
   const auto target = backend_for(Device::Cpu)->target({});
   test::for_each_run_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (def.is_composite() || !def.reference.has()) return;
-    // Barriers are gone by then; loops and branches run by their reference rule.
+    // Barriers are removed by then; loops and branches run by their reference rule.
     if (def.bodies == BodyKind::Programs || def.kind == OpKind::OptimizationBarrier) return;
     CHECK(claimed(test::sample_graph(sample), *target));
   });

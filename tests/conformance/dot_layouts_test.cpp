@@ -1,5 +1,5 @@
-// Products in every layout: which kernel runs them, how close they are to an F64 evaluation, and that the number
-// of threads does not show.
+// Matmuls in every layout: the kernel that runs, the distance from an F64 evaluation, and independence of the number of
+// threads.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +14,7 @@
 namespace rlx {
 namespace {
 
-/// A product of two inputs, each read through a transpose (empty: as it lies).
+/// A matmul of two inputs, each read through a transpose (empty: none).
 struct Layout {
   const char* name;
   Dims lhs, rhs;
@@ -63,7 +63,7 @@ Expr through(Graph& g, Expr x, const std::vector<std::int64_t>& perm) {
   return perm.empty() ? x : g.transpose(x, perm);
 }
 
-/// What happens to the product behind it.
+/// The epilogue of the matmul.
 enum class Tail { None, BiasRelu, Residual, Scaled };
 
 Graph graph_of(const Layout& l, Tail tail, DType t) {
@@ -107,7 +107,8 @@ std::vector<std::string> kernels_of(CompiledGraph& f, const NamedTensors& values
   return out;
 }
 
-/// Elements of `got` that are further from `exact` than `factor` roundings of the sum of the terms' magnitudes.
+/// The number of elements of `got` that differ from `exact` by more than `factor` roundings of the sum of the terms'
+/// magnitudes.
 std::int64_t num_wrong(const Tensor& got, const Tensor& exact, const Tensor& terms, double factor) {
   REQUIRE(got.dims() == exact.dims());
   std::int64_t wrong = 0;
@@ -122,7 +123,7 @@ void expect_gemm(const Layout& l, Tail tail) {
   const Graph g = graph_of(l, tail, DType::F32), exact = graph_of(l, tail, DType::F64);
   const NamedTensors values = inputs_for(g);
   const Tensor want = evaluate(exact, wide(values, false)).at(0);
-  // Over magnitudes nothing cancels; relu passes everything then.
+  // Sums of magnitudes have no cancellation, and relu passes all of them.
   const Tensor terms = evaluate(exact, wide(values, true)).at(0);
   Tensor first;
   for (int threads : {1, 2, 3}) {

@@ -1,5 +1,5 @@
-// Graphs whose passes, rules and runs were wrong once: patterns that widen an axis, slices without strides, counts that
-// a narrow dtype does not hold, scales that are no numbers.
+// Regression tests: graphs whose passes, rules or runs were wrong. Patterns that widen an axis, slices without strides,
+// counts that a narrow dtype does not hold, scales that are not numbers.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -25,7 +25,7 @@ const Session& session() {
   return s;
 }
 
-// The last output where every input but the known ones is 1.
+// The last output, with ones for every input without a given value.
 Tensor last_of_ones(const Graph& g, NamedTensors values = {}) {
   for (NodeId id : g.leaves(OpKind::Input)) values.emplace(g.leaf_name(id), Tensor::full(g.shape(id), 1));
   return session().compile(Graph(g)).run_typed(values).back();

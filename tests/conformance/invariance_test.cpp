@@ -1,6 +1,6 @@
-// Results depend on the inputs and on nothing else: not on the number of threads and who takes which chunk, not on
-// neighbours, stale memory or alignment. Every op sample and 2,000 random programs, cut as finely as kernels can be,
-// between NaN and between subnormal numbers, compared bit by bit.
+// Results depend only on the inputs: not on the number of threads, the assignment of chunks, neighbouring memory, stale
+// memory or alignment. Every op sample and 2,000 random programs run with the smallest possible chunks, between NaN and
+// between subnormal numbers, and are compared bit by bit.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -35,7 +35,7 @@ std::string difference_of(const Outcome& a, const Outcome& b) {
   return {};
 }
 
-// Steps that could have been shared out and were run by one thread; and how many were shared.
+// The number of parallel steps that ran on one thread, and the number that were shared.
 int shared_steps = 0;
 std::string lonely_steps(const AuditedRun& run) {
   std::string text;
@@ -47,8 +47,8 @@ std::string lonely_steps(const AuditedRun& run) {
   return text;
 }
 
-// "" or what differed: the program run on `values`, on `others` (which leave other stale memory) and on `values` again,
-// every kernel cut as finely as it can be. When `audited`, two threads meet in every step, which takes longer.
+// Runs the program on `values`, on `others` (which leave other stale memory) and on `values` again, with the smallest
+// possible chunks. Returns the difference, or "". With `audited` two threads meet in every step, which is slower.
 std::string check_invariance(const Graph& g, const NamedTensors& values, const NamedTensors& others, bool audited) {
   auto backend = backend_for(Device::Cpu);
   std::optional<Outcome> first;
@@ -59,7 +59,7 @@ std::string check_invariance(const Graph& g, const NamedTensors& values, const N
     if (threads == 2 && audited) options.chunk_audit = std::make_shared<ChunkAudit>();
     auto exe = backend->compile_lir(test::lir_for(g, backend->target(options)), options);
     for (Around around : {Around::Nan, Around::Subnormal}) {
-      if (threads == (around == Around::Nan ? 5 : 3)) continue;  // each of them between one kind of memory
+      if (threads == (around == Around::Nan ? 5 : 3)) continue;  // each thread count with one fill of memory
       test::GuardedProgram program(*exe, values, around);
       for (const NamedTensors* in : {&values, &others, &values}) {
         program.reset();

@@ -1,5 +1,5 @@
-// Products of weights in blocks, through whole compiles: beside the sum in F64 of the decoded weights, in every scheme,
-// instruction set, policy and number of threads; where the bytes lie, and what comes back of them.
+// Matmuls with block-quantized weights through whole compiles, compared with F64 sums over the decoded weights, for
+// every scheme, instruction set, policy and number of threads. Also tests the weights' layout and reading them back.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -32,7 +32,7 @@ Tensor normals_of(std::vector<std::int64_t> dims, unsigned seed, float scale = 1
   return out;
 }
 
-// Weights [.., K] in blocks, and as the numbers that these stand for.
+// Weights [.., K] in blocks, and their decoded numbers.
 struct BlockWeights {
   Tensor blocks, numbers;
   BlockWeights(QuantScheme s, std::vector<std::int64_t> dims, unsigned seed) : numbers(normals_of(dims, seed, 0.1F)) {
@@ -57,7 +57,7 @@ Expr product(Graph& g, const Expr& x, const Expr& blocks, QuantScheme s) {
   return g.dot_general(x, g.dequantize(blocks, s), ops::DotGeneral{{x.rank() - 1}, {1}, {}, {}});
 }
 
-// The sum, and what may be lost of it as PrecisionPolicy::matmul says, F32 sums beside it.
+// The sum, and its allowed error by PrecisionPolicy::matmul, in addition to that of F32 sums.
 struct Sum {
   double want = 0, loss = 0;
 };
@@ -189,7 +189,7 @@ TEST_CASE("quantised products: projections of one x are joined from their blocks
   g.set_outputs(out);
   CompiledGraph f = Session().compile_with(std::move(g), leave(MatmulPrecision::Int8));
   const LirModule& lir = f.compile_result().lir;
-  CHECK(lir.plan.schedule.size() <= 4);  // one product, and its parts copied out
+  CHECK(lir.plan.schedule.size() <= 4);  // one matmul, and copies of its parts
   for (const Node& n : lir.prepare.nodes()) CHECK((n.kind() == OpKind::Param || n.kind() == OpKind::Relayout));
   for (const auto& [name, value] : params) f.set_param(name, value);
   const Tensor in = normals_of({3, k}, 9);
@@ -197,7 +197,7 @@ TEST_CASE("quantised products: projections of one x are joined from their blocks
   int i = 0;
   for (const char* name : {"q", "k", "v"})
     CHECK(worst_share(MatmulPrecision::Int8, in, numbers.at(name), got[static_cast<std::size_t>(i++)]) <= 1);
-  // Rows of a param that only its form holds: the others are read back out of it.
+  // A param that is stored only in its packed layout: after a row is written, the others are decoded from it.
   const BlockWeights row(QuantScheme::Q6_K, {2, k}, 77);
   f.set_param("k", row.blocks, Rows{5, 2});
   const std::vector<Tensor> after = f.run_typed({{"x", in}});
@@ -234,7 +234,7 @@ TEST_CASE("quantised products: the layers of a scan read the strips of a stack")
     CHECK(form.count == layers);
     f.set_param("w", w.blocks);
     const Tensor got = f.run_typed({{"x", x}})[0];
-    // Layer by layer: each a program of its own.
+    // Layer by layer, each as a program of its own.
     Tensor at = x;
     for (std::int64_t l = 0; l < layers; ++l) {
       Graph one("layer");

@@ -1,4 +1,4 @@
-// Values at the edges: a compiled program and the evaluator (hence constant folding) give the same kind of number.
+// Special values: a compiled program and the evaluator (hence constant folding) give the same kind of number.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -22,7 +22,7 @@ const std::vector<double>& edges() {
   return values;
 }
 
-/// Within a few last places, zeros of the same sign.
+/// True within a few units in the last place; zeros must have the same sign.
 bool agree(DType t, double got, double want) {
   if (got == 0 && want == 0) return std::signbit(got) == std::signbit(want);
   return test::ulps(t, got, want) <= (t == DType::F32 || t == DType::F64 ? 4 : 1);
@@ -96,7 +96,7 @@ TEST_CASE("cpu: a row of -inf is -inf under log_softmax and 0 under softmax; NaN
     }
 }
 
-// Two queries of 4 over 5 keys: the masks of exporters, who write the largest negative number for "hidden".
+// Two queries of 4 over 5 keys, with masks as exporters write them: the largest negative number means "masked".
 TEST_CASE("cpu: attention under masks and sinks of the largest numbers and infinities is the evaluator's") {
   constexpr double kMost = std::numeric_limits<float>::max();
   const std::vector<std::vector<double>> masks = {{-kMost, -kMost, -kMost, -kMost, -kMost}, {-kMost, 0, -kMost, 0, 0},

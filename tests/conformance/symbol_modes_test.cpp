@@ -1,4 +1,4 @@
-// Every sample of every op over a batch that is a symbol: runtime and bucket give the bits of specialise.
+// Every sample of every op with a symbolic batch: runtime and bucket modes give the same bits as specialise.
 #include <algorithm>
 #include <cstring>
 
@@ -12,14 +12,14 @@
 namespace rlx {
 namespace {
 
-// NaN is NaN: its sign and payload are the processor's.
+// All NaN are equal, as sign and payload depend on the processor.
 bool same_bits(const Tensor& a, const Tensor& b) {
   if (!(a.shape() == b.shape())) return false;
   if (a.size_bytes() == 0 || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0) return true;
   return !is_complex(a.dtype()) && is_float(a.dtype()) && test::distance(a, b) == 0;
 }
 
-// [n, slice dims..] of slices drawn apart.
+// Slices with different values, stacked as [n, slice dims..].
 Tensor stacked(const testing::Sample& sample, std::size_t operand, std::int64_t n) {
   Dims dims = sample.inputs[operand].shape.dims();
   dims.insert(dims.begin(), Dim(n));
@@ -38,15 +38,15 @@ TEST_CASE("every op over a symbolic batch: runtime and bucket give the bits of s
   test::Share share(2);
   test::for_each_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (sample.inputs.empty() || def.level == Level::Lir || def.is_leaf() || !share.next()) return;
-    // Its groups are a number, which a batch multiplies: refused for a symbol, with the way out
+    // Its number of groups is a constant, which a batch multiplies. A symbolic batch is refused, with a hint
     // (ops/dot/grouped_dot.cpp).
     if (const auto* d = sample.op.get_if<ops::GroupedDot>(); d && d->fn == GroupedKind::Contract) return;
-    // Likewise (ops/conv/conv.cpp): unit/ops/conv/conv_test.cpp batches x alone.
+    // The same (ops/conv/conv.cpp). unit/ops/conv/conv_test.cpp batches x alone.
     if (sample.op.is<ops::Conv>() || sample.op.is<ops::FusedConv>()) return;
     Graph g = test::sample_graph(sample);
     InAxes in_axes;
     for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
-      if (dtype_bits(sample.inputs[k].shape.dtype()) < 8) return;  // rows of packed elements are no whole bytes
+      if (dtype_bits(sample.inputs[k].shape.dtype()) < 8) return;  // rows of packed elements are not whole bytes
       in_axes.emplace("x" + std::to_string(k), 0);
     }
     const Graph batched = vmap(g, in_axes, g.symbol("n", {.min = 1, .max = 4})).graph;

@@ -1,4 +1,4 @@
-// A training step as one program: gradients and an optimiser over states, updated in place.
+// A training step as one program: gradients and an optimizer that updates states in place.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ TEST_CASE("an Adam step: states in place, the values of the reference, relu in t
     }
     if (threads == 1) first = std::move(states);
 
-    // Relu and its bias are the product's epilogue: its derivative asks for its result, not for what it read.
+    // Bias and relu are the matmul's epilogue: the derivative reads relu's result instead of its operand.
     std::vector<TensorView> views;
     for (const IoInfo& in : f.inputs()) views.push_back(values.at(in.name).view());
     int products = 0;

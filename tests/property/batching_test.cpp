@@ -1,4 +1,4 @@
-// For every sample of every op: vmap over a subset of operands equals running the slices one by one.
+// For every sample of every op, vmap over a subset of operands equals running the slices one by one.
 #include <algorithm>
 
 #include "rlx/transforms/vmap.h"
@@ -9,7 +9,7 @@
 namespace rlx::test {
 namespace {
 
-// [slices.size(), slice dims..].
+// The slices stacked as [slices.size(), slice dims..].
 Tensor stacked(const std::vector<Tensor>& slices, const Shape& slice_shape) {
   Dims dims = slice_shape.dims();
   dims.insert(dims.begin(), Dim(static_cast<std::int64_t>(slices.size())));
@@ -19,7 +19,7 @@ Tensor stacked(const std::vector<Tensor>& slices, const Shape& slice_shape) {
   return out;
 }
 
-// All non-empty subsets of few operands; of many, each alone, all, and every second one.
+// All non-empty subsets of a few operands. For many operands: each one alone, all, and every second one.
 std::vector<std::vector<bool>> subsets(std::size_t n) {
   std::vector<std::vector<bool>> out;
   if (n <= 4) {
@@ -42,12 +42,12 @@ std::vector<std::vector<bool>> subsets(std::size_t n) {
 bool packed_bits(DType t) { return dtype_bits(t) < 8; }
 
 TEST_CASE("vmap equals the stacked loop") {
-  test::Share share(4);  // of the subsets of all samples
+  test::Share share(4);  // over the subsets of all samples
   for_each_sample([&](const OpDef& def, const Sample& sample) {
     if (sample.inputs.empty() || def.level == Level::Lir || (!def.reference.has() && !def.reference.derived())) return;
     Graph g = sample_graph(sample);
     for (Value v : g.outputs())
-      if (packed_bits(g.shape(v).dtype())) return;  // rows of packed elements are no whole bytes
+      if (packed_bits(g.shape(v).dtype())) return;  // rows of packed elements are not whole bytes
     constexpr std::size_t kBatch = 3;
     std::vector<std::vector<Tensor>> slices;
     for (std::size_t b = 0; b < kBatch; ++b) slices.push_back(draw_operands(sample, b));

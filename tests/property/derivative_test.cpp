@@ -1,5 +1,5 @@
-// For every sample of every op, in F64: jvp and vjp against central differences, <g, jvp u> = <vjp g, u>, and the same
-// for the derivative of the derivative.
+// For every sample of every op, in F64: jvp and vjp against central differences, <g, jvp u> = <vjp g, u>, and both for
+// the second derivative.
 #include <algorithm>
 #include <cmath>
 
@@ -10,12 +10,12 @@
 namespace rlx::test {
 namespace {
 
-// A sample in F64 with its drawn operands and the leaves that can be differentiated.
+// A sample in F64 with its drawn operands and its differentiable leaves.
 struct Case {
   Graph graph;
   NamedTensors values;
   std::vector<std::string> names;    // of inexact operands
-  std::vector<std::size_t> outputs;  // inexact ones
+  std::vector<std::size_t> outputs;  // inexact outputs
   bool usable() const { return !names.empty() && !outputs.empty(); }
   std::vector<Wrt> wrt() const { return {names.begin(), names.end()}; }
 };
@@ -23,7 +23,7 @@ struct Case {
 Case make_case(const OpDef& def, const Sample& sample) {
   Case c;
   if (def.is_leaf() || def.level == Level::Lir || (!def.reference.has() && !def.reference.derived())) return c;
-  if (def.kind == OpKind::Bitcast) return c;  // whose bits are those of its dtypes, and its derivative 0
+  if (def.kind == OpKind::Bitcast) return c;  // its bits depend on the dtypes, and its derivative is 0
   c.graph = to_f64(sample_graph(sample));
   std::vector<Tensor> operands = draw_operands(sample);
   for (Tensor& t : operands) t = widened(t);
@@ -43,21 +43,21 @@ NamedTensors moved(const NamedTensors& values, const NamedTensors& by, double st
   return out;
 }
 
-// Derivative of every output of `g` in the direction `u` by central differences.
+// The derivative of every output of `g` in the direction `u`, by central differences.
 std::vector<Tensor> differences(const Graph& g, const NamedTensors& values, const NamedTensors& u) {
   constexpr double kStep = 1e-5;
   std::vector<Tensor> up = evaluate(g, moved(values, u, kStep)), down = evaluate(g, moved(values, u, -kStep));
   for (std::size_t i = 0; i < up.size(); ++i) {
     if (!is_inexact(up[i].dtype())) continue;
     Tensor d = add_scaled(up[i], -1, down[i]);
-    for (std::int64_t k = 0; k < d.num_elements(); ++k)  // what is infinite on both sides stands still
+    for (std::int64_t k = 0; k < d.num_elements(); ++k)  // equal infinities on both sides have derivative 0
       if (!is_complex(d.dtype()) && std::isinf(up[i].at(k)) && up[i].at(k) == down[i].at(k)) d.set(k, 0);
     up[i] = add_scaled(Tensor::zeros(d.shape()), 1 / (2 * kStep), d);
   }
   return up;
 }
 
-// Tangents of all outputs of `g` by jvp.
+// The tangents of all outputs of `g` by jvp.
 std::vector<Tensor> tangents(const Graph& g, NamedTensors values, const NamedTensors& u) {
   std::vector<Wrt> wrt;
   for (const auto& [name, t] : u) wrt.push_back(name);
@@ -83,7 +83,7 @@ TEST_CASE("jvp agrees with central differences") {
     for (std::size_t k = 0; k < c.names.size(); ++k)
       all.emplace(c.names[k], direction(c.values.at(c.names[k]).shape(), 77 + k));
     std::vector<NamedTensors> directions{all};
-    if (all.size() > 1)  // each operand alone: the others have no tangent at all
+    if (all.size() > 1)  // each operand alone: the others have no tangent
       for (const auto& [name, u] : all) directions.push_back({{name, u}});
     for (const NamedTensors& u : directions) {
       std::vector<Tensor> expected = differences(c.graph, c.values, u), actual = tangents(c.graph, c.values, u);
@@ -100,7 +100,7 @@ TEST_CASE("vjp agrees with central differences and is the adjoint of jvp") {
   for_each_sample([](const OpDef& def, const Sample& sample) {
     Case c = make_case(def, sample);
     if (!c.usable()) return;
-    if (!has_rules(def)) {  // then the error must give the reason
+    if (!has_rules(def)) {  // the error must give the reason
       try {
         vjp(c.graph, c.wrt());
         if (!def.vjp.has() && !def.vjp.derived()) FAIL_CHECK("an op without a rule was differentiated");
@@ -147,7 +147,7 @@ TEST_CASE("vjp agrees with central differences and is the adjoint of jvp") {
 
 TEST_CASE("a composite's own rules equal those of its decomposition") {
   for_each_sample([](const OpDef& def, const Sample& sample) {
-    if (def.kind == OpKind::FakeQuantize) return;  // its derivative is not that of the rounding, on purpose
+    if (def.kind == OpKind::FakeQuantize) return;  // its derivative deliberately ignores the rounding
     Case c = make_case(def, sample);
     if (!c.usable() || !def.decompose.has() || !(def.vjp.has() || def.jvp.has())) return;
     Graph plain("decomposed");

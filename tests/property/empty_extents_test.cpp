@@ -1,4 +1,4 @@
-// Operands without elements whose other extents are huge: every op answers at once, by its rule, folded, and compiled.
+// Empty operands whose other extents are huge: every op returns immediately, by its rule, folded, and compiled.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kHuge = std::int64_t{1} << 40;
 constexpr double kMostElements = 4096;
 
-// No elements or few, and their number can be written: of two huge extents it cannot.
+// True for few or no elements whose number fits in 64 bits; for two huge extents it does not.
 bool small(const std::vector<Shape>& shapes) {
   return std::all_of(shapes.begin(), shapes.end(), [](const Shape& s) {
     double elements = 1, others = 1;
@@ -30,7 +30,8 @@ bool small(const std::vector<Shape>& shapes) {
   });
 }
 
-// The sample's operand shapes with some extents huge and some 0: extents of equal value, or axes of equal position.
+// The sample's operand shapes with some extents huge and some 0. Equal extents, or axes at the same position, change
+// together.
 std::vector<std::vector<Shape>> variants(const testing::Sample& sample) {
   const auto changed = [&](const auto& extent_of) {
     std::vector<Shape> out;
@@ -90,7 +91,7 @@ TEST_CASE("an op over [2^40, 0] ends at once: by its rule, folded, and compiled"
         folded.set_outputs(outputs);
         for (const Graph& g : {folded, sample_graph(empty)}) {
           const Result<CompiledGraph> f = Session().with_threads(2).try_compile_with(g, {});
-          if (!f.ok()) {  // what the cpu does not take at other extents either
+          if (!f.ok()) {  // the cpu refuses it at other extents too
             CHECK(f.error().code == ErrorCode::Unsupported);
             continue;
           }

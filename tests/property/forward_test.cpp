@@ -1,5 +1,5 @@
-// For every sample of every op: the reference rule gives the inferred shapes, and it and the decompositions lie within
-// the rounding that the op is allowed.
+// For every sample of every op, the reference rule returns the inferred shapes, and the rule and the decompositions are
+// within the op's rounding bound.
 #include "tests/support/run_check.h"
 
 namespace rlx::test {
@@ -21,7 +21,7 @@ TEST_CASE("reference results have the inferred shapes") {
   });
 }
 
-// The bound follows the decomposition where there is one, so these compare each form of an op with the exact one.
+// The bound follows the decomposition if there is one, so each form of an op is compared with the exact result.
 TEST_CASE("the reference rule is within its bound of the exact result") {
   for_each_sample([](const OpDef& def, const Sample& sample) {
     if (def.level == Level::Lir || def.is_leaf() || !(def.reference.has() || def.reference.derived())) return;

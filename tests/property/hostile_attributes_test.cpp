@@ -1,5 +1,5 @@
-// Shape rules take attributes and operand shapes from parsers: whatever those hold, a rule answers with shapes or an
-// error, and what it accepts can be decomposed. Under the sanitizers this also finds overflows and reads out of range.
+// Shape rules get attributes and operand shapes from parsers. For any input a rule must return shapes or an error, and
+// accepted input can be decomposed. Under the sanitizers this test also finds overflows and out-of-range reads.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -36,7 +36,7 @@ class Hostile {
       default: return Dim(integer());
     }
   }
-  // No operand has a negative dimension: its producer would have been refused.
+  // No operand has a negative dimension, as its producer would be refused.
   Dim operand_dim() {
     const Dim n = Dim::symbol("n"), values[] = {0, 1, 2, 3, 4, n, Dim::symbol("m") + 1, n * 2, n * Dim::symbol("m")};
     return values[pick(std::size(values))];
@@ -69,7 +69,7 @@ class Hostile {
       default: return given;
     }
   }
-  // Sound graphs that are no body of this op, or one of other shapes, dtypes or arity; or none at all.
+  // Valid graphs that are not a body of this op or have other shapes, dtypes or arity; or none at all.
   Subgraph body(const Subgraph& given) {
     const std::size_t fault = pick(10);
     if (fault == 0 || !given) return nullptr;
@@ -104,7 +104,7 @@ class Hostile {
       if (fault == 8) outputs.insert(outputs.end(), 1 + pick(3), Value(NodeId{0}));
       if (fault == 9) (void)out->input("more", Shape({attribute_dim()}, DType::F32));
       out->set_outputs(std::move(outputs));
-    } catch (const Error&) {  // the builder refused it first
+    } catch (const Error&) {  // the builder refused it
       return given;
     }
     return out;

@@ -1,4 +1,4 @@
-// Ops whose reference rule is their own decomposition, against plain formulas in F64: every sample of each.
+// Ops whose reference rule is their decomposition, compared with plain formulas in F64: every sample of each.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -19,7 +19,7 @@
 namespace rlx::test {
 namespace {
 
-// A dense F64 array with the few operations that the formulas need.
+// A dense F64 array with the few operations that the formulas use.
 struct Array {
   std::vector<std::int64_t> dims;
   std::vector<double> v;
@@ -36,7 +36,7 @@ Array map(Array x, const std::function<double(double)>& f) {
   for (double& e : x.v) e = f(e);
   return x;
 }
-// NumPy broadcasting of a function of two arrays.
+// A function of two arrays with NumPy broadcasting.
 Array zip(const Array& a, const Array& b, const std::function<double(double, double)>& f) {
   const std::size_t rank = std::max(a.dims.size(), b.dims.size());
   Array out;
@@ -116,8 +116,8 @@ double function(BinaryKind fn, double a, double b) {
 Array activated(const Array& x, const std::optional<ActivationKind>& fn) {
   return fn ? map(x, [&](double e) { return function(*fn, e); }) : x;
 }
-// (x - mean) / sqrt(var + eps) * gamma + beta over the last axis, the mean and 1 / sqrt(var + eps) of each row; rms:
-// the mean counts as 0.
+// (x - mean) / sqrt(var + eps) * gamma + beta over the last axis, and the mean and 1 / sqrt(var + eps) of each row.
+// With rms the mean is 0.
 Array normed(Array x, const Array* gamma, const Array* beta, double eps, bool rms, Array& means, Array& rstds) {
   means.dims = rstds.dims = x.dims;
   means.dims.back() = rstds.dims.back() = 1;
@@ -147,7 +147,7 @@ Arrays linear(const Sample& s, const Arrays& in) {
 Arrays linear_fused(const Sample& s, const Arrays& in) {
   return {activated(plus(matmul(in[0], in[1]), in[2]), s.op.as<ops::LinearFused>().activation)};
 }
-// {y, the sum, [mean], rstd}; `present` has bits 2 to 4 for bias, gamma and beta.
+// Returns {y, the sum, [mean], rstd}. Bits 2 to 4 of `present` stand for bias, gamma and beta.
 Arrays residual(const Arrays& in, OperandMask present, double eps, bool rms) {
   std::size_t next = 2;
   const auto optional = [&](int place) { return present.has(place) ? &in[next++] : nullptr; };
@@ -192,7 +192,7 @@ Arrays log_softmax(const Sample& s, const Arrays& in) {
   }
   return {y};
 }
-// The elementwise ops of a body, one by one.
+// Evaluates the elementwise ops of a body one by one.
 Arrays body_results(const Graph& body, const Arrays& in) {
   std::vector<Array> values;
   std::size_t next = 0;
@@ -293,7 +293,7 @@ Arrays fused_dot(const Sample& s, const Arrays& in) {
   operands.insert(operands.end(), in.begin() + 2, in.end());
   return body_results(*op.epilogue, operands);
 }
-// The convolution is a primitive, whose own numbers tests/unit/ops/conv/conv_test.cpp has.
+// The convolution is a primitive; tests/unit/ops/conv/conv_test.cpp checks its numbers.
 Arrays fused_conv(const Sample& s, const Arrays& in) {
   const auto& op = s.op.as<ops::FusedConv>();
   std::vector<Tensor> parts;
@@ -352,7 +352,7 @@ Arrays grouped_dot(const Sample& s, const Arrays& in) {
   return {out};
 }
 
-// One row after the other, as the op's comment tells it.
+// Row by row, as the op's comment describes it.
 Arrays sample(const Sample& s, const Arrays& in) {
   const auto operand = [&](const char* name) -> const Array* {
     const auto i = find_operand(s.op, static_cast<int>(in.size()), name);
@@ -406,8 +406,9 @@ Arrays sample(const Sample& s, const Arrays& in) {
   return {token, logprob};
 }
 
-// x normalised in groups of elements that have one number group(n, c), with n the outer number and c that of `axis`,
-// times gamma plus beta, or with the mean and variance of each c that are given; and the mean and variance of each c.
+// x normalized in groups: elements with one number group(n, c) belong together, where n is the outer index and c the
+// index along `axis`. The result is multiplied by gamma, and beta is added. Alternatively uses given means and
+// variances per c. Also returns the mean and variance per c.
 Arrays by_channel(const Arrays& in, OperandMask present, std::int64_t axis, double eps,
                   const std::function<std::int64_t(std::int64_t, std::int64_t)>& group) {
   const Array& x = in[0];
@@ -500,8 +501,8 @@ const std::map<OpKind, Formula>& formulas() {
 TEST_CASE("ops that are their decomposition equal a plain formula") {
   for_each_sample([&](const OpDef& def, const Sample& sample) {
     if (def.reference.has() || def.is_leaf() || def.level == Level::Lir || def.kind == OpKind::Custom) return;
-    // Whole layers are compared with NumPy's numbers in tests/unit/ops/blocks_test.cpp, fused_attention_block with
-    // attention between two products in attention_test.cpp.
+    // Whole layers are compared with NumPy's results in tests/unit/ops/blocks_test.cpp, and fused_attention_block,
+    // attention between two matmuls, in attention_test.cpp.
     if (def.kind == OpKind::EncoderBlock || def.kind == OpKind::LlamaDecoderBlock ||
         def.kind == OpKind::FusedAttentionBlock)
       return;

@@ -1,4 +1,4 @@
-// Random programs with calls of any op: they reach every kind, and hold in every way of running them.
+// Random programs with calls of any op: they reach every kind and are correct in every execution mode.
 #include <doctest/doctest.h>
 
 #include <set>

@@ -1,4 +1,4 @@
-// Graphs made by the transforms are as good as any: they verify, and survive the text and the binary form.
+// Graphs made by the transforms verify, and survive the text and binary formats.
 #include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"

@@ -1,4 +1,4 @@
-// Random programs whose extents are values, run after run, against the evaluator.
+// Random programs whose extents are values, run repeatedly and compared with the evaluator.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -29,8 +29,8 @@ TEST_CASE("programs whose extents are values run as the evaluator says, on one t
     stops += static_cast<std::int64_t>(order->turns.size());
     longest = std::max(longest, static_cast<std::int64_t>(order->turns.size()));
   }
-  CHECK(stops > 40);   // that the programs are of the kind that is asked for
-  CHECK(longest > 2);  // symbols that decide extents of which others are made
+  CHECK(stops > 40);   // checks that the programs are of the intended kind
+  CHECK(longest > 2);  // symbols from whose extents other symbols are computed
 }
 
 TEST_CASE("programs whose extents are values are the same through text and bytes, and in any order of their nodes") {

@@ -1,4 +1,4 @@
-// A training step as one program: gradients and an optimiser over states.
+// A training step as one program: gradients and an optimizer that updates states.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace rlx::test {
 
-/// Two layers with relu, mean of squares against `y`; one Adam step of every parameter. Output: the loss.
+/// Two layers with relu, mean squared error against `y`, and one Adam step for every parameter. Output: the loss.
 inline Graph adam_step(std::int64_t hidden = 600) {
   constexpr std::int64_t kRows = 24, kIn = 40, kOut = 3;
   Graph g("step");
@@ -47,13 +47,13 @@ inline Graph adam_step(std::int64_t hidden = 600) {
   return joint;
 }
 
-/// Its inputs, the same at each call.
+/// Its inputs, the same for each call.
 inline NamedTensors adam_inputs() {
   return {{"x", draw(Shape({24, 40}, DType::F32), Fill::Normal, 1, 11)},
           {"y", draw(Shape({24, 3}, DType::F32), Fill::Normal, 1, 12)}};
 }
 
-/// Names of its states.
+/// The names of its states.
 inline std::vector<std::string> adam_states() {
   std::vector<std::string> names{"t"};
   for (const char* stem : {"p", "m", "v"})

@@ -1,4 +1,4 @@
-// Bytes of quantised blocks for tests, of every scheme: drawn codes, and numbers of blocks that are finite.
+// Random bytes of quantized blocks for tests, for every scheme. The blocks' scales are finite.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace rlx::test {
 
-/// A byte of a plain linear congruence, the same in tests/parity/gguf_blocks.py.
+/// A byte of a linear congruential generator, the same as in tests/parity/gguf_blocks.py.
 inline std::byte next_byte(std::uint32_t& state) {
   state = state * 1664525U + 1013904223U;
   return static_cast<std::byte>(state >> 24);
 }
 
-/// Fills whole blocks of `scheme` with drawn bytes; numbers of blocks are 0.1, or near.
+/// Fills whole blocks of `scheme` with random bytes. Scales are 0.1 or close to it.
 inline void fill_blocks(QuantScheme scheme, std::span<std::byte> bytes, std::uint32_t seed) {
   const BlockLayout& l = block_layout(scheme);
   for (std::byte& b : bytes) b = next_byte(seed);
@@ -32,7 +32,7 @@ inline void fill_blocks(QuantScheme scheme, std::span<std::byte> bytes, std::uin
       bytes[d] = std::byte{125};
     } else if (l.d_at >= 0) {
       put(d, kTenth);
-    } else if (l.codes == BlockCodes::Grid) {  // in the upper four bits of four words
+    } else if (l.codes == BlockCodes::Grid) {  // the scale is in the upper four bits of four words
       for (std::size_t k = 0; k < 4; ++k)
         bytes[block + 49 + 2 * k] =
             (bytes[block + 49 + 2 * k] & std::byte{15}) | static_cast<std::byte>((kTenth >> 4 * k & 15) << 4);

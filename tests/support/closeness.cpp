@@ -1,4 +1,4 @@
-// Distances of values in units of the last place.
+// Distances of values in units in the last place.
 #include "tests/support/closeness.h"
 
 #include <algorithm>
@@ -43,12 +43,12 @@ double last_place(DType t, double x) {
 double ulps(DType t, double got, double want) {
   const FloatFormat f = float_format(t);
   if (!f.infinities) {
-    if (t == DType::F4E2M1 && std::isnan(want)) want = 0;  // it has no NaN either
+    if (t == DType::F4E2M1 && std::isnan(want)) want = 0;  // F4E2M1 has no NaN either
     want = std::isnan(want) ? want : std::clamp(want, -f.largest, f.largest);
   }
   if (std::isinf(got) && std::isfinite(want)) {
     if (std::signbit(got) != std::signbit(want)) return kApart;
-    const double unit = last_place(t, f.largest), half_above = f.largest / 2 + unit / 2;  // halves stay in range
+    const double unit = last_place(t, f.largest), half_above = f.largest / 2 + unit / 2;  // halves do not overflow
     return std::max(0.0, half_above - std::fabs(want) / 2) / unit * 2;
   }
   return difference(got, want) / (std::isnan(want) ? 1 : last_place(t, want));

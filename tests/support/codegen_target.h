@@ -1,4 +1,4 @@
-// A target of generated kernels without a device, for their texts.
+// A target for generated kernels that needs no device, for tests of kernel texts.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ struct CodegenTarget final : EntryTarget<codegen::KernelEntry> {
   bool runtime_symbols() const override { return true; }
 };
 
-/// The kernels of all steps of `g`, compiled for a target of generated kernels. Symbols are runtime symbols, unless the
-/// options say how they are met.
+/// The kernels of all steps of `g`, compiled for a target of generated kernels. Symbols are runtime symbols unless the
+/// options say otherwise.
 inline std::vector<codegen::Kernel> kernels_of(Graph g, CompileOptions options = {},
                                                const codegen::Dialect& dialect = {}) {
   for (const auto& [name, info] : g.symbols()) options.symbol_modes.emplace(name, SymbolMode::runtime());

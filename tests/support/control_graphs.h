@@ -1,4 +1,4 @@
-// Graphs with control flow that several suites run.
+// Graphs with control flow that several test suites run.
 #pragma once
 
 #include "rlx/ir/graph.h"
@@ -22,7 +22,8 @@ inline Graph cell(std::int64_t steps, std::int64_t batch, std::int64_t width, bo
   return g;
 }
 
-/// Carries a, b, c, d of x [6] with rows [5, 6]: a, b, c, d = b, a, c + row * x, x; x is carry and invariant at once.
+/// Carries a, b, c, d of x [6] with rows [5, 6]: a, b, c, d = b, a, c + row * x, x. x is both a carry and
+/// loop-invariant.
 inline Graph changing_places() {
   Graph g("places");
   const Expr x = g.input("x", f32({6})), rows = g.input("rows", f32({5, 6}));
@@ -33,7 +34,8 @@ inline Graph changing_places() {
   return g;
 }
 
-/// A loop over x [steps, width], of extents up to 40 and 70 that a run knows; ys are the carries backwards.
+/// A loop over x [steps, width], with extents up to 40 and 70 that are known at run time. The ys are the carries
+/// reversed.
 inline Graph late_loop() {
   Graph g("late");
   const Dim steps = g.symbol("steps", {.min = 1, .max = 40}), width = g.symbol("width", {.min = 1, .max = 70});
@@ -51,7 +53,7 @@ inline CompileOptions late_extents() {
   return options;
 }
 
-/// A loop of as many trips as `n` says, at most 7, of x [4, 40]; a branch in it, a loop in that.
+/// A loop of `n` iterations, at most 7, over x [4, 40]. It contains a branch, which contains a loop.
 inline Graph nested() {
   Graph g("nested");
   const Expr x = g.input("x", f32({4, 40})), w = g.input("w", f32({40, 40})), n = g.input("n", Shape({}, DType::I32));

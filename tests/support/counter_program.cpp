@@ -1,4 +1,4 @@
-// Runs of the counter on any device.
+// Runs the counter on any device.
 #include "tests/support/counter_program.h"
 
 #include <doctest/doctest.h>
@@ -100,7 +100,7 @@ void check_device_tensors(const Session& session) {
   CompiledGraph host = compiled_counter(Session());
   CHECK(contains(error_text([&] { host.run_typed({{"x", out[1]}}); }), "copy it there with rlx::to"));
   CHECK(host.run_device({{"x", to(out[1], Device::Cpu)}})[1].to_f32() == fours(96));
-  // Kept by name they serve every kind of run, as where they are given by name.
+  // Inputs set by name serve every kind of run, like inputs passed by name.
   f.set_input("x", out[1]);
   CHECK(f.run()[1] == fours(96));
   CHECK(f.run_typed({})[1].to_f32() == fours(96));

@@ -1,4 +1,4 @@
-// The smallest program with states, and what every device does alike with it: the bodies of tests that run on the
+// The smallest program with states, and its behaviour that all devices share: bodies of tests that run on the
 // adversarial test device and on the devices of tests/devices.
 #pragma once
 
@@ -8,22 +8,23 @@
 
 namespace rlx::test {
 
-/// count += 1; total += x; outputs: total before, x * w. All but the count are f32 [4].
+/// count += 1; total += x. Outputs: the total before, x * w. All values but the count are f32 [4].
 Graph counter();
-/// Compiled by `session`, with w = 2.
+/// The counter, compiled by `session` with w = 2.
 CompiledGraph compiled_counter(const Session& session);
-/// Four times `x`.
+/// Four copies of `x`.
 inline std::vector<float> fours(float x) { return std::vector<float>(4, x); }
-/// The floats of a slot of `f`.
+/// The floats in a slot of `f`.
 std::vector<float> values_at(const CompiledGraph& f, const Slot& s);
 
-/// Every kind of run; states between them, written and reset; a weight that changes, and a clone that keeps its own.
+/// Checks every kind of run; states between runs, written and reset; a weight that changes; and a clone that keeps its
+/// own weights.
 void check_kinds_of_runs(const Session& session);
-/// Runs that nobody waits for yet: in order, drained, pipelined, and of a program that goes meanwhile.
+/// Checks pending runs: in order, drained, pipelined, and of a program that is destroyed meanwhile.
 void check_runs_in_flight(const Session& session);
-/// Tensors that stay on the device from run to run, and come to the host when asked.
+/// Checks tensors that stay on the device from run to run and are copied to the host on request.
 void check_device_tensors(const Session& session);
-/// Two programs that share states, each on its stream.
+/// Checks two programs that share states, each on its own stream.
 void check_shared_states(const Session& session);
 
 }  // namespace rlx::test

@@ -1,4 +1,4 @@
-// Ops registered as another project would.
+// Ops registered like those of another project.
 #include "tests/support/custom_ops.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Ops registered as another project would, so that the generic tests run over them too.
+// Ops registered like those of another project, so that the generic tests cover them too.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace rlx::test {
 
-/// A record that tests adapt before they register it: x as it is, of any shape and dtype, a primitive of level Mir and
-/// category Stated without derivatives, batching and cost. `name` is kept as a view.
+/// A record that tests modify before they register it: the identity for any shape and dtype. It is a primitive of level
+/// Mir and category Stated without derivatives, batching and cost. `name` is stored as a view.
 OpDef plain_record(std::string_view name);
 
 /// Registers once, and returns by name:
@@ -19,7 +19,7 @@ OpDef plain_record(std::string_view name);
 /// * test.bare(x) = x: shape and reference rule only.
 std::vector<const OpDef*> custom_ops();
 
-/// The ops that generic tests run over: all of ours, and custom_ops().
+/// The ops that generic tests run: all built-in ops and custom_ops().
 std::vector<const OpDef*> ops_under_test();
 
 }  // namespace rlx::test

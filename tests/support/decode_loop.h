@@ -1,5 +1,5 @@
-// One step of decoding with a cache of full extent: the token's keys and values are written at its position, and its
-// queries attend to what lies before. What the cache holds behind the position is NaN.
+// One decode step with a cache of full extent. The token's keys and values are written at its position, and its queries
+// attend to all positions up to it. Later positions of the cache hold NaN.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace rlx::test {
 
 struct DecodeLoop {
   static constexpr std::int64_t kBatch = 2, kMost = 1024, kHeads = 4, kKvHeads = 2, kDepth = 8;
-  static constexpr std::int64_t kWidth = (kHeads + 2 * kKvHeads) * kDepth;  // of q, k, v of a token
+  static constexpr std::int64_t kWidth = (kHeads + 2 * kKvHeads) * kDepth;  // of q, k and v of
 
   /// Inputs: token [B, 1, kWidth] and its position I32 []; states k and v [B, kMost, KV, D]; output [B, 1, H * D].
   static Graph graph() {
@@ -39,7 +39,7 @@ struct DecodeLoop {
     return g;
   }
 
-  /// The token at `position`; every call gives the same.
+  /// The token at `position`, the same for every call.
   static std::vector<float> token(std::int64_t position) {
     std::vector<float> out(static_cast<std::size_t>(kBatch * kWidth));
     for (std::size_t i = 0; i < out.size(); ++i)
@@ -47,7 +47,7 @@ struct DecodeLoop {
     return out;
   }
 
-  /// What the step at `position` gives when all before it were made, in double.
+  /// The expected result of the step at `position` after all earlier steps, in double.
   static std::vector<double> expected(std::int64_t position) {
     std::vector<std::vector<float>> tokens;
     for (std::int64_t t = 0; t <= position; ++t) tokens.push_back(token(t));

@@ -1,4 +1,4 @@
-// Weights of reference decoders as GGUF's converter lays them out.
+// Weights of reference decoders in the layout of GGUF's converter.
 #include "tests/support/decoder_gguf.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string numbered(std::string text, std::size_t number) {
   return at == std::string::npos ? text : text.replace(at, 2, std::to_string(number));
 }
 
-// The converter's changes of one model's weights.
+// The converter's changes to the weights of one model.
 class Converted {
  public:
   Converted(const DecoderReference& model, const DecoderConfig& from, const DecoderConfig& to) : from_(from), to_(to) {
@@ -98,7 +98,7 @@ class Converted {
       for (std::int64_t r = 0; r < rows; ++r) out.push_back(x[static_cast<std::size_t>(r * columns + c)]);
     return out;
   }
-  // Rows (head, half, i) as (head, i, half).
+  // Reorders rows (head, half, i) to (head, i, half).
   std::vector<float> in_pairs(const std::vector<float>& x, std::int64_t heads) const {
     const auto half = static_cast<std::size_t>(from_.head_dim) / 2,
                width = x.size() / static_cast<std::size_t>(heads) / half / 2;
@@ -111,7 +111,7 @@ class Converted {
         }
     return out;
   }
-  // Rows (head, part, i) as (part, head, i).
+  // Reorders rows (head, part, i) to (part, head, i).
   std::vector<float> in_parts(const std::vector<float>& x) const {
     const auto heads = static_cast<std::size_t>(from_.num_heads), block = x.size() / (3 * heads);
     std::vector<float> out;
@@ -121,7 +121,7 @@ class Converted {
                    x.begin() + static_cast<std::ptrdiff_t>((h * 3 + p + 1) * block));
     return out;
   }
-  // Of the rows of each head, [keys and values, rank], the keys turned, or the values.
+  // The rows of each head are [keys and values, rank]: the keys, transposed, or the values.
   std::vector<float> latent(const std::string& name, bool keys) const {
     const MlaSpec& m = *from_.mla;
     const Tensor& w =
@@ -166,7 +166,7 @@ class Converted {
 
   const DecoderConfig &from_, &to_;
   std::map<std::string, Tensor> weights_;
-  std::map<std::string, std::string> names_;  // of the GGUF file -> of the folder
+  std::map<std::string, std::string> names_;  // name in the GGUF file -> name in the folder
 };
 
 }  // namespace
@@ -181,7 +181,7 @@ std::string decoder_gguf(const DecoderReference& model) {
   out.resize(std::stoul(text.at("gguf_bytes")), '\0');
   const auto gguf = GgufFile::from_bytes(bytes_of(out), model.name + ".gguf");
   const JsonDocument sums = JsonDocument::parse(text.at("gguf_sums"), model.name + ": sums");
-  // Factors of angles are read with the description, so they come first.
+  // The rope factors are read with the description, so they come first.
   for (const GgufTensor& t : gguf->tensors())
     if (const auto given = file->find("gguf:" + std::string(t.name)))
       std::memcpy(out.data() + (reinterpret_cast<const char*>(t.bytes.data()) - out.data()), given->data,

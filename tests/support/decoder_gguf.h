@@ -1,4 +1,4 @@
-// GGUF files of the reference decoders: heads as the format's own converter wrote them, data drawn anew.
+// GGUF files of the reference decoders: heads as written by llama.cpp's converter, with newly drawn data.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 
 namespace rlx::test {
 
-/// Whether make_references.py has a GGUF head of the case.
+/// True if make_references.py has a GGUF head for the case.
 bool has_gguf(const std::string& name);
-/// The bytes of the file that llama.cpp's converter makes of the case in f32: its head, and behind it the weights in
-/// the order and form that the converter gives them. Throws when a tensor's bytes are not those of the converter.
+/// The bytes of the f32 file that llama.cpp's converter makes of the case: its head, then the weights in the
+/// converter's order and layout. Throws when a tensor's bytes differ from the converter's.
 std::string decoder_gguf(const DecoderReference& model);
-/// A GGUF file with the metadata of `f32` and its matrices in blocks of `scheme`, where their rows fit.
+/// A GGUF file with the metadata of `f32` and its matrices quantized to blocks of `scheme`, where their rows are whole
+/// blocks.
 std::string with_blocks(const std::string& f32, QuantScheme scheme);
 
 }  // namespace rlx::test

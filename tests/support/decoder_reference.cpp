@@ -1,4 +1,4 @@
-// Reading references, and drawing the weights that they name.
+// Reads references and draws the weights that they name.
 #include "tests/support/decoder_reference.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 std::string folder_of_references() { return source_path("tests/unit/models/references"); }
 
-// FNV-1a, then SplitMix64 over a counter: what make_references.py draws.
+// FNV-1a, then SplitMix64 over a counter, as make_references.py draws.
 std::uint64_t name_hash(std::string_view name) {
   std::uint64_t h = 0xcbf29ce484222325U;
   for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
@@ -103,7 +103,7 @@ void write_adapter(const TempDir& folder, const AdapterReference& adapter) {
 
 DecoderReference reference_of_wide_heads() {
   DecoderReference out = decoder_reference("qwen3");
-  // The projections of two heads of 16 as those of one.
+  // Turns the projections of two heads of 16 into those of one head.
   const auto replace = [&](const std::string& from, const std::string& to) {
     const std::size_t at = out.config.find(from);
     check(at != std::string::npos, from);

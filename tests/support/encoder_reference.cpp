@@ -1,4 +1,4 @@
-// Reading references of encoders.
+// Reads references of encoders.
 #include "tests/support/encoder_reference.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::map<std::string, std::string> texts_of(const SafetensorsFile& file) {
   return {file.metadata().begin(), file.metadata().end()};
 }
 
-// A JSON list as a text of its own: drawn_weights parses one.
+// A JSON list as text again, as drawn_weights parses text.
 std::string rewritten(const JsonValue& list) {
   JsonWriter out;
   out.begin_array();

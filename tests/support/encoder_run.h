@@ -1,4 +1,4 @@
-// Running encoders on the rows of references.
+// Runs encoders on the texts of references.
 #pragma once
 
 #include "rlx/formats/json.h"
@@ -9,7 +9,7 @@
 
 namespace rlx::test {
 
-/// What build_encoder gives for all rows of a reference at once.
+/// The results of build_encoder for all texts of a reference at once.
 inline Tensor run_encoder(const EncoderReference& r, const EncoderGraphOptions& options,
                           const Session& session = Session()) {
   const TempDir folder;
@@ -25,7 +25,7 @@ inline Tensor run_encoder(const EncoderReference& r, const EncoderGraphOptions& 
   return f.run_typed(inputs)[0];
 }
 
-/// One row of a reference, without padding.
+/// One text of a reference, without padding.
 inline EncoderReference row_of(const EncoderReference& r, std::int64_t row) {
   EncoderReference out = r;
   const auto length = r.lengths[static_cast<std::size_t>(row)];

@@ -1,4 +1,4 @@
-// The message of the rlx::Error a call throws, for tests of error texts.
+// The message of the rlx::Error that a call throws, for tests of error texts.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace rlx::test {
 
-/// Text of the rlx::Error thrown by `call`, or "" when nothing is thrown; other exceptions pass through.
+/// The text of the rlx::Error that `call` throws, or "" when nothing is thrown. Other exceptions pass through.
 template <class Call>
 std::string error_text(const Call& call) {
   try {

@@ -1,4 +1,4 @@
-// Layers as exporters write them: norms, softmax, gelu and attention out of primitives.
+// Layers as exporters write them: norms, softmax, gelu and attention made of primitives.
 #pragma once
 
 #include <cmath>
@@ -22,8 +22,8 @@ inline Expr written_layer_norm(Graph& g, Expr x, Expr gamma, Expr beta, double e
 /// x * (1 + erf(x / sqrt 2)) * 0.5.
 inline Expr written_gelu(Graph& g, Expr x) { return x * (g.erf(x / std::sqrt(2.0)) + 1.0) * 0.5; }
 
-/// A post-norm encoder layer of [batch, seq, heads * head_dim] with an additive mask [batch, 1, 1, seq] made of a float
-/// mask of ones and zeros, as BERT's PyTorch code is exported.
+/// A post-norm encoder layer of [batch, seq, heads * head_dim], as BERT's PyTorch code is exported. Its additive mask
+/// [batch, 1, 1, seq] is made of a float mask of ones and zeros.
 inline Graph exported_encoder_layer(std::int64_t batch, std::int64_t seq, std::int64_t heads, std::int64_t head_dim,
                                     std::int64_t inner) {
   Graph g("exported");

@@ -1,4 +1,4 @@
-// GGUF files put together byte by byte, right or wrong as a test wants them.
+// GGUF files assembled byte by byte, valid or invalid as a test needs.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ inline std::string gguf_string(std::string_view text) {
   return number_bytes<std::uint64_t>(text.size()) + std::string(text);
 }
 
-/// Counts, metadata, records and data of a GGUF file; `bytes()` joins them.
+/// The counts, metadata, records and data of a GGUF file; `bytes()` joins them.
 struct GgufBytes {
   std::uint32_t version = 3;
   std::uint64_t tensors = 0, values = 0;
@@ -45,7 +45,7 @@ struct GgufBytes {
     return value(key, GgufKind::Array,
                  number_bytes(static_cast<std::uint32_t>(element)) + number_bytes(count) + std::string(payload));
   }
-  /// `dims` innermost first, as the file has them.
+  /// `dims` are innermost first, as in the file.
   GgufBytes& record(std::string_view name, std::initializer_list<std::uint64_t> dims, std::uint32_t type,
                     std::uint64_t offset) {
     records += gguf_string(name) + number_bytes(static_cast<std::uint32_t>(dims.size()));

@@ -1,4 +1,4 @@
-// Damaged binary graphs under a header that fits them, so that they pass the checksum and reach the decoder.
+// Damaged binary graphs with a matching header, so that they pass the checksum and reach the decoder.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rlx::test {
 
-/// `bytes` with the header of what follows it; needs a whole header.
+/// `bytes` with a new header for the bytes after it. `bytes` must contain a whole header.
 inline std::vector<std::byte> sealed(std::vector<std::byte> bytes) {
   const std::vector<std::byte> header = graph_bytes_header(std::span(bytes).subspan(kGraphBytesHeaderSize));
   std::copy(header.begin(), header.end(), bytes.begin());

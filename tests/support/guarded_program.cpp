@@ -1,4 +1,4 @@
-// Guarded memory around a bound program.
+// Guarded memory of a bound program.
 #include "tests/support/guarded_program.h"
 
 #include <algorithm>
@@ -22,19 +22,19 @@ namespace {
 constexpr std::size_t kGuard = 256;
 constexpr std::size_t kAligned = 64;
 
-// 1 as a 4-byte integer is the smallest subnormal F32, makes every F64 subnormal, and every second F16 and BF16.
+// The 4-byte integer 1 is the smallest subnormal F32. It makes every F64 subnormal, and every second F16 and BF16.
 std::byte pattern(Around around, std::size_t at) {
   return around == Around::Nan ? std::byte{0xff} : std::byte{at % 4 == 0 ? std::uint8_t{1} : std::uint8_t{0}};
 }
 
-// n bytes of the pattern, the first of which is number `at`. By blocks: the sanitizers look at each access of a loop.
+// Writes n bytes of the pattern, beginning with byte `at`. It copies blocks, as sanitizers check each access of a loop.
 void fill(Around around, std::byte* bytes, std::size_t n, std::size_t at) {
   std::byte block[64];
   for (std::size_t i = 0; i < sizeof block; ++i) block[i] = pattern(around, at + i);
   for (std::size_t i = 0; i < n; i += sizeof block) std::memcpy(bytes + i, block, std::min(sizeof block, n - i));
 }
 
-// Fresh heap blocks: huge numbers, or zeros; there is no way to ask for others.
+// Fills fresh heap blocks with huge numbers or zeros; the allocator offers nothing else.
 void perturb_heap([[maybe_unused]] Around around) {
 #ifdef M_PERTURB
   mallopt(M_PERTURB, around == Around::Nan ? 0x80 : 0xff);

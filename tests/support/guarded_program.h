@@ -1,5 +1,5 @@
-// A compiled program in memory that a test controls whole: every value it reads or writes lies between bytes that the
-// test chose, which must not change and must not matter.
+// A compiled program in guarded memory: every value that it reads or writes lies between bytes chosen by the test.
+// These bytes must not change and must not affect results.
 #pragma once
 
 #include <map>
@@ -12,11 +12,11 @@
 
 namespace rlx::test {
 
-/// The instruction sets of the cpu backend that this machine has.
+/// The instruction sets that the cpu backend supports on this machine.
 std::vector<std::string> isas();
 
-/// What lies around the values, in memory that a run has not written yet, and in fresh heap blocks where the allocator
-/// can be asked for it.
+/// The fill of the guards, of memory that a run has not written yet, and of fresh heap blocks where the allocator
+/// allows it.
 enum class Around : std::uint8_t {
   Nan,        // every float dtype reads NaN, integers -1
   Subnormal,  // every float dtype reads subnormal numbers, integers small ones; buffers start off the usual alignment
@@ -29,9 +29,9 @@ class GuardedBytes {
   GuardedBytes(std::size_t n, Around around, std::size_t misaligned = 0);
   std::byte* data() { return storage_.data() + start_; }
   std::size_t size() const { return size_; }
-  /// Fills the bytes themselves as their surroundings are.
+  /// Fills the bytes themselves with the guard pattern.
   void spoil();
-  /// True when the guards are as they were.
+  /// True when the guards are unchanged.
   bool intact() const;
 
  private:
@@ -40,16 +40,17 @@ class GuardedBytes {
   Around around_ = Around::Nan;
 };
 
-/// The LIR of `g`, a static graph, for `target`: as it is when the target claims every node, else through the pipeline.
+/// The LIR of `g`, a static graph, for `target`: without passes when the target claims every node, else through the
+/// pipeline.
 LirModule lir_for(const Graph& g, const std::shared_ptr<const Target>& target);
 
-/// One binding of an executable. Inputs, params and states are given by name; states keep their values between runs.
+/// One binding of an executable. Inputs, params and states are passed by name; states keep their values between runs.
 class GuardedProgram {
  public:
   GuardedProgram(const ExecutableGraph& exe, const NamedTensors& params, Around around);
-  /// Runs on stale memory; throws an Internal error naming the buffer when a guard was written over.
+  /// Runs on stale memory. Throws an Internal error that names the buffer when a guard was overwritten.
   std::vector<Tensor> run(const NamedTensors& inputs, bool timed = false);
-  /// Every state back to its initial value.
+  /// Resets every state to its initial value.
   void reset();
   NamedTensors states();
 

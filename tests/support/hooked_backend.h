@@ -1,4 +1,4 @@
-// A backend around another whose submits pass through a function, for tests of faults and of ranges.
+// A wrapper of another backend that passes submits through a function, for tests of faults and of ranges.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace rlx::test {
 
-/// Submits `inner`, a program whose schedule has `steps` steps, in its own way.
+/// Submits `inner`, a program whose schedule has `steps` steps, in the hook's own way.
 using SubmitHook = std::function<Event(BoundGraph& inner, std::size_t steps, const RunArguments&, Stream&)>;
 
 class HookedBackend final : public Backend {

@@ -1,4 +1,4 @@
-// Skipping or failing for what is missing.
+// Skips or fails tests with missing requirements.
 #include "tests/support/needs.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What tests need or cost: the one place that decides between skipping and failing, and how often is often enough.
+// Requirements and costs of tests: whether a test is skipped or fails, and how often it repeats.
 #pragma once
 
 #include <cstddef>
@@ -10,24 +10,25 @@
 
 namespace rlx::test {
 
-/// Folder of the all-MiniLM-L6-v2 model (RLX_MODEL_DIR, else .models/ of the repository), or "" when it is not there.
+/// The folder of the all-MiniLM-L6-v2 model (RLX_MODEL_DIR, else .models/ of the repository), or "" when it is missing.
 std::string model_dir();
 
-/// The test suite of tests that ask model_dir(): `TEST_CASE("..." * doctest::test_suite(kNeedsModel))`. ctest runs it
-/// apart from the others of its program (`unit.model`), so that it is seen when it was skipped.
+/// The test suite of tests that use model_dir(): `TEST_CASE("..." * doctest::test_suite(kNeedsModel))`. ctest runs it
+/// separately from the rest of its program (`unit.model`), so a skip is visible.
 inline constexpr const char* kNeedsModel = "model";
 
-/// The test suite of tests that only take long: an entry of its own for ctest (`stress.slow`, label `slow`). It runs on
-/// optimised code, and under the sanitizers in full runs alone.
+/// The test suite of slow tests. It has its own ctest entry (`stress.slow`, label `slow`). It runs on optimized code,
+/// and under the sanitizers only in full runs.
 inline constexpr const char* kSlow = "slow";
 
-/// Call before leaving a test early because `what` is missing. Prints that; the program then ends with kSkippedStatus,
-/// unless something failed. Fails the test when RLX_REQUIRE_ALL_TESTS is set, as scripts/test.sh does.
+/// Call before returning early from a test because `what` is missing. It prints that, and the program ends with
+/// kSkippedStatus unless something failed. It fails the test when RLX_REQUIRE_ALL_TESTS is set, as scripts/test.sh
+/// does.
 void skip(const std::string& what);
 bool anything_skipped();
 
-/// How often to repeat what draws its cases: `full` times, an eighth of that under the sanitizers, which make a program
-/// ten times as slow and look at one run where others compare many.
+/// The number of repetitions of a test with random cases: `full`, or an eighth of it under the sanitizers, which make a
+/// program ten times as slow and check one run where others compare many.
 #if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER)
 template <class Int>
 constexpr Int repetitions(Int full) {
@@ -40,21 +41,21 @@ constexpr Int repetitions(Int full) {
 }
 #endif
 
-/// The number of the round: RLX_TEST_ROUND, which scripts/test.sh sets by the commit, else 0. It decides which part of
-/// what the functions below cut is run, so that some commit runs each part.
+/// The round number: RLX_TEST_ROUND, which scripts/test.sh sets from the commit, else 0. It selects the subset of cases
+/// that the functions below run, so that over many commits every case runs.
 std::size_t test_round();
 
-/// The seeds 1 to n. Where a round is asked for, and under the sanitizers: the eighth of them that the round decides;
-/// with RLX_ALL_CASES all.
+/// The seeds 1 to n. When a round is set, and under the sanitizers, it is the eighth of them that the round selects.
+/// With RLX_ALL_CASES it is all of them.
 std::vector<std::uint64_t> seeds(std::size_t n);
 
-/// Of how many cases of a long list one is taken: where a share is asked for (RLX_TEST_SHARE) one in `n`, under the
-/// sanitizers one in 2 n, else all; and all where RLX_ALL_CASES is set, as scripts/test.sh --full does.
+/// A long list of cases runs one in this many: with RLX_TEST_SHARE one in `n`, under the sanitizers one in 2 n, else
+/// all. With RLX_ALL_CASES, which scripts/test.sh --full sets, it is all.
 std::size_t one_in(std::size_t n);
 
-/// Picks from cases that are told one after the other: all, or where a share is asked for the first and about one in
-/// one_in(n) of the others, by steps of n - 1, n and n + 1 in turn, so that no loop around them falls into step. The
-/// round decides the first step: n + 1 rounds in a row take every case.
+/// Selects from a sequence of cases: all, or, when a share is set, the first and about one in one_in(n) of the others.
+/// The steps are n - 1, n and n + 1 in turn, so that no surrounding loop stays in phase. The round selects the first
+/// step: n + 1 consecutive rounds take every case.
 class Share {
  public:
   explicit Share(std::size_t n) : n_(one_in(n)), second_(n_ == 1 ? 1 : 1 + (n_ - 2 + test_round()) % (n_ + 1)) {}
@@ -69,7 +70,7 @@ class Share {
   std::size_t n_, second_, left_ = 1, taken_ = 0;
 };
 
-/// What ctest takes for "skipped" (SKIP_RETURN_CODE in tests/CMakeLists.txt).
+/// The exit status that ctest reports as "skipped" (SKIP_RETURN_CODE in tests/CMakeLists.txt).
 inline constexpr int kSkippedStatus = 77;
 
 }  // namespace rlx::test

@@ -1,4 +1,4 @@
-// Writing the tables of op samples.
+// Writes the tables of op samples.
 #include "tests/support/op_tables.h"
 
 #include <set>
@@ -25,7 +25,7 @@ std::string operand_line(const testing::SampleInput& in) {
   return line + "\n";
 }
 
-// The node of the sample. Its type is left out where inference knows it.
+// The node of the sample. Its type is omitted where inference finds it.
 std::string node_lines(const testing::Sample& sample) {
   Graph g("sample");
   std::vector<Value> operands;

@@ -1,4 +1,5 @@
-// Where tests find files; the only file compiled with the build's paths, so caches of the others stay valid.
+// Paths of files for tests. Only this file is compiled with the build's paths, so compiler caches of the others stay
+// valid.
 #include "tests/support/paths.h"
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// Random programs beside evaluate_bounded.
+// Compares random programs with evaluate_bounded.
 #include "tests/support/program_check.h"
 
 #include "tests/support/random_checks.h"

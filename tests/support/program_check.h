@@ -1,4 +1,4 @@
-// Random programs on a device, against the exact result.
+// Random programs on a device, compared with the exact result.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace rlx::test {
 
-/// Runs the program of a seed on `session`, at two sets of extents, two runs each, with states from run to run; what is
-/// wrong, or "". Of every second seed extents are runtime symbols, in every fourth leaves hold NaN, infinities and
-/// subnormal numbers, these not where the device may take them for zero.
+/// Runs the program of a seed on `session`, with two sets of extents and two runs each, states kept from run to run.
+/// Returns the error, or "". Every second seed has runtime symbols. In every fourth, leaves hold NaN, infinities and
+/// subnormal numbers; no subnormal numbers where the device may flush them to zero.
 std::string check_program(const Session& session, std::uint64_t seed, Subnormals subnormals = Subnormals::Kept);
 
 }  // namespace rlx::test

@@ -1,5 +1,5 @@
-// Random calls of any op: one of its samples, in another size or dtype perhaps, on values of the pool that are brought
-// to the shape and the range that the sample asks for.
+// Random calls of any op: a sample of the op, possibly with another size or dtype, on values of the pool that are
+// converted to the shape and range of the sample's operands.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace rlx::test {
 namespace {
 
-// The samples of every op that a program may hold, in the order of their kinds.
+// The samples of every op that a program may contain, in the order of the kinds.
 const std::vector<std::vector<Sample>>& callable_samples() {
   static const std::vector<std::vector<Sample>> all = [] {
     std::vector<std::vector<Sample>> out;
@@ -42,7 +42,7 @@ Expr Generator::fitted(const Expr& x, const Shape& shape) {
   e = g_.reshape(e, {there});
   if (there > wanted) {
     e = g_.narrow(e, 0, there - wanted, wanted);
-  } else if (there < wanted) {  // again and again
+  } else if (there < wanted) {  // repeat the elements
     const std::int64_t copies = (wanted + there - 1) / there;
     e = g_.reshape(g_.expand(g_.unsqueeze(e, 0), {copies, there}), {copies * there});
     if (copies * there > wanted) e = g_.narrow(e, 0, 0, wanted);
@@ -70,7 +70,7 @@ Expr Generator::operand(const SampleInput& in) {
   if (!x.valid()) return drawn_leaf(in);
   x = fitted(x, in.shape);
   if (in.fill == Fill::Normal) return x;
-  // Functions whose results lie in the range; what is NaN or infinite becomes a number.
+  // Functions whose results are in the range. NaN and infinities are replaced by a number.
   x = g_.where(g_.lt(g_.abs(x), 16.0), x, 0.5);
   if (matrix) {
     const std::int64_t rows = in.shape.dim(-2).value(), columns = in.shape.dim(-1).value();
@@ -94,7 +94,7 @@ void Generator::call() {
   }
   for (std::int64_t i = dice_.below(4); i-- > 0;) s = resized_sample(s, dice_, options_.max_elements);
   std::vector<Value> operands;
-  // Factors of a matrix whose rows repeat are not determined.
+  // The factors of a matrix with repeated rows are not unique.
   const bool factors = s.op.kind() == OpKind::Lu || s.op.kind() == OpKind::Qr || s.op.kind() == OpKind::Eigh ||
                        s.op.kind() == OpKind::Svd;
   for (const SampleInput& in : s.inputs) operands.push_back(factors ? drawn_leaf(in) : operand(in));

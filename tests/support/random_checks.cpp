@@ -1,4 +1,4 @@
-// Random programs in every way of running them, and on devices.
+// Random programs in every execution mode, and on devices.
 #include "tests/support/random_checks.h"
 
 #include <cmath>
@@ -25,11 +25,11 @@ struct Failure {
   std::string text;
 };
 
-// -- one way of running a program
+// -- one execution mode
 
 struct Way {
   std::string name;
-  bool same_bits = false;  // as the first way
+  bool same_bits = false;  // has the same bits as the first mode
   int threads = 1;
   std::string isa = {};
   CompileOptions options = {};
@@ -69,7 +69,7 @@ std::vector<Way> ways_of(const Graph& g, Dice& dice) {
     if (cpu::isa_supported(isa) && isa != cpu::best_isa())
       others.push_back({.name = concat_text("isa ", cpu::isa_name(isa)), .isa = std::string(cpu::isa_name(isa))});
   others.push_back({.name = "reference backend", .reference = true});
-  // All of the symbols in one mode, or each in its own.
+  // All symbols in one mode, or each in its own.
   if (!g.symbols().empty()) {
     CompileOptions runtime, bucket, mixed;
     for (const auto& [name, info] : g.symbols()) {
@@ -86,11 +86,11 @@ std::vector<Way> ways_of(const Graph& g, Dice& dice) {
 }
 
 struct Step {
-  NamedTensors inputs, params, states;  // states: before the step
+  NamedTensors inputs, params, states;  // states before the step
 };
 struct StepResult {
   std::vector<Tensor> outputs;
-  NamedTensors states;  // after it
+  NamedTensors states;  // states after the step
 };
 
 std::vector<StepResult> run(const Way& way, const Graph& graph, const std::vector<Step>& steps) {
@@ -110,7 +110,7 @@ std::vector<StepResult> run(const Way& way, const Graph& graph, const std::vecto
   return results;
 }
 
-// -- comparing
+// -- comparison
 
 void expect_bound(const std::string& who, const std::string& what, const Tensor& got, const Bounded& exact) {
   const Gap gap = gap_to(got, exact);
@@ -149,21 +149,21 @@ NamedTensors together(const Step& s) {
   return all;
 }
 
-// Numbers between -1 and 1.
+// Random numbers between -1 and 1.
 Tensor drawn_unit(const Shape& shape, Dice& dice) {
   Tensor t = Tensor::zeros(shape);
   for (std::int64_t i = 0; i < t.num_elements(); ++i) t.set(i, 2 * dice.uniform() - 1);
   return t;
 }
 
-// What a transform gives, or none where the program has none: no rule, no float output.
+// The result of a transform; none where the program does not allow it (no rule, no float output).
 template <class Make>
 std::optional<TransformResult> transformed(Make make) {
   try {
     return make();
   } catch (const Error& e) {
     if (e.code() == ErrorCode::Unsupported || e.code() == ErrorCode::InvalidArgument) return std::nullopt;
-    // Of elements of half a byte rules cannot make what they need.
+    // Rules cannot make the values they need from 4-bit elements.
     if (std::strstr(e.what(), "packed elements") != nullptr) return std::nullopt;
     throw;
   }
@@ -175,11 +175,11 @@ bool has_complex_leaf(const NamedTensors& values) {
   return false;
 }
 
-// <ct, jvp u> = <vjp ct, u>, in F64, within the bounds of both sides.
+// Checks <ct, jvp u> = <vjp ct, u> in F64, within the bounds of both sides.
 void expect_adjoint(const RandomProgram& p, const SymbolBinding& binding) {
   NamedTensors values = p.values(binding, 0);
   if (has_complex_leaf(values)) return;
-  // What reads the bits of a narrower float has no form in F64.
+  // Ops that read the bits of a narrower float have no F64 form.
   const auto wide = attempt([&] { return to_f64(p.graph.symbols().empty() ? p.graph : p.graph.bind(binding)); });
   if (!wide.ok()) return;
   const Graph& g = wide.value();
@@ -218,7 +218,7 @@ void expect_adjoint(const RandomProgram& p, const SymbolBinding& binding) {
   for (std::size_t i = 0; i < n; ++i)
     if (is_inexact(g.shape(g.outputs()[i]).dtype())) add(cotangents.at(next++), tangents.at(n + i), 1);
   for (std::size_t i = 0; i < directions.size(); ++i) add(directions[i], gradients.at(n + i), -1);
-  if (!std::isfinite(bound) || !std::isfinite(difference_of_sides)) return;  // a kink, or a pole
+  if (!std::isfinite(bound) || !std::isfinite(difference_of_sides)) return;  // a kink or a pole
   if (std::fabs(difference_of_sides) > bound)
     throw Failure{concat_text("derivatives: <ct, jvp u> and <vjp ct, u> differ by ", difference_of_sides,
                               ", the bound is ", bound)};
@@ -240,7 +240,7 @@ void expect_run(const char* who, const Session& session, const Graph& g, const N
   for (std::size_t i = 0; i < got.size(); ++i) expect_bound(who, concat_text("output ", i), got[i], exact.outputs[i]);
 }
 
-// The reverse derivative as a program of its own.
+// Runs the reverse derivative as a program of its own.
 bool expect_reverse(const RandomProgram& p, const SymbolBinding& binding, const Session& session,
                     Subnormals subnormals) {
   const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
@@ -259,7 +259,7 @@ bool expect_reverse(const RandomProgram& p, const SymbolBinding& binding, const 
   return true;
 }
 
-// Some of the leaves in three rows; each row of the results within the bound of that row's program.
+// Batches some of the leaves in three rows. Each row of the results must be within the bound of that row's program.
 bool expect_batch(const RandomProgram& p, const SymbolBinding& binding, const Session& session, Subnormals subnormals) {
   constexpr std::int64_t kRows = 3;
   const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
@@ -312,7 +312,7 @@ bool expect_batch(const RandomProgram& p, const SymbolBinding& binding, const Se
   return true;
 }
 
-// Throws a Failure when some way of running `p` is wrong; only the ways called `only` when it is not empty.
+// Throws a Failure when some mode of running `p` is wrong. Runs only the modes named `only` when it is not empty.
 void check_ways(const RandomProgram& p, const std::string& only, bool derive, Looked& looked) {
   const Graph& g = p.graph;
   if (const auto problems = verify(g, Level::Hir); !problems.empty())
@@ -323,7 +323,7 @@ void check_ways(const RandomProgram& p, const std::string& only, bool derive, Lo
   const std::vector<Way> ways = ways_of(g, dice);
   for (std::uint64_t variant = 0; variant < (g.symbols().empty() ? 1U : 2U); ++variant) {
     const SymbolBinding binding = p.binding(variant);
-    // What inference believed of symbolic extents (a crop leaves something) need not hold at every value.
+    // Shape assumptions on symbolic extents (a crop leaves something) need not hold at every value.
     if (!g.symbols().empty() && !attempt([&] { return g.bind(binding); }).ok()) continue;
     std::vector<Step> steps;
     std::vector<BoundedResult> exact;
@@ -362,9 +362,9 @@ void check_ways(const RandomProgram& p, const std::string& only, bool derive, Lo
   }
 }
 
-// -- cutting a failing program down
+// -- reducing a failing program
 
-// The part of `g` that `outputs` and `updates` need, with the results of node `cut` (if valid) as inputs.
+// The part of `g` that `outputs` and `updates` need. The results of node `cut` (if valid) become inputs.
 Graph part_of(const Graph& g, const std::vector<Value>& outputs, const std::vector<Graph::StateUpdate>& updates,
               NodeId cut) {
   std::vector<bool> live(g.num_nodes(), false);
@@ -395,7 +395,7 @@ Graph part_of(const Graph& g, const std::vector<Value>& outputs, const std::vect
 
 }  // namespace
 
-// What `check` finds wrong, "" when it is nothing; what it looked at goes to `looked`.
+// The error that `check` finds, or "". `looked` gets the checks that were made.
 template <class Check>
 std::string text_of_failure(Looked* looked, Check check) {
   Looked seen;
@@ -450,7 +450,7 @@ std::string failure_on(const Session& session, const RandomProgram& p, Subnormal
     for (const auto& [name, info] : p.graph.symbols()) compile.symbol_modes[name] = SymbolMode::runtime(info.max);
   return text_of_failure(looked, [&](Looked& seen) {
     CompiledGraph f = session.compile_with(Graph(p.graph), compile);
-    // As on the cpu: what inference believed of extents need not hold at every value.
+    // As on the cpu, shape assumptions need not hold at every value.
     const auto fits = [&](std::uint64_t variant) {
       return p.graph.symbols().empty() || attempt([&] { return p.graph.bind(p.binding(variant)); }).ok();
     };

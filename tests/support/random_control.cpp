@@ -19,7 +19,7 @@ Expr Generator::body_value(Graph& b, Expr x, int depth) {
       case 5:
         if (x.rank() > 0) x = x - b.mean(x, {x.rank() - 1}, true);
         break;
-      case 6:  // the same in every trip, of whatever the graph around has
+      case 6:  // loop-invariant, of any value of the enclosing graph
         x = b.cast(x + b.cast(b.mean(b.tanh(pick_float()), {}, false), t), t);
         break;
       default:
@@ -45,7 +45,7 @@ void Generator::control() {
     case 1:
       keep(g_.checkpoint({x}, [&](Graph& b, const ExprList& in) { return ExprList{body_value(b, in[0])}; })[0]);
       return;
-    case 2: {  // as long as a number says
+    case 2: {  // the iteration count is a value
       const Expr limit = whole_leaf(Shape({}, DType::I64), 0, 5);
       WhileOptions options;
       if (dice_.chance(60)) options.max_trips = dice_.below(5);
@@ -62,7 +62,7 @@ void Generator::control() {
       if (!r.ys.empty()) keep(r.ys[0]);
       return;
     }
-    default: {  // over rows, which the carry meets
+    default: {  // over rows, which are combined with the carry
       const std::int64_t length = dice_.below(5);
       ScanOptions options;
       options.reverse = dice_.chance(30), options.checkpoint = dice_.chance(30);

@@ -1,4 +1,4 @@
-// Random functions of elements, comparisons and conversions.
+// Random elementwise functions, comparisons and conversions.
 #include "rlx/ir/functions.h"
 #include "tests/support/random_generator.h"
 
@@ -16,7 +16,7 @@ void Generator::activation() {
 
 void Generator::binary() {
   auto fn = static_cast<BinaryKind>(dice_.chance(70) ? dice_.below(6) : dice_.below(kNumBinaryKinds));
-  if (binary_row(fn).differentiable < 2) fn = BinaryKind::Hypot;  // programs may be differentiated again
+  if (binary_row(fn).differentiable < 2) fn = BinaryKind::Hypot;  // programs may be differentiated twice
   const bool of_bits = fn >= BinaryKind::BitAnd && fn <= BinaryKind::Shr;
   const Expr x = of_bits ? pick([](const Expr& e) { return is_int(e.dtype()); }) : pick_any();
   if (!x.valid()) {

@@ -1,4 +1,4 @@
-// Random calls of rlx/functions: convolutions and windows with whatever attributes, matrices, transforms, draws,
+// Random calls of rlx/functions: convolutions and windows with random attributes, matrices, transforms, random numbers,
 // losses.
 #include "rlx/functions/functions.h"
 
@@ -48,7 +48,7 @@ void Generator::convolution() {
   if (depthwise) op.groups = 1 + dice_.below(18);
   const std::int64_t batch = op.batch_groups * (1 + dice_.below(2));
   if (op.batch_groups > 1) op.groups = 1;
-  // Where the axes lie: in the usual orders, or any.
+  // The order of the axes: a usual one, or any.
   const auto spec = [&](std::vector<std::int64_t>& places) {
     places.clear();
     for (std::int64_t i = 0; i < space + 2; ++i) places.push_back(i);
@@ -73,7 +73,7 @@ void Generator::convolution() {
   const Dims w = laid(op.rhs_spec, out * op.groups * op.batch_groups, in, list(1, 5));
   if (elements(x) > 4 * options_.max_elements || elements(w) > 4 * options_.max_elements) return;
   const Expr y = keep(g_.conv(float_of(x, t), float_of(w, t), op));
-  if (dice_.chance(40)) {  // what passes fuse behind it
+  if (dice_.chance(40)) {  // an epilogue that passes fuse
     Dims bias(static_cast<std::size_t>(space + 2), Dim(1));
     const auto feature = static_cast<std::size_t>(op.out_spec.empty() ? 1 : op.out_spec[1]);
     bias[feature] = y.dim(static_cast<int>(feature));
@@ -119,7 +119,7 @@ void Generator::pool_call() {
                             : nn::adaptive_max_pool(x, sizes, o.channels_last));
       return;
     }
-    default: {  // the derivative of a maximum, by itself
+    default: {  // the derivative of a maximum alone
       ops::SelectAndScatter op{dice_.chance(50) ? ReduceKind::Max : ReduceKind::Min};
       std::vector<WindowAxis> axes;
       Dims windows;
@@ -150,7 +150,7 @@ void Generator::matrices() {
     case 4: keep(linalg::lu_solve(linalg::lu_factor(a), b, transposed())); return;
     case 5: keep(linalg::cholesky_solve(g_.cholesky(a), b)); return;
     case 6: keep(linalg::solve_triangular(a, b, dice_.chance(50), transposed(), dice_.chance(20))); return;
-    case 7: {  // a projector: whatever the signs of the columns
+    case 7: {  // a projector, which does not depend on the signs of the columns
       const Expr q = g_.qr(float_of(sides, t, Fill::Unit, n))[0];
       keep(g_.matmul(q, g_.t(q)));
       return;

@@ -1,4 +1,4 @@
-// The generator: a pool of values that ops are put on at random.
+// The generator: a pool of values to which random ops are applied.
 #include <limits>
 
 #include "tests/support/random_generator.h"
@@ -66,7 +66,7 @@ Expr Generator::keep(Expr e) {
 }
 
 Expr Generator::leaf(const Shape& shape) {
-  if (!pool_.empty() && dice_.chance(15)) {  // something that is there, maybe an operand of the same op
+  if (!pool_.empty() && dice_.chance(15)) {  // an existing value, perhaps an operand of the same op
     const Expr e = pick([&](const Expr& x) { return x.shape() == shape; });
     if (e.valid()) return e;
   }
@@ -97,7 +97,7 @@ Expr Generator::whole_leaf(const Shape& shape, std::int64_t low, std::int64_t hi
 
 Expr Generator::pick(const Wanted& wanted) {
   for (int tries = 0; tries < 8; ++tries) {
-    // The later half is preferred, so that programs grow deep.
+    // The later half of the pool is preferred, so that programs grow deep.
     const auto n = static_cast<std::int64_t>(pool_.size());
     const Expr e =
         pool_[static_cast<std::size_t>(dice_.chance(60) ? n - 1 - dice_.below((n + 1) / 2) : dice_.below(n))];
@@ -142,7 +142,7 @@ std::vector<std::int64_t> Generator::axes_of(const Expr& x) {
 ActivationKind Generator::function(std::int64_t first) { return static_cast<ActivationKind>(dice_.below(first)); }
 
 void Generator::step() {
-  // No dice without calls: programs of seeds without them stay what they were.
+  // No random number is drawn without calls, so the programs of existing seeds do not change.
   if (options_.calls > 0 && dice_.chance(options_.calls)) return dice_.chance(60) ? call() : function_call();
   switch (dice_.below(29)) {
     case 0:
@@ -187,7 +187,7 @@ void Generator::state() {
   }
   const Expr s = dice_.any(states_);
   const std::string name = g_.leaf_name(s.value().node);
-  if (dice_.chance(40) && s.rank() > 0) {  // a row replaced, as a cache does
+  if (dice_.chance(40) && s.rank() > 0) {  // a row is replaced, as in a cache
     Dims sizes = s.shape().dims();
     if (sizes[0].value() > 1) sizes[0] = 1;
     const Expr starts = whole_leaf(Shape({Dim(s.rank())}, DType::I32), 0, 4);

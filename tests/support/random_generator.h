@@ -1,4 +1,5 @@
-// The generator of random programs: a pool of values that ops are put on at random. Ops stand by family in a file each.
+// The generator of random programs: a pool of values to which random ops are applied. Each family of ops is in its own
+// file.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace rlx::test {
 
-/// Makes one program.
+/// Generates one program.
 class Generator {
  public:
   Generator(std::uint64_t seed, const ProgramOptions& options) : options_(options), dice_(seed) {
@@ -30,7 +31,7 @@ class Generator {
   Dims random_dims();
   std::int64_t elements(const Dims& dims) const;
   Expr keep(Expr e);
-  /// A leaf of the shape: input, frozen or mutable param, constant, state.
+  /// A leaf of a shape: input, frozen or mutable param, constant or state.
   Expr leaf(const Shape& shape);
   Tensor constant(const Shape& shape);
   Expr whole_leaf(const Shape& shape, std::int64_t low, std::int64_t high);
@@ -40,13 +41,13 @@ class Generator {
   Expr pick(const Wanted& wanted);
   Expr pick_float(int min_rank = 0);
   Expr pick_any(int min_rank = 0);
-  /// Something that broadcasts with x: a value of the pool, a leaf of a part of its shape, a number.
+  /// An operand that broadcasts with x: a value of the pool, a leaf with a part of its shape, or a number.
   Operand partner(const Expr& x, bool same_dtype = true);
   std::int64_t axis_of(const Expr& x);
   std::vector<std::int64_t> axes_of(const Expr& x);
   ActivationKind function(std::int64_t first);
 
-  void step();  // one of the following
+  void step();  // one of the functions below
   void state();
   void choose_outputs();
 
@@ -70,7 +71,7 @@ class Generator {
   void reduce();
   void scan();
   void product();
-  /// Products with weights that are codes.
+  /// Matmuls with quantized weights.
   void quantised();
 
   // -- random_layers.cpp --
@@ -81,16 +82,16 @@ class Generator {
   void layer();
 
   // -- random_calls.cpp --
-  /// A new leaf whose values are drawn as a sample says.
+  /// A new leaf whose values are drawn like an operand of a sample.
   Expr drawn_leaf(const SampleInput& in);
-  /// The elements of `x`, which has some, as a value of `shape`: cut off or repeated.
+  /// The elements of `x`, which is not empty, as a value of `shape`: truncated or repeated.
   Expr fitted(const Expr& x, const Shape& shape);
   Expr operand(const SampleInput& in);
   void call();
 
   // -- random_functions.cpp --
   Expr float_of(const Dims& dims, DType t, Fill fill = Fill::Normal, std::int64_t bound = 1);
-  void function_call();  // one of the following
+  void function_call();  // one of the functions below
   void convolution();
   void pool_call();
   void matrices();
@@ -100,7 +101,8 @@ class Generator {
   void small_functions();
 
   // -- random_control.cpp --
-  /// A few ops on `x`, a value of the body `b`, and on values of the graph around it; of the shape and dtype of x.
+  /// A few ops on `x`, a value of the body `b`, and on values of the enclosing graph. The result has the shape and
+  /// dtype of x.
   Expr body_value(Graph& b, Expr x, int depth = 0);
   void control();
 

@@ -28,7 +28,7 @@ void Generator::index() {
       keep(g_.gather(x, {indices(dims, extent), indices(dims, x.dim(static_cast<int>(other)))}, op));
       return;
     }
-    case 5: {  // set, least and largest: whatever the order, one result
+    case 5: {  // set, min and max: the result does not depend on the order
       const std::int64_t other = axis_of(x);
       if (other == axis) return;
       const Dim second = x.dim(static_cast<int>(other));

@@ -29,7 +29,7 @@ void Generator::norm() {
       return;
     }
     case 1: keep(g_.rms_norm(x, gamma, beta, 1e-6, axes)); return;
-    default: {  // of a sum, as the passes fuse it
+    default: {  // of a sum, as passes fuse it
       const Shape last({x.dim(-1)}, x.dtype());
       const Expr sum = x + leaf(x.shape());
       keep(dice_.chance(50) ? g_.layer_norm(sum, leaf(last), leaf(last)) : g_.rms_norm(sum, leaf(last), leaf(last)));
@@ -79,7 +79,7 @@ void Generator::attention() {
   if (dice_.chance(15)) options.sinks = g_.tanh(leaf(Shape({Dim(op.num_heads)}, t)));  // finite
   const Expr y = g_.attention(q, k, v, op, options);
   keep(y);
-  if (dice_.chance(20)) keep(g_.exp(y.result(1)));  // the log itself may be -inf
+  if (dice_.chance(20)) keep(g_.exp(y.result(1)));  // the log may be -inf
 }
 
 void Generator::positions() {

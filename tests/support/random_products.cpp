@@ -1,4 +1,4 @@
-// Random reductions, scans and products.
+// Random reductions, scans and matmuls.
 #include "rlx/ir/math/windows.h"
 #include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/fft.h"
@@ -32,7 +32,7 @@ void Generator::reduce() {
 void Generator::scan() {
   const Expr x = pick_any(1);
   switch (dice_.below(5)) {
-    case 4: {  // there and back, between which the parts of the spectrum are values
+    case 4: {  // a transform and its inverse; the parts of the spectrum are values between them
       const Expr y = pick([](const Expr& e) {
         return (e.dtype() == DType::F32 || e.dtype() == DType::F64) && e.rank() >= 1 && e.dim(-1).is_static() &&
                e.dim(-1).value() >= 1;
@@ -62,7 +62,7 @@ void Generator::product() {
   const Dim k = x.dim(-1);
   const Dim n = 1 + dice_.below(20);
   switch (dice_.below(5)) {
-    case 0: {  // a weight, with an epilogue often
+    case 0: {  // a weight, often with an epilogue
       Expr y = dice_.chance(70) ? g_.matmul(x, leaf(Shape({k, n}, x.dtype())))
                                 : g_.matmul(x, g_.t(leaf(Shape({n, k}, x.dtype()))));
       keep(y);
@@ -83,7 +83,7 @@ void Generator::product() {
       if (x.rank() >= 2) keep(g_.matmul(g_.t(x), x));
       return;
     }
-    default: {  // any axes, any order
+    default: {  // any axes in any order
       Dims dims = x.shape().dims();
       const std::int64_t contract = axis_of(x);
       ops::DotGeneral op;

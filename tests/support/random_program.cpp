@@ -1,4 +1,4 @@
-// Random programs: what a seed makes, and the values of its leaves.
+// Random programs: the graph of a seed, and the values of its leaves.
 #include "tests/support/random_program.h"
 
 #include <cmath>
@@ -32,7 +32,7 @@ NamedTensors RandomProgram::values(const SymbolBinding& binding, std::uint64_t v
     for (NodeId id : graph.leaves(kind)) {
       const std::string& name = graph.leaf_name(id);
       std::uint64_t mixed = seed * 0x2545f4914f6cdd1dull + variant + 77;
-      for (const char c : name) mixed = mixed * 31 + static_cast<unsigned char>(c);  // the other leaves do not matter
+      for (const char c : name) mixed = mixed * 31 + static_cast<unsigned char>(c);  // independent of the other leaves
       if (const auto fill = fills.find(name); fill != fills.end()) {
         out.emplace(name, draw(graph.shape(id), fill->second.fill, fill->second.bound, mixed));
         continue;

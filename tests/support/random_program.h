@@ -1,4 +1,4 @@
-// Random graphs over the whole vocabulary, for tests that compare ways of running them.
+// Random graphs with all ops, for tests that compare execution modes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ using testing::Sample;
 using testing::SampleInput;
 using testing::SampleSet;
 
-/// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators"): the same everywhere.
+/// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators"), the same on every platform.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : state_(seed) {}
@@ -45,16 +45,16 @@ class Dice {
 };
 
 struct ProgramOptions {
-  int ops = 12;                     // about that many builder calls
-  std::int64_t max_elements = 600;  // of one value, at the largest extents
+  int ops = 12;                     // approximate number of builder calls
+  std::int64_t max_elements = 600;  // elements of one value, at the
   bool symbols = true;              // some programs have symbolic dims
   bool states = true;
-  bool blocks = true;  // HIR blocks
-  int calls = 0;       // of 100 ops: so many are calls of any op (random_calls.cpp) or function (random_functions.cpp)
+  bool blocks = true;     // HIR blocks
+  int calls = 0;          // percentage of ops that call any op (random_calls.cpp) or function (random_functions.cpp)
   bool specials = false;  // NaN, infinities, subnormal and huge numbers among the drawn values
 };
 
-/// A graph, and how its leaves are drawn: whole-number leaves lie in [low, high).
+/// A graph, and how its leaves are drawn: integer leaves lie in [low, high).
 struct RandomProgram {
   Graph graph;
   std::uint64_t seed = 0;
@@ -63,14 +63,14 @@ struct RandomProgram {
     std::int64_t low = -3, high = 4;
   };
   std::map<std::string, Range> whole;
-  std::map<std::string, SampleInput> fills;  // leaves that are drawn as samples are
+  std::map<std::string, SampleInput> fills;  // leaves that are drawn like operands of samples
   /// Values for the symbols, within their bounds; empty for a static program.
   SymbolBinding binding(std::uint64_t variant) const;
   /// Values for every input and param at `binding`; states start at their initial values.
   NamedTensors values(const SymbolBinding& binding, std::uint64_t variant) const;
 };
 
-/// The program of a seed. Everything that the builder refuses is left out; what it throws is an rlx::Error.
+/// The program of a seed. Calls that the builder refuses are left out; it throws only rlx::Error.
 RandomProgram random_program(std::uint64_t seed, const ProgramOptions& options = {});
 
 }  // namespace rlx::test

@@ -1,4 +1,4 @@
-// Values of op samples, and samples in other sizes and dtypes.
+// Values of op samples, and samples with other sizes and dtypes.
 #include "tests/support/random_samples.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ OpBox with_extent(const OpBox& op, std::int64_t from, std::int64_t to, bool list
   return OpBox(op.kind(), std::shared_ptr<const void>(std::move(copy)));
 }
 
-// The same of a sample: of its op and its operands, whose indices stay inside.
+// The same for a sample's op and operands. Indices stay in range.
 Sample with_extents(const Sample& sample, std::int64_t from, std::int64_t to, bool lists) {
   Sample other = sample;
   other.op = with_extent(sample.op, from, to, lists);
@@ -38,7 +38,7 @@ Sample with_extents(const Sample& sample, std::int64_t from, std::int64_t to, bo
   return other;
 }
 
-// `op` with `t` where it states a dtype.
+// `op` with its dtype attribute set to `t`.
 OpBox with_dtype(const OpBox& op, DType t) {
   auto copy = make_default_op(op.kind());
   for (const AttrField& f : op_def(op.kind()).attrs)
@@ -52,7 +52,7 @@ std::vector<Shape> shapes_of(const Sample& s) {
   return shapes;
 }
 
-// Operations and elements of a sample, or none when its op refuses it.
+// The operations and elements of a sample; none when its op refuses it.
 std::optional<double> work_of(const Sample& s) {
   const auto in = shapes_of(s);
   const auto out = infer_shapes(s.op, in);

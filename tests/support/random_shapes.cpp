@@ -1,4 +1,4 @@
-// Random reshapes, moves and joins.
+// Random reshapes, transposes, slices and concatenations.
 #include <algorithm>
 #include <utility>
 
@@ -89,7 +89,7 @@ void Generator::move() {
       std::vector<std::int64_t> low, high, interior;
       for (int i = 0; i < x.rank(); ++i) {
         low.push_back(dice_.below(4) - 1), high.push_back(dice_.below(4) - 1), interior.push_back(dice_.below(4) / 2);
-        // No more is cropped than there is; a symbol is 1 at least.
+        // A crop leaves at least something; a symbol is at least 1.
         const std::int64_t most = x.shape().dim(i).is_static() ? x.shape().dim(i).value() : 1;
         if (most < 1) high.back() = std::max<std::int64_t>(high.back(), 0);
         if (most < 1 || (most < 2 && high.back() < 0)) low.back() = std::max<std::int64_t>(low.back(), 0);

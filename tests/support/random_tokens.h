@@ -1,4 +1,4 @@
-// Tokens of a seed, and whether two tensors have the same bits: what tests of caches ask for.
+// Random tokens of a seed, and bitwise equality of tensors, for tests of caches.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Running error analysis over the reference rules: the walk from node to node.
+// Running error analysis over the reference rules: the traversal of the nodes.
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -32,14 +32,14 @@ class Walk {
   const Bounded& at(Value v) const { return results_[v.node.index][v.result]; }
 
  private:
-  // The F64 form of a value and no bound.
+  // A value in F64 with a zero bound.
   static Bounded exact(const Tensor& t) {
     Tensor wide = widened(t);
     Tensor zero = like(wide, 0);
     return {std::move(wide), std::move(zero)};
   }
 
-  // Products into a wider dtype are those of F64 here.
+  // Matmuls into a wider dtype are F64 here.
   std::vector<Bounded> node(const Node& n) {
     if (const auto* dot = n.op.get_if<ops::DotGeneral>()) return node_into_f64(n, *dot);
     if (const auto* conv = n.op.get_if<ops::Conv>()) return node_into_f64(n, *conv);
@@ -69,7 +69,8 @@ class Walk {
     switch (n.kind()) {
       case OpKind::Constant: {
         out = {exact(n.op.as<ops::Constant>().value)};
-        // A number inside a decomposition: kernels hold it in another precision perhaps, unless every one has it.
+        // A number inside a decomposition. Kernels may hold it in another precision, unless every dtype holds it
+        // exactly.
         if (depth_ > 0 && has_bound(n.shape().dtype()) && n.shape().rank() == 0)
           if (const double size = value_at(out[0].value, 0);
               std::isfinite(size) && !is_number(DType::BF16, out[0].value, 0))
@@ -92,7 +93,7 @@ class Walk {
     return out;
   }
 
-  // A body on operands with bounds. Its constants are those of the program: exact.
+  // Evaluates a body on operands with bounds. Its constants are exact.
   std::vector<Bounded> run_body(const Graph& body, const std::vector<Bounded>& inputs) const {
     Walk inner(body, depth_, subnormals_);
     const std::vector<NodeId> leaves = body.leaves(OpKind::Input);
@@ -110,7 +111,7 @@ class Walk {
     };
     return {at(stack.value), at(stack.slack)};
   }
-  // `rows` along a new axis 0 of `shape`, whose other rows are zero.
+  // Stacks `rows` along a new axis 0 of `shape`; missing rows are zero.
   static Bounded stack(const Shape& shape, const std::vector<Bounded>& rows) {
     Bounded out{widened(Tensor::zeros(shape)), {}};
     out.slack = like(out.value, 0);
@@ -126,7 +127,7 @@ class Walk {
     for (std::size_t i = first; i < in.size(); ++i) out.push_back(*in[i]);
     return out;
   }
-  // What rounding decides the way of may be anything.
+  // Results whose control flow rounding decides may be anything.
   static std::vector<Bounded> undecided(const Node& n) {
     std::vector<Bounded> out;
     for (const Shape& s : n.shapes) {
@@ -187,8 +188,8 @@ class Walk {
     std::vector<Expr> operands;
     for (Value v : n.inputs) operands.push_back(parts.input(concat_text("x", operands.size()), g_.shape(v)));
     parts.set_outputs(decompose_into(parts, n.op, operands));
-    // Kernels of attention take weights below the normal numbers for 0; of a key of weight 0 nothing is read where keys
-    // may be hidden, NaN neither.
+    // Attention kernels flush weights below the normal numbers to 0. Where keys may be masked, a key of weight 0 is not
+    // read at all, not even its NaN.
     const bool attends =
         n.kind() == OpKind::Attention || n.kind() == OpKind::AttentionBackward || n.kind() == OpKind::PagedAttention;
     Walk inner(parts, depth_ + 1, attends ? Subnormals::MayBeZero : subnormals_);
@@ -196,7 +197,7 @@ class Walk {
     inner.run();
     std::vector<Bounded> out;
     for (Value v : parts.outputs()) out.push_back(inner.at(v));
-    // Kernels divide by the sum of the weights, of which the largest is 1, at the end: the sum before may overflow.
+    // Kernels divide by the sum of the weights (the largest is 1) at the end, so the sum before that may overflow.
     if (const auto* attention = n.op.get_if<ops::Attention>())
       if (may_overflow(*in[2], static_cast<double>(keys_of(*attention, in[1]->value)), n.shape().dtype()))
         out[0].slack = like(out[0].value, kApart);
@@ -206,25 +207,25 @@ class Walk {
   static std::int64_t keys_of(const ops::Attention& op, const Tensor& k) {
     return k.dim(op.layout == HeadLayout::HeadsFirst ? 2 : 1);
   }
-  // Whether `n` of the values might add up to more than sums of dtype `t` hold.
+  // True if the sum of `n` such values may overflow dtype `t`.
   static bool may_overflow(const Bounded& x, double n, DType t) {
     const double largest = float_format(t == DType::F64 ? DType::F64 : DType::F32).largest;
     const Tensor size = magnitude(x.value);
     return std::any_of(reals(size), reals(size) + count(size), [&](double m) { return m * n > largest; });
   }
 
-  // Of the numbers as they are stored; what moves may become anything.
+  // Bitcasts the stored numbers. An inexact number may become anything.
   Bounded bitcast(const Node& n, const Bounded& x) const {
     Bounded out{widened(run1(n.op, {x.value.cast(g_.shape(n.inputs[0]).dtype())})), {}};
-    // The sign and the payload of a NaN are nobody's promise.
+    // The sign and payload of a NaN are not specified.
     const bool nan = is_inexact(x.value.dtype()) && std::any_of(reals(x.value), reals(x.value) + count(x.value),
                                                                 [](double v) { return std::isnan(v); });
     out.slack = like(out.value, nan || any(x.slack) ? kApart : 0);
     return out;
   }
 
-  // Both ends of the interval through the conversion itself, which is monotone; but a Bool is false at 0 alone, which
-  // an interval may hold inside.
+  // Converts both ends of the interval, since the conversion is monotone. A Bool, however, is false only at 0, which
+  // may be inside the interval.
   Bounded cast(const Node& n, const Bounded& x) const {
     const DType to = n.op.as<ops::Cast>().to;
     const auto through = [&](const Tensor& t) { return widened(t.cast(to)); };
@@ -249,7 +250,7 @@ class Walk {
     return out;
   }
 
-  // The bounds of the operands in those of the results, without the node's own rounding of sums' results.
+  // Propagates the operands' bounds to the results, without the node's own rounding of sums.
   void carry(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,
              std::vector<Bounded>& out) {
     switch (n.kind()) {
@@ -330,11 +331,11 @@ class Walk {
       case OpKind::Qr:
       case OpKind::Eigh:
       case OpKind::Svd: factor(n, g_.shape(n.inputs[0]).dtype(), in, values, out); return;
-      default: elementwise(n, in, values, out); return;  // ops of others: by moving all operands
+      default: elementwise(n, in, values, out); return;  // custom ops: by varying all operands
     }
   }
 
-  // The nodes that a value is made of, constants aside, within as many ops as an activation is written in.
+  // The nodes that a value is computed from, without constants, within as many ops as a written-out activation has.
   std::set<std::uint32_t> sources(Value v) const {
     std::set<std::uint32_t> found;
     std::vector<Value> now{v};
@@ -351,7 +352,7 @@ class Walk {
     const std::set<std::uint32_t> a = sources(n.inputs[0]), b = sources(n.inputs[1]);
     return std::any_of(a.begin(), a.end(), [&](std::uint32_t v) { return b.contains(v); });
   }
-  // A sum of zeros is 0 or -0, by where it begins: what tells them apart is undecided.
+  // A sum of zeros is 0 or -0, depending on its first term: the sign is undecided.
   void sign_of_sum(const Node& n, const std::vector<const Bounded*>& in, const std::vector<Tensor>& values,
                    std::vector<Bounded>& out) const {
     for (std::size_t k = 0; k < in.size(); ++k) {
@@ -375,16 +376,16 @@ class Walk {
   static bool adds_up(const OpBox& op) {
     return allowance_of(op).terms > 0 || (op_def(op).decompose.has() && op.kind() != OpKind::Cast);
   }
-  // Whether both parts of an element are numbers of dtype `t`.
+  // True if both parts of an element are representable in dtype `t`.
   static bool is_number(DType t, const Tensor& value, std::size_t i) {
     const C c = load_element<C>(value.data(), value.dtype(), static_cast<std::int64_t>(i));
     const DType real = is_complex(t) ? real_dtype(t) : t;
     const auto fits = [&](double x) { return x == 0 || std::remainder(x, last_place(real, std::fabs(x))) == 0; };
     return fits(c.real()) && fits(c.imag());
   }
-  // The rounding of the result, and what may overflow.
+  // Adds the rounding of the result and handles overflow.
   void finish(DType t, const OpBox& op, const std::vector<const Bounded*>& in, Bounded& out) const {
-    bool lost = false;  // some operand is undecided: a NaN bound means nothing better
+    bool lost = false;  // some operand is undecided, so a NaN bound is expected
     for (const Bounded* b : in)
       lost = lost ||
              std::any_of(reals(b->slack), reals(b->slack) + count(b->slack), [](double e) { return !(e < kApart); });
@@ -406,7 +407,7 @@ class Walk {
         continue;
       }
       if (std::isnan(e[i])) e[i] = kApart;
-      // One correctly rounded operation on exact operands: no error when the result is a number of the dtype.
+      // One correctly rounded operation on exact operands has no error when the result is representable.
       const bool exact = e[i] == 0 && places <= 0.5 && is_number(t, out.value, i);
       if (size + e[i] > 0 && !exact) {
         if (places > 0) e[i] += places * last_place(computed, size);
@@ -417,7 +418,7 @@ class Walk {
     }
   }
 
-  // Moves and choices return operands as they are.
+  // Copies and selections return operands unchanged.
   static bool computes(const OpBox& op) {
     const Allowance a = allowance_of(op);
     return a.places > 0 || a.terms > 0;
@@ -469,7 +470,7 @@ Gap gap_to(const Tensor& got, const Bounded& exact, std::int64_t* undecided) {
     double size = 0;
     if (stores_floats(wide.dtype())) {
       const double d = apart(wide, exact.value, i);
-      // A bound is that of both parts: where one is NaN or infinite, nothing is known of the other.
+      // The bound is for both parts: when one is NaN or infinite, the other is unknown.
       if (d != 0 && is_complex(wide.dtype()) && !std::isfinite(value_at(wide, i)) &&
           !std::isfinite(value_at(exact.value, i))) {
         if (undecided != nullptr) ++*undecided;

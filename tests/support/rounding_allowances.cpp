@@ -1,4 +1,4 @@
-// How exact a kernel has to be: the table of allowances.
+// The table of allowances: how exact a kernel must be.
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/conv.h"
 #include "rlx/ir/ops/elementwise.h"
@@ -32,8 +32,8 @@ struct SumAllowance {
   OpKind kind;
   double terms;
 };
-// Sums of up to some thousand terms: what chance leaves of n roundings is far below n. Where many terms are equal a
-// chain drifts, by n / 2 at worst: add_terms allows that up to twice the number here.
+// For sums of up to some thousand terms. The random error of n roundings is far below n. Where many terms are equal, a
+// serial sum drifts by at most n / 2: add_terms allows that up to twice the number here.
 constexpr SumAllowance kSums[] = {{OpKind::DotGeneral, 8},       {OpKind::Conv, 8},       {OpKind::Reduce, 8},
                                   {OpKind::Cumulative, 8},       {OpKind::Scatter, 8},    {OpKind::ReduceWindow, 8},
                                   {OpKind::SelectAndScatter, 8}, {OpKind::Interpolate, 8}};

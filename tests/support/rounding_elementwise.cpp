@@ -1,4 +1,4 @@
-// Bounds of functions of elements, and of comparisons.
+// Bounds of elementwise functions and of comparisons.
 #include <algorithm>
 #include <cmath>
 
@@ -8,8 +8,8 @@
 namespace rlx::test::rounding {
 namespace {
 
-// x^y of x below 0 is a number for whole y alone; at 0 the sign of x decides, which rounding may choose; x^0 and 1^y
-// are 1 even of NaN.
+// For x below 0, x^y is a number only for integer y. At 0 the sign of x matters, which rounding may change. x^0 and 1^y
+// are 1 even for NaN.
 void power(const std::vector<const Bounded*>& in, Bounded& out) {
   const Tensor x = broadcast(in[0]->value, out.value), y = broadcast(in[1]->value, out.value);
   const Tensor x_slack = broadcast(in[0]->slack, out.value), y_slack = broadcast(in[1]->slack, out.value);
@@ -22,7 +22,7 @@ void power(const std::vector<const Bounded*>& in, Bounded& out) {
   }
 }
 
-// The angle jumps by a whole turn where y changes its sign left of the origin.
+// The angle jumps by a full turn where y changes its sign left of the origin.
 void angle(const std::vector<const Bounded*>& in, Bounded& out) {
   const Tensor y = broadcast(in[0]->value, out.value), x = broadcast(in[1]->value, out.value);
   const Tensor y_slack = broadcast(in[0]->slack, out.value), x_slack = broadcast(in[1]->slack, out.value);
@@ -31,7 +31,7 @@ void angle(const std::vector<const Bounded*>& in, Bounded& out) {
       reals(out.slack)[i] = std::max(reals(out.slack)[i], 6.2832);
 }
 
-// x mod y, and x rem y, move by e_x + |x / y| e_y, and by y where that carries them over a multiple of y.
+// x mod y and x rem y change by e_x + |x / y| e_y, and by y where that crosses a multiple of y.
 void remainder(const std::vector<const Bounded*>& in, Bounded& out) {
   const Tensor x = broadcast(in[0]->value, out.value), y = broadcast(in[1]->value, out.value);
   const Tensor x_slack = broadcast(in[0]->slack, out.value), y_slack = broadcast(in[1]->slack, out.value);
@@ -44,7 +44,7 @@ void remainder(const std::vector<const Bounded*>& in, Bounded& out) {
   }
 }
 
-// Whether the function is no longer described by the corners: an interval over a pole or over a wave.
+// True where the corners do not bound the function: its interval contains a pole or an extremum.
 bool undecidable(const OpBox& op, std::size_t operand, const Tensor& x, const Tensor& slack, std::size_t i) {
   const double e = reals(slack)[i];
   if (e == 0) return false;
@@ -60,11 +60,11 @@ bool undecidable(const OpBox& op, std::size_t operand, const Tensor& x, const Te
       case ActivationKind::Asin:
       case ActivationKind::Acos:
       case ActivationKind::Atanh:
-      case ActivationKind::Erfinv:  // both corners may lie outside of [-1, 1], on either side
+      case ActivationKind::Erfinv:  // both corners may be outside [-1, 1], on different sides
         return std::fabs(reals(x)[i]) > 1 && std::fabs(reals(x)[i]) - e <= 1;
       case ActivationKind::Lgamma:
       case ActivationKind::Digamma:
-      case ActivationKind::Polygamma: {  // poles, and waves between them
+      case ActivationKind::Polygamma: {  // poles, and extrema between them
         const double v = reals(x)[i];
         return v < 0.5 && std::fabs(v - std::nearbyint(v)) <= 4 * e;
       }
@@ -83,7 +83,7 @@ void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std
   for (const Bounded* b : in) moving = moving || any(b->slack);
   if (!moving) return;
   const bool whole = !has_bound(out[0].value.dtype());
-  if (whole) {  // integers are right or undecided
+  if (whole) {  // integers are exact or undecided
     for (const Bounded* b : in)
       for (Bounded& o : out) {
         const bool fits = broadcast_dims(b->slack.shape().dims(), o.slack.shape().dims()) == o.slack.shape().dims();
@@ -113,7 +113,7 @@ void elementwise(const Node& n, const std::vector<const Bounded*>& in, const std
     for (std::size_t i = 0; i < count(lost); ++i)
       if (undecidable(n.op, k, values[k], in[k]->slack, i)) reals(lost)[i] = kApart;
     if (!any(lost)) continue;
-    for (Bounded& o : out) {  // element by element; of other ops anything
+    for (Bounded& o : out) {  // elementwise; other ops are fully undecided
       const bool fits = broadcast_dims(lost.shape().dims(), o.slack.shape().dims()) == o.slack.shape().dims();
       o.slack = fits ? add_up(o.slack, broadcast(lost, o.slack)) : like(o.value, kApart);
     }
@@ -168,7 +168,7 @@ void vanishing_factor(const Node& n, const std::vector<Tensor>& values, Bounded&
 
 void choose_zero(const std::vector<Tensor>& values, Bounded& out) {
   if (!stores_floats(out.value.dtype())) return;
-  const ops::Binary times{BinaryKind::Mul};  // a sum with 0 would lose the sign
+  const ops::Binary times{BinaryKind::Mul};  // adding 0 would lose the sign
   const Tensor one = like(out.value, 1), a = run1(times, {values[0], one}), b = run1(times, {values[1], one});
   for (std::size_t i = 0; i < count(out.value); ++i)
     if (reals(a)[i] == 0 && reals(b)[i] == 0 && std::signbit(reals(a)[i]) != std::signbit(reals(b)[i]))

@@ -1,5 +1,6 @@
-// Bounds of matrix factors: what they are of matrices nearby. A stable algorithm gives the factors of a matrix within
-// some eps of the one given; how far these are from the exact ones the reference rule says of such matrices.
+// Bounds of matrix factorizations, from the factors of nearby matrices. A stable algorithm returns the exact factors of
+// a matrix within some eps of the given one. The reference rule, run on such matrices, shows how far their factors are
+// from the exact ones.
 #include <algorithm>
 
 #include "tests/support/rounding_rules.h"
@@ -7,7 +8,7 @@
 namespace rlx::test::rounding {
 namespace {
 
-constexpr double kFactorTerms = 4;  // times eps times the order of the matrix times its largest number
+constexpr double kFactorTerms = 4;  // times eps, the order of the matrix and its largest number
 constexpr int kNeighbours = 3;
 
 double largest(const Tensor& t) {
@@ -15,7 +16,7 @@ double largest(const Tensor& t) {
   return count(size) == 0 ? 0 : *std::max_element(reals(size), reals(size) + count(size));
 }
 
-// +step or -step of each element, by a fixed sequence.
+// Adds +step or -step to each element, by a fixed sequence.
 Tensor steps_around(const Bounded& x, double step, std::uint64_t seed) {
   Tensor out = like(x.value, 0);
   std::uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
@@ -50,7 +51,7 @@ void factor(const Node& n, DType t, const Operands& in, const std::vector<Tensor
     if (!has_bound(n.shapes[r].dtype())) continue;
     const double bound = 2 * distance[r] + kFactorTerms * eps * largest(out[r].value);
     std::fill_n(reals(out[r].slack), count(out[r].slack), bound);
-    // Which factors of a matrix that holds NaN or infinities are NaN is the algorithm's affair.
+    // For a matrix with NaN or infinities, which factors are NaN depends on the algorithm.
     for (std::size_t i = 0; i < count(out[r].value); ++i)
       if (!std::isfinite(value_at(out[r].value, i))) reals(out[r].slack)[i] = kApart;
   }

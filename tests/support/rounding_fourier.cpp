@@ -17,10 +17,10 @@ void complex_parts(const Node& n, const Operands& in, Bounded& out) {
     out.slack = add_up(broadcast(in[0]->slack, out.value), broadcast(in[1]->slack, out.value));
 }
 
-// Every element is a sum over the whole line with factors of size 1, so an error of the operand counts as it is. The
-// roundings of a fast transform are those of log n sums; Bluestein's are of three transforms and more, of a length of
-// up to four times as much: 16 eps of the sum of sizes is far above both. A number that is none, or a sum that may
-// overflow, leaves the line undecided.
+// Every element is a sum over the whole line with factors of magnitude 1, so errors of the operand add up unchanged. A
+// fast transform rounds like log n sums. Bluestein's rounds like three or more transforms of up to four times the
+// length. 16 eps of the sum of magnitudes is far above both. A NaN or infinity, or a sum that may overflow, leaves the
+// line undecided.
 void fourier(const Node& n, const Bounded& x, Bounded& out) {
   const auto& op = n.op.as<ops::Fft>();
   ops::Reduce sum{ReduceKind::Sum, op.axes, true};

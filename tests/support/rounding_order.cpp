@@ -1,4 +1,4 @@
-// Bounds of sorts, arg-maxima and the k largest.
+// Bounds of sorts, arg-maxima and top-k.
 #include <algorithm>
 #include <numeric>
 

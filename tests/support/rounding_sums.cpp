@@ -1,4 +1,4 @@
-// Bounds of sums, products and what adds up.
+// Bounds of sums, products, matmuls and other accumulations.
 #include <algorithm>
 #include <cmath>
 
@@ -14,12 +14,12 @@
 namespace rlx::test::rounding {
 namespace {
 
-constexpr std::int64_t kTapsOfGathers = 4;  // of a resampled element; more are written as a product with a matrix
+constexpr std::int64_t kTapsOfGathers = 4;  // of a resampled element; with more, it is written as a matmul
 
 Tensor with_slack(const Bounded& x, const Tensor& size) { return add_up(size, x.slack); }
 
-// slack = (op over |x| + slack) - (op over |x|) + terms * eps * (op over |x|); `added`: how many terms a sum has;
-// `divisor`: of the sums, for a mean
+// slack = (op over |x| + slack) - (op over |x|) + terms * eps * (op over |x|). `added` is the number of terms of a sum;
+// `divisor` is that of a mean.
 void add_terms(const Node& n, Bounded& out, const Tensor& with, const Tensor& without, double added,
                double divisor = 1) {
   const double terms = allowance_of(n.op).terms, drift = std::clamp(added / 2, terms, 2 * terms);
@@ -49,15 +49,15 @@ void spread(const Bounded& x, const OpBox& widest, Bounded& out) {
   plus = run1(widest, {plus});
   minus = run1(widest, {minus});
   for (std::size_t i = 0; i < count(out.slack); ++i) {
-    if (!(reals(out.slack)[i] >= 0)) reals(out.slack)[i] = 0;  // the largest of nothing
+    if (!(reals(out.slack)[i] >= 0)) reals(out.slack)[i] = 0;  // the maximum of no elements
     if (reals(plus)[i] > 0 && reals(minus)[i] > 0 && value_at(out.value, i) == 0) either_zero(out, i);
   }
 }
 
-// A product of at most `factors` elements in any order; `sum` adds up the same elements. A relative rounding for each
-// factor; a partial product that leaves the normal numbers loses at most the least number, which the factors above 1
-// enlarge; one that overflows (and may then meet a 0) or vanishes (and may meet an infinity) decides nothing, nor does
-// a factor beside an infinity that may be 0 or of the other sign.
+// A product of at most `factors` elements in any order; `sum` adds the same elements. Each factor adds a relative
+// rounding. A partial product below the normal numbers loses at most the smallest number, scaled by the factors above
+// 1. The result is undecided if a partial product overflows (it may then meet a 0) or vanishes (it may meet an
+// infinity). It is also undecided if a factor beside an infinity may be 0 or of the other sign.
 void add_product(const Node& n, const Bounded& x, const OpBox& sum, double factors, const Tensor& with,
                  const Tensor& without, Bounded& out) {
   Tensor above = like(x.value, 0), below = like(x.value, 0), infinite = like(x.value, 0);  // powers of two
@@ -133,7 +133,7 @@ void windows(const Node& n, const Bounded& x, std::vector<Bounded>& out) {
   if (ordered || !has_bound(x.value.dtype())) {
     op.fn = ReduceKind::Max;
     spread(x, op, out[0]);
-    if (out.size() > 1)  // which is the largest may be another
+    if (out.size() > 1)  // another element may be the largest
       for (std::size_t i = 0; i < count(out[1].value); ++i)
         if (reals(out[0].slack)[i] > 0) reals(out[1].slack)[i] = kApart;
     return;
@@ -148,9 +148,9 @@ void windows(const Node& n, const Bounded& x, std::vector<Bounded>& out) {
 }
 
 void interpolate(const Node& n, const Bounded& x, Bounded& out) {
-  // Sums by the sizes of the weights, axis by axis.
+  // Sums weighted by the magnitudes of the weights, axis by axis.
   const auto op = n.op.as<ops::Interpolate>();
-  // What is written as a product with a matrix multiplies the whole line, by zeros for the most part.
+  // An axis that is written as a matmul multiplies the whole line, mostly by zeros.
   const auto is_product = [&](std::size_t i, std::int64_t extent) {
     ops::Interpolate forward = op;
     const std::int64_t from = op.transposed ? op.sizes[i] : extent;
@@ -189,7 +189,7 @@ void interpolate(const Node& n, const Bounded& x, Bounded& out) {
     for (std::size_t i = 0; i < v.size(); ++i) reals(t)[i] = v[i];
     return t;
   };
-  if (!has_bound(x.value.dtype())) {  // Nearest, of integers
+  if (!has_bound(x.value.dtype())) {  // Nearest, for integers
     out.slack = along(x.slack);
     return;
   }
@@ -229,20 +229,21 @@ void dot(const Node& n, const std::vector<const Bounded*>& in, Bounded& out) {
   }
   const Tensor a = magnitude(in[0]->value), b = magnitude(in[1]->value);
   out.terms = run1(n.op, {a, b});
-  // Below the normal numbers each product is rounded to the least number, and equal ones together.
+  // Below the normal numbers each product is rounded to a multiple of the smallest number, and equal products round
+  // alike.
   const Tensor products = run1(n.op, {like(a, 1), like(b, 1)});
-  // At the edges a convolution adds up fewer.
+  // At the edges a convolution adds fewer terms.
   const double added = count(products) > 0 ? *std::max_element(reals(products), reals(products) + count(products)) : 0;
   add_terms(n, out, run1(n.op, {with_slack(*in[0], a), with_slack(*in[1], b)}), out.terms, added);
   const bool wide = n.shape().dtype() == DType::F64 || n.shape().dtype() == DType::C128;
   for (std::size_t i = 0; i < count(out.value); ++i)
     if (reals(out.slack)[i] > 0) reals(out.slack)[i] += added * last_place(wide ? DType::F64 : DType::F32, 0);
-  // What may vanish or change its sign beside an infinity makes a NaN, or the other infinity.
+  // A factor that may vanish or change its sign beside an infinity makes a NaN or the other infinity.
   const Tensor first = run1(n.op, {around_zero(*in[0]), infinite(*in[1])});
   const Tensor second = run1(n.op, {infinite(*in[0]), around_zero(*in[1])});
   for (std::size_t i = 0; i < count(out.value); ++i)
     if (value_at(first, i) + value_at(second, i) > 0) reals(out.slack)[i] = kApart;
-  // A filter that is not finite, or may be so, may meet zeros of the padding, or be left out there.
+  // A filter that is or may be infinite or NaN may meet zeros of the padding, or be skipped there.
   if (n.kind() != OpKind::Conv) return;
   for (std::size_t i = 0; i < count(in[1]->value); ++i)
     if (!std::isfinite(value_at(in[1]->value, i)) || !(reals(in[1]->slack)[i] < kApart))
@@ -265,10 +266,11 @@ void scatter(const Node& n, const std::vector<const Bounded*>& in, const std::ve
     return operands;
   };
   ops::Scatter op = n.op.as<ops::Scatter>();
-  if (op.fn == ScatterKind::Min || op.fn == ScatterKind::Max) op.fn = ScatterKind::Max;  // no more than either moves
+  // The bound of min and max is at most the larger of the operands' bounds.
+  if (op.fn == ScatterKind::Min || op.fn == ScatterKind::Max) op.fn = ScatterKind::Max;
   const bool adds = op.fn == ScatterKind::Add, rounds = adds || op.fn == ScatterKind::Mul;
   if (!rounds || !has_bound(out.value.dtype())) {
-    if (op.fn == ScatterKind::Mul) op.fn = ScatterKind::Add;  // of integers: right or undecided
+    if (op.fn == ScatterKind::Mul) op.fn = ScatterKind::Add;  // integers are exact or undecided
     out.slack = run1(op, with(in[0]->slack, in[last]->slack));
     return;
   }

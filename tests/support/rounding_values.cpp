@@ -1,4 +1,4 @@
-// Elements of values and bounds.
+// Helpers for elements of values and bounds.
 #include <algorithm>
 #include <limits>
 

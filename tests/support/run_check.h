@@ -1,4 +1,4 @@
-// Runs of a graph against the exact result of its rules, with params, states and drawn values.
+// Runs of a graph compared with the exact result of its reference rules, with params, states and drawn values.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 
 namespace rlx::test {
 
-/// Values for inputs and params: true, 5, or numbers around 0.
+/// Drawn values for inputs and params: true, 5, or numbers around 0.
 inline NamedTensors drawn(const Graph& g) {
   NamedTensors values;
   std::uint64_t seed = 1;
@@ -24,7 +24,7 @@ inline NamedTensors drawn(const Graph& g) {
   return values;
 }
 
-/// Every result is within the bounds of the exact one.
+/// Checks that every result is within the bound of the exact one.
 inline void expect_within_bound(const std::vector<Tensor>& got, const BoundedResult& exact) {
   REQUIRE(got.size() == exact.outputs.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -40,14 +40,14 @@ inline CompiledGraph check_run(const Session& session, const Graph& g, const Nam
   expect_within_bound(f.run_typed(values), evaluate_bounded(g, values, subnormals));
   return f;
 }
-/// The same of a sample.
+/// The same for a sample.
 inline CompiledGraph check_sample(const Session& session, const Sample& sample,
                                   Subnormals subnormals = Subnormals::Kept) {
   INFO("variant '", sample.name, "'");
   return check_run(session, sample_graph(sample), bind_operands(draw_operands(sample)), subnormals);
 }
 
-/// Compares two runs of `f`, from its first states on, with what the rules compute exactly of `g`.
+/// Compares two runs of `f`, from its initial states on, with the exact results of `g`.
 inline void check_runs(CompiledGraph& f, const Graph& g, NamedTensors values) {
   NamedTensors inputs;
   for (const IoInfo& p : f.params()) f.set_param(p.name, values.at(p.name));

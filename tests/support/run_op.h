@@ -1,4 +1,4 @@
-// One op at a time: by its reference rule, by its decomposition under both policies, and what its shape rule says.
+// Runs one op: by its reference rule, by its decomposition under both policies, and its shape rule.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rlx::test {
 
-/// The results of `op` over `inputs`; checks that the decomposition (when there is one) gives the same.
+/// The results of `op` on `inputs`. Checks that the decomposition, if any, gives the same.
 inline std::vector<Tensor> run_op(const OpBox& op, const std::vector<Tensor>& inputs, double tolerance = 1e-12) {
   std::vector<Tensor> results = evaluate_op(op, inputs);
   if (!op_def(op.kind()).decompose.has()) return results;
@@ -34,7 +34,7 @@ inline std::vector<Tensor> run_op(const OpBox& op, const std::vector<Tensor>& in
 /// The first result of `op` by its reference rule.
 inline Tensor run(const OpBox& op, const std::vector<Tensor>& inputs) { return evaluate_op(op, inputs).at(0); }
 
-/// The text of the shape rule's refusal over operands of the given shapes, or "" when it accepts them.
+/// The shape rule's refusal of operands of the given shapes, or "" when it accepts them.
 inline std::string infer_error(const OpBox& op, const std::vector<Shape>& inputs) {
   auto shapes = infer_shapes(op, inputs);
   return shapes.ok() ? std::string() : shapes.error().text();

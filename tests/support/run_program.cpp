@@ -1,4 +1,4 @@
-// The tool's output is collected in files: no pipe can fill up.
+// Runs the tool. Its output goes to files, so no pipe can fill up.
 #include "tests/support/run_program.h"
 
 #include <sys/wait.h>
@@ -13,7 +13,7 @@ namespace rlx::test {
 ProgramResult run_shell(const std::string& script, const std::string& input) {
   const TempDir dir;
   const std::string in = dir.write("in", input), out = dir.write("out", ""), err = dir.write("err", "");
-  // Redirections inside the script win.
+  // Redirections in the script take precedence.
   const std::string command = "{ " + script + "\n} <'" + in + "' >'" + out + "' 2>'" + err + "'";
   const int raw = std::system(command.c_str());
   ProgramResult r;

@@ -16,12 +16,12 @@ struct ProgramResult {
 
 /// Runs `script` in the shell with `input` on its standard input.
 ProgramResult run_shell(const std::string& script, const std::string& input = {});
-/// The tool of this build as the first words of a command, with a space behind.
+/// The tool of this build as the first words of a command, with a trailing space.
 std::string rlx_command();
 /// Runs `rlx ARGS` through the shell with `input` on its standard input; ARGS are shell words.
 ProgramResult run_rlx(const std::string& args, const std::string& input = {});
 
-/// That status, nothing on the standard output, and a message that holds `part`.
+/// Checks the exit status, an empty standard output, and a message that contains `part`.
 inline void expect_failure(const ProgramResult& r, int status, const std::string& part) {
   CHECK(r.status == status);
   CHECK(r.out.empty());

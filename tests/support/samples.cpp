@@ -1,4 +1,4 @@
-// Op samples as test material.
+// Op samples in tests.
 #include "tests/support/samples.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Op samples as test material: one-op graphs, and comparison of tensors by dtype.
+// Op samples in tests: one-op graphs, and comparison of tensors by dtype.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@
 
 namespace rlx::test {
 
-/// The sample as a graph: inputs x0, x1, .. (none for leaves), every result an output.
+/// The sample as a graph: inputs x0, x1, .. (none for leaves), and every result as an output.
 Graph sample_graph(const Sample& sample);
 /// {x0: operands[0], ..}.
 NamedTensors bind_operands(const std::vector<Tensor>& operands);
 
-/// How far two tensors are apart: the largest |a - b| / max(1, |b|); infinity when shapes or dtypes differ or only one
-/// is NaN.
+/// The distance of two tensors: the largest |a - b| / max(1, |b|). Infinite when shapes or dtypes differ or only one
+/// element is NaN.
 double distance(const Tensor& a, const Tensor& b);
 /// Re(sum(a * b)) in double, without conjugation.
 double dot(const Tensor& a, const Tensor& b);
 /// a + factor * b, elementwise, in the dtype of a.
 Tensor add_scaled(const Tensor& a, double factor, const Tensor& b);
 
-/// Runs `body` for every sample of every op inside a subcase named after the op; an exception fails that sample only.
+/// Runs `body` for every sample of every op, in a subcase named after the op. An exception fails only that sample.
 template <class Body>
 void for_each_sample(Body body) {
   for (const OpDef* def : ops_under_test()) {
@@ -45,7 +45,7 @@ void for_each_sample(Body body) {
   }
 }
 
-/// The same of the ops that backends run: leaves are no work, and ops of LIR hold bytes that only their backend
+/// The same for the ops that backends run. Leaves are skipped, and so are LIR ops, whose bytes only their backend
 /// understands.
 template <class Body>
 void for_each_run_sample(Body body) {

@@ -1,4 +1,4 @@
-// Which sanitizer a program is built with: g++ says so by macros, clang by features.
+// The sanitizer that a program is built with. g++ defines macros, clang has features.
 #pragma once
 
 #if defined(__has_feature)

@@ -1,4 +1,4 @@
-// Programs that several devices share, and checks of their runs.
+// Programs that run on several devices, and checks of their runs.
 #pragma once
 
 #include "rlx/ir/graph.h"
@@ -7,7 +7,7 @@
 
 namespace rlx::test {
 
-/// Sorts the rows of what it computes of x, then computes on.
+/// Sorts rows of a value computed from x, then computes on.
 inline Graph sorting() {
   Graph g("sorting");
   const Expr x = g.input("x", f32({6, 9})), w = g.param("w", f32({9, 9}));
@@ -18,7 +18,7 @@ inline Graph sorting() {
   return g;
 }
 
-/// A loop of at most 6 trips with sorts in it.
+/// A loop of at most 6 iterations that contains sorts.
 inline Graph sorting_loop() {
   Graph g("body");
   const Expr x = g.input("x", f32({5, 7})), n = g.input("n", Shape({}, DType::I32));
@@ -33,7 +33,7 @@ inline Graph sorting_loop() {
   return g;
 }
 
-/// Three layers under labels of their own, and a state of what they gave.
+/// Three layers with a label each, and a state that accumulates their result.
 inline Graph layers() {
   Graph g("layers");
   const Expr x = g.input("x", f32({8, 32}));
@@ -49,7 +49,7 @@ inline Graph layers() {
   return g;
 }
 
-/// The program of a seed with labels a, b and c on its nodes at random.
+/// The program of a seed, with labels a, b and c on random nodes.
 inline RandomProgram labelled_program(std::uint64_t seed) {
   RandomProgram p = random_program(seed);
   Dice dice(seed * 31);
@@ -59,7 +59,7 @@ inline RandomProgram labelled_program(std::uint64_t seed) {
   return p;
 }
 
-/// Places what has that label, when there is any.
+/// Places the nodes with that label, if there are any.
 inline void place_label(const Graph& g, const char* label, DeviceId device, CompileOptions& options) {
   for (const Node& n : g.nodes())
     if (n.origin.label.starts_with(concat_text(label, "/"))) {
@@ -68,7 +68,7 @@ inline void place_label(const Graph& g, const char* label, DeviceId device, Comp
     }
 }
 
-/// Compiles it and checks it at two sets of extents.
+/// Compiles the program and checks it at two sets of extents.
 inline void check_program(const RandomProgram& p, const Session& session, CompileOptions options) {
   if (p.seed % 2 == 0)
     for (const auto& [name, info] : p.graph.symbols()) options.symbol_modes[name] = SymbolMode::runtime(info.max);

@@ -1,4 +1,4 @@
-// Small values: what counts is which call fails.
+// Programs with small values: only the failing call matters.
 #include "tests/support/state_programs.h"
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace {
 
 Expr scale_of(Graph& g) { return g.state("scale", Tensor::full(f32({4}), 2)); }
 
-// One graph: total += x; count += 1; out: what total was, x * scale.
+// One graph: total += x; count += 1. Outputs: the total before, x * scale.
 StateProgram one_graph() {
   Graph g("one_graph");
   const Expr x = g.input("x", f32({4})), total = g.state("total", Tensor::zeros(f32({4})));
@@ -21,7 +21,7 @@ StateProgram one_graph() {
   return {"one graph", std::move(g), {{"x", Tensor::full(f32({4}), 1)}}};
 }
 
-// Three layers with a state each; the middle one is elsewhere.
+// Three layers with a state each. The middle one runs on another device.
 StateProgram layers_on_two() {
   Graph g("layers_on_two");
   Expr y = g.input("x", f32({4, 4})) * scale_of(g);
@@ -36,7 +36,7 @@ StateProgram layers_on_two() {
   return {"two devices", std::move(g), {{"x", Tensor::full(f32({4, 4}), 1)}}, {}, "l1"};
 }
 
-// The states change places, with a sort between that the cpu runs.
+// The states are swapped, with a sort between them that the cpu runs.
 StateProgram host_segment() {
   Graph g("host_segment");
   const Expr x = g.input("x", f32({4})), a = g.state("a", Tensor::zeros(f32({4})));
@@ -48,7 +48,7 @@ StateProgram host_segment() {
   return {"a host segment", std::move(g), {{"x", Tensor::full(f32({4}), 1)}}, {OpKind::Sort}};
 }
 
-// The host drives: a state is the carry of a scan, one of a while loop, one goes through a branch.
+// Host-controlled: a state is the carry of a scan, another one that of a while loop, and one goes through a branch.
 StateProgram host_controlled() {
   Graph g("host_controlled");
   const Expr rows = g.input("rows", f32({3, 4})), scale = scale_of(g);
@@ -74,7 +74,7 @@ StateProgram host_controlled() {
           AdversarialOptions::control_flow()};
 }
 
-// The run stops for an extent that it computes.
+// The run has a host sync point for an extent that it computes.
 StateProgram computed_extent() {
   Graph g("computed_extent");
   const Expr x = g.input("x", f32({4})), total = g.state("total", Tensor::zeros(f32({4})));

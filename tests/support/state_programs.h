@@ -1,4 +1,5 @@
-// Programs with states for runs that fail on the adversarial test device's opaque mode: of one graph, and of parts.
+// Programs with states, for runs that fail on the adversarial test device in opaque mode: of one graph, and of several
+// parts.
 #pragma once
 
 #include <string>
@@ -14,17 +15,17 @@ struct StateProgram {
   std::string name;
   Graph graph;
   NamedTensors inputs;
-  OpSet refused{};          // by the device
-  std::string elsewhere{};  // the label of what runs on its second ordinal
+  OpSet refused{};          // ops that the device refuses
+  std::string elsewhere{};  // the label of the nodes on its second ordinal
   bool is_one_graph() const { return refused.count() == 0 && elsewhere.empty(); }
   AdversarialOptions mode() const;
   CompiledGraph compile() const;
 };
 
-/// Each updates states, and has one, "scale", that it only reads.
+/// The programs. Each updates states and has one state, "scale", that it only reads.
 std::vector<StateProgram> state_programs();
 
-/// The states of `f` by place; null for one that is invalid.
+/// The states of `f` in order; null for an invalid one.
 std::vector<Tensor> valid_states(const CompiledGraph& f);
 
 }  // namespace rlx::test

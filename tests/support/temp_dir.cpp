@@ -1,4 +1,4 @@
-// Making and removing temporary folders.
+// Creates and removes temporary folders.
 #include "tests/support/temp_dir.h"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A folder that disappears with its owner, for tests that write files.
+// A folder that is removed with its owner, for tests that write files.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class TempDir {
 
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
-  /// Writes a file, making its folder when needed, and returns its path.
+  /// Writes a file, creates its folder when needed, and returns its path.
   std::string write(const std::string& name, std::string_view content) const;
 
  private:

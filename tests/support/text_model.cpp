@@ -1,4 +1,4 @@
-// The files of a model that writes text.
+// The files of a text-generating model.
 #include "tests/support/text_model.h"
 
 #include "rlx/error.h"

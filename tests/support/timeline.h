@@ -1,4 +1,4 @@
-// Timelines as tests read them.
+// Parsed timelines for tests.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct TimelineEvent {
   std::pair<std::int64_t, std::int64_t> track;
 };
 
-// The events of a trace in order of their begin; every one is of the documented form.
+// The events of a trace, sorted by begin. Checks that every event has the documented form.
 inline std::vector<TimelineEvent> events_of(const std::string& json) {
   const JsonDocument document = JsonDocument::parse(json, "trace");
   CHECK(document.root().get_string("displayTimeUnit") == "ns");
@@ -55,7 +55,7 @@ inline std::vector<TimelineEvent> events_of(const std::string& json) {
   return out;
 }
 
-// Events of one thread lie in each other or apart.
+// Checks that events of one thread are nested or disjoint.
 inline void check_nesting(const std::vector<TimelineEvent>& events) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const TimelineEvent*>> open;
   for (const TimelineEvent& e : events) {

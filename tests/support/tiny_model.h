@@ -1,4 +1,4 @@
-// A sentence-embedding model of a few numbers in a folder of its own, for tests that spoil one.
+// A tiny sentence-embedding model in its own folder, for tests that damage a model.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ class TinyModel {
   void write_weights(const std::vector<NamedTensor>& weights) const {
     write_safetensors(dir_.file("model.safetensors"), weights);
   }
-  /// Every tensor of the model, filled with a sequence of its own.
+  /// Every tensor of the model, each filled with its own sequence.
   static std::vector<NamedTensor> tensors() {
     BertConfig c;
     c.hidden_size = 4, c.num_layers = 2, c.num_heads = 2, c.intermediate_size = 3, c.vocab_size = 8,

@@ -1,4 +1,4 @@
-// A target made of answers that a test sets; by default it takes every node and reads and writes nothing in place.
+// A target whose answers a test sets. By default it claims every node and reads and writes nothing in place.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace rlx::test {
 
-/// For `over`: functions of one operand write over it.
+/// For `over`: unary functions overwrite their operand.
 inline bool in_place_unary(const Graph& g, NodeId id, int, int) { return g.node(id).kind() == OpKind::Activation; }
 
 struct ToyTarget final : Target {
   OpSet takes = OpSet::everything();
   TargetLimits bounds;
-  bool (*accepts)(const Graph&, NodeId) = nullptr;  // of the kinds taken
+  bool (*accepts)(const Graph&, NodeId) = nullptr;  // for nodes of claimed kinds
   bool (*host)(const Graph&, NodeId) = nullptr;
   bool (*strided)(const Graph&, NodeId, int operand) = nullptr;
   bool (*over)(const Graph&, NodeId, int operand, int result) = nullptr;

@@ -1,9 +1,9 @@
-// Whether golden files are to be rewritten.
+// Whether golden files are rewritten.
 #pragma once
 
 namespace rlx::test {
 
-/// True when the program was started with `--update`: golden tests write what they got instead of comparing.
+/// True when the program was started with `--update`: golden tests then write their results instead of comparing.
 bool update_golden();
 
 }  // namespace rlx::test

@@ -1,4 +1,4 @@
-// Programs over whole numbers, drawn op by op.
+// Random programs over integers.
 #include "tests/support/value_symbols.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace rlx::test {
 namespace {
 
-constexpr double kModulus = 97;  // numbers stay below it, so that products and sums are whole and small
+constexpr double kModulus = 97;  // numbers stay below it, so that products and sums are small integers
 
 class Drawer {
  public:
@@ -33,7 +33,7 @@ class Drawer {
       else
         combine();
     }
-    // What a run leaves: the last vectors, a sum of each, and states from wherever.
+    // The results of a run: the last vectors, a sum of each, and states from random values.
     std::vector<Value> outputs;
     for (std::size_t i = vectors_.size() - std::min<std::size_t>(vectors_.size(), 3); i < vectors_.size(); ++i) {
       outputs.push_back(vectors_[i]);
@@ -70,7 +70,7 @@ class Drawer {
     ++program_.symbols;
     const bool fixed = v.dim(0).is_static();
     switch (dice_.below(fixed ? 6 : 2)) {
-      case 0: {  // of the largest extent: a longer value, a part of it
+      case 0: {  // of the largest extent: a slice of a longer value
         const Dim d = g_.value_dim(value(n_), n_);
         vectors_.push_back(small(g_.cast(g_.iota(Shape({d}, DType::I64), 0), DType::F64) * g_.sum(v)));
         break;
@@ -170,7 +170,7 @@ void check_value_program(const ValueProgram& program, CompiledGraph f, std::uint
   leaves.emplace("count", Tensor::scalar_i64(DType::I64, 0));
   for (const char* param : {"w", "p"}) f.set_param(param, leaves.at(param));
   for (int run = 0; run < runs; ++run) {
-    const NamedTensors fresh = random_value_inputs(program, dice.bits() % 7);  // some values come again
+    const NamedTensors fresh = random_value_inputs(program, dice.bits() % 7);  // some values repeat
     for (const char* input : {"x", "k"}) leaves.insert_or_assign(input, fresh.at(input));
     if (dice.chance(30))
       for (const char* param : {"w", "p"}) {

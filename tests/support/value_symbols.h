@@ -1,4 +1,4 @@
-// Random programs whose extents are values that inputs, params, states or the run itself decide, and a check of many
+// Random programs whose extents depend on values of inputs, params, states or of the run itself, and a check of many
 // runs of one against the evaluator.
 #pragma once
 
@@ -10,20 +10,20 @@
 
 namespace rlx::test {
 
-/// Leaves: inputs x [n] F64 and k [] I64, params w [n] F64 and p [] I64, states total [n] F64 and count [] I64. All
-/// numbers that it makes are whole, so every order of additions gives the same.
+/// Leaves: inputs x [n] F64 and k [] I64, params w [n] F64 and p [] I64, states total [n] F64 and count [] I64. All its
+/// numbers are integers, so every order of additions gives the same result.
 struct ValueProgram {
   Graph graph;
   std::int64_t n = 0;
-  std::int64_t symbols = 0;  // drawn; some may fold away
+  std::int64_t symbols = 0;  // number drawn; some may fold away
 };
 ValueProgram random_value_program(std::uint64_t seed);
 
-/// Values of its leaves but the states.
+/// Values of its inputs and params.
 NamedTensors random_value_inputs(const ValueProgram& program, std::uint64_t seed);
 
-/// Runs `f`, compiled of `program`, `runs` times with changing inputs, params, written states and clones, and compares
-/// outputs and states with the evaluator's after each.
+/// Runs `f`, compiled from `program`, `runs` times with changing inputs, params, written states and clones, and
+/// compares outputs and states with the evaluator after each run.
 void check_value_program(const ValueProgram& program, CompiledGraph f, std::uint64_t seed, int runs);
 
 }  // namespace rlx::test

@@ -14,7 +14,8 @@
 
 namespace rlx::test {
 
-/// Element i is ((7 i) mod 11 - 5) / 4 * scale + offset: distinct, of both signs, exact in F32 for the default scale.
+/// Element i is ((7 i) mod 11 - 5) / 4 * scale + offset: distinct values of both signs, exact in F32 for the default
+/// scale.
 inline Tensor sequence(std::vector<std::int64_t> dims, double scale = 1, double offset = 0, DType dtype = DType::F64) {
   Tensor t = Tensor::zeros(Shape(Dims(dims.begin(), dims.end()), dtype));
   for (std::int64_t i = 0; i < t.num_elements(); ++i)
@@ -36,7 +37,8 @@ inline Tensor ints(std::vector<std::int64_t> dims, const std::vector<std::int32_
 /// 1 to 6 in two rows.
 inline const Tensor k2x3 = doubles({2, 3}, {1, 2, 3, 4, 5, 6});
 
-/// Every element within `tolerance` (relative above 1, absolute below) of the listed value; NaN and infinities equal.
+/// Checks every element against the listed value within `tolerance` (relative above 1, absolute below). NaN and
+/// infinities must match.
 inline void expect_close(const Tensor& actual, const std::vector<double>& expected, double tolerance = 1e-9) {
   REQUIRE(actual.num_elements() == static_cast<std::int64_t>(expected.size()));
   for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -1,4 +1,4 @@
-// The reference backend: runs an LIR step by step with the reference rules. Small on purpose: copy it to start a
+// The reference backend runs an LIR step by step with the reference rules. It is small on purpose: copy it to start a
 // backend.
 #include <chrono>
 #include <cstring>
@@ -39,7 +39,7 @@ class ReferenceBound final : public BoundGraph {
       Tensor t = load(c.value);
       if (t.size_bytes() != 0) std::memcpy(run_.outputs[c.output].view.host, t.data(), t.size_bytes());
     }
-    std::vector<Tensor> states;  // all read before the first is written: states may change places
+    std::vector<Tensor> states;  // all states are read before the first is written, as states may be swapped
     for (const LirStateCopy& c : lir_.plan.state_copies) states.push_back(load(c.value));
     for (std::size_t i = 0; i < states.size(); ++i)
       if (states[i].size_bytes() != 0)
@@ -55,7 +55,7 @@ class ReferenceBound final : public BoundGraph {
       case Place::Output: return run_.outputs[w.index].view.host + w.offset;
       case Place::Prepared: return run_.weights[w.index].host + w.offset;
       case Place::State: return run_.states[w.index].view.host + w.offset;
-      case Place::None: break;  // the evaluator reads no codes
+      case Place::None: break;  // the evaluator reads no quantized values
       case Place::Constant:
         return const_cast<std::byte*>(lir_.graph.node(NodeId{w.index}).op.as<ops::Constant>().value.data()) + w.offset;
     }
@@ -100,7 +100,7 @@ class ReferenceExecutable final : public ExecutableGraph {
   LirModule lir_;
 };
 
-// Every op that has a rule of its own, or one derived from its decomposition.
+// Claims every op with a reference rule, or one derived from its decomposition.
 class ReferenceTarget final : public Target {
  public:
   std::string_view name() const override { return "reference (1 thread)"; }

@@ -1,5 +1,6 @@
-// The PJRT C interface as far as it is used: argument structs, places of functions in a plug-in's table, constants. Own
-// declarations; tests/unit/tpu/abi_check.cpp compares each with the real header where there is one.
+// The part of the PJRT C interface that this backend uses: argument structs, positions of functions in a plug-in's
+// table, and constants. These are own declarations; tests/unit/tpu/abi_check.cpp compares each with the real header
+// where it is installed.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace rlx::tpu::abi {
 
-// Objects of a plug-in, known by address alone.
-struct Failure;  // an error value: to be destroyed by whoever got it
+// Opaque objects of a plug-in.
+struct Failure;  // an error value, which the receiver destroys
 struct Point;    // an event
 struct Client;
 struct Device;
@@ -21,7 +22,7 @@ struct Buffer;
 struct SerializedExecutable;
 struct ExecuteContext;
 
-/// Codes of errors.
+/// Error codes.
 enum class Code : int {
   Ok = 0,
   Cancelled = 1,
@@ -66,16 +67,16 @@ enum class Element : int {
   U4 = 22,
 };
 
-/// What a plug-in may do with bytes of the host that it is given.
+/// How long and how a plug-in may use host bytes that it is given.
 enum class HostBytes : int {
-  ReadDuringCall = 0,  // it has read them when the call returns
-  InPlace = 2,         // it may use them in place, and never writes them
+  ReadDuringCall = 0,  // it reads them before the call returns
+  InPlace = 2,         // it may use them in place, and never writes to them
 };
 
 enum class LayoutKind : int { Tiled = 0 };
 enum class ValueKind : int { Text = 0, Int64 = 1, Int64List = 2, Float = 3, Bool = 4 };
 
-// Every struct begins with its size and a list of extensions, which is null here.
+// Every struct begins with its size and an extension list, which is null here.
 
 struct Version {
   std::size_t struct_size;
@@ -86,7 +87,7 @@ struct Version {
 
 using Function = void (*)();
 
-/// What GetPjrtApi gives; the functions follow, as many as `struct_size` says. New ones are appended only.
+/// The result of GetPjrtApi. The functions follow, as many as fit in `struct_size`. New functions are only appended.
 struct Api {
   std::size_t struct_size;
   void* extension_start;
@@ -152,11 +153,12 @@ struct ExecuteOptions {
   std::int64_t* incarnation_ids;
 };
 
-/// The place of the function that takes arguments of type `A`, its name, and the size of `A` up to its last member.
+/// The table position and name of the function that takes arguments of type `A`, and the size of `A` up to its last
+/// member.
 template <class A>
 struct Call;
 
-// RLX_PJRT_CALL(struct, place, the function's name behind PJRT_, last member).
+// RLX_PJRT_CALL(struct, table position, function name without PJRT_, last member).
 #define RLX_PJRT_CALL(type, place, text, last)                                                            \
   template <>                                                                                             \
   struct Call<type> {                                                                                     \
@@ -167,7 +169,7 @@ struct Call;
 
 // -- errors and events --
 
-struct ErrorDestroy {  // gives nothing back
+struct ErrorDestroy {  // returns nothing
   std::size_t struct_size;
   void* extension_start;
   Failure* error;
@@ -550,7 +552,7 @@ RLX_PJRT_CALL(Compile, 89, Compile, executable)
 /// The size of a layout up to its last member; the other structs end with theirs.
 inline constexpr std::size_t kLayoutSize = offsetof(Layout, type) + sizeof(LayoutKind);
 
-/// Arguments of a call, zero but for their size.
+/// The arguments of a call, zero-initialized, with their size set.
 template <class A>
 A arguments() {
   A a{};

@@ -1,4 +1,4 @@
-// The tpu backend: whatever device a PJRT plug-in has.
+// The tpu backend: the devices of a PJRT plug-in.
 #include "rlx/backends/tpu/differences.h"
 #include "rlx/backends/tpu/executable.h"
 #include "rlx/backends/tpu/stablehlo.h"
@@ -15,7 +15,7 @@ class TpuTarget final : public Target {
   std::string_view name() const override { return name_; }
   Device device() const override { return Device::Tpu; }
   bool opaque() const override { return true; }
-  bool runtime_symbols() const override { return true; }  // code is made when extents are bound
+  bool runtime_symbols() const override { return true; }  // code is compiled when extents are bound
   bool branches_freely() const override { return true; }
   const OpSet& kinds() const override { return stablehlo_kinds(); }
   const char* refuses(const Graph& g, NodeId id) const override { return stablehlo_refuses(g, id); }
@@ -40,7 +40,7 @@ class TpuBackend final : public Backend {
         return {0, d.code == ErrorCode::DeviceUnavailable ? concat_text(d.message, "; ", d.hint) : d.message};
       }
     } catch (const std::bad_alloc&) {
-      return {0, "out of memory"};  // lies inside the string
+      return {0, "out of memory"};  // fits the small-string buffer
     }
   }
   std::string describe(Device kind) const override {

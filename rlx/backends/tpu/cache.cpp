@@ -1,4 +1,4 @@
-// A file is a header and the plug-in's own bytes; the header's checksum is of them.
+// A file is a header and the plug-in's own bytes. The header has a checksum of the bytes.
 #include "rlx/backends/tpu/cache.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ std::string path_of(const std::string& folder, const Fingerprint& key) {
   return (std::filesystem::path(folder) / (key.text() + ".pjrt")).string();
 }
 
-// Code made for a CPU holds instructions that another one may lack.
+// Code compiled for a CPU may use instructions that another CPU lacks.
 std::string host_processor() {
   std::ifstream file("/proc/cpuinfo");
   std::string out;
@@ -43,8 +43,8 @@ std::string file_identity(const std::string& path) {
                      static_cast<std::int64_t>(s.st_mtim.tv_nsec));
 }
 
-// The reason why nothing was written, or null. `path` is a template of mkostemp, and becomes a name that no file had:
-// by its number a process is not known, as those of several containers have the same, and a killed one leaves its file.
+// The reason why nothing was written, or null. `path` is a template for mkostemp and becomes a new unique name. A
+// process id would not be unique: processes of several containers share ids, and a killed process leaves its file.
 const char* write_file(std::string& path, const Header& header, std::string_view bytes) {
   const int file = ::mkostemp(path.data(), O_CLOEXEC);
   if (file < 0) return std::strerror(errno);
@@ -87,7 +87,8 @@ Fingerprint cache_key(const Client& client, std::string_view text, std::string_v
   add(client.library().api_version());
   add(file_identity(client.library().path()));
   add(client.is_cpu() ? host_processor() : client.device_kind());
-  for (const char* flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) add(setting(flags));  // compilers read them by themselves
+  // compilers read these variables themselves
+  for (const char* flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) add(setting(flags));
   add(compile_options);
   add(fingerprint_bytes(text.data(), text.size()).text());
   return fingerprint_bytes(all.data(), all.size());
@@ -96,7 +97,7 @@ Fingerprint cache_key(const Client& client, std::string_view text, std::string_v
 std::optional<std::string> read_cached(const std::string& folder, const Fingerprint& key) {
   const std::string path = path_of(folder, key);
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;  // a pipe would be waited for
+  if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;  // reading a pipe would block
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
   Header header;

@@ -1,4 +1,4 @@
-// Compiled programs kept in a folder, so that a later process need not compile them.
+// A folder of compiled programs, which saves later processes the compile.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace rlx::tpu {
 
-/// What a compiled program depends on: its text, the compile options, and the plug-in with its platform.
+/// The key of a compiled program: its text, the compile options, and the plug-in with its platform.
 Fingerprint cache_key(const Client& client, std::string_view text, std::string_view compile_options);
 
-/// The bytes that were kept under `key` in `folder`; none where there is no such file, or one that is damaged.
+/// The bytes stored under `key` in `folder`; none if the file is missing or damaged.
 std::optional<std::string> read_cached(const std::string& folder, const Fingerprint& key);
-/// Keeps them, beside what is there and then in its place. A folder that takes nothing is no error: it is said once, on
-/// standard error, in the name of `who`.
+/// Stores them in a temporary file, which then replaces the old one. A folder that cannot be written is no error: it is
+/// reported once on standard error, in the name of `who`.
 void write_cached(const std::string& folder, const Fingerprint& key, std::string_view bytes, std::string_view who);
 
 }  // namespace rlx::tpu

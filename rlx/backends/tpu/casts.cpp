@@ -1,5 +1,5 @@
-// Numeric conversion by the rules of Tensor::cast: floats to integers saturate and take NaN as 0, which XLA does too;
-// narrow integers wrap; F8 and F4 saturate; every conversion rounds once.
+// Numeric conversion by the rules of Tensor::cast. Floats to integers saturate and NaN becomes 0, as in XLA. Narrow
+// integers wrap; F8 and F4 saturate; every conversion rounds once.
 #include <cmath>
 
 #include "rlx/backends/tpu/entries.h"
@@ -8,7 +8,7 @@
 namespace rlx::tpu {
 namespace {
 
-// E2M1 by its code: sign, two bits of exponent, one of significand; halves of whole numbers.
+// Decodes E2M1 from its bits: sign, two exponent bits, one significand bit. The values are halves of integers.
 Hlo decode_f4(Writer& w, const Hlo& code) {
   const Term c = Term(w, code).to(DType::I32), m = c & c.like(1),
              e = (c & c.like(6)).apply("shift_right_logical", c.like(1));
@@ -17,10 +17,10 @@ Hlo decode_f4(Writer& w, const Hlo& code) {
   return select((c & c.like(8)) == 0.0, size, -size).value();
 }
 
-// The nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6, halves to even codes; NaN is 0.
+// Encodes as the nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6, with ties to even codes. NaN becomes 0.
 Hlo encode_f4(Writer& w, const Hlo& x) {
   const Term v(w, x), size = abs(v);
-  // The code counts the borders that are passed; at those before odd codes equality does not pass.
+  // The code is the number of borders below x. A border counts on equality unless it is below an odd code.
   static constexpr double kBorders[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
   Term code = Term(w, w.full(DType::U8, 0, x.dims));
   for (int k = 0; k < 7; ++k) {
@@ -31,13 +31,12 @@ Hlo encode_f4(Writer& w, const Hlo& x) {
   return select(v != v, 0.0, select(negative, code + 8.0, code)).value();
 }
 
-// F64 to BF16 or F16 through F32, which XLA would round to twice: the number of F32 is made the odd neighbour of what
-// it does not hold.
+// F64 to BF16 or F16 through F32, which XLA would round twice. Here an inexact F32 is rounded to odd first.
 Hlo narrow_f64(Writer& w, const Hlo& x, DType to) {
   const Term d(w, x), f = d.to(DType::F32), back = f.to(DType::F64);
   const Term bits(w, w.bitcast(f.value(), DType::I32));
   const Term even = (bits & bits.like(1)) == 0.0;
-  const Term inexact = (back != d) & (abs(back) < HUGE_VAL);  // NaN and what overflows stay
+  const Term inexact = (back != d) & (abs(back) < HUGE_VAL);  // NaN and overflowed values stay
   const Term away = abs(back) > abs(d);
   const Term odd = select(away, bits - 1.0, bits + 1.0);
   const Term fixed = select(inexact & even, odd, bits);
@@ -54,7 +53,7 @@ Hlo to_float(Writer& w, const Hlo& x, DType from, DType to) {
 
 Hlo to_f8(Writer& w, const Hlo& x, DType to) {
   const double largest = to == DType::F8E4M3 ? 448 : 57344;
-  return w.convert(w.min(w.max(x, -largest), largest), to);  // NaN goes through
+  return w.convert(w.min(w.max(x, -largest), largest), to);  // NaN is kept
 }
 
 Hlo to_four_bits(Writer& w, const Hlo& x, DType from, DType to) {

@@ -1,4 +1,5 @@
-// Clients stay open until the process ends: plug-ins take a second to make one, and an accelerator is one process's.
+// Clients stay open until the process ends: a plug-in takes a second to make one, and an accelerator belongs to one
+// process.
 #include "rlx/backends/tpu/client.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace rlx::tpu {
 
 namespace {
 
-// "cpu_device_count=2,..": numbers and true or false as such, all else as text.
+// Parses "cpu_device_count=2,..". Integers and true or false become typed values, all else is text.
 std::vector<abi::NamedValue> named_values(std::string_view settings) {
   std::vector<abi::NamedValue> out;
   while (!settings.empty()) {
@@ -106,13 +107,13 @@ namespace {
 
 struct Clients {
   std::mutex mutex;
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<const Client>> known;  // by path and settings asked for
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<const Client>> known;  // by requested path and settings
 };
 std::string asked_settings(const DeviceOptions& options) {
   const auto it = options.find("client");
   return it == options.end() ? std::string() : it->second;
 }
-// Never destroyed: the plug-ins' own static objects may be gone by then.
+// Never destroyed: static objects of the plug-ins may be destroyed before.
 Clients& clients() {
   static auto& c = *new Clients;
   return c;
@@ -127,7 +128,7 @@ std::shared_ptr<const Client> client_for(const DeviceOptions& options) {
   std::shared_ptr<const Client>& known = clients().known[{asked, settings}];
   if (known && known->library().forked()) known->library().throw_forked({});
   if (!known || known->lost()) {
-    known = nullptr;  // a plug-in may want the device back before it opens it again
+    known = nullptr;  // some plug-ins must close the device before they can open it again
     known = std::make_shared<const Client>(find_library(asked), settings);
   }
   return known;

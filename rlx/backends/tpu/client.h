@@ -14,7 +14,8 @@ namespace rlx::tpu {
 
 class Client {
  public:
-  /// `settings` are for the plug-in: "NAME=VALUE,..". Throws what it says; InvalidArgument for text of another form.
+  /// `settings` are for the plug-in: "NAME=VALUE,..". Throws the plug-in's error, or InvalidArgument for malformed
+  /// text.
   Client(std::shared_ptr<const Library> library, std::string_view settings);
   ~Client();
   Client(const Client&) = delete;
@@ -22,17 +23,17 @@ class Client {
 
   const Library& library() const { return *library_; }
   abi::Client* handle() const { return handle_; }
-  /// "cpu", "tpu"; and what it says of its version.
+  /// "cpu" or "tpu"; and the version text of the plug-in.
   const std::string& platform() const { return platform_; }
   const std::string& version() const { return version_; }
-  /// What the first device is, "TPU v5 lite"; empty where the plug-in does not say.
+  /// The kind of the first device, "TPU v5 lite"; empty if the plug-in does not report it.
   const std::string& device_kind() const { return kind_; }
-  /// True for a plug-in that runs on the processor: one for tests, no accelerator.
+  /// True for a plug-in that runs on the CPU: it is meant for tests.
   bool is_cpu() const { return platform_ == "cpu"; }
   std::span<abi::Device* const> devices() const { return devices_; }
-  /// For people: platform, version and plug-in, and that it is a CPU where it is.
+  /// A readable text: platform, version and plug-in, and whether it is a CPU.
   std::string text() const;
-  /// True once a device of it failed for good; clients opened later are others.
+  /// True once one of its devices failed permanently. Clients opened later are new ones.
   bool lost() const { return lost_ || library_->forked(); }
   void lose() const { lost_ = true; }
 
@@ -44,10 +45,10 @@ class Client {
   mutable std::atomic<bool> lost_{false};
 };
 
-/// The client of the plug-in and the settings that the options ask for: one in a process, made at the first call and
-/// again once it was lost. Throws as `find_library` and Client do.
+/// The client for the plug-in and settings of the options. A process has one; it is made at the first call and again
+/// after it was lost. Throws as `find_library` and Client do.
 std::shared_ptr<const Client> client_for(const DeviceOptions& options);
-/// The same if it was made already, else null.
+/// The same client if it exists, else null.
 std::shared_ptr<const Client> known_client(const DeviceOptions& options);
 
 }  // namespace rlx::tpu

@@ -10,7 +10,7 @@
 namespace rlx::tpu {
 namespace {
 
-// The parts in F64, where those of C64 are exact and neither overflow nor cancel to fewer digits than C64 has.
+// The parts in F64. In F64 the parts of C64 are exact; they do not overflow, and cancellation leaves the digits of C64.
 struct Parts {
   Term re, im;
   Parts(Writer& w, const Hlo& x) : re(w, w.convert(w.real(x), DType::F64)), im(w, w.convert(w.imag(x), DType::F64)) {}
@@ -23,12 +23,12 @@ Hlo joined(const Term& re, const Term& im, DType complex) {
 
 Term is_infinite(const Term& v) { return abs(v) == HUGE_VAL; }
 Term is_nan(const Term& v) { return v != v; }
-// Of the parts of an infinite number, by C: what is infinite becomes 1, what is not 0, with their signs.
+// A part of an infinite number, by the rules of C: an infinite part becomes 1, a finite one 0, with its sign.
 Term boxed(const Term& v) { return copysign(select(is_infinite(v), v.like(1), v.like(0)), v); }
 
 }  // namespace
 
-// With the rules of C: a product with an infinite number is infinite, though both parts of the plain formula are NaN.
+// By the rules of C, a product with an infinite number is infinite, though both parts of the plain formula are NaN.
 Hlo complex_product(Writer& w, const Hlo& a, const Hlo& b) {
   const Parts x(w, a), y(w, b);
   const Term rr = times(x.re, y.re), ii = times(x.im, y.im), ri = times(x.re, y.im), ir = times(x.im, y.re);
@@ -45,20 +45,20 @@ Hlo complex_product(Writer& w, const Hlo& a, const Hlo& b) {
                 a.dtype);
 }
 
-// With the rules of C for zeros and infinities: x / 0 is infinite, x / infinity zero.
+// By the rules of C for zeros and infinities: x / 0 is infinite, x / infinity is zero.
 Hlo complex_quotient(Writer& w, const Hlo& a, const Hlo& b) {
   Parts x(w, a), y(w, b);
-  const bool wide = a.dtype == DType::C128;  // else F64 neither overflows nor underflows
+  const bool wide = a.dtype == DType::C128;  // otherwise F64 neither overflows nor underflows
   if (wide) {
     const Term half = select(max(abs(y.re), abs(y.im)) >= 0x1p1022, y.re.like(0.5), y.re.like(1));
     for (Term* part : {&x.re, &x.im, &y.re, &y.im}) *part = times(*part, half);
   }
-  // R. Smith, "Algorithm 116: Complex division" (1962): by the ratio of the divisor's parts, whose squares might
-  // overflow.
+  // R. Smith, "Algorithm 116: Complex division" (1962). It uses the ratio of the divisor's parts, as their squares
+  // might overflow.
   const Term size_re = abs(y.re), size_im = abs(y.im), largest = max(size_re, size_im), swapped = size_re < size_im;
   const auto either = [&](const Term& one, const Term& other) { return select(swapped, one, other); };
   const Term large = either(y.im, y.re), small = either(y.re, y.im), ratio = small / large;
-  // Of a ratio that underflows: the quotient by the large part first.
+  // When the ratio underflows, divides by the large part first.
   const Term underflows = (abs(ratio) < 0x1p-1022) & (abs(small) >= 0x1p-1022);
   const auto by_ratio = [&](const Term& v) {
     const Term p = times(v, ratio);
@@ -87,22 +87,21 @@ Hlo complex_quotient(Writer& w, const Hlo& a, const Hlo& b) {
 
 namespace {
 
-// The parts of exp, sinh and cosh of x + iy by the rules of C: h of x, one of them, times a sine or cosine t of y.
-// Where h overflows the product need not, and 0 wins over infinity and NaN.
+// The parts of exp, sinh and cosh of x + iy by the rules of C. `h` is one of these functions of x, and `t` the sine or
+// cosine of y. Where h overflows the product may still be finite, and 0 takes precedence over infinity and NaN.
 Term scaled_part(const Term& x, const Term& h, const Term& t, double share) {
   const Term half = exp(abs(x) * 0.5), sign = copysign(h.like(1), h);
   const Term y = select((abs(x) > 700.0) & (abs(h) > 1.0), sign * (half * share * t * half), times(h, t));
   return select((h == 0.0) | (t == 0.0), copysign(h.like(0), h) * copysign(h.like(1), select(is_nan(t), t.like(1), t)),
                 y);
 }
-// The first part, which is infinite at infinity, though y has no cosine.
+// The part with the cosine. It is infinite at infinity, though y then has no cosine.
 Term first_part(const Term& x, const Term& h, const Term& cosine, double share) {
   return select(is_infinite(x) & is_infinite(h) & is_nan(cosine), HUGE_VAL, scaled_part(x, h, cosine, share));
 }
 
-// Of C128: what is said of C64 is made there too. Where XLA's own functions stand, what they lose beside zeros,
-// infinities and NaN is put right behind them: signs, which say on which side of a cut z lies, and parts that have no
-// NaN in them.
+// For C128; C64 is computed there too. Results of XLA's own functions are corrected at zeros, infinities and NaN.
+// Corrected are signs, which tell the side of a branch cut, and parts without a NaN.
 Hlo function_of(Writer& w, const Hlo& x, ActivationKind fn) {
   using K = ActivationKind;
   const Parts z(w, x);
@@ -120,7 +119,7 @@ Hlo function_of(Writer& w, const Hlo& x, ActivationKind fn) {
       const Term e = exp(z.re);
       return joined(first_part(z.re, e, cosine(z.im), 1), scaled_part(z.re, e, sine(z.im), 1), x.dtype);
     }
-    // XLA's sinh loses the digits of small numbers. sin(z) = -i sinh(iz), cos(z) = cosh(iz).
+    // XLA's sinh loses digits of small numbers. sin(z) = -i sinh(iz), cos(z) = cosh(iz).
     case K::Sin: {
       const auto [first, second] = hyperbolic(z.im, z.re, sinh, cosh);
       return joined(second, first, x.dtype);

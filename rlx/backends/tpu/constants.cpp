@@ -1,4 +1,5 @@
-// Constants of the text: numbers by their bits where decimals would not be exact, tensors as one word of all bytes.
+// Constants of the text. Numbers are written by their bits where decimals would not be exact, tensors as one word of
+// all bytes.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -19,12 +20,12 @@ std::string hex_bits(std::uint64_t bits, std::size_t bytes) {
   return out;
 }
 
-// Elements of `size` bytes, which all equal the first one.
+// True when all elements of `size` bytes equal the first one.
 bool all_equal(const std::byte* data, std::size_t bytes, std::size_t size) {
   return bytes <= size || std::memcmp(data, data + size, bytes - size) == 0;
 }
 
-// The elements in the dtype that the text keeps them in.
+// The elements in the dtype that they have in the text.
 Tensor kept(const Tensor& t) {
   if (t.dtype() == DType::I4 || t.dtype() == DType::U4) return t.cast(kept_as(t.dtype()));
   if (t.dtype() != DType::F4E2M1) return t;
@@ -74,7 +75,7 @@ Hlo Writer::scalar(DType t, double value) {
   std::byte bytes[8] = {};
   store_element(bytes, t, 0, value);
   std::uint64_t bits = 0;
-  std::memcpy(&bits, bytes, size_bytes(t));  // of little-endian machines, as all text of bits here
+  std::memcpy(&bits, bytes, size_bytes(t));  // little-endian, like all bit texts here
   const bool plain = value == std::floor(value) && std::fabs(value) < 256 && !(value == 0 && std::signbit(value));
   return scalar_text(t, bits,
                      plain ? concat_text(static_cast<std::int64_t>(value), ".0") : hex_bits(bits, size_bytes(t)));
@@ -96,7 +97,7 @@ Hlo Writer::constant(const Tensor& given) {
     return broadcast(std::isnan(value) ? scalar_text(dtype, bits, hex_bits(bits, size)) : scalar(dtype, value), dims,
                      {});
   }
-  // MLIR packs Bool elements, by versions in different ways: they are written as bytes.
+  // MLIR packs Bool elements differently in different versions, so they are written as bytes.
   const DType written = dtype == DType::Bool ? DType::U8 : dtype;
   const HloType shape{written, equal ? Extents() : dims};
   Hlo out{begin_result(1), -1, shape.dtype, shape.dims};

@@ -1,4 +1,4 @@
-// Values on their way to a plug-in's device and back.
+// Transfers of values to and from a plug-in's device.
 #include "rlx/backends/tpu/device.h"
 
 #include <algorithm>
@@ -41,8 +41,7 @@ ElementOf element_of(DType t) {
 
 namespace {
 
-// KernelEntry-major, for any rank: the plug-in reads as many numbers as the value has dimensions. The usual ranks take
-// no memory.
+// Row-major layout for any rank: the plug-in reads one number per dimension. Usual ranks allocate nothing.
 struct RowMajor {
   explicit RowMajor(std::size_t rank) {
     layout.struct_size = abi::kLayoutSize;
@@ -66,7 +65,7 @@ struct RowMajor {
   abi::Layout layout{};
 };
 
-// An owner of bytes that a plug-in uses in place. The library outlives it: plug-ins stay.
+// An owner of bytes that a plug-in uses in place. The library outlives it, as plug-ins are never unloaded.
 struct Lent {
   const Library& library;
   std::shared_ptr<const void> owner;
@@ -77,14 +76,14 @@ void end_of_loan(abi::Failure* failure, void* lent) {
 }
 void end_of_view(void*, void* lent) { delete static_cast<Lent*>(lent); }
 
-// What is given to a plug-in is checked before: one that finds it odd may end the process.
+// Values are checked before they are passed to a plug-in, which may end the process on invalid ones.
 void require_value(const std::string& device, std::string_view what, const void* data, std::size_t bytes) {
   if (data == nullptr && bytes != 0)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(device, ": ", what, " was given a value of ", bytes, " bytes, but their address is null"));
 }
 
-// None where an extent is negative, or the bytes are more than can be counted.
+// None if an extent is negative or the byte count overflows.
 std::optional<std::size_t> bytes_of(std::span<const std::int64_t> dims, std::size_t element) {
   std::size_t n = element;
   bool fits = true;
@@ -101,7 +100,7 @@ TpuDevice::TpuDevice(std::shared_ptr<const Client> client, DeviceId id)
     throw Error(ErrorCode::DeviceUnavailable,
                 concat_text("there is no ", text(), ": the plug-in ", library().path(), " has ", devices.size()));
   handle_ = devices[static_cast<std::size_t>(id.ordinal)];
-  // A stream that finds all work done has none to remember: the first that does is not to take memory in a run.
+  // A stream that finds all work done allocates a Work; this warms the pool, so that runs allocate nothing.
   (void)make_pooled<Work>(place_->works, place_, nullptr, std::array<Work::Before, 2>{});
 }
 
@@ -119,7 +118,7 @@ DeviceMemory TpuDevice::memory() const {
   auto stats = abi::arguments<abi::DeviceMemoryStats>();
   stats.device = handle_;
   if (abi::Failure* failure = library().attempt(text(), stats))
-    library().drop(failure);  // a CPU plug-in knows no limit
+    library().drop(failure);  // a CPU plug-in has no limit
   else if (stats.bytes_limit_is_set && stats.bytes_limit > 0)
     out.total = static_cast<std::size_t>(stats.bytes_limit);
   return out;
@@ -224,7 +223,7 @@ std::shared_ptr<Buffer> TpuDevice::adopt(std::uintptr_t native, const Shape& sha
   a.dims = dims.data();
   a.num_dims = dims.size();
   a.element_type = element.type;
-  a.layout = const_cast<abi::Layout*>(&order.layout);  // NOLINT(const-cast): it is read only
+  a.layout = const_cast<abi::Layout*>(&order.layout);  // not written
   a.device = handle_;
   a.on_delete_callback = end_of_view;
   a.on_delete_callback_arg = lent.get();
@@ -262,7 +261,7 @@ void TpuDevice::keep(std::shared_ptr<Work> work) {
 
 void TpuDevice::drain() {
   std::vector<Event> ends;
-  std::vector<std::shared_ptr<TpuStream>> streams;  // whose ends may be here, where they leave work behind
+  std::vector<std::shared_ptr<TpuStream>> streams;  // which may be destroyed here and leave work behind
   {
     std::lock_guard lock(mutex_);
     for (const auto& s : streams_)

@@ -1,4 +1,4 @@
-// One device of a client, which keeps whole values.
+// One device of a client: an opaque device, which keeps whole values.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace rlx::tpu {
 
 class TpuBuffer;
 
-/// A dtype as a plug-in sees it. 4-bit values are kept as their bytes, in U8 of one dimension (stablehlo.h).
+/// A dtype as plug-ins see it. 4-bit values are kept as their bytes, in one-dimensional U8 (stablehlo.h).
 struct ElementOf {
   abi::Element type;
   bool packed = false;
@@ -42,31 +42,31 @@ class TpuDevice final : public OpenDevice {
   const std::shared_ptr<const OnDevice>& place() const { return place_; }
   const std::string& text() const { return place_->text; }
   std::shared_ptr<TpuDevice> self() { return std::static_pointer_cast<TpuDevice>(shared_from_this()); }
-  /// DeviceLost once it was.
+  /// Throws DeviceLost once the device was lost.
   void require_alive() const;
   void lose() const { client()->lose(); }
-  /// Throws what the plug-in says of a call that needed `bytes` bytes (0: not known) for `use`.
+  /// Throws the plug-in's error of a call that needed `bytes` bytes (0: unknown) for `use`.
   [[noreturn]] void throw_failed(std::string_view what, abi::Failure* failure, std::size_t bytes, BufferUse use) const;
   void account(BufferUse use, std::size_t bytes, bool taken) {
     place_->in_use[static_cast<std::size_t>(use)] += taken ? bytes : std::size_t{0} - bytes;
   }
-  /// One that is to get its value.
+  /// A buffer whose value is set later.
   std::shared_ptr<TpuBuffer> new_buffer(std::size_t bytes, BufferUse use);
-  /// Work of a stream that is gone: `drain` waits for it too.
+  /// Keeps work of a destroyed stream, so that `drain` waits for it too.
   void keep(std::shared_ptr<Work> work);
 
  private:
-  /// Holds `owner` until `event`, which is taken.
+  /// Holds `owner` until `event`. Takes ownership of the event.
   void hold_until(abi::Point* event, const std::shared_ptr<const void>& owner) const;
   std::shared_ptr<const OnDevice> place_;
   DeviceId id_;
   abi::Device* handle_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::weak_ptr<TpuStream>> streams_;
   std::vector<std::shared_ptr<Work>> left_;
 };
 
-/// A whole value.
+/// A buffer that holds a whole value.
 class TpuBuffer final : public Buffer {
  public:
   TpuBuffer(std::shared_ptr<TpuDevice> device, std::size_t bytes, BufferUse use);
@@ -78,12 +78,12 @@ class TpuBuffer final : public Buffer {
   void own(abi::Buffer* made, std::size_t rank) { handle_ = made, rank_ = rank; }
   abi::Buffer* handle() const { return handle_; }
   const TpuDevice& on() const { return *device_; }
-  /// True when its bytes are somebody else's, so that no run may write over them.
+  /// True when the bytes belong to the caller, so no run may overwrite them.
   bool lent() const { return lent_; }
   void lend() { lent_ = true; }
-  /// True when a run has taken it over.
+  /// True when a run has consumed it as a donated buffer.
   bool taken() const;
-  /// Starts the copy of its bytes, row-major, to `to`; the event is to be destroyed.
+  /// Starts a copy of its bytes, row-major, to `to`. The caller destroys the returned event.
   abi::Point* fetch(void* to, std::size_t bytes) const;
 
  private:
@@ -94,8 +94,8 @@ class TpuBuffer final : public Buffer {
   bool lent_ = false;
 };
 
-/// Ours behind what the runtime hands on; InvalidArgument for one of another device or opening. `what` is the call or
-/// the operand that it was given to.
+/// The TpuBuffer of a buffer that the runtime passes. InvalidArgument for a buffer of another device or opening. `what`
+/// names the call or the operand that it was given to.
 TpuBuffer& tpu_buffer(const TpuDevice& device, Buffer* buffer, std::string_view what);
 TpuStream& tpu_stream(const TpuDevice& device, Stream& stream, std::string_view what);
 

@@ -1,5 +1,5 @@
-// Where XLA's numbers are not those of the rules (device/difference.h), as far as programs are its own: what it is
-// coarser at is written out in functions.cpp.
+// Where XLA's results differ from the reference rules (device/difference.h), for the functions that XLA computes
+// itself. functions.cpp replaces functions whose errors are too large.
 #pragma once
 
 #include "rlx/device/difference.h"

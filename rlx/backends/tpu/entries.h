@@ -1,4 +1,4 @@
-// The rows of the emitter: for each kind of op which nodes the text can say, and how.
+// The kernel entries of the emitter: for each kind of op, the nodes that StableHLO text can express, and how.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace rlx::tpu {
 
-/// One node while its text is written: operands there, results to be set.
+/// One node while its text is written: its operands are available, and its results are to be set.
 class EmitContext {
  public:
   EmitContext(Writer& writer, const Graph& g, NodeId id, std::span<const Hlo> inputs)
@@ -27,7 +27,7 @@ class EmitContext {
   const Hlo& in(int i) const { return inputs_[detail::checked_index("operand", i, inputs_.size())]; }
   /// Operand i broadcast to the dims of result 0.
   Hlo spread(int i) { return w.broadcast(in(i), dims()); }
-  /// The dtype that the graph says, which is wider in the text for 4-bit values (kept_as).
+  /// The dtype in the graph. In the text 4-bit values have a wider dtype (kept_as).
   DType in_dtype(int i) const { return g_.shape(node().inputs[static_cast<std::size_t>(i)]).dtype(); }
   DType dtype(std::uint32_t r = 0) const { return node().shape(r).dtype(); }
   Extents dims(std::uint32_t r = 0) const { return node().shape(r).static_dims(); }
@@ -46,10 +46,10 @@ class EmitContext {
   Hlos results_;
 };
 
-/// How nodes of a kind are written (device/entry_table.h); a kind has one row.
+/// How nodes of a kind are written (device/entry_table.h). A kind has one kernel entry.
 struct KernelEntry {
   OpKind kind;
-  const char* (*refuses)(const Graph&, NodeId);  // asked of symbolic shapes too
+  const char* (*refuses)(const Graph&, NodeId);  // also called with symbolic shapes
   void (*emit)(EmitContext&);
 };
 
@@ -66,45 +66,47 @@ std::span<const KernelEntry> control_entries();
 std::span<const KernelEntry> collective_entries();
 std::span<const KernelEntry> fft_entries();
 
-/// All of them.
+/// All kernel entries.
 const EntryTable<KernelEntry>& entry_table();
-/// Writes every node of a graph and gives its outputs; `inputs` are its Inputs in node order.
+/// Writes every node of a graph and returns its outputs. `inputs` are its Inputs in node order.
 Hlos emit_body(Writer& w, const Graph& g, std::span<const Hlo> inputs);
-/// Null when every node of a graph has a row that takes it.
+/// Null when a kernel entry takes every node of the graph, else the reason.
 const char* body_refuses(const Graph& g);
 
-// -- what rows share --
+// -- helpers of kernel entries --
 
-/// `x` of dtype `from` as values of `to`, by the rules of Tensor::cast.
+/// `x` of dtype `from` converted to dtype `to`, by the rules of Tensor::cast.
 Hlo cast(Writer& w, const Hlo& x, DType from, DType to);
-/// Half-precision floats as F32, others as they are; and back.
+/// Converts half-precision floats to F32. Others are unchanged.
 inline Hlo widen(Writer& w, const Hlo& x) { return w.convert(x, computed_in(x.dtype)); }
 
-/// Axes of a product, as ops::DotGeneral has them.
+/// The axes of a matmul, as in ops::DotGeneral.
 struct DotAxes {
   std::span<const std::int64_t> lhs_contract, rhs_contract, lhs_batch{}, rhs_batch{};
 };
-/// The product of values of one dtype, summed up in `result`.
+/// The matmul of values of one dtype, with sums in `result`.
 Hlo dot_general(Writer& w, const Hlo& lhs, const Hlo& rhs, const DotAxes& axes, DType result);
-/// The dtypes that operands of `lhs` and `rhs` enter a product whose result has dtype `out` in, and that it is made in.
+/// The operand dtype and the result dtype of a StableHLO dot, for operands of dtypes `lhs` and `rhs` and a graph result
+/// of dtype `out`.
 struct DotTypes {
   DType operands, result;
 };
 DotTypes dot_types(DType lhs, DType rhs, DType out);
 
-/// What all elements up to each one along `axis` fold to, by an op of two values and what nothing folds to.
+/// The scan along `axis`, by a binary op with the identity `nothing`.
 Hlo running(Writer& w, std::string_view op_name, const Hlo& x, const Hlo& nothing, std::int64_t axis, bool reverse);
 
-/// Rows of `table` [R, ..] that a vector of indices names, clamped.
+/// The rows of `table` [R, ..] that a vector of indices names; indices are clamped.
 Hlo rows_at(Writer& w, const Hlo& table, const Hlo& indices);
-/// `into` [R, ..] with rows set to those of `updates`, by a vector of indices that differ; those outside are dropped.
+/// `into` [R, ..] with some rows replaced by those of `updates`. The indices are a vector without duplicates; those out
+/// of range are dropped.
 Hlo set_rows(Writer& w, const Hlo& into, const Hlo& indices, const Hlo& updates);
-/// Operands in the order of the first along `axis`, stable.
+/// All operands sorted by the first one along `axis`, stable.
 Hlos sorted(Writer& w, std::span<const Hlo> operands, std::int64_t axis, bool descending);
 
-/// op(x) of a float, integer, complex or Bool value.
+/// op(x) for a float, integer, complex or Bool value.
 Hlo activation(Writer& w, const Hlo& x, const ops::Activation& op);
-/// fn(a, b) of values of one type.
+/// fn(a, b) for values of one type.
 Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn);
 
 }  // namespace rlx::tpu

@@ -1,4 +1,4 @@
-// Runs: one call of the plug-in, with weights that lie there and states that it may write over.
+// Runs: one call of the plug-in, with weights that stay on the device and states that it may overwrite.
 #include "rlx/backends/tpu/executable.h"
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace rlx::tpu {
 namespace {
 
-// Programs of one executable that stay compiled: more extents than that are not in use at a time.
+// The number of programs of one executable that stay compiled. More extents than that are not in use at a time.
 constexpr std::size_t kMostCompiled = 64;
 
-/// Where arguments and results of a program stand: inputs, states, weights; outputs, states.
+/// The positions of a program's arguments and results. Arguments: inputs, states, weights. Results: outputs, states.
 struct Signature {
   explicit Signature(const LirModule& lir) : g(lir.graph) {
     const std::vector<NodeId> states = g.leaves(OpKind::State);
@@ -33,7 +33,7 @@ struct Signature {
   }
   const Graph& g;
   std::size_t inputs;
-  std::vector<bool> updated;      // of each state: a run gives it a new value
+  std::vector<bool> updated;      // of each state: true when a run sets it
   std::vector<HloAlias> aliases;  // by argument and result
   std::vector<Value> results;     // values of the same shapes
 };
@@ -63,7 +63,7 @@ class TpuBound final : public BoundGraph {
     kept_.clear();
     for (std::size_t i = 0; i < arguments_.size(); ++i) take_slot(i, slot(a, i));
     take_weights(a);
-    for (Result& r : results_)  // behind a run that succeeded nothing takes memory
+    for (Result& r : results_)  // no allocation after a successful run
       if (!r.owner) r.owner = device_->new_buffer(r.bytes, r.use);
     std::fill(made_.begin(), made_.end(), nullptr);
     if (a.times) wait_quietly(stream);
@@ -83,7 +83,7 @@ class TpuBound final : public BoundGraph {
   struct Result {
     std::size_t bytes, rank;
     BufferUse use;
-    std::shared_ptr<TpuBuffer> owner;  // of the next run's
+    std::shared_ptr<TpuBuffer> owner;  // the buffer of the next run's result
   };
   static const RunSlot& slot(const RunArguments& a, std::size_t i) {
     return i < a.inputs.size() ? a.inputs[i] : a.states[i - a.inputs.size()];
@@ -158,7 +158,7 @@ class TpuBound final : public BoundGraph {
   std::vector<bool> updated_, aliased_;
   std::vector<Result> results_;
   std::vector<abi::Buffer*> arguments_, weights_, made_;
-  std::vector<std::int64_t> kept_;  // arguments that a run must leave as they are
+  std::vector<std::int64_t> kept_;  // arguments that a run must not modify
   std::optional<std::uint64_t> binding_generation_;
 };
 
@@ -167,7 +167,7 @@ class TpuBound final : public BoundGraph {
 TpuExecutable::TpuExecutable(LirModule lir, const std::shared_ptr<const Client>& client, int ordinal,
                              CompileSettings settings)
     : lir_(std::move(lir)), settings_(std::move(settings)), platform_(client ? client->platform() : "no plug-in") {
-  // A program of Session::for_target may be for a device that is not here: it is text.
+  // A program of Session::for_target may be for an absent device; then only the text is made.
   const bool here = client && static_cast<std::size_t>(ordinal) < client->devices().size();
   if (here && lir_.graph.is_static()) (void)program_of(lir_, client, ordinal);
 }
@@ -197,7 +197,8 @@ std::shared_ptr<const Program> TpuExecutable::program_of(const LirModule& lir,
     std::lock_guard lock(mutex_);
     if (auto known = find()) return known;
   }
-  // Unlocked: others may bind meanwhile. Two who compile the same at once both do, and use the first.
+  // Unlocked, so other threads may bind meanwhile. If two threads compile the same text at once, both use the first
+  // result.
   auto made = std::make_shared<const Program>(client, ordinal, text, lir.graph.name(), settings_);
   std::lock_guard lock(mutex_);
   if (auto known = find()) return known;

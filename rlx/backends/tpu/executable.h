@@ -1,4 +1,4 @@
-// Whole graphs as programs of a plug-in.
+// Whole graphs, compiled as programs of a plug-in.
 #pragma once
 
 #include <list>
@@ -13,11 +13,12 @@
 
 namespace rlx::tpu {
 
-/// A graph's program. One with symbols is compiled when their values are bound; what was compiled once is not again,
-/// as long as it is among those that were used last.
+/// The program of a graph. A graph with symbols is compiled when their values are bound. The most recently used
+/// compiled programs are kept.
 class TpuExecutable final : public ExecutableGraph {
  public:
-  /// Compiles a static graph for device `ordinal` of `client`, which may be null; where none is there it is text.
+  /// Compiles a static graph for device `ordinal` of `client`, which may be null. Without such a device only the text
+  /// is made.
   TpuExecutable(LirModule lir, const std::shared_ptr<const Client>& client, int ordinal, CompileSettings settings);
   const LirModule& lir() const override { return lir_; }
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
@@ -38,7 +39,7 @@ class TpuExecutable final : public ExecutableGraph {
   CompileSettings settings_;
   std::string platform_;
   mutable std::mutex mutex_;
-  mutable std::list<Compiled> compiled_;  // those used last come first
+  mutable std::list<Compiled> compiled_;  // most recently used first
 };
 
 }  // namespace rlx::tpu

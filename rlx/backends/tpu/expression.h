@@ -1,4 +1,4 @@
-// Formulas over values of the text: a value with its writer, so that functions read as they are written on paper.
+// Formulas over values of the text: a value with its writer and overloaded operators.
 #pragma once
 
 #include "rlx/backends/tpu/writer.h"
@@ -6,14 +6,14 @@
 
 namespace rlx::tpu {
 
-/// A value being computed with. Both sides of an operator have one type; a number takes that of the other side.
+/// A value in a formula. Both sides of an operator have one type; a number takes the type of the other side.
 class Term {
  public:
   Term(Writer& w, Hlo v) : w_(&w), v_(std::move(v)) {}
   const Hlo& value() const { return v_; }
   Writer& writer() const { return *w_; }
   DType dtype() const { return v_.dtype; }
-  /// A number of this type.
+  /// The number x in this type.
   Term like(double x) const { return {*w_, w_->full_like(v_, x)}; }
   /// `stablehlo.NAME` of this.
   Term apply(std::string_view name) const { return {*w_, w_->op(name, v_)}; }
@@ -43,7 +43,7 @@ class Term {
   friend Term operator==(const Term& a, double b) { return a == a.like(b); }
   friend Term operator!=(const Term& a, const Term& b) { return a.compare("NE", b); }
   friend Term operator!=(const Term& a, double b) { return a != a.like(b); }
-  // Of Bool and integers.
+  // For Bool and integers.
   friend Term operator&(const Term& a, const Term& b) { return a.apply("and", b); }
   friend Term operator|(const Term& a, const Term& b) { return a.apply("or", b); }
   friend Term operator^(const Term& a, const Term& b) { return a.apply("xor", b); }
@@ -73,10 +73,11 @@ inline Term polynomial(const Term& x, std::span<const double> c) {
   for (std::size_t i = c.size() - 1; i-- > 0;) y = y * x + c[i];
   return y;
 }
-/// The sign of `s` on |x|; that of a NaN is not kept.
+/// |x| with the sign of `s`. The sign of a NaN is not kept.
 Term copysign(const Term& x, const Term& s);
 
-// -- functions of F32 and F64 to a few units in the last place where XLA's own are coarser (functions.cpp) --
+// -- functions of F32 and F64 that are accurate to a few units in the last place, where XLA's are less accurate
+// (functions.cpp) --
 
 Term expm1(const Term& x);
 Term log1p(const Term& x);
@@ -96,10 +97,10 @@ Term gelu(const Term& x);
 Term gelu_approx(const Term& x);
 Term mish(const Term& x);
 Term atan(const Term& x);
-/// erfc(x) of x >= 0, F64.
+/// erfc(x) for x >= 0, F64.
 Term erfc_f64(const Term& x);
 
-// -- the same of special.cpp, as the rows of the function tables --
+// -- the same from special.cpp, as in the function tables --
 
 Term erfc(const Term& x);
 Term lgamma(const Term& x);
@@ -109,16 +110,16 @@ Term sinc(const Term& x);
 Term hypot(const Term& a, const Term& b);
 Term logaddexp(const Term& a, const Term& b);
 
-/// a * b, in F64 rounded by itself: what is added to it is not joined with it into one rounding, so that chains of F64
-/// give the numbers that the rules of the ops do.
+/// a * b, where F64 is rounded separately: it is not contracted with a following addition, so that chains of F64 give
+/// the results of the reference rules.
 Hlo product(Writer& w, const Hlo& a, const Hlo& b);
 
-// -- of complex numbers (complex.cpp) --
+// -- complex numbers (complex.cpp) --
 
 /// a * b and a / b, by the rules of the ops.
 Hlo complex_product(Writer& w, const Hlo& a, const Hlo& b);
 Hlo complex_quotient(Writer& w, const Hlo& a, const Hlo& b);
-/// A function of complex numbers.
+/// fn(x) for complex numbers.
 Hlo complex_function(Writer& w, const Hlo& x, ActivationKind fn);
 
 }  // namespace rlx::tpu

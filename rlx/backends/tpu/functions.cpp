@@ -1,9 +1,9 @@
-// Functions of F32 and F64 to a few units in the last place, written out where XLA is coarser: on its CPU the
-// tanh, erf and expm1 of F32 are 5 to 7 units off, the log1p of F64 a hundred, and the ends of erfc, sinh and cosh
-// more. Largest errors in units, measured by tests/unit/tpu, stand beside each.
+// Functions of F32 and F64 that are accurate to a few units in the last place, for those where XLA is less accurate. On
+// XLA's CPU the tanh, erf and expm1 of F32 are 5 to 7 units off, the log1p of F64 a hundred, and the ends of erfc, sinh
+// and cosh more. The comment of each function has its largest error in units, measured by tests/unit/tpu.
 //
-// Compilers may contract a product and a sum into one rounding, but do not reorder what stands here; what the
-// simplifier of XLA would (sums with constants, products of exponentials) is not written in those forms.
+// Compilers may contract a product and a sum into one rounding, but do not reorder these formulas. Formulas that XLA's
+// simplifier would reorder (sums with constants, products of exponentials) are avoided.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -17,12 +17,12 @@ namespace {
 constexpr double kLn2 = std::numbers::ln2;
 
 bool is_f64(const Term& x) { return x.dtype() == DType::F64; }
-/// A number that depends on the precision.
+/// A constant that depends on the precision.
 double by(const Term& x, double f32, double f64) { return is_f64(x) ? f64 : f32; }
 
 Term round(const Term& x) { return x.apply("round_nearest_even"); }
 
-/// 2^n of a whole n in the range of normal exponents.
+/// 2^n for an integer n in the range of normal exponents.
 Term power_of_two(const Term& n) {
   const bool wide = is_f64(n);
   Writer& w = n.writer();
@@ -39,7 +39,7 @@ Term head_of(const Term& x) {
   return {w, w.bitcast(w.both(w.bitcast(x.value(), t), mask), x.dtype())};
 }
 
-/// A sum of two numbers, the second of which is less than the last place of the first.
+/// An unevaluated sum of two numbers. The second is smaller than the last place of the first.
 struct Pair {
   Term high, low;
 };
@@ -52,7 +52,7 @@ Pair square_of(const Term& a) {
   return sum_of(h * h, (a + h) * (a - h));
 }
 
-/// exp(r) - 1 of |r| <= ln(2) / 2.
+/// exp(r) - 1 for |r| <= ln(2) / 2.
 Term expm1_reduced(const Term& r) {
   static constexpr double kF32[] = {0.4999999344364586, 0.16666520571298005, 0.04166838877704816, 0.008368724147106345,
                                     0.0013814581762046862};
@@ -63,8 +63,8 @@ Term expm1_reduced(const Term& r) {
   return q * r * r + r;
 }
 
-/// exp(-u) of u >= 0 as up * down, where up is normal down to where the smallest numbers times `u` are; `u` has been
-/// cut at kDeep.
+/// exp(-u) for u >= 0 as up * down. `up` is normal down to where the smallest numbers times `u` are; `u` is clamped at
+/// deep(u).
 struct Decay {
   Term up, down;
 };
@@ -72,19 +72,19 @@ double deep(const Term& u) { return by(u, 120, 780); }
 Decay decay(const Term& u) {
   const double shift = by(u, 32, 64);
   const Term far = u > by(u, 64, 640);
-  const Term s = select(far, shift, u.like(0));  // u - shift is exact there
+  const Term s = select(far, shift, u.like(0));  // u - shift is exact here
   return {exp(s - u), select(far, std::exp(-shift), u.like(1))};
 }
 
-/// x sigmoid(u) where u has the sign of x, |u| = size and E stands for exp(-size).
+/// x sigmoid(u), where u has the sign of x, |u| = size, and E is exp(-size).
 Term gate(const Term& x, const Term& size, const Decay& e) {
   const Term over = e.up * e.down + 1.0;
   return select(x < 0.0, max(x, -size.like(1) * deep(size)) * e.up / over * e.down, x / over);
 }
 
-/// exp(a^2 / 2) Phi(-a) of F32, Phi the normal distribution, at the multiple of 2^-19 next to a, where neither a + 2.5
-/// nor a - 2.5 is rounded: 1 / (a + 2.5) times a polynomial in (a - 2.5) / (a + 2.5), an own fit (relative error 3e-8).
-/// `slope` is the derivative there, `rest` what is left of a.
+/// exp(a^2 / 2) Phi(-a) in F32, where Phi is the normal distribution. It is evaluated at the multiple of 2^-19 next to
+/// a, where neither a + 2.5 nor a - 2.5 is rounded: 1 / (a + 2.5) times a polynomial in (a - 2.5) / (a + 2.5), rlx's
+/// own fit (relative error 3e-8). `slope` is the derivative at that point, and `rest` is the remainder of a.
 struct ScaledTail {
   Term value, slope, rest;
 };
@@ -100,7 +100,7 @@ ScaledTail scaled_tail(const Term& a) {
 
 }  // namespace
 
-// exp(-x^2) / (x + 2.5) times a polynomial as that of scaled_tail (relative error 2e-17).
+// exp(-x^2) / (x + 2.5) times a polynomial like that of scaled_tail (relative error 2e-17).
 Term erfc_f64(const Term& x) {
   static constexpr double kScaled[] = {
       1.054031820305718,       -0.8046518494391481,    0.45391411664809606,     -0.17125114524611904,
@@ -116,7 +116,7 @@ Term erfc_f64(const Term& x) {
   return polynomial((a - 2.5) / to, kScaled) / to * (e - e * z.low);
 }
 
-// A select that neither XLA's simplifier nor the compiler sees through keeps the product apart.
+// A select that neither XLA's simplifier nor the compiler can fold prevents the contraction.
 Hlo product(Writer& w, const Hlo& a, const Hlo& b) {
   const Hlo y = w.mul(a, b);
   if (y.dtype != DType::F64) return y;
@@ -126,14 +126,14 @@ Hlo product(Writer& w, const Hlo& a, const Hlo& b) {
 Term copysign(const Term& x, const Term& s) {
   const Term size = abs(x);
   Writer& w = s.writer();
-  const DType t = is_f64(s) ? DType::I64 : DType::I32;  // by its bit: -0 < 0 is false
+  const DType t = is_f64(s) ? DType::I64 : DType::I32;  // the sign is tested by its bit, as -0 < 0 is false
   const Term negative = Term(w, w.bitcast(s.value(), t)) < 0.0;
   return select(negative, -size, size);
 }
 
 // 1.6
 Term expm1(const Term& x) {
-  const Term c = min(max(x, by(x, -30, -60)), by(x, 89, 710));  // NaN goes through
+  const Term c = min(max(x, by(x, -30, -60)), by(x, 89, 710));  // NaN is kept
   const Term n = round(c * (1 / kLn2));
   const Term r = (c - n * by(x, 0.693359375, 0x1.62e42feep-1)) - n * by(x, -2.12194440e-4, 1.90821492927058770002e-10);
   const Term p = expm1_reduced(r);
@@ -163,7 +163,7 @@ Term tanh(const Term& x) {
   const Term z = x * x;
   const Term near = polynomial(z, kNear) * z * a + a;
   const Term far = 1.0 - 2.0 / (exp(a + a) + 1.0);
-  // NaN goes by the polynomial: XLA's exp of a NaN that the text holds may be a number.
+  // NaN takes the polynomial, as XLA's exp of a NaN constant may be a number.
   return copysign(select(a >= 0.625, far, near), x);
 }
 
@@ -185,7 +185,7 @@ Term erf(const Term& x) {
   return copysign(select(a >= 1.0, far, near), x);
 }
 
-// In F64, by ir/math/erfinv_fit.h.
+// Computed in F64 with ir/math/erfinv_fit.h.
 Term erfinv(const Term& given) {
   const Term x = given.to(DType::F64), a = abs(x);
   const Term w = -log((1.0 - a) * (a + 1.0)), u = sqrt(w);
@@ -195,7 +195,7 @@ Term erfinv(const Term& given) {
   return copysign(select(a < 1.0, y, select(a == 1.0, HUGE_VAL, a.like(nan))), x).to(given.dtype());
 }
 
-// Where the exponential overflows its half does not yet.
+// Where the exponential overflows, half of it may not.
 // 3.5
 Term sinh(const Term& x) {
   const Term a = abs(x), e = expm1(min(a, 20.0));
@@ -235,13 +235,13 @@ Term exp2(const Term& x) {
   return exp((c - n) * kLn2) * power_of_two(first) * power_of_two(n - first);
 }
 
-// 1.5: a Newton step behind XLA's, which is 7 units off in some of its versions.
+// 1.5: a Newton step after XLA's cbrt, which is 7 units off in some versions.
 Term cbrt(const Term& given) {
-  const Term tiny = abs(given) < 0x1p-60;  // whose step would vanish
+  const Term tiny = abs(given) < 0x1p-60;  // its step would underflow
   const Term x = select(tiny, given * 0x1p90, given);
   const Term y = x.apply("cbrt");
   const Term step = (y * y * y - x) / (y * y * 3.0);
-  const Term root = select(abs(step) < abs(y), y - step, y);  // not of 0, infinities and NaN
+  const Term root = select(abs(step) < abs(y), y - step, y);  // no step for 0, infinities and NaN
   return select(tiny, root * 0x1p-30, root);
 }
 
@@ -254,8 +254,8 @@ Term silu(const Term& x) {
   return gate(x, size, decay(size));
 }
 
-// F32: x Phi(x) = max(x, 0) - |x| Phi(-|x|). F64: as the row of the table, whose own rounding of x / sqrt(2) is of the
-// same size as all that is allowed.
+// F32: x Phi(x) = max(x, 0) - |x| Phi(-|x|). F64: the same rule as the function table, whose rounding of x / sqrt(2) is
+// as large as the whole tolerance.
 // 4
 Term gelu(const Term& x) {
   if (is_f64(x)) {
@@ -269,8 +269,8 @@ Term gelu(const Term& x) {
   return select(x < 0.0, -tail, x - tail);
 }
 
-// x sigmoid(2 u) with 2 u = x (c + d x^2). F32: the last bits of 2 u decide the exponential where that is small, so it
-// is made in F64, which costs less than pairs of F32.
+// x sigmoid(2 u) with 2 u = x (c + d x^2). F32: where the exponential is small, the last bits of 2 u decide its value,
+// so 2 u is computed in F64, which costs less than pairs of F32.
 // 4
 Term gelu_approx(const Term& x) {
   const Term wide = x.to(DType::F64), a = abs(wide);
@@ -285,7 +285,7 @@ Term gelu_approx(const Term& x) {
   return gate(x, size, {e.up - e.up * rest, e.down});
 }
 
-// x e (e + 2) / (e (e + 2) + 2) with e = exp(x); from 40 on that is x.
+// x e (e + 2) / (e (e + 2) + 2) with e = exp(x). It is x from 40 on.
 // 4
 Term mish(const Term& x) {
   const Term size = min(abs(x), deep(x));
@@ -295,8 +295,8 @@ Term mish(const Term& x) {
   return select(x < 0.0, max(x, -size.like(1) * deep(x)) * ratio * below.up * below.down, x * (e * ratio));
 }
 
-// By a divisor that is 1 only as far as x is a number: of a constant one XLA makes its own atan, which is wrong in some
-// of its versions.
+// atan2 with a divisor that is 1 unless x is NaN. For a constant divisor XLA uses its own atan, which is wrong in some
+// versions.
 Term atan(const Term& x) { return atan2(x, select(x == x, x.like(1), x)); }
 
 }  // namespace rlx::tpu

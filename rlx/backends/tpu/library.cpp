@@ -1,4 +1,4 @@
-// Plug-ins are opened with their own symbols kept to themselves, so that several can be there at once.
+// Plug-ins are opened with local symbols (RTLD_LOCAL), so that several can be loaded at once.
 #include "rlx/backends/tpu/library.h"
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kWays =
     "`pip install libtpu` on a machine with a TPU gets one, RLX_TPU_PLUGIN=PATH takes any PJRT plug-in";
 
-// Null, or the first function that nothing can be done without and that the plug-in lacks.
+// Null, or the first required function that the plug-in lacks.
 template <class... A>
 const char* first_missing(const Library& library) {
   const char* missing = nullptr;
@@ -28,7 +28,7 @@ const char* first_missing(const Library& library) {
   return missing;
 }
 const char* what_it_lacks(const Library& library) {
-  using namespace abi;  // NOLINT(using-directive): of names that are listed
+  using namespace abi;  // for the names below
   return first_missing<ErrorDestroy, ErrorMessage, ErrorGetCode, PluginInitialize, EventDestroy, EventIsReady,
                        EventAwait, ClientCreate, ClientDestroy, ClientPlatformName, ClientPlatformVersion,
                        ClientAddressableDevices, ClientCompile, ClientBufferFromHostBuffer, LoadedExecutableDestroy,
@@ -40,7 +40,7 @@ const char* what_it_lacks(const Library& library) {
 }
 
 std::shared_ptr<const Library> load(const std::string& path) {
-  // Plug-ins talk on standard error by default; whoever asked to hear it does.
+  // Plug-ins log to standard error by default. Users who want that set the variable.
   if (!std::getenv("TF_CPP_MIN_LOG_LEVEL")) ::setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
@@ -64,7 +64,7 @@ std::shared_ptr<const Library> load(const std::string& path) {
   return library;
 }
 
-// Where Python keeps packages: of the environment that is active, of the program's own prefix, and of the system.
+// The package folders of Python: of the active environment, of the program's own prefix, and of the system.
 std::vector<fs::path> package_folders() {
   std::vector<fs::path> prefixes;
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
@@ -98,7 +98,7 @@ std::string setting(const char* name) {
 }
 
 std::shared_ptr<const Library> Library::open(const std::string& path) {
-  // Never destroyed: objects of plug-ins may be given back at exit.
+  // Never destroyed: objects of plug-ins may be released at exit.
   static auto& known = *new std::map<std::string, std::shared_ptr<const Library>>;
   static auto& mutex = *new std::mutex;
   std::lock_guard lock(mutex);

@@ -1,4 +1,4 @@
-// A PJRT plug-in in this process: how it is found, opened, called, and how its errors become ours.
+// A PJRT plug-in in this process: searching, opening and calling it, and converting its errors.
 #pragma once
 
 #include <memory>
@@ -12,32 +12,32 @@
 
 namespace rlx::tpu {
 
-/// What rlx's environment says: the variable's value, empty when it is not set.
+/// The value of a variable in rlx's environment; empty when it is not set.
 std::string setting(const char* name);
 
-/// A library that was opened and gave its table. It stays loaded as long as the process.
+/// An opened plug-in library with its function table. It stays loaded until the process ends.
 class Library {
  public:
-  /// Opens and initialises the plug-in at `path`, once in a process. DeviceUnavailable says what is wrong with it: no
-  /// file, no library, no table, an interface of another major version, a table cut short.
+  /// Opens and initialises the plug-in at `path`, once per process. DeviceUnavailable says what is wrong with it: no
+  /// file, no library, no table, another major version of the interface, or a truncated table.
   static std::shared_ptr<const Library> open(const std::string& path);
   Library(std::string path, const abi::Api* api);
 
   const std::string& path() const { return path_; }
-  /// "0.115": of the interface.
+  /// The version of the interface: "0.115".
   std::string api_version() const;
   /// True when the table has the function that takes `A`.
   template <class A>
   bool has() const {
     return function(abi::Call<A>::index) != nullptr;
   }
-  /// Calls the function that takes `A`. An error of the plug-in is thrown in the name of `who` ("device tpu"), that the
-  /// plug-in lacks the function likewise.
+  /// Calls the function that takes `A`. Throws an error of the plug-in in the name of `who` ("device tpu"), also if the
+  /// plug-in lacks the function.
   template <class A>
   void call(std::string_view who, A& a) const {
     if (abi::Failure* failure = attempt(who, a)) throw Error(diagnostic(who, abi::Call<A>::name, failure));
   }
-  /// The same with the error as a value, to be given to `diagnostic`.
+  /// The same, but returns the error as a value, for `diagnostic`.
   template <class A>
   abi::Failure* attempt(std::string_view who, A& a) const {
     const abi::Function f = function(abi::Call<A>::index);
@@ -45,19 +45,19 @@ class Library {
     if (forked()) throw_forked(who);
     return reinterpret_cast<abi::Failure* (*)(A*)>(f)(&a);
   }
-  /// Calls a function whose failure nobody could do anything about: of what gives objects back.
+  /// Calls a function and ignores its failure: for functions that release objects.
   template <class A>
   void give_back(A& a) const noexcept {
     const abi::Function f = function(abi::Call<A>::index);
     if (f && !forked()) drop(reinterpret_cast<abi::Failure* (*)(A*)>(f)(&a));
   }
-  /// Whether the process that opened it is another, of which this one was forked: nothing of it works here.
+  /// True in a forked child of the process that opened it: the plug-in does not work here.
   bool forked() const { return forks_ != fork_count(); }
-  /// DeviceLost.
+  /// Throws DeviceLost.
   [[noreturn]] void throw_forked(std::string_view who) const;
-  /// What a plug-in's error says, which is destroyed; `what` is the function that gave it.
+  /// The diagnostic of a plug-in's error, which is destroyed. `what` is the function that returned it.
   Diagnostic diagnostic(std::string_view who, std::string_view what, abi::Failure* failure) const;
-  /// Throws for a plug-in that says it succeeded and did not.
+  /// Throws for a plug-in that reports success with an invalid result.
   [[noreturn]] void broke(std::string_view who, std::string_view what, std::string_view how) const;
 
   void destroy(abi::Point* event) const noexcept;
@@ -73,10 +73,10 @@ class Library {
   std::size_t functions_;
 };
 
-/// The plug-in that is asked for by path: the option `plugin`, else RLX_TPU_PLUGIN, else LIBTPU_PATH; else empty.
+/// The path of the requested plug-in: the option `plugin`, else RLX_TPU_PLUGIN, else LIBTPU_PATH, else empty.
 std::string asked_plugin(const DeviceOptions& options);
-/// The plug-in at that path; for an empty one libtpu.so where the loader or a Python package has it. DeviceUnavailable
-/// says where it was looked for and how to get one.
+/// The plug-in at that path. For an empty path it is the libtpu.so that the loader or a Python package has.
+/// DeviceUnavailable lists the places that were searched and says how to get a plug-in.
 std::shared_ptr<const Library> find_library(const std::string& asked);
 
 }  // namespace rlx::tpu

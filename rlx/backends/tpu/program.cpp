@@ -1,4 +1,4 @@
-// Compiles, and what is kept and written of them.
+// Compiles programs, caches them and dumps their texts.
 #include "rlx/backends/tpu/program.h"
 
 #include <algorithm>
@@ -17,10 +17,11 @@
 namespace rlx::tpu {
 namespace {
 
-/// A field of a protocol buffer of less than 128 bytes.
+/// A protocol buffer field of less than 128 bytes.
 std::string field(char tag, std::string_view body) { return concat_text(tag, static_cast<char>(body.size()), body); }
 
-// CompileOptionsProto for one device: of the first one the least that plug-ins take, of others with its id.
+// CompileOptionsProto for one device: the minimum that plug-ins accept for the first device, with the device's id for
+// others.
 std::string options_for(const Client& client, std::size_t ordinal, const std::string& who) {
   const std::string least(abi::kCompileOptions, sizeof abi::kCompileOptions);
   if (ordinal == 0) return least + strict_options(client.is_cpu());
@@ -31,7 +32,7 @@ std::string options_for(const Client& client, std::size_t ordinal, const std::st
   id.device_description = description.device_description;
   client.library().call(who, id);
   check(id.id >= 0, "a plug-in's device has a negative id");
-  std::string number;  // as protocol buffers write it
+  std::string number;  // as a protocol buffer varint
   for (auto left = static_cast<unsigned>(id.id); number.empty() || left != 0; left >>= 7)
     number += static_cast<char>((left & 0x7f) | (left >> 7 ? 0x80 : 0));
   // executable_build_options: num_replicas 1, num_partitions 1, device_assignment {1 replica, 1 computation: the id}
@@ -41,7 +42,7 @@ std::string options_for(const Client& client, std::size_t ordinal, const std::st
 
 void write_text(const std::string& place, std::string_view text, const std::string& graph) {
   static std::mutex mutex;
-  static std::set<std::string> begun;  // files this process has written
+  static std::set<std::string> begun;  // files that this process has written
   static int count = 0;
   std::lock_guard lock(mutex);
   std::string path = place;
@@ -64,7 +65,7 @@ void write_text(const std::string& place, std::string_view text, const std::stri
   begun.insert(path);
 }
 
-// The line of the text that a message of the plug-in names ("-:12:3: ..."), for people to see.
+// The line of the text that a plug-in's message names ("-:12:3: ..."), for error messages.
 std::string line_named(std::string_view message, std::string_view text) {
   const std::size_t at = message.find("-:");
   std::size_t number = 0;
@@ -79,7 +80,7 @@ std::string line_named(std::string_view message, std::string_view text) {
   return line.size() > kMost ? concat_text(line.substr(0, kMost), "...") : std::string(line);
 }
 
-// Of CompileOptionsProto the map env_option_overrides, name to a value: {bool_field}, {string_field}.
+// An entry of CompileOptionsProto's map env_option_overrides, name to a value: {bool_field}, {string_field}.
 std::string with_option(std::string_view name, std::string_view value) {
   return field('\x3a', field('\x0a', name) + field('\x12', value));
 }
@@ -124,7 +125,7 @@ Program::~Program() {
   if (handle_) client_->library().give_back(a);
 }
 
-// A plug-in that does not take what it gave once (another build under the same name) is asked to compile again.
+// If a plug-in rejects its own serialized program (another build with the same name), the program is compiled again.
 bool Program::load(const std::string& bytes, const std::string& who) {
   if (!client_->library().has<abi::ExecutableDeserializeAndLoad>()) return false;
   const TraceSpan span("compile", "load", graph_);
@@ -146,7 +147,7 @@ void Program::compile(std::string_view text, std::string_view options, const std
   static constexpr std::string_view kFormat = "mlir";
   abi::Program program{};
   program.struct_size = sizeof program;
-  program.code = const_cast<char*>(text.data());  // NOLINT(const-cast): it is read only
+  program.code = const_cast<char*>(text.data());  // not written
   program.code_size = text.size();
   program.format = kFormat.data();
   program.format_size = kFormat.size();
@@ -157,7 +158,7 @@ void Program::compile(std::string_view text, std::string_view options, const std
   a.compile_options_size = options.size();
   if (abi::Failure* failure = library.attempt(who, a)) {
     Diagnostic d = library.diagnostic(who, "PJRT_Client_Compile", failure);
-    const std::string newest = without_fusions();  // plug-ins of before that option do without it
+    const std::string newest = without_fusions();  // older plug-ins lack that option
     if (options.ends_with(newest) && d.message.find(kFusions) != std::string::npos)
       return compile(text, options.substr(0, options.size() - newest.size()), who);
     const std::string line = line_named(d.message, text);
@@ -172,7 +173,7 @@ void Program::compile(std::string_view text, std::string_view options, const std
 
 namespace {
 
-// Whoever asks a loaded executable for its code gives it back.
+// The executable of a loaded executable; the destructor releases it.
 class Code {
  public:
   Code(const Library& library, abi::LoadedExecutable* loaded) : library_(library) {
@@ -198,7 +199,7 @@ class Code {
 
 }  // namespace
 
-// What cannot be serialised is compiled at each start.
+// Programs that cannot be serialized are compiled at each start.
 void Program::keep(const std::string& folder, const Fingerprint& key, const std::string& who) const {
   const Library& library = client_->library();
   const Code code(library, handle_);

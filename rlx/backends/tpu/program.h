@@ -9,23 +9,23 @@
 
 namespace rlx::tpu {
 
-/// What of a compile the text does not say.
+/// Compile settings that are not in the text.
 struct CompileSettings {
-  std::string cache;  // the folder of compiled programs; empty: none
-  std::string dump;   // where texts are written: a file, or a folder when it ends with /; empty: nowhere
+  std::string cache;  // the folder of compiled programs; empty = none
+  std::string dump;   // where texts are written: a file, or a folder when it ends with /; empty = nowhere
 };
-/// By the option `cache`, else RLX_TPU_CACHE; and RLX_TPU_HLO_DUMP.
+/// From the option `cache`, else RLX_TPU_CACHE; and from RLX_TPU_HLO_DUMP.
 CompileSettings compile_settings(const DeviceOptions& options);
-/// What takes XLA's liberties back, as the end of its CompileOptionsProto: by default narrowing and widening again is
-/// left out, and on its CPU the maximum loses a NaN on the right and products with a repeated number read memory that
-/// nobody wrote where a reduction reads them (XLA of 2026, JAX 0.10 likewise).
+/// Options that disable unsafe optimizations of XLA, as the end of its CompileOptionsProto. By default XLA drops a
+/// narrowing followed by a widening. On its CPU, maximum loses a NaN on the right, and a reduction of products with a
+/// broadcast number reads uninitialized memory (XLA of 2026, JAX 0.10 likewise).
 std::string strict_options(bool cpu);
 
-/// Code on one device of a client.
+/// A compiled program on one device of a client.
 class Program {
  public:
-  /// Compiles `text`, or loads it from the cache. Unsupported for a text that the plug-in does not take, with the line;
-  /// `graph` is the name of what it was made of.
+  /// Compiles `text`, or loads it from the cache. Unsupported, with the line, for a text that the plug-in rejects.
+  /// `graph` is the name of the source graph.
   Program(std::shared_ptr<const Client> client, int ordinal, std::string_view text, const std::string& graph,
           const CompileSettings& settings);
   ~Program();
@@ -33,7 +33,7 @@ class Program {
   Program& operator=(const Program&) = delete;
   abi::LoadedExecutable* handle() const { return handle_; }
   const std::string& graph() const { return graph_; }
-  /// Bytes that a run takes beside its arguments, as far as the plug-in tells.
+  /// The bytes that a run needs besides its arguments, if the plug-in reports them.
   std::size_t run_bytes() const;
 
  private:

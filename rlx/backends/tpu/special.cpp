@@ -1,4 +1,5 @@
-// Special functions: of F32 and F64 in F64, by CHLO where what it makes is good to some units in the last place.
+// Special functions, computed in F64 for F32 and F64. CHLO's functions are used where they are accurate to some units
+// in the last place.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -12,7 +13,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 Term nearest(const Term& x) { return x.apply("round_nearest_even"); }
-/// sum over k >= 0 of (q + k)^-s, q > 0.
+/// The sum over k >= 0 of (q + k)^-s, for q > 0.
 Term zeta(const Term& q, double s) { return q.like(s).apply("chlo.zeta", q); }
 
 }  // namespace
@@ -22,7 +23,8 @@ Term erfc(const Term& given) {
   return select(x < 0.0, 2.0 - tail, tail).to(given.dtype());
 }
 
-// Around its roots 1 and 2 the distance to them times a Chebyshev series, as CHLO's digits are those of 1.
+// Around its roots 1 and 2 it is the distance to them times a Chebyshev series, as CHLO has an absolute error relative
+// to 1 there.
 Term lgamma(const Term& given) {
   static constexpr double kAtOne[] = {
       -0.5772156649015329,   0.8224670334241131,   -0.4006856343865412,  0.2705808084278366,   -0.20738555102616543,
@@ -42,8 +44,8 @@ Term lgamma(const Term& given) {
   return select((x >= 0.5) & (x <= 2.5), near, x.apply("chlo.lgamma")).to(given.dtype());
 }
 
-// As the row of the table (ir/math/special_functions.h), all of whose paths are taken; CHLO's digits around the root
-// are those of 1.
+// The same formula as in ir/math/special_functions.h, with all branches evaluated. Around the root CHLO has an absolute
+// error relative to 1.
 Term digamma(const Term& given) {
   static constexpr double kSeries[] = {
       0.951055876031833,      -0.2118137106407303,     0.060135621060193475,  -0.018550615381735008,
@@ -66,7 +68,7 @@ Term digamma(const Term& given) {
     sum = sum + select(above, 1.0 / next, 0.0);
     near = select(above, next, near);
   }
-  // The root in two parts, of which XLA would make one: the second is one only as far as x is a number.
+  // The root in two parts. `rest` depends on x, as XLA would fold two constants into one.
   const Term rest = select(near == near, 9.549995429965697e-17, near);
   const Term distance = (near - 1.4616321449683622) - rest;
   const Term mid = sum + distance * polynomial(near * 2.0 - 3.0, kSeries);
@@ -75,7 +77,7 @@ Term digamma(const Term& given) {
   return select(pole, kNan, select(x == 0.0, -1.0 / x, y)).to(given.dtype());
 }
 
-// As the row of the table (ir/math/special_functions.h): below 0 by the sum over all integers, which repeats.
+// The same formula as in ir/math/special_functions.h. Below 0 it uses the sum over all integers, which is periodic.
 Term polygamma(const Term& given, double order) {
   if (order == 0) return digamma(given);
   const Term x = given.to(DType::F64);
@@ -87,7 +89,7 @@ Term polygamma(const Term& given, double order) {
   Term z = select(below, even > 0 ? first + rest : first - rest, first);
   z = select(below & pole, even > 0 ? HUGE_VAL : kNan, z);
   z = select(x == HUGE_VAL, 0.0, z);
-  Term power = 1.0 / x;  // at +-0
+  Term power = 1.0 / x;  // the value at +-0
   if (even > 0) power = abs(power);
   z = select(x == 0.0, power, z);
   return (z * (even * std::tgamma(s))).to(given.dtype());
@@ -99,7 +101,7 @@ Term sinc(const Term& x) {
   return select(x == 0.0, 1.0, select(n.apply("remainder", n.like(2)) == 0.0, y, -y));
 }
 
-// F64: of the larger and the ratio, whose square does not overflow.
+// F64: computed from the larger number and the ratio, whose square does not overflow.
 Term hypot(const Term& given_a, const Term& given_b) {
   const Term a = abs(given_a), b = abs(given_b);
   const Term infinite = (a == HUGE_VAL) | (b == HUGE_VAL);

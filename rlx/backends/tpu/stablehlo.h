@@ -1,7 +1,7 @@
-// Static graphs as StableHLO text, the form in which a PJRT plug-in takes programs (`mlir`).
+// Static graphs as StableHLO text, the program format of PJRT plug-ins (`mlir`).
 //
-// A value of a 4-bit dtype is passed into and out of a program as its bytes, U8 [(n + 1) / 2]: plug-ins differ in how
-// they keep such elements. All other dtypes have an element type of their own there.
+// A 4-bit value enters and leaves a program as its bytes, U8 [(n + 1) / 2], as plug-ins store 4-bit elements
+// differently. All other dtypes have a StableHLO element type.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace rlx::tpu {
 
-/// Every kind that has a row, and the leaves.
+/// Every kind with a kernel entry, and the leaves.
 const OpSet& stablehlo_kinds();
-/// Null when the text can say this node, else why not; the text is static.
+/// Null when the text can express this node, else the reason. The text is static.
 const char* stablehlo_refuses(const Graph& g, NodeId id);
 
-/// A donated argument, whose buffer the result may take.
+/// A donated argument whose buffer a result may reuse.
 struct HloAlias {
   std::uint32_t argument = 0, result = 0;
 };
 
-/// The module whose function @main takes the Inputs, then the States, then the Params of `g`, each in node order, and
-/// gives the outputs, then the new value of each State in node order (the State itself where nothing sets it).
-/// Internal error for a graph with symbols or with nodes that are refused.
+/// The module of a graph. Its function @main takes the Inputs, States and Params of `g`, each in node order. It returns
+/// the outputs and then the new value of each State in node order (the State itself where nothing sets it). Internal
+/// error for a graph with symbols or with refused nodes.
 std::string stablehlo_text(const Graph& g, std::span<const HloAlias> aliases);
 
 }  // namespace rlx::tpu

@@ -1,4 +1,4 @@
-// The table of rows, and the walk over a graph that uses it.
+// The table of kernel entries, and the traversal of a graph that uses it.
 #include <algorithm>
 #include <array>
 
@@ -10,7 +10,7 @@
 namespace rlx::tpu {
 namespace {
 
-// The values of a graph by node, as far as they are written.
+// The values of a graph by node that are written so far.
 class Walk {
  public:
   Walk(Writer& w, const Graph& g) : w_(w), g_(g), slot_(g), values_(slot_.size()) {}
@@ -42,7 +42,7 @@ class Walk {
   Hlos values_;
 };
 
-// A value of a 4-bit dtype crosses the border of a program as its bytes.
+// A 4-bit value enters and leaves a program as its bytes.
 bool is_packed(DType t) { return dtype_bits(t) == 4; }
 
 HloType border_type(const Shape& s) {
@@ -59,7 +59,7 @@ Hlo unpacked(Writer& w, const Hlo& bytes, const Shape& s) {
   Hlo codes = w.reshape(w.concat(parts, 1), {2 * n});
   const std::int64_t starts[] = {0}, limits[] = {s.num_elements()}, strides[] = {1};
   codes = w.slice(codes, starts, limits, strides);
-  if (s.dtype() == DType::I4) {  // the sign is bit 3
+  if (s.dtype() == DType::I4) {  // bit 3 is the sign
     const Hlo four = w.full(DType::I8, 4, codes.dims);
     codes = w.op("shift_right_arithmetic", w.op("shift_left", w.convert(codes, DType::I8), four), four);
   }
@@ -146,7 +146,7 @@ std::string stablehlo_text(const Graph& g, std::span<const HloAlias> aliases) {
   walk.run();
   Hlos given;
   for (Value v : results) given.push_back(packed(w, walk.at(v), g.shape(v)));
-  if (w.has_order()) given = w.in_order(given);  // the end comes behind ops whose results nobody reads
+  if (w.has_order()) given = w.in_order(given);  // the return is ordered after ops whose results nobody reads
   w.end_main(given);
   return w.take();
 }

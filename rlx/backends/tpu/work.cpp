@@ -1,4 +1,4 @@
-// A chain of work may be long: it is walked and let go of without recursion.
+// Chains of work may be long, so they are walked and released without recursion.
 #include "rlx/backends/tpu/work.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ Work::State Work::settle(bool block) {
   }
 }
 
-// All before it is settled.
+// All work before it has finished.
 Work::State Work::finish(bool block) {
   std::optional<Diagnostic> own;
   if (event_) {
@@ -87,7 +87,7 @@ Work::State Work::finish(bool block) {
         auto ask = abi::arguments<abi::EventIsReady>();
         ask.event = event_;
         if (abi::Failure* failure = library.attempt(place_->text, ask))
-          library.drop(failure);  // of what failed the wait says it once more
+          library.drop(failure);  // the wait reports the failure again
         else if (!ask.is_ready)
           return State::Pending;
       }
@@ -102,7 +102,7 @@ Work::State Work::finish(bool block) {
     }
   }
   std::lock_guard lock(mutex_);
-  if (state_ != State::Pending) return state_;  // another thread was faster
+  if (state_ != State::Pending) return state_;  // another thread finished it
   for (const Before& b : before_)
     if (b.work && !b.order_only && b.work->state_ == State::Failed && !error_) error_ = b.work->error_;
   if (!error_) error_ = std::move(own);
@@ -147,7 +147,7 @@ void TpuStream::add(abi::Point* event) {
   auto ask = abi::arguments<abi::EventIsReady>();
   auto await = abi::arguments<abi::EventAwait>();
   ask.event = await.event = event;
-  // Work that is done leaves nothing to remember; of what failed the event says it once more.
+  // Completed work need not be kept. The event reports a failure again.
   if (abi::Failure* failure = library.attempt(device_->text(), ask); failure) {
     library.drop(failure);
   } else if (ask.is_ready) {
@@ -158,7 +158,7 @@ void TpuStream::add(abi::Point* event) {
   try {
     set_last(make_pooled<Work>(device_->place()->works, device_->place(), event,
                                std::array<Work::Before, 2>{Work::Before{last()}, {}}));
-  } catch (...) {  // no memory to remember it by
+  } catch (...) {  // no memory to track it
     library.give_back(await);
     library.destroy(event);
     throw;
@@ -167,7 +167,8 @@ void TpuStream::add(abi::Point* event) {
 
 void TpuStream::wait_for_fetches(const void* to, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(to), end = begin + bytes;
-  // Nothing may fail once the fetch is under way; and later runs, of which more may be, are to take no memory.
+  // Nothing may fail once the fetch has started. The reserved capacity lets later runs with more fetches allocate
+  // nothing.
   constexpr std::size_t kUsual = 64;
   fetches_.reserve(std::max(fetches_.size() + 1, kUsual));
   std::erase_if(fetches_, [&](const Fetch& f) {

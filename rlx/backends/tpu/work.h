@@ -1,5 +1,5 @@
-// Points of a device's work, and streams of it. A plug-in orders work by the values that it reads; a stream here is who
-// remembers what failed, and what a wait has to wait for.
+// Points in a device's work, and its streams. A plug-in orders work by the values that it reads; a stream tracks
+// failures and the work that a wait has to wait for.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace rlx::tpu {
 class TpuDevice;
 class Work;
 
-/// Which device work runs on. The device itself may hold such work, so this is no owner of it.
+/// The device that work runs on. The device itself may hold such work, so this does not own the device.
 struct OnDevice {
   OnDevice(std::shared_ptr<const Client> c, std::string t) : client(std::move(c)), text(std::move(t)) {
     path_.reserve(16);
@@ -26,12 +26,12 @@ struct OnDevice {
   std::shared_ptr<const Client> client;
   std::string text;  // "device tpu:1"
   mutable std::array<std::atomic<std::size_t>, kNumBufferUses> in_use{};
-  /// "in use are 4096 bytes for weights"; empty when nothing is.
+  /// The use of memory, "in use are 4096 bytes for weights"; empty when none is in use.
   std::string usage() const;
 
-  /// Memory of work and of buffers, for those that come.
+  /// Memory pools for Work and buffer objects.
   const std::shared_ptr<BlockPool> works = std::make_shared<BlockPool>(), buffers = std::make_shared<BlockPool>();
-  /// A list without elements but with room, which is given back the same way.
+  /// A pooled empty list with reserved capacity, which is returned the same way.
   using Path = std::vector<std::shared_ptr<Work>>;
   Path take_path() const;
   void give_path(Path path) const;
@@ -41,14 +41,14 @@ struct OnDevice {
   mutable Path path_;
 };
 
-/// One thing that was left to the plug-in, behind others.
+/// One asynchronous operation of the plug-in, ordered after others.
 class Work final : public Event::Point, public std::enable_shared_from_this<Work> {
  public:
   struct Before {
     std::shared_ptr<Work> work;
-    bool order_only = false;  // its failure is not this one's
+    bool order_only = false;  // its failure does not fail this work
   };
-  /// Takes `event`, which may be null: then it is the point behind what is before it.
+  /// Takes ownership of `event`. With null the work completes with the work before it.
   Work(std::shared_ptr<const OnDevice> place, abi::Point* event, std::array<Before, 2> before);
   ~Work() override;
   Work(const Work&) = delete;
@@ -57,7 +57,7 @@ class Work final : public Event::Point, public std::enable_shared_from_this<Work
   bool ready() override { return settle(false) != State::Pending; }
   bool failed() override { return settle(false) == State::Failed; }
   void wait() override;
-  /// True for a failure that a wait has thrown.
+  /// True for a failure that a wait has already thrown.
   bool told() const { return told_; }
   const OnDevice& on() const { return *place_; }
 
@@ -71,9 +71,9 @@ class Work final : public Event::Point, public std::enable_shared_from_this<Work
   abi::Point* const event_;
   std::atomic<State> state_{State::Pending};
   std::atomic<bool> told_{false};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::array<Before, 2> before_;
-  std::optional<Diagnostic> error_;  // whoever holds the work reads it once the state is Failed
+  std::optional<Diagnostic> error_;  // readable once the state is Failed
 };
 
 class TpuStream final : public Stream {
@@ -87,14 +87,14 @@ class TpuStream final : public Stream {
   void wait(const Event& event) override { wait(event, false); }
   void wait_order(const Event& event) override { wait(event, true); }
 
-  /// Throws a failure that nobody was told of. To be called before work is given to the plug-in.
+  /// Throws a failure that was not reported yet. Must be called before work is given to the plug-in.
   void begin();
-  /// The work's event, which is taken, goes behind what the stream holds; null is work that is done.
+  /// Adds work after the stream's earlier work. Takes ownership of its event; null is completed work.
   void add(abi::Point* event);
-  /// Waits for fetches under way into any of these bytes of the host: a plug-in keeps no order among fetches, so that
-  /// an earlier one could be the last to write.
+  /// Waits for pending fetches into any of these host bytes. A plug-in does not order fetches, so an earlier one could
+  /// write last.
   void wait_for_fetches(const void* to, std::size_t bytes);
-  /// The work added last fetches into these bytes.
+  /// Records that the most recently added work fetches into these bytes.
   void note_fetch(const void* to, std::size_t bytes);
   const TpuDevice& on() const { return *device_; }
 
@@ -104,7 +104,7 @@ class TpuStream final : public Stream {
     Event done;
   };
   void wait(const Event& event, bool order_only);
-  // One thread uses the stream, but any may drain the device.
+  // One thread uses the stream, but any thread may drain the device.
   std::shared_ptr<Work> last() const {
     std::lock_guard lock(mutex_);
     return last_;
@@ -113,7 +113,7 @@ class TpuStream final : public Stream {
     std::lock_guard lock(mutex_);
     last_.swap(work);
   }
-  std::vector<Fetch> fetches_;  // that were under way when they were last looked at
+  std::vector<Fetch> fetches_;  // the fetches that were pending at the last check
   std::shared_ptr<TpuDevice> device_;
   mutable std::mutex mutex_;
   std::shared_ptr<Work> last_;

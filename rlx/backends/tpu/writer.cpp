@@ -1,4 +1,4 @@
-// How MLIR spells values, types, ops and regions.
+// The MLIR syntax of values, types, ops and regions.
 #include "rlx/backends/tpu/writer.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ std::string i64_array(std::span<const std::int64_t> list) {
 }
 std::string i64_list(std::span<const std::int64_t> list) { return joined("[", list, ']'); }
 
-// -- spelling --
+// -- syntax --
 
 void Writer::number(std::uint64_t n) {
   char digits[20];
@@ -78,7 +78,7 @@ void Writer::type(DType t, const Extents& dims, bool token) {
     return;
   }
   text_ += "tensor<";
-  // XLA's CPU client ends the process on larger ones.
+  // XLA's CPU client ends the process on larger values.
   constexpr double kMostElements = 1e11;
   double elements = 1;
   for (std::int64_t d : dims) elements *= static_cast<double>(d);

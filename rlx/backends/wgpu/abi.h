@@ -1,6 +1,6 @@
-// The part of the C interface of wgpu-native 29 that this backend calls, declared here so that a build needs none of
-// its headers. Layouts and values are facts of that interface; tests/unit/wgpu/abi_test.cpp compares them with the
-// headers where a machine has those. Names are the interface's, without the prefix.
+// The part of the C interface of wgpu-native 29 that this backend calls. It is declared here, so a build needs none of
+// the library's headers. tests/unit/wgpu/abi_test.cpp compares layouts and values with the headers where these are
+// installed. Names are the interface's, without the prefix.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,9 @@ using CommandBuffer = struct CommandBufferObject*;
 using ComputePassEncoder = struct ComputePassEncoderObject*;
 using QuerySet = struct QuerySetObject*;
 
-/// The length of text that ends with a zero.
+/// The length of zero-terminated text.
 inline constexpr std::size_t kZeroEnded = ~std::size_t{0};
-/// The one major version whose layouts these are.
+/// The only major version with these layouts.
 inline constexpr std::uint32_t kMajorVersion = 29;
 
 struct StringView {
@@ -281,8 +281,8 @@ struct ComputePassDescriptor {
   const PassTimestampWrites* timestamps = nullptr;
 };
 
-/// X(name, type) for every function: X(GetVersion, std::uint32_t()).
-/// `DevicePoll` gives back one byte, whatever the header says.
+/// X(name, type) for every function: X(GetVersion, std::uint32_t()). `DevicePoll` returns one byte, unlike in the
+/// header.
 #define RLX_WGPU_FUNCTIONS(X)                                                                                          \
   X(GetVersion, std::uint32_t())                                                                                       \
   X(CreateInstance, Instance(const InstanceDescriptor*))                                                               \

@@ -1,4 +1,4 @@
-// Finding adapters, once for each kind of device.
+// Finds adapters, once for each kind of device.
 #include "rlx/backends/wgpu/adapters.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string_view backend_name(abi::BackendType b) {
   }
 }
 
-// Hardware before software, then by how well the interface serves.
+// Hardware ranks before software, then better interfaces before others.
 int rank(const AdapterFacts& a) {
   constexpr abi::BackendType order[] = {abi::BackendType::Metal, abi::BackendType::D3d12, abi::BackendType::Vulkan};
   const auto* at = std::find(std::begin(order), std::end(order), a.backend);
@@ -41,7 +41,7 @@ int rank(const AdapterFacts& a) {
   return type * 8 + static_cast<int>(at - std::begin(order));
 }
 
-// The interfaces that a kind may be reached by.
+// The interfaces through which a kind may be reached.
 abi::Flags backends_of(Device kind) {
   switch (kind) {
     case Device::Vulkan: return abi::backends::kVulkan;
@@ -99,7 +99,7 @@ Adapters find_adapters(const abi::Api& api, Device kind, std::string_view wanted
   extras.backends = backends_of(kind);
   abi::InstanceDescriptor descriptor;
   descriptor.next = &extras.chain;
-  const abi::Instance instance = api.CreateInstance(&descriptor);  // kept, as its adapters are
+  const abi::Instance instance = api.CreateInstance(&descriptor);  // kept, as its adapters are kept
   if (!instance) {
     out.reason = "wgpu-native makes no instance";
     return out;
@@ -133,7 +133,7 @@ const Adapters& adapters_of(Device kind) {
   };
   using Key = std::tuple<Device, std::string, std::string, int>;
   static std::mutex mutex;
-  static auto& entries = *new std::map<Key, Entry>;  // what was found once stays, as devices refer to it
+  static auto& entries = *new std::map<Key, Entry>;  // never removed, as devices refer to the entries
   const std::string wanted = env_get("RLX_GPU_ADAPTER").value_or("");
   Entry& e = [&]() -> Entry& {
     std::lock_guard lock(mutex);

@@ -1,4 +1,4 @@
-// The adapters of this machine: what wgpu-native finds for a kind of device.
+// The adapters of this machine that wgpu-native finds for a kind of device.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace rlx::wgpu {
 
-/// What is known of an adapter before it is opened.
+/// The properties of an adapter that is not opened yet.
 struct AdapterFacts {
   abi::Adapter handle = nullptr;
   std::string name, driver;  // "llvmpipe (LLVM 15.0.6, 256 bits)", "Mesa 22.3.6"
@@ -18,38 +18,39 @@ struct AdapterFacts {
   abi::AdapterType type{};
   abi::Limits limits{};
   bool timestamps = false;
-  /// A rasteriser that runs on the cpu.
+  /// True for a software rasterizer.
   bool software() const { return type == abi::AdapterType::Cpu; }
-  /// A rasteriser of Mesa, which stops the loops of a thread without a word after 65,535 steps, all loops of a kernel
-  /// together.
+  /// True for Mesa's rasterizer. It silently stops the loops of a thread after 65,535 iterations, counted over all
+  /// loops of a kernel.
   bool cuts_loops() const { return software() && name.find("llvmpipe") != std::string::npos; }
   bool gl() const { return backend == abi::BackendType::OpenGl || backend == abi::BackendType::OpenGlEs; }
   /// "llvmpipe (LLVM 15.0.6, 256 bits), Vulkan, Mesa 22.3.6, software".
   std::string text() const;
 };
 
-/// Steps that such an adapter runs for sure.
+/// Loop iterations that such an adapter certainly runs.
 inline constexpr std::int64_t kMostSteps = 65000;
 
-/// What a kind of device can be opened on, hardware first; the place in the list is the ordinal. Where it is empty,
-/// `reason` says why and what helps.
+/// The adapters that a kind of device can be opened on, hardware first; the index in the list is the ordinal. When the
+/// list is empty, `reason` says why and what helps.
 struct Adapters {
   const abi::Api* api = nullptr;
   std::vector<AdapterFacts> list;
   std::string reason;
 };
 
-/// Those of Gpu, Vulkan, OpenGl, DirectX or WebGpu: looked for once for each library and RLX_GPU_ADAPTER, which leaves
-/// those whose name or driver has it as a part.
+/// The adapters of Gpu, Vulkan, OpenGl, DirectX or WebGpu. They are looked up once per library and RLX_GPU_ADAPTER.
+/// That variable keeps the adapters whose name or driver contains it.
 const Adapters& adapters_of(Device kind);
 
-/// The same of a library, looked for now: those of the kind's interface, of which `wanted` is a part of name or driver.
+/// The same for a library, without a cache: the adapters of the kind's interface whose name or driver contains
+/// `wanted`.
 Adapters find_adapters(const abi::Api& api, Device kind, std::string_view wanted);
 
-/// True when software adapters may be chosen for whoever does not ask for them: RLX_GPU_ALLOW_SOFTWARE.
+/// True when software adapters may be chosen without being requested: RLX_GPU_ALLOW_SOFTWARE.
 bool software_allowed();
 
-/// The limits that every WebGPU device has; those of adapters are at least these.
+/// The limits that every WebGPU device has. Adapters have at least these.
 abi::Limits default_limits();
 
 }  // namespace rlx::wgpu

@@ -29,7 +29,7 @@ class WgpuBackend final : public Backend {
                                "; name vulkan or opengl for it, or set RLX_GPU_ALLOW_SOFTWARE=1")};
       return {static_cast<int>(found.list.size()), {}, software};
     } catch (const std::bad_alloc&) {
-      return {0, "out of memory"};  // lies inside the string
+      return {0, "out of memory"};  // fits the small-string buffer
     } catch (const std::exception& e) {
       return {0, e.what()};
     }

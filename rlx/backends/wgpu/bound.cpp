@@ -1,4 +1,4 @@
-// Lowering a planned program to launches, and running them: one encoder and one pass for a run.
+// Lowers a planned program to launches and runs them: one encoder and one pass per run.
 #include "rlx/backends/wgpu/bound.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 namespace rlx::wgpu {
 namespace {
 
-constexpr std::size_t kSlotBytes = 256;  // of numbers: what offsets of uniforms are multiples of
+constexpr std::size_t kSlotBytes = 256;  // of numbers: the alignment of uniform offsets
 constexpr std::uint32_t kMostGroups = 65535;
 constexpr std::size_t kWord = 4, kVector = 16;
 
-// A guess at the time of a node, for cutting submissions alone: what slow adapters of the sort do.
+// An estimate of a node's time on slow adapters of its type. It only decides where submissions are split.
 double expected_ns(const Graph& g, NodeId id, const AdapterFacts& adapter) {
   const Node& n = g.node(id);
   std::vector<Shape> inputs;
@@ -79,7 +79,7 @@ void BoundProgram::lower(const Executable& code) {
   gpu_.write(numbers_.get(), 0, numbers.data(), numbers.size() * kWord);
 }
 
-// Of extents that the target did not know.
+// Checks loops whose extents the target did not know.
 void BoundProgram::require_short_loops(const codegen::NodeLaunches& of) const {
   if (!gpu_.adapter.cuts_loops() || of.steps.evaluate(program_.symbols) <= kMostSteps) return;
   throw Error(
@@ -90,7 +90,7 @@ void BoundProgram::require_short_loops(const codegen::NodeLaunches& of) const {
                  "place the node on the cpu (CompileOptions::placement), or run it with smaller dimensions"});
 }
 
-// Nodes run one after the other: one piece of memory serves all.
+// Nodes run one after the other, so they share one scratch buffer.
 void BoundProgram::take_scratch(const Executable& code) {
   std::size_t most = 0;
   for (std::size_t i = 0; i < program_.plan.schedule.size(); ++i) {
@@ -119,7 +119,7 @@ bool BoundProgram::add_launch(const codegen::NodeLaunches& of, const codegen::Ke
   l.y = static_cast<std::uint32_t>(y);
   l.first_part = static_cast<std::uint32_t>(parts_.size());
   l.num_parts = static_cast<std::uint32_t>(k.bindings.size());
-  std::map<Value, std::size_t> start;  // of the binding that holds a value
+  std::map<Value, std::size_t> start;  // the start of the binding that holds a value
   for (const codegen::Binding& b : k.bindings) {
     Part p;
     if (b.scratch >= 0) {
@@ -181,7 +181,7 @@ void BoundProgram::plan_copies() {
   for (const LirStateCopy& c : program_.plan.state_copies) add(c.value, Place::State, c.state);
 }
 
-// -- what places are bound to --
+// -- bindings of places --
 
 BoundProgram::Bound BoundProgram::bound_of(const BufferView& view) const {
   if (view.bytes == 0 && !view.buffer) return {};
@@ -209,7 +209,7 @@ BoundProgram::Bound BoundProgram::find(const Part& p) const {
   return at;
 }
 
-// True when the caller may give the input's bytes to the output.
+// True when the caller may bind the input and the output to the same bytes.
 bool BoundProgram::is_alias(const Part& input, const Part& output) const {
   if (input.place != Place::Input || output.place != Place::Output) return false;
   const auto& aliases = program_.plan.aliases;
@@ -218,13 +218,13 @@ bool BoundProgram::is_alias(const Part& input, const Part& output) const {
   });
 }
 
-// Drivers take ranges that overlap; a kernel that wrote what it reads by another name would be wrong.
+// Drivers accept overlapping ranges, but a kernel that writes its operand through another binding would be wrong.
 void BoundProgram::check_disjoint(const Launch& l, std::span<const Bound> at) const {
   for (std::size_t i = 0; i < at.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const Part &a = parts_[l.first_part + i], &b = parts_[l.first_part + j];
       if (!(a.written || b.written) || !at[i].meets(at[j])) continue;
-      if (at[i] == at[j] && (is_alias(a, b) || is_alias(b, a))) continue;  // the plan has it so
+      if (at[i] == at[j] && (is_alias(a, b) || is_alias(b, a))) continue;  // the plan allows it
       throw Error(Diagnostic{
           ErrorCode::InvalidArgument,
           concat_text("device ", gpu_.text, ": a kernel would write bytes that it reads as another value"),
@@ -241,8 +241,8 @@ void BoundProgram::make_shadows(Launch& l, std::span<Bound> at) {
       if (!at[i].meets(at[j])) continue;
       const std::size_t read = parts_[l.first_part + i].written ? j : i;
       check(!parts_[l.first_part + read].written, "two bindings of a launch that are written share bytes");
-      // Inputs are written by nobody before the launch that is the last to read them; what launches before this one
-      // wrote is copied when they have run.
+      // Nothing writes an input before the last launch that reads it, so it can be copied first. A value that earlier
+      // launches of the run write is copied after they ran, in a new submission.
       l.begins_submission = l.begins_submission || parts_[l.first_part + read].place != Place::Input;
       const std::shared_ptr<rlx::Buffer> copy = device_->allocate(at[read].bytes, BufferUse::Slots);
       shadows_.push_back({launch, at[read], copy});
@@ -318,7 +318,7 @@ abi::CommandEncoder BoundProgram::encoded(F&& f) const {
   return encoder;
 }
 
-// A value that another copy writes over is set aside before the first of them.
+// Saves a value that another copy overwrites, before the first copy.
 void BoundProgram::encode_copies(abi::CommandEncoder encoder) {
   std::size_t aside = 0;
   for (Copy& c : copies_) {
@@ -327,7 +327,7 @@ void BoundProgram::encode_copies(abi::CommandEncoder encoder) {
   }
   for (Copy& c : copies_) {
     c.staged = std::any_of(copies_.begin(), copies_.end(), [&](const Copy& d) { return d.target == c.source; });
-    if (c.source == c.target && c.source_at == c.target_at) c.source = nullptr, c.staged = false;  // it is there
+    if (c.source == c.target && c.source_at == c.target_at) c.source = nullptr, c.staged = false;  // already in place
     c.aside = aside;
     if (c.staged) aside += round_up(c.bytes, codegen::kBindingAlignment);
   }
@@ -359,7 +359,7 @@ void BoundProgram::run(const StepRange& range, WgpuStream& stream) {
   }
 }
 
-// How many launches make a submission of no more than `Gpu::longest_submission`, as far as one can tell.
+// The number of launches whose estimated time fits in `Gpu::longest_submission`.
 std::size_t BoundProgram::in_one_submission(std::span<const Launch> left) const {
   double ns = 0;
   std::size_t n = 0;
@@ -385,12 +385,12 @@ void BoundProgram::run_timed(const StepRange& range, WgpuStream& stream, std::ve
       stream.record().wait();
       times[i - range.begin].ns = since(start);
     }
-    if (range.begin == range.end) run(range, stream);  // the copies alone; else the last step has made them
+    if (range.begin == range.end) run(range, stream);  // only the copies; otherwise the last step has made them
     return;
   }
   if (!timestamps_) timestamps_ = std::make_unique<Timestamps>(device_->gpu(), device_->downloads());
   for (std::size_t i = range.begin; i < range.end;) {
-    std::size_t end = i + 1;  // as many whole steps as there is room for
+    std::size_t end = i + 1;  // as many whole steps as fit
     while (end < range.end && launches({i, end + 1}).size() <= Timestamps::kMost) ++end;
     const std::span<Launch> ours = launches({i, end});
     for (Launch& l : ours)

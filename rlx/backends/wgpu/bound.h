@@ -1,5 +1,5 @@
-// A program bound to a device: pipelines, numbers, scratch, and groups of bindings that are made again only where what
-// they bind has changed.
+// A program bound to a device: pipelines, numbers, scratch, and bind groups, which are remade only when their buffers
+// changed.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class BoundProgram final : public BoundGraph {
   Event submit(const RunArguments& a, Stream& stream) override;
 
  private:
-  /// Where bytes lie: a part of what a place is bound to.
+  /// The location of bytes: a part of the buffer that a place is bound to.
   struct Part {
     Place place = Place::None;  // None: scratch
     std::uint32_t index = 0;
@@ -32,14 +32,14 @@ class BoundProgram final : public BoundGraph {
     NodeId node;
     abi::ComputePipeline pipeline = nullptr;
     abi::BindGroup group = nullptr;
-    std::uint32_t numbers = 0, numbers_bytes = 0;  // its slot
+    std::uint32_t numbers = 0, numbers_bytes = 0;  // its slot in the buffer of numbers
     std::uint32_t x = 0, y = 0;
     std::uint32_t first_part = 0, num_parts = 0;
     double expected_ns = 0;
-    bool stale = true;  // the group is not of what the places are bound to now
+    bool stale = true;  // the bind group does not match the current bindings of the places
     bool begins_submission = false;
   };
-  /// What a place is bound to.
+  /// The buffer range that a place is bound to.
   struct Bound {
     abi::Buffer handle = nullptr;
     std::uint64_t serial = 0;
@@ -49,7 +49,7 @@ class BoundProgram final : public BoundGraph {
       return handle == o.handle && offset < o.offset + o.bytes && o.offset < offset + bytes;
     }
   };
-  /// The slots of one sort (inputs, say) and the launches that read or write each.
+  /// The slots of one kind (inputs, for example) and the launches that read or write each.
   struct Slots {
     std::vector<Bound> bound;
     std::vector<std::vector<std::uint32_t>> users;
@@ -59,13 +59,13 @@ class BoundProgram final : public BoundGraph {
     Place to = Place::Output;
     std::uint32_t index = 0;
     std::size_t bytes = 0;
-    // Of the run:
+    // Set for each run:
     abi::Buffer source = nullptr, target = nullptr;
     std::size_t source_at = 0, target_at = 0, aside = 0;
     bool staged = false;
   };
 
-  /// A copy of what a launch reads, made before it runs.
+  /// A copy of a launch's operand, made before the launch runs.
   struct Shadow {
     std::size_t launch = 0;
     Bound of;
@@ -73,7 +73,7 @@ class BoundProgram final : public BoundGraph {
   };
 
   void lower(const Executable& code);
-  /// False for one of no groups.
+  /// False for a launch without workgroups.
   bool add_launch(const codegen::NodeLaunches& of, const codegen::Kernel& kernel, std::vector<std::uint32_t>& numbers);
   void require_short_loops(const codegen::NodeLaunches& of) const;
   void take_scratch(const Executable& code);
@@ -82,17 +82,18 @@ class BoundProgram final : public BoundGraph {
   void rebind(Place place, std::size_t i, const BufferView& view);
   Slots& slots(Place place) { return slots_[static_cast<std::size_t>(place)]; }
   const Slots& slots(Place place) const { return slots_[static_cast<std::size_t>(place)]; }
-  /// Where a part lies now.
+  /// The current buffer range of a part.
   Bound find(const Part& p) const;
   void make_group(Launch& launch);
   bool is_alias(const Part& input, const Part& output) const;
   void check_disjoint(const Launch& launch, std::span<const Bound> at) const;
-  /// Gives a launch copies of what two of its bindings share: browsers refuse that, whoever reads or writes it.
+  /// Copies operands of a launch where two of its bindings overlap. Browsers reject overlapping bindings, even if both
+  /// are read.
   void make_shadows(Launch& launch, std::span<Bound> at);
   void encode_shadows(std::span<const Launch> list, abi::CommandEncoder encoder) const;
   /// Writes the launches into a pass and ends it.
   void encode(std::span<const Launch> list, abi::ComputePassEncoder pass) const;
-  /// An encoder with what f(encoder) writes into it.
+  /// An encoder with the commands that f(encoder) writes.
   template <class F>
   abi::CommandEncoder encoded(F&& f) const;
   void encode_copies(abi::CommandEncoder encoder);
@@ -106,9 +107,9 @@ class BoundProgram final : public BoundGraph {
   const LirModule& program_;
   std::shared_ptr<const Constants> constants_;
   std::array<Slots, static_cast<std::size_t>(Place::None)> slots_;
-  std::vector<Pipeline> pipelines_;  // held for the launches
+  std::vector<Pipeline> pipelines_;  // kept alive for the launches
   std::vector<Launch> launches_;
-  std::vector<std::uint32_t> first_launch_;  // of each step, and behind the last
+  std::vector<std::uint32_t> first_launch_;  // of each step, and one past the last
   std::vector<Part> parts_;
   std::vector<Copy> copies_;
   std::vector<Shadow> shadows_;

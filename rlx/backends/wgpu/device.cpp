@@ -1,4 +1,4 @@
-// Memory and streams over the one queue of an adapter.
+// Memory and streams on the one queue of an adapter.
 #include "rlx/backends/wgpu/device.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 namespace rlx::wgpu {
 namespace {
 
-// Bindings of vec4 cover whole ones: what lies behind a value up to the next multiple is there too.
+// Bindings of vec4 cover whole vectors, so buffers are padded to a multiple of 16 bytes.
 constexpr std::size_t kPadding = 16;
 constexpr std::size_t kNothingBytes = 256 * 16;
 
-/// Results for the host lie in its memory: mapped memory of the device has no address that stays.
+/// Host results are kept in host memory, as mapped device memory has no stable address.
 class ReadbackBuffer final : public rlx::Buffer {
  public:
   ReadbackBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<std::byte[]> memory, std::size_t bytes,
@@ -33,7 +33,7 @@ class ReadbackBuffer final : public rlx::Buffer {
     if (!to.empty()) std::memcpy(to.data(), host(), to.size());
   }
   const OpenDevice* opened() const override { return device_.get(); }
-  /// For a download, which the device holds: this holds the device.
+  /// For a download. The device holds the download, and this buffer holds the device.
   std::shared_ptr<const void> memory() const { return memory_; }
 
  private:
@@ -61,7 +61,7 @@ WgpuBuffer::WgpuBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<Gpu> 
   *counter_ += bytes;
 }
 
-// The library keeps what submitted work uses.
+// The library keeps buffers that submitted work uses.
 WgpuBuffer::~WgpuBuffer() {
   *counter_ -= bytes();
   gpu_->release(handle_);
@@ -124,7 +124,7 @@ std::shared_ptr<rlx::Buffer> WgpuDevice::allocate(std::size_t bytes, BufferUse u
     if (error.type == abi::ErrorType{}) break;
     if (handle) gpu_->release(std::exchange(handle, nullptr));
     if (error.type != abi::ErrorType::OutOfMemory || gpu_->lost()) gpu_->raise(error, "a buffer");
-    gpu_->drain();  // what was let go of is given back when the queue has passed it
+    gpu_->drain();  // released buffers are freed once the queue has passed them
   }
   if (!handle) throw_no_memory(bytes, use, 0);
   return std::make_shared<WgpuBuffer>(self(), gpu_, bytes, handle, counter, ++serial_);
@@ -217,7 +217,7 @@ void WgpuStream::copy(const BufferView& from, const BufferView& to) {
     wait_quietly(*this);
     return upload({from.host, to.bytes}, to);
   }
-  if (filling_) flush();  // what it reads may be written over
+  if (filling_) flush();  // its source may be overwritten
   WgpuBuffer &source = device_->buffer_of(from), &target = device_->buffer_of(to);
   const std::size_t bytes = round_up(to.bytes, 4);
   if (!copies_) copies_ = gpu_.encoder();
@@ -271,7 +271,7 @@ void WgpuStream::wait(const Event& event) {
   const auto* const ours = dynamic_cast<const Point*>(event.point());
   if (!ours || &ours->gpu() != &gpu_) return event.wait();
   gpu_.require();
-  // The queue keeps the order; what is on its way to the host counts as this stream's too.
+  // The queue keeps the order. The other stream's pending downloads now count as this stream's too.
   last_ = std::max(last_, ours->download());
 }
 

@@ -1,4 +1,4 @@
-// The open device: its memory, its streams, and points of them.
+// The open device: its memory, its streams, and points of streams.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace rlx::wgpu {
 
-/// Memory that kernels reach.
+/// Device memory that kernels access.
 class WgpuBuffer final : public rlx::Buffer {
  public:
   WgpuBuffer(std::shared_ptr<OpenDevice> device, std::shared_ptr<Gpu> gpu, std::size_t bytes, abi::Buffer handle,
@@ -26,7 +26,7 @@ class WgpuBuffer final : public rlx::Buffer {
   void read(std::span<std::byte> to) const override;
   const OpenDevice* opened() const override { return device_.get(); }
   abi::Buffer handle() const { return handle_; }
-  /// Never that of another buffer, as handles may be.
+  /// Unique for each buffer, unlike handles, which may be reused.
   std::uint64_t serial() const { return serial_; }
 
  private:
@@ -39,7 +39,7 @@ class WgpuBuffer final : public rlx::Buffer {
 
 class WgpuDevice final : public OpenDevice {
  public:
-  /// `memory_bytes`: the most that buffers take in all; 0: as much as the driver gives.
+  /// `memory_bytes` limits the total size of buffers; with 0 the driver is the only limit.
   WgpuDevice(DeviceId id, std::shared_ptr<Gpu> gpu, std::size_t memory_bytes);
   DeviceId id() const override { return id_; }
   MemoryModel memory_model() const override { return MemoryModel::Arena; }
@@ -52,14 +52,14 @@ class WgpuDevice final : public OpenDevice {
   const std::shared_ptr<Gpu>& gpu() const { return gpu_; }
   Pipelines& pipelines() { return pipelines_; }
   const std::shared_ptr<Downloads>& downloads() { return downloads_; }
-  /// The event of a point that lies in memory of an earlier one: runs that record them allocate nothing.
+  /// The event of a point. Its memory is reused from an earlier point, so runs that record events allocate nothing.
   Event point(std::uint64_t submission, std::uint64_t download) {
     return Event(make_pooled<Point>(points_, downloads_, submission, download));
   }
   std::shared_ptr<WgpuDevice> self() { return std::static_pointer_cast<WgpuDevice>(shared_from_this()); }
-  /// The buffer of a view, which has to be of this device.
+  /// The buffer of a view. It must belong to this device.
   WgpuBuffer& buffer_of(const BufferView& view) const;
-  /// For bindings of values without bytes: each its own part of 256 bytes, of 16.
+  /// The buffer for bindings of values without bytes. It has 16 parts of 256 bytes; binding i uses part i.
   abi::Buffer nothing();
 
  private:
@@ -87,9 +87,9 @@ class WgpuStream final : public Stream {
   void wait(const Event& event) override;
 
   WgpuDevice& device() const { return *device_; }
-  /// Submits copies and downloads that were not yet.
+  /// Submits pending copies and downloads.
   void flush();
-  /// Submits what `encoder` holds, behind all before it.
+  /// Submits the commands of `encoder` after all earlier work.
   void submit(abi::CommandEncoder encoder);
 
  private:
@@ -97,10 +97,10 @@ class WgpuStream final : public Stream {
 
   std::shared_ptr<WgpuDevice> device_;
   Gpu& gpu_;
-  abi::CommandEncoder copies_ = nullptr;  // not submitted
-  std::unique_ptr<Download> filling_;     // likewise
-  std::uint64_t last_ = 0;                // the number of the last download that it has to wait for
-  std::shared_ptr<rlx::Buffer> aside_;    // for copies inside one buffer
+  abi::CommandEncoder copies_ = nullptr;  // not submitted yet
+  std::unique_ptr<Download> filling_;     // not submitted yet
+  std::uint64_t last_ = 0;                // the number of the last download that it must wait for
+  std::shared_ptr<rlx::Buffer> aside_;    // for copies within one buffer
 };
 
 }  // namespace rlx::wgpu

@@ -1,5 +1,5 @@
-// Where numbers of WGSL are not those of the rules (device/difference.h). What the language leaves open otherwise (NaN,
-// conversions, remainders, functions) the kernels do by bits.
+// Where WGSL results differ from the reference rules (device/difference.h). Kernels handle other cases that WGSL leaves
+// open (NaN, conversions, remainders, functions) by bit operations.
 #pragma once
 
 #include "rlx/device/difference.h"

@@ -1,4 +1,4 @@
-// Mapping, and copying out of mapped memory.
+// Maps staging memory and copies from it.
 #include "rlx/backends/wgpu/download.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace rlx::wgpu {
 namespace {
 
 constexpr std::size_t kLeastStaging = 256;
-constexpr std::size_t kMostKept = std::size_t{64} << 20;  // of staging in a download that nobody uses
-constexpr std::size_t kMostIdle = 64;                     // of those
+constexpr std::size_t kMostKept = std::size_t{64} << 20;  // most staging bytes kept in an idle download
+constexpr std::size_t kMostIdle = 64;                     // most idle downloads
 
 }  // namespace
 
@@ -73,11 +73,11 @@ Downloads::~Downloads() {
   bool asked = false;
   for (const Download* d = first_.get(); d; d = d->next_.get()) asked = asked || d->state_ == Download::State::Asked;
   if (asked) gpu_->drain();
-  while (first_) {  // one at a time: a list that lets go of its first lets go of all inside one another
+  while (first_) {  // one at a time: destroying the first would destroy the whole list recursively
     std::unique_ptr<Download> d = std::exchange(first_, std::move(first_->next_));
     CallError ignored;
     if (d->state_ == Download::State::Asked) gpu_->call([&] { gpu_->api.BufferUnmap(d->staging_.get()); }, ignored);
-    if (d->state_ == Download::State::Asked) (void)d.release();  // the library would still write to it
+    if (d->state_ == Download::State::Asked) (void)d.release();  // the library may still write to it
   }
   while (idle_) idle_ = std::move(idle_->next_);
 }
@@ -114,7 +114,7 @@ std::uint64_t Downloads::begin(std::unique_ptr<Download> d, std::uint64_t submis
 bool Downloads::ready(std::uint64_t number) {
   if (there_ >= number || gpu_->lost()) return true;
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return there_ >= number;  // somebody is writing some
+  if (!lock) return there_ >= number;  // another thread is writing
   while (unknown_ && unknown_->state_ != Download::State::Asked) {
     there_ = unknown_->number_;
     unknown_ = unknown_->next_.get();
@@ -126,7 +126,7 @@ void Downloads::finish(std::uint64_t submission, std::uint64_t number) try {
   gpu_->wait(submission);
   finish_up_to(number);
 } catch (...) {
-  const std::lock_guard others(mutex_);  // who may be writing it; they see a loss before they write more
+  const std::lock_guard others(mutex_);  // another thread may be writing; it sees the loss before it writes more
   throw;
 }
 
@@ -139,7 +139,7 @@ void Downloads::finish_up_to(std::uint64_t number) {
       lock.unlock();
       gpu_->wait(submission);
       gpu_->require();
-      gpu_->poll();  // the callback may come after the work
+      gpu_->poll();  // the callback may run after the work is complete
       continue;
     }
     gpu_->require();

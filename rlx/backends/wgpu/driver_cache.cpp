@@ -1,4 +1,4 @@
-// Looking at Mesa's cache before Mesa does.
+// Checks Mesa's cache before Mesa uses it.
 #include "rlx/backends/wgpu/driver_cache.h"
 
 #include <sys/stat.h>
@@ -12,7 +12,8 @@
 namespace rlx::wgpu {
 namespace {
 
-constexpr std::uint64_t kIndexBytes = 1310728;  // of Mesa's index: mapped whole, given by the disk page by page
+// size of Mesa's index, which is mapped whole while its disk blocks are allocated page by page
+constexpr std::uint64_t kIndexBytes = 1310728;
 
 std::string environment(const char* variable) {
   const char* value = std::getenv(variable);

@@ -1,4 +1,4 @@
-// Texts for every step, and constants.
+// The kernel texts of every step, and constants.
 #include "rlx/backends/wgpu/executable.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::shared_ptr<const Constants> Executable::constants(WgpuDevice& device) const
         for (Value v : b.values) note(v);
   for (const LirOutputCopy& c : lir_.plan.output_copies) note(c.value);
   for (const LirStateCopy& c : lir_.plan.state_copies) note(c.value);
-  // One behind the other, as far as a buffer goes.
+  // Constants are packed into buffers of up to 64 MiB or the device's limit.
   auto made = std::make_shared<Constants>();
   constexpr std::size_t align = codegen::kBindingAlignment;
   const std::size_t most = std::min<std::size_t>(device.gpu()->limits().buffer_size - align, std::size_t{64} << 20);

@@ -1,4 +1,4 @@
-// The kernels of a program: their texts, which are made without a device.
+// The kernels of a program: their texts, which are written without a device.
 #pragma once
 
 #include <map>
@@ -28,9 +28,9 @@ class Executable final : public ExecutableGraph {
   std::string kernel_name(NodeId node) const override;
   std::string code() const override;
 
-  /// The launches of a step of the schedule; none for one that this code does not run.
+  /// The launches of a step of the schedule; none for a step that this code does not run.
   const codegen::NodeLaunches& launches(std::size_t step) const { return launches_[step]; }
-  /// The constants that kernels and copies read, brought to the device once.
+  /// The constants that kernels and copies read, uploaded once per device.
   std::shared_ptr<const Constants> constants(WgpuDevice& device) const;
 
  private:

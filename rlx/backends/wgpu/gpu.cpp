@@ -1,7 +1,8 @@
-// Calls of wgpu-native, with what they report turned into errors.
+// Calls of wgpu-native, with reported errors turned into exceptions.
 //
-// The library ends the process when a submission is refused, and when it is asked to wait for one that was never made:
-// so nothing is submitted whose encoding reported anything, and nothing at all once the device is known to be lost.
+// The library ends the process when it rejects a submission, or when it waits for a submission that was never made. So
+// commands are not submitted if their encoding reported an error, and nothing is submitted once the device is known to
+// be lost.
 #include "rlx/backends/wgpu/gpu.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ void on_error(const abi::Device*, abi::ErrorType type, abi::StringView message, 
   static_cast<Signals*>(signals)->report(type, abi::text(message));
 }
 
-// Called while the device is there alone, unlike on_done.
+// Called only while the device exists, unlike on_done.
 void on_lost(const abi::Device*, abi::LostReason, abi::StringView message, void* signals, void*) {
   static_cast<Signals*>(signals)->lose(abi::text(message));
 }
@@ -63,13 +64,14 @@ CallError* Signals::capture(CallError* to) {
 }
 
 void Signals::report(abi::ErrorType type, std::string_view message) {
-  // The library has no other word for it.
+  // The library reports a loss only in this text.
   if (message.find("device is lost") != std::string_view::npos) lose("the driver took it away");
   const std::thread::id self = std::this_thread::get_id();
   std::lock_guard lock(mutex_);
   const auto it = std::find_if(captures_.begin(), captures_.end(), [&](const auto& c) { return c.first == self; });
-  if (it == captures_.end() || it->second->type != abi::ErrorType{}) return;  // of letting go; or not the first
-  // wgpu-native 29 tells what a driver has no memory for as its own validation.
+  // an error of a release, or not the first error
+  if (it == captures_.end() || it->second->type != abi::ErrorType{}) return;
+  // wgpu-native 29 reports out of memory as a validation error.
   const bool no_memory = message.find("Not enough memory left") != std::string_view::npos;
   it->second->type = no_memory ? abi::ErrorType::OutOfMemory : type;
   it->second->message = message;
@@ -102,7 +104,7 @@ Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool browsers, st
   asked.callback = on_device, asked.userdata1 = &opening;
   {
     const auto one = serial();
-    (void)api.AdapterRequestDevice(facts.handle, &d, asked);  // calls back before it returns
+    (void)api.AdapterRequestDevice(facts.handle, &d, asked);  // runs the callback before it returns
   }
   device_ = opening.device;
   if (!device_) {
@@ -117,7 +119,7 @@ Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool browsers, st
 }
 
 Gpu::~Gpu() {
-  if (forked()) return;  // the parent's
+  if (forked()) return;  // it belongs to the parent
   const auto one = serial();
   for (const auto& l : layouts_) {
     if (!l) continue;
@@ -133,7 +135,7 @@ void Gpu::destroy() {
   const auto one = serial();
   std::lock_guard lock(submit_mutex_);
   api.DeviceDestroy(device_);
-  abi::BufferDescriptor d;  // the library tells of a loss when it is next asked for something
+  abi::BufferDescriptor d;  // the library reports a loss at the next call
   d.usage = abi::usage::kStorage, d.size = 4;
   CallError ignored;
   release(call([&] { return api.DeviceCreateBuffer(device_, &d); }, ignored));
@@ -206,7 +208,7 @@ std::uint64_t Gpu::submissions() const {
 }
 
 void Gpu::write(abi::Buffer to, std::uint64_t offset, const void* data, std::size_t bytes) {
-  std::optional<std::uint64_t> full;  // the library keeps a copy of what is written until a later submission is done
+  std::optional<std::uint64_t> full;  // the library keeps staged writes until a later submission is complete
   {
     std::lock_guard lock(submit_mutex_);
     if (write_bytes_ + bytes > kMostStaged) full = 0, write_bytes_ = 0;
@@ -253,7 +255,7 @@ void Gpu::drain() noexcept {
   try {
     wait(submit(nullptr));
     poll();
-  } catch (const Error&) {  // told by whoever waits for an event
+  } catch (const Error&) {  // reported by the wait for an event
   }
 }
 

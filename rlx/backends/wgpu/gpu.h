@@ -1,4 +1,4 @@
-// An opened adapter: its device and queue, the errors that they report, submissions and their order.
+// An opened adapter: its device and queue, their errors, and the order of submissions.
 #pragma once
 
 #include <atomic>
@@ -19,28 +19,28 @@
 
 namespace rlx::wgpu {
 
-/// `n` up to the next multiple.
+/// `n` rounded up to a multiple.
 constexpr std::size_t round_up(std::size_t n, std::size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-/// What a call of the library reported.
+/// An error that a library call reported.
 struct CallError {
   abi::ErrorType type{};
   std::string message;
 };
 
-/// What callbacks of the library write. It outlives the Gpu by the callbacks that are under way.
+/// The state that library callbacks write. Pending callbacks keep it alive after the Gpu is destroyed.
 class Signals {
  public:
   void add_reference() { ++references_; }
   void drop_reference();
-  /// Errors of this thread's calls go to `to` until the one before it is put back.
+  /// Sends errors of this thread's calls to `to` and returns the previous target, which the caller restores.
   CallError* capture(CallError* to);
   void report(abi::ErrorType type, std::string_view message);
   void lose(std::string_view why);
   std::string lost_reason() const;
 
   std::atomic<bool> lost{false};
-  std::atomic<std::uint64_t> done{0};  // the last submission that is known to be done
+  std::atomic<std::uint64_t> done{0};  // the last submission that is known to be complete
 
  private:
   std::atomic<int> references_{1};
@@ -51,8 +51,8 @@ class Signals {
 
 class Gpu {
  public:
-  /// Opens the adapter; `as_browsers` asks for no more than every WebGPU device has. `text` names the device in errors:
-  /// "vulkan:1".
+  /// Opens the adapter. `as_browsers` requests only the limits that every WebGPU device has. `text` names the device in
+  /// errors: "vulkan:1".
   Gpu(const abi::Api& api, const AdapterFacts& adapter, bool as_browsers, std::string text);
   ~Gpu();
   Gpu(const Gpu&) = delete;
@@ -61,36 +61,36 @@ class Gpu {
   const abi::Api& api;
   const AdapterFacts& adapter;
   const std::string text;
-  /// What runs here has to run in browsers.
+  /// Programs must run in browsers too.
   const bool as_browsers;
   abi::Device device() const { return device_; }
   abi::Queue queue() const { return queue_; }
   const abi::Limits& limits() const { return limits_; }
   bool timestamps() const { return timestamps_; }
-  /// Some drivers take a device away whose work takes seconds: a run that may is cut. What runs on the cpu nobody
-  /// watches.
+  /// The longest submission. Some drivers reset a device whose work takes seconds, so longer runs are split. Software
+  /// adapters have no such watchdog.
   double longest_submission = adapter.software() ? 1e300 : 0.5e9;  // ns
-  /// How many there were.
+  /// The number of submissions so far.
   std::uint64_t submissions() const;
 
-  /// Gone, or left behind by a fork.
+  /// The device is lost, or this process was forked.
   bool lost() const { return signals_->lost || forked(); }
   bool forked() const { return forks_ != fork_count(); }
-  /// Says that it is; the first reason counts.
+  /// Marks the device as lost. The first reason is kept.
   void lose(std::string_view why) const { signals_->lose(why); }
-  /// Throws DeviceLost where it is.
+  /// Throws DeviceLost if the device is lost.
   void require() const {
     if (lost()) throw_lost();
   }
   [[noreturn]] void throw_lost() const;
-  /// Throws what a call reported: DeviceLost, OutOfMemory, or Internal, as it is our bug.
+  /// Throws the error of a call: DeviceLost, OutOfMemory, or Internal, which is a bug of rlx.
   [[noreturn]] void raise(const CallError& error, std::string_view what) const;
 
-  /// Makes calls of the library one at a time where its driver has to have that (OpenGL, whose waits hold the context).
+  /// Serializes library calls for drivers that need it (OpenGL, whose waits hold the context).
   std::unique_lock<std::recursive_mutex> serial() const {
     return adapter.gl() ? std::unique_lock(serial_) : std::unique_lock<std::recursive_mutex>();
   }
-  /// `f()`, and what its calls reported.
+  /// Calls f() and returns its result and the errors that its calls reported.
   template <class F>
   auto call(F&& f, CallError& error) const {
     const auto one = serial();
@@ -101,7 +101,7 @@ class Gpu {
     } scope{*signals_, signals_->capture(&error)};
     return f();
   }
-  /// The same; throws what they reported.
+  /// The same, but throws the reported error.
   template <class F>
   void call(std::string_view what, F&& f) const {
     CallError error;
@@ -109,7 +109,7 @@ class Gpu {
     call(std::forward<F>(f), error);
     if (error.type != abi::ErrorType{}) raise(error, what);
   }
-  /// The object that f() makes. The library gives one for what it refuses too: that is let go of.
+  /// Returns the object that f() makes. The library returns an object even for rejected calls; that object is released.
   template <class Object, class F>
   Object make(std::string_view what, void (*let_go)(Object), F&& f) const {
     CallError error;
@@ -123,10 +123,11 @@ class Gpu {
     raise(error, what);
   }
 
-  /// The number of a submission of what the encoder holds, which is released, and of all writes before it; none, and
-  /// the number of the last, when `encoder` is null and nothing was written since.
+  /// Submits the commands of `encoder`, which is released, and all earlier writes, and returns the submission's number.
+  /// If `encoder` is null and nothing was written since the last submission, it submits nothing and returns the last
+  /// number.
   std::uint64_t submit(abi::CommandEncoder encoder);
-  /// Writes to a buffer, behind what was submitted. Offset and size are multiples of 4.
+  /// Writes to a buffer after all submitted work. Offset and size are multiples of 4.
   void write(abi::Buffer buffer, std::uint64_t offset, const void* data, std::size_t bytes);
   abi::CommandEncoder encoder() const;
   void release(abi::CommandEncoder encoder) const {
@@ -146,24 +147,24 @@ class Gpu {
   using OwnBuffer = std::unique_ptr<std::remove_pointer_t<abi::Buffer>, LetGo>;
   OwnBuffer buffer(std::uint64_t bytes, abi::Flags usage, std::string_view what) const;
 
-  /// Blocks until the submission is done; throws DeviceLost.
+  /// Blocks until the submission is complete; throws DeviceLost.
   void wait(std::uint64_t submission) const;
-  /// True when it is done, or never will be as the device is lost. Makes progress.
+  /// True when the submission is complete, or never will be since the device is lost. Makes progress.
   bool passed(std::uint64_t submission) const;
   bool is_done(std::uint64_t submission) const { return signals_->done >= submission; }
-  /// Lets callbacks of what is done run.
+  /// Runs callbacks of completed work.
   void poll() const;
-  /// Waits for everything that was submitted; throws nothing.
+  /// Waits for all submitted work. Throws nothing.
   void drain() noexcept;
 
-  /// The layouts for kernels of so many storage bindings.
+  /// The layouts for kernels with a given number of storage bindings.
   struct Layout {
     abi::BindGroupLayout group = nullptr;
     abi::PipelineLayout pipeline = nullptr;
   };
   const Layout& layout(int bindings);
 
-  /// For tests: the device is taken away.
+  /// For tests: destroys the device.
   void destroy();
 
  private:
@@ -176,10 +177,10 @@ class Gpu {
   bool timestamps_ = false;
   Signals* signals_ = new Signals;
   mutable std::recursive_mutex serial_;
-  mutable std::mutex submit_mutex_;  // of what follows
+  mutable std::mutex submit_mutex_;  // guards the members below
   std::uint64_t last_ = 0;
-  bool written_ = false;           // since the last submission
-  std::uint64_t write_bytes_ = 0;  // staged by the library and not known to be done with
+  bool written_ = false;           // something was written since the last submission
+  std::uint64_t write_bytes_ = 0;  // staged by the library and not known to be released
   std::mutex layouts_mutex_;
   std::vector<std::unique_ptr<Layout>> layouts_;
 };

@@ -1,4 +1,4 @@
-// Where wgpu-native is looked for, and what is asked of it before anything else is called.
+// Searches wgpu-native and checks its version before anything else is called.
 #include "rlx/backends/wgpu/library.h"
 
 #include <dlfcn.h>
@@ -57,7 +57,7 @@ Result<abi::Api> open_library(std::span<const std::string> paths) {
     function = reinterpret_cast<F*>(::dlsym(handle, name));
     if (!function && missing.empty()) missing = name;
   };
-  // The version before all else: another one may lack functions.
+  // The version is checked first, as another version may lack functions.
   find(api.GetVersion, "wgpuGetVersion");
   if (!api.GetVersion) return unavailable(concat_text(path, " is no wgpu-native: it has no function wgpuGetVersion"));
   if (const std::uint32_t v = api.GetVersion(); v >> 24 != abi::kMajorVersion)
@@ -76,7 +76,7 @@ Result<const abi::Api*> library() {
     Result<const abi::Api*> api;
     int forks;
   };
-  static auto& known = *new std::map<std::string, Known>;  // by what RLX_WGPU_LIB said
+  static auto& known = *new std::map<std::string, Known>;  // by the value of RLX_WGPU_LIB
   std::lock_guard lock(mutex);
   const std::string wanted = env_get("RLX_WGPU_LIB").value_or("");
   auto it = known.find(wanted);

@@ -9,12 +9,13 @@
 
 namespace rlx::wgpu {
 
-/// The functions of wgpu-native, opened once and kept for the life of the process: from RLX_WGPU_LIB as it is now, or
-/// else from where the build was told, or by name. DeviceUnavailable says what was tried and how to get it.
+/// The functions of wgpu-native, loaded once and kept until the process ends. The library is searched at the current
+/// RLX_WGPU_LIB, or else at the path configured by the build, or by name. DeviceUnavailable lists the attempts and says
+/// how to get the library.
 Result<const abi::Api*> library();
 
-/// The functions of the first of `paths` that opens; DeviceUnavailable for a library of another version, or without
-/// some function, or when none opens.
+/// The functions of the first of `paths` that can be opened. DeviceUnavailable if that library has another version or
+/// lacks a function, or if none can be opened.
 Result<abi::Api> open_library(std::span<const std::string> paths);
 
 }  // namespace rlx::wgpu

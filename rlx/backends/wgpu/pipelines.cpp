@@ -1,4 +1,4 @@
-// Compiling kernels. Whoever finds one that another thread compiles waits for that.
+// Compiles kernels. A thread that needs a kernel that another thread compiles waits for it.
 #include "rlx/backends/wgpu/pipelines.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostThreads = 8;
 
-/// The text with numbers of lines, as messages name them.
+/// The text with line numbers, as messages name them.
 std::string numbered(std::string_view text) {
   std::string out;
   for (std::size_t line = 1; !text.empty(); ++line) {
@@ -63,7 +63,7 @@ Pipeline Pipelines::compile(const KernelText& k) const {
                          std::string(k.where), "please report it with this text"});
 }
 
-// What the present wish was answered with is held by its answer, and stays.
+// Pipelines of the current request are held by its result and stay.
 void Pipelines::trim() {
   if (known_.size() <= kKept) return;
   std::vector<decltype(known_)::iterator> free;
@@ -108,7 +108,7 @@ std::vector<Pipeline> Pipelines::get(std::span<const KernelText> wanted) {
   std::vector<std::thread> helpers;
   try {
     for (std::size_t t = 1; t < std::min(most, ours.size()); ++t) helpers.emplace_back(work);
-  } catch (const std::system_error&) {  // fewer threads then
+  } catch (const std::system_error&) {  // continue with fewer threads
   }
   work();
   for (std::thread& t : helpers) t.join();
@@ -121,7 +121,7 @@ std::vector<Pipeline> Pipelines::get(std::span<const KernelText> wanted) {
       it = known_.find(k.text);
       return it == known_.end() || !it->second.busy;
     });
-    if (it == known_.end()) {  // another thread's attempt failed: ours then says why
+    if (it == known_.end()) {  // another thread's attempt failed, so this one reports the reason
       lock.unlock();
       const std::vector<Pipeline> again = get(std::span(&k, 1));
       lock.lock();

@@ -1,4 +1,4 @@
-// Compiled kernels of one device, by text.
+// The compiled kernels of one device, by text.
 #pragma once
 
 #include <condition_variable>
@@ -15,24 +15,25 @@
 
 namespace rlx::wgpu {
 
-/// What is wanted of a kernel: `where` is the node for which it was written.
+/// A kernel to compile. `where` is the node for which it was written.
 struct KernelText {
   std::string_view name, text, where;
-  int bindings = 0;  // but for the numbers
+  int bindings = 0;  // without the numbers
 };
 
 using Pipeline = std::shared_ptr<std::remove_pointer_t<abi::ComputePipeline>>;
 
 class Pipelines {
  public:
-  /// So many are kept; beyond that, those that no program holds go, the one first that was asked for longest ago.
+  /// The most pipelines that are kept. Beyond that, pipelines that no program holds are evicted, least recently
+  /// requested first.
   static constexpr std::size_t kKept = 512;
 
   explicit Pipelines(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
-  /// The kernel of each, compiled once on a few threads. Internal, with the text and what the driver says, for one that
-  /// does not compile.
+  /// The compiled kernel of each text; new ones are compiled on a few threads. Internal, with the text and the driver's
+  /// message, for a kernel that does not compile.
   std::vector<Pipeline> get(std::span<const KernelText> wanted);
   std::size_t size() const;
 

@@ -8,7 +8,7 @@
 
 namespace rlx::wgpu {
 
-/// Everything up to a submission, and the downloads that began by then, up to a number of those.
+/// All work up to a submission, and the downloads that began by then, up to a number.
 class Point final : public Event::Point {
  public:
   Point(std::shared_ptr<Downloads> downloads, std::uint64_t submission, std::uint64_t download)

@@ -1,4 +1,4 @@
-// Answers about nodes from the rows, about memory from the adapters.
+// Answers questions about nodes from the kernel entries, and about memory from the adapters.
 #include "rlx/backends/wgpu/target.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace rlx::wgpu {
 namespace {
 
-constexpr int kBindings = 7;  // of the 8 that every device has; some drivers' translators add one
+constexpr int kBindings = 7;  // of the 8 that every device has; some driver translators add one
 
-/// What all adapters of a kind can do, or, where there is none, every WebGPU device.
+/// The limits that all adapters of a kind have, or without adapters those of every WebGPU device.
 TargetLimits limits_of(Device kind) {
   const abi::Limits defaults = default_limits();
   std::uint64_t binding = defaults.storage_buffer_binding_size, buffer = defaults.buffer_size;
@@ -34,7 +34,7 @@ TargetLimits limits_of(Device kind) {
   return l;
 }
 
-/// Adapters are looked for when somebody asks what they decide.
+/// Adapters are looked up at the first question that depends on them.
 class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
  public:
   explicit WgpuTarget(Device kind) : EntryTarget(codegen::entry_table()), kind_(kind) {}
@@ -64,7 +64,7 @@ class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
   }
 
  private:
-  // Whether all that read the result of a Dequantize read its codes: then it has no bytes.
+  // True when every reader of a Dequantize's result reads its quantized values instead. The result then has no bytes.
   bool is_codes_alone(const Graph& g, NodeId id) const {
     if (g.node(id).kind() != OpKind::Dequantize) return false;
     const UseIndex uses(g);
@@ -85,7 +85,8 @@ class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
     std::call_once(once_, [&] {
       const Adapters& found = adapters_of(kind_);
       known_.limits = limits_of(kind_);
-      known_.cuts_loops = !found.list.empty() && found.list.front().cuts_loops();  // another: when a program is bound
+      // for another adapter it is checked when a program is bound
+      known_.cuts_loops = !found.list.empty() && found.list.front().cuts_loops();
       known_.name =
           concat_text(device_info(kind_).id, " (", found.list.empty() ? "WGSL" : found.list.front().text(), ")");
     });

@@ -1,4 +1,4 @@
-// What compiles for a kind of device ask: the rows of generated kernels answer.
+// The targets of device kinds, answered by the kernel entries of generated kernels.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace rlx::wgpu {
 
-/// The target of a kind; no device need be there.
+/// The target of a kind. It needs no device.
 std::shared_ptr<const Target> target_of(Device kind);
 
-/// What texts for a kind are written for: its first adapter's.
+/// The dialect of kernel texts for a kind: that of its first adapter.
 codegen::Dialect dialect_of(Device kind);
 
 }  // namespace rlx::wgpu

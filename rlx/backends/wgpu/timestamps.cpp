@@ -1,4 +1,4 @@
-// Timestamp queries: two of each pass, read when all are done.
+// Timestamp queries: two per pass, read when all passes are done.
 #include "rlx/backends/wgpu/timestamps.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// How long launches take, by the device's own clock.
+// Times of launches, by the device's clock.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace rlx::wgpu {
 
-/// Times of passes of one encoder. Of devices with timestamps (`Gpu::timestamps`).
+/// Times of the passes of one encoder, for devices with timestamps (`Gpu::timestamps`).
 class Timestamps {
  public:
-  /// Passes whose times fit.
+  /// The most passes of one encoder.
   static constexpr std::uint32_t kMost = 2048;
   Timestamps(std::shared_ptr<Gpu> gpu, std::shared_ptr<Downloads> downloads);
   ~Timestamps();
   Timestamps(const Timestamps&) = delete;
   Timestamps& operator=(const Timestamps&) = delete;
 
-  /// Begins pass `i`, whose begin and end are noted.
+  /// Begins pass `i` with a timestamp at its begin and end.
   abi::ComputePassEncoder begin_pass(abi::CommandEncoder encoder, std::uint32_t i) const;
-  /// Submits the encoder with its `passes` passes, waits, and gives the ns of each.
+  /// Submits the encoder with its `passes` passes, waits, and returns the ns of each.
   std::vector<double> submit(abi::CommandEncoder encoder, std::uint32_t passes);
 
  private:

@@ -1,4 +1,4 @@
-// Rows: attention, rotary position, and the gate of halves.
+// Kernel entries: attention, rotary position embedding, and the gate of two halves.
 #include "rlx/codegen/attention.h"
 #include "rlx/codegen/entry.h"
 #include "rlx/codegen/functions_wgsl.h"
@@ -18,7 +18,7 @@ std::vector<std::string> axis_names(int rank) {
   return names;
 }
 
-// Element i of the result, from the pair that it belongs to.
+// Element i of the result, from the pair of elements that it belongs to.
 void write_rope(NodeKernels& node) {
   const auto& op = node.op<ops::Rope>();
   const Ref x = node.in(0), cos = node.in(1), sin = node.in(2), out = node.out();
@@ -76,13 +76,14 @@ void write_swiglu(NodeKernels& node) {
   });
 }
 
-// Of more than a few rows a thread walks all keys, in tiles of 32: three loops over those and one along the head.
+// With more than kFewRows rows a thread loops over all keys in tiles of 32: three loops over the keys and one along the
+// head.
 Dim attention_steps(const Graph& g, NodeId id, const Dialect&) {
   const auto& op = g.node(id).op.as<ops::Attention>();
   const int axis = op.layout == HeadLayout::HeadsFirst ? 2 : 1;
   const Dim rows = in_shape(g, id, 0).dim(axis) * Dim(op.num_heads / op.kv_heads), keys = in_shape(g, id, 1).dim(axis);
   const std::int64_t most = rows.is_static() ? rows.value() : rows.range(symbol_ranges(g)).max;
-  if (most <= kFewRows) return floordiv(keys, Dim(128)) + Dim(512);  // parts of 256 keys, merged in two walks
+  if (most <= kFewRows) return floordiv(keys, Dim(128)) + Dim(512);  // parts of 256 keys, merged in two loops
   return keys * Dim(4) + floordiv(keys * Dim(op.head_dim), Dim(32)) + Dim(256);
 }
 

@@ -1,4 +1,4 @@
-// Rows: collectives of one rank, where what it has is all there is.
+// Kernel entries: collectives of one rank, which are copies.
 #include "rlx/ir/ops/collectives.h"
 #include "rlx/codegen/entry.h"
 #include "rlx/codegen/moves.h"
@@ -27,7 +27,7 @@ void write_copies(NodeKernels& node) {
     copy_elements(node, "one_rank", node.out(r), node.in(r));
 }
 
-// A rank that nobody sends to has zeros.
+// A rank that receives nothing gets zeros.
 void write_permute(NodeKernels& node) { (node.op<ops::Permute>().pairs.empty() ? write_zeros : write_copies)(node); }
 
 bool same_place(const Graph&, NodeId, int operand, int result) { return operand == result; }

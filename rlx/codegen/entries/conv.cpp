@@ -1,4 +1,4 @@
-// Rows of convolutions: a thread adds up one element of the result.
+// Kernel entries of convolutions: a thread computes one element of the result.
 #include <algorithm>
 
 #include "rlx/codegen/entries/conv.h"
@@ -8,7 +8,7 @@
 namespace rlx::codegen {
 namespace {
 
-constexpr std::int64_t kMostPlaces = std::int64_t{1} << 30;  // that i32 counts, with room for a window
+constexpr std::int64_t kMostPlaces = std::int64_t{1} << 30;  // fits i32, with room for a window
 
 int conv_place(std::int64_t axis) { return static_cast<int>(axis); }
 

@@ -1,4 +1,4 @@
-// Rows of convolutions.
+// Kernel entries of convolutions.
 #pragma once
 
 #include <span>

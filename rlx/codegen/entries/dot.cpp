@@ -1,4 +1,4 @@
-// Rows: products of two operands, the second of which may be codes, with and without an epilogue; decoding by itself.
+// Kernel entries: matmuls with and without an epilogue, whose second operand may be quantized; and Dequantize alone.
 #include <algorithm>
 
 #include "rlx/codegen/entry.h"
@@ -18,7 +18,7 @@ const char* dot_refuses(const Graph& g, NodeId id) {
 }
 void write_dot(NodeKernels& node) { write_product(Dot(node, false)); }
 
-// Operand 1 is a Dequantize, whose codes the kernels decode.
+// Operand 1 is a Dequantize, whose quantized values the kernels decode.
 const char* coded_refuses(const Graph& g, NodeId id) {
   const NodeId from = g.node(id).inputs[1].node;
   if (g.node(from).kind() != OpKind::Dequantize) return "its second operand is not decoded from codes";
@@ -33,7 +33,8 @@ bool reads_codes(const Graph&, NodeId, int operand) { return operand == 1; }
 bool dot_any_strides(const Graph&, NodeId, int) { return true; }
 bool all_but_codes(const Graph&, NodeId, int operand) { return operand != 1; }
 
-// An operand of the epilogue is read where the result is written, before; the factors are read by others.
+// An epilogue operand is read before the result is written at the same element. The matmul's operands are read by other
+// threads too.
 bool dot_overwrites(const Graph& g, NodeId id, int operand, int) {
   const std::vector<Value>& in = g.node(id).inputs;
   const Value& v = in[static_cast<std::size_t>(operand)];
@@ -49,7 +50,7 @@ void write_decode(NodeKernels& node) {
   });
 }
 
-// Along what is summed; of a few rows or columns by at least four lanes.
+// Iterations along K. With few rows or columns at least four lanes share it.
 template <class Op>
 Dim steps_of(const Graph& g, NodeId id, const Dialect& dialect) {
   const auto& op = g.node(id).op.as<Op>();
@@ -64,7 +65,7 @@ Dim steps_of(const Graph& g, NodeId id, const Dialect& dialect) {
   for (int a = 0; a < w.rank(); ++a)
     if (!in(op.rhs_contract, a) && !in(op.rhs_batch, a)) n = n * w.dim(a);
   if (is_few(m) || is_few(n)) return floordiv(k, Dim(4)) + Dim(256);
-  return (dialect.software ? k : k * Dim(2)) + Dim(256);  // tiles also walk what they bring to shared memory
+  return (dialect.software ? k : k * Dim(2)) + Dim(256);  // tiles also loop over what they copy to shared memory
 }
 Dim dot_steps(const Graph& g, NodeId id, const Dialect& dialect) {
   return g.node(id).kind() == OpKind::FusedDot ? steps_of<ops::FusedDot>(g, id, dialect)

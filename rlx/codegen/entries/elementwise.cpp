@@ -1,4 +1,4 @@
-// Rows: elementwise ops, one by one and as regions.
+// Kernel entries: elementwise ops, single and as regions.
 #include <algorithm>
 
 #include "rlx/codegen/elements.h"
@@ -11,7 +11,7 @@ namespace {
 
 const char* op_refuses(const Graph& g, NodeId id) { return step_refuses(g, g.node(id)); }
 
-// Operands as kernels read them: values, each once, or literals where a constant has one element.
+// Operands as kernels read them: values, each once, or literals for one-element constants.
 class OperandList {
  public:
   OperandList(NodeKernels& node, KernelBuilder& k) : dims_(node.out().dims) {
@@ -19,7 +19,7 @@ class OperandList {
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Value v = inputs[static_cast<std::size_t>(i)];
       if (const auto same = std::find(inputs.begin(), inputs.begin() + i, v) - inputs.begin(); same < i) {
-        terms_.push_back(terms_[static_cast<std::size_t>(same)]);  // x - x is seen to be one
+        terms_.push_back(terms_[static_cast<std::size_t>(same)]);  // so that x - x is recognized
         continue;
       }
       const DType t = node.graph().shape(v).dtype();
@@ -99,7 +99,7 @@ void write_region(NodeKernels& node) {
   finish_elements(k, f);
 }
 
-// Each element is read where it is written, before.
+// Each element is read before it is written at the same place.
 bool overwrites(const Graph& g, NodeId id, int operand, int result) {
   const Shape& x = in_shape(g, id, operand);
   const Shape& y = g.node(id).shapes[static_cast<std::size_t>(result)];

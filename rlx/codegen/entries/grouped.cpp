@@ -1,4 +1,4 @@
-// Rows: products of rows with the matrix of their group, and the sums that are their derivative.
+// Kernel entries: grouped matmuls, and the sums that are their derivative.
 #include "rlx/codegen/grouped.h"
 #include "rlx/codegen/elements.h"
 #include "rlx/codegen/entry.h"
@@ -16,14 +16,13 @@ const char* grouped_refuses(const Graph& g, NodeId id) {
   return nullptr;
 }
 
-constexpr std::int64_t kFewRows = 8;  // of which each reads the weights by itself
+constexpr std::int64_t kFewRows = 8;  // up to this many rows, each reads the weights by itself
 
 bool of_rows(const Graph& g, NodeId id) { return g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows; }
-// Weights may be a part of others.
+// The weights may be a slice of a larger value.
 bool strided_weights(const Graph& g, NodeId id, int operand) { return operand == 1 && of_rows(g, id); }
 
-// Four neighbours n to n + 3 along the last axis of `r`, whose other coordinates are names; beyond the last element
-// that again.
+// Elements n to n + 3 along the last axis of `r`; the other coordinates are names. Elements beyond the last repeat it.
 std::string neighbours(KernelBuilder& k, const Ref& r, const char* name, std::vector<std::string> at) {
   at.push_back("n");
   const std::string columns = k.size(Size(r.dim(-1)));
@@ -36,7 +35,7 @@ std::string neighbours(KernelBuilder& k, const Ref& r, const char* name, std::ve
   return text + ")";
 }
 
-// A thread computes four neighbours of the result's last axis: `sum` adds statements that make them `c`.
+// A thread computes four consecutive elements of the result's last axis: `sum` adds statements that store them in `c`.
 template <class Sum>
 void by_quads(NodeKernels& node, const char* name, Sum sum) {
   const Ref out = node.out();
@@ -61,7 +60,7 @@ void by_quads(NodeKernels& node, const char* name, Sum sum) {
   pack(node, out, made);
 }
 
-// Of each group the sum over its own rows, which lie side by side once all are in the order of their groups.
+// The sum over the rows of each group. Its rows are contiguous once all rows are sorted by group.
 void write_sums(NodeKernels& node) {
   const Ref x = node.in(0), y = node.in(1);
   const SortedRows sorted = rows_by_group(node, node.in(2), node.out().dim(0));
@@ -82,7 +81,7 @@ void write_grouped(NodeKernels& node) {
   (few ? write_grouped_gemv : write_grouped_tiles)(node);
 }
 
-// A tile meets a group for each of its rows, or all rows are of one group.
+// The worst case: each row of a tile is of another group, or all rows are of one group.
 Dim grouped_steps(const Graph& g, NodeId id, const Dialect&) {
   const Shape& x = in_shape(g, id, 0);
   return of_rows(g, id) ? (x.dim(1) + Dim(32)) * Dim(8) : x.dim(0) + Dim(64);

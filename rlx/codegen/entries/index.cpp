@@ -1,4 +1,4 @@
-// Rows: reads and writes at indices known at run time.
+// Kernel entries: reads and writes at indices that are known at run time.
 #include <algorithm>
 
 #include "rlx/codegen/decoder.h"
@@ -23,7 +23,7 @@ const char* gather_refuses(const Graph& g, NodeId id) {
   if (const char* why = index_refuses(g, id)) return why;
   return refuse_many(g.node(id).inputs.size() + 1);
 }
-// Updates and indices are read while elements are written.
+// Updates and indices are read while elements are written, so only the table may be overwritten.
 bool updates_in_place(const Graph& g, NodeId id, int operand, int) {
   return operand == 0 && is_sole_operand(g, id, operand);
 }
@@ -47,7 +47,7 @@ void write_gather(NodeKernels& node) {
   m.finish(to, text, "y");
 }
 
-// -- rows of codes, decoded as they are read --
+// -- rows of quantized values, decoded as they are read --
 
 const char* table_refuses(const Graph& g, NodeId id) {
   const std::vector<Value>& in = g.node(id).inputs;
@@ -65,11 +65,11 @@ void write_gather_coded(NodeKernels& node) {
   const Value decoded = node.node().inputs[0];
   const Ref whole = dense_ref(node.graph(), decoded), table = axes.target(whole, whole.rank()),
             out = axes.picked(node.out(), table);
-  // Neighbours of a row lie in one block, and are decoded together.
+  // Consecutive elements of a row are in one block and are decoded together.
   const bool by_fours = op.axes.back() != whole.rank() - 1 && divided(whole.dim(-1), 4) &&
                         node.is_aligned(out, 4 * size_bytes(out.dtype));
   const std::vector<std::string> names = Mover::names(out);
-  // Statements that find `source`, and the value there; the last coordinate counts `lanes`.
+  // Statements that compute `source`, and the value there. The last coordinate counts groups of `lanes`.
   const auto body = [&](KernelBuilder& k, int lanes) {
     Dims dims = out.dims;
     if (lanes == 4) dims.back() = *divided(dims.back(), 4);
@@ -99,14 +99,14 @@ void write_gather_coded(NodeKernels& node) {
 
 // -- windows --
 
-// Axes along which a window is less than the whole.
+// The axes along which the window is smaller than the whole value.
 std::vector<std::int64_t> slid_axes(const Dims& whole, const Dims& window) {
   std::vector<std::int64_t> axes;
   for (std::size_t a = 0; a < whole.size(); ++a)
     if (!(whole[a] == window[a])) axes.push_back(static_cast<std::int64_t>(a));
   return axes;
 }
-// `let startN = ..;` for each group that is such an axis: where the window begins, moved so that it fits.
+// `let startN = ..;` for each joined axis of a sliding window: where the window begins, clamped so that it fits.
 std::string window_starts(Mover& m, const Ref& starts, const std::vector<std::int64_t>& axes, const Ref& whole,
                           const Ref& window) {
   std::string text;
@@ -146,7 +146,7 @@ void write_dynamic_update(NodeKernels& node) {
   Mover m(node, "dynamic_update", {out, update, x});
   const Ref to = m.in_units(out), part = m.in_units(update), old = m.in_units(x);
   std::vector<std::string> c = Mover::names(to);
-  if (in_place && m.owns_words()) {  // the window alone
+  if (in_place && m.owns_words()) {  // only the window is written
     std::string text = m.split(part) + window_starts(m, node.in(2), axes, old, part);
     for (std::int64_t a : axes)
       c[group_of(a, axes)] = concat_text("(c", group_of(a, axes), " + start", group_of(a, axes), ")");
@@ -156,7 +156,7 @@ void write_dynamic_update(NodeKernels& node) {
   std::string text = m.split(to) + window_starts(m, node.in(2), axes, old, part), inside = "true";
   for (std::int64_t a : axes) {
     const std::size_t group = group_of(a, axes);
-    text += concat_text("let d", group, " = c", group, " - start", group, ";\n");  // wraps before the window
+    text += concat_text("let d", group, " = c", group, " - start", group, ";\n");  // wraps around before the window
     inside += concat_text(" && d", group, " < ", m.k().size(Size(part.dims[group])));
     c[group] = concat_text("d", group);
   }
@@ -170,7 +170,7 @@ const char* scatter_refuses(const Graph& g, NodeId id) {
                         ? index_refuses(g, id)
                         : refuse_unless(computes(in_shape(g, id, 0).dtype()),
                                         "WGSL has no type for the dtype of an operand or result");
-  return why ? why : refuse_many(g.node(id).inputs.size());  // the result in place of the first
+  return why ? why : refuse_many(g.node(id).inputs.size());  // the result replaces the first operand
 }
 
 ScratchBytes scatter_scratch(const Graph& g, NodeId id) {
@@ -179,7 +179,7 @@ ScratchBytes scatter_scratch(const Graph& g, NodeId id) {
   return indices.is_static() ? widened.and_also(sorted_bytes(1, indices.num_elements())) : widened;
 }
 
-// A run of equal targets is walked twice.
+// A run of equal targets is read twice.
 Dim scatter_steps(const Graph& g, NodeId id, const Dialect&) { return in_shape(g, id, 1).num_elements_dim() * Dim(2); }
 
 constexpr KernelEntry kIndexEntries[] = {

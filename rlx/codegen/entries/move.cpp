@@ -1,4 +1,4 @@
-// Rows: moves of elements, of any dtype.
+// Kernel entries: copies of elements of any dtype.
 #include <algorithm>
 
 #include "rlx/codegen/elements.h"
@@ -18,24 +18,24 @@ const char* packed_refuses(const Graph& g, NodeId id) {
 }
 const char* never_refuses(const Graph&, NodeId) { return nullptr; }
 bool any_view(const Graph&, NodeId, int) { return true; }
-// Words of an element are one more axis, whose strides are known where those of elements are.
+// The words of an element are one more axis. Its strides are known where the elements' strides are.
 bool where_strided(const Graph& g, NodeId id, int operand) {
   return g.is_static() || size_bytes(in_shape(g, id, operand).dtype()) <= 4;
 }
 bool is_empty(const NodeKernels& node) { return node.out().elements().is_static(0); }
 std::string name_of_move(const NodeKernels& node) { return std::string(op_text_name(node.node().op)); }
 
-// -- the operand in other strides --
+// -- copies of the operand with other strides --
 
 void write_copy(NodeKernels& node) {
   Ref from = node.in(0);
   if (!(from.dims == node.out().dims) && from.dense) from = reshaped(std::move(from), node.out().dims);
   copy_elements(node, name_of_move(node), node.out(), from);
 }
-// A reshape of a strided operand walks it in its own dims: the result is dense in both.
+// A reshape of a strided operand iterates over the operand's dims; the result is dense in both.
 void write_reshape(NodeKernels& node) {
   const Ref from = node.in(0);
-  if (dtype_bits(from.dtype) < 8) {  // two elements in a byte, from the first to the last
+  if (dtype_bits(from.dtype) < 8) {  // two elements per byte
     const auto bytes = [](const Ref& r) {
       Ref b = reshaped(r, {floordiv(r.elements() + Dim(1), Dim(2))});
       b.dtype = DType::U8;
@@ -45,7 +45,7 @@ void write_reshape(NodeKernels& node) {
   }
   copy_elements(node, name_of_move(node), reshaped(node.out(), from.dims), from);
 }
-// Both as elements of the narrower dtype, which lie in the same order.
+// Both values as elements of the narrower dtype, which are in the same order.
 void write_bitcast(NodeKernels& node) {
   Ref from = node.in(0), to = node.out();
   const auto as = [](Ref& r, const Ref& other) {
@@ -72,15 +72,15 @@ void write_expand(NodeKernels& node) {
 void write_slice(NodeKernels& node) {
   const auto& op = node.op<ops::Slice>();
   Steps steps{op.starts, op.strides};
-  steps.steps.resize(steps.starts.size(), 1);  // no strides are steps of 1
+  steps.steps.resize(steps.starts.size(), 1);  // missing strides are 1
   copy_elements(node, name_of_move(node), node.out(), node.in(0), steps);
 }
 
 // -- several operands --
 
-constexpr int kJoined = 6;  // operands of one kernel
+constexpr int kJoined = 6;  // most operands of one kernel
 
-// One kernel for up to six operands; those behind the first leave what others have written.
+// One kernel for up to six operands. Later kernels do not touch what earlier ones have written.
 void write_concat(NodeKernels& node) {
   if (is_empty(node)) return;
   const std::int64_t axis = node.op<ops::Concat>().axis;
@@ -163,7 +163,7 @@ void write_reverse(NodeKernels& node) {
   m.finish(to, text, m.load(from, "source"));
 }
 
-// -- numbers of shapes --
+// -- iota --
 
 const char* iota_refuses(const Graph& g, NodeId id) {
   const DType t = g.shape(id).dtype();
@@ -175,7 +175,7 @@ void write_iota(NodeKernels& node) {
   Ref out = node.out();
   const DType t = out.dtype;
   const std::string_view type = computes(t) ? compute_type(t) : "u32";
-  const bool wide = !computes(t);  // two words, the high one 0
+  const bool wide = !computes(t);  // two words, the high one is 0
   out = reshaped(out, {out.extent(0, axis), out.dim(axis), out.extent(axis + 1, out.rank())});
   if (wide) out = as_words(out);
   KernelBuilder k(node, "iota");
@@ -183,7 +183,8 @@ void write_iota(NodeKernels& node) {
       wide ? k.split("i", out.dims, {"c0", "c1", "c2", "c3"}) : k.split("i", out.dims, {"c0", "c1", "c2"});
   std::string value = concat_text(type, "(c1)");
   if (wide) value = "select(c1, 0u, c3 == 1u)";
-  // Past 2^24 an f32 is no longer the number; rounding to half once needs one that is odd.
+  // Above 2^24 an f32 does not hold every integer. Rounding to odd makes the later rounding to half precision the only
+  // one.
   if (t == DType::F16 || t == DType::BF16) k.use("u32_to_odd_f32"), value = "u32_to_odd_f32(c1)";
   finish_map(k, {out}, at, {value});
 }
@@ -195,7 +196,7 @@ void write_dim_size(NodeKernels& node) {
   k.finish(Dim(1));
 }
 
-// -- integers of two words from and to those of one --
+// -- conversions between 64-bit and 32-bit integers --
 
 bool is_wide(DType t) { return t == DType::I64 || t == DType::U64; }
 const char* words_refuse(const Graph& g, NodeId id) {
@@ -221,7 +222,7 @@ void write_cast_words(NodeKernels& node) {
   finish_map(k, {out}, low, {compute_type(out.dtype) == "i32" ? "bitcast<i32>(low)" : "low"});
 }
 
-// -- a choice, of dtypes that kernels do not compute with --
+// -- Where, for dtypes that kernels do not compute with --
 
 void write_where(NodeKernels& node) {
   if (is_empty(node)) return;

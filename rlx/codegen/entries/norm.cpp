@@ -1,4 +1,4 @@
-// Rows: norms and softmax.
+// Kernel entries: norms and softmax.
 #include <algorithm>
 
 #include "rlx/codegen/elements.h"
@@ -15,21 +15,21 @@
 namespace rlx::codegen {
 namespace {
 
-// What the norms have in common.
+// The common description of the norms.
 struct Norm {
   std::vector<int> axes;
   double eps = 0;
   bool centred = false;
-  std::vector<Ref> summands;  // one, or what is added up first
-  const Ref* bias = nullptr;  // a vector added too
+  std::vector<Ref> summands;  // one value, or the values that are added first
+  const Ref* bias = nullptr;  // a vector that is added too
   const Ref *gamma = nullptr, *beta = nullptr;
-  int sum = -1, mean = -1, rstd = -1;  // numbers of results
+  int sum = -1, mean = -1, rstd = -1;  // indices of results
 };
 
 void write_norm(NodeKernels& node, const char* name, const Norm& n) {
   const Ref out = node.out();
   if (out.elements().is_static(0)) {
-    // Without elements there may still be rows, whose statistics are 0 / 0.
+    // Rows without elements have statistics of 0 / 0.
     for (int r : {n.mean, n.rstd})
       if (r >= 0 && node.is_read(r) && !node.out(r).elements().is_static(0))
         map_elements(node, "no_elements", {node.out(r)}, [](KernelBuilder& k, const std::string&) {
@@ -42,7 +42,7 @@ void write_norm(NodeKernels& node, const char* name, const Norm& n) {
   std::vector<Ref> with(n.summands.begin() + 1, n.summands.end());
   with.push_back(out);
   if (keeps_sum) with.push_back(node.out(n.sum));
-  // Narrow results are written in whole words, else by way of scratch.
+  // Narrow results are stored in whole words, or through scratch.
   const auto in_words = [&](const Ref& r) { return size_bytes(r.dtype) == 4; };
   bool fours = RowKernel(node, "", n.summands[0], n.axes, with).by_fours();
   const Ref y = fours || in_words(out) ? out : node.scratch(DType::F32, out.dims);
@@ -50,7 +50,7 @@ void write_norm(NodeKernels& node, const char* name, const Norm& n) {
   RowKernel rows(node, concat_text(name, "_", dtype_name(out.dtype)), n.summands[0], n.axes, with);
   KernelBuilder& k = rows.builder();
   const std::string& type = rows.type();
-  // The element, each sum rounded.
+  // The element. Each sum is rounded.
   std::string element = concat_text("let x0 = ", rows.load(n.summands[0], "x0"), ";\n"), x = "x0";
   const auto add = [&](const std::string& name_of, const std::string& loaded) {
     element +=
@@ -86,7 +86,7 @@ void write_norm(NodeKernels& node, const char* name, const Norm& n) {
   if (keeps_sum && sum.scratch >= 0) pack(node, node.out(n.sum), sum);
 }
 
-// The optional operands that are there, by place from `first` on: null where absent.
+// The optional operands, by index from `first` on; null where absent.
 template <class Op>
 std::vector<std::optional<Ref>> optional_operands(NodeKernels& node, int first, int last) {
   std::vector<std::optional<Ref>> out;
@@ -110,7 +110,7 @@ void write_plain_norm(NodeKernels& node) {
   write_norm(node, Centred ? "layer_norm" : "rms_norm", n);
 }
 
-// The sum by a kernel of its own, where one kernel for all would be given too many values.
+// The sum in a separate kernel, where a single kernel would have too many bindings.
 void add_up_first(NodeKernels& node, Norm& n) {
   const Ref out = node.out();
   const bool keeps_sum = node.is_read(n.sum);
@@ -155,7 +155,7 @@ void write_softmax(NodeKernels& node) {
   RowKernel rows(node, concat_text("softmax_", dtype_name(out.dtype)), x, axes, {out});
   KernelBuilder& k = rows.builder();
   for (const char* helper : {"f32_of", "is_nan", "exp_f32"}) k.use(helper);
-  // The largest is +inf where there is a NaN too: both make NaN of the row. No difference of infinities is looked at.
+  // A NaN makes the maximum +inf, and both make the row NaN. Differences of infinities are never computed.
   const std::string number = concat_text("let x = ", rows.load(x, "x"), ";\n");
   k << "var top = " << rows.type() << "(f32_of(0xff800000u));\n"
     << rows.each(number + concat_text("top = max(top, ",
@@ -182,14 +182,14 @@ void write_softmax(NodeKernels& node) {
 bool norm_strided(const Graph& g, NodeId id, int operand) {
   return g.shape(g.node(id).inputs[0]).rank() > 0 && operand >= 0;
 }
-// Each element of a row is read where it is written, behind all that is read of the row before.
+// An element is read before it is written at the same place, after all other reads of its row.
 bool norm_in_place(const Graph& g, NodeId id, int operand, int result) {
   const std::vector<Value>& in = g.node(id).inputs;
   const Value& v = in[static_cast<std::size_t>(operand)];
   return result == 0 && g.shape(v) == g.shape(id) && std::count(in.begin(), in.end(), v) == 1;
 }
 
-// Three passes over a row.
+// A row is read three times.
 template <class Op>
 Dim row_steps(const Graph& g, NodeId id, const Dialect&) {
   const Shape& x = in_shape(g, id, 0);

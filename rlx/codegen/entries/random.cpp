@@ -1,4 +1,4 @@
-// Rows: random bits.
+// Kernel entries: random bits.
 #include "rlx/ir/ops/random.h"
 #include "rlx/codegen/entry.h"
 #include "rlx/codegen/moves.h"

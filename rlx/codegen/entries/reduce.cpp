@@ -1,4 +1,4 @@
-// Rows: reductions, running results and windows.
+// Kernel entries: reductions, scans and windows.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,7 @@ void write_reduce(NodeKernels& node) {
   reduce_elements(node, r, folded, node.out());
 }
 
-// The element as an i32 that is larger the sooner it is picked.
+// The element as an i32 key: a larger key is picked first.
 std::string pick_key(KernelBuilder& k, DType t, bool max, const std::string& x) {
   if (is_float(t)) {
     k.use("order_f32");
@@ -68,24 +68,24 @@ void write_arg_reduce(NodeKernels& node) {
   reduce_elements(node, r, Folded(x, {op.axis}), node.out());
 }
 
-// -- running results --
+// -- scans --
 
-constexpr std::int64_t kRun = 256;  // elements that one thread runs through
+constexpr std::int64_t kRun = 256;  // elements that one thread scans
 
-// Lines of elements that results run along: [outer, n, inner].
+// The lines that a scan runs along: [outer, n, inner].
 struct Lines {
   Ref x;  // three axes
   Dim count() const { return x.dims[0] * x.dims[2]; }
   const Dim& length() const { return x.dims[1]; }
 };
 
-// Adds kernels that write the running results of `from` to `to`, both with the same three axes.
+// Adds kernels that write the scan of `from` to `to`, both with the same three axes.
 void run_along(NodeKernels& node, const Reduction& r, const Lines& from, const Lines& to, bool exclusive,
                bool reverse) {
   const Dim lines = from.count(), n = from.length();
   const bool whole = node.upper(n) <= kRun;
   const Dim chunks = whole ? Dim(1) : floordiv(n + Dim(kRun - 1), Dim(kRun));
-  // A thread's chunk of a line.
+  // The chunk of a line that a thread scans.
   const auto begin = [&](KernelBuilder& k) {
     k << "let i = THREAD;\nif (i >= " << k.size(Size(lines * chunks)) << ") { return; }\n";
     k << k.split("i", {from.x.dims[0], chunks, from.x.dims[2]}, {"outer", "chunk", "inner"});
@@ -97,7 +97,7 @@ void run_along(NodeKernels& node, const Reduction& r, const Lines& from, const L
       << ";\nlet x = " << k.load(from.x, k.at(from.x, {"outer", "position", "inner"})) << ";\n";
   };
   Ref before{};
-  if (!whole) {  // what each chunk comes to, and what all before it come to
+  if (!whole) {  // the total of each chunk, and the total of all chunks before it
     const Ref totals = node.scratch(to.x.dtype, {from.x.dims[0], chunks, from.x.dims[2]});
     before = node.scratch(to.x.dtype, totals.dims);
     {
@@ -140,7 +140,7 @@ void write_cumulative(NodeKernels& node) {
 
 // -- windows --
 
-constexpr std::int64_t kMostWindowPlaces = 1 << 14;  // of a window, which one thread walks
+constexpr std::int64_t kMostWindowPlaces = 1 << 14;  // most elements of a window, which one thread reads
 
 Dim window_steps(const Graph& g, NodeId id, const Dialect&) {
   Dim n(1);
@@ -155,7 +155,7 @@ const char* refuse_window(const Graph& g, NodeId id) {
   return refuse_unless(places <= kMostWindowPlaces, "its windows are too large for one thread");
 }
 
-// The loops around `body`, which runs for each element of the window of result `i`, at the coordinates x0, x1, ..
+// The loops around `body`, which runs for each element of the window of result `i`, at coordinates x0, x1, ..
 void write_window_loops(KernelBuilder& k, const std::vector<WindowAxis>& axes, const Ref& x, const Ref& out,
                         const std::string& body) {
   std::vector<std::string> names;

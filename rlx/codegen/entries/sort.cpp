@@ -1,4 +1,4 @@
-// Rows: sorting, and the largest elements.
+// Kernel entries: sorting, and the largest elements.
 #include <algorithm>
 
 #include "rlx/codegen/entry.h"
@@ -9,8 +9,8 @@
 namespace rlx::codegen {
 namespace {
 
-// Adds a kernel that brings elements into order: result [outer, n, inner], of which those along n come from `x` at
-// sorted.places of row (outer, inner).
+// Adds a kernel that gathers elements in sorted order: in the result [outer, n, inner], the elements along n are those
+// of `x` at sorted.places of row (outer, inner).
 void move_sorted(NodeKernels& node, const Ref& out, const Ref& x, int axis, const SortedRows& sorted) {
   const auto lines = [&](const Ref& r) {
     Ref words = as_words(reshaped(r, {r.extent(0, axis), r.dim(axis), r.extent(axis + 1, r.rank())}));

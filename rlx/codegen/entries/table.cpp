@@ -1,4 +1,4 @@
-// The table of rows, and what rows have in common.
+// The table of kernel entries, and helpers of entries.
 #include "rlx/codegen/entries/conv.h"
 #include "rlx/codegen/entry.h"
 

@@ -1,4 +1,4 @@
-// The parts of the library of WGSL functions: helpers.h looks a name up in them.
+// The tables of the WGSL function library. helpers.h looks names up in them.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@ namespace rlx::codegen {
 /// A WGSL function.
 struct Helper {
   std::string_view name;
-  std::string_view calls;  // other helpers, with ' ' between
+  std::string_view calls;  // other helpers, separated by ' '
   std::string_view text;
 };
 
-/// Conversions, tests by bits, arithmetic with rules of our own.
+/// Conversions, bit tests, and arithmetic with rlx's own rules.
 std::span<const Helper> number_helpers();
-/// Exponentials, logarithms and what is made of them.
+/// Exponentials, logarithms and functions made of them.
 std::span<const Helper> exponential_helpers();
 /// The error function and its family.
 std::span<const Helper> error_function_helpers();

@@ -1,4 +1,4 @@
-// Finding WGSL functions by name, and what they call.
+// Looks up WGSL functions and their callees by name.
 #include "rlx/codegen/helpers/helpers.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 
 namespace rlx::codegen {
 
-/// The definitions of `name` and of all that it calls, callees first. Internal for a name that there is none of.
+/// The definitions of `name` and of all functions that it calls, callees first. Internal for an unknown name.
 std::vector<std::string_view> helper_texts(std::string_view name);
 
 }  // namespace rlx::codegen

@@ -13,8 +13,9 @@ constexpr Helper kCircularHelpers[] = {
   return vec2<u32>((mid << 16u) | (ll & 0xffffu), (a >> 16u) * (b >> 16u) + (lh >> 16u) + (hl >> 16u) + (mid >> 16u));
 }
 )"},
-    // x as q quarter turns and a rest r in [-pi/4, pi/4]. Large x: 96 bits of 2/pi from where x m 2^e still matters
-    // modulo a turn, times the integer of x (Payne and Hanek, "Radian reduction for trigonometric functions", 1983).
+    // x as q quarter turns and a rest r in [-pi/4, pi/4]. For large x, 96 bits of 2/pi, from where x m 2^e still
+    // matters modulo a turn, are multiplied by the integer of x (Payne and Hanek, "Radian reduction for trigonometric
+    // functions", 1983).
     {"quarter_turns", "mul_wide", R"(struct Turn { r: f32, q: u32 }
 fn quarter_turns(x: f32) -> Turn {
   let bits = bitcast<u32>(x);
@@ -76,7 +77,7 @@ fn quarter_turns(x: f32) -> Turn {
   return select(sin_core(t.r, t.q), f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
 )"},
-    // sin(pi x) / (pi x) by the distance to the next integer, which is exact.
+    // sin(pi x) / (pi x), computed from the exact distance to the nearest integer.
     {"sinc_f32", "sin_f32 f32_of", R"(fn sinc_f32(x: f32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   if (mag < 0x38000000u) { return 1.0; }  // to the last bit, and no division of subnormal numbers
@@ -102,7 +103,7 @@ fn quarter_turns(x: f32) -> Turn {
   return select(select(y, -1.0 / y, odd), f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
 )"},
-    // Of 0 <= a <= 1.
+    // Valid for 0 <= a <= 1.
     {"atan_core", "", R"(fn atan_core(a: f32) -> f32 {
   let far = a > 0.41421356;
   let z = select(a, (a - 1.0) / (a + 1.0), far);
@@ -118,7 +119,7 @@ fn quarter_turns(x: f32) -> Turn {
   return select(with_sign(select(y, (1.57079637 - y) - 4.37113883e-8, a > 1.0), x), x, is_nan(x));
 }
 )"},
-    // The quotient of the smaller by the larger size; both moved to where it is no matter of the range of numbers.
+    // The quotient of the smaller magnitude by the larger one. Both are scaled away from the ends of the f32 range.
     {"atan2_f32", "atan_core with_sign f32_of is_nan", R"(fn atan2_f32(y: f32, x: f32) -> f32 {
   if (is_nan(x) || is_nan(y)) { return f32_of(0x7fc00000u); }
   let ax = bitcast<u32>(x) & 0x7fffffffu;
@@ -135,13 +136,13 @@ fn quarter_turns(x: f32) -> Turn {
   return with_sign(r, y);
 }
 )"},
-    // asin(z) / z - 1 of s = z^2 <= 1/4.
+    // asin(z) / z - 1 as a function of s = z^2 <= 1/4.
     {"asin_core", "", R"(fn asin_core(s: f32) -> f32 {
   return s * (((((3.76307219e-2 * s + 1.43551975e-2) * s + 3.183043e-2) * s + 4.45141345e-2) * s + 7.5005196e-2) * s +
               0.166666597);
 }
 )"},
-    // Near the ends by the root of (1 - |x|) / 2, in two parts.
+    // Near -1 and 1 it uses the root of (1 - |x|) / 2, in two parts.
     {"asin_f32", "asin_core top12 with_sign f32_of is_nan", R"(fn asin_f32(x: f32) -> f32 {
   let a = abs(x);
   if (a > 1.0 || is_nan(x)) { return f32_of(0x7fc00000u); }

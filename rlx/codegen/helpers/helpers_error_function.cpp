@@ -1,12 +1,12 @@
-// WGSL functions: erf and its family. Far from 0 they are e^(-z^2) times a smooth function; z^2 is made of two parts,
-// since an error of it counts z^2 times in the exponential. Polynomials: see helpers_exponential.cpp.
+// WGSL functions: erf and its family. Far from 0 they are e^(-z^2) times a smooth function. z^2 is kept in two parts,
+// since the exponential multiplies its relative error by z^2. Polynomials: see helpers_exponential.cpp.
 #include "rlx/codegen/helpers/helper_table.h"
 
 namespace rlx::codegen {
 namespace {
 
 constexpr Helper kErrorFunctionHelpers[] = {
-    // e^(z^2) erfc(z) of z >= 0: a polynomial of (z - 2) / (z + 2), over 1 + 2z.
+    // e^(z^2) erfc(z) for z >= 0: a polynomial of (z - 2) / (z + 2), over 1 + 2z.
     {"erfcx_core", "", R"(fn erfcx_core(z: f32) -> f32 {
   let t = (z - 2.0) / (z + 2.0);
   let high = ((((7.99376867e-5 * t + 1.76935908e-4) * t - 3.94467468e-4) * t - 1.42996828e-3) * t + 1.24668784e-3) * t +
@@ -16,7 +16,7 @@ constexpr Helper kErrorFunctionHelpers[] = {
   return p / (1.0 + 2.0 * z);
 }
 )"},
-    // erf(z) / z - 9/8 of s = z^2 <= 1.
+    // erf(z) / z - 9/8 as a function of s = z^2 <= 1.
     {"erf_core", "", R"(fn erf_core(s: f32) -> f32 {
   return ((((((-8.96691927e-6 * s + 1.10208202e-4) * s - 8.45063594e-4) * s + 5.2187969e-3) * s - 2.68646795e-2) * s +
             0.112837709) * s - 0.376126379) * s + 3.37916706e-3;
@@ -36,8 +36,8 @@ constexpr Helper kErrorFunctionHelpers[] = {
   return select(select(c, 2.0 - c, x < 0.0), x, is_nan(x));
 }
 )"},
-    // x Phi(x); a Phi(-a) e^(a^2/2) of a >= 1 is a polynomial of (a - 2) / (a + 2). Below 0 the product is made 2^64
-    // times as large, where it is no subnormal number yet.
+    // x Phi(x). For a >= 1, a Phi(-a) e^(a^2/2) is a polynomial of (a - 2) / (a + 2). Below 0 the product is scaled by
+    // 2^64, so that it is not subnormal.
     {"gelu_f32", "erf_core exp_sum top12 is_nan", R"(fn gelu_f32(x: f32) -> f32 {
   if (is_nan(x) || abs(x) < 1.0) { return x * (0.5 + x * (0.39774756 + 0.35355339 * erf_core(0.5 * x * x))); }
   let a = min(abs(x), 30.0);
@@ -49,7 +49,7 @@ constexpr Helper kErrorFunctionHelpers[] = {
   return select(x - y, -y * 5.421010862427522e-20, x < 0.0);
 }
 )"},
-    // x sigmoid(u), u = c (x + 0.044715 x^3): u in two parts, for the same reason.
+    // x sigmoid(u), u = c (x + 0.044715 x^3). u is kept in two parts, for the same reason.
     {"gelu_approx_f32", "exp_sum top12 is_nan", R"(fn gelu_approx_f32(x: f32) -> f32 {
   let z = max(x, -1000.0);
   let a = min(abs(x), 40.0);
@@ -71,9 +71,8 @@ constexpr Helper kErrorFunctionHelpers[] = {
   return select(y, x, is_nan(x));
 }
 )"},
-    // By w = -log(1 - x^2): near the ends a polynomial of its root, after Giles, "Approximating the erfinv function"
-    // (GPU
-    // Computing Gems, 2011), with coefficients of our own.
+    // A function of w = -log(1 - x^2): near the ends a polynomial of its root, after Giles, "Approximating the erfinv
+    // function" (GPU Computing Gems, 2011), with rlx's own coefficients.
     {"erfinv_f32", "log_f32 f32_of is_nan", R"(fn erfinv_f32(x: f32) -> f32 {
   let a = abs(x);
   let w = -log_f32((1.0 - a) * (1.0 + a));

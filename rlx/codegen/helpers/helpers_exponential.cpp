@@ -1,5 +1,5 @@
-// WGSL functions: exponentials, logarithms and what is made of them, to within 4 units in the last place in arithmetic
-// that need not be fused. Polynomials are our own fits: least maximal relative error on the interval, coefficients
+// WGSL functions: exponentials, logarithms and functions made of them, to within 4 units in the last place without
+// fused multiply-add. The polynomials are rlx's own fits: least maximal relative error on the interval, coefficients
 // rounded one after the other (weighted least squares with Lawson's iteration).
 #include "rlx/codegen/helpers/helper_table.h"
 
@@ -7,13 +7,13 @@ namespace rlx::codegen {
 namespace {
 
 constexpr Helper kExponentialHelpers[] = {
-    // e^r - 1 of |r| <= ln(2) / 2.
+    // e^r - 1 for |r| <= ln(2) / 2.
     {"expm1_core", "", R"(fn expm1_core(r: f32) -> f32 {
   let p = ((((1.38734723e-3 * r + 8.36762972e-3) * r + 4.16674241e-2) * r + 0.16666536) * r + 0.49999997) * r;
   return p * r + r;
 }
 )"},
-    // e^(h + l) 2^k, l small beside h: n ln 2 is taken off h exactly, as 355/512 has few bits.
+    // e^(h + l) 2^k, with l much smaller than h. n ln 2 is subtracted from h exactly, as 355/512 has few bits.
     {"exp_sum", "expm1_core scale2", R"(fn exp_sum(h: f32, l: f32, k: i32) -> f32 {
   let x = clamp(h, -200.0, 200.0);
   let n = round(x * 1.44269504);
@@ -38,7 +38,7 @@ constexpr Helper kExponentialHelpers[] = {
   return select(y, x, is_zero_or_nan(x));
 }
 )"},
-    // |x| = m 2^e with m in [sqrt(1/2), sqrt(2)); subnormal numbers by way of their integers.
+    // |x| = m 2^e with m in [sqrt(1/2), sqrt(2)). Subnormal numbers are split as integers.
     {"split_f32", "", R"(struct Split { m: f32, e: f32 }
 fn split_f32(x: f32) -> Split {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
@@ -55,7 +55,7 @@ fn split_f32(x: f32) -> Split {
   return f * f * ((p * f + 0.333333135) * f - 0.5);
 }
 )"},
-    // A logarithm of x, which is y where x is above 0 and finite.
+    // A logarithm of x: y where x is positive and finite, else the special value.
     {"log_ends", "f32_of", R"(fn log_ends(x: f32, y: f32) -> f32 {
   let bits = bitcast<u32>(x);
   if ((bits & 0x7fffffffu) == 0u) { return f32_of(0xff800000u); }
@@ -81,7 +81,7 @@ fn split_f32(x: f32) -> Split {
   return log_ends(x, s.e * 0.301025390625 + ((f + log_tail(f)) * 0.434294482 + s.e * 4.6050389812e-6));
 }
 )"},
-    // Of the rounded sum 1 + x some bits are cut, so that what is left of x is known exactly.
+    // Some bits of the rounded sum 1 + x are cleared, so that the remainder of x is known exactly.
     {"log1p_f32", "split_f32 log_tail log_ends is_zero_or_nan", R"(fn log1p_f32(x: f32) -> f32 {
   let sum = 1.0 + x;
   let u = bitcast<f32>(bitcast<u32>(sum) & 0xfffffff0u);
@@ -115,7 +115,7 @@ fn split_f32(x: f32) -> Split {
 )"},
     {"log_sigmoid_f32", "softplus_f32", R"(fn log_sigmoid_f32(x: f32) -> f32 { return -softplus_f32(-x); }
 )"},
-    // x g(x), g tiny far below 0: there the product is made 2^64 times as large, where it is no subnormal number yet.
+    // x g(x). g is tiny far below 0; there the product is scaled by 2^64, so that it is not subnormal.
     {"silu_f32", "exp_sum is_nan", R"(fn silu_f32(x: f32) -> f32 {
   let z = max(x, -1000.0);
   let far = z < -1.0;
@@ -125,7 +125,7 @@ fn split_f32(x: f32) -> Split {
   return select(y, x, is_nan(x));
 }
 )"},
-    // x tanh(log(1 + e^x)), of e = e^-|x|.
+    // x tanh(log(1 + e^x)), computed from e = e^-|x|.
     {"mish_f32", "exp_sum is_nan", R"(fn mish_f32(x: f32) -> f32 {
   let z = max(x, -1000.0);
   let far = z < -1.0;

@@ -1,8 +1,8 @@
-// WGSL functions: conversions, tests by bits, and arithmetic whose rules the language leaves open.
+// WGSL functions: conversions, bit tests, and arithmetic whose rules WGSL leaves open.
 //
-// Compilers of shaders may assume that there is no NaN, flush subnormal numbers, and reorder sums with constants. So
-// whatever has to be exact looks at bits: comparisons are those of integers (order_f32), signs are bits, and a number
-// is cut in two by masking bits (top12), which no compiler sees through.
+// Shader compilers may assume that there is no NaN, flush subnormal numbers, and reorder sums with constants. Exact
+// functions therefore work on bits: they compare integers (order_f32), handle signs as bits, and split a number by
+// masking bits (top12), which no compiler sees through.
 #include "rlx/codegen/helpers/helper_table.h"
 
 namespace rlx::codegen {
@@ -11,8 +11,8 @@ namespace {
 constexpr Helper kNumberHelpers[] = {
     {"is_nan", "", R"(fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 )"},
-    // The front ends refuse infinities and NaN in constant expressions; what a function returns is none.
-    // Zeros, whose sign sums and products lose, and NaN: what many functions leave as it is.
+    // Front ends reject infinities and NaN in constant expressions, but not as the result of a function (f32_of).
+    // Zeros, whose sign sums and products lose, and NaN. Many functions return them unchanged.
     {"is_zero_or_nan", "", R"(fn is_zero_or_nan(x: f32) -> bool {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   return mag == 0u || mag > 0x7f800000u;
@@ -22,16 +22,16 @@ constexpr Helper kNumberHelpers[] = {
 )"},
     {"top12", "", R"(fn top12(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u); }
 )"},
-    // 2^n of -126 <= n <= 127.
+    // 2^n for -126 <= n <= 127.
     {"pow2", "", R"(fn pow2(n: i32) -> f32 { return bitcast<f32>(u32(n + 127) << 23u); }
 )"},
-    // x 2^n of -252 <= n <= 254, rounded once.
+    // x 2^n for -252 <= n <= 254, rounded once.
     {"scale2", "pow2", R"(fn scale2(x: f32, n: i32) -> f32 {
   let half = n >> 1u;
   return x * pow2(half) * pow2(n - half);
 }
 )"},
-    // Integers in the order of numbers: -0 and 0 are equal, NaN is above all and equal to NaN.
+    // Integers in the order of the floats: -0 equals 0, and NaN equals NaN and is above all numbers.
     {"order_f32", "", R"(fn order_f32(x: f32) -> i32 {
   let bits = bitcast<u32>(x);
   let mag = bits & 0x7fffffffu;
@@ -76,7 +76,7 @@ constexpr Helper kNumberHelpers[] = {
 )"},
     {"round_bf16", "f32_to_bf16", R"(fn round_bf16(x: f32) -> f32 { return bitcast<f32>(f32_to_bf16(x) << 16u); }
 )"},
-    // Whole numbers rounded to odd, so that rounding once more to F16 or BF16 is rounding once.
+    // Integers rounded to odd, so that a later rounding to F16 or BF16 is the only rounding.
     {"u32_to_odd_f32", "", R"(fn u32_to_odd_f32(n: u32) -> f32 {
   let shift = 8u - min(countLeadingZeros(n), 8u);
   let lost = n & ((1u << shift) - 1u);
@@ -88,7 +88,7 @@ constexpr Helper kNumberHelpers[] = {
   return select(mag, -mag, n < 0);
 }
 )"},
-    // Floats to the nearest whole number below in size, NaN to 0, what is beyond [low, high] to them.
+    // Floats truncated toward zero. NaN becomes 0, and values outside [low, high] saturate.
     {"f32_to_i32", "is_nan", R"(fn f32_to_i32(x: f32) -> i32 {
   if (is_nan(x)) { return 0; }
   if (x >= 2147483648.0) { return 2147483647; }
@@ -117,13 +117,14 @@ constexpr Helper kNumberHelpers[] = {
   return select(select(1.0, -1.0, bits > 0x7fffffffu), x, mag == 0u || mag > 0x7f800000u);
 }
 )"},
-    // y with the sign of x. Not by masks of both: lavapipe (Mesa 22.3.6) then computes tanh(log1p(exp(x))) wrongly.
+    // y with the sign of x. It does not mask both operands: lavapipe (Mesa 22.3.6) then computes tanh(log1p(exp(x)))
+    // wrongly.
     {"with_sign", "", R"(fn with_sign(y: f32, x: f32) -> f32 {
   let a = abs(y);
   return select(a, -a, bitcast<u32>(x) > 0x7fffffffu);
 }
 )"},
-    // Rounding is done here where languages differ: to the nearest, ties to even; NaN and what has no fraction stays.
+    // Rounds to nearest, ties to even, as implementations differ. NaN and integers are returned unchanged.
     {"round_f32", "with_sign", R"(fn round_f32(x: f32) -> f32 {
   let a = abs(x);
   if ((bitcast<u32>(x) & 0x7fffffffu) >= 0x4b000000u) { return x; }
@@ -133,7 +134,7 @@ constexpr Helper kNumberHelpers[] = {
   return with_sign(select(low, low + 1.0, up), x);
 }
 )"},
-    // Below 1 not by a select of 0 and -1, which Mesa turns into the negative of 0 and 1.
+    // Below 1 it does not select 0 or -1, which Mesa turns into the negative of 0 and 1.
     {"floor_f32", "with_sign", R"(fn floor_f32(x: f32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   if (mag >= 0x4b000000u || mag == 0u) { return x; }
@@ -176,7 +177,7 @@ constexpr Helper kNumberHelpers[] = {
   return order_f32(a) <= y && y != 0x7fffffff;
 }
 )"},
-    // x - x and x / x, which compilers take for 0 and 1.
+    // x - x and x / x, which compilers fold to 0 and 1.
     {"self_sub_f32", "f32_of", R"(fn self_sub_f32(x: f32) -> f32 {
   return select(0.0, f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
@@ -186,12 +187,12 @@ constexpr Helper kNumberHelpers[] = {
   return select(1.0, f32_of(0x7fc00000u), mag == 0u || mag >= 0x7f800000u);
 }
 )"},
-    // x / c of a literal's bits, which compilers do not see to be one: what is added to them is 0.
+    // x / c, where c is a literal given by its bits. Adding 0 hides from compilers that it is a literal.
     {"div_by_f32", "", R"(fn div_by_f32(x: f32, bits: u32) -> f32 {
   return x / bitcast<f32>(bits + ((bitcast<u32>(x) >> 31u) >> 1u));
 }
 )"},
-    // x / 0 and x / inf, the latter for x * 0 too, which compilers fold to 0; `sign` is the divisor's.
+    // x / 0 and x / inf. `sign` is the divisor's. x / inf also replaces x * 0, which compilers fold to 0.
     {"div_by_zero_f32", "f32_of", R"(fn div_by_zero_f32(x: f32, sign: u32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   let infinite = bitcast<f32>(((bitcast<u32>(x) ^ sign) & 0x80000000u) | 0x7f800000u);
@@ -203,7 +204,7 @@ constexpr Helper kNumberHelpers[] = {
   return select(zero, f32_of(0x7fc00000u), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
 )"},
-    // Truncated; by 0 it is 0, the lowest by -1 wraps.
+    // Truncating division. Division by 0 gives 0; the lowest value divided by -1 wraps.
     {"div_i32", "", R"(fn div_i32(a: i32, b: i32) -> i32 {
   if (b == 0) { return 0; }
   if (b == -1) { return bitcast<i32>(0u - bitcast<u32>(a)); }
@@ -215,7 +216,7 @@ constexpr Helper kNumberHelpers[] = {
   return a / b;
 }
 )"},
-    // With the sign of the divisor; by 0 it is 0. OpenGL leaves % of negative numbers open.
+    // The remainder with the sign of the divisor; modulo 0 it is 0. OpenGL leaves % of negative numbers open.
     {"mod_i32", "", R"(fn mod_i32(a: i32, b: i32) -> i32 {
   if (b == 0 || b == -1) { return 0; }
   let r = a - a / b * b;

@@ -25,8 +25,8 @@ constexpr Helper kPowerHelpers[] = {
   return 1.0 / sqrt(x);
 }
 )"},
-    // A step of Halley from a third of the exponent, then one of Newton; near the ends of the range of numbers the cube
-    // root of x 2^k, of subnormal numbers by way of their integers.
+    // A Halley step from a third of the exponent, then a Newton step. Near the ends of the f32 range it takes the cube
+    // root of x 2^k; subnormal numbers are handled as integers.
     {"cbrt_f32", "with_sign", R"(fn cbrt_f32(x: f32) -> f32 {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   if (mag == 0u || mag >= 0x7f800000u) { return x; }
@@ -49,7 +49,7 @@ constexpr Helper kPowerHelpers[] = {
   return with_sign(t * back, x);
 }
 )"},
-    // x / (1 + |x|), 1 from where the sum is |x|.
+    // x / (1 + |x|), and 1 from where 1 + |x| rounds to |x|.
     {"softsign_f32", "with_sign is_nan", R"(fn softsign_f32(x: f32) -> f32 {
   let a = abs(x);
   return select(with_sign(select(a / (1.0 + a), 1.0, a > 1e8), x), x, is_nan(x));
@@ -65,7 +65,7 @@ constexpr Helper kPowerHelpers[] = {
   return select(select(y, 0.0, x <= -3.0), x, is_nan(x));
 }
 )"},
-    // min(max(a x + b, 0), 1) with a and b in parts: a sum near 0 keeps the digits of the product.
+    // min(max(a x + b, 0), 1) with a and b in two parts, so that a sum near 0 keeps the digits of the product.
     {"hard_sigmoid_of_f32", "top12 is_nan",
      R"(fn hard_sigmoid_of_f32(x: f32, ah: f32, al: f32, bh: f32, bl: f32) -> f32 {
   let h = top12(x);
@@ -75,7 +75,7 @@ constexpr Helper kPowerHelpers[] = {
   return select(select(inside, 0.0, y <= 0.0), x, is_nan(x));
 }
 )"},
-    // log2 |x| in two parts: with bp 1 or 3/2 the nearer, by the series of artanh((m - bp) / (m + bp)).
+    // log2 |x| in two parts: bp is 1 or 3/2, the nearer one, and the series is that of artanh((m - bp) / (m + bp)).
     {"log2_parts", "top12", R"(fn log2_parts(x: f32) -> vec2<f32> {
   let mag = bitcast<u32>(x) & 0x7fffffffu;
   let small = mag < 0x800000u;
@@ -129,9 +129,9 @@ constexpr Helper kPowerHelpers[] = {
   return bitcast<f32>(sign | bitcast<u32>(scale2(1.0 + expm1_core(r * 0.69314718), clamp(i32(n), -250, 250))));
 }
 )"},
-    // The remainder by integers, eight bits of the quotient at a time, with the sign of the divisor: what is less than
-    // the divisor is taken from it before it is a float again, as it may be a subnormal number, which devices take for
-    // 0.
+    // The remainder with the sign of the divisor, by integers, eight bits of the quotient at a time. The sign fixup
+    // (divisor minus remainder) is done before the conversion to float, as the remainder may be subnormal, which
+    // devices flush to 0.
     {"mod_f32", "f32_of", R"(fn mod_f32(a: f32, b: f32) -> f32 {
   let ua = bitcast<u32>(a) & 0x7fffffffu;
   let ub = bitcast<u32>(b) & 0x7fffffffu;
@@ -157,7 +157,7 @@ constexpr Helper kPowerHelpers[] = {
 )"},
     {"rem_f32", "mod_f32 with_sign", R"(fn rem_f32(a: f32, b: f32) -> f32 { return mod_f32(a, with_sign(b, a)); }
 )"},
-    // By 2^-k of the larger, so that no square leaves the range.
+    // Both are scaled by 2^-k of the larger one, so that no square overflows or underflows.
     {"hypot_f32", "f32_of scale2", R"(fn hypot_f32(a: f32, b: f32) -> f32 {
   let ua = bitcast<u32>(a) & 0x7fffffffu;
   let ub = bitcast<u32>(b) & 0x7fffffffu;

@@ -1,11 +1,11 @@
-// WGSL functions: indices of 64 bits, and random bits.
+// WGSL functions: 64-bit indices, and random bits.
 #include "rlx/codegen/helpers/helper_table.h"
 
 namespace rlx::codegen {
 namespace {
 
 constexpr Helper kWordHelpers[] = {
-    // The index with these two words, or the nearest i32: no axis is as long.
+    // The index with these two words, saturated to i32; no axis is longer.
     {"i64_to_index", "", R"(fn i64_to_index(low: u32, high: u32) -> i32 {
   if (high == bitcast<u32>(bitcast<i32>(low) >> 31u)) { return bitcast<i32>(low); }
   return select(2147483647, -2147483647 - 1, high > 0x7fffffffu);

@@ -1,4 +1,4 @@
-// Rows of collectives of one rank, which are their operands, in the order of the graph.
+// Kernel entries of collectives of one rank. They return their operands, in the order of the graph.
 #include "rlx/ir/ops/collectives.h"
 #include "rlx/backends/tpu/entries.h"
 

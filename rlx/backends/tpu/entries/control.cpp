@@ -1,4 +1,4 @@
-// Rows of branches and loops, whose bodies become regions.
+// Kernel entries of branches and loops. Their bodies become regions.
 #include "rlx/ir/ops/control.h"
 #include "rlx/backends/tpu/entries.h"
 #include "rlx/ir/rewrite/bodies.h"
@@ -19,7 +19,7 @@ std::vector<HloType> result_types(const EmitContext& c) {
   return out;
 }
 
-// The branches read the operands where they stand, outside. What is ordered in them gives one more result, a token.
+// The branches read the operands from the enclosing region. Ordered ops in them add one more result, a token.
 void emit_if(EmitContext& c) {
   const auto& op = c.op<ops::If>();
   std::vector<HloType> types = result_types(c);
@@ -47,8 +47,8 @@ void emit_if(EmitContext& c) {
   for (std::uint32_t r = 0; r < results.size(); ++r) c.set(r, results[r]);
 }
 
-// A loop of XLA, which carries one list of values: what every trip reads, the carries, the ys as far as they are
-// filled, the token where ops of the body are ordered, and a count.
+// An XLA loop. It carries one list of values: loop-invariant inputs, the carries, the ys filled so far, a token if the
+// body has ordered ops, and a counter.
 class Loop {
  public:
   Loop(EmitContext& c, const LoopParts& parts, std::int64_t rows, DType count)
@@ -63,7 +63,7 @@ class Loop {
     for (const Hlo& v : start_) types_.push_back(type_of(v));
   }
 
-  /// `more(inputs of the body, count)` asks before each trip.
+  /// `more(inputs of the body, count)` is the loop condition, evaluated before each iteration.
   Hlos run(const Graph& body, bool reverse, const std::function<Hlo(std::span<const Hlo>, const Hlo&)>& more) {
     const auto cond = [&](const Hlos& v) {
       follow(v);
@@ -77,7 +77,7 @@ class Loop {
     follow(last);
     return last;
   }
-  /// Sets carries and ys.
+  /// Sets the results: carries and ys.
   void set_results(const Hlos& last) {
     for (std::size_t k = 0; k < parts_.carries; ++k)
       c_.set(static_cast<std::uint32_t>(k), last[parts_.first_carry() + k]);
@@ -85,11 +85,11 @@ class Loop {
       c_.set(static_cast<std::uint32_t>(parts_.carries + y), last[parts_.inputs() + y]);
   }
   const Hlos& start() const { return start_; }
-  /// A number of the count's dtype.
+  /// A number in the counter's dtype.
   Hlo number(std::int64_t n) { return w_.scalar_bits(count_, static_cast<std::uint64_t>(n)); }
 
  private:
-  // What comes next is ordered behind the token of these values.
+  // Orders later ops after the token of these values.
   void follow(const Hlos& v) {
     if (ordered_) w_.set_order(v[v.size() - 2]);
   }
@@ -138,7 +138,7 @@ void emit_while(EmitContext& c) {
   Writer& w = c.w;
   const LoopParts parts = *loop_parts(c.node().op);
   const auto trips = static_cast<std::uint32_t>(parts.outputs());
-  if (op.max_trips && *op.max_trips == 0) {  // ys have no rows
+  if (op.max_trips && *op.max_trips == 0) {  // ys are empty
     for (std::uint32_t k = 0; k < parts.carries; ++k) c.set(k, c.in(static_cast<int>(parts.first_carry() + k)));
     for (auto y = static_cast<std::uint32_t>(parts.carries); y < trips; ++y)
       c.set(y, w.full(c.type(y).dtype, 0, c.dims(y)));

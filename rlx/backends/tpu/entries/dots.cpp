@@ -1,4 +1,4 @@
-// Rows of matrix products.
+// Kernel entries of matmuls and convolutions.
 #include <algorithm>
 #include <utility>
 
@@ -31,7 +31,7 @@ const char* refuses_fused_dot(const Graph& g, NodeId id) {
   return body_refuses(*g.node(id).op.as<ops::FusedDot>().epilogue);
 }
 
-// "[b, f, 0, 1]": the role of each axis; `names` of the first two of the spec.
+// The role of each axis: "[b, f, 0, 1]". `names` are the names of the first two axes of the spec.
 std::string conv_roles(const char* names, std::int64_t first, std::int64_t second, const ConvGeometry& g,
                        std::int64_t ConvAxis::*place) {
   std::vector<std::string> roles(g.space.size() + 2);
@@ -54,7 +54,7 @@ void emit_conv(EmitContext& c) {
   Hlo x = cast(w, c.in(0), c.in_dtype(0), t.operands);
   const Hlo filters = cast(w, c.in(1), c.in_dtype(1), t.operands);
   ConvGeometry g = conv_geometry(op, static_cast<int>(x.dims.size()));
-  // XLA's cpu takes paddings below 0 for none: what is cut off is cut off before.
+  // XLA's CPU treats negative paddings as zero, so the input is sliced before.
   if (std::any_of(g.space.begin(), g.space.end(), [](const ConvAxis& a) { return a.low < 0 || a.high < 0; })) {
     std::vector<std::int64_t> low(x.dims.size(), 0), high = low, interior = low;
     for (ConvAxis& a : g.space) {
@@ -101,7 +101,7 @@ const char* refuses_region(const Graph& g, NodeId id) {
 DotTypes dot_types(DType lhs, DType rhs, DType out) {
   const bool f8 = lhs == DType::F8E4M3 || lhs == DType::F8E5M2;
   if (out == DType::F64) return {DType::F64, DType::F64};
-  if (f8) return {DType::BF16, DType::F32};  // which holds both F8 dtypes
+  if (f8) return {DType::BF16, DType::F32};  // exact for both F8 dtypes
   if (lhs == DType::BF16 || lhs == DType::F16) return {lhs, DType::F32};
   if (is_int(lhs) && lhs != out) return {lhs == DType::I8 && rhs == DType::I8 ? DType::I8 : out, out};
   return {out, out};
@@ -119,7 +119,7 @@ Hlo dot_general(Writer& w, const Hlo& lhs, const Hlo& rhs, const DotAxes& axes, 
   };
   add_free(lhs, axes.lhs_batch, axes.lhs_contract);
   add_free(rhs, axes.rhs_batch, axes.rhs_contract);
-  // What some devices make of products of F32 by default has the precision of BF16.
+  // By default some devices compute F32 matmuls with the precision of BF16.
   const bool exact = lhs.dtype == DType::F32 || lhs.dtype == DType::F64 || is_complex(lhs.dtype);
   const char* precision = exact ? "HIGHEST" : "DEFAULT";
   return w.op("dot_general", {&lhs, &rhs}, std::move(type),

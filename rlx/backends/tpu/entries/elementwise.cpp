@@ -1,4 +1,4 @@
-// Rows of ops on single elements; FusedDot's and regions' bodies hold them too.
+// Kernel entries of elementwise ops. They also serve the bodies of FusedDot and of regions.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -16,7 +16,7 @@ namespace {
 
 Term hard_sigmoid(const Term& x) { return min(max(x + 3.0, 0.0), 6.0) / 6.0; }
 
-// With parameters: the sum is that of the exact numbers, whose last bits decide near its zero.
+// With parameters. The sum is that of the exact numbers, as near its zero its last bits matter.
 Term hard_sigmoid(const Term& x, const FunctionParams& p) {
   const Term y = x.to(DType::F64) * p.alpha + p.beta;
   return min(max(y, 0.0), 1.0).to(x.dtype());
@@ -111,18 +111,18 @@ void emit_activation(EmitContext& c) {
 
 // -- functions of two operands --
 
-// By a divisor that is constant or spread XLA would multiply with its reciprocal, which rounds twice: this one depends
-// on the dividend.
+// XLA would replace division by a constant or broadcast divisor by a multiplication with its reciprocal, which rounds
+// twice. Here the divisor depends on the dividend.
 Hlo quotient(Writer& w, const Hlo& a, const Hlo& b) {
   return w.div(a, w.select(w.compare("EQ", a, a), b, std::numeric_limits<double>::quiet_NaN()));
 }
 
-// The divisor is one where it is zero; the select behind gives what division by zero is.
+// A zero divisor is replaced by one; the following select sets the result of division by zero.
 Hlo integer_quotient(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
   const Hlo zero = w.compare("EQ", b, 0), safe = w.select(zero, 1, b);
   if (fn == BinaryKind::Div) return w.select(zero, 0, w.div(a, safe));
   Hlo r = w.op("remainder", a, safe);
-  if (fn == BinaryKind::Mod && is_signed_int(a.dtype)) {  // with the divisor's sign
+  if (fn == BinaryKind::Mod && is_signed_int(a.dtype)) {  // the result has the divisor's sign
     const Hlo differ = w.compare("NE", w.compare("LT", r, 0), w.compare("LT", b, 0));
     r = w.select(w.both(w.compare("NE", r, 0), differ), w.add(r, b), r);
   }
@@ -135,7 +135,7 @@ Hlo float_mod(Writer& w, const Hlo& x, const Hlo& y) {
   return select(r == 0.0, copysign(r.like(0), b), select(differ, r + b, r)).value();
 }
 
-// By squaring, as often as the largest exponent takes; XLA's own leaves bits of large exponents out.
+// By repeated squaring, as often as the largest exponent needs. XLA's own op ignores bits of large exponents.
 Hlo integer_power(Writer& w, const Hlo& a, const Hlo& b) {
   const HloType t = type_of(a);
   const HloType types[] = {t, t, t};
@@ -164,7 +164,7 @@ Hlo complex_power(Writer& w, const Hlo& a, const Hlo& b) {
   return w.select(w.compare("EQ", b, 0), 1, w.select(w.compare("EQ", a, 0), 0, y));
 }
 
-// True for a float whose reciprocal is exact.
+// True for a float constant with an exact reciprocal.
 bool is_power_of_two(const Graph& g, Value v) {
   const auto* c = g.node(v.node).op.get_if<ops::Constant>();
   if (!c || c->value.num_elements() != 1 || !is_float(c->value.dtype())) return false;
@@ -179,7 +179,7 @@ void emit_binary(EmitContext& c) {
   c.set(binary(c.w, c.spread(0), c.spread(1), fn));
 }
 
-// Two subnormal numbers make atan2 NaN on XLA's CPU, which else takes them for 0.
+// atan2 of two subnormal numbers is NaN on XLA's CPU, which otherwise flushes them to 0.
 Term zero_if_subnormal(const Term& x) {
   const double smallest = x.dtype() == DType::F64 ? 0x1p-1022 : 0x1p-126;
   return select(abs(x) < smallest, copysign(x.like(0), x), x);
@@ -216,7 +216,7 @@ const char* refuses_compare(const Graph& g, NodeId id) {
 Hlo activation(Writer& w, const Hlo& x, const ops::Activation& op) {
   if (is_complex(x.dtype)) return complex_function(w, x, op.fn);
   if (!is_float(x.dtype)) return integer_function(w, x, op.fn);
-  // Half-precision functions are made in F32 and rounded once.
+  // Half-precision functions are computed in F32 and rounded once.
   const Term wide(w, widen(w, x));
   return w.convert(real_function(wide, op.fn, has_own_params(op), function_params(op)).value(), x.dtype);
 }
@@ -248,7 +248,7 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
     case BinaryKind::BitAnd: return w.both(a, b);
     case BinaryKind::BitOr: return w.either(a, b);
     case BinaryKind::BitXor: return w.op("xor", a, b);
-    // A count of the width or more, which a negative one is too, gives zeros, or the sign.
+    // A shift count that is negative or at least the width gives zeros, or the sign.
     case BinaryKind::Shl: return w.op("shift_left", a, b);
     case BinaryKind::Shr: return w.op(is_signed_int(a.dtype) ? "shift_right_arithmetic" : "shift_right_logical", a, b);
     case BinaryKind::Rem:

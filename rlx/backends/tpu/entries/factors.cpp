@@ -1,12 +1,12 @@
-// Matrix factors that StableHLO has ops for: Cholesky and triangular systems. The others run on the host.
+// Matrix factorizations that StableHLO has ops for: Cholesky and triangular solves. The others run on the host.
 #include "rlx/backends/tpu/entries.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::tpu {
 namespace {
 
-// XLA reads imaginary parts of the diagonal, which a Hermitian matrix has not, and what is above the diagonal of its
-// factor may be anything.
+// XLA reads imaginary parts of the diagonal, which are zero in a Hermitian matrix. It leaves the upper triangle of its
+// factor undefined.
 void emit_cholesky(EmitContext& c) {
   Hlo a = c.in(0);
   if (a.elements() == 0) return c.set(a);

@@ -1,4 +1,4 @@
-// Rows of complex values and Fourier transforms.
+// Kernel entries of complex values and Fourier transforms.
 #include "rlx/ir/ops/fft.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace {
 void emit_complex(EmitContext& c) { c.set(c.w.complex(c.spread(0), c.spread(1))); }
 void emit_complex_part(EmitContext& c) { c.set(c.op<ops::ComplexPart>().imag ? c.w.imag(c.in(0)) : c.w.real(c.in(0))); }
 
-// One op along the last axes of x, `lengths` points each, unscaled forward and by 1 / their product inverse.
+// One op along the last axes of x, with `lengths` points each. Forward is unscaled; inverse is scaled by 1 / their
+// product.
 Hlo transform(Writer& w, const Hlo& x, std::string_view type, const Extents& lengths, HloType result) {
   std::string attributes = "fft_length = ";
   attributes += i64_array(lengths);
@@ -25,7 +26,7 @@ Hlo transform(Writer& w, const Hlo& x, std::string_view type, const Extents& len
   return w.op("fft", {&x}, std::move(result), attributes);
 }
 
-// Along one axis, which becomes the last one for it; `n` points give `out` elements.
+// Transforms one axis, which is moved to the end for it; `n` points give `out` elements.
 Hlo transform_axis(Writer& w, const Hlo& x, std::int64_t axis, std::string_view type, std::int64_t n, std::int64_t out,
                    DType dtype) {
   std::vector<std::int64_t> perm(x.dims.size());
@@ -45,7 +46,7 @@ void emit_fft(EmitContext& c) {
   const Extents dims = c.dims(), x_dims = c.in(0).dims;
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return c.set(w.full(c.dtype(), 0, dims));
   const bool real = op.fn == FftKind::Real, to_real = op.fn == FftKind::RealInverse;
-  // The whole extents, of which a half spectrum has not all.
+  // The full extents; a half spectrum is shorter.
   const Extents& whole = real ? x_dims : dims;
   double n = 1;
   for (std::int64_t a : op.axes) n *= static_cast<double>(whole[static_cast<std::size_t>(a)]);

@@ -1,5 +1,6 @@
-// Products of rows with the matrix of their group. Rows are put in the order of their groups, each group on blocks of
-// its own, and a loop runs over the blocks that hold rows: the work grows with the rows, not with rows times groups.
+// Grouped matmuls: each row is multiplied by the matrix of its group. Rows are sorted by group, and each group gets
+// blocks of its own. A loop runs over the nonempty blocks, so the work grows with the rows and not with rows times
+// groups.
 #include <algorithm>
 #include <bit>
 
@@ -11,12 +12,12 @@ namespace {
 
 constexpr DType kInt = DType::I32;
 
-// Where rows lie on blocks of `size` places.
+// The assignment of rows to blocks of `size` places.
 struct Blocks {
   std::int64_t size = 0, places = 0;
-  Hlo rows;   // [places]: the row that lies there, or the number of rows
-  Hlo place;  // [rows]: where it lies, or the number of places
-  Hlo ends;   // [groups]: the blocks of the groups up to each
+  Hlo rows;   // the row at each place, or the number of rows
+  Hlo place;  // the place of each row, or the number of places
+  Hlo ends;   // the total blocks of the groups up to each one
 };
 
 std::int64_t block_size(std::int64_t rows, std::int64_t groups) {
@@ -35,7 +36,7 @@ Blocks blocks_of(Writer& w, const Hlo& ids, std::int64_t groups) {
   const Hlo pair[] = {group, w.iota(kInt, {m}, 0)};
   const Hlos order = sorted(w, pair, 0, false);
 
-  // Of each group its rows, the rows before it, its blocks and the blocks before it.
+  // Per group: its rows, the rows before it, its blocks and the blocks before it.
   const std::int64_t first[] = {0}, second[] = {1};
   const Hlo of_group = w.compare("EQ", w.broadcast(w.iota(kInt, {groups}, 0), {groups, m}, first),
                                  w.broadcast(group, {groups, m}, second));
@@ -54,14 +55,14 @@ Blocks blocks_of(Writer& w, const Hlo& ids, std::int64_t groups) {
   return b;
 }
 
-// The group of block `at`: as many groups end before it.
+// The group of block `at`: the number of groups that end before it.
 Hlo group_of(Writer& w, const Hlo& ends, const Hlo& at) {
   const std::int64_t axis[] = {0};
   const Hlo ended = w.compare("LE", ends, w.broadcast(at, ends.dims, {}));
   return w.reduce("add", w.convert(ended, kInt), w.scalar(kInt, 0), axis);
 }
 
-// value [..] where a row is, else 0.
+// value [..] where there is a row, else 0.
 Hlo zero_outside(Writer& w, const Hlo& value, const Hlo& rows, std::int64_t m) {
   const std::int64_t axis[] = {0};
   const Hlo there = w.broadcast(w.compare("LT", rows, static_cast<double>(m)), value.dims, axis);
@@ -80,7 +81,7 @@ void emit_grouped_dot(EmitContext& c) {
 
   const DotTypes types = dot_types(x.dtype, x.dtype, x.dtype);
   const Blocks b = blocks_of(w, c.in(2), groups);
-  // What a loop carries: what is read, the sums, the block.
+  // The loop carries its inputs, the sums, and the block index.
   const Extents sums = by_rows ? Extents{b.places, other.extent(2)} : result.dims;
   const Hlos start{x, other, b.rows, b.ends, w.full(types.result, 0, sums), w.scalar(kInt, 0)};
   std::vector<HloType> carried;
@@ -94,7 +95,7 @@ void emit_grouped_dot(EmitContext& c) {
     const Hlo from[] = {w.mul(v[5], static_cast<double>(b.size))};
     const Hlo rows = w.dynamic_slice(v[2], from, {b.size}), mine = rows_at(w, v[0], rows);
     Hlos next = v;
-    if (by_rows) {  // what stands in places without a row is read by nobody
+    if (by_rows) {  // values at places without a row are never read
       const Hlo at[] = {group, zero, zero};
       const std::int64_t k = x.extent(1), n = other.extent(2), one[] = {1}, none[] = {0};
       const Hlo matrix = w.reshape(w.dynamic_slice(v[1], at, {1, k, n}), {k, n});

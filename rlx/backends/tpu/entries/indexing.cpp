@@ -1,4 +1,4 @@
-// Rows of ops that read or write at indices known at run time.
+// Kernel entries of ops that read or write at indices known at run time.
 #include <algorithm>
 #include <cmath>
 
@@ -8,13 +8,13 @@
 namespace rlx::tpu {
 namespace {
 
-// The index operands of a gather or scatter as one tensor of vectors: dims ++ [axes], or the indices themselves, where
-// there is one axis.
+// The index operands of a gather or scatter as one tensor of index vectors: dims ++ [axes], or the indices themselves
+// for one axis.
 class Indices {
  public:
   Indices(EmitContext& c, std::span<const Hlo> parts, const std::vector<std::int64_t>& axes, const Extents& table)
       : w_(c.w), parts_(parts.begin(), parts.end()) {
-    // One dtype for all of them.
+    // All indices get one dtype.
     const bool mixed = std::any_of(parts.begin(), parts.end(), [&](const Hlo& p) { return p.dtype != parts[0].dtype; });
     if (mixed)
       for (Hlo& p : parts_) p = w_.convert(p, DType::I64);
@@ -23,7 +23,7 @@ class Indices {
   const Extents& dims() const { return parts_[0].dims; }
   std::int64_t vector_axis() const { return parts_[0].rank(); }
 
-  /// Bool by index vector: all indices are inside.
+  /// A Bool per index vector: true when all its indices are in range.
   Hlo inside() const {
     Hlo all{};
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -33,12 +33,12 @@ class Indices {
     }
     return all;
   }
-  /// Every index becomes the nearest one inside.
+  /// Clamps every index to the nearest valid one.
   void clamp() {
     for (std::size_t i = 0; i < parts_.size(); ++i)
       parts_[i] = w_.max(w_.min(parts_[i], w_.broadcast(last(i, 1), parts_[i].dims, {})), 0);
   }
-  /// Vectors where `cond` is false name nothing.
+  /// Makes index vectors invalid where `cond` is false.
   void keep_where(const Hlo& cond) { parts_[0] = w_.select(cond, parts_[0], -1); }
   Hlo vectors() const {
     if (parts_.size() == 1) return parts_[0];
@@ -51,7 +51,7 @@ class Indices {
   const Extents& extents() const { return extents_; }
 
  private:
-  // The extent that index i names, less `by`: an I32 index is below what I32 does not hold.
+  // The extent of the axis of index i, minus `by`. It saturates at the largest I32 for I32 indices.
   Hlo last(std::size_t i, std::int64_t by) const {
     const DType t = parts_[i].dtype;
     const std::int64_t most = t == DType::I32 ? (std::int64_t{1} << 31) - 1 : ~(std::int64_t{1} << 63);
@@ -62,7 +62,7 @@ class Indices {
   Extents extents_;
 };
 
-// The axes of picked values that stand for the table's other axes.
+// The axes of gathered values that correspond to the table's other axes.
 std::vector<std::int64_t> slice_axes(int rank, std::int64_t first, std::int64_t index_rank) {
   std::vector<std::int64_t> out;
   for (std::int64_t a = 0; a < rank; ++a)
@@ -70,7 +70,7 @@ std::vector<std::int64_t> slice_axes(int rank, std::int64_t first, std::int64_t 
   return out;
 }
 
-// A mask by index vector, spread over picked values of `dims`.
+// A mask per index vector, broadcast to gathered values of `dims`.
 Hlo spread_mask(Writer& w, const Hlo& mask, const Extents& dims, std::int64_t first) {
   std::vector<std::int64_t> axes;
   for (std::int64_t i = 0; i < mask.rank(); ++i) axes.push_back(first + i);
@@ -97,7 +97,7 @@ void emit_gather(EmitContext& c) {
   Indices indices(c, c.inputs().subspan(1), op.axes, table.dims);
   const bool no_elements =
       std::any_of(op.axes.begin(), op.axes.end(), [&](std::int64_t a) { return table.extent(a) == 0; });
-  if (no_elements)  // there is nothing to clamp to, so nothing is picked, or all is filled
+  if (no_elements)  // no index is valid, so nothing is gathered, or all is filled
     return c.set(c.w.broadcast(c.w.scalar(c.dtype(), op.fill), c.dims(), {}));
   const Hlo picked = gather(c.w, table, indices.vectors(), indices.vector_axis(), op.axes, c.type());  // clamps
   if (!fills) return c.set(picked);
@@ -114,7 +114,7 @@ std::string scatter_attributes(int updates_rank, std::int64_t vector_axis, const
                      ">, indices_are_sorted = false, unique_indices = ", unique ? "true" : "false");
 }
 
-// Updates outside are dropped, by XLA as by the op.
+// Both XLA and the op drop updates out of range.
 Hlo scatter(Writer& w, const Hlo& into, const Hlo& vectors, const Hlo& updates, std::int64_t vector_axis,
             const std::vector<std::int64_t>& axes, bool unique, const std::function<Hlo(const Hlo&, const Hlo&)>& fn) {
   const Hlo operands[] = {into, vectors, updates};
@@ -123,8 +123,8 @@ Hlo scatter(Writer& w, const Hlo& into, const Hlo& vectors, const Hlo& updates, 
                         scatter_attributes(updates.rank(), vector_axis, axes, unique))[0];
 }
 
-// Of updates to one element the last stays. XLA leaves open which does, so the others are dropped: the largest number
-// of an update to each element is found first.
+// The last update to an element wins. XLA leaves the order undefined, so the others are dropped: first the largest
+// update index of each element is computed.
 void keep_last(Writer& w, Indices& indices) {
   std::int64_t count = 1;
   for (std::int64_t d : indices.dims()) count *= d;
@@ -162,14 +162,14 @@ void emit_scatter(EmitContext& c) {
       default: return is_bool ? w.either(a, b) : w.max(a, b);
     }
   };
-  // Sums and products of half-precision floats round once.
+  // Sums and products of half-precision floats are rounded once.
   const auto wide = [&](const Hlo& x) { return sums ? widen(w, x) : x; };
   const Hlo out = scatter(w, wide(into), indices.vectors(), wide(updates), indices.vector_axis(), op.axes, false, fn);
   c.set(w.convert(out, into.dtype));
 }
 
-// The starts of a window of `sizes` in `of`, from a vector of them. The ops clamp them too, but XLA's CPU client
-// forgets that where it joins a slice with a scatter.
+// The starts of a window of `sizes` in `of`, from a vector of them. The ops clamp them too, but XLA's CPU client omits
+// that when it fuses a slice with a scatter.
 Hlos starts_of(Writer& w, const Hlo& vector, const Extents& of, const Extents& sizes) {
   const double most = std::ldexp(1.0, dtype_bits(vector.dtype) - (is_signed_int(vector.dtype) ? 1 : 0)) - 1;
   Hlos out;

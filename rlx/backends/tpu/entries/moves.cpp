@@ -1,4 +1,4 @@
-// Rows of ops that move elements without computing.
+// Kernel entries of ops that move elements without computing.
 #include <algorithm>
 
 #include "rlx/backends/tpu/entries.h"
@@ -43,7 +43,7 @@ void emit_reverse(EmitContext& c) {
 void emit_iota(EmitContext& c) {
   const auto& op = c.op<ops::Iota>();
   const bool whole = is_int(op.dtype);
-  // Of other dtypes each number is rounded by itself.
+  // For other dtypes each number is rounded separately.
   const Hlo numbers = c.w.iota(whole ? op.dtype : DType::I64, c.dims(), op.axis);
   c.set(whole ? numbers : cast(c.w, numbers, DType::I64, op.dtype));
 }

@@ -1,4 +1,4 @@
-// Rows of ops that put elements in order.
+// Kernel entries of sorts and extrema.
 #include <cmath>
 #include <limits>
 
@@ -9,7 +9,7 @@
 namespace rlx::tpu {
 namespace {
 
-// a stands before b: NaN is above every number and equal to itself, -0 and 0 are equal.
+// True where a sorts before b. NaN is above every number and equal to itself; -0 and 0 are equal.
 Hlo before(Writer& w, const Hlo& a, const Hlo& b, bool descending) {
   const Hlo less = w.compare(descending ? "GT" : "LT", a, b);
   if (!is_float(a.dtype)) return less;
@@ -26,7 +26,7 @@ void emit_sort(EmitContext& c) {
   for (std::uint32_t r = 0; r < out.size(); ++r) c.set(r, out[r]);
 }
 
-// The first index of the largest or smallest element; a NaN counts as that.
+// The first index of the largest or smallest element. A NaN counts as the extremum.
 Hlo first_extremum(Writer& w, const Hlo& x, std::int64_t axis, bool largest) {
   const std::int64_t axes[] = {axis};
   std::vector<std::int64_t> others;
@@ -52,8 +52,8 @@ void emit_arg_reduce(EmitContext& c) {
   c.set(c.w.reshape(first_extremum(c.w, widen(c.w, c.in(0)), op.axis, op.fn == ArgReduceKind::Max), c.dims()));
 }
 
-// XLA's own top_k orders floats by their bits: what is equal to the op is made equal for it, NaN the largest and -0 a
-// 0.
+// XLA's top_k orders floats by their bits. The key makes values equal that the op treats as equal: all NaNs become the
+// largest NaN, and -0 becomes 0.
 Hlo top_k_key(Writer& w, const Hlo& x) {
   if (x.dtype == DType::Bool) return w.convert(x, DType::U8);
   if (!is_float(x.dtype)) return x;
@@ -75,7 +75,7 @@ void emit_top_k(EmitContext& c) {
   const Hlo key[] = {top_k_key(w, x)};
   const HloType results[] = {{key[0].dtype, places.dims}, places};
   at = w.ops("chlo.top_k", key, results, concat_text("k = ", places.dims.back(), " : i64"))[1];
-  // The elements themselves, by their places in all of x.
+  // Gathers the elements by their flat indices in x.
   const std::int64_t rows = x.elements() / n, count = at.elements();
   const DType index = x.elements() < (std::int64_t{1} << 31) ? DType::I32 : DType::I64;
   const Hlo first = w.mul(w.iota(index, {rows, places.dims.back()}, 0), static_cast<double>(n));

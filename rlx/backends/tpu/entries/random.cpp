@@ -23,7 +23,7 @@ void emit_rng_bits(EmitContext& c) {
     starts.back() = k, limits.back() = k + 1;
     return Term(w, w.broadcast(w.reshape(w.slice(key, starts, limits, strides), lead_dims), dims, lead_axes));
   };
-  // The place of each element behind its key, row-major, and the place where it begins.
+  // The row-major index of each element within its key's block, and the start of the block.
   std::int64_t count = 1;
   for (std::size_t i = static_cast<std::size_t>(lead); i < dims.size(); ++i) count *= dims[i];
   const Extents own(dims.begin() + lead, dims.end());

@@ -1,4 +1,4 @@
-// Rows of reductions, of running results and of windows.
+// Kernel entries of reductions, scans and windows.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 
 enum class Fold : std::uint8_t { Sum, Prod, Max, Min };
 
-// How two elements become one, by an op of StableHLO.
+// The StableHLO op that combines two elements.
 std::string_view op_name(Fold fn, DType t) {
   switch (fn) {
     case Fold::Sum: return "add";
@@ -23,7 +23,7 @@ std::string_view op_name(Fold fn, DType t) {
   return "";
 }
 
-// What nothing folds to.
+// The identity of a fold.
 Hlo identity(Writer& w, Fold fn, DType t) {
   if (fn == Fold::Sum) return w.scalar(t, 0);
   if (fn == Fold::Prod) return w.scalar(t, 1);
@@ -41,7 +41,7 @@ std::int64_t product_of(const std::vector<std::int64_t>& list) {
   return n;
 }
 
-// x / n of each part.
+// x / n for each part.
 Hlo divided(Writer& w, const Hlo& x, std::int64_t n) {
   const auto count = static_cast<double>(n);
   if (!is_complex(x.dtype)) return w.div(x, w.full_like(x, count));
@@ -49,8 +49,8 @@ Hlo divided(Writer& w, const Hlo& x, std::int64_t n) {
   return w.complex(w.div(re, by), w.div(im, by));
 }
 
-// A row of its own, and not the decomposition, for the quotient: XLA multiplies with the reciprocal of each row's sum,
-// which is exact enough here, and not where a graph divides.
+// Softmax has its own kernel entry instead of its decomposition, because of the quotient. XLA multiplies by the
+// reciprocal of each row's sum. This is accurate enough here, but not where a graph divides.
 void emit_softmax(EmitContext& c) {
   const std::int64_t axis = c.op<ops::Softmax>().axis;
   const std::int64_t axes[] = {axis};
@@ -75,7 +75,7 @@ void emit_reduce(EmitContext& c) {
                   : op.fn == ReduceKind::Max ? Fold::Max
                   : op.fn == ReduceKind::Min ? Fold::Min
                                              : Fold::Sum;
-  // Max and min of half-precision floats are exact in any width.
+  // Max and min of half-precision floats are exact in any wider dtype.
   const Hlo x = widen(w, c.in(0));
   Hlo y = w.reduce(op_name(fn, x.dtype), x, identity(w, fn, x.dtype), op.axes);
   if (op.fn == ReduceKind::Mean) {
@@ -86,7 +86,7 @@ void emit_reduce(EmitContext& c) {
   c.set(w.reshape(w.convert(y, c.type().dtype), c.dims()));
 }
 
-// x moved along an axis, `nothing` coming in.
+// x shifted along an axis, filled with `nothing`.
 Hlo moved(Writer& w, const Hlo& x, const Hlo& nothing, std::int64_t axis, std::int64_t by) {
   std::vector<std::int64_t> low(x.dims.size(), 0), high = low;
   low[static_cast<std::size_t>(axis)] = by;
@@ -125,15 +125,15 @@ std::string window_attributes(const std::vector<WindowAxis>& axes, bool padded) 
 bool crops(const std::vector<WindowAxis>& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const WindowAxis& a) { return a.low < 0 || a.high < 0; });
 }
-// x as the windows find it, where padding takes something away.
+// x after dilation and padding, for windows with negative padding.
 Hlo spread_and_padded(Writer& w, const Hlo& x, const Hlo& nothing, const std::vector<WindowAxis>& axes) {
   std::vector<std::int64_t> low, high, between;
   for (const WindowAxis& a : axes) low.push_back(a.low), high.push_back(a.high), between.push_back(a.base - 1);
   return w.pad(x, nothing, low, high, between);
 }
 
-// Which of two extrema a window has; it does not matter in which order they come, since XLA chooses the order. (So
-// SelectAndScatter runs as places and a scatter: XLA's own op gives one of several equal elements, not the first.)
+// The better of two extrema of a window. The result does not depend on their order, since XLA chooses the order. (So
+// SelectAndScatter runs as places and a scatter: XLA's own op returns one of several equal elements, not the first.)
 Hlos better(Writer& w, const Hlos& v, bool max) {
   const Hlo &a = v[0], &a_place = v[1], &b = v[2], &b_place = v[3];
   const auto invert = [&](const Hlo& x) { return w.op("not", x); };
@@ -187,7 +187,7 @@ void emit_reduce_window(EmitContext& c) {
 
 }  // namespace
 
-// Doubling: behind k steps each element is the fold of the 2^k elements that end with it.
+// Doubling: after k steps each element is the fold of the 2^k elements that end with it.
 Hlo running(Writer& w, std::string_view name, const Hlo& x, const Hlo& nothing, std::int64_t axis, bool reverse) {
   Hlo y = x;
   for (std::int64_t step = 1; step < x.extent(axis); step *= 2)
