@@ -10,8 +10,8 @@
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/language_model.h"
 #include "tests/support/error_text.h"
+#include "tests/support/grammar_oracle.h"
 #include "tests/support/text_model.h"
-#include "tests/unit/generation/grammar_oracle.h"
 
 namespace rlx {
 namespace {

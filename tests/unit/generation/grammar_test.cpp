@@ -14,9 +14,9 @@
 #include "rlx/base/utf8.h"
 #include "rlx/generation/grammar/code_points.h"
 #include "tests/support/error_text.h"
+#include "tests/support/grammar_oracle.h"
 #include "tests/support/needs.h"
 #include "tests/support/sanitized.h"
-#include "tests/unit/generation/grammar_oracle.h"
 
 namespace rlx {
 namespace {

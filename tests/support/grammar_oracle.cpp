@@ -1,6 +1,6 @@
 // The recogniser: which ends each part can have from each position, and whether it could go on past the end of the
 // text.
-#include "tests/unit/generation/grammar_oracle.h"
+#include "tests/support/grammar_oracle.h"
 
 #include <algorithm>
 
