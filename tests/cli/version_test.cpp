@@ -32,7 +32,7 @@ TEST_CASE("rlx --version says what the build holds") {
   std::string sets = "  cpu kernels ";
   for (const std::string_view set : info.instruction_sets) sets += " " + std::string(set);
   CHECK_MESSAGE(contains(r.out, sets + " (RLX_ISA=" + std::string(info.isa) + ")"), r.out);
-  for (const char* line : {"\n  compiler     ", "\n  in use       cpu (", "\n  backends     ", "\n  devices      cpu",
+  for (const char* line : {"\n  compiler     ", "\n  in use       cpu (", "\n  backends     ", "\n  devices      CPU",
                            "\n  models       yes\n"})
     CHECK_MESSAGE(contains(r.out, line), r.out);
   // A set that is asked for by the environment, and the reason where there is none.
