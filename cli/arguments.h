@@ -87,7 +87,8 @@ class Command {
 /// The program's command line, which names exactly one command.
 class CommandLine {
  public:
-  /// `version` makes the text of --version; `footer` ends the help of the program and of every command that sets no other.
+  /// `version` makes the text of --version. `footer` ends the help of the program and of every command that sets no
+  /// other.
   CommandLine(const std::string& program, const std::string& about, std::function<std::string()> version,
               const std::string& footer);
   ~CommandLine();

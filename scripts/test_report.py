@@ -1,6 +1,7 @@
 """usage: test_report.py STEPS [--reference SECONDS] [--no-budgets]
 
-Run by scripts/test.sh at its end. From its folder of steps (build/steps) it prints what each step took beside its budget,
+Run by scripts/test.sh at its end. From its folder of steps (build/steps) it prints what each step took beside its
+budget,
 and how many tests ran, by build and compiler. Exits 1 when a step or the whole took half more than its budget. SECONDS
 are what the reference took on the machine of the budgets; what it took here, in STEPS/reference, scales them.
 """

@@ -57,11 +57,11 @@ const std::vector<GoldenKernel>& golden_kernels() {
        [](Graph& g) {
          g.set_outputs({g.sum(g.input("x", test::f32({1000, 64})), {0})});
        }},
-      {"gather_entries",
+      {"gather_rows",
        [](Graph& g) {
          g.set_outputs({g.gather(g.input("x", test::f32({100, 64})), g.input("i", {{7}, DType::I64}))});
        }},
-      {"scatter_entries",
+      {"scatter_rows",
        [](Graph& g) {
          const Expr x = g.input("x", test::f32({100, 64})), i = g.input("i", {{7}, DType::I32});
          g.set_outputs(

@@ -420,7 +420,7 @@ void lower_sample(LowerContext& c) {
 }
 
 constexpr KernelEntry kSampleEntries[] = {{.kind = OpKind::Sample,
-                                           .kernel = "sample_entries",
+                                           .kernel = "sample_rows",
                                            .refuses = never_refuses,
                                            .lower = lower_sample,
                                            .skips_unread = 0b10}};
