@@ -50,7 +50,7 @@ rlx_code counted_run(rlx_program* program, rlx_device* device, rlx_stream* strea
   const rlx_code code = maybe_full<&rlx_plugin::run>(program, device, stream, run, done, error);
   if (code != RLX_PLUGIN_OK) return code;
   ++full_device.runs;
-  if (full_device.scale && *full_device.scale < before.size() && before[*full_device.scale].donated != 0)
+  if (full_device.scale && *full_device.scale < before.size() && before[*full_device.scale].given != 0)
     full_device.strayed = true;
   return code;
 }
