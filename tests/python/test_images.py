@@ -233,7 +233,7 @@ def test_batching():
         (lambda x: rlx.nn.max_pool(x, (0, 2)), "window 0 is below 1"),
         (lambda x: rlx.nn.max_pool(x, (2, 2), (0, 1)), "strides 0"),
         (lambda x: rlx.nn.max_pool(x, (2, 2), padding="FULL"), "padding 'FULL'"),
-        (lambda x: rlx.nn.max_pool(x, (2, 2, 2, 2)), "spatial axes"),
+        (lambda x: rlx.nn.max_pool(x, (2, 2, 2, 2)), "axes of space"),
         (lambda x: rlx.nn.avg_pool(x.astype(np.int32), (2, 2)), "float or complex"),
         (lambda x: rlx.nn.lp_pool(x, 0, (2, 2)), "p must be"),
         (lambda x: rlx.nn.group_norm(x, 4), "no multiple of 4 groups"),

@@ -27,7 +27,7 @@ OLD = {
     "rlx.while_loop(max_trips=)": lambda: rlx.while_loop(below_ten, double, 1, max_trips=2) == 4,
     "rlx.lax.while_loop(max_trips=)": lambda: rlx.lax.while_loop(below_ten, double, 1, max_trips=2) == 4,
     "rlx.tree.unflatten(form=)": lambda: rlx.tree.unflatten(form=treedef, leaves=leaves) == [1.0, {"a": 2.0}],
-    "rlx.jit(products=)": lambda: rlx.jit(lambda x: x @ x, products="int8")([[2.0]]) == 4,
+    "rlx.jit(products=)": lambda: rlx.jit(lambda x: x @ x, products="int8")(rlx.array([[2.0]])) == 4,
     "Session(products=)": lambda: rlx.Session(products="bfloat16").device == "cpu",
     "rlx.models.load(products=)": lambda: load(products="exact").context > 0,
     "rlx.models.load(forms=)": lambda: load(forms=path + "-packed").context > 0,
