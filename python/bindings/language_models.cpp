@@ -314,9 +314,9 @@ void bind_language_models(nb::module_& m) {
           "packed_weight_problems", [](const PyLanguageModel& self) { return self.packed_weight_problems; },
           "The files of packed weights that could not be used or written, one line each. load() warns of each.")
       .def_prop_ro(
-          "packed_layout_problems",
+          "form_problems",
           [](const PyLanguageModel& self) {
-            warn_renamed("LanguageModel.packed_layout_problems", "packed_weight_problems");
+            warn_renamed("LanguageModel.form_problems", "packed_weight_problems");
             return self.packed_weight_problems;
           },
           "Deprecated: packed_weight_problems.")
