@@ -38,7 +38,7 @@ constexpr std::int64_t kLeastReads = 16, kMostRows = 32;
 class Splitter {
  public:
   Splitter(const Graph& g, const Target& target, MatmulPrecision allowed_loss)
-      : g_(g), target_(target), leave_(allowed_loss), run_map_(g), prepare_map_(g) {
+      : g_(g), target_(target), allowed_loss_(allowed_loss), run_map_(g), prepare_map_(g) {
     for (std::uint32_t i = 0; i < g.num_nodes() && !has_blocks_; ++i)
       if (const OpBox& op = g.node(NodeId{i}).op; op.is<ops::Dequantize>())
         has_blocks_ = is_block_scheme(op.as<ops::Dequantize>().scheme);
@@ -276,7 +276,7 @@ class Splitter {
                                                          : trace_weight(*use.scope, v, n_axis);
     if (!traced) return std::nullopt;
     use.stack = traced->stack;
-    const MatmulPrecision allowed_loss = f.in_run ? MatmulPrecision::Exact : leave_;
+    const MatmulPrecision allowed_loss = f.in_run ? MatmulPrecision::Exact : allowed_loss_;
     const int k_axis = w.rank() == 3 ? 3 - n_axis : 1 - n_axis;
     f.matrix = {w.dim(k_axis).value(), w.dim(n_axis).value(), w.dtype(), w.dtype(), allowed_loss};
     f.regions = std::move(traced->regions);
@@ -610,7 +610,7 @@ class Splitter {
 
   const Graph& g_;
   const Target& target_;
-  const MatmulPrecision leave_;
+  const MatmulPrecision allowed_loss_;
   bool has_blocks_ = false;  // the program has block-quantized weights, so other weights stay exact
   Graph run_, prepare_;
   std::vector<bool> pure_, constant_, has_param_, in_prepare_;

@@ -37,7 +37,7 @@ class RegionTracer {
   void follow(const WeightScope& scope, WeightRegion r) {
     const Graph& g = *scope.graph;
     const Node& n = g.node(r.value.node);
-    if (scope.parent && n.kind() == OpKind::Input) return allowed_loss(scope, std::move(r));
+    if (scope.parent && n.kind() == OpKind::Input) return follow_out(scope, std::move(r));
     if (n.num_results() != 1 || n.inputs.empty() || !(scope.*known_)[r.value.node.index])
       return stop(scope, std::move(r));
     const Shape& shape = n.shape();
@@ -93,7 +93,7 @@ class RegionTracer {
   }
 
   // Goes from the Input of a body to the operand outside.
-  void allowed_loss(const WeightScope& scope, WeightRegion r) {
+  void follow_out(const WeightScope& scope, WeightRegion r) {
     const WeightScope::Source from = scope.source(r.value.node);
     if (from.row) {
       nested_rows = nested_rows || (stack && stack != &scope);

@@ -71,7 +71,7 @@ void check_order(const Steps& steps) {
 TEST_CASE("a half waits for the half whose bytes it reads, and for what it overwrites") {
   const std::vector<std::vector<Wait>> waits = waits_of(
       {{arena(0, 50, true, kLower), arena(50, 100, true, kUpper)},
-       // KernelEntry by row from one buffer to another: halves wait for their own.
+       // Row by row from one buffer to another: halves wait for their own.
        {arena(0, 50, false, kLower), arena(50, 100, false, kUpper), arena(100, 150, true, kLower),
         arena(150, 200, true, kUpper)},
        // Over the first buffer, with longer rows: its lower half ends in bytes that the upper half of step 1 reads.
