@@ -98,8 +98,10 @@ printf '%s\n' "$steps_table" >"$steps/table"
 # recorded NAME COMMAND...: runs the command in a subshell that ends at its first error; NAME.log has what it said and
 # NAME.took its status, wall seconds and CPU seconds.
 recorded() (
+  recorded_step=$1
   began=$EPOCHREALTIME
-  trap 'took "$1" "$began"' EXIT
+  # The trap runs with the arguments of the function that called exit, so it names the step by a variable.
+  trap 'took "$recorded_step" "$began"' EXIT
   printf '%s\n' "$began" >"$steps/$1.began"
   "${@:2}" >"$steps/$1.log" 2>&1
 )

@@ -19,10 +19,10 @@ TEST_CASE("the floor is arithmetic at peak or bytes at the bandwidth of a buffer
 TEST_CASE("the cpu measures its limits, the reference backend has none") {
   const auto limits = backend_for(Device::Cpu)->measure_limits({});
   REQUIRE(limits);
-  CHECK(limits->gflops > 0.5);
+  CHECK(limits->gflops > 0);  // no speed is asserted: this runs under emulators too
   REQUIRE(limits->bandwidth.size() > 2);
   for (std::size_t i = 0; i < limits->bandwidth.size(); ++i) {
-    CHECK(limits->bandwidth[i].gb_per_s > 0.1);
+    CHECK(limits->bandwidth[i].gb_per_s > 0);
     if (i > 0) CHECK(limits->bandwidth[i].bytes > limits->bandwidth[i - 1].bytes);
   }
   CHECK_FALSE(backend_by_name("reference")->measure_limits({}));
