@@ -83,7 +83,7 @@ void measure(const Settings& set, QuantScheme s, std::int64_t m) {
   Chain chain = chain_of(set, s, m, pairs);
   const Tensor x = Tensor::full(Shape({m, kNarrow}, DType::F32), 0.5);
   const Tensor buffer = Tensor::zeros(Shape({Dim(static_cast<std::int64_t>(chain.bytes))}, DType::U8));
-  const cpu::InterleavedKernels& kernels = *cpu::kernels_for(cpu::parse_isa(set.isa)).strips;
+  const cpu::InterleavedKernels& kernels = *cpu::kernels_for(cpu::parse_isa(set.isa)).interleaved;
   const std::size_t share = buffer.size_bytes() / static_cast<std::size_t>(set.threads) / 4096 * 4096;
   const auto limit = [&] {
     ThreadPool::process().parallel_for(

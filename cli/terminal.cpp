@@ -91,7 +91,7 @@ void handle_ending_signals() {
     if (std::signal(signal, end_by_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
   std::signal(SIGXFSZ, SIG_IGN);
-  handle_lost_pages(LostPages::Say);
+  install_sigbus_guard(OnLostPage::Say);
 }
 
 ProgressBar::ProgressBar(std::string what, std::size_t total)

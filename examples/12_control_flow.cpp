@@ -27,8 +27,9 @@ rlx::Graph square_root() {
   auto a = g.input("a", {{}, rlx::DType::F32});
   auto r = g.while_loop(
       a, [&](rlx::Graph& b, const rlx::ExprList& x) { return b.gt(b.abs(x[0] * x[0] - a), 1e-4); },
-      [&](rlx::Graph&, const rlx::ExprList& x) { return rlx::LoopStep{(x[0] + a / x[0]) * 0.5}; }, {.max_trips = 20});
-  g.set_outputs({r.carries[0], g.cast(r.trips, rlx::DType::F32)});
+      [&](rlx::Graph&, const rlx::ExprList& x) { return rlx::LoopStep{(x[0] + a / x[0]) * 0.5}; },
+      {.max_iterations = 20});
+  g.set_outputs({r.carries[0], g.cast(r.iterations, rlx::DType::F32)});
   return g;
 }
 

@@ -52,10 +52,11 @@ class PlanChecker {
     for (const LirBodies& b : plan_.bodies) check_bodies(b, ranges);
     AccessHistory history(ranges);
     std::int32_t last_ordered = kNoStep;
-    const std::vector<SyncPoint> cuts = sync_points(g_, plan_.schedule);
-    std::size_t next_cut = 0;
+    const std::vector<SyncPoint> points = sync_points(g_, plan_.schedule);
+    std::size_t next_point = 0;
     for (std::size_t i = 0; i < plan_.schedule.size() && problems_.size() < kMaxProblems; ++i) {
-      for (; next_cut < cuts.size() && cuts[next_cut].step == i; ++next_cut) check_cut(history, cuts[next_cut]);
+      for (; next_point < points.size() && points[next_point].step == i; ++next_point)
+        check_sync_point(history, points[next_point]);
       add_edges(i);
       const NodeId id = plan_.schedule[i].node;
       const auto self = static_cast<std::int32_t>(i);
@@ -74,10 +75,10 @@ class PlanChecker {
       if (!plan_.arena_devices.empty() || !plan_.node_devices.empty()) check_devices(id);
     }
     const auto end = static_cast<std::int32_t>(plan_.schedule.size());
-    for (; next_cut < cuts.size(); ++next_cut) check_cut(history, cuts[next_cut]);
+    for (; next_point < points.size(); ++next_point) check_sync_point(history, points[next_point]);
     for (const Root& r : roots(g_))
       if (r.is_read() && r.kind != RootKind::SymbolSource) check_read(history, r.value, end);
-    for (std::size_t i = 0; i < last_cut(cuts); ++i)
+    for (std::size_t i = 0; i < last_sync_step(points); ++i)
       for (std::uint32_t r = 0; r < g_.node(plan_.schedule[i].node).num_results(); ++r)
         if (plan_.at(Value(plan_.schedule[i].node, r)).place == Place::Output)
           report(plan_.schedule[i].node, " writes an output before all symbols are known");
@@ -169,14 +170,14 @@ class PlanChecker {
   }
 
   // The host reads sources between steps, after all earlier steps are complete.
-  void check_cut(const AccessHistory& history, const SyncPoint& cut) {
-    for (Value v : cut.sources) {
+  void check_sync_point(const AccessHistory& history, const SyncPoint& point) {
+    for (Value v : point.sources) {
       const std::int32_t made = maker_[v.node.index];
       writers_.clear();
       history.find_writers(range(v), writers_);
       for (const auto [w, parts] : writers_)
         if (w != made) report(name(w), " may overwrite ", v, ", which tells the value of a symbol");
-      if (made != kNoStep && static_cast<std::size_t>(made) >= cut.step)
+      if (made != kNoStep && static_cast<std::size_t>(made) >= point.step)
         report(v, ", which tells the value of a symbol, is made too late");
     }
   }

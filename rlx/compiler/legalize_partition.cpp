@@ -98,9 +98,9 @@ std::optional<Graph> taken_in_parts(const Graph& g, const Target& target, const 
   }
   const Graph& now = out ? *out : g;
   const std::vector<std::uint32_t> devices = devices_of_nodes(now, target, home);
-  std::optional<Graph> inside = change_bodies_of(now, [&](NodeId holder, const Subgraph& body) -> Subgraph {
-    if (!target.host_controlled(now, holder)) return nullptr;
-    std::optional<Graph> taken = taken_in_parts(*body, target, dispatch, devices[holder.index], report);
+  std::optional<Graph> inside = change_bodies_of(now, [&](NodeId control, const Subgraph& body) -> Subgraph {
+    if (!target.host_controlled(now, control)) return nullptr;
+    std::optional<Graph> taken = taken_in_parts(*body, target, dispatch, devices[control.index], report);
     return taken ? std::make_shared<const Graph>(std::move(*taken)) : nullptr;
   });
   return inside ? std::move(inside) : std::move(out);

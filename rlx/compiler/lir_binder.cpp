@@ -17,10 +17,10 @@ LirBinder::LirBinder(const LirModule& lir) : lir_(&lir), graph_(lir.graph) {
 }
 
 // Shape assumptions of a body are reported under the node that holds it.
-void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> holder) {
+void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> control) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
-    if (n.kind() == OpKind::Custom && !holder) custom_.push_back(NodeId{i});
+    if (n.kind() == OpKind::Custom && !control) custom_.push_back(NodeId{i});
     ShapeRefs operands;
     for (Value v : n.inputs) operands.add(g.shape(v));
     std::vector<Dim> assumed;
@@ -28,10 +28,10 @@ void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optiona
     for (Dim& d : assumed) {
       const bool known =
           std::any_of(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.value == d; });
-      if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), holder.value_or(NodeId{i})});
+      if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), control.value_or(NodeId{i})});
     }
     if (op_def(n.op).bodies == BodyKind::Programs)
-      for (const Subgraph& body : body_graphs(n.op)) collect(*body, ranges, holder.value_or(NodeId{i}));
+      for (const Subgraph& body : body_graphs(n.op)) collect(*body, ranges, control.value_or(NodeId{i}));
   }
 }
 

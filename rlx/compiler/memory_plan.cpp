@@ -27,8 +27,8 @@ Dim shape_bytes(const Shape& s) {
 }
 
 Dim stored_size(const Graph& g, Value v) {
-  const PackedLayout& form = packed_layout_of(g, v);
-  return form.empty() ? shape_bytes(g.shape(v)) : Dim(form.bytes);
+  const PackedLayout& layout = packed_layout_of(g, v);
+  return layout.empty() ? shape_bytes(g.shape(v)) : Dim(layout.bytes);
 }
 
 namespace {
@@ -342,7 +342,7 @@ class Planner {
 
   // True when no step writes to the buffer before all symbols are known. Outputs need this, because their addresses
   // become known only then.
-  bool begins_late(const Buffer& b) const { return b.first_step >= static_cast<std::int32_t>(last_cut(cuts_)); }
+  bool begins_late(const Buffer& b) const { return b.first_step >= static_cast<std::int32_t>(last_sync_step(cuts_)); }
 
   // True when the node's kernel, or the kernels of its bodies, may write result r over operand k.
   bool in_place(NodeId id, std::uint32_t k, std::uint32_t r) const {

@@ -41,13 +41,13 @@ class Cutter {
     for (const Graph::StateUpdate& u : g.state_updates()) {
       const Value state = g.find_leaf(OpKind::State, u.name);
       replaced_[u.value].push_back(state);
-      given_.insert(state);
+      donated_.insert(state);
     }
     const std::vector<NodeId> inputs = g.leaves(OpKind::Input);
     for (const LirAlias& a : plan.aliases) {
       if (!a.refused.empty()) continue;
       replaced_[g.outputs()[a.output]].emplace_back(inputs[a.input]);
-      given_.emplace(inputs[a.input]);
+      donated_.emplace(inputs[a.input]);
     }
   }
 
@@ -288,7 +288,7 @@ class Cutter {
     const auto last = last_reader_.find(v);
     if (last == last_reader_.end() || last->second != p) return false;
     const OpKind kind = g_.node(v.node).kind();
-    return given_.contains(v) || (kind != OpKind::State && kind != OpKind::Input);
+    return donated_.contains(v) || (kind != OpKind::State && kind != OpKind::Input);
   }
 
   // The inputs of a partition that nobody reads after it, each with the output that may be written over it.
@@ -352,7 +352,7 @@ class Cutter {
   std::map<NodeId, std::uint32_t> leaf_index_;    // index of inputs, params and states within their kind
   std::map<Value, std::vector<Value>> replaced_;  // new value -> states and donated inputs it replaces
   std::set<std::pair<Value, Value>> made_over_;   // (new value, old value that it overwrites)
-  std::set<Value> given_;                         // the old values in replaced_
+  std::set<Value> donated_;                       // the old values in replaced_
   std::set<Value> crosses_;                       // values read outside the partition that makes them
 };
 

@@ -102,11 +102,12 @@ class SeveralDevices final : public Target {
   }
   bool plans_bodies(const Graph& g, NodeId id) const override { return runner(g, id).plans_bodies(g, id); }
   // Weights get the packed layouts of the first device, because its code makes them.
-  std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
-    return on_host_segment(g, id) ? std::nullopt : first_->form(g, id, operand, of);
+  std::optional<PackedLayout> packed_layout(const Graph& g, NodeId id, int operand,
+                                            const ConstantMatrix& of) const override {
+    return on_host_segment(g, id) ? std::nullopt : first_->packed_layout(g, id, operand, of);
   }
-  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) const override {
-    return !on_host_segment(g, id) && first_->reads_packed(g, id, operand, form);
+  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) const override {
+    return !on_host_segment(g, id) && first_->reads_packed(g, id, operand, layout);
   }
 
  private:

@@ -31,7 +31,7 @@ PrecisionPolicy PrecisionPolicy::of_precision(Precision p) {
 }
 
 PrecisionPolicy PrecisionPolicy::with_matmul_precision(MatmulPrecision precision, KeepValues keep_values) {
-  (void)matmul_precision_name(products);
+  (void)matmul_precision_name(precision);
   PrecisionPolicy policy;
   policy.matmul_precision = precision;
   policy.keep_values = keep_values;

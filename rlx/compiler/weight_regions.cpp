@@ -161,8 +161,8 @@ bool all_static(const Node& n) {
 // Carries change, so they are not known. Constants belong to the body.
 std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> WeightScope::*known, bool rows) {
   const Graph& g = *scope.graph;
-  const Node& holder = scope.parent->graph->node(scope.node);
-  const std::optional<LoopParts> loop = loop_parts(holder.op);
+  const Node& control = scope.parent->graph->node(scope.node);
+  const std::optional<LoopParts> loop = loop_parts(control.op);
   std::vector<bool> found(g.num_nodes(), false);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
@@ -170,7 +170,7 @@ std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> Weig
     if (n.kind() == OpKind::Input) {
       const WeightScope::Source from = scope.source(NodeId{i});
       const bool carry = loop && from.operand >= loop->first_carry() && from.operand < loop->first_x();
-      found[i] = !carry && (rows || !from.row) && (scope.parent->*known)[holder.inputs[from.operand].node.index];
+      found[i] = !carry && (rows || !from.row) && (scope.parent->*known)[control.inputs[from.operand].node.index];
     } else if (!n.inputs.empty() && !is_ordered(n.op)) {
       found[i] = std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return found[v.node.index]; });
     }
@@ -180,15 +180,15 @@ std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> Weig
 
 }  // namespace
 
-std::int64_t WeightScope::trips() const {
+std::int64_t WeightScope::iterations() const {
   std::int64_t all = 1;
   for (const WeightScope* body = this; body->parent; body = body->parent) {
     const OpBox& op = body->parent->graph->node(body->node).op;
-    if (op.is<ops::While>()) return kUnknownTrips;
+    if (op.is<ops::While>()) return kUnknownIterations;
     const auto* scan = op.get_if<ops::Scan>();
     if (!scan) continue;
     const Dim& length = scan->length[0];
-    if (!length.is_static() || __builtin_mul_overflow(all, length.value(), &all)) return kUnknownTrips;
+    if (!length.is_static() || __builtin_mul_overflow(all, length.value(), &all)) return kUnknownIterations;
   }
   return all;
 }
@@ -265,7 +265,7 @@ std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matri
   return all;
 }
 
-WeightMatrices trace_steady(const WeightScope& scope, Value matrix, int n_axis) {
+WeightMatrices trace_loop_invariant(const WeightScope& scope, Value matrix, int n_axis) {
   RegionTracer tracer(0, &WeightScope::loop_invariant);
   tracer.trace(scope, matrix, n_axis);
   return {std::move(tracer.found)};

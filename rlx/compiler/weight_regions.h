@@ -29,10 +29,11 @@ struct WeightScope {
     bool row = false;
   };
   Source source(NodeId input) const;
-  /// How many iterations the loops around a body run in one run of the program; kUnknownTrips when a `while` decides.
-  std::int64_t trips() const;
+  /// How many iterations the loops around a body run in one run of the program; kUnknownIterations when a `while`
+  /// decides.
+  std::int64_t iterations() const;
 };
-inline constexpr std::int64_t kUnknownTrips = std::int64_t{1} << 40;
+inline constexpr std::int64_t kUnknownIterations = std::int64_t{1} << 40;
 
 /// The program, followed by all bodies that the program's own device runs. Each body follows its parent. Values that
 /// depend on weights alone are marked.
@@ -65,6 +66,6 @@ std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matri
 /// for one matrix, and for more than kMostStacked.
 std::optional<WeightMatrices> trace_stack(const WeightScope& scope, Value stack, int n_axis);
 /// The same for a loop-invariant matrix, to values of the program. Never a stack.
-WeightMatrices trace_steady(const WeightScope& scope, Value matrix, int n_axis);
+WeightMatrices trace_loop_invariant(const WeightScope& scope, Value matrix, int n_axis);
 
 }  // namespace rlx

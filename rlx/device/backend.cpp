@@ -7,7 +7,7 @@
 
 namespace rlx {
 
-void ExecutableGraph::encode(NodeId, std::size_t, const FormColumns&, DType, const std::byte*, std::byte*) const {
+void ExecutableGraph::encode(NodeId, std::size_t, const ColumnRange&, DType, const std::byte*, std::byte*) const {
   check(false, "a backend whose target asks for no forms makes none");
 }
 

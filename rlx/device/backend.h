@@ -77,9 +77,10 @@ class BoundGraph {
 };
 
 /// Columns [begin, end) of a source of a packed layout.
-struct FormColumns {
+struct ColumnRange {
   std::int64_t begin = 0, end = 0;
 };
+using FormColumns [[deprecated("now ColumnRange")]] = ColumnRange;
 
 /// Immutable code compiled from an LIR, shared by all clones.
 class ExecutableGraph {
@@ -90,10 +91,10 @@ class ExecutableGraph {
   /// all elements of the source, of any real dtype. They are rounded once if the packed layout holds less precision.
   /// Columns do not overlap in the packed layout. Uses the threads of a run. For backends whose targets ask for packed
   /// layouts.
-  virtual void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
-                      std::byte* form) const;
+  virtual void encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype, const std::byte* values,
+                      std::byte* layout) const;
   /// The inverse: writes the elements that the source holds to `values`, of `dtype`. Other elements are unchanged.
-  virtual void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const;
+  virtual void decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype, std::byte* values) const;
   /// Code for runs of `program`: `lir()`, or, when that has symbols, the same nodes, schedule and arenas with bound
   /// extents. `arenas` are those of its plan; for a part of a program (`LirModule::ranges`) only those of its device.
   /// Program and arenas must outlive the result.

@@ -204,14 +204,14 @@ class PluginBound final : public BoundGraph {
     }
     for (std::size_t s = 0; s < states_.size(); ++s) {
       if (!renews(s)) continue;
-      std::shared_ptr<Buffer>& holder = *a.states[s].buffer_slot;
-      if (a.states[s].donated) buffer_of(a.states[s]).release(), holder.reset();
+      std::shared_ptr<Buffer>& slot = *a.states[s].buffer_slot;
+      if (a.states[s].donated) buffer_of(a.states[s]).release(), slot.reset();
       if (!states_[s].buffer)
         broken = {"left state ", s, " without a buffer"};
       else if (!renewed_[s].owner->own(states_[s].buffer))
         broken = {"gave as state ", s, " a buffer that is another value's"};
       else
-        holder = std::move(renewed_[s].owner);
+        slot = std::move(renewed_[s].owner);
     }
     if (!broken.how.empty())
       device_->table().broke(device_->text(), "run",

@@ -178,7 +178,7 @@ void PluginBuffer::follow_readers(Stream& stream) {
 // The plug-in may reuse the handle as soon as it is released.
 PluginBuffer::~PluginBuffer() {
   if (handle_) held().remove(handle_);
-  held().leave_room();
+  held().release_room();
   if (handle_) device_->table().give_back("buffer_destroy", [&] { device_->api().buffer_destroy(handle_); });
 }
 

@@ -100,7 +100,7 @@ void HeldBuffers::make_room() {
   if (handles_.capacity() <= rooms_) handles_.reserve(2 * rooms_ + 16);
   ++rooms_;
 }
-void HeldBuffers::leave_room() {
+void HeldBuffers::release_room() {
   std::lock_guard lock(mutex_);
   --rooms_;
 }

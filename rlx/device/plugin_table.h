@@ -28,7 +28,7 @@ std::string forbidden_exception();
 class HeldBuffers {
  public:
   void make_room();
-  void leave_room();
+  void release_room();
   /// False when the handle is already owned.
   bool add(rlx_buffer* handle) noexcept;
   void remove(rlx_buffer* handle) noexcept;

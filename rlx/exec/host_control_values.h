@@ -28,7 +28,7 @@ class HostControlledValues {
   /// operands that were not donated to a body are unchanged.
   std::vector<HeldValue> run(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream);
   /// True when that operand may be donated to a body.
-  bool gives(std::size_t operand) const;
+  bool donates(std::size_t operand) const;
 
  private:
   /// A body and the values for its next run.
@@ -37,7 +37,7 @@ class HostControlledValues {
     std::vector<Shape> takes, makes;
     std::vector<HeldValue> in, out;
     std::vector<RunSlot> inputs, outputs;
-    std::vector<bool> given;  // inputs that an output may be written over
+    std::vector<bool> donated;  // inputs that an output may be written over
     void run(Stream& stream);
   };
   /// All rows of an x or y.

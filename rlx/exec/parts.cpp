@@ -74,9 +74,9 @@ class PartsBound final : public BoundGraph {
     }
     for (const Root& r : roots(lir_.graph)) values_[number(r.value)].last_part = kBehindAll;
     for (std::uint32_t v : inputs_)
-      if (!is_given(values_[v].last_part, v)) values_[v].kept_on = home_;
+      if (!is_donated(values_[v].last_part, v)) values_[v].kept_on = home_;
     for (const NewState& s : new_states_)
-      if (!is_given(values_[s.old].last_part, s.old)) values_[s.old].kept_on = state_devices_[s.state];
+      if (!is_donated(values_[s.old].last_part, s.old)) values_[s.old].kept_on = state_devices_[s.state];
   }
 
   Event submit(const RunArguments& a, Stream& stream) override {
@@ -126,7 +126,7 @@ class PartsBound final : public BoundGraph {
     std::vector<BufferView> arenas;
     std::vector<HeldValue> memory;                       // memory of the arenas
     std::vector<std::uint32_t> inputs, outputs, params;  // numbers of values
-    std::vector<bool> gives;                             // inputs that an output may be written over
+    std::vector<bool> donates;                           // inputs that an output may be written over
     bool ordered = false;                                // holds an ordered op
     std::vector<RunSlot> in, out;
     std::vector<HeldValue> taken, made;
@@ -213,7 +213,7 @@ class PartsBound final : public BoundGraph {
     for (Value v : plan.outputs) part.outputs.push_back(number(v));
     for (std::uint32_t p : plan.params) part.params.push_back(params_[p]);
     for (NodeId id : plan.nodes) part.ordered = part.ordered || is_ordered(lir_.graph.node(id).op);
-    part.gives.resize(plan.inputs.size());
+    part.donates.resize(plan.inputs.size());
     if (plan.host_controlled) {
       std::vector<std::unique_ptr<BoundGraph>> bodies;
       for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(device, plan.modules[b], {}));
@@ -222,7 +222,7 @@ class PartsBound final : public BoundGraph {
     }
     const LirModule& m = plan.modules[0];
     for (const LirAlias& a : m.plan.aliases)
-      if (a.refused.empty()) part.gives[a.input] = true;
+      if (a.refused.empty()) part.donates[a.input] = true;
     for (std::size_t bytes : m.plan.arenas) {
       part.memory.push_back(device.allocate(std::max<std::size_t>(64, bytes), BufferUse::Arena));
       part.arenas.emplace_back(*part.memory.back(), 0, bytes);
@@ -240,11 +240,12 @@ class PartsBound final : public BoundGraph {
       if (d != c.kept_on) c.held[d].reset();
   }
   // True when partition `p`, the last reader of the value, may write over it.
-  bool is_given(std::size_t p, std::uint32_t v) const {
+  bool is_donated(std::size_t p, std::uint32_t v) const {
     if (p >= parts_.size()) return false;
     const Part& part = parts_[p];
     for (std::size_t i = 0; i < part.inputs.size(); ++i)
-      if (part.inputs[i] == v && (part.host_controlled ? part.host_controlled->gives(i) : part.gives[i])) return true;
+      if (part.inputs[i] == v && (part.host_controlled ? part.host_controlled->donates(i) : part.donates[i]))
+        return true;
     return false;
   }
   void forget_weights() {
@@ -332,7 +333,7 @@ class PartsBound final : public BoundGraph {
       if (host)
         part.in.push_back({view(*part.taken[i], part.inputs[i])});
       else
-        part.in.push_back({{}, &part.taken[i], part.gives[i] && sole_owner(part.taken[i])});
+        part.in.push_back({{}, &part.taken[i], part.donates[i] && sole_owner(part.taken[i])});
     }
     for (std::size_t o = 0; o < part.outputs.size(); ++o) {
       if (host) part.made[o] = room_on_host(plan.device, values_[part.outputs[o]].shape);

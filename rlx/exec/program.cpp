@@ -95,12 +95,12 @@ class ProgramExecutable final : public ExecutableGraph {
   }
 
   const LirModule& lir() const override { return code_[home_]->lir(); }
-  void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
-              std::byte* form) const override {
-    code_[home_]->encode(node, source, columns, dtype, values, form);
+  void encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype, const std::byte* values,
+              std::byte* layout) const override {
+    code_[home_]->encode(node, source, columns, dtype, values, layout);
   }
-  void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const override {
-    code_[home_]->decode(node, source, form, dtype, values);
+  void decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype, std::byte* values) const override {
+    code_[home_]->decode(node, source, layout, dtype, values);
   }
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override;

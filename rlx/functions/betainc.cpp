@@ -95,7 +95,7 @@ T fraction(const T& p, const T& q, const Expr& z, const Expr& y) {
     next.push_back(by.distance(body));
     return next;
   };
-  const LoopResult r = g.while_loop(init, more, step, {.max_trips = kTerms, .name = "betainc"});
+  const LoopResult r = g.while_loop(init, more, step, {.max_iterations = kTerms, .name = "betainc"});
   std::size_t at = 1 + 2 * (init.size() - 2) / 3;
   return T::take(r.carries, at);
 }

@@ -33,18 +33,18 @@ Term until_accepted(const Term& key, const Term& start, const Term& open, F&& pr
   const LoopResult r = g.while_loop(
       {start.value(), open.value(), first}, [&](Graph& body, const ExprList& c) { return any_of(body, c[1], loc); },
       [&](Graph& body, const ExprList& c) {
-        const Term was(c[0], loc), waits(c[1], loc), trip(c[2], loc);
-        const Proposal p = propose(Term(body.rng_fold_in(key, trip), loc));
+        const Term was(c[0], loc), waits(c[1], loc), iteration(c[2], loc);
+        const Proposal p = propose(Term(body.rng_fold_in(key, iteration), loc));
         const Term takes = both(waits, p.accepted);
         return LoopStep({chosen(takes, p.value, was).value(),
-                         both(waits, Term(body.logical_not(p.accepted), loc)).value(), (trip + 1.0).value()});
+                         both(waits, Term(body.logical_not(p.accepted), loc)).value(), (iteration + 1.0).value()});
       },
       {}, loc);
   return key.at(r.carries[0]);
 }
 
 // The dtype that draws of `t` are computed in.
-DType wide_of(DType t) { return t == DType::F64 ? DType::F64 : DType::F32; }
+DType f64_or_f32(DType t) { return t == DType::F64 ? DType::F64 : DType::F32; }
 Term spread(const Term& x, const Dims& dims) { return x.at(x.graph().expand(x, dims)); }
 Term normal(const Term& key, const Dims& dims, DType t) { return key.at(key.graph().rng_normal(key, dims, t)); }
 // A parameter over all dims, which derivatives do not pass.
@@ -61,8 +61,8 @@ Term drawn_log_gamma(const Term& key, const Term& a) {
   const Term valid = both(compared(CompareKind::Gt, a, 0.0), compared(CompareKind::Lt, a, HUGE_VAL));
   const Term own = chosen(valid, a, 1.0), small = compared(CompareKind::Lt, own, 1.0);
   const Term d = chosen(small, own + 1.0, own) - 1.0 / 3, c = 1.0 / sqrt(d * 9.0);
-  const Term cube = until_accepted(keys[0], spread(a.number(1), dims), valid, [&](const Term& trip) {
-    const std::vector<Term> two = split(trip, 2);
+  const Term cube = until_accepted(keys[0], spread(a.number(1), dims), valid, [&](const Term& iteration) {
+    const std::vector<Term> two = split(iteration, 2);
     const Term x = normal(two[0], dims, t), u = uniform_from(two[1], dims, t, 0, 1);
     const Term root = 1.0 + c * x, v = root * root * root;
     const Term inside = compared(CompareKind::Gt, v, 0.0), log_v = log(chosen(inside, v, 1.0));
@@ -110,7 +110,7 @@ Term over(const Term& key, const Operand& given, const Dims& dims, DType t) {
 }
 Term log_gamma_at(const Term& key, const Operand& a, const Dims& dims, DType t, const char* what) {
   check_floats(key, what, t);
-  return log_gamma_of(key, over(key, a, dims, wide_of(t)));
+  return log_gamma_of(key, over(key, a, dims, f64_or_f32(t)));
 }
 
 // log k! less (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2, of whole k >= 0.
@@ -147,7 +147,7 @@ Expr beta(Operand key, Operand a, Operand b, Dims dims, DType dtype) {
 Expr dirichlet(Operand key, Operand alpha, Dims dims, DType dtype) {
   const Term k = key_of(key, "dirichlet");
   check_floats(k, "dirichlet", dtype);
-  const Term a = parameter(k, alpha, wide_of(dtype));
+  const Term a = parameter(k, alpha, f64_or_f32(dtype));
   if (a.rank() < 1)
     building::fail(k.loc(), ErrorCode::ShapeMismatch, concat_text("dirichlet: alpha must be [.., K], got ", a.shape()));
   dims.push_back(a.dim(-1));
@@ -157,14 +157,14 @@ Expr dirichlet(Operand key, Operand alpha, Dims dims, DType dtype) {
 Expr chisquare(Operand key, Operand df, Dims dims, DType dtype) {
   const Term k = key_of(key, "chisquare");
   check_floats(k, "chisquare", dtype);
-  const Term half = over(k, df, dims, wide_of(dtype)) * 0.5;
+  const Term half = over(k, df, dims, f64_or_f32(dtype)) * 0.5;
   return (2.0 * exp(log_gamma_of(k, half))).cast(dtype);
 }
 Expr student_t(Operand key, Operand df, Dims dims, DType dtype) {
   const Term k = key_of(key, "student_t");
   check_floats(k, "student_t", dtype);
   const std::vector<Term> keys = split(k, 2);
-  const Term half = over(k, df, dims, wide_of(dtype)) * 0.5;
+  const Term half = over(k, df, dims, f64_or_f32(dtype)) * 0.5;
   return (normal(keys[0], dims, half.dtype()) * sqrt(half) * exp(log_gamma_of(keys[1], half) * -0.5)).cast(dtype);
 }
 Expr ball(Operand key, std::int64_t d, double p, Dims dims, DType dtype) {
@@ -173,7 +173,7 @@ Expr ball(Operand key, std::int64_t d, double p, Dims dims, DType dtype) {
   if (d < 1) building::fail(k.loc(), ErrorCode::InvalidArgument, concat_text("ball in ", d, " dimensions"));
   if (!(p > 0))
     building::fail(k.loc(), ErrorCode::InvalidArgument, concat_text("ball: the norm ", p, " is not above 0"));
-  const DType t = wide_of(dtype);
+  const DType t = f64_or_f32(dtype);
   if (std::isinf(p)) {
     dims.push_back(Dim(d));
     return uniform_from(k, std::move(dims), t, -1, 1).cast(dtype);
@@ -209,18 +209,19 @@ Expr poisson(Operand key, Operand rate, Dims dims, DType dtype) {
       {zero.value(), zero.value(), small.value(), g.scalar(0, DType::I32, loc)},
       [&](Graph& body, const ExprList& c) { return any_of(body, c[2], loc); },
       [&](Graph& body, const ExprList& c) {
-        const Term count(c[0], loc), product(c[1], loc), goes_on(c[2], loc), trip(c[3], loc);
-        const Term u = uniform_from(Term(body.rng_fold_in(keys[0], trip), loc), dims, DType::F32, 0, 1);
+        const Term count(c[0], loc), product(c[1], loc), goes_on(c[2], loc), iteration(c[3], loc);
+        const Term u = uniform_from(Term(body.rng_fold_in(keys[0], iteration), loc), dims, DType::F32, 0, 1);
         const Term next = product + log1p(-u);
         const Term still = both(goes_on, compared(CompareKind::Gt, next, floor_of_log));
-        return LoopStep({chosen(still, count + 1.0, count).value(), next.value(), still.value(), (trip + 1.0).value()});
+        return LoopStep(
+            {chosen(still, count + 1.0, count).value(), next.value(), still.value(), (iteration + 1.0).value()});
       },
       {}, loc);
   const Term own = chosen(large, lam, 10.0), root = sqrt(own), log_lam = log(own);
   const Term b = 0.931 + 2.53 * root, a = -0.059 + 0.02483 * b, inverse = 1.1239 + 1.1328 / (b - 3.4);
   const Term v_r = 0.9277 - 3.6224 / (b - 2.0);
-  const Term many = until_accepted(keys[1], k.at(few.carries[0]), large, [&](const Term& trip) {
-    const std::vector<Term> two = split(trip, 2);
+  const Term many = until_accepted(keys[1], k.at(few.carries[0]), large, [&](const Term& iteration) {
+    const std::vector<Term> two = split(iteration, 2);
     const Term u = uniform_from(two[0], dims, DType::F32, 0, 1) - 0.5,
                v = uniform_from(two[1], dims, DType::F32, tiny_of(DType::F32), 1);
     const Term us = 0.5 - abs(u), n = floor((2.0 * a / us + b) * u + own + 0.43);
@@ -229,7 +230,7 @@ Expr poisson(Operand key, Operand rate, Dims dims, DType dtype) {
                               both(compared(CompareKind::Lt, us, 0.013), compared(CompareKind::Gt, v, us)));
     const Term s = log(v * inverse / (a / square(us) + b)), whole = larger(n, 0.0);
     const Term enough = compared(CompareKind::Le, s, whole * log_lam - own - log_factorial(whole));
-    return Proposal{n, either(at_once, both(Term(trip.graph().logical_not(never), loc), enough))};
+    return Proposal{n, either(at_once, both(Term(iteration.graph().logical_not(never), loc), enough))};
   });
   return chosen(valid, many, -1.0).cast(dtype);
 }
@@ -237,7 +238,7 @@ Expr poisson(Operand key, Operand rate, Dims dims, DType dtype) {
 Expr binomial(Operand key, Operand n, Operand p, Dims dims, DType dtype) {
   const Term k = key_of(key, "binomial");
   check_floats(k, "binomial", dtype);
-  const DType t = wide_of(dtype);
+  const DType t = f64_or_f32(dtype);
   Graph& g = k.graph();
   const SourceLoc loc = k.loc();
   const std::vector<Term> keys = split(k, 2);
@@ -259,12 +260,12 @@ Expr binomial(Operand key, Operand n, Operand p, Dims dims, DType dtype) {
       {zero.value(), zero.value(), small.value(), g.scalar(0, DType::I32, loc)},
       [&](Graph& body, const ExprList& c) { return any_of(body, c[2], loc); },
       [&](Graph& body, const ExprList& c) {
-        const Term successes(c[0], loc), at(c[1], loc), goes_on(c[2], loc), trip(c[3], loc);
-        const Term u = uniform_from(Term(body.rng_fold_in(keys[0], trip), loc), dims, t, 0, 1);
+        const Term successes(c[0], loc), at(c[1], loc), goes_on(c[2], loc), iteration(c[3], loc);
+        const Term u = uniform_from(Term(body.rng_fold_in(keys[0], iteration), loc), dims, t, 0, 1);
         const Term next = at + floor(log1p(-u) / log_fail) + 1.0;
         const Term still = both(goes_on, Term(body.le(next, count), loc));
-        return LoopStep(
-            {chosen(still, successes + 1.0, successes).value(), next.value(), still.value(), (trip + 1.0).value()});
+        return LoopStep({chosen(still, successes + 1.0, successes).value(), next.value(), still.value(),
+                         (iteration + 1.0).value()});
       },
       {}, loc);
   const Term own_n = chosen(large, count, 40.0), own_p = chosen(large, q, 0.5), fail = 1.0 - own_p;
@@ -272,11 +273,11 @@ Expr binomial(Operand key, Operand n, Operand p, Dims dims, DType dtype) {
              a = -0.0873 + 0.0248 * b + 0.01 * own_p;
   const Term c = own_n * own_p + 0.5, v_r = 0.92 - 4.2 / b, r = own_p / fail, alpha = (2.83 + 5.1 / b) * deviation;
   const Term m = floor((own_n + 1.0) * own_p);
-  const Term many = until_accepted(keys[1], k.at(few.carries[0]), large, [&](const Term& trip) {
-    const std::vector<Term> two = split(trip, 2);
+  const Term many = until_accepted(keys[1], k.at(few.carries[0]), large, [&](const Term& iteration) {
+    const std::vector<Term> two = split(iteration, 2);
     const Term u = uniform_from(two[0], dims, t, 0, 1) - 0.5, v = uniform_from(two[1], dims, t, tiny_of(t), 1);
     const Term us = 0.5 - abs(u), drawn = floor((2.0 * a / us + b) * u + c);
-    const Term inside = both(compared(CompareKind::Ge, drawn, 0.0), Term(trip.graph().le(drawn, own_n), loc));
+    const Term inside = both(compared(CompareKind::Ge, drawn, 0.0), Term(iteration.graph().le(drawn, own_n), loc));
     const Term at_once = both(compared(CompareKind::Ge, us, 0.07), compared(CompareKind::Le, v, v_r));
     const Term x = chosen(inside, drawn, 0.0), s = log(v * alpha / (a / square(us) + b));
     const Term upper = (m + 0.5) * log((m + 1.0) / (r * (own_n - m + 1.0))) +

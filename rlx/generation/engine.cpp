@@ -209,13 +209,13 @@ struct Engine::Impl {
   }
 
   // Removes a request from its sequence. With `keep`, its pages stay in the prefix cache.
-  void leave(Request& r, bool keep) {
+  void release(Request& r, bool keep) {
     if (r.sequence < 0) return;
     KvCache& cache = model.cache();
     drop_keys_beyond(r);
     r.draft.drop();
     const auto computed = static_cast<std::size_t>(cache.length(r.sequence));
-    drafter.leave(r.sequence, r.sampler.sequence());
+    drafter.release(r.sequence, r.sampler.sequence());
     if (keep && prefixes) keep_prefix(r, computed);
     cache.truncate(r.sequence, 0);
     running[static_cast<std::size_t>(r.sequence)] = nullptr;
@@ -317,7 +317,7 @@ struct Engine::Impl {
       }
       const auto youngest =
           std::find_if(requests.rbegin(), requests.rend(), [](const Request& r) { return r.sequence >= 0; });
-      leave(*youngest, false);
+      release(*youngest, false);
       ++statistics.preemptions;
     }
   }
@@ -346,7 +346,7 @@ struct Engine::Impl {
     } catch (const std::bad_alloc&) {
       fail_for_memory(e);
     }
-    leave(r, true);
+    release(r, true);
   }
 
   // The finish reason after the token of `e`; None when the answer continues.
@@ -412,7 +412,7 @@ struct Engine::Impl {
     statistics.drafted_tokens += static_cast<std::int64_t>(drafted.size());
     statistics.accepted_tokens += static_cast<std::int64_t>(right);
     if (r.ended) return;
-    r.draft.judge(static_cast<std::int64_t>(right));
+    r.draft.accept(static_cast<std::int64_t>(right));
     drop_keys_beyond(r);
   }
 
@@ -514,7 +514,7 @@ struct Engine::Impl {
   }
 
   void forget(RequestId id) {
-    if (Request* r = find(id)) leave(*r, true);
+    if (Request* r = find(id)) release(*r, true);
     requests.remove_if([&](const Request& r) { return r.id == id; });
   }
 

@@ -22,10 +22,11 @@ struct PrefixMatch : KvPages {  // whole pages, held for the caller
   std::int64_t partial_tokens = 0;
 };
 
-/// KV pages of computed sequences, kept for sequences with the same prefix. The cache is one of the holders of a page.
-/// Keys and values depend on all earlier tokens and on the weights; `space` separates sequences that must not share
-/// (adapters). Where sliding-window layers have their own pages, a page of the text may also have a window page. A text
-/// can continue after pages whose last ones, as many as a window needs, have window pages. Not for concurrent calls.
+/// KV pages of computed sequences, kept for sequences with the same prefix. The cache is one of the ref_count of a
+/// page. Keys and values depend on all earlier tokens and on the weights; `space` separates sequences that must not
+/// share (adapters). Where sliding-window layers have their own pages, a page of the text may also have a window page.
+/// A text can continue after pages whose last ones, as many as a window needs, have window pages. Not for concurrent
+/// calls.
 class PrefixCache {
  public:
   /// `pool` must outlive the cache.
@@ -86,7 +87,7 @@ class PrefixCache {
 };
 
 /// Makes room for a run of `parts` in the window pages, where sliding-window layers have their own pool. First the
-/// sequences free pages that they need not keep, then `prefixes` (may be null) frees pages without other holders. If
+/// sequences free pages that they need not keep, then `prefixes` (may be null) frees pages without other ref_count. If
 /// pages are still missing, the run reports it.
 void make_window_room(KvCache& cache, PrefixCache* prefixes, std::span<const SequenceTokens> parts);
 

@@ -86,7 +86,7 @@ std::shared_ptr<PackedWeightFiles> packed_weight_files(const std::string& path, 
   return std::make_shared<PackedWeightFiles>(
       join_path(o.packed_weights,
                 concat_text(name, "-", fingerprint_bytes(text.data(), text.size()).text().substr(0, 16))),
-      PackedWeightFiles::Options{.verify = o.verify_packed_weights, .keep_lost_pages = true});
+      PackedWeightFiles::Options{.verify = o.verify_packed_weights, .guard_mapping = true});
 }
 
 // PEFT's names of the matrices of a model's file. A checkpoint of the base model without its head has names without the
@@ -115,7 +115,7 @@ AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
     if (change == TensorChange::QueryPairs || change == TensorChange::KeyPairs)
       m.row_order = head_row_order(rows, dim, true);
     if (change == TensorChange::HeadsToParts) m.row_order = part_row_order(rows, dim, true);
-    m.turned = change == TensorChange::Turned;
+    m.turned = change == TensorChange::Transposed;
     m.added = change == TensorChange::AddOne ? 1.0F : 0.0F;
     return m;
   };
@@ -161,9 +161,9 @@ struct DecoderModel::Impl {
 
   // The weights are in mapped files, which other processes may truncate.
   void check_lost() const {
-    if (!any_lost_pages()) return;
+    if (!any_damaged_mapping()) return;
     const auto check_at = [](const void* data) {
-      if (const auto file = lost_file_at(data))
+      if (const auto file = damaged_file_at(data))
         throw Error(ErrorCode::BadFile,
                     concat_text("\"", *file, "\" was made shorter, or its disk failed, while the model was in use"),
                     "load the model again; write a new file and rename it instead of writing over one in use");
@@ -429,7 +429,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& g
   for (const std::string& name : weights.loader->names()) {
     const auto view = weights.loader->find(name);
     if (!view || view->size_bytes == 0) continue;
-    keep_lost_pages(view->data);
+    guard_mapping(view->data);
     mapped.push_back(view->data);
   }
   StopRequest::check();

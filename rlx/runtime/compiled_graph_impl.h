@@ -53,7 +53,7 @@ class ProgramInUse {
   ~ProgramInUse() {
     if (!p_) return;
     for (auto* list : {&p_->input_buffer_slots, &p_->output_buffer_slots})
-      for (std::shared_ptr<Buffer>& holder : *list) holder.reset();
+      for (std::shared_ptr<Buffer>& slot : *list) slot.reset();
   }
   BoundProgram& operator*() const { return *p_; }
   BoundProgram* operator->() const { return p_; }
@@ -203,8 +203,8 @@ struct CompiledGraph::Impl {
   /// sync point.
   void advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times);
   BoundProgram& next_program(BoundProgram& s);
-  void read_sources(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times);
-  void read_outputs(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times);
+  void read_sources(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times);
+  void read_outputs(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times);
   /// Prepares a run before its first step: checks states and inputs, makes memory and tables ready, and places the
   /// inputs.
   void begin(BoundProgram& s, std::span<const TensorView> views);
@@ -217,7 +217,7 @@ struct CompiledGraph::Impl {
   void revoke(BoundProgram& s, bool submitted);
   /// The same for a run whose outputs go to new vectors of f32.
   ProgramInUse program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
-  std::span<const TensorView> cut_to_extent(std::span<const TensorView> views);
+  std::span<const TensorView> narrowed_to_extent(std::span<const TensorView> views);
   void check_sizes(const BoundProgram& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;
   std::size_t input_index(std::string_view name) const {

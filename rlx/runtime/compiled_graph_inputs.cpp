@@ -209,7 +209,7 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
   throw_out_of_memory("CompiledGraph::set_active_extent");
 }
 
-std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const TensorView> views) {
+std::span<const TensorView> CompiledGraph::Impl::narrowed_to_extent(std::span<const TensorView> views) {
   extent_views.assign(views.begin(), views.end());
   extent_dims.resize(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {

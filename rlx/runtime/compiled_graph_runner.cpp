@@ -170,10 +170,10 @@ BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& vi
                   concat_text("input '", infos[i].name, "' ", declared, " has more than one unknown dimension"),
                   "pass the dimensions with the data (TensorView::dims, or run_typed with tensors)");
   }
-  if (extent) views = cut_to_extent(views);
+  if (extent) views = narrowed_to_extent(views);
   if (code->symbol_program) return program_by_value(views);
   for (auto it = shapes.begin(); it != shapes.end(); ++it) {
-    bool match = (*it)->spec->turn == 0;
+    bool match = (*it)->spec->stage == 0;
     for (std::size_t i = 0; i < views.size() && match; ++i) {
       const Shape& s = (*it)->spec->inputs[i];
       match = views[i].dims.empty() && s.rank() != 0
@@ -389,7 +389,7 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
   Trace* const to = trace();
   const TraceScope traced(to);
   const TraceSpan span(to, to ? run_names().run : 0);
-  if (s.spec->turn == 0)
+  if (s.spec->stage == 0)
     begin(s, views);
   else
     bind(s);

@@ -41,11 +41,11 @@ GraphModule bound(GraphModule m, CompileOptions& options, std::optional<SharedPr
 // An opaque device runs the nodes that sources need twice, so ordered ops must not be among them.
 void check_ordered_sources(const CompiledProgram& code) {
   const LirModule& lir = code.executable->lir();
-  if (!lir.plan.opaque || code.cuts.empty()) return;
+  if (!lir.plan.opaque || code.sync_points.empty()) return;
   for (NodeId id : lir.graph.ordered())
-    if (id.index < code.cuts.back().nodes)
+    if (id.index < code.sync_points.back().nodes)
       throw Error(Diagnostic{ErrorCode::Unsupported,
-                             concat_text("symbol '", code.cuts.back().symbols.front(),
+                             concat_text("symbol '", code.sync_points.back().symbols.front(),
                                          "' takes its value from what others see run, on a device that runs a program "
                                          "as a whole"),
                              node_where(lir.graph, id), "compute the value from something else"});
@@ -159,7 +159,7 @@ std::vector<ProgramDevice> SharedPrograms::devices_of(const LirModule& lir) cons
   return out;
 }
 
-std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBinding& extents) {
+std::shared_ptr<const CompiledProgram> SharedPrograms::program_for(const SymbolBinding& extents) {
   for (auto it = programs_.begin(); it != programs_.end(); ++it)
     if ((*it)->extents == extents) {
       programs_.splice(programs_.begin(), programs_, it);
@@ -189,8 +189,8 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
     if (const std::optional<std::size_t> i = state_index.find(lir.graph.leaf_name(id))) {
       code->state_devices[*i] = code->devices[lir.plan.node_device(id)];
     }
-  code->cuts = sync_points(lir.graph, lir.plan.schedule);
-  if (!lir.graph.is_static() || !code->cuts.empty()) code->binder.emplace(lir);
+  code->sync_points = sync_points(lir.graph, lir.plan.schedule);
+  if (!lir.graph.is_static() || !code->sync_points.empty()) code->binder.emplace(lir);
   check_ordered_sources(*code);
   for (NodeId id : lir.graph.leaves(OpKind::Input)) code->input_bytes.push_back(max_bytes(lir.graph, Value(id)));
   // The outputs of run_slots lie one after the other, each aligned.
@@ -222,7 +222,7 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::ve
                 "run it; or fix the symbol with dim_binding");
   std::lock_guard lock(mutex_);
   for (auto it = at_extents_.begin(); it != at_extents_.end(); ++it)
-    if ((*it)->turn == 0 && (*it)->given == given && (*it)->matches(dims)) {
+    if ((*it)->stage == 0 && (*it)->given == given && (*it)->matches(dims)) {
       at_extents_.splice(at_extents_.begin(), at_extents_, it);
       return at_extents_.front();
     }
@@ -237,7 +237,7 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::ve
     const std::map<std::string, SymbolInfo> planned = plan_symbols(source, options.symbol_modes);
     for (const auto& [name, value] : source.symbol_sources()) extents.emplace(name, planned.at(name).max);
   }
-  spec->code = code_for(extents);
+  spec->code = program_for(extents);
   return finish(std::move(spec));
 }
 
@@ -253,10 +253,10 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(
   spec->code = before->code;
   spec->given = before->given;
   spec->values = before->values;
-  spec->turn = before->turn + 1;
+  spec->stage = before->stage + 1;
   spec->before = before;
   spec->read = read;
-  const std::vector<std::string>& symbols = before->code->cuts[before->turn].symbols;
+  const std::vector<std::string>& symbols = before->code->sync_points[before->stage].symbols;
   for (std::size_t k = 0; k < symbols.size(); ++k) spec->values.emplace(symbols[k], read[k]);
   return finish(std::move(spec));
 }
@@ -266,7 +266,7 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::finish(std::shared_ptr<P
   const TraceSpan span("bind", "extents of", source.name());
   const CompiledProgram& code = *spec->code;
   if (!spec->is_last())
-    spec->bound = code.binder->bind_until(code.cuts[spec->turn], spec->values);
+    spec->bound = code.binder->bind_until(code.sync_points[spec->stage], spec->values);
   else if (code.binder)
     spec->bound = code.binder->bind(spec->values);
   const Graph& run = spec->lir().graph;
@@ -290,7 +290,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::common() {
     extents.emplace(name, info.max);
   }
   std::lock_guard lock(mutex_);
-  return code_for(extents);
+  return program_for(extents);
 }
 
 }  // namespace rlx

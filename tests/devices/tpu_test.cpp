@@ -275,7 +275,7 @@ TEST_CASE("tpu: collectives of one rank, in order through branches and loops, al
           .carries[0];
   y = g.while_loop(
            {y}, [](Graph& b, const ExprList& c) { return b.lt(b.sum(c[0]), 1000.0); },
-           [](Graph& b, const ExprList& c) { return LoopStep(sum_of_ranks(b, c[0] * 3.0)); }, {.max_trips = 20})
+           [](Graph& b, const ExprList& c) { return LoopStep(sum_of_ranks(b, c[0] * 3.0)); }, {.max_iterations = 20})
           .carries[0];
   g.set_outputs({y});
   CompiledGraph f = Session(Device::Tpu).compile(Graph(g));

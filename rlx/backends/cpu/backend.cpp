@@ -30,13 +30,14 @@ class CpuTarget final : public EntryTarget<cpu::KernelEntry> {
     const cpu::KernelEntry* row = entries_.find(g, id);
     return row && row->plans_bodies;
   }
-  std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
+  std::optional<PackedLayout> packed_layout(const Graph& g, NodeId id, int operand,
+                                            const ConstantMatrix& of) const override {
     const cpu::KernelEntry* row = entries_.find(g, id);
-    return row && row->form ? row->form(kernels_, g, id, operand, of) : std::nullopt;
+    return row && row->packed_layout ? row->packed_layout(kernels_, g, id, operand, of) : std::nullopt;
   }
-  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) const override {
+  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) const override {
     const cpu::KernelEntry* row = entries_.find(g, id);
-    return row && row->reads_packed && row->reads_packed(g, id, operand, form);
+    return row && row->reads_packed && row->reads_packed(g, id, operand, layout);
   }
 
  private:

@@ -47,7 +47,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
   }
 }
 
-PanelSource Executable::panel_source(NodeId node, std::size_t source, const FormColumns& columns) const {
+PanelSource Executable::panel_source(NodeId node, std::size_t source, const ColumnRange& columns) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   check(source < op.sources.size() / 4, "a source that the relayout has");
   const std::int64_t begin = begins_.at(node.index)[source];  // first column of the source in all matrices
@@ -60,13 +60,14 @@ std::size_t Executable::matrix_offset(NodeId node, std::size_t source) const {
   return static_cast<std::size_t>(matrix * layout_of_one_matrix(op.form).bytes);
 }
 
-void Executable::encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype,
-                        const std::byte* values, std::byte* form) const {
+void Executable::encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype,
+                        const std::byte* values, std::byte* layout) const {
   const PanelSource all = panel_source(node, source, columns);
-  std::byte* to = form + matrix_offset(node, source);
+  std::byte* to = layout + matrix_offset(node, source);
   const bool coded = is_block_scheme(all.op.scheme);
   // Threads write disjoint cache lines, except at the ends of a source.
-  const std::int64_t step = coded ? strip_chunk(all.op.form, all.op.k) : panel_chunk(*panels_of(all.op.form), all.op.k);
+  const std::int64_t step =
+      coded ? encode_columns_at_a_time(all.op.form, all.op.k) : panel_chunk(*panels_of(all.op.form), all.op.k);
   const std::int64_t first = (all.first + all.begin) / step, last = (all.first + all.end + step - 1) / step;
   ThreadPool::process().parallel_for(
       last - first,
@@ -82,10 +83,11 @@ void Executable::encode(NodeId node, std::size_t source, const FormColumns& colu
       threads_);
 }
 
-void Executable::decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const {
+void Executable::decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype,
+                        std::byte* values) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   const PanelSource all = panel_source(node, source, {0, op.source(source).columns});
-  const std::byte* matrix = form + matrix_offset(node, source);
+  const std::byte* matrix = layout + matrix_offset(node, source);
   if (is_block_scheme(op.scheme)) return decode_interleaved(all, matrix, values);
   decode_packed_b(all, matrix, dtype, values);
 }

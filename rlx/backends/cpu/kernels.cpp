@@ -60,10 +60,10 @@ KernelTable make_table(Isa isa) {
   fill_attention_kernels(isa, t);
   fill_row_kernels(isa, t);
   fill_tape_kernels(isa, t);
-  fill_data_kernels(isa, t);
+  fill_copy_reduce_kernels(isa, t);
   fill_random_kernels(isa, t);
-  t.strips = &interleaved_kernels(isa, int8_matmul(isa).back());
-  if (const auto pairs = fast_bf16_matmul(isa)) t.pairs = &bf16_kernels(isa, *pairs);
+  t.interleaved = &interleaved_kernels(isa, int8_matmul(isa).back());
+  if (const auto pairs = fast_bf16_matmul(isa)) t.bf16 = &bf16_kernels(isa, *pairs);
   return t;
 }
 
@@ -125,7 +125,7 @@ void note_other_machine([[maybe_unused]] Isa best) {
 
 }  // namespace
 
-bool has_tiles([[maybe_unused]] TileProducts products) {
+bool has_tiles([[maybe_unused]] TileType products) {
 #if defined(__x86_64__) && defined(__linux__)
   // Linux grants AMX tiles on request, because they enlarge the saved state of a thread by 8 KB.
   static const unsigned features = [] {
@@ -136,7 +136,7 @@ bool has_tiles([[maybe_unused]] TileProducts products) {
     return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0 ? d : 0U;
   }();
   constexpr unsigned kInt8 = 1U << 25, kBf16 = 1U << 22;
-  return (features & (products == TileProducts::Bytes ? kInt8 : kBf16)) != 0;
+  return (features & (products == TileType::Bytes ? kInt8 : kBf16)) != 0;
 #else
   return false;
 #endif
@@ -346,7 +346,7 @@ std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns
   if (rows <= 0) return 1;
   if (threads <= 1) return rows;
   const double row_ns = std::max(1.0, static_cast<double>(cols) * cost_ns);
-  const double least_ns = threads == kFinestCut ? 0 : 3000.0;
+  const double least_ns = threads == kFinestTiling ? 0 : 3000.0;
   const auto least = static_cast<std::int64_t>(least_ns / row_ns) + 1;
   const std::int64_t even = (rows + 4LL * threads - 1) / (4LL * threads);
   return std::min(rows, std::max(least, even));

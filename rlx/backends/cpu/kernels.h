@@ -477,7 +477,7 @@ void copy_prepare(StridedCopy& copy);
 // -- The table --
 
 /// As a number of threads: asks plans for the finest chunks possible, whatever a chunk costs. For tests.
-inline constexpr int kFinestCut = 1 << 20;
+inline constexpr int kFinestTiling = 1 << 20;
 
 /// Rows per chunk such that a chunk takes some microseconds. `cost_ns` is the estimated time per element.
 std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns, int threads);
@@ -508,9 +508,9 @@ struct KernelTable {
                            const float* packed_a, void* scratch);
 
   /// Matmuls with block-quantized weights.
-  const InterleavedKernels* strips;
+  const InterleavedKernels* interleaved;
   /// bf16 matmuls; null where the machine has no bf16 instructions.
-  const Bf16Kernels* pairs;
+  const Bf16Kernels* bf16;
 
   AttentionPlan (*attention_plan_f32)(const AttentionF32& attention, int threads);
   void (*attention_f32)(const AttentionF32& attention, const AttentionPlan& plan, std::int64_t chunk, void* scratch);

@@ -20,7 +20,7 @@ void run_in_order(std::span<const Task> tasks) {
 
 void TaskSchedules::run_group(void* group, std::int64_t) {
   const Group& g = *static_cast<const Group*>(group);
-  const PieceNames* const names = g.owner.names_;
+  const TaskNames* const names = g.owner.names_;
   if (!names) return run_in_order(g.tasks);
   const auto first = static_cast<std::size_t>(g.tasks.data() - g.owner.program_.tasks().data());
   for (std::size_t i = 0; i < g.tasks.size(); ++i) {
@@ -29,7 +29,7 @@ void TaskSchedules::run_group(void* group, std::int64_t) {
   }
 }
 
-void TaskSchedules::run(Segment& segment, const PieceNames* names) {
+void TaskSchedules::run(Segment& segment, const TaskNames* names) {
   names_ = names;
   const int threads = program_.executable().threads();
   if (!names) return ThreadPool::process().run(segment.schedule, threads);
@@ -110,7 +110,7 @@ bool TaskSchedules::joins_others(const Task& p) const {
 std::vector<Segment>& TaskSchedules::of(const StepRange& range) {
   for (const auto& s : stretches_)
     if (s->range == range) return s->segments;
-  auto made = std::make_unique<Stretch>(Stretch{range, make_segments(range)});
+  auto made = std::make_unique<RangeSchedule>(RangeSchedule{range, make_segments(range)});
   stretches_.push_back(std::move(made));
   return stretches_.back()->segments;
 }
@@ -177,7 +177,7 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
     done[i - from] = std::move(before);
   }
   let_tiles_run_ahead(from, to, step_of, out, waits);
-  take_turns(from, to, step_of, waits);
+  serialize_common(from, to, step_of, waits);
   waits.give_to(out);
   segment.schedule = StepSchedule(out);
   return segment;
@@ -185,8 +185,8 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
 
 // A node that uses the common memory waits for the whole node that used it before. The wait is added to the refined
 // waits, because a refined wait for halves replaces the step's other wait.
-void TaskSchedules::take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
-                               WaitLists& waits) {
+void TaskSchedules::serialize_common(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
+                                     WaitLists& waits) {
   const std::size_t first = program_.first_task(from);
   std::vector<Wait> before, own;
   for (std::size_t i = from; i < to; ++i) {

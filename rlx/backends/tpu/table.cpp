@@ -56,24 +56,24 @@ Hlo unpacked(Writer& w, const Hlo& bytes, const Shape& s) {
   const Hlo column = w.reshape(bytes, {n, 1});
   const Hlo parts[] = {w.both(column, w.full_like(column, 15)),
                        w.op("shift_right_logical", column, w.full_like(column, 4))};
-  Hlo codes = w.reshape(w.concat(parts, 1), {2 * n});
+  Hlo quants = w.reshape(w.concat(parts, 1), {2 * n});
   const std::int64_t starts[] = {0}, limits[] = {s.num_elements()}, strides[] = {1};
-  codes = w.slice(codes, starts, limits, strides);
+  quants = w.slice(quants, starts, limits, strides);
   if (s.dtype() == DType::I4) {  // bit 3 is the sign
-    const Hlo four = w.full(DType::I8, 4, codes.dims);
-    codes = w.op("shift_right_arithmetic", w.op("shift_left", w.convert(codes, DType::I8), four), four);
+    const Hlo four = w.full(DType::I8, 4, quants.dims);
+    quants = w.op("shift_right_arithmetic", w.op("shift_left", w.convert(quants, DType::I8), four), four);
   }
-  return w.reshape(codes, s.static_dims());
+  return w.reshape(quants, s.static_dims());
 }
 
 Hlo packed(Writer& w, const Hlo& value, const Shape& s) {
   if (!is_packed(s.dtype())) return value;
   const std::int64_t n = s.num_elements(), bytes = (n + 1) / 2;
-  Hlo codes = w.convert(w.reshape(value, {n}), DType::U8);
-  codes = w.both(codes, w.full_like(codes, 15));
+  Hlo quants = w.convert(w.reshape(value, {n}), DType::U8);
+  quants = w.both(quants, w.full_like(quants, 15));
   const std::int64_t none[] = {0}, rest[] = {2 * bytes - n};
-  if (rest[0] != 0) codes = w.pad(codes, w.scalar(DType::U8, 0), none, rest, none);
-  const Hlo pairs = w.reshape(codes, {bytes, 2});
+  if (rest[0] != 0) quants = w.pad(quants, w.scalar(DType::U8, 0), none, rest, none);
+  const Hlo pairs = w.reshape(quants, {bytes, 2});
   const auto half = [&](std::int64_t k) {
     const std::int64_t starts[] = {0, k}, limits[] = {bytes, k + 1}, strides[] = {1, 1};
     return w.reshape(w.slice(pairs, starts, limits, strides), {bytes});

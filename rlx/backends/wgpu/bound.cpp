@@ -81,7 +81,7 @@ void BoundProgram::lower(const Executable& code) {
 
 // Checks loops whose extents the target did not know.
 void BoundProgram::require_short_loops(const codegen::NodeLaunches& of) const {
-  if (!gpu_.adapter.cuts_loops() || of.steps.evaluate(program_.symbols) <= kMostSteps) return;
+  if (!gpu_.adapter.limits_loop_length() || of.steps.evaluate(program_.symbols) <= kMostSteps) return;
   throw Error(
       Diagnostic{ErrorCode::Unsupported,
                  concat_text("device ", gpu_.text, ": the kernels of ", op_text_name(program_.graph.node(of.node).op),

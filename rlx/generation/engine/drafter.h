@@ -26,7 +26,7 @@ class DraftLength {
  public:
   /// The length of the draft for the next position, from 0 to `most`.
   std::int64_t next(std::int64_t most);
-  void judge(std::int64_t drafted, std::int64_t accepted);
+  void update(std::int64_t drafted, std::int64_t accepted);
 
  private:
   std::int64_t length_ = 2, rest_ = 0, pause_ = 0;  // positions to skip now; positions to skip after the next miss
@@ -39,7 +39,7 @@ struct Draft {
   DraftLength* source = nullptr;  // source of `tokens`: `lookup` or `model`
 
   /// Clears the tokens: `judge` when `accepted` of them were right, `drop` when they were not tried.
-  void judge(std::int64_t accepted);
+  void accept(std::int64_t accepted);
   void drop();
 };
 
@@ -69,7 +69,7 @@ class Drafter {
   /// Keeps only the first `size` tokens of a sequence.
   void truncate(std::int64_t sequence, std::int64_t size);
   /// A request leaves its sequence. Its keys stay available to requests with the same prefix.
-  void leave(std::int64_t sequence, std::span<const TokenId> tokens);
+  void release(std::int64_t sequence, std::span<const TokenId> tokens);
 
  private:
   void run_model(std::span<const DraftPlace> places);

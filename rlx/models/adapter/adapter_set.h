@@ -73,13 +73,13 @@ class AdapterSet {
     std::string name;
     std::vector<Part> parts{};
   };
-  struct Halves {
+  struct LowRankPair {
     Tensor a, b;
     double scale;
   };
   // An adapter's change of one matrix.
   struct Change {
-    std::vector<Halves> halves{};
+    std::vector<LowRankPair> pairs{};
     std::optional<Tensor> lengths{}, weight{}, bias{};
   };
   Expr add_products(Expr y, Expr x, std::span<const std::string> stored, Expr groups, Expr ids,

@@ -50,7 +50,7 @@ void KvCache::append(std::int64_t sequence, std::int64_t count) {
                 "load the model with a larger context, or cut the sequence (truncate, reset)");
   const std::int64_t held = static_cast<std::int64_t>(tables_[s].pages().size()),
                      needed = (length + count + page_ - 1) / page_;
-  if (count > 0 && length % page_ != 0 && pool_.holders(tables_[s].pages().back()) > 1)
+  if (count > 0 && length % page_ != 0 && pool_.ref_count(tables_[s].pages().back()) > 1)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("the last page of sequence ", sequence, " is shared and cannot be written behind its ",
                             length, " tokens"),

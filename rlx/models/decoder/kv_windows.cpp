@@ -105,7 +105,7 @@ void KvWindows::reserve(std::span<const KvRun> run) {
     if (r.count < 1 || r.done < 0 || r.count > context_ - r.done || r.done != s.computed)
       refuse_window(concat_text("sequence ", r.sequence, " has ", s.computed, " tokens of ", context_,
                                 " and cannot go on with ", r.count, " behind ", r.done));
-    if (r.done % page_ != 0 && pool_.holders(s.pages.back()) > 1)
+    if (r.done % page_ != 0 && pool_.ref_count(s.pages.back()) > 1)
       refuse_window(concat_text("the last page of sequence ", r.sequence,
                                 " is shared and cannot be written behind its ", r.done, " tokens"),
                     concat_text("cut shared sequences to whole pages of ", page_, " tokens"));

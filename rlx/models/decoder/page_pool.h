@@ -33,8 +33,8 @@ class KvPagePool {
   void retain(PageId page);
   /// Removes a holder; true when the page became free. Allocates nothing. Errors: InvalidArgument for a free page.
   bool release(PageId page);
-  /// Number of holders of the page; 0 for a free one. Errors: InvalidArgument for an unknown page.
-  std::int32_t holders(PageId page) const;
+  /// Number of ref_count of the page; 0 for a free one. Errors: InvalidArgument for an unknown page.
+  std::int32_t ref_count(PageId page) const;
   /// Sets the number of written tokens of a held page. Errors: InvalidArgument for more than fit, or a free page.
   void set_filled(PageId page, std::int32_t tokens);
   KvPageDescriptor descriptor(PageId page) const;
@@ -50,7 +50,7 @@ class KvPagePool {
 
  private:
   struct Page {
-    std::int32_t holders = 0, filled = 0;
+    std::int32_t ref_count = 0, filled = 0;
   };
   const Page& held(PageId page) const;
   std::vector<Page> pages_;

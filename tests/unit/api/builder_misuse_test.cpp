@@ -318,7 +318,7 @@ TEST_CASE("misuse: builders of branches, loops and calls") {
   REFUSED("no result", g.call("f", x, [](Graph&, L) { return ExprList{}; }));
   REFUSED("takes (x...)", g.optimization_barrier({}));
   REFUSED("its length is -1", g.scan(x, {}, step, {.length = Dim(-1)}));
-  REFUSED("max_trips is -1", g.while_loop(x, test, trip, {.max_trips = -1}));
+  REFUSED("max_trips is -1", g.while_loop(x, test, trip, {.max_iterations = -1}));
   REFUSED("'save' is out of range", g.checkpoint(x, same, static_cast<CallSave>(7)));
   REFUSED("an empty Expr", g.scan(x, x, [](Graph&, L, L) { return LoopStep(Expr()); }));
   REFUSED("axis 0 holds the 3 steps", g.scan(x, x, step, {.length = Dim(3)}));

@@ -72,7 +72,7 @@ TEST_CASE("misuse: pages and batches") {
   CHECK(contains(error_text([&] { (void)pool.release(0); }), "page 0 is free"));
   CHECK(contains(error_text([&] { pool.retain(1); }), "page 1 is free"));
   CHECK(contains(error_text([&] { (void)pool.release(2); }), "page 2"));
-  CHECK(contains(error_text([&] { (void)pool.holders(-1); }), "page -1"));
+  CHECK(contains(error_text([&] { (void)pool.ref_count(-1); }), "page -1"));
   CHECK(contains(error_text([&] { (void)pool.descriptor(9); }), "page 9"));
   const PageId page = *pool.alloc();
   CHECK(contains(error_text([&] { pool.set_filled(page, 5); }), "5 tokens"));

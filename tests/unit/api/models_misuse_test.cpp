@@ -97,8 +97,8 @@ TEST_CASE("misuse: files") {
   REFUSED(kNowhere, MappedFile::open(kNowhere));
   REFUSED(dir.path(), MappedFile::open(dir.path()));
   REFUSED("", MappedFile::open(""));
-  keep_lost_pages(nullptr);
-  CHECK_FALSE(lost_file_at(nullptr));
+  guard_mapping(nullptr);
+  CHECK_FALSE(damaged_file_at(nullptr));
   CHECK_FALSE(changed_file_at(&dir));
   REFUSED(kNowhere, read_file(kNowhere));
   REFUSED(kNowhere, write_file(kNowhere, "x"));

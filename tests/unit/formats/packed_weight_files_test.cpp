@@ -131,13 +131,13 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
 
 TEST_CASE("saved forms: one that is made shorter while it is mapped reads as zeros where its user asks for that") {
   const test::TempDir dir;
-  PackedWeightFiles files(dir.path(), {.keep_lost_pages = true});
+  PackedWeightFiles files(dir.path(), {.guard_mapping = true});
   files.save("k", bytes_of(std::string(10000, 'x')), kSource, "content");
   const Tensor found = files.find("k", 10000, kSource, [] { return std::string("content"); });
   REQUIRE(found.size_bytes() == 10000);
   std::filesystem::resize_file(files.path_of("k"), 4096);
   CHECK(static_cast<int>(found.data()[9000]) == 0);
-  CHECK(lost_file_at(files.mapped().at(0)) == files.path_of("k"));
+  CHECK(damaged_file_at(files.mapped().at(0)) == files.path_of("k"));
 }
 
 TEST_CASE("saved forms: a pipe in the place of a file is neither read nor waited for") {

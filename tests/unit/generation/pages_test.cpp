@@ -7,8 +7,8 @@
 #include <set>
 
 #include "rlx/generation/engine/batch.h"
-#include "rlx/models/decoder/page_pool.h"
 #include "rlx/generation/prefix_cache.h"
+#include "rlx/models/decoder/page_pool.h"
 
 namespace rlx {
 
@@ -49,7 +49,7 @@ TEST_CASE("pages: a sequence grows by pages, all of them or none") {
   CHECK(pool.num_free() == 2);
   pool.retain(a.pages()[0]);
   a.replace(pool, 0, *pool.alloc());
-  CHECK(pool.holders(0) == 1);
+  CHECK(pool.ref_count(0) == 1);
   a.release(pool), b.release(pool);
   CHECK(pool.num_free() == 4);
 }

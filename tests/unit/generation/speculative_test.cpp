@@ -415,7 +415,7 @@ TEST_CASE("speculation: a draft does not remember wrong ones, nor another reques
     for (int i = 0; i < 2; ++i) {  // the second one is longer
       d.draft(std::span(&place, 1));
       all.insert(all.end(), draft.tokens.begin(), draft.tokens.end());
-      draft.judge(static_cast<std::int64_t>(draft.tokens.size()));
+      draft.accept(static_cast<std::int64_t>(draft.tokens.size()));
     }
     return all;
   };
@@ -436,7 +436,7 @@ TEST_CASE("speculation: a draft does not remember wrong ones, nor another reques
     Drafter fresh({}, DraftModel{model.load({.page = 4})}, target, nullptr);
     const std::vector<TokenId> wanted = drafts(fresh, s);
     CHECK(drafts(used, s) == wanted);
-    used.leave(0, s.sequence());
+    used.release(0, s.sequence());
   }
 }
 
@@ -479,26 +479,26 @@ TEST_CASE("speculation: drafts by looking back") {
 TEST_CASE("speculation: how long drafts are") {
   DraftLength l;
   CHECK(l.next(8) == 2);
-  l.judge(2, 2);
+  l.update(2, 2);
   CHECK(l.next(8) == 4);
-  l.judge(4, 4);
+  l.update(4, 4);
   CHECK(l.next(5) == 5);
-  l.judge(5, 3);
+  l.update(5, 3);
   CHECK(l.next(8) == 4);
-  l.judge(1, 1);  // cut short by a budget: it stays
+  l.update(1, 1);  // cut short by a budget: it stays
   CHECK(l.next(8) == 4);
-  l.judge(4, 0);
+  l.update(4, 0);
   for (const int pause : {1, 2, 4, 8, 16, 32, 32}) {
     for (int i = 0; i < pause; ++i) CHECK(l.next(8) == 0);
     CHECK(l.next(8) == 1);
-    l.judge(0, 0);  // there was none after all
+    l.update(0, 0);  // there was none after all
     CHECK(l.next(8) == 1);
-    l.judge(1, 0);
+    l.update(1, 0);
   }
   for (int i = 0; i < 32; ++i) CHECK(l.next(8) == 0);
-  l.judge(1, 1);
+  l.update(1, 1);
   CHECK(l.next(8) == 2);
-  l.judge(2, 0);
+  l.update(2, 0);
   CHECK(l.next(8) == 0);
   CHECK(l.next(8) == 1);
 }

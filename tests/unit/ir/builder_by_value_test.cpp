@@ -65,7 +65,7 @@ TEST_CASE("ys have the rows of trips that happened") {
       [](Graph& b, const ExprList& c) {
         return LoopStep{{b.mul(c[0], 2)}, {c[0], b.expand(c[0], {2})}};
       },
-      {.max_trips = 5, .cut_ys = true});
+      {.max_iterations = 5, .truncate_ys = true});
   g.set_outputs({loop.ys[0], loop.ys[1]});
   CHECK(g.symbol_sources().size() == 1);
   const auto out = evaluate(g, {{"limit", number(8)}});

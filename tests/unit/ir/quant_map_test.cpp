@@ -54,7 +54,7 @@ TEST_CASE("a map of quantised values says what their nodes say") {
   CHECK(map.find("w0") == affine);  // without a label, the leaf of the codes
   CHECK(affine->scheme == QuantScheme::Affine);
   CHECK(affine->axis == 1);
-  CHECK(affine->code_dtype == DType::I4);
+  CHECK(affine->quantized_dtype == DType::I4);
   CHECK(affine->bits == 4);
   CHECK_FALSE(affine->fake);
   CHECK(q.g.shape(affine->scale.value()) == Shape({6}, DType::F32));

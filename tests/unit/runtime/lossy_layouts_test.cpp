@@ -149,13 +149,13 @@ TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is
   g.set_outputs(
       {g.matmul(g.input("x", Shape({g.symbol("n"), 64}, DType::F32)), g.param("w", Shape({64, 96}, DType::F32)))});
   const Tensor w = normals({64, 96}, 7), x = normals({3, 64}, 8);
-  const std::size_t form = 64 * 96 + 4 * 96, raw = 4 * 64 * 96;
+  const std::size_t layout = 64 * 96 + 4 * 96, raw = 4 * 64 * 96;
   CompiledGraph kept = Session().compile_with(g, with(MatmulPrecision::Int8)),
                 dropped = Session().compile_with(g, with(MatmulPrecision::Int8, KeepValues::No));
   for (CompiledGraph* f : {&kept, &dropped}) {
     f->set_param("w", w);
     const Tensor first = f->run_typed({{"x", x}})[0];
-    CHECK(f->prepared_bytes() == (f == &kept ? form + raw : form));
+    CHECK(f->prepared_bytes() == (f == &kept ? layout + raw : layout));
     f->set_param("w", normals({64, 96}, 9));  // a new value needs no old one
     CHECK(!f->run_typed({{"x", x}})[0].identical(first));
     CompiledGraph clone = f->clone();
@@ -164,7 +164,7 @@ TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is
     CHECK(!clone.run_typed({{"x", x}})[0].identical(first));
     // Another length, which reads the same form.
     CHECK(f->run_typed({{"x", normals({9, 64}, 8)}})[0].shape().dim(0) == 9);
-    CHECK(f->prepared_bytes() == (f == &kept ? form + raw : form));
+    CHECK(f->prepared_bytes() == (f == &kept ? layout + raw : layout));
   }
   const Tensor row = normals({1, 96}, 10);
   CHECK_NOTHROW(kept.set_param("w", row, {2, 1}));

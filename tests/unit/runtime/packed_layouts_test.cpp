@@ -79,7 +79,7 @@ TEST_CASE("forms: a weight in half precision stays so, whatever lies between it 
     const std::vector<PackedLayout> all = forms(f);
     REQUIRE(!all.empty());
     std::int64_t bytes = 0;
-    for (const PackedLayout& form : all) bytes += form.bytes;
+    for (const PackedLayout& layout : all) bytes += layout.bytes;
     CHECK(bytes == (96 + 64) * 64 * 2);
     CHECK(!op_histogram(f.compile_result().lir.graph).contains("cast"));
     CHECK(!op_histogram(f.compile_result().lir.prepare).contains("cast"));
@@ -248,7 +248,7 @@ TEST_CASE("coded products: every layout of codes, read where they lie") {
       CHECK(decoded == (is_block_scheme(c.op.scheme) ? 0 : 1));
       CHECK(lir.plan.arena_bytes < static_cast<std::size_t>(m * n * 4 + 4 * m * (k + n) + 4096));
       CHECK(forms(f).size() == (is_block_scheme(c.op.scheme) ? 1 : 0));
-      for (const PackedLayout& form : forms(f)) CHECK(form.lossless);
+      for (const PackedLayout& layout : forms(f)) CHECK(layout.lossless);
     }
   }
 }

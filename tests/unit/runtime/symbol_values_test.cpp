@@ -99,8 +99,8 @@ TEST_CASE("the rows of a while that happened") {
         const Expr next = b.mul(c[0], 2);
         return LoopStep{{next}, {next}};
       },
-      {.max_trips = 10});
-  const Dim trips = g.symbol("trips", {0, 10}, loop.trips);
+      {.max_iterations = 10});
+  const Dim trips = g.symbol("trips", {0, 10}, loop.iterations);
   g.set_outputs({g.slice(loop.ys[0], {0}, {trips})});
   CompiledGraph f = Session().compile(Graph(g));
   for (double most : {1.0, 5.0, 100.0, 1e9}) {

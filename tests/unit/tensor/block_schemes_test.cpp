@@ -182,9 +182,9 @@ TEST_CASE("block schemes: layouts hold together") {
     CHECK(l.scheme == static_cast<QuantScheme>(i));
     CHECK(l.elements % l.group == 0);
     CHECK(l.groups() <= 16);
-    if (l.codes == BlockCodes::Grid || l.codes == BlockCodes::Ternary) continue;
+    if (l.codes == BlockValues::Grid || l.codes == BlockValues::Ternary) continue;
     CHECK(l.low.bytes * 8 / l.low.width == l.elements);
     if (l.high.bytes) CHECK(l.high.bytes * 8 / l.high.width == l.elements);
-    CHECK((l.codes == BlockCodes::Table) == (l.values != nullptr));
+    CHECK((l.codes == BlockValues::Table) == (l.values != nullptr));
   }
 }

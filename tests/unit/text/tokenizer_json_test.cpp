@@ -3,6 +3,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 
 #include "rlx/formats/json.h"
 #include "rlx/text/stream_decoder.h"

@@ -184,7 +184,7 @@ Graph looped(bool written_out, std::int64_t bound) {
           const Expr next = c[0] + a * b.sin(c[0]);
           return LoopStep{next, next * a};
         },
-        {.max_trips = bound});
+        {.max_iterations = bound});
     last = r.carries[0], ys = r.ys[0];
   }
   g.set_outputs({g.sum(g.square(last)) + g.sum(ys * ys)});
@@ -208,7 +208,7 @@ TEST_CASE("vmap of a while loop whose bound is shared runs it without masks") {
       [](Graph&, const ExprList& c) {
         return LoopStep{{c[0] * 2, c[1] - 1}};
       });
-  g.set_outputs({r.carries[0], r.trips});
+  g.set_outputs({r.carries[0], r.iterations});
   const Graph batched = vmap(g, {{"x", 0}}, 2).graph;
   for (const Node& node : batched.nodes())
     if (node.kind() == OpKind::While) CHECK(node.num_results() == 3);

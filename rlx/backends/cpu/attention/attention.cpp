@@ -216,7 +216,7 @@ void lower_paged(LowerContext& c) {
   a.page = k.dim(1), a.pages = k.dim(0), a.blocks_stride = blocks.dim(1);
   a.ranges = s.ranges.data();
   a.pool = *pool_type(op, k.dtype);
-  if (op.round_q && a.pool == PoolType::Q8_0) a.rounds_q = c.kernels().strips;
+  if (op.round_q && a.pool == PoolType::Q8_0) a.rounds_q = c.kernels().interleaved;
   c.point(a.q, q);
   c.point(a.k, k);
   c.point(a.v, v);

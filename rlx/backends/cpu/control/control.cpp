@@ -91,9 +91,9 @@ struct Carries {
     }
   }
   /// With a known iteration count `trips`, chooses the first buffer so that the last iteration writes the result.
-  void begin(const Places& p, std::int64_t trips) {
+  void begin(const Places& p, std::int64_t iterations) {
     for (std::size_t i = 0; i < now.size(); ++i) {
-      now[i] = other[i] && trips % 2 != 0 ? other[i] : p.results[i];
+      now[i] = other[i] && iterations % 2 != 0 ? other[i] : p.results[i];
       copy_bytes(now[i], p.operands[first_operand + i], bytes[i]);
     }
   }
@@ -169,28 +169,28 @@ struct WhileStep {
 };
 void run_while(WhileStep& s, std::int64_t) {
   const Places& p = s.places;
-  const std::size_t trips_result = s.parts.outputs();
+  const std::size_t iterations_result = s.parts.outputs();
   s.carries.begin(p, 0);
   for (std::size_t i = 0; i < s.parts.invariants; ++i) s.body.read(i, p.operands[i]), s.cond.read(i, p.operands[i]);
   s.cond.write(0, reinterpret_cast<std::byte*>(&s.again));
-  std::int64_t trips = 0;
-  for (; trips < s.most; ++trips) {
+  std::int64_t iterations = 0;
+  for (; iterations < s.most; ++iterations) {
     StopRequest::check();
     for (std::size_t i = 0; i < s.parts.carries; ++i) s.cond.read(s.parts.first_carry() + i, s.carries.now[i]);
     s.cond.run();
     if (s.again == 0) break;
-    for (std::size_t r = s.parts.carries; r < trips_result; ++r)
-      s.body.write(r, p.results[r] + static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes);
+    for (std::size_t r = s.parts.carries; r < iterations_result; ++r)
+      s.body.write(r, p.results[r] + static_cast<std::size_t>(iterations) * s.body.outputs[r].view.bytes);
     s.carries.point(p, s.body);
     s.body.run();
     s.carries.turn(p);
   }
   s.carries.end(p);
-  for (std::size_t r = s.parts.carries; r < trips_result; ++r) {  // zero the rows of iterations that did not run
-    const std::size_t done = static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes;
+  for (std::size_t r = s.parts.carries; r < iterations_result; ++r) {  // zero the rows of iterations that did not run
+    const std::size_t done = static_cast<std::size_t>(iterations) * s.body.outputs[r].view.bytes;
     if (done < p.result_bytes[r]) std::memset(p.results[r] + done, 0, p.result_bytes[r] - done);
   }
-  std::memcpy(p.results[trips_result], &trips, sizeof trips);
+  std::memcpy(p.results[iterations_result], &iterations, sizeof iterations);
 }
 
 // -- kernel entries --

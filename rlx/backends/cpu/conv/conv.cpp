@@ -31,16 +31,16 @@ const char* conv_epilogue_refuses(const Graph& g, NodeId id) {
 void point_conv_epilogue(LowerContext& c, ConvEpilogue& e) {
   if (c.node().kind() != OpKind::FusedConv) return;
   check(c.out().dense(), "the result of a convolution with an epilogue lies row-major");
-  const EpilogueForm form = *match_conv_epilogue(c.graph(), c.id(), features_axis(c.graph(), c.id()));
+  const EpilogueMatch layout = *match_conv_epilogue(c.graph(), c.id(), features_axis(c.graph(), c.id()));
   e.used = true;
-  e.alpha = form.alpha;
-  e.act = form.act;
-  e.residual_after_act = form.residual_after_act;
-  e.has_low = form.low.has_value(), e.has_high = form.high.has_value();
-  e.low = form.low.value_or(0), e.high = form.high.value_or(0);
-  point_epilogue_operand(c, e.bias, form.bias);
-  point_epilogue_operand(c, e.residual, form.residual);
-  point_epilogue_operand(c, e.mul, form.mul);
+  e.alpha = layout.alpha;
+  e.act = layout.act;
+  e.residual_after_act = layout.residual_after_act;
+  e.has_low = layout.low.has_value(), e.has_high = layout.high.has_value();
+  e.low = layout.low.value_or(0), e.high = layout.high.value_or(0);
+  point_epilogue_operand(c, e.bias, layout.bias);
+  point_epilogue_operand(c, e.residual, layout.residual);
+  point_epilogue_operand(c, e.mul, layout.mul);
 }
 
 const char* conv_refuses(const Graph& g, NodeId id) {
@@ -54,9 +54,9 @@ const char* conv_refuses(const Graph& g, NodeId id) {
 }
 
 struct ConvRun {
-  ConvProduct conv;
+  ConvGemm conv;
   ConvPlan plan;
-  ConvProduct filters;  // read by pack_w; its panels are those of `conv`
+  ConvGemm filters;  // read by pack_w; its panels are those of `conv`
   ConvPlan filters_plan;
   void* panels = nullptr;
   std::vector<float> zeros;
@@ -82,7 +82,7 @@ bool folds(const ConvRowAxis& outer, const ConvRowAxis& inner) {
 }
 
 // The row axes: batch and space. Neighbouring axes that fold are merged.
-void set_axes(ConvProduct& c, const ConvGeometry& g, const View& x, const View& w, const View& y) {
+void set_axes(ConvGemm& c, const ConvGeometry& g, const View& x, const View& w, const View& y) {
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   std::vector<ConvRowAxis> axes;
   ConvRowAxis batch;
@@ -105,7 +105,7 @@ void set_axes(ConvProduct& c, const ConvGeometry& g, const View& x, const View& 
 }
 
 // When x is packed, lines run along the axis where x is contiguous; else along the innermost axis that is long enough.
-int line_of(const ConvProduct& c) {
+int line_of(const ConvGemm& c) {
   constexpr std::int64_t kLong = 6;
   int best = c.num_axes - 1;
   if (c.x_feature != 1) {
@@ -126,7 +126,7 @@ void run_copy(const CopyRun& r, std::int64_t chunk) { r.kernels->copy_x(r.copy, 
 
 // Makes `conv` read a copy of x with padding, channels last, where rows cannot be read in place but would be read
 // often. Returns false where that does not pay.
-bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
+bool copy_x(LowerContext& c, ConvGemm& conv, const View& x) {
   constexpr std::int64_t kFew = 16;
   const ConvRowAxis& last = conv.axes[conv.num_axes - 1];
   std::int64_t taps = 1;
@@ -178,7 +178,7 @@ void lower_conv(LowerContext& c) {
   const ConvGeometry g = conv_geometry(*conv_of(c.node().op), x.rank());
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   auto& r = c.keep<ConvRun>();
-  ConvProduct& conv = r.conv;
+  ConvGemm& conv = r.conv;
   set_axes(conv, g, x, w, y);
   conv.groups = g.groups * g.batch_groups;
   conv.depth = w.dim(at(g.w_in));
@@ -201,8 +201,8 @@ void lower_conv(LowerContext& c) {
   r.zeros.resize(static_cast<std::size_t>(conv.depth * most_taps));
   conv.zeros = r.zeros.data();
   r.scratch = c.scratch(r.plan.scratch_bytes);
-  if (const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]); !form.empty()) {
-    check(reads_packed_b(c.kernels(), form, r.plan.k, conv.features), "filters in panels of another instruction set");
+  if (const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]); !layout.empty()) {
+    check(reads_packed_b(c.kernels(), layout, r.plan.k, conv.features), "filters in panels of another instruction set");
     c.point(conv.panels, w);
   } else {
     c.point(r.filters.w, w);
@@ -296,8 +296,8 @@ std::optional<PackedLayout> conv_packed_layout(const KernelTable& kernels, const
   if (operand != 1 || m.dtype != DType::F32 || m.k < 1 || m.n < 1) return std::nullopt;
   return packed_b_layout(kernels, {m.k, m.n, DType::F32, DType::F32, MatmulPrecision::Exact});
 }
-bool conv_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& form) {
-  const std::optional<Panels> panels = panels_of(form);
+bool conv_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& layout) {
+  const std::optional<Panels> panels = panels_of(layout);
   return operand == 1 && panels && panels->type == PackedBType::F32;
 }
 

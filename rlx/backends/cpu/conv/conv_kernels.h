@@ -41,7 +41,7 @@ struct ConvEpilogue {
 };
 
 /// y = x * w. The batch is an axis with one tap. `line` is the axis that lines run along.
-struct ConvProduct {
+struct ConvGemm {
   int num_axes = 0;  // batch and space
   ConvRowAxis axes[kConvMaxAxes + 1];
   int line = 0;
@@ -124,12 +124,12 @@ struct DepthwisePlan {
 };
 
 struct ConvKernels {
-  ConvPlan (*plan)(const ConvProduct& conv, int threads);
+  ConvPlan (*plan)(const ConvGemm& conv, int threads);
   /// Copies some lines along the last axis.
   void (*copy_x)(const ConvCopy& copy, std::int64_t chunk);
   /// Packs the filters into panels. All chunks must run before any chunk of `run`.
-  void (*pack_w)(const ConvProduct& conv, const ConvPlan& plan, void* panels, std::int64_t chunk);
-  void (*run)(const ConvProduct& conv, const ConvPlan& plan, std::int64_t chunk, void* scratch);
+  void (*pack_w)(const ConvGemm& conv, const ConvPlan& plan, void* panels, std::int64_t chunk);
+  void (*run)(const ConvGemm& conv, const ConvPlan& plan, std::int64_t chunk, void* scratch);
   DepthwisePlan (*depthwise_plan)(const DepthwiseF32& conv, int threads);
   /// Writes `lane_bytes` bytes. Reads only extents.
   void (*depthwise_lanes)(const DepthwiseF32& conv, void* lanes);

@@ -594,7 +594,7 @@ Written write_single(const Graph& g, NodeId id) {
 }
 
 /// True when the results of `n`, an F16 or BF16 node, are exactly representable before rounding.
-bool keeps_halves(const Graph& g, const Node& n) {
+bool keeps_16bit(const Graph& g, const Node& n) {
   if (const auto* op = n.op.get_if<ops::Activation>()) {
     using A = ActivationKind;
     constexpr A kExact[] = {A::Neg, A::Abs, A::Relu, A::Sign, A::Floor, A::Ceil, A::Round, A::Trunc};
@@ -630,7 +630,7 @@ Written write_region(const Graph& g, NodeId id) {
       for (Value v : n.inputs) in.add(values[v.node.index]);
       values[i] = w.tape.node(n, in);
       // A store does the rounding.
-      if (w.tape.ok() && read[i] && has_half_bits(n.shape().dtype()) && !keeps_halves(body, n))
+      if (w.tape.ok() && read[i] && has_half_bits(n.shape().dtype()) && !keeps_16bit(body, n))
         values[i] = w.tape.rounded(values[i]);
     }
     if (!w.tape.ok()) return w;

@@ -237,7 +237,7 @@ std::optional<std::vector<int>> registers_of(const RegionCode& code) {
 }
 
 struct Region64Step {
-  RowWalk<kRegionWalks> walk;
+  RowIterator<kRegionWalks> walk;
   RegionCode code;
   std::vector<int> registers;
   const void* in[kRegionInputs] = {};
@@ -268,7 +268,7 @@ void run_region_64bit(const Region64Step& s, std::int64_t chunk) {
     else
       std::fill_n(reinterpret_cast<std::uint8_t*>(to), kRegionBlock, static_cast<std::uint8_t>(c.bits));
   }
-  RowWalk<kRegionWalks> walk = s.walk;
+  RowIterator<kRegionWalks> walk = s.walk;
   const std::int64_t begin = chunk * s.blocks_per_chunk, end = std::min(s.blocks, begin + s.blocks_per_chunk);
   walk.seek(begin / s.blocks_per_row);
   for (std::int64_t b = begin; b < end; ++b) {

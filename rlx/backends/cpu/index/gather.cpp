@@ -87,9 +87,9 @@ bool reads_rows(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Gather>();
   return op.axes == std::vector<std::int64_t>{0} && op.mode == IndexMode::Clamp;
 }
-bool gather_reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) {
-  return operand == 0 && reads_rows(g, id) && in_dtype(g, id, 0) == DType::F32 && form.lossless &&
-         panels_of(form).has_value();
+bool gather_reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) {
+  return operand == 0 && reads_rows(g, id) && in_dtype(g, id, 0) == DType::F32 && layout.lossless &&
+         panels_of(layout).has_value();
 }
 
 constexpr KernelEntry kGatherEntries[] = {

@@ -85,7 +85,7 @@ void add_copy(LowerContext& c, CopyStep& s, std::span<const std::int64_t> dims, 
   } else {
     p.move = GenericMove(dtype_bits(x.dtype), dims, x_strides, y_strides, bytewise ? 0 : x_element,
                          bytewise ? 0 : y_element);
-    if (c.finest()) p.move.cut_finest();
+    if (c.finest()) p.move.tile_finest();
     p.chunks = p.move.chunks();
   }
   c.point(p.x, x, bytewise ? x_element : 0);

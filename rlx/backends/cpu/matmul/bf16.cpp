@@ -18,11 +18,11 @@ const char* bf16_refuses(const Graph& g, NodeId id) {
 void lower_bf16(LowerContext& c) {
   if (c.out().elements() == 0) return;
   auto& p = c.keep<RoundedMatmul<Bf16Gemm, Bf16Kernels>>();
-  p.kernels = c.kernels().pairs;
+  p.kernels = c.kernels().bf16;
   point_rounded(c, p);
   check(reads_packed_b(c.kernels(), packed_layout_of(c.graph(), c.node().inputs[1]), p.gemm.k, p.gemm.n),
         "a weight in pairs of another machine");
-  add_rounded(c, p, 0.1, p.kernels->products == Bf16DotKind::Tiles ? 1500 : 300);
+  add_rounded(c, p, 0.1, p.kernels->kind == Bf16DotKind::Tiles ? 1500 : 300);
 }
 
 constexpr KernelEntry kBf16Entries[] = {

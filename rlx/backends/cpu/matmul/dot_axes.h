@@ -22,7 +22,7 @@ std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes);
 DotAxes dot_axes(const LowerContext& c, bool last_axis_alone = false);
 /// With one column it transposes the matmul, so that the row fills whole vectors. Returns true when the operands are
 /// swapped.
-bool turn_vector(DotAxes& axes);
+bool as_gemv(DotAxes& axes);
 /// Whether rhs has an axis that is neither contracted nor a batch axis.
 bool has_rhs_free_axis(const Graph& g, NodeId id);
 

@@ -28,24 +28,24 @@ struct MatmulOperands {
   std::int64_t ldc = 0;
   DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
   bool b_complex = false;
-  bool c_turned = false;  // C is transposed: its rows are contiguous, its columns are `ldc` apart; not complex
-  bool b_strips = false;  // B is packed as in matmul/bf16_kernels.h, in whole panels; bf16 pair kernels only
+  bool c_transposed = false;  // C is transposed: its rows are contiguous, its columns are `ldc` apart; not complex
+  bool b_packed = false;      // B is packed as in matmul/bf16_kernels.h, in whole panels; bf16 pair kernels only
   int num_contracted = 0, num_outer = 0;
   GemmAxis contracted[kGemmMaxAxes];
   GemmAxis outer[kGemmMaxAxes];
 };
 
 /// Most rows of a matmul whose C is transposed.
-inline constexpr std::int64_t kTurnedRows = 8;
+inline constexpr std::int64_t kTransposedRows = 8;
 /// A matmul with few columns as a skinny GEMM, C^T = B^T A^T, which reads its other operand once.
-inline void turn_product(MatmulOperands& p) {
+inline void transpose_matmul(MatmulOperands& p) {
   std::swap(p.m, p.n);
   std::swap(p.a, p.b);
   std::swap(p.a_m_stride, p.b_n_stride);
   std::swap(p.a_type, p.b_type);
   for (int i = 0; i < p.num_contracted; ++i) std::swap(p.contracted[i].a, p.contracted[i].b);
   for (int i = 0; i < p.num_outer; ++i) std::swap(p.outer[i].a, p.outer[i].b);
-  p.c_turned = true;
+  p.c_transposed = true;
 }
 
 /// How a matmul is cut. Chunks are ranges of register tiles. The cut does not change any bit of a result.

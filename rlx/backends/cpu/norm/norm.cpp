@@ -63,14 +63,14 @@ const char* fused_norm_refuses(const Graph& g, NodeId id) {
 }
 
 // What a norm's op describes; -1 for absent results.
-struct NormForm {
+struct NormArgs {
   bool layer = true;
   double eps = 0;
   int axes = 1;           // number of normalised axes, the last ones
   bool residual = false;  // whether a residual, and perhaps a bias, is added first
   int sum = -1, mean = -1, rstd = -1;
 };
-void add_norm(LowerContext& c, const NormForm& form) {
+void add_norm(LowerContext& c, const NormArgs& form) {
   const View x = c.in(0), y = c.out(0);
   const auto operand = [&](std::string_view name) {
     return find_operand(c.node().op, c.num_inputs(), name).value_or(-1);
@@ -238,13 +238,13 @@ constexpr KernelEntry kNormEntries[] = {
     // Before the f32 entries, whose refusals tell more about what no entry takes.
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_16",
-     .refuses = half_layer_norm_refuses,
-     .lower = lower_half_layer_norm,
+     .refuses = layer_norm_16bit_refuses,
+     .lower = lower_layer_norm_16bit,
      .skips_unread = 0b110},
     {.kind = OpKind::RmsNorm,
      .kernel = "rms_norm_16",
-     .refuses = half_rms_norm_refuses,
-     .lower = lower_half_rms_norm,
+     .refuses = rms_norm_16bit_refuses,
+     .lower = lower_rms_norm_16bit,
      .skips_unread = 0b10},
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_f32",

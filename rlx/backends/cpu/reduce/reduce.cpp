@@ -142,14 +142,14 @@ void lower(LowerContext& c) {
 
 struct TypedReduceStep {
   TypedReduce reduce;
-  std::int64_t strips = 1, units = 0, per_chunk = 1;  // blocks of columns; units in all; units of a chunk
+  std::int64_t column_blocks = 1, units = 0, per_chunk = 1;  // blocks of columns; units in all; units of a chunk
   const TypedReduceKernels* kernels = nullptr;
 };
 void run_typed_reduce(const TypedReduceStep& s, std::int64_t chunk) {
   const std::int64_t end = std::min(s.units, (chunk + 1) * s.per_chunk);
   for (std::int64_t u = chunk * s.per_chunk; u < end; ++u) {
-    const std::int64_t col = u % s.strips * kReduceColumns;
-    s.kernels->run(s.reduce, u / s.strips, col, std::min(kReduceColumns, s.reduce.inner - col));
+    const std::int64_t col = u % s.column_blocks * kReduceColumns;
+    s.kernels->run(s.reduce, u / s.column_blocks, col, std::min(kReduceColumns, s.reduce.inner - col));
   }
 }
 // any and all of no elements.
@@ -183,8 +183,8 @@ void lower_typed_reduce(LowerContext& c) {
           between = c.workspace(static_cast<std::size_t>(results) * static_cast<std::size_t>(dtype_bits(x.dtype) / 8));
         point_ends(c, s.reduce, from, to, between);
         s.kernels = &typed_reduce_kernels(c.kernels().isa);
-        s.strips = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
-        s.units = s.reduce.outer * s.strips;
+        s.column_blocks = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
+        s.units = s.reduce.outer * s.column_blocks;
         const std::int64_t r = std::max<std::int64_t>(1, s.reduce.r),
                            in_unit = r * std::min(kReduceColumns, s.reduce.inner);
         s.per_chunk = c.grain(std::max<std::int64_t>(1, 32768 / in_unit));

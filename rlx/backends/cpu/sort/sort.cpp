@@ -135,7 +135,7 @@ struct OrderStep : SortedLines {
           const Operand& o = s.operands[s.only_places];
           if (put_counted_places(keys, n, o.bits, o.y, base, step)) continue;
         }
-      const OrderedLine line{base, step, n, order, order_keys(*s.kernels, keys, n, order, scratch)};
+      const SortedSlice line{base, step, n, order, order_keys(*s.kernels, keys, n, order, scratch)};
       for (const Operand& o : s.operands) {
         if (o.y == nullptr) continue;  // nobody reads it
         if (o.places)

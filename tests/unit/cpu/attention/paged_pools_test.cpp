@@ -111,9 +111,9 @@ TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
         for (std::int64_t i = 0; i < 32; ++i) q[i] = 0;  // a block of no magnitude
         const TypedRows tk(PoolType::Q8_0, k, rows, c.d), tv(PoolType::Q8_0, v, rows, c.dv);
         PagedResult together(c), apart(c), of_numbers(c), again(c);
-        const InterleavedKernels& strips = interleaved_kernels(t->isa, products);
-        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, together, &strips, &q);
-        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), true, apart, &strips, &q);
+        const InterleavedKernels& panels = interleaved_kernels(t->isa, products);
+        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, together, &panels, &q);
+        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), true, apart, &panels, &q);
         // Every kernel has the bits of the one that every machine has, and a row those it has alone.
         attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, again,
                &interleaved_kernels(t->isa, Int8Matmul::Pairs), &q);

@@ -97,11 +97,11 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   const MatmulKernels& kernels = matmul_kernels(isa, t == DType::F64 ? t : DType::F32);
   run_cut(kernels, p, threads);
   REQUIRE(c.intact());
-  if (s.n <= kTurnedRows) {
+  if (s.n <= kTransposedRows) {
     Elements turned(y, s.m * s.n);
-    turn_product(p), p.c = turned.bytes.data();
+    transpose_matmul(p), p.c = turned.bytes.data();
     run_cut(kernels, p, threads);
-    turn_product(p), p.c_turned = false;
+    transpose_matmul(p), p.c_transposed = false;
     CHECK(turned.bytes == c.bytes);
   }
   Elements want(y, 1);
@@ -133,7 +133,7 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
           for (const std::int64_t k : {0, 1, 33, 515}) {
             if (!share.next()) continue;
             const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
-            constexpr int kCuts[] = {1, 3, kFinestCut};
+            constexpr int kCuts[] = {1, 3, kFinestTiling};
             check_product(table->isa, t, y, s, kCuts[dice() % 3], dice);
           }
   // Few rows take B's lines as they lie: all that is no whole vector, step or block of rows.
@@ -147,7 +147,7 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
                                    {130, 3, 67, false, true},
                                    {450, 8, 70, true, false},
                                    {33, 5, 300, false, false}})
-        for (const int threads : {1, kFinestCut}) check_product(table->isa, t, y, s, threads, dice);
+        for (const int threads : {1, kFinestTiling}) check_product(table->isa, t, y, s, threads, dice);
 }
 
 TEST_CASE("a row of a product has the same bits alone and among others") {
@@ -242,7 +242,7 @@ TEST_CASE("products of integers wrap: every width, layout and size, cut in every
       for (const std::int64_t n : {1, 17, 53})
         for (const std::int64_t k : {0, 1, 33, 270}) {
           const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
-          constexpr int kCuts[] = {1, 3, kFinestCut};
+          constexpr int kCuts[] = {1, 3, kFinestTiling};
           check_integers<std::int8_t>(table->isa, DType::I8, s, kCuts[dice() % 3], dice);
           check_integers<std::uint8_t>(table->isa, DType::U8, s, kCuts[dice() % 3], dice);
           check_integers<std::int16_t>(table->isa, DType::I16, s, kCuts[dice() % 3], dice);
@@ -299,7 +299,7 @@ void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, 
 TEST_CASE("products of complex numbers: every layout and size, cut in every way") {
   std::mt19937 dice(10);
   rlx::test::Share share(2);
-  constexpr int kCuts[] = {1, 3, kFinestCut};
+  constexpr int kCuts[] = {1, 3, kFinestTiling};
   for (const KernelTable* table : tables())
     for (const std::int64_t m : {1, 7, 70})
       for (const std::int64_t n : {1, 12, 53})
@@ -383,9 +383,9 @@ struct PairCase {
     MatmulOperands p = operands(c);
     run_cut(kernels, p, threads);
     CHECK(c.intact());
-    if (n <= kTurnedRows) {
+    if (n <= kTransposedRows) {
       Elements turned(y, m * n);
-      turn_product(p), p.c = turned.bytes.data();
+      transpose_matmul(p), p.c = turned.bytes.data();
       run_cut(kernels, p, threads);
       CHECK(turned.bytes == c.bytes);
     }
@@ -434,7 +434,7 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
               worst = std::max(worst, terms > 0 ? gap / (terms * 0x1p-23) : gap);
             }
           CHECK(worst <= 4);  // half of what sums may lose
-          for (const int threads : {3, kFinestCut}) {
+          for (const int threads : {3, kFinestTiling}) {
             const Elements other = s.run(*kernels, DType::F32, threads);
             CHECK(other.bytes == one.bytes);
           }
@@ -475,7 +475,7 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
             wrong += got != before.at(i * n + j);
         }
       CHECK(wrong == 0);
-      CHECK(after.bytes == s.run(*kernels, DType::F32, kFinestCut).bytes);
+      CHECK(after.bytes == s.run(*kernels, DType::F32, kFinestTiling).bytes);
       // Each row alone, and some together.
       for (const std::int64_t rows : {1, 5, 16})
         for (std::int64_t first = 0; first + rows <= m; first += rows) {

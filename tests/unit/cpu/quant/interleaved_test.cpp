@@ -1,5 +1,5 @@
-// Strips: every block comes back bit for bit, decoded numbers are those of the blocks, and products with x in 8 bits
-// lose no more than they may, with the same bits at any number of rows, cut or instruction.
+// InterleavedPanels: every block comes back bit for bit, decoded numbers are those of the blocks, and products with x
+// in 8 bits lose no more than they may, with the same bits at any number of rows, cut or instruction.
 #include "rlx/backends/cpu/quant/interleaved_layout.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ struct Encoded {
   ops::Relayout op;
   ops::PackedSource at;
   std::vector<std::byte> storage;
-  const std::byte* strips = nullptr;
+  const std::byte* panels = nullptr;
 };
 Encoded encoded(const KernelTable& t, const Blocks& b) {
   ConstantMatrix m{b.k, b.n, DType::F32, DType::U8, MatmulPrecision::Int8};
@@ -73,7 +73,7 @@ Encoded encoded(const KernelTable& t, const Blocks& b) {
   e.storage.assign(static_cast<std::size_t>(e.op.form.bytes) + 64, std::byte{0xff});
   const auto address = reinterpret_cast<std::uintptr_t>(e.storage.data());
   std::byte* to = e.storage.data() + (64 - address % 64) % 64;
-  e.strips = to;
+  e.panels = to;
   REQUIRE(reads_interleaved(t, e.op.form, b.k, b.n));
   REQUIRE(interleaved_scheme(e.op.form) == b.scheme);
   const std::int64_t cut = b.n / 3;  // in pieces that end inside a strip
@@ -96,14 +96,14 @@ TEST_CASE("strips: blocks of any bits come back, in pieces") {
           const Blocks b = Blocks::of_any_bits(s, n, depth_of(s, blocks), static_cast<unsigned>(n));
           const Encoded e = encoded(*t, b);
           std::vector<std::byte> back(b.bytes.size(), std::byte{0x11});
-          decode_interleaved({e.op, e.at, 0, 0, n}, e.strips, back.data());
+          decode_interleaved({e.op, e.at, 0, 0, n}, e.panels, back.data());
           CHECK(back == b.bytes);
           // No byte of the form is left as it was, so that equal weights make equal files.
           const Encoded again = [&] {
             Encoded other = encoded(*t, b);
             return other;
           }();
-          CHECK(std::equal(e.strips, e.strips + e.op.form.bytes, again.strips));
+          CHECK(std::equal(e.panels, e.panels + e.op.form.bytes, again.panels));
         }
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("strips: decoded numbers are those of the blocks, bit for bit") {
         b.decode();
         const Encoded e = encoded(*set.table, b);
         Buffer panel(k * n);
-        set.kernels->decode(interleaved_panels_of(e.op.form)->kind, k, e.strips, 2, panel.data());
+        set.kernels->decode(interleaved_panels_of(e.op.form)->kind, k, e.panels, 2, panel.data());
         CHECK(panel.intact());
         bool same = true;
         for (std::int64_t j = 0; j < n; ++j)
@@ -160,11 +160,11 @@ void multiply(const InterleavedSet& set, const Encoded& e, const Buffer& x, std:
               const GemmEpilogue& epilogue = {}) {
   InterleavedGemm g;
   g.m = m, g.n = e.op.n, g.k = e.op.k, g.kind = interleaved_panels_of(e.op.form)->kind;
-  g.a = x.data(), g.lda = g.k, g.strips = e.strips, g.c = c.data(), g.ldc = g.n, g.epilogue = epilogue;
+  g.a = x.data(), g.lda = g.k, g.panels = e.panels, g.c = c.data(), g.ldc = g.n, g.epilogue = epilogue;
   const InterleavedPlan plan = set.kernels->plan(g, threads);
-  REQUIRE(plan.code_bytes > 0);
-  Buffer codes(plan.code_bytes / 4 + 1);
-  g.codes = reinterpret_cast<std::int32_t*>(codes.data());
+  REQUIRE(plan.packed_a_bytes > 0);
+  Buffer codes(plan.packed_a_bytes / 4 + 1);
+  g.quants = reinterpret_cast<std::int32_t*>(codes.data());
   for (std::int64_t i = plan.quantize_chunks; i-- > 0;) set.kernels->quantize(g, plan, i);
   for (std::int64_t i = plan.chunks; i-- > 0;) set.kernels->run(g, plan, i);
   CHECK(c.intact());
@@ -207,8 +207,8 @@ TEST_CASE("strips: products of x in 8 bits lose what they may, at any size") {
                                                          {13, 64, 2},
                                                          {40, 50, 1}}) {
         const std::int64_t m = extents[0], n = extents[1], k = depth_of(s, extents[2]);
-        INFO(isa_name(set.table->isa), " ", static_cast<int>(set.kernels->products), " ", quant_scheme_name(s), " ", m,
-             "x", n, "x", k);
+        INFO(isa_name(set.table->isa), " ", static_cast<int>(set.kernels->kind), " ", quant_scheme_name(s), " ", m, "x",
+             n, "x", k);
         const Blocks b = Blocks::of_normals(s, n, k, 7);
         const Encoded e = encoded(*set.table, b);
         Buffer x(m * k), c(m * n, kNan);
@@ -240,7 +240,8 @@ TEST_CASE("strips: a row has the same bits alone and among 1 to 64, in every cut
       for (const Int8Matmul p : int8_matmul(t->isa)) {
         for (std::int64_t m = 1; m <= 64; ++m) {
           Buffer c(m * n, kNan);
-          multiply({t, &interleaved_kernels(t->isa, p)}, e, x, m, c, m % 3 == 0 ? kFinestCut : static_cast<int>(m % 3));
+          multiply({t, &interleaved_kernels(t->isa, p)}, e, x, m, c,
+                   m % 3 == 0 ? kFinestTiling : static_cast<int>(m % 3));
           same = same && std::equal(c.data(), c.data() + m * n, all.data());
         }
       }

@@ -117,8 +117,8 @@ TEST_CASE("while: stops by its condition or silently at max_trips; rows behind t
         [&](Graph&, const ExprList& c) {
           return LoopStep{c[0] * 2, bound ? ExprList{c[0]} : ExprList{}};
         },
-        {.max_trips = bound});
-    ExprList outputs{r.carries[0], r.trips};
+        {.max_iterations = bound});
+    ExprList outputs{r.carries[0], r.iterations};
     if (bound) outputs.push_back(r.ys[0]);
     g.set_outputs(outputs);
     const std::vector<Tensor> got = run_everywhere(g, {{"x", doubles({}, {1})}, {"limit", doubles({}, {10})}});

@@ -13,7 +13,7 @@ using namespace rlx::test;
 
 namespace {
 
-Tensor codes_of(std::vector<std::int64_t> dims, const std::vector<double>& v, DType t = DType::I8) {
+Tensor quantized_values_of(std::vector<std::int64_t> dims, const std::vector<double>& v, DType t = DType::I8) {
   return doubles(std::move(dims), v).cast(t);
 }
 
@@ -23,20 +23,22 @@ TEST_CASE("q_matmul: zero points, halves to even, saturation, a factor for each 
   ops::QMatMul op;
   op.mult = {0.5};
   // 1 * 3 = 3 -> 1.5 -> 2; 1 * 5 = 5 -> 2.5 -> 2; -3 -> -1.5 -> -2.
-  CHECK(run_op(op, {codes_of({2, 1}, {1, -1}), codes_of({1, 2}, {3, 5})})[0].to_f64() ==
+  CHECK(run_op(op, {quantized_values_of({2, 1}, {1, -1}), quantized_values_of({1, 2}, {3, 5})})[0].to_f64() ==
         std::vector<double>{2, 2, -2, -2});
   op.mult = {1}, op.out_zp = 100;
-  CHECK(run_op(op, {codes_of({1, 2}, {127, 127}), codes_of({2, 2}, {127, -128, 127, -128})})[0].to_f64() ==
-        std::vector<double>{127, -128});
+  CHECK(run_op(op, {quantized_values_of({1, 2}, {127, 127}), quantized_values_of({2, 2}, {127, -128, 127, -128})})[0]
+            .to_f64() == std::vector<double>{127, -128});
   // (1 - 2)(4 - 3) + (5 - 2)(1 - 3) + 10 = 3; in units of 2 and of 0.25.
   op.x_zp = 2, op.w_zp = 3, op.out_zp = 0, op.mult = {2, 0.25}, op.present.bits = 1U << 2;
   const Tensor bias = doubles({2}, {10, 10}).cast(DType::I32);
-  CHECK(run_op(op, {codes_of({1, 2}, {1, 5}), codes_of({2, 2}, {4, 4, 1, 1}), bias})[0].to_f64() ==
-        std::vector<double>{6, 1});
+  CHECK(
+      run_op(op, {quantized_values_of({1, 2}, {1, 5}), quantized_values_of({2, 2}, {4, 4, 1, 1}), bias})[0].to_f64() ==
+      std::vector<double>{6, 1});
   // As quantised numbers: the codes of the product of what the codes stand for.
   ops::QMatMul u8;
   u8.x_zp = 128, u8.w_zp = 0, u8.out_zp = 7, u8.mult = {0.02 * 0.01 / 0.05}, u8.dtype = DType::U8;
-  const Tensor y = run_op(u8, {codes_of({1, 3}, {130, 200, 0}, DType::U8), codes_of({3, 1}, {50, -20, 33})})[0];
+  const Tensor y = run_op(
+      u8, {quantized_values_of({1, 3}, {130, 200, 0}, DType::U8), quantized_values_of({3, 1}, {50, -20, 33})})[0];
   const double product = (2 * 50 + 72 * -20 + -128 * 33) * 0.02 * 0.01;
   CHECK(y.at(0) == std::max(0.0, std::nearbyint(product / 0.05) + 7));
 }
@@ -45,14 +47,14 @@ TEST_CASE("q_conv: what lies outside is the code of 0") {
   ops::QConv op;
   op.low = {1, 1}, op.high = {1, 1}, op.x_zp = 5, op.mult = {1};
   // All codes stand for 1: the sum is the number of places inside.
-  const Tensor x = codes_of({1, 1, 3, 3}, std::vector<double>(9, 6)),
-               w = codes_of({1, 1, 3, 3}, std::vector<double>(9, 1));
+  const Tensor x = quantized_values_of({1, 1, 3, 3}, std::vector<double>(9, 6)),
+               w = quantized_values_of({1, 1, 3, 3}, std::vector<double>(9, 1));
   CHECK(run_op(op, {x, w})[0].to_f64() == std::vector<double>{4, 6, 4, 6, 9, 6, 4, 6, 4});
   ops::QConv line;
   line.strides = {2}, line.dilations = {2}, line.mult = {0.5};
   // x[0] - x[2], x[2] - x[4].
-  CHECK(run_op(line, {codes_of({1, 1, 5}, {9, 0, 4, 0, 1}), codes_of({1, 1, 2}, {1, -1})})[0].to_f64() ==
-        std::vector<double>{2, 2});
+  CHECK(run_op(line, {quantized_values_of({1, 1, 5}, {9, 0, 4, 0, 1}), quantized_values_of({1, 1, 2}, {1, -1})})[0]
+            .to_f64() == std::vector<double>{2, 2});
 }
 
 TEST_CASE("fake_quantize_lsq: the rounding, and psi for the scale of each channel") {
