@@ -398,7 +398,8 @@ struct Engine::Impl {
     return e;
   }
 
-  // Draws tokens from a part's logits: one, and one more for each draft token that was drawn.
+  // Samples tokens from the logits of a part. It stops after the first token that differs from the draft, so it samples
+  // one token more than the draft tokens it accepts.
   void draw(Request& r, std::span<const float> logits) {
     const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
     const std::vector<TokenId> drafted = r.draft.tokens;

@@ -94,7 +94,7 @@ struct SharedPrograms {
     std::vector<std::string> symbols;
     Graph graph;
   };
-  std::optional<SymbolProgram> symbol_program;  // before `module`, from which it is taken
+  std::optional<SymbolProgram> symbol_program;  // declared before `module`, whose initialiser fills it
   const GraphModule module;
   const Graph& source;  // the graph of the module
   std::shared_ptr<const Backend> backend;

@@ -102,7 +102,7 @@ TaskSchedules::TaskSchedules(LoweredProgram& program) : program_(program) {
   for (const StepRange& r : program_.ranges()) (void)of(r.of(n));
 }
 
-// Too cheap for a second thread, or only one chunk.
+// True when the task is too cheap for a second thread, or has only one chunk.
 bool TaskSchedules::joins_others(const Task& p) const {
   return (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
 }

@@ -139,7 +139,8 @@ Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads
 
 namespace {
 
-// The keys that each query sees, by position and by lengths. Broadcasts against [B, KV, G, S_q, S_k].
+// Boolean masks from positions and lengths. `keys`: the keys that each query may attend to. `row`: the queries within
+// q_len. Both broadcast to [B, KV, G, S_q, S_k].
 struct Visibility {
   std::optional<Expr> keys, row;
 };
