@@ -1,6 +1,6 @@
-// Functions of F32 and F64 in which XLA is less accurate than a few ulp. On XLA's CPU backend tanh, erf and expm1 of F32
-// are 5 to 7 ulp off, log1p of F64 is 100 ulp off, and erfc, sinh and cosh are worse near the ends of their ranges. The
-// comment of each function gives the largest error that tests/unit/tpu measured.
+// Functions of F32 and F64 in which XLA is less accurate than a few ulp. On XLA's CPU backend tanh, erf and expm1 of
+// F32 are 5 to 7 ulp off, log1p of F64 is 100 ulp off, and erfc, sinh and cosh are worse near the ends of their ranges.
+// The comment of each function gives the largest error that tests/unit/tpu measured.
 //
 // Compilers may contract a product and a sum into one rounding, but do not reorder these formulas. Formulas that XLA's
 // simplifier would reorder (sums with constants, products of exponentials) are avoided.
