@@ -143,8 +143,8 @@ Expr stirling(const Expr& t) {
   return g.where(g.ge(t, 10.0), g.sqrt(t) * g.exp(sum * r), few);
 }
 
-/// The operands, safe where they are outside of the function's domain, and turned so that z is below its mean: then p
-/// is a and q is b, or with swap the other way round, for I_x(a, b) = 1 - I_(1 - x)(b, a).
+/// The operands, replaced by safe values outside of the function's domain, and ordered so that z is below the mean. p
+/// is a and q is b; with `swap` they are exchanged, by I_x(a, b) = 1 - I_(1 - x)(b, a).
 struct Domain {
   Expr inside, ends, swap, p, q, z, y, log_p, log_q, size;
   explicit Domain(const ExprList& in) {

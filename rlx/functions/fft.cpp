@@ -1,4 +1,4 @@
-// Transforms with NumPy's arguments, as the op Fft and what brings operands into its form.
+// Fourier transforms with NumPy's arguments, built from the op Fft and the ops that prepare its operands.
 #include "rlx/functions/fft.h"
 
 #include <algorithm>

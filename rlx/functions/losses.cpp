@@ -223,7 +223,7 @@ Expr kl_div(Operand x, Operand target, bool log_target, Reduction reduction) {
 namespace {
 Term cosine_of(const Term& a, const Term& b, std::int64_t axis, double eps) {
   const auto squares = [&](const Term& v) { return sum(square(v), {axis}); };
-  // Of the product of squares: its root has a derivative where a vector is 0.
+  // The root is taken of the product of the squared norms, because it then has a derivative where a vector is 0.
   return sum(a * b, {axis}) / sqrt(larger(squares(a) * squares(b), eps * eps));
 }
 }  // namespace

@@ -241,7 +241,7 @@ Expr adaptive_max_pool(Operand x, const std::vector<std::int64_t>& sizes, bool c
       y = windowed(s, ReduceKind::Max, y, one);
       continue;
     }
-    // All windows are as wide as the widest; what a narrower one lacks is its last element again.
+    // All windows get the size of the largest. A smaller window repeats its last element.
     std::int64_t widest = m % n == 0 ? 1 : 2;  // of more windows than elements
     const auto first = [&](std::int64_t o) { return o * n / m; };
     const auto last = [&](std::int64_t o) { return ((o + 1) * n + m - 1) / m - 1; };

@@ -1,4 +1,4 @@
-// Scaled values and products of experts' weights as compositions of Quantize, Dequantize and GroupedDot.
+// Scaled values and matmuls with experts' weights as compositions of Quantize, Dequantize and GroupedDot.
 #include "rlx/functions/quantized.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ using functions::larger;
 using functions::smaller;
 using functions::Term;
 
-// The exponent of the largest number that codes have.
+// The exponent of the largest quantized value.
 int top_exponent(const Term& at, DType codes, const char* what) {
   if (codes == DType::F8E4M3) return 8;
   if (codes == DType::F8E5M2) return 15;

@@ -82,7 +82,7 @@ Expr pareto(Operand key, Operand b, Dims dims, DType dtype) {
 
 namespace {
 
-// (x cut to the range of t; whether it was above: an end that is beyond the largest number of t).
+// Returns x clamped to the range of t, and whether x was above that range (an end beyond the largest number of t).
 struct Bound {
   Term value;
   std::optional<Term> beyond;

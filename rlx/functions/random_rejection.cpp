@@ -1,5 +1,5 @@
-// Distributions drawn by rejection: every element is proposed anew until all are accepted, from bits that its place and
-// the number of the trip say.
+// Distributions drawn by rejection sampling. A loop proposes every element again until all are accepted. The random
+// bits of a proposal depend on the element's index and on the number of the iteration.
 #include <array>
 #include <numbers>
 
@@ -18,13 +18,13 @@ Expr any_of(Graph& g, const Expr& x, SourceLoc loc) {
   return g.gt(Operand(most, loc), Operand(0, loc));
 }
 
-// What a trip proposes: the values, and which of them are taken.
+// The proposal of one iteration: the values, and which of them are accepted.
 struct Proposal {
   Term value, accepted;
 };
 
-// `start` where `open` is false; elsewhere the first proposal that is accepted. propose(key of the trip) is called on
-// the graph of the loop's body.
+// `start` where `open` is false; elsewhere the first proposal that is accepted. propose(key of the iteration) is called
+// on the graph of the loop's body.
 template <class F>
 Term until_accepted(const Term& key, const Term& start, const Term& open, F&& propose) {
   Graph& g = key.graph();

@@ -82,7 +82,7 @@ constexpr double kPade13[] = {64764752532480000.,
                               182.,
                               1.};
 constexpr double kTheta7 = 3.925724783138660, kTheta13 = 5.371920351148152;
-constexpr std::int64_t kMostSquarings = 1024;  // no finite norm needs more: further trips would do nothing
+constexpr std::int64_t kMostSquarings = 1024;  // no finite norm needs more: further iterations would do nothing
 
 }  // namespace
 

@@ -60,7 +60,7 @@ struct ConvProduct {
   ConvEpilogue epilogue{};
 };
 
-/// How a convolution is cut. `plan` makes it; it is valid for all data of those extents.
+/// How a convolution is split into chunks. `plan` makes it. It is valid for all data of those extents.
 struct ConvPlan {
   bool in_place = false;         // rows of x are read in place; else they are packed along k
   bool staged = false;           // few features: blocks at the ends of lines are copied with their padding

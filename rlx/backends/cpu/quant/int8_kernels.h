@@ -26,7 +26,7 @@ struct ByteGemm {
   std::byte* codes = nullptr;  // packed A, `ByteGemmPlan::code_bytes`
 };
 
-/// How an int8 GEMM is cut: chunk = (product * row_chunks + row chunk) * column_chunks + column chunk.
+/// How an int8 GEMM is split into chunks: chunk = (matmul * row_chunks + row chunk) * column_chunks + column chunk.
 struct ByteGemmPlan {
   std::int64_t padded_k = 0, row_bytes = 0;  // packed bytes of a row of A, without its correction, which follows
   std::int64_t code_bytes = 0, panel_bytes = 0;
