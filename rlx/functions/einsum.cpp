@@ -1,4 +1,4 @@
-// Einstein sums: the letters, the order of products, and the products.
+// Einsum: parses the subscripts, chooses the order of contractions, and builds them as dots.
 #include "rlx/functions/einsum.h"
 
 #include <algorithm>

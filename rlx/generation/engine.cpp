@@ -266,7 +266,7 @@ struct Engine::Impl {
       if (!places.back().answers) continue;
       std::int64_t room = model.context() - r.size();
       if (r.options.max_new_tokens != 0) room = std::min(room, r.options.max_new_tokens - (r.size() - r.prompt));
-      places.back().most = std::min(drafter.most(), room - 1);  // the run draws one more token
+      places.back().most = std::min(drafter.most(), room - 1);  // the run samples one token more than the draft has
     }
     std::int64_t left = batch_tokens() - answering;
     if (static_cast<std::size_t>(answering) < places.size()) left /= 2;

@@ -103,7 +103,7 @@ class BpeModel final : public WordModel {
   MergeTable merges_;
   std::vector<std::uint32_t> ranks_;  // by id; empty: merges_ is used
   BpeOptions options_;
-  bool plain_ = true;                           // neither continuation nor end of word
+  bool plain_ = true;                           // the model has neither a continuation prefix nor an end-of-word suffix
   std::array<TokenId, 0x800> character_ids_{};  // ids of the characters below U+0800, -1 = none
   std::array<TokenId, 256> byte_ids_{};
   std::vector<std::uint64_t> seams_;  // a bit set of adjacent characters inside tokens; empty: words are never split
