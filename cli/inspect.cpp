@@ -82,7 +82,7 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
   return out;
 }
 
-// How to see the plan of a program that was compiled with open dimensions.
+// The note that says how to see the plan of a program with symbolic dimensions.
 std::string plan_hint(const CompileResult& result) {
   return concat_text("the plan needs values: ", bind_options(result.lir.graph, {}));
 }

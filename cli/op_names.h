@@ -24,7 +24,7 @@ std::vector<std::string> texts_of(const OpDef& def);
 
 /// A documented name that is not an op.
 struct DocumentedName {
-  std::string_view name, instead;  // what to write, or why there is none
+  std::string_view name, instead;  // what to write instead, or why the op does not exist
 };
 /// Names that are views, derivatives or combinations of ops.
 std::span<const DocumentedName> names_by_others();

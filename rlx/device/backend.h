@@ -101,7 +101,7 @@ class ExecutableGraph {
                                            std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
   virtual std::string kernel_name(NodeId node) const = 0;
-  /// The program's text as the device receives it. Empty when it is no text.
+  /// The program's text as the device receives it. Empty when it is not text.
   virtual std::string code() const { return {}; }
 };
 
