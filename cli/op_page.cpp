@@ -210,8 +210,7 @@ values have expressions of their own there.
   out += "|---|---|---|---|---|---|---|\n";
   for (int i = 0; i < kNumBinaryKinds; ++i) {
     const BinaryRow& row = binary_row(static_cast<BinaryKind>(i));
-    // Reverse mode needs the derivatives by both operands. A function without one of them is listed as not
-    // differentiable by either.
+    // `differentiable` is 0 for a function without derivatives by both operands. Reverse mode then has none by a.
     const bool a = row.da != kBinaryFlat && row.differentiable > 0, b = row.db != kBinaryFlat;
     out += markdown_row(function_cells(enum_name(row.fn), row.c, row.dtypes,
                                        a && b ? "by both"

@@ -60,8 +60,7 @@ class Splitter {
   }
 
  private:
-  // An operand of a node of a scope. `stack` is the body around the scope, or the scope itself, that takes one matrix
-  // in each step.
+  // An operand of a node of a scope. `stack` is the scope, or a body around it, that takes one matrix in each step.
   struct Use {
     const WeightScope* scope = nullptr;
     NodeId user{};
