@@ -1,4 +1,4 @@
-// Cuts tasks into schedule steps and computes what each step waits for.
+// Maps tasks to schedule steps and computes what each step waits for.
 #include "rlx/backends/cpu/task_schedules.h"
 
 #include <algorithm>
@@ -133,7 +133,7 @@ std::vector<Segment> TaskSchedules::make_segments(const StepRange& range) {
   return segments;
 }
 
-// Cuts the tasks of LIR steps [from, to) into schedule steps. A big task is a step of its own with its chunks.
+// Maps the tasks of LIR steps [from, to) to schedule steps. A big task is a step of its own with its chunks.
 // Neighbouring small tasks form one step, which one thread runs and which waits for everything that any of them waits
 // for.
 Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
