@@ -252,8 +252,8 @@ struct Engine::Impl {
   bool answers(const Request& r) const {
     return r.size() > r.prompt && r.size() - model.cache().length(r.sequence) == 1;
   }
-  // Makes the drafts of requests that answer. Each gets an equal share of the budget that their last tokens leave; if
-  // prompts wait, they keep half of that budget.
+  // Makes the drafts of decoding requests. They share equally what is left of the batch's token budget after one token
+  // each, or half of it while prompts wait.
   void draft() {
     if (drafter.most() == 0) return;
     std::vector<DraftPlace> places;

@@ -21,7 +21,7 @@ struct KvPageDescriptor {
 };
 
 /// A fixed number of equal pages with reference counts. A page that several sequences share is free when the last
-/// holder releases it. Not for concurrent calls.
+/// sequence releases it. Not for concurrent calls.
 class KvPagePool {
  public:
   /// Errors: InvalidArgument for negative counts, more than 2^31 - 1 pages, or empty pages.
