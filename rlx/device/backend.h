@@ -28,7 +28,8 @@ struct BackendOptions {
   int ordinal = 0;          // of the device that runs the code
   // For tests:
   bool finest_grain = false;                          // splits every step into as many chunks as its kernel allows
-  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step; records who took chunks
+  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // every step is a barrier of the threads; records which threads
+                                                      // took chunks
 };
 
 /// The time of one step of a profiled run.

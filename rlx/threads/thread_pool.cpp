@@ -8,8 +8,8 @@
 // Odd workers run the upper half of each step, and help with the lower half when their own has nothing to do. Where
 // steps split their rows into chunks in the same order, each core then finds the data of the previous step in its own
 // cache (two cores that share no cache lose some 10 % of a transformer to the traffic between them). When halves wait
-// only for halves, a thread continues with its half of the next steps, and no thread waits for another until the work
-// of the halves meets.
+// only for halves, a thread continues with its half of the next steps, and no thread waits for another until a step
+// needs both halves.
 //
 // The first thread that touches a claim or done word in a new run resets it, so starting a run writes one word. A
 // worker that was descheduled and arrives late finds newer epochs and claims nothing: the caller waits for claimed

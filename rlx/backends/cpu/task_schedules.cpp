@@ -205,8 +205,9 @@ void TaskSchedules::take_turns(std::size_t from, std::size_t to, const std::vect
 }
 
 // With producer-consumer tiling a half waits for the halves that touch its bytes, not for whole steps. Each thread then
-// runs its sequences through many steps before it meets another thread. The plan may order two steps by way of a step
-// in between, whose halves now run separately. Such orders must be found again; AccessMap finds all of them.
+// runs its sequences through many steps before it waits for another thread. The plan may order two steps only through a
+// step between them, whose halves now run separately. Then a direct dependency must be added; AccessMap finds all of
+// them.
 void TaskSchedules::let_tiles_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                                         const std::vector<ScheduleStep>& steps, WaitLists& waits) {
   const std::size_t first = program_.first_task(from);
