@@ -109,7 +109,8 @@ struct SharedPrograms {
  private:
   SymbolBinding solve(const std::vector<std::vector<std::int64_t>>& dims) const;
   std::shared_ptr<const CompiledProgram> code_for(const SymbolBinding& extents);
-  /// Computes the remaining members from code, values and turn, and keeps the program.
+  /// Computes the remaining members from the code, the values and the number of sync points passed, and keeps the
+  /// program.
   std::shared_ptr<const ProgramAtExtents> finish(std::shared_ptr<ProgramAtExtents> spec);
   std::vector<ProgramDevice> devices_of(const LirModule& lir) const;
 
