@@ -114,7 +114,7 @@ void lower_resize(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   check(x.dense(), "x of a resize lies row-major");
-  // Shrinking axes from the first, then growing axes from the last.
+  // First resizes the axes that shrink, in order, then those that grow, last axis first.
   std::vector<std::size_t> order;
   const auto grows = [&](std::size_t i) { return op.sizes[i] > x.dim(static_cast<int>(op.axes[i])); };
   for (std::size_t i = 0; i < op.axes.size(); ++i)
