@@ -1,4 +1,4 @@
-// The only file that includes CLI11.
+// The implementation on CLI11, which no other file includes.
 #include "cli/arguments.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Argument Argument::in_integer_range(std::int64_t min, std::int64_t max) const {
 }
 Argument Argument::in_range(double min, double max) const { return Argument(option_->check(CLI::Range(min, max))); }
 
-// The message of CLI::NonNegativeNumber is longer.
+// Used instead of CLI::NonNegativeNumber, whose message is longer.
 Argument Argument::not_negative() const {
   return Argument(option_->check(
       [](const std::string& given) {

@@ -30,7 +30,7 @@
 #include "rlx/rlx.h"
 #include "rlx/threads/thread_pool.h"
 
-#ifndef RLX_VERSION  // set by our build
+#ifndef RLX_VERSION  // our build defines these
 #define RLX_VERSION "of an unknown version"
 #endif
 
@@ -114,7 +114,7 @@ std::string_view lost_by(const CompiledGraph& f, const BenchOptions& o) {
   return matmul_precision_name(MatmulPrecision::Exact);
 }
 
-// One object per case; the caller adds its own members and prints it.
+// Begins the JSON object of a case. The caller adds further members and prints it.
 JsonWriter json_row(const char* kind, const CompiledGraph& f, const Session& session, const BenchOptions& o,
                     const std::string& name, const Timing& t) {
   JsonWriter json;
@@ -209,8 +209,8 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   return ms;
 }
 
-// The time of each kernel of a run, the slowest first. On the cpu the run has one thread, and `floor_ns` is the least
-// time that the limits of the machine allow.
+// The time of each kernel of a run, the slowest first. On the cpu the run has one thread, and `floor_ns` is the
+// roofline bound from the machine limits.
 struct KernelTime {
   std::string op, kernel;
   double ns = 0, floor_ns = 0, flops = 0, bytes = 0;
@@ -253,7 +253,8 @@ void print_breakdown(std::vector<KernelTime> rows, const CompiledGraph& f) {
   }
 }
 
-// Adds the rows to the JSON object of a case, on the cpu after the machine limits behind the floors.
+// Adds the rows to the JSON object of a case. On the cpu it first adds the machine limits from which `floor_ns`
+// follows.
 void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const MachineLimits& limits) {
   const bool floors = limits.gflops > 0;
   if (floors) {
@@ -305,7 +306,7 @@ void bench_model(const BenchOptions& o) {
   const bool bert = config.encoder.family == "bert" && config.dense.empty();
   std::string weights_file;
   std::shared_ptr<const WeightLoader> weights;
-  ModelWeights opened;  // of other families, whose graph depends on their weights
+  ModelWeights opened;  // families other than BERT, whose graph depends on the weights
   if (bert) {
     weights_file = weights_path(o.model);
     weights = open_checkpoint(weights_file);

@@ -32,7 +32,7 @@ DecoderOptions decoder_options(const ModelArgs& args) {
   return o;
 }
 
-// Joins all --adapter options, each "PATH" or "PATH=SCALE", to one adapter. A path may contain "=".
+// Combines all --adapter options, each "PATH" or "PATH=SCALE", into one adapter. A path may contain "=".
 constexpr const char* kAdapter = "adapter";
 std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
   if (args.adapters.empty()) return {};

@@ -20,8 +20,8 @@
 
 namespace rlx::python {
 
-// A fair lock: threads take turns in the order in which they came, so a thread that steps again and again lets others
-// in between.
+// A ticket lock: threads get it in the order in which they asked for it, so a thread that steps in a loop does not
+// starve the others.
 class FairLock {
  public:
   class Mine {
@@ -49,7 +49,7 @@ class FairLock {
   std::uint64_t next_ = 0, serving_ = 0;
 };
 
-// Output of a request that its answer has not fetched yet. Guarded by the turn of the model, except `dropped`.
+// Output of a request that its answer has not fetched yet. Guarded by the model's lock, except `dropped`.
 struct Pending {
   std::deque<GenerationEvent> events;
   bool finished = false;
@@ -76,7 +76,7 @@ struct PyLanguageModel {
   Engine engine;
   std::map<RequestId, std::shared_ptr<Pending>> pending{};
 
-  // -- callers hold the turn --
+  // -- callers hold the lock --
 
   void step() {
     for (GenerationEvent& e : engine.step()) {
@@ -191,8 +191,8 @@ class PyAnswer {
     return out;
   }
 
-  // Ctrl-C between two steps cancels the answer. The turn is free while the handler of Python runs. Called without the
-  // GIL.
+  // Ctrl-C between two steps cancels the answer. The model is not locked while the handler of Python runs. Called
+  // without the GIL.
   void check_signals() {
     bool raised = false;
     {

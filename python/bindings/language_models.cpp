@@ -8,7 +8,7 @@
 namespace rlx::python {
 namespace {
 
-// The text of a state file, with the state of the answer that it ends with.
+// A loaded state file: the text, and the state of the answer at its end.
 struct SavedText {
   Conversation text;
 };

@@ -167,7 +167,7 @@ std::string end_row(KernelBuilder& k, const Attention& a, const Heads& y, int co
   return text;
 }
 
-// The tile: `rows` query rows by `keys` keys, and `own_rows` rows of a thread in the product with v.
+// The tile: `rows` query rows by `keys` keys, and `own_rows` rows per thread in the matmul with v.
 struct Tile {
   int rows, keys, own_rows;
   int across() const { return kThreads / (rows / own_rows); }  // threads along the columns of v

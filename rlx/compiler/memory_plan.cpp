@@ -285,8 +285,8 @@ class Planner {
     return mask;
   }
 
-  // A Dequantize is no step when all its readers read its quantized values. A Quantize is no step when all its readers
-  // encode its operand themselves.
+  // A Dequantize needs no step when all its readers read its quantized values. A Quantize needs no step when all its
+  // readers encode its operand themselves.
   bool try_encoded(NodeId id) {
     const Value v(id);
     if (!codes_or_numbers(v) || uses_.is_output(v) || uses_.uses(v).empty()) return false;

@@ -60,8 +60,7 @@ class Splitter {
   }
 
  private:
-  // An operand of a node of a scope. `stack` is the body around the scope, or the scope itself, that takes one matrix
-  // in each step.
+  // An operand of a node of a scope. `stack` is the scope, or a body around it, that takes one matrix in each step.
   struct Use {
     const WeightScope* scope = nullptr;
     NodeId user{};
@@ -73,7 +72,7 @@ class Splitter {
   struct PackedMatrix {
     std::vector<WeightRegion> regions;
     bool in_run = false;
-    bool readable = true;  // every region lies in a value that is made ahead; for a matrix of the run, in memory
+    bool readable = true;  // every region lies in a value of the prepare graph; for a matrix of the run, in memory
     ConstantMatrix matrix;
     std::int64_t count = 1;
     bool transposed = false;  // [N, K], as a gather reads it
@@ -91,7 +90,8 @@ class Splitter {
   };
   using NodeKey = std::pair<std::size_t, NodeId>;  // index of the scope, node
 
-  // `pure_`: computed from frozen Params and Constants alone. `constant_`: pure, and small enough to be made ahead.
+  // `pure_`: computed from frozen Params and Constants alone. `constant_`: pure, and small enough for the prepare
+  // graph.
   void classify() {
     pure_.assign(g_.num_nodes(), false);
     constant_.assign(g_.num_nodes(), false);
@@ -265,7 +265,7 @@ class Splitter {
     }
   }
 
-  // The matrix that a use reads. None for a matrix of a body that is no matrix of the program.
+  // The matrix that a use reads. None for a matrix that only a body has.
   std::optional<PackedMatrix> matrix_of(Use& use, int n_axis) const {
     const Value v = use.scope->graph->node(use.user).inputs[use.operand];
     const Shape& w = use.scope->graph->shape(v);
@@ -403,7 +403,8 @@ class Splitter {
     return Value(id);
   }
 
-  // A value in the run graph. A value of weights alone that is not made ahead is computed at its first read.
+  // A value in the run graph. A value of weights alone that the prepare graph does not make is computed before its
+  // first reader.
   Value run_value(Value v) {
     if (run_map_.has(v)) return run_map_(v);
     std::vector<Value> wanted{v};

@@ -28,7 +28,8 @@ struct BackendOptions {
   int ordinal = 0;          // of the device that runs the code
   // For tests:
   bool finest_grain = false;                          // splits every step into as many chunks as its kernel allows
-  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step; records who took chunks
+  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // every step is a barrier of the threads; records which threads
+                                                      // took chunks
 };
 
 /// The time of one step of a profiled run.
@@ -102,7 +103,7 @@ class ExecutableGraph {
                                            std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
   virtual std::string kernel_name(NodeId node) const = 0;
-  /// The program's text as the device receives it. Empty when it is no text.
+  /// The program's text as the device receives it. Empty when it is not text.
   virtual std::string code() const { return {}; }
 };
 

@@ -296,7 +296,7 @@ class PluginBackend final : public Backend {
       if (count > 0) return {count};
       return {0, concat_text(table_->text(), " finds none, and does not say why")};
     } catch (const std::bad_alloc&) {
-      return {0, "out of memory"};  // too short to allocate
+      return {0, "out of memory"};  // short enough for std::string to hold without allocating
     }
   }
   std::span<const DeviceOptionInfo> option_infos() const override {

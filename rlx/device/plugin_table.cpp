@@ -12,7 +12,7 @@
 namespace rlx {
 namespace {
 
-// The part that every version begins with.
+// Bytes of the members that come first in every version of the table.
 constexpr std::size_t kHead = offsetof(rlx_plugin, graph_version);
 
 // The members that must not be null, by offset.

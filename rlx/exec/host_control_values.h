@@ -17,8 +17,9 @@ using HeldValue = std::shared_ptr<Buffer>;
 /// A view of a dense value of `shape` at `data` in host memory.
 TensorView view_of(const Shape& shape, std::span<const std::int64_t> dims, const std::byte* data);
 
-/// One node, bound to its bodies. A carry passes from iteration to iteration as the value that the body made. Rows of
-/// an x are put on the device one by one. Rows of a y are put as a whole when the loop has ended.
+/// One host-controlled node, bound to its bodies. A carry is passed to the next iteration as the buffer that the body
+/// returned. Rows of an x are uploaded one by one. Rows of a y are collected on the host and uploaded together after
+/// the loop.
 class HostControlledValues {
  public:
   /// `bodies[b]` is body b of `part`, bound.

@@ -1,5 +1,5 @@
-// Partitions of a program over whole values: the code of each, and runs that bring every value to the devices that read
-// it.
+// Runs a program as a sequence of partitions, each on its device. Whole values are copied to the devices that read
+// them.
 #include "rlx/exec/parts.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class PartsExecutable final : public ExecutableGraph {
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
   std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> code_;  // [partition][module]
-  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;         // node -> partition and its node
+  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;  // node -> partition, and the node in its graph
 };
 
 class PartsBound final : public BoundGraph {
@@ -106,18 +106,19 @@ class PartsBound final : public BoundGraph {
   using Clock = std::chrono::steady_clock;
 
   struct Side {
-    std::map<std::uint32_t, HeldValue> weights;  // by number of the value; kept until the weights change
+    std::map<std::uint32_t, HeldValue> weights;  // copies of params, by number of the value; kept until the weights
+                                                 // change
     std::map<std::uint32_t, HeldValue> constants;
   };
-  /// A value that a partition reads or makes, or that exists before or after all partitions.
+  /// A value at a boundary: an operand or result of a partition, or a leaf or root of the program.
   struct Crossing {
     Value value;
     Shape shape;
     std::optional<std::uint32_t> param;  // for a param: its number
     const Tensor* constant = nullptr;
     std::size_t last_part = 0;
-    std::optional<std::uint32_t> kept_on;  // the device of a value that the run was given and no partition consumed; it
-                                           // is restored if the run fails
+    std::optional<std::uint32_t> kept_on;  // for an input or old state that no partition overwrites: its device. The
+                                           // buffer is kept there during the run and restored if the run fails
     std::vector<HeldValue> held;           // by device, in this run
   };
   struct Part {
@@ -137,8 +138,8 @@ class PartsBound final : public BoundGraph {
     std::uint32_t value = 0, old = 0;
   };
 
-  /// Keeps the values from before the run while it lasts. When the run fails, values that no partition consumed are
-  /// restored.
+  /// Holds the buffers of inputs and states during a run. If the run fails, the buffers that no partition consumed go
+  /// back to their slots.
   class Holding {
    public:
     explicit Holding(PartsBound& b) : b_(b) {
@@ -239,7 +240,7 @@ class PartsBound final : public BoundGraph {
     for (std::uint32_t d = 0; d < c.held.size(); ++d)
       if (d != c.kept_on) c.held[d].reset();
   }
-  // True when partition `p`, the last reader of the value, may write over it.
+  // True when partition `p`, the last reader of the value, may overwrite it.
   bool is_donated(std::size_t p, std::uint32_t v) const {
     if (p >= parts_.size()) return false;
     const Part& part = parts_[p];
@@ -311,7 +312,7 @@ class PartsBound final : public BoundGraph {
       values_[part.outputs[o]].held[plan.device] = std::move(part.made[o]);
   }
 
-  // Collects the operands of a partition on its device. An operand without a later reader is donated to the partition.
+  // Copies the operands of a partition to its device. An operand without a later reader is donated to the partition.
   void take_operands(std::size_t p) {
     Part& part = parts_[p];
     const std::uint32_t device = lir_.plan.parts[p].device;
@@ -387,7 +388,7 @@ class PartsBound final : public BoundGraph {
   std::vector<Part> parts_;
   std::vector<std::byte> staging_;
   std::uint64_t binding_generation_ = ~std::uint64_t{0};
-  const RunArguments* run_ = nullptr;  // of the current run
+  const RunArguments* run_ = nullptr;  // the arguments of the current run
 };
 
 std::unique_ptr<BoundGraph> PartsExecutable::bind(OpenDevice& device, const LirModule& program,

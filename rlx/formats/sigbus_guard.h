@@ -1,5 +1,5 @@
-// SIGBUS guard: handles pages of mapped files that are lost while in use, because another process shortens the file or
-// its disk fails. Without it such a read ends the process with SIGBUS.
+// SIGBUS guard: handles lost pages, pages of mapped files that can no longer be read because another process shortened
+// the file or its disk failed. Without it such a read ends the process with SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ void guard_mapping(const void* address) noexcept;
 bool any_damaged_mapping() noexcept;
 /// The path of the mapping at `address` if it has lost pages.
 std::optional<std::string> damaged_file_at(const void* address);
-/// The path of the mapping at `address` if its file was written to since it was opened, judged by its size and time.
+/// The path of the mapping at `address` if the file's size or modification time changed since it was opened.
 std::optional<std::string> changed_file_at(const void* address);
 
 // Names of the last release.

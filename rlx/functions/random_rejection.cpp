@@ -1,5 +1,5 @@
-// Distributions drawn by rejection: every element is proposed anew until all are accepted, from bits that its place and
-// the number of the trip say.
+// Distributions drawn by rejection sampling. A loop proposes every element again until all are accepted. The random
+// bits of a proposal depend on the element's index and on the number of the iteration.
 #include <array>
 #include <numbers>
 
@@ -12,19 +12,19 @@ using namespace draws;
 
 namespace {
 
-// Whether some element is true; none of nothing.
+// True when any element is true; false for no elements.
 Expr any_of(Graph& g, const Expr& x, SourceLoc loc) {
   const Expr most = g.reduce_max(Operand(g.cast(Operand(x, loc), DType::I32), loc));
   return g.gt(Operand(most, loc), Operand(0, loc));
 }
 
-// What a trip proposes: the values, and which of them are taken.
+// The proposal of one iteration: the values, and which of them are accepted.
 struct Proposal {
   Term value, accepted;
 };
 
-// `start` where `open` is false; elsewhere the first proposal that is accepted. propose(key of the trip) is called on
-// the graph of the loop's body.
+// `start` where `open` is false; elsewhere the first proposal that is accepted. propose(key of the iteration) is called
+// on the graph of the loop's body.
 template <class F>
 Term until_accepted(const Term& key, const Term& start, const Term& open, F&& propose) {
   Graph& g = key.graph();
@@ -43,21 +43,21 @@ Term until_accepted(const Term& key, const Term& start, const Term& open, F&& pr
   return key.at(r.carries[0]);
 }
 
-// The dtype that draws of `t` are computed in.
+// The dtype in which samples of dtype `t` are computed.
 DType f64_or_f32(DType t) { return t == DType::F64 ? DType::F64 : DType::F32; }
 Term spread(const Term& x, const Dims& dims) { return x.at(x.graph().expand(x, dims)); }
 Term normal(const Term& key, const Dims& dims, DType t) { return key.at(key.graph().rng_normal(key, dims, t)); }
-// A parameter over all dims, which derivatives do not pass.
+// A parameter broadcast to `dims`, with its gradient stopped.
 Term fixed(const Term& key, const Operand& given, const Dims& dims, DType t) {
   return stopped(spread(parameter(key, given, t), dims));
 }
 
-// The logarithm of a gamma number of each element of a, which derivatives do not pass.
+// The logarithm of a gamma sample for each element of a, with the gradient stopped.
 Term drawn_log_gamma(const Term& key, const Term& a) {
   const Dims dims = a.shape().dims();
   const DType t = a.dtype();
   const std::vector<Term> keys = split(key, 2);
-  // Of a below 1: one of a + 1, times u^(1 / a).
+  // For a below 1: a sample for a + 1, times u^(1 / a).
   const Term valid = both(compared(CompareKind::Gt, a, 0.0), compared(CompareKind::Lt, a, HUGE_VAL));
   const Term own = chosen(valid, a, 1.0), small = compared(CompareKind::Lt, own, 1.0);
   const Term d = chosen(small, own + 1.0, own) - 1.0 / 3, c = 1.0 / sqrt(d * 9.0);
@@ -77,16 +77,16 @@ Term drawn_log_gamma(const Term& key, const Term& a) {
   return chosen(valid, drawn, edge);
 }
 
-// {a, z} -> z, the logarithm of a gamma number x of parameter a, with the derivative that keeps P(a, x) where it is:
-// (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018): dz / da = -(dP / da) / (x dP / dx). Far
-// below 1 P is x^a / Gamma(a + 1), where the quotient is (digamma(a + 1) - z) / a and has no underflow.
-// A second derivative needs one of igamma_grad_a by a, which says that it is not there.
+// {a, z} -> z, where z = log x of a gamma sample x with parameter a. Its derivative by a is the implicit one, which
+// keeps P(a, x) constant (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018): dz / da = -(dP /
+// da) / (x dP / dx). For x far below 1, P is x^a / Gamma(a + 1), and the quotient is (digamma(a + 1) - z) / a, which
+// does not underflow. A second derivative is an error: igamma_grad_a has no derivative by a.
 CustomFn implicit_log_gamma() {
   CustomFn fn;
   fn.name = "implicit_log_gamma";
   fn.body = [](Graph&, const ExprList& in) { return ExprList{in[1]}; };
   fn.jvp = [](Graph&, const ExprList& in) {
-    // In F64: of a large a the density is a small difference of large logarithms.
+    // In F64, because for a large `a` the density is a small difference of large logarithms.
     const Term given(in[0], SourceLoc{}), a = given.cast(DType::F64), z = given.at(in[1]).cast(DType::F64);
     const Term valid = both(compared(CompareKind::Gt, a, 0.0), compared(CompareKind::Lt, a, HUGE_VAL));
     const Term own = chosen(valid, a, 1.0), x = exp(z);
@@ -104,7 +104,7 @@ Term log_gamma_of(const Term& key, const Term& a) {
   const Term drawn = drawn_log_gamma(key, stopped(a));
   return key.at(key.graph().custom_fn({a.value(), drawn.value()}, implicit_log_gamma(), key.loc())[0]);
 }
-// A parameter over all dims.
+// A parameter broadcast to `dims`.
 Term over(const Term& key, const Operand& given, const Dims& dims, DType t) {
   return spread(parameter(key, given, t), dims);
 }
@@ -113,7 +113,7 @@ Term log_gamma_at(const Term& key, const Operand& a, const Dims& dims, DType t, 
   return log_gamma_of(key, over(key, a, dims, f64_or_f32(t)));
 }
 
-// log k! less (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2, of whole k >= 0.
+// The error of Stirling's formula, log k! - ((k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2), for integers k >= 0.
 Term stirling_tail(const Term& k) {
   constexpr std::array<double, 10> kTail = {
       0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.0207906721037650,  0.0166446911898211,
@@ -178,8 +178,8 @@ Expr ball(Operand key, std::int64_t d, double p, Dims dims, DType dtype) {
     dims.push_back(Dim(d));
     return uniform_from(k, std::move(dims), t, -1, 1).cast(dtype);
   }
-  // Barthe, Guedon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball", 2005: numbers of
-  // density exp(-|x|^p) over the p-th root of the sum of their powers and an exponential number.
+  // Barthe, Guedon, Mendelson and Naor, "A probabilistic approach to the geometry of the l_p^n-ball", 2005: samples
+  // with density exp(-|x|^p), divided by the p-th root of the sum of their p-th powers and an exponential sample.
   const std::vector<Term> keys = split(k, 3);
   Dims all = dims;
   all.push_back(Dim(d));
@@ -201,7 +201,7 @@ Expr poisson(Operand key, Operand rate, Dims dims, DType dtype) {
   const Term valid = both(compared(CompareKind::Ge, lam, 0.0), compared(CompareKind::Lt, lam, HUGE_VAL));
   const Term large = both(valid, compared(CompareKind::Ge, lam, 10.0)),
              small = both(valid, compared(CompareKind::Lt, lam, 10.0));
-  // Factors until their product is below exp(-rate).
+  // Multiplies uniform samples until their product is below exp(-rate).
   const Term zero = spread(lam.number(0), dims);
   const Term floor_of_log = -chosen(small, lam, 0.0);
   const SourceLoc loc = k.loc();
@@ -254,7 +254,7 @@ Expr binomial(Operand key, Operand n, Operand p, Dims dims, DType dtype) {
   const Term large = compared(CompareKind::Ge, expected, 10.0);
   const Term small =
       both(compared(CompareKind::Lt, expected, 10.0), both(compared(CompareKind::Gt, expected, 0.0), valid));
-  // How far apart the successes are: geometric numbers, as many as fit into the trials.
+  // Adds geometric samples, the distances between successes, as long as they fit into the trials.
   const Term log_fail = log1p(-chosen(small, q, 0.25)), zero = spread(trials.number(0), dims);
   const LoopResult few = g.while_loop(
       {zero.value(), zero.value(), small.value(), g.scalar(0, DType::I32, loc)},

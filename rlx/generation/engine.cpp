@@ -252,8 +252,8 @@ struct Engine::Impl {
   bool answers(const Request& r) const {
     return r.size() > r.prompt && r.size() - model.cache().length(r.sequence) == 1;
   }
-  // Makes the drafts of requests that answer. Each gets an equal share of the budget that their last tokens leave; if
-  // prompts wait, they keep half of that budget.
+  // Makes the drafts of decoding requests. They share equally what is left of the batch's token budget after one token
+  // each, or half of it while prompts wait.
   void draft() {
     if (drafter.most() == 0) return;
     std::vector<DraftPlace> places;
@@ -266,7 +266,7 @@ struct Engine::Impl {
       if (!places.back().answers) continue;
       std::int64_t room = model.context() - r.size();
       if (r.options.max_new_tokens != 0) room = std::min(room, r.options.max_new_tokens - (r.size() - r.prompt));
-      places.back().most = std::min(drafter.most(), room - 1);  // the run draws one more token
+      places.back().most = std::min(drafter.most(), room - 1);  // the run samples one token more than the draft has
     }
     std::int64_t left = batch_tokens() - answering;
     if (static_cast<std::size_t>(answering) < places.size()) left /= 2;
@@ -398,7 +398,8 @@ struct Engine::Impl {
     return e;
   }
 
-  // Draws tokens from a part's logits: one, and one more for each draft token that was drawn.
+  // Samples tokens from the logits of a part. It stops after the first token that differs from the draft, so it samples
+  // one token more than the draft tokens it accepts.
   void draw(Request& r, std::span<const float> logits) {
     const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
     const std::vector<TokenId> drafted = r.draft.tokens;

@@ -221,7 +221,7 @@ void make_window_room(KvCache& cache, PrefixCache* prefixes, std::span<const Seq
 }
 
 std::int64_t PrefixCache::num_evictable() const {
-  std::set<const Node*> kept;  // pages with other ref_count, and all their ancestors
+  std::set<const Node*> kept;  // pages with other references, and all their ancestors
   std::int64_t count = 0;
   for (const auto& [used, node] : by_use_) {
     if (kept.count(node) == 0 && pool_->ref_count(node->page) == 1)

@@ -306,7 +306,7 @@ class Builder {
   Expr rng_fold_in(Operand key, Operand data);
   /// Floats in [low, high), in multiples of the spacing of floats just below 1.
   Expr rng_uniform(Operand key, Dims dims, DType dtype = DType::F32, double low = 0, double high = 1);
-  /// N(0, 1) by the inverse of erf.
+  /// Standard normal numbers, as the inverse of erf of uniform numbers.
   Expr rng_normal(Operand key, Dims dims, DType dtype = DType::F32);
   /// Bool, true with probability p.
   Expr rng_bernoulli(Operand key, double p, Dims dims);

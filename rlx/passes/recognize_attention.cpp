@@ -188,7 +188,7 @@ class Attention {
     }
     return scaled_matmul(s);
   }
-  // An operand that enlarges the scores is no mask.
+  // A mask does not have larger dims than the scores.
   bool same_shape(Value s) {
     if (g_.shape(s) == g_.node(product_).shape()) return true;
     miss(MissReason::ShapeMismatch,

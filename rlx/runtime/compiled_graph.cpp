@@ -225,7 +225,7 @@ CompiledGraph CompiledGraph::clone() const try {
   copy->extent_rows = impl().extent_rows;
   copy->handles = impl().handles;
   for (auto& [name, handle] : copy->handles)
-    if (!handle.value.buffer())  // nobody writes a device tensor that is held
+    if (!handle.value.buffer())  // a device tensor with several owners is never overwritten, so it can be shared
       handle.value = Tensor::copy_of(handle.value.data(), handle.value.shape());
   for (const auto& s : impl().states) copy->states.push_back(copy->copy_of(*s));
   for (auto it = impl().shapes.rbegin(); it != impl().shapes.rend(); ++it) copy->use((*it)->spec);

@@ -1,4 +1,4 @@
-// The inputs of a compiled graph: by name, sticky, kept from the last run, or cut to the valid rows.
+// The inputs of a compiled graph: by name, sticky, kept from the last run, or narrowed to the valid rows.
 #include <algorithm>
 #include <cstring>
 #include <limits>

@@ -146,7 +146,7 @@ ProgramInUse CompiledGraph::Impl::program_for(std::span<const TensorView>& views
 }
 
 // Finds the specialisation for the dimensions of the views. Finding the shape of the last run allocates nothing. The
-// views are cut to the active extent.
+// views are narrowed to the active extent.
 BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& views) {
   const std::vector<IoInfo>& infos = code->inputs;
   if (views.size() != infos.size())

@@ -154,7 +154,7 @@ Tensor adopt_on_device(dlpack::Managed* managed, const Shape& shape) {
     refuse(ErrorCode::Unsupported, concat_text("on ", device_text(id), " is not dense"),
            "make it contiguous where it was made");
   const std::shared_ptr<OpenDevice> device = open_device(require_backend(id.kind), id);
-  // The buffer gets an owner that takes ownership only when the buffer exists.
+  // The owner receives `managed` only once the buffer exists. After an error the caller still owns it.
   struct Owner {
     dlpack::Managed* managed = nullptr;
     ~Owner() {

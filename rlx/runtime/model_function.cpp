@@ -19,7 +19,7 @@ struct ModelFunction::Entry {
   std::mutex busy;
   std::atomic<std::thread::id> owner{};  // the thread that holds `busy`
   std::optional<CompiledGraph> program{};
-  std::atomic<bool> made = false;  // the program exists; for threads that do not hold it
+  std::atomic<bool> made = false;  // `program` is set; read by threads that do not hold `busy`
   std::uint64_t given = 0;         // number of the last weights that it received
 };
 

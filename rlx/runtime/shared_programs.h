@@ -94,7 +94,7 @@ struct SharedPrograms {
     std::vector<std::string> symbols;
     Graph graph;
   };
-  std::optional<SymbolProgram> symbol_program;  // before `module`, from which it is taken
+  std::optional<SymbolProgram> symbol_program;  // declared before `module`, whose initialiser fills it
   const GraphModule module;
   const Graph& source;  // the graph of the module
   std::shared_ptr<const Backend> backend;
@@ -109,7 +109,8 @@ struct SharedPrograms {
  private:
   SymbolBinding solve(const std::vector<std::vector<std::int64_t>>& dims) const;
   std::shared_ptr<const CompiledProgram> program_for(const SymbolBinding& extents);
-  /// Computes the remaining members from code, values and turn, and keeps the program.
+  /// Computes the remaining members from the code, the values and the number of sync points passed, and keeps the
+  /// program.
   std::shared_ptr<const ProgramAtExtents> finish(std::shared_ptr<ProgramAtExtents> spec);
   std::vector<ProgramDevice> devices_of(const LirModule& lir) const;
 

@@ -1,4 +1,4 @@
-// Branches and loops that the calling host code controls.
+// Branches and loops that the caller runs on the host, graph by graph.
 #include "rlx/runtime/subgraph_cache.h"
 
 #include <set>

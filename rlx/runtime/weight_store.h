@@ -27,8 +27,9 @@ struct WeightPlan {
   WeightPlan() = default;
   explicit WeightPlan(std::shared_ptr<const ExecutableGraph> e);
   std::shared_ptr<const ExecutableGraph> executable;
-  std::vector<std::string> keys;               // `prepared_keys`
-  std::vector<std::vector<ParamNames>> reads;  // params by source of a packed layout; a computed value: one list
+  std::vector<std::string> keys;  // from `prepared_keys`: equal for equal packed layouts of the same params
+  std::vector<std::vector<ParamNames>> reads;  // for a packed layout: the params of each source; for a computed value:
+                                               // one list
 };
 
 /// What the kernels of one executable read of the weights, by Param index, and the owners that keep it on the device.

@@ -1,4 +1,4 @@
-// Internal: the tables of GGUF's grid schemes. Their quantized values are numbers of rows of 8 or 4 values.
+// Internal: the tables of GGUF's grid schemes. A quantized value is the index of a table row, which has 8 or 4 values.
 #pragma once
 
 #include <array>

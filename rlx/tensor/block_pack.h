@@ -15,7 +15,7 @@ struct UnpackedBlock {
   std::array<int, 16> scale{}, min{};
   std::array<int, 256> q{};
 };
-/// The numbers of a group: y = factor * (code - offset) - shift.
+/// The numbers of a group: y = factor * (quantized value - offset) - shift.
 struct QuantizedGrid {
   float factor, shift;
 };

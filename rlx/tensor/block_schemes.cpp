@@ -30,7 +30,7 @@ constexpr std::int8_t kSign[] = {-1, 1},
                       kCurve[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
                       kTwiceE2M1[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 constexpr BlockLayout kLayouts[] = {
-  // elements bytes    low codes       high codes    offset d    m  adds_m  scales     at group
+  // elements bytes    low bits        high bits     offset d    m  adds_m  scales     at group
   {QuantScheme::Q8_0,  32,  34, { 2,  32, 8, 32}, {  0,  0, 0,  0}, 128,   0, -1, false, kNone,      0, 32},
   {QuantScheme::Q4_0,  32,  18, { 2,  16, 4, 16}, {  0,  0, 0,  0},   8,   0, -1, false, kNone,      0, 32},
   {QuantScheme::Q4_1,  32,  20, { 4,  16, 4, 16}, {  0,  0, 0,  0},   0,   0,  2, true,  kNone,      0, 32},
@@ -194,7 +194,7 @@ Block unpack(const BlockLayout& l, const std::uint8_t* bytes) {
   return b;
 }
 
-// Half of an unsigned F8E4M3 number. The sign bit is ignored. The code that would be NaN gives 0.
+// Half of an unsigned F8E4M3 number. The sign bit is ignored. The bit pattern of NaN gives 0.
 float half_e4m3(int code) {
   const int exponent = code >> 3 & 15, mantissa = code & 7;
   if (code == 127) return 0;
@@ -301,7 +301,7 @@ void choose_pair(const BlockLayout& l, const float* x, Block& b) {
   } else if (l.low.width == 8) {
     b.d = nearest_f16(std::fabs(r.furthest()) / 127);
   } else {
-    b.d = nearest_f16(r.furthest() / static_cast<float>(-l.offset));  // the furthest element becomes code 0
+    b.d = nearest_f16(r.furthest() / static_cast<float>(-l.offset));  // the furthest element is quantized to 0
   }
 }
 

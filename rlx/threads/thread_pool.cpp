@@ -5,10 +5,11 @@
 // compare-and-swap on the step's claim word {run epoch, left in the lower half, left in the upper half}. A finished
 // chunk is counted in the step's done word {run epoch, done in the lower half, done in the upper half}.
 //
-// Odd workers run the upper half of each step, and help with the lower half when their own has nothing to do. Steps
-// that are cut into rows in the same order then find the data of the previous step in the core's own cache (two cores
-// that share no cache lose some 10 % of a transformer to the traffic between them). When halves wait only for halves, a
-// thread continues with its half of the next steps, and no thread waits for another until the work of the halves meets.
+// Odd workers run the upper half of each step, and help with the lower half when their own has nothing to do. Where
+// steps split their rows into chunks in the same order, each core then finds the data of the previous step in its own
+// cache (two cores that share no cache lose some 10 % of a transformer to the traffic between them). When halves wait
+// only for halves, a thread continues with its half of the next steps, and no thread waits for another until a step
+// needs both halves.
 //
 // The first thread that touches a claim or done word in a new run resets it, so starting a run writes one word. A
 // worker that was descheduled and arrives late finds newer epochs and claims nothing: the caller waits for claimed

@@ -1,4 +1,5 @@
-// The CPU thread pool. It runs whole schedules of steps that are cut into claimable chunks, with one wake-up per run.
+// The CPU thread pool. It runs whole schedules with one wake-up per run. The steps of a schedule are split into chunks,
+// which threads claim.
 #pragma once
 
 #include <atomic>

@@ -22,7 +22,8 @@ class Bound final : public BoundGraph {
   Bound(const Executable& exe, const LirModule& lir, std::span<const BufferView> arenas, bool is_body)
       : exe_(exe), program_(exe, lir, arenas, is_body), num_steps_(lir.plan.schedule.size()) {
     if (program_.ranges().empty() || program_.ranges().back().end >= num_steps_) final_copies_.make(program_);
-    // A body runs inside a step of its parent. Threads that meet in every step would wait for the threads in that step.
+    // A body runs inside a step of its parent. With a barrier in every step, its threads would wait for those that are
+    // busy in that step.
     if (exe.audit() != nullptr && !is_body)
       audited_.emplace(program_);
     else

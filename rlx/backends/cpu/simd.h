@@ -43,7 +43,7 @@ RLX_INLINE VI set1_i(std::int32_t x) { return x - VI{}; }
 RLX_INLINE VD set1_d(double x) { return x - VD{}; }
 RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
 RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
-/// int8 values as i32. g++ 12 converts them one by one without the intrinsic.
+/// int8 values as i32. g++ 12 would convert them one by one; the intrinsic is one instruction.
 RLX_INLINE VI load_i8_i(const std::int8_t* p) {
 #if RLX_ISA_ID == 3
   return reinterpret_cast<VI>(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
@@ -378,8 +378,8 @@ RLX_INLINE VD reversed(VD v) {
 
 #if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
 // unpack_low and unpack_high interleave elements (pairs of F32 for VD) of a and b within each quarter of 16 bytes.
-// shuffle_quarters selects quarters of a and b. Each is one instruction; shuffles across a whole vector take two, or
-// three cycles of latency.
+// shuffle_quarters selects quarters of a and b. Each is one instruction. A shuffle across the whole vector takes two
+// instructions, or one with three cycles of latency.
 #define RLX_SHUFFLE(name, V, of, op) \
   RLX_INLINE V name(V a, V b) { return reinterpret_cast<V>(op(reinterpret_cast<of>(a), reinterpret_cast<of>(b))); }
 #if RLX_ISA_ID == 3
@@ -467,7 +467,7 @@ RLX_INLINE VF swap_blocks(VF v) {
 #endif
 }
 
-/// Sum of all lanes as a pairwise tree over halves.
+/// Sum of all lanes as a binary tree: each step adds the upper half of the lanes to the lower half.
 RLX_INLINE float reduce_add(VF v) {
 #if RLX_LANES >= 16
   v = v + swap_blocks<8>(v);

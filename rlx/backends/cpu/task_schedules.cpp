@@ -1,4 +1,4 @@
-// Cuts tasks into schedule steps and computes what each step waits for.
+// Maps tasks to schedule steps and computes what each step waits for.
 #include "rlx/backends/cpu/task_schedules.h"
 
 #include <algorithm>
@@ -102,7 +102,7 @@ TaskSchedules::TaskSchedules(LoweredProgram& program) : program_(program) {
   for (const StepRange& r : program_.ranges()) (void)of(r.of(n));
 }
 
-// Too cheap for a second thread, or only one chunk.
+// True when the task is too cheap for a second thread, or has only one chunk.
 bool TaskSchedules::joins_others(const Task& p) const {
   return (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
 }
@@ -133,7 +133,7 @@ std::vector<Segment> TaskSchedules::make_segments(const StepRange& range) {
   return segments;
 }
 
-// Cuts the tasks of LIR steps [from, to) into schedule steps. A big task is a step of its own with its chunks.
+// Maps the tasks of LIR steps [from, to) to schedule steps. A big task is a step of its own with its chunks.
 // Neighbouring small tasks form one step, which one thread runs and which waits for everything that any of them waits
 // for.
 Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
@@ -205,8 +205,9 @@ void TaskSchedules::serialize_common(std::size_t from, std::size_t to, const std
 }
 
 // With producer-consumer tiling a half waits for the halves that touch its bytes, not for whole steps. Each thread then
-// runs its sequences through many steps before it meets another thread. The plan may order two steps by way of a step
-// in between, whose halves now run separately. Such orders must be found again; AccessMap finds all of them.
+// runs its sequences through many steps before it waits for another thread. The plan may order two steps only through a
+// step between them, whose halves now run separately. Then a direct dependency must be added; AccessMap finds all of
+// them.
 void TaskSchedules::let_tiles_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                                         const std::vector<ScheduleStep>& steps, WaitLists& waits) {
   const std::size_t first = program_.first_task(from);

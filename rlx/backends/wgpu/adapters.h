@@ -28,7 +28,7 @@ struct AdapterFacts {
   std::string text() const;
 };
 
-/// Loop iterations that such an adapter certainly runs.
+/// Loops of a kernel with up to this many iterations in all run to their end on such an adapter.
 inline constexpr std::int64_t kMostSteps = 65000;
 
 /// The adapters that a kind of device can be opened on, hardware first; the index in the list is the ordinal. When the

@@ -409,7 +409,7 @@ void BoundProgram::run_timed(const StepRange& range, WgpuStream& stream, std::ve
     }
     i = end;
   }
-  run({range.end, range.end}, stream);  // the copies
+  run({range.end, range.end}, stream);  // submits only the copies after the last step
 }
 
 Event BoundProgram::submit(const RunArguments& a, Stream& stream) {

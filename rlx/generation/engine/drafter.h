@@ -19,9 +19,9 @@ namespace rlx {
 /// sequence continues with its own tokens. Empty without a match.
 std::vector<TokenId> lookup_draft(std::span<const TokenId> sequence, std::int64_t least, std::int64_t count);
 
-/// Chooses the length of a request's next draft. A right token saves a run; a wrong one costs a small part of a run. So
-/// the length doubles after a draft that was all right, else it becomes one more than the number of right tokens. After
-/// a draft with no right token, some positions go without a draft, twice as many each time.
+/// Chooses the length of a request's next draft. An accepted token saves a run. A rejected one costs a small part of a
+/// run. So the length doubles after a draft that was accepted as a whole, else it becomes one more than the number of
+/// accepted tokens. After a draft without an accepted token, some positions get no draft, twice as many each time.
 class DraftLength {
  public:
   /// The length of the draft for the next position, from 0 to `most`.
@@ -38,7 +38,7 @@ struct Draft {
   DraftLength lookup{}, model{};
   DraftLength* source = nullptr;  // source of `tokens`: `lookup` or `model`
 
-  /// Clears the tokens: `judge` when `accepted` of them were right, `drop` when they were not tried.
+  /// Clears the tokens: `judge` after a run that accepted `accepted` of them, `drop` when no run tried them.
   void accept(std::int64_t accepted);
   void drop();
 };

@@ -149,7 +149,7 @@ std::optional<SymbolOrder> symbol_order(const Graph& g, SymbolCircle* circle) {
   for (const auto& [name, source] : g.symbol_sources()) by_depth[(*depth)[source.node.index]].push_back(name);
   for (auto& [at, names] : by_depth) out.stages.push_back(std::move(names));
   out.stage.assign(g.num_nodes(), static_cast<std::uint32_t>(out.stages.size()));
-  // The nodes that each stage needs, first stage first. Each node is taken once.
+  // Assigns each node to the first stage that needs it.
   std::vector<std::uint32_t> work;
   for (std::uint32_t t = 0; t < out.stages.size(); ++t) {
     for (const std::string& name : out.stages[t]) work.push_back(g.symbol_sources().at(name).node.index);
@@ -158,7 +158,7 @@ std::optional<SymbolOrder> symbol_order(const Graph& g, SymbolCircle* circle) {
       work.pop_back();
       if (out.stage[at] <= t) continue;
       out.stage[at] = t;
-      // A source of an earlier stage is taken already, so only data and the order of ordered ops lead to new nodes.
+      // Sources of earlier stages are already assigned. So the walk follows only operands and the order of ordered ops.
       edges.each_before(at, [&](std::uint32_t before, std::uint32_t) { work.push_back(before); });
     }
   }

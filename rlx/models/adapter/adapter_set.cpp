@@ -44,7 +44,7 @@ void AdapterSet::fault(const Part& part, const Module& module, const Text&... te
   faults_.push_back(concat_text(part.file.source(), ": '", module.name, "' ", text...));
 }
 
-// PEFT's names of matrices of the model; empty where PEFT has no name for one of them.
+// PEFT's names of these matrices of the model. Empty when one of them has none.
 std::vector<AdapterSet::Module> AdapterSet::named(std::span<const std::string> stored, std::int64_t rows) {
   std::vector<Module> out;
   for (const std::string& name : stored) {

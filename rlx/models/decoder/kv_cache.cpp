@@ -73,7 +73,7 @@ void KvCache::adopt(std::int64_t sequence, const KvPages& held) {
   if (count > context_ / page_)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(count, " pages of ", page_, " tokens are more than a context of ", context_));
-  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a page without a holder
+  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a free page
   tables_[s].expect(pages.size());
   if (windows_) windows_->adopt(sequence, count * page_, held.window_first, held.window_pages);
   tables_[s].append(pages);

@@ -134,7 +134,7 @@ void KvWindows::adopt(std::int64_t sequence, std::int64_t tokens, std::int64_t f
   if (tokens < 0 || tokens > context_ || first < 0 || first > first_needed(tokens) || first + count != pages_in(tokens))
     refuse_window(concat_text(count, " pages of ", page_, " tokens from page ", first, " on do not hold what follows ",
                               tokens, " tokens with a window of ", window_));
-  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a page without a holder
+  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a free page
   s.pages.assign(pages.begin(), pages.end());
   s.first = first, s.from = first * page_, s.computed = tokens;
 }

@@ -18,7 +18,7 @@ using i64 = std::int64_t;
 struct ColumnsStep {
   struct Axis {
     ConvAxis moves;
-    i64 places = 1, extent = 1, taps = 1, x = 0;  // x: the stride, in bytes
+    i64 places = 1, extent = 1, taps = 1, x = 0;  // x: stride of x, in bytes
   };
   int space = 0;  // spatial axes without the axis of lines
   Axis axes[kGemmMaxAxes];

@@ -1,4 +1,4 @@
-// Complex numbers from two parts and their parts, as strided moves of reals; C64 arithmetic.
+// Makes complex numbers from real and imaginary parts, and extracts these, by strided copies of reals; C64 arithmetic.
 #include <algorithm>
 #include <span>
 

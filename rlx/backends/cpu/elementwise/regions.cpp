@@ -434,7 +434,7 @@ class TapeWriter {
     return v;
   }
 
-  /// `s` as a second step of the instruction that makes its operand at `place`.
+  /// The TapeThen that fuses `s` into the instruction that computes its operand `place`; None when there is none.
   TapeThen as_then(const Ssa& s, int place) const {
     switch (s.instr.op) {
       case TapeOp::Add: return TapeThen::Add;

@@ -22,8 +22,8 @@ constexpr std::int64_t padded_bf16(std::int64_t k) { return (k + kBf16Group - 1)
 constexpr std::int64_t bf16_panel_bytes(std::int64_t k) { return padded_bf16(k) * kBf16Lanes * 2; }
 
 /// C[M, N] = epilogue(bf16(A[M, K]) * B). Rows of A are `lda` floats apart; the elements of a row are contiguous. The
-/// sum of an element is one chain over k, the same for every M and every cut, but the processor defines the chain. The
-/// processor flushes subnormal numbers of A, B and the sums to zero, unless `row_least` is given.
+/// sum of an element is one chain over k, the same for every M and every plan. The processor defines the order in the
+/// chain. The processor flushes subnormal numbers of A, B and the sums to zero, unless `row_least` is given.
 struct Bf16Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;

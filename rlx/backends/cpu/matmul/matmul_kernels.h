@@ -12,7 +12,7 @@ namespace rlx::cpu {
 
 /// C[.., M, N] = A[.., M, K] * B[.., K, N], as GemmStridedF32 describes. `a_type`, `b_type` and `c_type` are the
 /// dtypes: all F64; or each F32, F16 or BF16; or integers, either each of at most 32 bits or all of 64. Rows of C are
-/// contiguous. The sum of an element is one chain of multiply-adds in the order of k, the same for every M, cut and
+/// contiguous. The sum of an element is one chain of multiply-adds in the order of k, the same for every M, plan and
 /// register tile. It is rounded once, to C. Integer sums wrap.
 ///
 /// Complex matmuls (`b_complex`) work on the parts of A and C, F32 or F64, with B in complex numbers. A row of A is
@@ -48,7 +48,7 @@ inline void transpose_matmul(MatmulOperands& p) {
   p.c_transposed = true;
 }
 
-/// How a matmul is cut. Chunks are ranges of register tiles. The cut does not change any bit of a result.
+/// How a matmul is split into chunks, which are ranges of register tiles. No bit of a result depends on the plan.
 struct MatmulPlan {
   std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t k = 1;

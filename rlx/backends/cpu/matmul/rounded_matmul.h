@@ -1,4 +1,4 @@
-// Matmuls that first round the rows x into common memory: with block-quantized and bf16 weights.
+// Matmuls that first round the activation x into memory shared by all threads: with block-quantized and bf16 weights.
 #pragma once
 
 #include <algorithm>

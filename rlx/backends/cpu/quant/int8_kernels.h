@@ -26,9 +26,9 @@ struct ByteGemm {
   std::byte* quants = nullptr;  // packed A, `ByteGemmPlan::packed_a_bytes`
 };
 
-/// How an int8 GEMM is cut: chunk = (product * row_chunks + row chunk) * column_chunks + column chunk.
+/// How an int8 GEMM is split into chunks: chunk = (matmul * row_chunks + row chunk) * column_chunks + column chunk.
 struct ByteGemmPlan {
-  std::int64_t padded_k = 0, row_bytes = 0;  // packed bytes of a row of A, without its correction, which follows
+  std::int64_t padded_k = 0, row_bytes = 0;  // bytes of a row of packed A; corrections are stored after all rows
   std::int64_t packed_a_bytes = 0, panel_bytes = 0;
   std::int64_t rows_per_chunk = 0, row_chunks = 0, panels_per_chunk = 0, column_chunks = 0, chunks = 0;
   std::int64_t rows_per_pack = 0, pack_chunks = 0;

@@ -112,7 +112,7 @@ class InterleavedColumn {
     for (std::int64_t b = 0; b < groups / each; ++b) put(b, BlockNumbers{});
     clear_tail(groups);
   }
-  // Clears the numbers of the groups that the last unit lacks.
+  // Zeros the scales and minima of the groups that are missing in the last unit.
   void clear_tail(std::int64_t groups) {
     if (groups % traits_.unit_groups() == 0) return;
     std::byte* unit = at_ + traits_.unit_at(groups, lanes_);

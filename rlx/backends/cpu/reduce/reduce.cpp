@@ -152,7 +152,7 @@ void run_typed_reduce(const TypedReduceStep& s, std::int64_t chunk) {
     s.kernels->run(s.reduce, u / s.column_blocks, col, std::min(kReduceColumns, s.reduce.inner - col));
   }
 }
-// any and all of no elements.
+// any and all over zero elements.
 struct NoneStep {
   bool* y = nullptr;
   std::int64_t n = 0;

@@ -60,8 +60,8 @@ constexpr std::int64_t kArgPart = 65536;
 struct ArgPartsStep {
   ArgReduceStep lines;
   std::int64_t parts = 1, bytes = 1;
-  std::int64_t* places = nullptr;  // [outer, parts]
-  std::byte* found = nullptr;      // the elements there
+  std::int64_t* places = nullptr;  // [outer, parts]: the best index of each part
+  std::byte* found = nullptr;      // [outer, parts]: the elements at `places`
 };
 void run_arg_part(const ArgPartsStep& s, std::int64_t chunk) {
   const ArgReduceStep& l = s.lines;

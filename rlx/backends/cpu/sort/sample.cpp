@@ -1,7 +1,7 @@
 // Samples tokens from rows of logits, without sorting the tokens that top_k, top_p and min_p drop. Tokens are the same
-// as those of the decomposition in the evaluator. Every number that decides is rounded as there. Sums in another order
-// are kept as intervals; where an interval does not decide a cut, the row is computed again in the order of the
-// decomposition.
+// as those of the decomposition in the evaluator. Every number that a comparison reads is rounded as in the evaluator.
+// Sums in another order are kept as intervals. Where an interval leaves open whether a filter drops a token, the row is
+// computed again in the order of the decomposition.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -111,7 +111,7 @@ template <class W>
 struct OrderStep : SortedLines {
   struct Operand {
     int bits = 8;
-    bool places = false;  // an operand is an iota along the axis: the order itself is stored
+    bool places = false;  // the operand is an iota along the axis, so the sorted indices themselves are stored
     const void* x = nullptr;
     void* y = nullptr;
   };

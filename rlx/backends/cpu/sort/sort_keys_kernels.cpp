@@ -1,3 +1,4 @@
+// Sort keys as numbers of the sort kernels, counting and radix argsort, and moves by the resulting order.
 #include "rlx/backends/cpu/sort/sort_keys_kernels.h"
 
 #include <algorithm>

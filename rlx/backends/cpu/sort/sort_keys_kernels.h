@@ -11,8 +11,9 @@
 
 namespace rlx::cpu {
 
-/// A line of any dtype as W: float (F32, F16, BF16), double, int32 (integers up to 32 bits, Bool, order keys of F16 and
-/// BF16) or int64. Unsigned integers of the same width are mapped to signed ones of the same order.
+/// Loads a line of any dtype as keys of type W: float (F32, F16, BF16), double, int32 (integers up to 32 bits, Bool,
+/// order keys of F16 and BF16) or int64. Unsigned integers of the same width are mapped to signed ones of the same
+/// order.
 template <class W>
 struct KeyLine {
   void (*loads)(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, W* out) = nullptr;
