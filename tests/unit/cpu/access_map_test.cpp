@@ -75,8 +75,7 @@ TEST_CASE("a half waits for the half whose bytes it reads, and for what it overw
        // Row by row from one buffer to another: each half waits for the same half.
        {arena(0, 50, false, kLower), arena(50, 100, false, kUpper), arena(100, 150, true, kLower),
         arena(150, 200, true, kUpper)},
-       // A write over the first buffer, with longer rows: its lower half ends in bytes that the upper half of step 1
-       // reads.
+       // Over the first buffer, in longer rows: the lower half ends in bytes that the upper half of step 1 reads.
        {arena(100, 150, false, kLower), arena(150, 200, false, kUpper), arena(0, 70, true, kLower),
         arena(70, 140, true, kUpper)}});
   CHECK(waits[0].empty());
