@@ -1,4 +1,4 @@
-// Tests and parts of floats, by their bits. They follow NumPy and the C functions of the same names.
+// Classification and parts of floats. They follow NumPy and the C functions of the same names.
 #pragma once
 
 #include "rlx/ir/value.h"

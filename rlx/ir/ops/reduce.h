@@ -29,8 +29,8 @@ struct ArgReduce {
   std::int64_t axis = 0;
   bool keep_dims = false;
 };
-/// The running fn (prefix scan) along `axis`. exclusive: element i leaves x[i] out, so the first one is the identity.
-/// reverse: runs from the end.
+/// The running fn (prefix scan) along `axis`. exclusive: element i leaves x[i] out, and the scan starts with the
+/// identity. reverse: runs from the end.
 struct Cumulative {
   RLX_OP(Cumulative);
   CumulativeKind fn = CumulativeKind::Sum;
