@@ -19,13 +19,14 @@ namespace ops {
 /// dtype of q.
 /// kv_heads divides num_heads: each kv head serves num_heads / kv_heads query heads. scale defaults to head_dim^-0.5,
 /// v_head_dim to head_dim. softcap c replaces a score s by c tanh(s / c).
-/// kv_len defaults to S_k and q_len to S_q; larger values are clamped to them. Keys from kv_len on are not read. Query
-/// rows from q_len on give zeros and lse -inf. Query i of batch element b has position i' = kv_len[b] - q_len[b] + i.
-/// Causal: key j is visible if j <= i'. SlidingWindow: key j is visible if i' - window <= j <= i'. Custom: the mask is
-/// Bool, or float with a key visible where it is >= 0.5. Bias: the float mask is added to the scaled scores, and -inf
-/// hides a key. Custom and Bias masks broadcast to [B, H, S_q, S_k] from the right: rank 2 is [S_q, S_k], a key mask is
-/// [B, 1, 1, S_k]. A sink is one more score of each row, without a value. A fully masked row gives zeros, and lse is
-/// -inf or the sink. k and v of a hidden key do not affect the results, even where they are NaN.
+/// kv_len defaults to S_k and q_len to S_q; values are clamped to [0, S_k] and [0, S_q]. Keys from kv_len on are not
+/// read. Query rows from q_len on give zeros and lse -inf. Query i of batch element b has position i' = kv_len[b] -
+/// q_len[b] + i. Causal: key j is visible if j <= i'. SlidingWindow: key j is visible if i' - window <= j <= i'.
+/// Custom: the mask is Bool, or float with a key visible where it is >= 0.5. Bias: the float mask is added to the
+/// scaled scores, and -inf hides a key. Custom and Bias masks broadcast to [B, H, S_q, S_k] from the right: rank 2 is
+/// [S_q, S_k], a key mask is [B, 1, 1, S_k]. A sink is one more score of each row, without a value. A fully masked row
+/// gives zeros, and lse is -inf or the sink. k and v of a hidden key do not affect the results, even where they are
+/// NaN.
 struct Attention {
   RLX_OP(Attention);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
