@@ -120,9 +120,10 @@ void time_start(const std::string& path, const DecoderOptions& options, Session&
               loaded - compiled - weights, compiled, weights);
   std::printf("\"load_ms\": %.1f, \"first_ms\": %.1f, \"prefill128\": %.1f, \"copy_ms\": %.1f, ", loaded, first,
               median(prompts), copy_ms(path));
-  if (m.forms())
-    std::printf("\"found_mb\": %.1f, \"saved_mb\": %.1f, ", static_cast<double>(m.forms()->found_bytes()) / 1e6,
-                static_cast<double>(m.forms()->saved_bytes()) / 1e6);
+  if (m.packed_weights())
+    std::printf("\"found_mb\": %.1f, \"saved_mb\": %.1f, ",
+                static_cast<double>(m.packed_weights()->found_bytes()) / 1e6,
+                static_cast<double>(m.packed_weights()->saved_bytes()) / 1e6);
   std::printf("\"peak_mb\": %.0f, \"anonymous_mb\": %.0f, \"file_mb\": %.0f}\n", peak, anonymous,
               static_cast<double>(std::filesystem::file_size(path)) / 1e6);
 }
@@ -189,7 +190,7 @@ int main(int argc, char** argv) {
     o.context = static_cast<std::int64_t>(std::max<std::size_t>(context + 64, sequences > 1 ? 256 : 1024));
     o.page = 64;
     o.sequences = sequences;
-    o.products = matmul_precision_named(products, arg(1, ""));
+    o.matmul_precision = matmul_precision_named(products, arg(1, ""));
     if (cache == "q8_0") o.cache_scheme = QuantScheme::Q8_0;
     if (cache == "bf16") o.cache_dtype = DType::BF16;
     if (cache == "f16") o.cache_dtype = DType::F16;
@@ -198,7 +199,7 @@ int main(int argc, char** argv) {
                   argv[1], threads, products.c_str(), cache.c_str());
     };
     if (arg(7, "") == "start") {
-      o.forms = arg(8, "");
+      o.packed_weights = arg(8, "");
       print_head();
       time_start(arg(1, ""), o, session, arg(9, ""));
       return 0;

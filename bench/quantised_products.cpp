@@ -54,7 +54,7 @@ Tensor weights(QuantScheme s, std::int64_t rows, std::int64_t k) {
 struct Settings {
   int threads = 1;
   std::string isa;
-  MatmulPrecision products = MatmulPrecision::Int8;
+  MatmulPrecision precision = MatmulPrecision::Int8;
 };
 
 struct Chain {
@@ -71,7 +71,7 @@ Chain chain_of(const Settings& set, QuantScheme s, std::int64_t m, std::int64_t 
   }
   g.set_outputs({x});
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_matmul_precision(set.products);
+  options.precision = PrecisionPolicy::with_matmul_precision(set.precision);
   Chain chain{Session().with_threads(set.threads).with_isa(set.isa).compile_with(std::move(g), options),
               static_cast<double>(pairs) * static_cast<double>(up.size_bytes() + down.size_bytes())};
   for (std::int64_t i = 0; i < 2 * pairs; ++i) chain.run.set_param(concat_text("w", i), i % 2 == 0 ? up : down);
@@ -130,9 +130,9 @@ int main(int argc, char** argv) {
     set.threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
     const std::string scheme = argc > 2 ? argv[2] : "all";
     set.isa = argc > 3 ? argv[3] : "";
-    if (argc > 4 && std::string(argv[4]) == "exact") set.products = MatmulPrecision::Exact;
+    if (argc > 4 && std::string(argv[4]) == "exact") set.precision = MatmulPrecision::Exact;
     std::printf("%d threads, %s, %s\n", set.threads, std::string(cpu::isa_name(cpu::parse_isa(set.isa))).c_str(),
-                std::string(matmul_precision_name(set.products)).c_str());
+                std::string(matmul_precision_name(set.precision)).c_str());
     for (const QuantScheme s : {QuantScheme::Q4_0, QuantScheme::Q8_0, QuantScheme::Q4_K, QuantScheme::Q6_K})
       if (scheme == "all" || scheme == quant_scheme_name(s))
         for (const std::int64_t m : {1, 4, 8, 32, 128, 512}) measure(set, s, m);

@@ -64,10 +64,12 @@ class Argument {
   CLI::Option* option_;
 };
 
+class CommandLine;
+
 /// A command of a CommandLine, which owns it. Copies refer to the same one.
 class Command {
  public:
-  explicit Command(CLI::App* app) : app_(app) {}
+  Command(CLI::App* app, CommandLine& line) : app_(app), line_(&line) {}
 
   /// `names` are separated by commas: "-o,--output"; a name without dashes is a positional argument. Parsing sets
   /// `variable`, which must live as long as the CommandLine.
@@ -75,6 +77,9 @@ class Command {
   Argument add_option(const std::string& names, T& variable, const std::string& help) const;
   /// An option without a value: parsing sets `variable` when the flag is given.
   Argument add_flag(const std::string& names, bool& variable, const std::string& help) const;
+  /// An option or flag had the name `old_name` in the last release: it still works, and says `new_name` once on the
+  /// standard error. Help does not list it.
+  void renamed(std::string old_name, std::string new_name) const;
   /// Text at the end of the command's help.
   void footer(const std::string& text) const;
   /// What the command does, once its arguments are parsed.
@@ -82,6 +87,7 @@ class Command {
 
  private:
   CLI::App* app_;
+  CommandLine* line_;
 };
 
 /// The program's command line, which names exactly one command.
@@ -104,7 +110,14 @@ class CommandLine {
   int run(int argc, const char* const* argv);
 
  private:
+  friend class Command;
+  struct RenamedOption {
+    std::string command, old_name, new_name;
+  };
+  std::string with_new_name(const std::string& command, const std::string& argument) const;
+
   std::unique_ptr<CLI::App> app_;
+  std::vector<RenamedOption> renamed_;
 };
 
 }  // namespace rlx::cli

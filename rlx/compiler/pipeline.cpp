@@ -230,7 +230,7 @@ LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* re
   KernelDispatchReport& told = report ? *report : local;
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
-  const MatmulPrecision allowed_loss = options_.precision ? options_.precision->products : MatmulPrecision::Exact;
+  const MatmulPrecision allowed_loss = options_.precision ? options_.precision->of_matmuls() : MatmulPrecision::Exact;
   SplitProgram split = [&] {
     const TraceSpan weights("compile", "separate weights");
     return split_weights(m.graph, *program.target, allowed_loss);

@@ -21,7 +21,7 @@ struct Value;
 /// precision loss (PrecisionPolicy::matmul).
 enum class MatmulPrecision : std::uint8_t { Exact, BF16, Int8 };
 /// "exact", "bf16", "int8".
-std::string_view matmul_precision_name(MatmulPrecision products);
+std::string_view matmul_precision_name(MatmulPrecision precision);
 
 /// A packed layout that kernels ask for. Only the kernel entries that ask for it interpret `id` and `params`. The empty
 /// layout is row-major.

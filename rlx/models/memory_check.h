@@ -24,7 +24,7 @@ struct MemoryNeed {
 /// A lower bound of a model's memory, from the headers of its files: weights as stored, or the smallest packed layout
 /// where precision loss is allowed, and the KV cache.
 MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& graph,
-                        MatmulPrecision products);
+                        MatmulPrecision precision);
 /// The memory of a model's compiled program.
 MemoryNeed program_memory(const LirModule& program, const DecoderConfig& config, const DecoderGraphOptions& graph);
 

@@ -132,7 +132,7 @@ Session& Session::with_policy(PrecisionPolicy policy) {
     if (t != DType::F32 && t != DType::F16 && t != DType::BF16)
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("a precision policy chooses f32, f16 or bf16, not ", dtype_name(t)));
-  (void)matmul_precision_name(policy.products);
+  (void)matmul_precision_name(policy.of_matmuls());
   policy_ = policy;
   return *this;
 }

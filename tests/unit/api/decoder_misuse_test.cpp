@@ -287,7 +287,7 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED(moved, m.program());
   REFUSED(moved, m.profile(tokens));
   REFUSED(moved, m.options());
-  REFUSED(moved, m.forms());
+  REFUSED(moved, m.packed_weights());
   REFUSED(moved, m.config_fingerprint());
   REFUSED(moved, m.weights_fingerprint());
   REFUSED(moved, m.sources_fingerprint());

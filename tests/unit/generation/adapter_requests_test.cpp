@@ -112,7 +112,7 @@ struct AdaptedFiles {
   }
   DecoderModel load(DecoderOptions o, bool with_adapters = true) const {
     o.context = 192;
-    if (blocks) o.products = MatmulPrecision::Int8;
+    if (blocks) o.matmul_precision = MatmulPrecision::Int8;
     for (std::size_t i = 0; with_adapters && i < names.size(); ++i)
       o.adapters.push_back({names[i], {{folders[i]->path()}}});
     return DecoderModel::load(blocks ? folder.file("q8_0.gguf") : folder.path(), o);

@@ -109,7 +109,7 @@ TEST_CASE("conversation files: other models are refused, and the same one from o
   o.cache_dtype = DType::BF16;
   CHECK(contains(refused(files.load(o)), "a cache of f32, but the model has bf16"));
   o = {};
-  o.products = MatmulPrecision::Int8;
+  o.matmul_precision = MatmulPrecision::Int8;
   CHECK(contains(refused(files.load(o)), "products exact, but the model has int8"));
   o = {};
   o.context = 20;

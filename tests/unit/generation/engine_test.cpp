@@ -88,14 +88,14 @@ TEST_CASE("engine: answers are those of each request alone, whatever runs beside
   struct Case {
     std::int64_t sequences, max_tokens, page, pages;
     bool prefixes;
-    MatmulPrecision products = MatmulPrecision::Exact;
+    MatmulPrecision precision = MatmulPrecision::Exact;
   };
   for (const Case& c :
        {Case{4, 512, 0, 0, false}, Case{4, 7, 8, 0, true}, Case{3, 16, 4, 0, true}, Case{5, 9, 4, 22, true},
         Case{1, 1, 16, 0, true}, Case{3, 16, 4, 0, true, MatmulPrecision::BF16}}) {
     CAPTURE(c.pages);
     DecoderOptions o;
-    o.products = c.products;
+    o.matmul_precision = c.precision;
     DecoderModel plain = tiny.load(o);
     const std::int64_t vocab = plain.config().vocab_size;
     o.sequences = c.sequences, o.max_tokens = c.max_tokens, o.page = c.page, o.pages = c.pages;

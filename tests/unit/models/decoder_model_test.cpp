@@ -128,7 +128,7 @@ TEST_CASE("decoder: a row has the same bits however its tokens come, alone and b
     CAPTURE(std::string(matmul_precision_name(one.second)));
     const LoadedReference r(one.first);
     DecoderOptions o = for_reference(r.reference);
-    o.products = one.second;
+    o.matmul_precision = one.second;
     DecoderModel alone = r.model(o);
     const Tensor want = alone.forward(r.tokens());
     const auto n = static_cast<std::int64_t>(r.tokens().size());

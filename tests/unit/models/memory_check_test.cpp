@@ -84,7 +84,7 @@ TEST_CASE("memory check: the heads of files say what weights take") {
     if (name != "token_embd.weight") in_blocks += file->find(name)->size_bytes;
   CHECK(in_blocks < bytes - embedding);
   CHECK_MESSAGE(contains(blocks, megabytes(in_blocks)), blocks);
-  o.products = MatmulPrecision::Int8;
+  o.matmul_precision = MatmulPrecision::Int8;
   const std::string least = refusal(folder.path(), o, bytes / 8);
   CHECK_MESSAGE(contains(least, megabytes((bytes - embedding) / 4)), least);
 }

@@ -37,9 +37,10 @@ FormsStart start_with(const std::string& model, const DecoderOptions& options,
   FormsStart out;
   out.logits = m.forward(tokens);
   out.prepared = m.program().prepared_bytes();
-  CHECK((m.forms() == nullptr) == options.forms.empty());
-  if (!m.forms()) return out;
-  out.found = m.forms()->found_bytes(), out.saved = m.forms()->saved_bytes(), out.problems = m.forms()->problems();
+  CHECK((m.packed_weights() == nullptr) == options.packed_weights.empty());
+  if (!m.packed_weights()) return out;
+  out.found = m.packed_weights()->found_bytes(), out.saved = m.packed_weights()->saved_bytes();
+  out.problems = m.packed_weights()->problems();
   return out;
 }
 
@@ -60,7 +61,7 @@ void write_changed(const test::TempDir& folder, test::DecoderReference reference
 
 DecoderOptions with_packed_layouts(const std::string& folder) {
   DecoderOptions o;
-  o.context = 64, o.forms = folder;
+  o.context = 64, o.packed_weights = folder;
   return o;
 }
 
@@ -75,12 +76,12 @@ TEST_CASE("saved forms of a language model: the second start maps what the first
   for (const QuantScheme scheme : {QuantScheme::Q8_0, QuantScheme::Q4_0, QuantScheme::Q4_K})
     models.push_back(dir.write(concat_text("m", models.size(), ".gguf"), test::with_blocks(f32, scheme)));
   for (const std::string& model : models)
-    for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
+    for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
       CAPTURE(model);
-      CAPTURE(std::string(matmul_precision_name(products)));
+      CAPTURE(std::string(matmul_precision_name(precision)));
       const test::TempDir forms;
       DecoderOptions o = with_packed_layouts(""), with = with_packed_layouts(forms.file("forms"));
-      o.products = with.products = products;
+      o.matmul_precision = with.matmul_precision = precision;
       const FormsStart plain = start_with(model, o), first = start_with(model, with), second = start_with(model, with);
       CHECK(first.found == 0);
       CHECK(first.saved > 0);
@@ -91,7 +92,7 @@ TEST_CASE("saved forms of a language model: the second start maps what the first
       CHECK(second.prepared + second.found <= first.prepared + 64);
       CHECK(second.prepared < first.prepared);
       CHECK((first.problems.empty() && second.problems.empty()));
-      with.verify_packed_layouts = true;
+      with.verify_packed_weights = true;
       const FormsStart verified = start_with(model, with);
       CHECK(verified.found == first.saved);
       CHECK(verified.logits.identical(plain.logits));
@@ -105,7 +106,7 @@ TEST_CASE("saved forms of a language model: one folder for several models and se
   write_changed(b, reference);
   const DecoderOptions o = with_packed_layouts(forms.path()), none = with_packed_layouts("");
   DecoderOptions int8 = o;
-  int8.products = MatmulPrecision::Int8;
+  int8.matmul_precision = MatmulPrecision::Int8;
   const FormsStart first = start_with(a.path(), o), other = start_with(b.path(), o), third = start_with(a.path(), int8);
   CHECK((first.found == 0 && other.found == 0 && third.found == 0));
   CHECK_FALSE(first.logits.identical(other.logits));
@@ -193,7 +194,7 @@ TEST_CASE("saved forms of a language model: damaged and foreign files are told, 
   std::string bytes = read_file(files[4]);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   write_file(files[4], bytes);
-  o.verify_packed_layouts = true;
+  o.verify_packed_weights = true;
   const FormsStart verified = start_with(model.path(), o);
   CHECK(verified.logits.identical(first.logits));
   REQUIRE(verified.problems.size() == 1);

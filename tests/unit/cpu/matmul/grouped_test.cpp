@@ -20,7 +20,7 @@ struct GroupCase {
   Stored stored;
   bool apart;  // one param [N, K] per matrix; else one param [E, N, K]
   std::int64_t m, k, n;
-  MatmulPrecision products = MatmulPrecision::Exact;
+  MatmulPrecision precision = MatmulPrecision::Exact;
 };
 
 std::optional<QuantScheme> scheme_of(Stored s) {
@@ -64,7 +64,7 @@ StoredWeights stored_weights(Stored s, std::int64_t rows, std::int64_t k, std::v
 
 void check_groups(const GroupCase& c, const std::string& isa) {
   INFO("stored ", static_cast<int>(c.stored), c.apart ? " apart " : " stacked ", c.m, "x", c.k, "x", c.n, " ", isa,
-       " products ", static_cast<int>(c.products));
+       " products ", static_cast<int>(c.precision));
   Graph g("groups");
   const Expr x = g.input("x", Shape({c.m, c.k}, DType::F32)), ids = g.input("ids", Shape({c.m}, DType::I32));
   const auto scheme = scheme_of(c.stored);
@@ -89,7 +89,7 @@ void check_groups(const GroupCase& c, const std::string& isa) {
   }
   g.set_outputs({g.grouped_dot(x, g.transpose(all, {0, 2, 1}), ids)});
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_matmul_precision(c.products);
+  options.precision = PrecisionPolicy::with_matmul_precision(c.precision);
   CompiledGraph f = Session().with_isa(isa).with_threads(2).compile_with(std::move(g), options);
   for (const auto& [name, tensor] : params) f.set_param(name, tensor);
   std::mt19937 rng(4);
@@ -129,7 +129,7 @@ void check_groups(const GroupCase& c, const std::string& isa) {
         rounded += largest.value() / 254 * weights;
       }
       worst.add(static_cast<double>(got), want,
-                (c.products == MatmulPrecision::Int8 ? rounded : 0) + 2e-6 * terms + 1e-30);
+                (c.precision == MatmulPrecision::Int8 ? rounded : 0) + 2e-6 * terms + 1e-30);
     }
   }
   CHECK(worst.value() <= 1);
