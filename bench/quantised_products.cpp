@@ -1,7 +1,8 @@
-// Products of weights in GGUF blocks: a chain of layers [3072, 1024] and [1024, 3072], each weight read once a run. Few
-// rows beside a plain read of as many bytes, many rows beside the peak of the processor's loop of int8 dot products;
-// limit and product by turns, so that both meet the same neighbours, by the clock and, for machines that are shared, by
-// the processors' time. usage: quantised_products [threads: 1] [scheme: all] [isa] [exact]
+// Matmuls with weights in GGUF blocks: a chain of layers [3072, 1024] and [1024, 3072], which reads each weight once
+// per run. GEMV and skinny GEMM are compared with a plain read of as many bytes, large GEMM with the peak of the int8
+// matmul loop. Limit and matmul are interleaved, so other load on the machine meets both. Times are wall-clock time
+// and, for shared machines, CPU time.
+// usage: quantised_products [threads: 1] [scheme: all] [isa] [exact]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -36,7 +37,7 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// Blocks of small random numbers.
+// Quantized blocks of small random numbers.
 Tensor weights(QuantScheme s, std::int64_t rows, std::int64_t k) {
   const BlockLayout& l = block_layout(s);
   std::vector<float> numbers(static_cast<std::size_t>(rows * k));
@@ -58,7 +59,7 @@ struct Settings {
 
 struct Chain {
   CompiledGraph run;
-  double bytes;  // of blocks
+  double bytes;  // of the quantized blocks
 };
 Chain chain_of(const Settings& set, QuantScheme s, std::int64_t m, std::int64_t pairs) {
   const Tensor up = weights(s, kWide, kNarrow), down = weights(s, kNarrow, kWide);

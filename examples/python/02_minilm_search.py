@@ -1,4 +1,4 @@
-"""Ranks passages for a question by the meaning of both, with the encoder all-MiniLM-L6-v2.
+"""Semantic search: ranks passages for questions by their embeddings, with the encoder all-MiniLM-L6-v2.
 
 usage: 02_minilm_search.py [MODEL_DIR] (or RLX_MODEL_DIR; scripts/demo.sh fetches the model)
 """
@@ -21,7 +21,7 @@ QUESTIONS = ["Why does dough get bigger?", "How do I find an item quickly?", "Wh
 
 @rlx.jit
 def ranked(passages: rlx.Array, questions: rlx.Array) -> tuple[rlx.Array, rlx.Array]:
-    """For each question the passages from the nearest on, and how near they are: the vectors have length 1."""
+    """The order of passages for each question, best first, and their cosine similarities (vectors have length 1)."""
     scores = questions @ passages.T
     order = rnp.argsort(-scores, axis=1)
     return order, rnp.take_along_axis(scores, order, axis=1)

@@ -1,5 +1,4 @@
-// Misuse of the builder: every function with empty, dead and foreign values, and with axes, sizes and kinds that no
-// tensor has.
+// Misuse of the builder: every function with empty, dead and foreign values, and with invalid axes, sizes and kinds.
 #include <functional>
 #include <limits>
 #include <string>

@@ -1,4 +1,4 @@
-// Misuse of what brings devices and memory of others in: plug-ins, options, DLPack, targets that are not there.
+// Misuse of devices and memory of other libraries: plug-ins, options, DLPack, missing targets.
 #include "rlx/compiler/preset_target.h"
 #include "rlx/device/plugin_backend.h"
 #include "rlx/runtime/dlpack.h"

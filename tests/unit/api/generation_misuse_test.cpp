@@ -1,4 +1,4 @@
-// Misuse of what draws tokens.
+// Misuse of token sampling.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -111,7 +111,7 @@ TEST_CASE("misuse: grammars") {
   CHECK(contains(error_text([] { (void)Grammar::from_gbnf("root ::= (", "g"); }), "g:1:10"));
   CHECK(contains(error_text([] { (void)json_schema_grammar("{"); }), "not valid JSON"));
   CHECK(contains(error_text([] { (void)json_schema_grammar(R"({"not":{}})"); }), "schema#/not"));
-  // Whitespace that is none of the enumerators is none.
+  // A Whitespace value that is no enumerator is refused.
   CHECK_FALSE(json_grammar({static_cast<JsonWhitespace>(99)}).matches("[ ]"));
   Grammar grammar = Grammar::from_gbnf("root ::= \"ab\"");
   CHECK_FALSE(grammar.matches("\xFF"));
@@ -123,7 +123,7 @@ TEST_CASE("misuse: grammars") {
   CHECK_FALSE(matcher.accept_bytes("b"));
   CHECK(contains(error_text([&] { matcher.rewind(1); }), "cannot forget 1 tokens of a sequence of 0"));
 
-  // What was moved from says so.
+  // A moved-from object says so.
   const Grammar other_grammar = std::move(grammar);
   const TokenTrie other_trie = std::move(trie);
   const GrammarMatcher other_matcher = std::move(matcher);

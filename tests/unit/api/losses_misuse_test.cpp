@@ -1,4 +1,4 @@
-// Misuse of functions of values: losses, draws, statistics, products of codes.
+// Misuse of functions of values: losses, random distributions, statistics, matmuls of quantized values.
 #include <cmath>
 #include <vector>
 

@@ -356,7 +356,7 @@ TEST_CASE("misuse: devices and backends") {
   REFUSED("this version has no CUDA backend", require_backend(Device::Cuda));
   CHECK(probe_device(Device::Cuda).count == 0);
   CHECK(probe_device(Device::Cpu).count == 1);
-  register_backend(Device::Cpu, nullptr);  // documented: the built-in one again
+  register_backend(Device::Cpu, nullptr);  // documented: registers the built-in backend again
   CHECK(backend_for(Device::Cpu) != nullptr);
 }
 
@@ -464,7 +464,7 @@ TEST_CASE("misuse: the pipeline") {
   CHECK_FALSE(inspect_pipeline(make_module(Graph("empty")), target).text().empty());
   CHECK(dump_file(result, "folder/") == "folder/open.ir.txt");
   REFUSED("no_such_folder", dump_pipeline(result, "/no_such_folder/file"));
-  maybe_dump_pipeline(no_result());  // nothing is asked for: nothing happens
+  maybe_dump_pipeline(no_result());  // no dump was requested: no effect
   CHECK_FALSE(maybe_log_fusion(no_result()));
   CHECK_FALSE(maybe_log_dispatch(no_result()));
 
@@ -624,7 +624,7 @@ TEST_CASE("misuse: environment and clocks") {
   env_set("RLX_THREADS", "-1");
   REFUSED("RLX_THREADS", env_int("THREADS"));
   env_unset("RLX_THREADS");
-  env_unset("RLX_THREADS");  // a second time changes nothing
+  env_unset("RLX_THREADS");  // the second call has no effect
   CHECK_FALSE(env_variables().empty());
   CHECK(time_ns([] {}) >= 0);
 }

@@ -1,4 +1,4 @@
-// Numbers and ranges of bound programs.
+// Numbers and byte ranges of bound programs.
 #include <doctest/doctest.h>
 
 #include "rlx/codegen/kernel.h"
@@ -11,7 +11,7 @@ namespace {
 
 using codegen::Number;
 
-// y = x + x, planned by hand: x at byte 512 of input 0, y a view of 40 bytes at byte 300 of the arena.
+// y = x + x with a hand-made plan: x at byte 512 of input 0, y 40 bytes at byte 300 of the arena.
 struct PlannedGraph {
   LirModule lir;
   Value x, y;

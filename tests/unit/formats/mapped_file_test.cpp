@@ -72,7 +72,7 @@ TEST_CASE("mapped file: pages that are lost read as zeros where the owner asks f
     const MappedFile file = MappedFile::open(path);
     const char* middle = file.text().data() + 50000;
     guard_mapping(middle);
-    guard_mapping(&inside);  // no mapping of ours
+    guard_mapping(&inside);  // not one of our mappings
     CHECK_FALSE(damaged_file_at(middle));
     CHECK_FALSE(changed_file_at(middle));
     std::filesystem::resize_file(path, 10000);
@@ -87,7 +87,7 @@ TEST_CASE("mapped file: pages that are lost read as zeros where the owner asks f
   CHECK_FALSE(any_damaged_mapping());
   const MappedFile again = MappedFile::open(path);
   CHECK_FALSE(damaged_file_at(again.text().data()));
-  // A file that takes the place of a mapped one is no change of that.
+  // Replacing a mapped file by another one does not change the mapping.
   folder.write("new", "z");
   std::filesystem::rename(folder.file("new"), path);
   CHECK_FALSE(changed_file_at(again.text().data()));

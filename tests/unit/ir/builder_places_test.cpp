@@ -1,4 +1,4 @@
-// Nodes that builder functions make of several ops, and errors about any of them, name the line of the user's call.
+// Builder functions of several ops: their nodes and errors have the line of the user's call.
 #include <doctest/doctest.h>
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// The turns in which a run can know its symbols, and graphs put in that order.
+// The stages in which a run can know its symbols, and graphs sorted by stage.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
@@ -10,7 +10,7 @@ namespace rlx::test {
 TEST_CASE("symbols of one turn are known together, those made of others come later; leaves and sources come first") {
   Graph g("turns");
   const Expr x = g.input("x", Shape({8}, DType::F32)), k = g.input("k", Shape({8}, DType::I64));
-  const Expr late = g.exp(x);  // no source needs it
+  const Expr late = g.exp(x);  // no source of a symbol needs it
   const Dim a = g.symbol("a", {0, 8}, g.sum(k)), b = g.symbol("b", {0, 8}, g.reduce_max(k, {0}));
   const Expr part = g.narrow(k, 0, 0, a);
   const Dim c = g.symbol("c", {0, 8}, g.sum(part));
@@ -22,7 +22,7 @@ TEST_CASE("symbols of one turn are known together, those made of others come lat
   CHECK(order->stage[part.value().node.index] == 1);
   CHECK(order->stage[late.value().node.index] == 2);
   CHECK(in_symbol_order(g));
-  CHECK(has_symbols(g.nodes().back()));  // in its attributes alone
+  CHECK(has_symbols(g.nodes().back()));  // a symbol in its attributes only
   CHECK(symbols_of(g.nodes().back()) == std::vector<std::string>{"c"});
 
   const Graph sorted = sorted_by_symbols(g);

@@ -1,4 +1,4 @@
-// Names of the last release still work, and say the new one when they are compiled.
+// Names of the last release still work, and the compiler warning gives the new name.
 #include <doctest/doctest.h>
 
 #include <memory>

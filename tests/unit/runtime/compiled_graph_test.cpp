@@ -1,4 +1,4 @@
-// The boundary of a compiled graph: names, lengths, dtypes, shapes, weights, states, clones.
+// The interface of a compiled graph: names, lengths, dtypes, shapes, weights, states, clones.
 #include "rlx/runtime/compiled_graph.h"
 
 #include <doctest/doctest.h>
@@ -245,10 +245,10 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const NamedTensors borrowed{{"x", Tensor::borrowed(slot.data, Shape({4}, DType::F32), nullptr)}};
   CHECK(holds(text_of([&] { f.run_raw(borrowed); }), refused));
   CHECK(holds(text_of([&] { f.commit_no_wait(borrowed); }), refused));
-  CompiledGraph other = f.clone();  // its memory is another
+  CompiledGraph other = f.clone();  // it has its own memory
   CHECK(other.run_slots({&slot, 1}).size() == 2);
 
-  // Where results go elsewhere a slot may be read.
+  // A slot may be an input if the results go elsewhere.
   const std::vector<float> once = f.run({{"x", values}})[0], sums = f.run({{"x", once}})[1];
   CHECK(once == std::vector<float>{4, 7, 9, 10});
   f.run_slots({&v, 1});
@@ -258,7 +258,7 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   f.run_slots({&v, 1});
   f.run_into({&slot, 1}, out);
   CHECK(b == sums);
-  // Not by a run that takes more memory, which replaces what the slot lies in.
+  // But not for a run that needs more memory, which replaces the memory of the slot.
   Graph two("two");
   Expr x = two.input("x", {{4}, DType::F32}), y = two.input("y", {{two.symbol("m", {.max = 4096})}, DType::F32});
   two.set_outputs({x + 1.0, two.cumsum(two.reverse(y, {0}), 0)});
@@ -276,7 +276,7 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   grows.run_into(fits, small_room);
   CHECK(a == std::vector<float>{3, 4, 5, 6});
 
-  // A donated input may be the slot of its output, like the buffer that run_into is given for both.
+  // A donated input may be the slot of its output, as run_into may use one buffer for both.
   CompiledGraph g = compile(true);
   const Slot result = g.run_slots({&v, 1})[0];
   const TensorView in_place = view_of(at(g, result), dims);

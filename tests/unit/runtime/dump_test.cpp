@@ -1,4 +1,4 @@
-// RLX_IR_DUMP: what a compile writes, once per process from the start, then added.
+// RLX_IR_DUMP: the file that compiles write. The first compile of a process truncates it, later ones append.
 #include <doctest/doctest.h>
 
 #include "rlx/runtime/env.h"

@@ -1,5 +1,5 @@
-// Wrong use of a compiled graph: every entry names what is wrong and the nearest right thing, in clones too, and leaves
-// the program usable.
+// Misuse of a compiled graph: every error names the mistake and the closest valid name, in clones too, and the program
+// stays usable.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -44,7 +44,7 @@ std::shared_ptr<const WeightLoader> file(std::string name, Shape shape) {
 }
 
 struct Case {
-  const char* message;  // a part of it
+  const char* message;  // a part of the message
   std::function<void(CompiledGraph&)> call;
 };
 
@@ -233,7 +233,7 @@ TEST_CASE("wrong names, lengths, dtypes and missing values: every entry says whi
       CompiledGraph& used = cloned ? g : f;
       const std::string text = test::error_text([&] { c.call(used); });
       CHECK_MESSAGE(test::contains(text, c.message), "the message is: ", text);
-      // What was refused changed nothing: the program runs as before.
+      // Refused calls changed nothing: the program runs as before.
       const Tensor out =
           used.run_typed({{"ids", Tensor::zeros({{2}, DType::I32})}, {"tokens", Tensor::zeros(f32({2, 3}))}})[0];
       CHECK(out.to_f32() == std::vector<float>(8, 3.0F));
@@ -276,7 +276,7 @@ TEST_CASE("weights that are missing are named by every run, in a clone too") {
     CHECK(test::contains(test::error_text([&] { h->run_into(in, out); }), text));
     CHECK(test::contains(test::error_text([&] { h->profile(in); }), text));
   }
-  c.set_param("weight", floats(12));  // the clone's alone
+  c.set_param("weight", floats(12));  // of the clone only
   CHECK(c.run_typed({{"ids", ids}, {"tokens", x}})[0].to_f32() == std::vector<float>(8, 3.0F));
   CHECK(f.unset_params() == std::vector<std::string>{"weight"});
   Graph symbolic("symbolic");

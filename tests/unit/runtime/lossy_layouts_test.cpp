@@ -1,5 +1,5 @@
-// Lossy packed layouts: none without the policy, never more loss than it states, only in matmuls; the values behind
-// them.
+// Lossy packed layouts: none without allowed precision loss, never more loss than the policy states, only in matmuls;
+// and the values that remain.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ const PackedLayout& packed_layout_of_param(const CompiledGraph& f, std::size_t w
   return packed_layout_of(g, Value(g.leaves(OpKind::Param)[which]));
 }
 
-// What may be lost of element (i, j) of x [M, K] times w [K, N], as PrecisionPolicy::matmul says.
+// The error bound of element (i, j) of x [M, K] times w [K, N], as PrecisionPolicy::matmul states.
 double allowed(MatmulPrecision precision, const Tensor& x, const Tensor& w, std::int64_t i, std::int64_t j) {
   const std::int64_t k = w.shape().dim(0).value(), n = w.shape().dim(1).value();
   double terms = 0, of_x = 0;
@@ -78,7 +78,7 @@ TEST_CASE("lossy forms: no more is lost than the policy says, at every size and 
           REQUIRE(test::difference(got[1].at(i), want[1].at(i)) <= 0.5 * loss + kExactly);
           same = same && got[0].at(i) == want[0].at(i);
         }
-        if (k >= 64 && precision != MatmulPrecision::Exact) CHECK(!same);  // the form is what was read
+        if (k >= 64 && precision != MatmulPrecision::Exact) CHECK(!same);  // the lossy layout was read
         CHECK(packed_layout_of_param(f).lossless == (precision == MatmulPrecision::Exact));
       }
     }
@@ -120,7 +120,7 @@ TEST_CASE("lossy forms: int8 takes a byte a value and a scale a column, halves t
     CHECK(!got[1].identical(want[1]));
     const std::int64_t bytes =
         precision == MatmulPrecision::BF16 ? 2 * kVocabulary * kD : kVocabulary * kD + 4 * kVocabulary;
-    CHECK(f.prepared_bytes() == static_cast<std::size_t>(bytes + 4 * kVocabulary * kD + 4));  // and the sum
+    CHECK(f.prepared_bytes() == static_cast<std::size_t>(bytes + 4 * kVocabulary * kD + 4));  // plus the sum
   }
 }
 
@@ -156,13 +156,13 @@ TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is
     f->set_param("w", w);
     const Tensor first = f->run_typed({{"x", x}})[0];
     CHECK(f->prepared_bytes() == (f == &kept ? layout + raw : layout));
-    f->set_param("w", normals({64, 96}, 9));  // a new value needs no old one
+    f->set_param("w", normals({64, 96}, 9));  // setting a new value needs no old one
     CHECK(!f->run_typed({{"x", x}})[0].identical(first));
     CompiledGraph clone = f->clone();
     f->set_param("w", w);
     CHECK(f->run_typed({{"x", x}})[0].identical(first));
     CHECK(!clone.run_typed({{"x", x}})[0].identical(first));
-    // Another length, which reads the same form.
+    // Another length, which reads the same packed layout.
     CHECK(f->run_typed({{"x", normals({9, 64}, 8)}})[0].shape().dim(0) == 9);
     CHECK(f->prepared_bytes() == (f == &kept ? layout + raw : layout));
   }

@@ -1,4 +1,4 @@
-// Session: every entry to the compiler, its options and its answers.
+// Session: every way to compile, its options and its results.
 #include "rlx/runtime/session.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ Graph layer() {
   return g;
 }
 
-// What the HIR blocks of a compile were lowered to.
+// The ops that the HIR blocks of a compile were lowered to.
 bool lowered_to_fused(const CompiledGraph& f) {
   for (const PipelineStage& s : f.compile_result().stages)
     if (s.name == lower_hir.name) return op_histogram(s.graph).contains("fused_dot");
@@ -178,7 +178,7 @@ TEST_CASE("an aligned arena has room for every shape, in whatever order they gro
   o.arena_alignment = std::size_t{1} << 16;
   Graph g("grows");
   Expr x = g.input("x", {{g.symbol("n", {.max = 1 << 20})}, DType::F32});
-  g.set_outputs({x + 1.0});  // no arena: what grows is one slot, by one alignment at a time
+  g.set_outputs({x + 1.0});  // no arena: only one slot grows, by one alignment at a time
   CompiledGraph f = Session().compile_with(std::move(g), o);
   for (std::int64_t n = 64; n < 1 << 17; n += 16320) {
     const std::vector<float> ones(static_cast<std::size_t>(n), 1.0F);

@@ -1,5 +1,5 @@
 // Symbols whose value is computed in the run: slices and reshapes by value, on the evaluator and compiled, with every
-// mode of the symbol; text, bytes, verification, derivatives, and what is refused.
+// symbol mode; text, binary form, verification, derivatives, refusals.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
@@ -19,7 +19,7 @@
 namespace rlx::test {
 namespace {
 
-// The first n of x [8], doubled, and their sum; n is how many flags are set.
+// The first n of x [8], doubled, and their sum; n is the number of set flags.
 Graph counted(bool with_sum = true) {
   Graph g("counted");
   const Expr x = g.input("x", Shape({8}, DType::F64)), flags = g.input("flags", Shape({8}, DType::I64));

@@ -1,5 +1,5 @@
-// What can go wrong with a PJRT plug-in: each a clear error that names device, plug-in and call; nothing of the
-// plug-in's is lost, the process lives, and a new session works.
+// Faults of PJRT plug-ins. Each gives a clear error that names device, plug-in and call; no object of the plug-in
+// leaks, the process goes on, and a new session works.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -45,7 +45,7 @@ const test::FakeControl& fake() {
   return *control;
 }
 
-// A folder that goes with the test.
+// A temporary folder of the test.
 struct Folder {
   Folder() : path(fs::temp_directory_path() / concat_text("rlx-tpu-", ::getpid(), "-", count++)) {
     fs::create_directories(path);
@@ -53,7 +53,7 @@ struct Folder {
   ~Folder() { fs::remove_all(path); }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  // The stand-in under a name that nothing was opened by yet: it is asked for a client again.
+  // The fake plug-in under a new file name, so it is opened and asked for a client again.
   std::string plugin() const {
     const fs::path link = path / concat_text("fake-", count++, ".so");
     fs::create_symlink(fake_path(), link);
@@ -65,7 +65,7 @@ struct Folder {
 
 DeviceOptions by(std::string path) { return {{"plugin", std::move(path)}}; }
 
-// s += x; out: s before. To the stand-in both are copies of x.
+// s += x; the output is the old s. For the fake plug-in both are copies of x.
 Graph counter() {
   Graph g("counter");
   const Expr x = g.input("x", f32({2})), s = g.state("s", Tensor::zeros(f32({2})));
@@ -119,7 +119,7 @@ TEST_CASE("tpu: a table of another version, or one that is cut short") {
   fake().version(0, 8);
   const std::string none = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
   CHECK_MESSAGE(contains(none, "gave a table of 8 bytes, which is none of PJRT"), none);
-  fake().version(0, 40 + 8 * 73);  // nothing that was appended since the first versions
+  fake().version(0, 40 + 8 * 73);  // no struct members that were added after the first versions
   CHECK(run_counter(Session(Device::Tpu, by(folder.plugin()))) == std::vector<float>{5, 6});
   fake().version(0, 0);
   expect_nothing_left(1);
@@ -134,8 +134,8 @@ TEST_CASE("tpu: no device, several devices, an ordinal that there is not") {
   fake().devices(3);
   const std::string three = folder.plugin();
   CHECK(run_counter(Session({Device::Tpu, 2}, by(three))) == std::vector<float>{5, 6});
-  CHECK(fake().calls(abi::Call<abi::ClientCompile>::index) == 1);  // for that one alone
-  // A plan for a device that is not here is text, whatever was opened before.
+  CHECK(fake().calls(abi::Call<abi::ClientCompile>::index) == 1);  // for that program only
+  // A plan for a device that is not available is text, whatever was opened before.
   ::setenv("RLX_TPU_PLUGIN", three.c_str(), 1);
   (void)Session({Device::Tpu, 1});
   CompiledGraph plan = Session::for_target({Device::Tpu, 7}).compile(counter());
@@ -210,9 +210,9 @@ TEST_CASE("tpu: whatever function fails or is not there, it is told or not misse
       if (!fake().has(index)) continue;
       ++functions;
       CAPTURE(index);
-      for (const bool kept : {false, true}) {  // the program is compiled, or loaded
+      for (const bool kept : {false, true}) {  // the program is compiled, or loaded from the cache
         if (!kept) fs::remove_all(folder.path / "kept");
-        // What is asked once in a process is asked again, and what says what failed has to work.
+        // Queries that a process makes once are repeated here, and the functions that report errors must work.
         options["plugin"] = folder.plugin();
         const bool tells = index == abi::Call<abi::ErrorMessage>::index ||
                            index == abi::Call<abi::ErrorGetCode>::index || index == abi::Call<abi::ErrorDestroy>::index;
@@ -301,7 +301,7 @@ TEST_CASE("tpu: bytes that are used in place are held until the plug-in is done 
     CHECK(read == std::vector<float>{7, 8});
     there.reset();
     CHECK(alive.expired());
-    // Where the call that would have taken it fails, the owner is let go of.
+    // If the call that would have taken ownership fails, the owner is released.
     here = value();
     const std::weak_ptr<std::vector<float>> refused = here;
     const std::size_t index = adopts ? abi::Call<abi::ClientCreateViewOfDeviceBuffer>::index
@@ -445,7 +445,7 @@ TEST_CASE("tpu: an input that is donated is given away only by its sole owner") 
   const std::size_t before = fake().live(2);
   const std::vector<Tensor> out = f.run_device(std::move(given));
   CHECK(out[0].to_host().to_f32() == std::vector<float>{2, 2});
-  CHECK(fake().live(2) == before);  // the input's went, the output's came
+  CHECK(fake().live(2) == before);  // the buffer of the input was freed, that of the output was created
 }
 
 TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged there is compiled anew") {
@@ -468,7 +468,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   for (const auto& entry : fs::directory_iterator(cache)) files.push_back(entry.path());
   REQUIRE(files.size() == 1);
   const std::string whole = test::read_file(files[0]);
-  for (std::size_t at = 0; at < whole.size(); at += 3) {  // one byte is another
+  for (std::size_t at = 0; at < whole.size(); at += 3) {  // one byte changed
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
     std::ofstream(files[0], std::ios::binary) << damaged;
@@ -477,7 +477,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   }
   std::ofstream(files[0], std::ios::binary) << whole.substr(0, whole.size() / 2);
   CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
-  // Compilers read these by themselves.
+  // Variables that compilers read themselves.
   for (const char* flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) {
     ::setenv(flags, "--some_flag=1", 1);
     CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
@@ -485,7 +485,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
     ::unsetenv(flags);
   }
   CHECK(start() == std::pair<std::size_t, std::size_t>(0, 1));
-  // A plug-in that refuses what it made once, and one that cannot load or serialise at all.
+  // A plug-in that refuses its own serialized program, and one that cannot load or serialize at all.
   fake().set(load, FakeCall::Fails, 3);
   CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   for (const std::size_t index : {load, abi::Call<abi::ExecutableSerialize>::index}) {
@@ -496,7 +496,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
     CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   }
   fake().reset();
-  // What was kept of another program, under the name of this one.
+  // The cached file of another program, under the name of this one.
   fs::remove_all(cache);
   const auto kept_alone = [&] {
     std::vector<fs::path> found;
@@ -513,12 +513,12 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   fs::rename(kept_alone(), mine);
   CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
   CHECK(test::read_file(mine) == test::read_file(folder.path / "mine"));
-  // Folders that take nothing: a file of that name, no place for one, one that cannot be written.
+  // Cache folders that cannot be used: a file of that name, no parent folder, a read-only folder.
   for (const std::string& place : {fake_path(), std::string("/proc/rlx/kept"), std::string("/proc/self")}) {
     options["cache"] = place;
     CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   }
-  // A disk that is full: no file may grow.
+  // A full disk: no file can grow.
   const std::string full = (folder.path / "full").string();
   options["cache"] = full;
   {
@@ -537,7 +537,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   CHECK(fs::is_empty(full));
   CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   CHECK(!fs::is_empty(full));
-  // One that is full, where this process may mount it for a thread of its own.
+  // A full file system, if this process can mount one for its own thread.
   bool mounted = false;
   std::thread([&] {
     const fs::path small = folder.path / "small";
@@ -576,7 +576,7 @@ TEST_CASE("tpu: texts of programs are written where RLX_TPU_HLO_DUMP says") {
     CHECK(contains(test::read_file(entry.path()), "func.func public @main("));
   }
   CHECK(files == 1);
-  // Where they cannot be: a full disk, a folder that is none.
+  // Where files cannot be written: a full disk, a folder that is a file.
   for (const std::string& bad : {std::string("/dev/full"), fake_path() + "/"}) {
     ::setenv("RLX_TPU_HLO_DUMP", bad.c_str(), 1);
     const std::string text = error_text([&] { (void)run_counter(Session(Device::Tpu, by(folder.plugin()))); });
@@ -594,7 +594,7 @@ TEST_CASE("tpu: threads run programs of one device, and let go of what others ma
   CompiledGraph first = session.compile(counter());
   first.set_param("w", Tensor::full(f32({2}), 1));
   std::mutex mutex;
-  std::vector<Tensor> made;  // by any thread, dropped by another
+  std::vector<Tensor> made;  // made by any thread, dropped by another
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

@@ -1,4 +1,4 @@
-// Programs for wgpu are compiled where no device is.
+// Programs for wgpu compile on machines without a device.
 #include <doctest/doctest.h>
 
 #include "rlx/compiler/pipeline.h"

@@ -1,5 +1,5 @@
-// What can go wrong with wgpu-native, on the stand-in, which does at each of its functions what a driver may: each an
-// error that names the device and the way out; nothing is left behind, and a new session works.
+// Faults of wgpu-native, with a fake library that can fail in each of its functions. Each fault gives an error that
+// names the device and the way out, nothing leaks, and a new session works.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -24,7 +24,7 @@ using test::StandInFault;
 using wgpu::abi::AdapterType;
 using wgpu::abi::BackendType;
 
-// s += x; last = x; out: x, x * w. To the stand-in copies alone are what they are.
+// s += x; last = x; the outputs are x and x * w. The fake library executes copies only, so only their values are right.
 Graph counter() {
   Graph g("counter");
   const Expr x = g.input("x", f32({4})), w = g.param("w", f32({4}));
@@ -35,7 +35,7 @@ Graph counter() {
   return g;
 }
 
-// All that a program does with a device. Checks catch what is thrown inside of them: nothing is called there.
+// All uses of a device by a program. Nothing is called inside a CHECK, because a CHECK catches exceptions.
 void use(const Session& session) {
   CompiledGraph f = session.compile(counter());
   f.set_param("w", Tensor::full(f32({4}), 2));
@@ -175,7 +175,7 @@ TEST_CASE("wgpu: a device that is lost at any call: told by the next that matter
         stand_in.control().fault(function, nth, how, 1);
         std::string text = error_text([&] { use(session); });
         const bool happened = stand_in.control().faulted();
-        if (happened && text.empty()) text = error_text([&] { use(session); });  // it was the last thing
+        if (happened && text.empty()) text = error_text([&] { use(session); });  // it failed in the last call
         if (!happened) {
           CHECK(text.empty());
           break;
@@ -198,7 +198,7 @@ TEST_CASE("wgpu: a call that is refused is told with the device and what it was 
   const std::size_t before = stand_in.control().live();
   for (const char* function : kFunctions) {
     const std::string name = function;
-    if (name == "QueueSubmitForIndex" || name == "DevicePoll") continue;  // the library ends the process there
+    if (name == "QueueSubmitForIndex" || name == "DevicePoll") continue;  // the library ends the process if this fails
     std::size_t nth = 0;
     for (;; ++nth) {
       CAPTURE(std::string(function));
@@ -208,7 +208,7 @@ TEST_CASE("wgpu: a call that is refused is told with the device and what it was 
       const std::string text = error_text([&] { use(session); });
       if (!stand_in.control().faulted()) break;
       CHECK_MESSAGE(contains(text, "device vulkan"), text);
-      if (name == "BufferGetConstMappedRange")  // said to be there, and is not
+      if (name == "BufferGetConstMappedRange")  // the library claims it and does not have it
         CHECK_MESSAGE(contains(text, "was lost: results could not be brought to the host"), text);
       else
         CHECK_MESSAGE((contains(text, "this is not valid") && contains(text, "please report it")), text);
@@ -261,7 +261,7 @@ TEST_CASE("wgpu: a value that a run makes larger than a binding may be names ker
   const std::string text = error_text([&] { (void)f.run({{"x", std::vector<float>(2000, 7)}}); });
   CHECK_MESSAGE(contains(text, "device vulkan gives a kernel no more than 4096 bytes of a value, but kernel "), text);
   CHECK_MESSAGE(contains(text, "asks for 8000"), text);
-  CHECK_MESSAGE(contains(text, "%"), text);  // the node
+  CHECK_MESSAGE(contains(text, "%"), text);  // the message names the node
   CHECK_MESSAGE(contains(text, "CompileOptions::placement"), text);
   CHECK(f.run({{"x", std::vector<float>(100, 7)}})[1] == std::vector<float>(100, 7));
   CHECK(StandIn::broken() == "");

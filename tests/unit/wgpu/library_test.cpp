@@ -1,4 +1,4 @@
-// What is said of libraries that cannot be used.
+// The errors of wgpu libraries that cannot be used.
 #include <doctest/doctest.h>
 
 #include <string>

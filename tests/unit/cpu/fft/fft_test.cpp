@@ -1,5 +1,5 @@
-// Kernels of Fourier transforms of many lines, by every instruction set, beside the sum that defines them: lengths
-// whose passes go through parts that fit the first cache, lengths below, and lines beside each other or apart.
+// FFT kernels over many vectors, of every instruction set, against the defining sum: lengths whose passes work on
+// blocks that fit in L1, shorter lengths, and vectors with and without gaps.
 #include "rlx/backends/cpu/fft/fft_kernels.h"
 
 #include <complex>
@@ -75,7 +75,7 @@ void check_lines(const FftTable<T>& table, const FftCase& c) {
       if (to_real && j > 0) all[static_cast<std::size_t>(c.n - j)] = std::conj(v);
     }
     long double error = 0, size = 0;
-    // Of long lines elements of every vector and lane, and the last.
+    // For long vectors: elements of every SIMD vector and lane, and the last element.
     const std::int64_t step = job.y_points <= 64 ? 1 : 7;
     for (std::int64_t k = (job.y_points - 1) % step; k < job.y_points; k += step) {
       const DoubleComplex want = transformed(all, roots, k, c.inverse) * 0.5L;
@@ -115,7 +115,7 @@ TEST_CASE("fft kernels: many lines, by every instruction set") {
   }
 }
 
-// Lines of any number, each as it is alone wherever it lies, over themselves too.
+// Any number of vectors: each has the bits that it has alone, at any address and in place.
 template <class T>
 void check_sixteen(const FftTable<T>& table, bool inverse) {
   constexpr std::int64_t kMost = 21;
@@ -126,7 +126,7 @@ void check_sixteen(const FftTable<T>& table, bool inverse) {
   std::mt19937 rng(16);
   std::uniform_real_distribution<T> draw(-1, 1);
   for (T& v : x) v = draw(rng);
-  x[32 * 2 + 5] = std::numeric_limits<T>::infinity();  // stays in its line
+  x[32 * 2 + 5] = std::numeric_limits<T>::infinity();  // affects its own vector only
   FftManyLines<T> job;
   job.plan = fft_lanes<T>(16);
   job.n = job.x_points = job.y_points = 16, job.inverse = inverse;
@@ -153,7 +153,8 @@ TEST_CASE("fft kernels: short lines give the same wherever they lie") {
   }
 }
 
-// A line whole, at any address and over itself, beside the sum for some elements; scratch as steps have it.
+// A whole vector at any address and in place, with the scratch memory of steps; some elements are compared with the
+// sum.
 template <class T>
 void check_line(const FftTable<T>& table, std::int64_t n, bool inverse) {
   CAPTURE(n);

@@ -1,5 +1,5 @@
-// Products of bf16: panels of pairs come back bit for bit, products lose what rounding x loses and no more, with the
-// same bits at any number of rows and in every cut.
+// bf16 matmuls: the bf16 pair layout unpacks bit for bit, the error is that of rounding x, and the bits are the same
+// for any number of rows and every partition.
 #include "rlx/backends/cpu/matmul/bf16_kernels.h"
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace rlx::cpu::test {
 namespace {
 
-// Empty on machines without products of bf16.
+// Empty on machines without bf16 matmul kernels.
 std::vector<const Bf16Kernels*> bf16_sets() {
   std::vector<const Bf16Kernels*> out;
   for (const Bf16DotKind p : bf16_dot_kinds(Isa::Avx512)) out.push_back(&bf16_kernels(Isa::Avx512, p));
   return out;
 }
-// The kernels of this machine with the pairs in them, chosen for speed or not.
+// The kernels of this machine with the bf16 pair layout, whether they are the preferred ones or not.
 KernelTable table_with_pairs() {
   KernelTable t = kernels_for(Isa::Avx512);
   t.bf16 = bf16_sets().back();
@@ -29,7 +29,7 @@ KernelTable table_with_pairs() {
 
 float as_bf16(float v) { return static_cast<float>(BF16(v)); }
 
-// A matrix [k, n] of numbers of bf16 and its panels.
+// A matrix [k, n] of bf16 numbers and its packed layout.
 struct Bf16Matrix {
   std::int64_t k, n;
   std::vector<BF16> numbers;  // [n, k]
@@ -57,7 +57,7 @@ struct Bf16Matrix {
   }
 };
 
-// C of x times the matrix, all chunks backwards.
+// x times the matrix, with all chunks in reverse order.
 void multiply(const Bf16Kernels& kernels, const Bf16Matrix& w, const Buffer& x, std::int64_t m, Buffer& c, int threads,
               const GemmEpilogue& epilogue = {}) {
   Bf16Gemm g;
@@ -102,7 +102,7 @@ TEST_CASE("pairs: panels from every dtype and layout, in pieces, and back") {
               same = same && load_element<float>(back.data(), DType::F32, i) ==
                                  as_bf16(load_element<float>(values.data(), from, i));
             CHECK(same);
-            // All else is zeros: no word of NaN is left.
+            // All other bytes are zeros: no NaN is left.
             std::int64_t zeros = 0;
             const auto* words = reinterpret_cast<const BF16*>(bytes);
             for (std::int64_t i = 0; i < layout.bytes / 2; ++i) zeros += static_cast<float>(words[i]) == 0.0F;
@@ -202,7 +202,7 @@ TEST_CASE("pairs: what is not finite and next to nothing in x and in the weights
     w.encode();
     Buffer x(m * k), c(m * n, 7);
     randomize(x, 2, 0.5F, 1);
-    x[1 * k + 44] = kNan, x[2 * k + 1] = kInf, x[3 * k] = 3.4e38F;  // the last rounds to infinity
+    x[1 * k + 44] = kNan, x[2 * k + 1] = kInf, x[3 * k] = 3.4e38F;  // the last one rounds to infinity
     for (std::int64_t i = 0; i < k; ++i) x[4 * k + i] = i % 2 == 0 ? -0.0F : 0.0F, x[5 * k + i] *= 1e-39F;
     multiply(*kernels, w, x, m, c, 1);
     for (std::int64_t i = 0; i < m; ++i)
@@ -216,7 +216,7 @@ TEST_CASE("pairs: what is not finite and next to nothing in x and in the weights
           CHECK_FALSE(std::isfinite(got));
         } else {
           CHECK(std::isfinite(got));
-          if (i == 4 || i == 5) CHECK(got == 0);  // subnormal numbers are taken as zeros
+          if (i == 4 || i == 5) CHECK(got == 0);  // subnormal numbers count as zeros
         }
       }
   }

@@ -1,5 +1,5 @@
-// Products by group whose matrices are weights: they are put in the packed layouts of other matmuls, read for the
-// groups that have rows alone, and give what the decoded or widened matrices give.
+// Grouped matmuls whose matrices are weights. They use the packed layouts of other matmuls, read only the groups that
+// have rows, and give the results of the dequantized or widened matrices.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -18,7 +18,7 @@ constexpr std::int64_t kGroups = 5;
 
 struct GroupCase {
   Stored stored;
-  bool apart;  // a param of each matrix, [N, K]; else one of all, [E, N, K]
+  bool apart;  // one param [N, K] per matrix; else one param [E, N, K]
   std::int64_t m, k, n;
   MatmulPrecision precision = MatmulPrecision::Exact;
 };
@@ -33,7 +33,7 @@ DType dtype_of(Stored s) {
   return s == Stored::F32 ? DType::F32 : s == Stored::BF16 ? DType::BF16 : s == Stored::F16 ? DType::F16 : DType::U8;
 }
 
-// Weights as they are stored, [rows, K] numbers each, and these numbers.
+// Weights as stored, [rows, K] each, and their values.
 struct StoredWeights {
   Tensor tensor;
   std::vector<float> numbers;
@@ -96,7 +96,7 @@ void check_groups(const GroupCase& c, const std::string& isa) {
   std::uniform_real_distribution<float> uniform(-2, 2);
   Tensor rows = Tensor::zeros(Shape({c.m, c.k}, DType::F32)), of = Tensor::zeros(Shape({c.m}, DType::I32));
   for (float& v : rows.mutable_values<float>()) v = uniform(rng);
-  // Not of the third group; some of none.
+  // No row of the third group; some rows of no group.
   for (std::int32_t& e : of.mutable_values<std::int32_t>()) e = static_cast<std::int32_t>(rng() % 7) - 1;
   for (std::int32_t& e : of.mutable_values<std::int32_t>()) e = e == 2 ? 3 : e;
   const Tensor y = f.run_typed({{"x", rows}, {"ids", of}})[0];

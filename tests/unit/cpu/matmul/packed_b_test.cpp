@@ -1,4 +1,4 @@
-// Panels: elements of 16 bits give the bits that their widened values give, and every way into panels has a way back.
+// Packed B: 16-bit elements give the bits of their widened values, and every packing has an exact unpacking.
 #include "rlx/backends/cpu/matmul/packed_b.h"
 
 #include <bit>
@@ -65,7 +65,8 @@ TEST_CASE("panels: products of 16-bit panels have the bits of products of the wi
             }
 }
 
-// A source [k, n] or [n, k] in dtype `from` into panels of `type`, column ranges in any order, and back.
+// Packs a source [k, n] or [n, k] of dtype `from` into panels of `type`, with column ranges in any order, and unpacks
+// it.
 void check_round_trip(const KernelTable& t, DType from, PackedBType type, std::int64_t k, std::int64_t n,
                       bool transposed) {
   const DType stored[] = {DType::F32, DType::BF16, DType::F16};
@@ -87,7 +88,7 @@ void check_round_trip(const KernelTable& t, DType from, PackedBType type, std::i
     same = same && load_element<double>(back.data(), kept, i) == load_element<double>(rounded, kept, 0);
   }
   CHECK(same);
-  // Behind the last column stand zeros, which products add up.
+  // After the last column there are zeros, which the matmul adds.
   const Panels p = *panels_of(op.form);
   for (std::int64_t j = n; j % p.lanes != 0; ++j) {
     std::vector<float> column(static_cast<std::size_t>(k), 7);

@@ -1,4 +1,5 @@
-// Products of bytes by every instruction set and way of this machine: exact, whatever shapes, strides, signs and cuts.
+// int8 matmuls of every instruction set and kernel of this machine are exact for all shapes, strides, signs and
+// partitions.
 #include <algorithm>
 #include <vector>
 
@@ -23,7 +24,7 @@ std::uint8_t byte_at(std::int64_t i, std::uint32_t seed) {
   return static_cast<std::uint8_t>(x % 11 == 0 ? 128 : x % 13 == 0 ? 127 : x % 17 == 0 ? 255 : x >> 24);
 }
 
-// Runs the product as kernels cut it for `threads`, and compares every element.
+// Runs the matmul as partitioned for `threads`, and compares every element.
 void check_product(const ByteKernels& kernels, const ByteCase& c, int threads, std::int64_t& compared) {
   CAPTURE(c.m);
   CAPTURE(c.n);

@@ -1,5 +1,6 @@
-// InterleavedPanels: every block comes back bit for bit, decoded numbers are those of the blocks, and products with x
-// in 8 bits lose no more than they may, with the same bits at any number of rows, cut or instruction.
+// The interleaved block-quantized layout: every block unpacks bit for bit, dequantized values are those of the blocks,
+// and matmuls with x in 8 bits stay within the error bound, with the same bits for any number of rows, partition or
+// instruction.
 #include "rlx/backends/cpu/quant/interleaved_layout.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr QuantScheme kInterleavableSchemes[] = {QuantScheme::Q4_0, QuantScheme:
                                                  QuantScheme::Q5_1, QuantScheme::Q8_0, QuantScheme::Q4_K,
                                                  QuantScheme::Q5_K, QuantScheme::Q6_K};
 
-// The kernels of an instruction set, with each way to sum products of bytes that the machine has.
+// The kernels of an instruction set, with each int8 dot-product instruction of the machine.
 struct InterleavedSet {
   const KernelTable* table;
   const InterleavedKernels* kernels;
@@ -28,7 +29,7 @@ std::vector<InterleavedSet> interleaved_sets() {
   return out;
 }
 
-// Blocks of [n, k] weights and the numbers they stand for.
+// The blocks of [n, k] weights and their dequantized values.
 struct Blocks {
   QuantScheme scheme;
   std::int64_t n, k;
@@ -76,7 +77,7 @@ Encoded encoded(const KernelTable& t, const Blocks& b) {
   e.panels = to;
   REQUIRE(reads_interleaved(t, e.op.form, b.k, b.n));
   REQUIRE(interleaved_scheme(e.op.form) == b.scheme);
-  const std::int64_t cut = b.n / 3;  // in pieces that end inside a strip
+  const std::int64_t cut = b.n / 3;  // in parts that end inside a group of interleaved columns
   for (const auto& [begin, end] : {std::pair{cut, b.n}, std::pair{std::int64_t{0}, cut}})
     encode_interleaved({e.op, e.at, 0, begin, end}, b.bytes.data(), to);
   return e;
@@ -98,7 +99,7 @@ TEST_CASE("strips: blocks of any bits come back, in pieces") {
           std::vector<std::byte> back(b.bytes.size(), std::byte{0x11});
           decode_interleaved({e.op, e.at, 0, 0, n}, e.panels, back.data());
           CHECK(back == b.bytes);
-          // No byte of the form is left as it was, so that equal weights make equal files.
+          // Every byte of the layout is written, so equal weights make equal files.
           const Encoded again = [&] {
             Encoded other = encoded(*t, b);
             return other;
@@ -155,7 +156,7 @@ TEST_CASE("strips: decoded numbers are those of the blocks, bit for bit") {
       }
 }
 
-// C of x times the strips, all chunks backwards.
+// x times the interleaved weights, with all chunks in reverse order.
 void multiply(const InterleavedSet& set, const Encoded& e, const Buffer& x, std::int64_t m, Buffer& c, int threads,
               const GemmEpilogue& epilogue = {}) {
   InterleavedGemm g;
@@ -171,7 +172,7 @@ void multiply(const InterleavedSet& set, const Encoded& e, const Buffer& x, std:
   CHECK(codes.intact());
 }
 
-// What quant/interleaved_kernels.h says may be lost, of sums in F32 of the order given there.
+// The error bound of quant/interleaved_kernels.h, for F32 sums in the order given there.
 struct Bound {
   double want = 0, loss = 0;
 };
@@ -189,7 +190,7 @@ Bound bound_of(const Buffer& x, const Blocks& b, std::int64_t i, std::int64_t j)
       weights += std::fabs(w);
     }
     out.loss += (largest.value() / 254 + 0x1p-119) * weights;
-    terms += largest.value() * weights;  // minima and numbers above them are added apart
+    terms += largest.value() * weights;  // minima and the values above them are summed separately
   }
   out.loss += 4e-6 * terms;
   REQUIRE(std::isfinite(out.want + out.loss));
@@ -220,7 +221,7 @@ TEST_CASE("strips: products of x in 8 bits lose what they may, at any size") {
           worst.add(c[i], bound.want, bound.loss);
         }
         CHECK(worst.value() <= 1);
-        if (k >= 64) CHECK(worst.value() > 0.01);  // the bound is of what happens
+        if (k >= 64) CHECK(worst.value() > 0.01);  // the bound is not far above the real error
       }
 }
 
@@ -275,8 +276,8 @@ TEST_CASE("strips: what is not finite, nothing and next to nothing in x and in t
       x[3 * k + k - 1] = -kInf;
       for (std::int64_t i = 0; i < k; ++i) {
         x[4 * k + i] = i % 2 == 0 ? -0.0F : 0.0F;
-        x[5 * k + i] *= 1e-39F;               // all of it next to nothing
-        x[6 * k + i] *= i < 32 ? 1e-37F : 1;  // a block of it
+        x[5 * k + i] *= 1e-39F;               // the whole row is tiny
+        x[6 * k + i] *= i < 32 ? 1e-37F : 1;  // one block is tiny
         x[7 * k + i] *= 1e30F;
       }
       multiply(set, e, x, m, c, 1);
