@@ -27,7 +27,7 @@ void require_reached(std::string_view what, std::size_t bytes, std::string_view 
   if (bytes != 0 && !place.host)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(what, " of ", bytes, " bytes ", way, " memory of device ",
-                            device_text(place.buffer->device()), ", which the host does not reach"),
+                            device_text(place.buffer->device()), ", which the host cannot access"),
                 "use a stream of that device");
 }
 

@@ -99,7 +99,7 @@ class PluginTable {
     } catch (const std::exception& e) {
       note(call, e.what());
     } catch (...) {
-      note(call, "no std::exception");
+      note(call, "not a std::exception");
     }
   }
   /// Throws an Error for a promise of the table that `call` did not keep.

@@ -46,9 +46,9 @@ void check_ordered_sources(const CompiledProgram& code) {
     if (id.index < code.cuts.back().nodes)
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("symbol '", code.cuts.back().symbols.front(),
-                                         "' takes its value from what others see run, on a device that runs a program "
-                                         "as a whole"),
-                             node_where(lir.graph, id), "compute the value from something else"});
+                                         "' depends on a value computed after an ordered op, but this device runs "
+                                         "a program as a whole"),
+                             node_where(lir.graph, id), "compute the symbol before the ordered op"});
 }
 
 template <class T>
@@ -110,8 +110,8 @@ SharedPrograms::SharedPrograms(GraphModule m, std::shared_ptr<const Backend> b, 
     if (!s.shape.is_static())
       throw Error(ErrorCode::Unsupported,
                   concat_text("state '", s.name, "' ", s.shape,
-                              " has a symbol, but keeps its bytes between runs of any extent"),
-                  "declare the largest extent and read a slice of it, or fix the symbol with dim_binding");
+                              " has a symbolic shape, but a state keeps its bytes between runs of different extents"),
+                  "declare the largest extent and read a slice of it, or bind the symbol with dim_binding");
   for (std::size_t i = 0; i < source.outputs().size(); ++i)
     outputs.push_back({"out" + std::to_string(i), source.shape(source.outputs()[i])});
   input_index = NameIndex(inputs), param_index = NameIndex(params);
@@ -201,11 +201,11 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
     const std::size_t bytes = max_bytes(lir.graph, v);
     code->output_bytes.push_back(bytes);
     if (bytes >= kMostArenaBytes - align || at >= kMostArenaBytes - align - bytes)
-      throw Error(Diagnostic{
-          ErrorCode::OutOfMemory,
-          concat_text("the outputs take more bytes than can be addressed; this one alone takes up to ", bytes,
-                      " bytes, after ", at),
-          node_where(lir.graph, v.node), "declare lower bounds of the symbols, or run it with smaller dimensions"});
+      throw Error(Diagnostic{ErrorCode::OutOfMemory,
+                             concat_text("the outputs need more bytes than can be addressed; this one needs up to ",
+                                         bytes, " bytes at offset ", at),
+                             node_where(lir.graph, v.node),
+                             "declare smaller upper bounds of the symbols, or run it with smaller dimensions"});
     at += (bytes + align - 1) / align * align;
   }
   code->slot_bytes = at;
@@ -219,7 +219,7 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::ve
     throw Error(ErrorCode::Unsupported,
                 concat_text("symbol '", symbol_program->symbols.front(), "' of graph '", source.name(),
                             "' takes its value from the inputs' values, which are not known before a run"),
-                "run it; or fix the symbol with dim_binding");
+                "run the graph, or bind the symbol with dim_binding");
   std::lock_guard lock(mutex_);
   for (auto it = at_extents_.begin(); it != at_extents_.end(); ++it)
     if ((*it)->turn == 0 && (*it)->given == given && (*it)->matches(dims)) {

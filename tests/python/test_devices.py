@@ -198,7 +198,7 @@ def test_device_options(device, there):
 
 def test_names_of_devices(device):
     for text in (f"{device}:-1", f"{device}:x", f"{device}:", f"{device}: 0"):
-        with pytest.raises(rlx.DeviceUnavailable, match="is no ordinal"):
+        with pytest.raises(rlx.DeviceUnavailable, match="is not an ordinal"):
             rlx.Session(text)
     for text in ("", "vulcan"):
         with pytest.raises(rlx.DeviceUnavailable, match="there is no device"):

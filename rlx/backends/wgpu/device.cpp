@@ -43,7 +43,7 @@ class ReadbackBuffer final : public rlx::Buffer {
 };
 
 void require_granule(const BufferView& v) {
-  check(v.offset % 4 == 0, "a copy from or to a place that is no multiple of the granule");
+  check(v.offset % 4 == 0, "a copy has an offset that is not a multiple of 4");
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ DeviceMemory WgpuDevice::memory() const {
 std::shared_ptr<Stream> WgpuDevice::stream(std::uintptr_t native) {
   if (native != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("device ", device_text(id_), " takes no streams of other libraries: it has one queue"),
+                concat_text("device ", device_text(id_), " accepts no streams of other libraries: it has one queue"),
                 "ask for a stream without one");
   gpu_->require();
   return std::make_shared<WgpuStream>(self());
@@ -136,7 +136,7 @@ WgpuBuffer& WgpuDevice::buffer_of(const BufferView& v) const {
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("device ", device_text(id_), " was given memory of ",
                             v.buffer ? concat_text("device ", device_text(v.buffer->device()),
-                                                   v.buffer->device() == id_ ? ", as it was opened otherwise" : "")
+                                                   v.buffer->device() == id_ ? ", opened with other options" : "")
                                      : std::string("the host")),
                 "copy it there with rlx::to(tensor, device)");
   check(v.offset + v.bytes <= ours->bytes(), "a view reaches past its buffer");

@@ -144,7 +144,7 @@ void Downloads::finish_up_to(std::uint64_t number) {
     }
     gpu_->require();
     if (first_->state_ == Download::State::Failed || !first_->write()) {
-      gpu_->lose("results could not be brought to the host");
+      gpu_->lose("results could not be copied to the host");
       gpu_->throw_lost();
     }
     std::unique_ptr<Download> d = std::exchange(first_, std::move(first_->next_));

@@ -22,7 +22,7 @@ Timestamps::~Timestamps() {
 }
 
 abi::ComputePassEncoder Timestamps::begin_pass(abi::CommandEncoder encoder, std::uint32_t i) const {
-  check(i < kMost, "more passes than there is room for times");
+  check(i < kMost, "a run has more passes than timestamps");
   const abi::PassTimestampWrites writes{nullptr, set_, 2 * i, 2 * i + 1};
   abi::ComputePassDescriptor d;
   d.timestamps = &writes;

@@ -26,8 +26,8 @@ const kernelsTab = {
           "div",
           { class: "empty" },
           el("p", {}, "There are no times: the program was compiled and not run."),
-          el("p", {}, "On the command line: ", el("code", {}, "rlx inspect GRAPH --html page.html --profile")),
-          el("p", {}, "In a program: median_profile, and PageOptions::times for inspect_html."),
+          el("p", {}, "On the command line: ", el("code", {}, "rlx inspect GRAPH --html report.html --profile")),
+          el("p", {}, "In a program: pass the result of median_profile to inspect_html as ReportOptions::times."),
         ),
       );
       return;

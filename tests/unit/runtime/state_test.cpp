@@ -71,7 +71,7 @@ TEST_CASE("sharing without a state of that name says what is near") {
                          "graph 'oracle' runs on cpu (backend 'reference'), graph 'a' on cpu (backend "
                          "'cpu'): they cannot share states"),
                 apart);
-  CHECK_MESSAGE(contains(apart, "copy with read_state and write_state"), apart);
+  CHECK_MESSAGE(contains(apart, "copy the states with read_state and write_state"), apart);
   CHECK(contains(error_text([&] {
                    a.write_state("cache", Tensor::zeros(f32({8, 5})));
                  }),
@@ -219,7 +219,7 @@ TEST_CASE("an active extent computes the first rows of a padded batch, or says t
   CHECK(f.set_active_extent(std::nullopt));
   CHECK(f.run({{"x", padded}})[0].size() == 8);
   CHECK(c.run({{"x", padded}})[0].size() == 4);
-  CHECK(contains(error_text([&] { f.set_active_extent(ActiveExtent{5, 4}); }), "an active extent of 5 of 4 rows"));
+  CHECK(contains(error_text([&] { f.set_active_extent(ActiveExtent{5, 4}); }), "invalid active extent: actual = 5, upper = 4"));
 
   Graph fixed("fixed");
   fixed.set_outputs({fixed.input("x", f32({4, 2})) * 2.0});

@@ -39,8 +39,8 @@ const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind products) {
     return products == Bf16DotKind::Tiles ? avx512bf16::bf16_tile_table() : avx512bf16::bf16_table();
 #endif
   throw Error(ErrorCode::Unsupported,
-              concat_text("this machine has no ", products == Bf16DotKind::Dot ? "dot products" : "tiles",
-                          " of bf16 beside ", isa_name(isa)));
+              concat_text("this machine has no bf16 ", products == Bf16DotKind::Dot ? "dot-product" : "tile",
+                          " instructions beside ", isa_name(isa)));
 }
 
 const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind products) {
@@ -49,7 +49,8 @@ const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unus
     return products == Bf16DotKind::Tiles ? avx512bf16::bf16_strided_table<true>()
                                           : avx512bf16::bf16_strided_table<false>();
 #endif
-  throw Error(ErrorCode::Unsupported, concat_text("this machine has no products of bf16 beside ", isa_name(isa)));
+  throw Error(ErrorCode::Unsupported,
+              concat_text("this machine has no bf16 matmul instructions beside ", isa_name(isa)));
 }
 
 }  // namespace rlx::cpu
