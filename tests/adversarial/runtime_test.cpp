@@ -156,7 +156,7 @@ TEST_CASE_TEMPLATE("adversarial: device tensors go from run to run, and to the h
   CHECK(other.run()[1] == std::vector<float>(4, 96));
   CHECK(other.read_handle("out1").to_f32() == std::vector<float>(4, 96));
   // Another device.
-  const char* const elsewhere = "input 'x' lies on directx, graph 'counter' runs on ";
+  const char* const elsewhere = "input 'x' is on directx, but graph 'counter' runs on ";
   CompiledGraph g = compiled(counter(), {AdversarialScope::kDevice, 1}), host = Session().compile(counter());
   CHECK(contains(error_text([&] { g.run_typed({{"x", out[1]}}); }), elsewhere));
   CHECK(g.run_typed({{"x", to(out[1], {AdversarialScope::kDevice, 1})}})[1].to_f32() == std::vector<float>(4, 96));

@@ -208,7 +208,7 @@ TEST_CASE("placement: what it refuses") {
   both.placement = {{"stage1", {AdversarialScope::kDevice, 1}}, {"stage1", Device::Cpu}};
   const std::string twice = error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); });
   CHECK(contains(twice,
-                 concat_text("label 'stage1' goes to ", device_text({AdversarialScope::kDevice, 1}), " and to cpu")));
+                 concat_text("label 'stage1' is placed on ", device_text({AdversarialScope::kDevice, 1}), " and on cpu")));
   both.placement[1] = both.placement[0];  // a repeated placement has no effect
   CHECK(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); }).empty());
 }

@@ -132,7 +132,7 @@ TEST_CASE("tpu: a session on the second device compiles for that one alone") {
   const Session first(Device::Tpu, options);
   CompiledGraph g = first.compile(doubles());
   const Tensor there = f.run_device({{"x", Tensor::full(f32({4}), 1)}})[0];
-  CHECK(contains(error_text([&] { (void)g.run_device({{"x", there}}); }), "lies on tpu:1"));
+  CHECK(contains(error_text([&] { (void)g.run_device({{"x", there}}); }), "is on tpu:1"));
   CHECK(g.run_device({{"x", there.to_host()}})[0].to_host().to_f32() == std::vector<float>(4, 4));
 }
 

@@ -82,8 +82,8 @@ TEST_CASE("misuse: params") {
   REFUSED("got i32 values", f.set_param_typed("w", four.data(), 16, DType::I32));
   REFUSED("got", f.set_param_typed("w", four.data(), std::numeric_limits<std::size_t>::max(), DType::F32));
   REFUSED("no loader was given", f.load_params(nullptr));
-  REFUSED("has no data, it takes 16", f.load_params(std::make_shared<Loader>(TensorView{nullptr, DType::F32, {}, 16})));
-  REFUSED("has 4 bytes, it takes 16",
+  REFUSED("has no data, but needs 16", f.load_params(std::make_shared<Loader>(TensorView{nullptr, DType::F32, {}, 16})));
+  REFUSED("has 4 bytes, but needs 16",
           f.load_params(std::make_shared<Loader>(TensorView{four.data(), DType::F32, {}, 4})));
   REFUSED("77 is no DType", f.load_params(std::make_shared<Loader>(TensorView{four.data(), kNoDType, {}, 16})));
   CHECK(f.unset_params() == std::vector<std::string>{"w"});

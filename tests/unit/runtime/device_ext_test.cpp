@@ -148,7 +148,7 @@ TEST_CASE("a program for devices that are not there may use any ordinal, and a l
   options.placement.push_back({"layer1", {Device::Cuda, 2}});
   CHECK(
       test::contains(test::error_text([&] { (void)Session::for_target(Device::Cuda).compile_with(Graph(g), options); }),
-                     "label 'layer1' goes to cuda:1 and to cuda:2"));
+                     "label 'layer1' is placed on cuda:1 and on cuda:2"));
   CHECK(test::contains(test::error_text([&] {
                          (void)Session::for_target({Device::Cuda, -1});
                        }),
