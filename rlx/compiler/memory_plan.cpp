@@ -453,7 +453,7 @@ class Planner {
         // The output is the input itself. It is copied when the caller passes two buffers, and already there when it
         // passes one.
       } else if (b.place != Place::Arena || !whole(out)) {
-        plan_.aliases.back().refused = "the output is a copy of a value that is not in the arena";
+        plan_.aliases.back().refused = "the output is copied from the memory of another value";
       } else {
         plan_.aliases.back().refused = late_read(buffer(in), b, "the input");
       }

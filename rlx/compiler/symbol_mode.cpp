@@ -95,7 +95,7 @@ std::int64_t upper_extent(const Graph& g, const SymbolModes& modes, const std::s
       auto rung = std::lower_bound(mode.ladder.begin(), mode.ladder.end(), value);
       if (rung == mode.ladder.end())
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("symbol '", symbol, "' = ", value, " is above the largest rung of its ladder ",
+                    concat_text("symbol '", symbol, "' = ", value, " is above the largest bucket of its ladder ",
                                 dims_text(mode.ladder)),
                     "compile with a longer ladder");
       return std::min(*rung, info.max);

@@ -109,7 +109,7 @@ class HostDevice final : public OpenDevice {
   }
   std::shared_ptr<Stream> stream(std::uintptr_t native) override {
     if (native != 0)
-      throw Error(ErrorCode::InvalidArgument, "the host has no streams of its own: a native stream was given",
+      throw Error(ErrorCode::InvalidArgument, "a native stream cannot be used: the host has no streams of its own",
                   "ask for a stream without one");
     return std::make_shared<HostStream>();
   }

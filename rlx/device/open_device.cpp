@@ -26,8 +26,8 @@ void Stream::wait_order(const Event& event) {
 
 std::shared_ptr<Buffer> OpenDevice::allocate(std::size_t bytes, BufferUse use) {
   throw Error(ErrorCode::Unsupported,
-              concat_text("device ", device_text(id()), " keeps whole values and cannot allocate ", bytes,
-                          " bytes for ", buffer_use_name(use)),
+              concat_text("device ", device_text(id()), " is opaque and cannot allocate ", bytes, " bytes for ",
+                          buffer_use_name(use)),
               "create a value with OpenDevice::put");
 }
 

@@ -11,8 +11,8 @@ namespace {
 [[noreturn]] void refuse_bytes(const PluginDevice& device, std::string_view what) {
   throw Error(ErrorCode::Unsupported,
               concat_text("device ", device.text(), ", ", device.table().text(), ": ", what,
-                          " addresses bytes of a buffer, but the device keeps whole values"),
-              "move whole values with put and get");
+                          " addresses bytes of a buffer, but the device transfers whole values only"),
+              "use put and get");
 }
 
 std::string place_of(const PluginDevice& device) {
@@ -106,7 +106,7 @@ void PluginDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stre
   if (to.size_bytes != buffer.bytes())
     throw Error(ErrorCode::ShapeMismatch,
                 concat_text("cannot read a value of ", to.size_bytes, " bytes from a buffer of ", buffer.bytes(),
-                            " bytes on ", text_, ", which keeps whole values"));
+                            " bytes on ", text_, ", which transfers whole values only"));
   rlx_stream* const on = plugin_stream(*this, stream, "get").handle();
   call("get", [&](rlx_error* e) { return api().get(on, from, to.data, to.size_bytes, e); });
 }

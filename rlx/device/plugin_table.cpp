@@ -156,7 +156,7 @@ PluginTable::PluginTable(const rlx_plugin* table, std::string where) : text_(con
       refuse(concat_text("it serves '", word, "', which is not a device"), "use the names that `rlx devices` prints");
     devices_.push_back(*device);
   }
-  if (devices_.empty()) refuse("it serves no device", "list names that `rlx devices` prints in `devices`");
+  if (devices_.empty()) refuse("it serves no device", "set `devices` to names that `rlx devices` prints");
 }
 
 void PluginTable::fail(std::string_view device, std::string_view call, rlx_code code, const rlx_error& error,

@@ -236,7 +236,7 @@ std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const T
       throw Error(ErrorCode::Unsupported,
                   concat_text("input '", code->inputs[i].name, "': an active extent of ", extent->actual, " of ",
                               extent->upper, " rows does not apply to a tensor on ", device_text(v.buffer->device()),
-                              ", which keeps whole values"),
+                              ", which transfers whole values only"),
                   "pass a tensor of that many rows, or a tensor on the host");
     dims[0] = extent->actual;
     v.dims = dims;

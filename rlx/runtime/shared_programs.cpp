@@ -45,10 +45,9 @@ void check_ordered_sources(const CompiledProgram& code) {
   for (NodeId id : lir.graph.ordered())
     if (id.index < code.cuts.back().nodes)
       throw Error(Diagnostic{ErrorCode::Unsupported,
-                             concat_text("symbol '", code.cuts.back().symbols.front(),
-                                         "' depends on a value computed after an ordered op, but this device runs "
-                                         "a program as a whole"),
-                             node_where(lir.graph, id), "compute the symbol before the ordered op"});
+                             concat_text("computing symbol '", code.cuts.back().symbols.front(),
+                                         "' needs an ordered op, which this device would run twice"),
+                             node_where(lir.graph, id), "compute the symbol without the ordered op"});
 }
 
 template <class T>

@@ -138,7 +138,8 @@ TEST_CASE("parts: a given plan is checked") {
     if (several)
       CHECK(contains(told([](auto& parts) { std::reverse(parts.begin(), parts.end()); }),
                      "which no earlier partition computes"));
-    CHECK(contains(told([](auto& parts) { parts.pop_back(); }), several ? "no partition computes" : "cannot run its whole graph"));
+    CHECK(contains(told([](auto& parts) { parts.pop_back(); }),
+                   several ? "no partition computes" : "cannot run its whole graph"));
     CHECK(contains(told([](auto& parts) { parts[0].device = 9; }), "names device 9, but has only 2 devices"));
     CHECK(contains(told([](auto& parts) { parts[0].nodes[0] = NodeId{9999}; }), "belongs to another graph"));
   }

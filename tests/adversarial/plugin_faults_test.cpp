@@ -176,12 +176,14 @@ TEST_CASE("plug-ins: unknown codes, exceptions that leave the table, and calls t
     rlx_plugin table = *test::adversarial_plugin_table();
     c.confuse(table);
     std::string text = told_by(table).first;
-    CHECK_MESSAGE(contains(text, concat_text(c.name, " failed with code 77, which the plug-in table does not define")), text);
+    CHECK_MESSAGE(contains(text, concat_text(c.name, " failed with code 77, which the plug-in table does not define")),
+                  text);
     CHECK_MESSAGE(contains(text, "gives no reason"), text);
     table = *test::adversarial_plugin_table();
     c.blow(table);
     text = told_by(table).first;
-    CHECK_MESSAGE(contains(text, "it threw an exception, which the plug-in table forbids: thrown in the plug-in"), text);
+    CHECK_MESSAGE(contains(text, "it threw an exception, which the plug-in table forbids: thrown in the plug-in"),
+                  text);
   }
   for (const char* name : {"claimed_kinds", "compile", "device_open", "stream_create", "stream_record", "put", "run"})
     for (const Call& c : calls()) {
@@ -410,7 +412,8 @@ TEST_CASE("plug-ins: a run that gives one buffer for two values is told so, and 
       FAIL_CHECK("a buffer of two values was taken");
     } catch (const Error& e) {
       CHECK(e.code() == ErrorCode::Internal);
-      CHECK_MESSAGE(contains(e.what(), concat_text("run reported success, but returned for ", how, " the buffer of another value")),
+      CHECK_MESSAGE(contains(e.what(), concat_text("run reported success, but returned for ", how,
+                                                   " the buffer of another value")),
                     e.what());
     }
     CHECK(input.to_host().at(0) == 3);
@@ -608,11 +611,11 @@ TEST_CASE("plug-ins: an exception that leaves a function without an error is tol
     rlx_plugin table = *test::adversarial_plugin_table();
     change(table);
     const std::pair<std::string, ErrorCode> told = told_by(table);
-    CHECK_MESSAGE(
-        contains(told.first, concat_text("device directx, the plug-in 'adversarial' (a table of this program): ", call,
-                                         " failed: it threw an exception, which the plug-in table forbids: thrown in the "
-                                         "plug-in")),
-        told.first);
+    CHECK_MESSAGE(contains(told.first,
+                           concat_text("device directx, the plug-in 'adversarial' (a table of this program): ", call,
+                                       " failed: it threw an exception, which the plug-in table forbids: thrown in the "
+                                       "plug-in")),
+                  told.first);
     CHECK(told.second == ErrorCode::Internal);
   };
   check_told([](rlx_plugin& t) { t.device_lost = throwing_answer; }, "device_lost");

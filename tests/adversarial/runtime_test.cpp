@@ -168,10 +168,7 @@ TEST_CASE_TEMPLATE("adversarial: device tensors go from run to run, and to the h
   const std::vector<Tensor> broken = f.run_device({{"x", out[1]}});
   CHECK(contains(error_text([&] { (void)broken[1].to_host(); }), "a unit broke"));
   f.reset();
-  CHECK(contains(error_text([&] {
-                   f.run_device({{"x", broken[1]}});
-                 }),
-                 "the computation of this tensor failed"));
+  CHECK(contains(error_text([&] { f.run_device({{"x", broken[1]}}); }), "the computation of this tensor failed"));
   CHECK(f.run_device({{"x", out[1]}})[1].to_host().to_f32() == std::vector<float>(4, 96));
 }
 

@@ -113,10 +113,12 @@ TEST_CASE("segments: a planned program over several devices is taken as it is, a
     return text;
   };
   REQUIRE(lir.plan.bodies.size() == 1);
-  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[0].bytes = 0; }), "needs more memory than the range"));
+  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[0].bytes = 0; }),
+                 "needs more memory than the range"));
   CHECK(
       contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[0].offset = p.arenas[0]; }), "outside their arena"));
-  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[1] = p.bodies[0].ranges[0]; }), "have memory ranges that overlap"));
+  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[1] = p.bodies[0].ranges[0]; }),
+                 "have memory ranges that overlap"));
   CHECK(contains(problems([](LirBufferPlan& p) {
                    auto& body = p.bodies[0].modules.back().plan;
                    std::swap(body.arena_devices.front(), body.arena_devices.back());
@@ -129,7 +131,8 @@ TEST_CASE("segments: a planned program over several devices is taken as it is, a
                  "from a device other than"));
   LirModule bad = lir;
   bad.others.clear();
-  CHECK(contains(error_text([&] { session.compile_module(GraphModule(std::move(bad))); }), "names device 1, but has only 1 devices"));
+  CHECK(contains(error_text([&] { session.compile_module(GraphModule(std::move(bad))); }),
+                 "names device 1, but has only 1 devices"));
 }
 
 TEST_CASE("segments: every sample with the kinds that the device refuses, alone") {
@@ -207,8 +210,8 @@ TEST_CASE("placement: what it refuses") {
   CompileOptions both;
   both.placement = {{"stage1", {AdversarialScope::kDevice, 1}}, {"stage1", Device::Cpu}};
   const std::string twice = error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); });
-  CHECK(contains(twice,
-                 concat_text("label 'stage1' is placed on ", device_text({AdversarialScope::kDevice, 1}), " and on cpu")));
+  CHECK(contains(
+      twice, concat_text("label 'stage1' is placed on ", device_text({AdversarialScope::kDevice, 1}), " and on cpu")));
   both.placement[1] = both.placement[0];  // a repeated placement has no effect
   CHECK(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); }).empty());
 }

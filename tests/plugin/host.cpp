@@ -127,7 +127,8 @@ int main(int argc, char** argv) {
   expect_told(failing, "try another day");
   expect_told(error_of([&] { (void)load_plugin(argv[5]); }), "has no function rlx_plugin_entry");
   const std::string thrown = error_of([&] { (void)load_plugin(argv[6]); });
-  expect_told(thrown, std::string("the plug-in ") + argv[6] + ": rlx_plugin_entry failed: it threw an exception, which");
+  expect_told(thrown,
+              std::string("the plug-in ") + argv[6] + ": rlx_plugin_entry failed: it threw an exception, which");
   expect_told(thrown, "the license has run out");
   check_good(argv[1]);
   std::printf("faulty: %s\n", problems == 0 ? "each is refused by name" : "wrong");

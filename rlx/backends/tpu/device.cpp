@@ -240,7 +240,7 @@ void TpuDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stream)
   if (to.size_bytes != buffer.bytes())
     throw Error(ErrorCode::ShapeMismatch,
                 concat_text("cannot read a value of ", to.size_bytes, " bytes from a buffer of ", buffer.bytes(),
-                            " bytes on ", text(), ", which keeps whole values"));
+                            " bytes on ", text(), ", which transfers whole values only"));
   require_value(text(), "get", to.data, to.size_bytes);
   TpuStream& on = tpu_stream(*this, stream, "get");
   on.begin();
@@ -321,7 +321,7 @@ void TpuBuffer::read(std::span<std::byte> to) const {
   if (to.size() != bytes())
     throw Error(ErrorCode::Unsupported,
                 concat_text(device_->text(), ": a read asks for ", to.size(), " of ", bytes(),
-                            " bytes of a buffer, but the device keeps whole values"),
+                            " bytes of a buffer, but the device transfers whole values only"),
                 "read the whole value");
   device_->require_alive();
   written().wait();

@@ -59,7 +59,7 @@ class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
         row && row->scratch_bytes ? row->scratch_bytes(g, id) : codegen::ScratchBytes{};
     return refuse_unless(
         scratch.largest <= known().limits.max_buffer_bytes && scratch.all <= known().limits.max_arena_bytes,
-        "its scratch memory has more bytes than a kernel of the device can bind");
+        "its kernels need more scratch memory than the device can bind");
   }
 
  private:

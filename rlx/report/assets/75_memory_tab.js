@@ -366,7 +366,7 @@ const memoryTab = {
             ),
         choose ? el("p", { class: "note" }, "Plan of ", choose) : null,
         plan.opaque
-          ? el("p", { class: "note" }, "The device keeps whole values and plans its memory itself.")
+          ? el("p", { class: "note" }, "This is an opaque device: it plans its memory itself.")
           : el(
               "p",
               { class: "note" },

@@ -182,10 +182,7 @@ TEST_CASE("bytes that values cannot be read at: runs refuse them by name, weight
   const TensorView odd{bytes + 1, DType::F32, {}, 12}, fine{values, DType::F32, {}, 12};
   CHECK(holds(text_of([&] { f.run_slots({&odd, 1}); }), "input 'x': its address is not a multiple of 4"));
   const MutableTensorView room{bytes + 17, DType::F32, {}, 12}, good{bytes + 20, DType::F32, {}, 12};
-  CHECK(holds(text_of([&] {
-                f.run_into({&fine, 1}, {&room, 1});
-              }),
-              "output 'out0': its address is not a multiple"));
+  CHECK(holds(text_of([&] { f.run_into({&fine, 1}, {&room, 1}); }), "output 'out0': its address is not a multiple"));
   f.run_into({&fine, 1}, {&good, 1});
   CHECK(reinterpret_cast<const float*>(bytes + 20)[2] == 9);
 }
@@ -235,7 +232,8 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const std::vector<float> values = {1, 2, 3, 4};
   const std::vector<std::int64_t> dims{4};
   const TensorView v = view_of(values.data(), dims);
-  const std::string_view refused = "input 'x' of graph 'sums' is in memory of this CompiledGraph, which the run overwrites";
+  const std::string_view refused =
+      "input 'x' of graph 'sums' is in memory of this CompiledGraph, which the run overwrites";
 
   CompiledGraph f = compile(false);
   const Slot first = f.run_slots({&v, 1})[0];

@@ -132,8 +132,8 @@ TEST_CASE("model function: what is wrong is said, and the next call tries again"
           g.matmul(g.input("a", Shape({2, 3}, DType::F32)), g.input("b", Shape({2, 3}, DType::F32)))};
     return std::vector<Expr>{g.input("x", Shape({1}, DType::F32)) * g.param("k", Shape({1}, DType::F32))};
   });
-  CHECK(
-      contains(error_text([&] { (void)net.compiled(); }), "the function of the model 'fails first' returns no outputs"));
+  CHECK(contains(error_text([&] { (void)net.compiled(); }),
+                 "the function of the model 'fails first' returns no outputs"));
   CHECK(contains(error_text([&] { (void)net.compiled(); }), "shape mismatch"));
   CHECK(net.num_programs() == 0);
   CHECK(contains(error_text([&] { net.load_params(nullptr); }), "no loader was given"));

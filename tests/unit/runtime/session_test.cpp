@@ -170,7 +170,8 @@ TEST_CASE("the arena is aligned as asked") {
                      reinterpret_cast<const float*>(f.arena_ptr() + f.run_slots({&view, 1})[1].offset)));
   }
   o.arena_alignment = 96;
-  CHECK(test::contains(test::error_text([&] { (void)Session().compile_with(layer(), o); }), "96 is not a power of two"));
+  CHECK(
+      test::contains(test::error_text([&] { (void)Session().compile_with(layer(), o); }), "96 is not a power of two"));
 }
 
 TEST_CASE("an aligned arena has room for every shape, in whatever order they grow") {

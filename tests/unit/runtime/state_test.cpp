@@ -219,7 +219,10 @@ TEST_CASE("an active extent computes the first rows of a padded batch, or says t
   CHECK(f.set_active_extent(std::nullopt));
   CHECK(f.run({{"x", padded}})[0].size() == 8);
   CHECK(c.run({{"x", padded}})[0].size() == 4);
-  CHECK(contains(error_text([&] { f.set_active_extent(ActiveExtent{5, 4}); }), "invalid active extent: actual = 5, upper = 4"));
+  CHECK(contains(error_text([&] {
+                   f.set_active_extent(ActiveExtent{5, 4});
+                 }),
+                 "invalid active extent: actual = 5, upper = 4"));
 
   Graph fixed("fixed");
   fixed.set_outputs({fixed.input("x", f32({4, 2})) * 2.0});

@@ -656,7 +656,8 @@ TEST_CASE("errors name the symbol, the value and what it leaves") {
   holds(run_error(one_symbol, "n", SymbolMode::runtime(16), 20), "symbol 'n' = 20 is above its runtime bound 16");
   holds(run_error(one_symbol, "n", kRuntime, 50), "symbol 'n' = 50 is outside [2, 48] or not a multiple of 2");
   holds(run_error(one_symbol, "n", kRuntime, 7), "symbol 'n' = 7 is outside [2, 48] or not a multiple of 2");
-  holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10), "symbol 'n' = 10 is above the largest rung of its ladder [4, 8]");
+  holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10),
+        "symbol 'n' = 10 is above the largest bucket of its ladder [4, 8]");
   holds(run_error(window, "n", kRuntime, 12), "slice does not fit with n = 12");
   CHECK(run_error(window, "n", kRuntime, 10).empty());
 

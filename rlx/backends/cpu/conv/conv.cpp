@@ -48,7 +48,8 @@ const char* conv_refuses(const Graph& g, NodeId id) {
   const DType x = in_dtype(g, id, 0), w = in_dtype(g, id, 1), y = g.shape(id).dtype();
   const bool floats = conv_type(x) && conv_type(w) && conv_type(y);
   const bool all_or_none = (x == DType::F64) == (y == DType::F64) && (w == DType::F64) == (y == DType::F64);
-  if (const char* why = refuse_unless(floats && all_or_none, "its operands and result are not f32, f64, bf16 or f16"))
+  if (const char* why =
+          refuse_unless(floats && all_or_none, "its operands and result are not f32, bf16 or f16, nor all f64"))
     return why;
   return refuse_unless(g.shape(id).rank() - 2 <= kConvMaxAxes, "it has more axes than the kernel supports");
 }

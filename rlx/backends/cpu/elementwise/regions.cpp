@@ -648,7 +648,8 @@ const char* single_refuses(const Graph& g, NodeId id) {
   // A single Bool op runs byte by byte, with four times as many elements per vector as tape registers have.
   if (g.node(id).kind() == OpKind::Binary && g.shape(id).dtype() == DType::Bool)
     return "binary ops of bools have their own kernel";
-  return refuse_unless(write_single(g, id).tape.ok(), "the tape has no instruction for this function and dtype");
+  return refuse_unless(write_single(g, id).tape.ok(),
+                       "the elementwise kernel has no instruction for this function and dtype");
 }
 const char* region_refuses(const Graph& g, NodeId id) {
   if (const char* why = tape_refuses(g, id)) return why;

@@ -13,7 +13,7 @@ const char* prepack_refuses(const Graph& g, NodeId id) {
     if (const DType from = in_dtype(g, id, i); from != DType::F32 && from != DType::BF16 && from != DType::F16)
       return "a source is not f32, bf16 or f16";
   return refuse_unless(panels_of(op.form).has_value() && op.form.count == 1,
-                       "its packed layout is not that of one matrix of packed B tiles");
+                       "its packed layout is not packed B tiles of one matrix");
 }
 
 struct PrepackStep {
