@@ -61,7 +61,7 @@ void LirBinder::check_conditions(const SymbolBinding& values, std::uint32_t node
     throw Error(Diagnostic{ErrorCode::ShapeMismatch,
                            concat_text(op_text_name(lir_->graph.node(c.node).op), " does not fit with ", list, ": ",
                                        c.value, " is negative"),
-                           node_where(lir_->graph, c.node), "declare bounds of the symbols that rule this out"});
+                           node_where(lir_->graph, c.node), "declare bounds of the symbols that exclude these values"});
   }
 }
 

@@ -100,7 +100,7 @@ void check_mesh(const Graph& g, const Mesh& mesh, std::string_view device, bool 
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text(op_text_name(n.op), " over '", group->axes, "' takes ", group->ranks,
                                          " ranks, but ", device, " has no communicator"),
-                             node_where(g, id), "compile for a mesh of one rank, or for a device that has one"});
+                             node_where(g, id), "compile for a mesh of one rank, or for a device with a communicator"});
   }
 }
 

@@ -110,7 +110,7 @@ class HostDevice final : public OpenDevice {
   std::shared_ptr<Stream> stream(std::uintptr_t native) override {
     if (native != 0)
       throw Error(ErrorCode::InvalidArgument, "a native stream cannot be used: the host has no streams of its own",
-                  "ask for a stream without one");
+                  "call stream() without a native stream");
     return std::make_shared<HostStream>();
   }
   void drain() override {}

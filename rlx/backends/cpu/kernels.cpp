@@ -114,7 +114,7 @@ void note_other_machine([[maybe_unused]] Isa best) {
     const auto built = std::find_if(kBestFirst.begin(), kBestFirst.end(), isa_built);
     if (*built != best)
       std::fprintf(stderr,
-                   "note: rlx was built for %s (RLX_ISA=native), which this processor lacks: its %s kernels run. Build "
+                   "note: rlx was built for %s (RLX_ISA=native), which this processor lacks: the %s kernels run. Build "
                    "it on this machine, or with -DRLX_ISA=all\n",
                    std::string(isa_name(*built)).c_str(), std::string(isa_name(best)).c_str());
     return true;
@@ -184,7 +184,7 @@ Isa parse_isa(std::string_view name) {
   std::vector<std::string> names(kIsaNames.begin(), kIsaNames.end());
   names.emplace_back("best");
   throw Error(ErrorCode::InvalidArgument, concat_text("unknown instruction set '", name, "'"),
-              did_you_mean(name, names, "one of best, sse4, avx2, avx512, neon, generic"));
+              did_you_mean(name, names, "use best, sse4, avx2, avx512, neon or generic"));
 }
 
 const KernelTable& kernels_for(Isa isa) {

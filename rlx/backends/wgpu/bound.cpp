@@ -75,7 +75,8 @@ void BoundProgram::lower(const Executable& code) {
   for (std::size_t i = 0; i < launches_.size(); ++i) launches_[i].pipeline = pipelines_[i].get();
   if (launches_.empty()) return;
   numbers.resize(std::max(numbers.size(), kSlotBytes / kWord));
-  numbers_ = gpu_.buffer(numbers.size() * kWord, abi::usage::kUniform | abi::usage::kCopyTarget, "numbers of kernels");
+  numbers_ =
+      gpu_.buffer(numbers.size() * kWord, abi::usage::kUniform | abi::usage::kCopyTarget, "the parameters of kernels");
   gpu_.write(numbers_.get(), 0, numbers.data(), numbers.size() * kWord);
 }
 
@@ -227,7 +228,7 @@ void BoundProgram::check_disjoint(const Launch& l, std::span<const Bound> at) co
       if (at[i] == at[j] && (is_alias(a, b) || is_alias(b, a))) continue;  // the plan allows it
       throw Error(Diagnostic{
           ErrorCode::InvalidArgument,
-          concat_text("device ", gpu_.text, ": a kernel would write bytes that it reads as another value"),
+          concat_text("device ", gpu_.text, ": a kernel would write bytes that it also reads as another value"),
           node_where(program_.graph, l.node), "pass a run different buffers for values of which one is written"});
     }
 }

@@ -97,7 +97,7 @@ std::shared_ptr<Stream> WgpuDevice::stream(std::uintptr_t native) {
   if (native != 0)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("device ", device_text(id_), " accepts no streams of other libraries: it has one queue"),
-                "ask for a stream without one");
+                "call stream() without a native stream");
   gpu_->require();
   return std::make_shared<WgpuStream>(self());
 }
@@ -145,8 +145,7 @@ WgpuBuffer& WgpuDevice::buffer_of(const BufferView& v) const {
 
 abi::Buffer WgpuDevice::nothing() {
   std::lock_guard lock(nothing_mutex_);
-  if (!nothing_)
-    nothing_ = gpu_->buffer(kNothingBytes, abi::usage::kStorage | abi::usage::kUniform, "values without bytes");
+  if (!nothing_) nothing_ = gpu_->buffer(kNothingBytes, abi::usage::kStorage | abi::usage::kUniform, "empty values");
   return nothing_.get();
 }
 

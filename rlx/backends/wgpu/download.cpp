@@ -26,7 +26,7 @@ void Download::encode(abi::CommandEncoder encoder) {
   if (capacity_ < bytes_) {
     staging_.reset(), capacity_ = 0;
     const std::size_t wanted = round_up(bytes_, bytes_ < 4096 ? kLeastStaging : 4096);
-    staging_ = gpu_.buffer(wanted, abi::usage::kMapRead | abi::usage::kCopyTarget, "results on their way to the host");
+    staging_ = gpu_.buffer(wanted, abi::usage::kMapRead | abi::usage::kCopyTarget, "a copy of results to the host");
     capacity_ = wanted;
   }
   gpu_.call("a download", [&] {

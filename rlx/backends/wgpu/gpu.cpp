@@ -274,13 +274,13 @@ const Gpu::Layout& Gpu::layout(int bindings) {
     }
     abi::BindGroupLayoutDescriptor d;
     d.count = entries.size(), d.entries = entries.data();
-    l.group = make("a layout of bindings", api.BindGroupLayoutRelease,
+    l.group = make("a bind group layout", api.BindGroupLayoutRelease,
                    [&] { return api.DeviceCreateBindGroupLayout(device_, &d); });
   }
   if (!l.pipeline) {
     abi::PipelineLayoutDescriptor p;
     p.count = 1, p.layouts = &l.group;
-    l.pipeline = make("a layout of kernels", api.PipelineLayoutRelease,
+    l.pipeline = make("a pipeline layout", api.PipelineLayoutRelease,
                       [&] { return api.DeviceCreatePipelineLayout(device_, &p); });
   }
   return l;

@@ -40,7 +40,7 @@ const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind products) {
 #endif
   throw Error(ErrorCode::Unsupported,
               concat_text("this machine has no bf16 ", products == Bf16DotKind::Dot ? "dot-product" : "tile",
-                          " instructions beside ", isa_name(isa)));
+                          " instructions with ", isa_name(isa)));
 }
 
 const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind products) {
@@ -49,8 +49,7 @@ const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unus
     return products == Bf16DotKind::Tiles ? avx512bf16::bf16_strided_table<true>()
                                           : avx512bf16::bf16_strided_table<false>();
 #endif
-  throw Error(ErrorCode::Unsupported,
-              concat_text("this machine has no bf16 matmul instructions beside ", isa_name(isa)));
+  throw Error(ErrorCode::Unsupported, concat_text("this machine has no bf16 matmul instructions with ", isa_name(isa)));
 }
 
 }  // namespace rlx::cpu

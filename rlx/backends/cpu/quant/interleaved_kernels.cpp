@@ -57,7 +57,7 @@ const InterleavedKernels& interleaved_kernels(Isa isa, Int8Matmul products) {
   if (products > int8_matmul(isa).back())
     throw Error(ErrorCode::Unsupported,
                 concat_text("this machine has no int8 ", products == Int8Matmul::Dot ? "dot-product" : "tile",
-                            " instructions beside ", isa_name(isa)));
+                            " instructions with ", isa_name(isa)));
 #if defined(RLX_HAS_BYTE_DOT)
   if (products == Int8Matmul::Tiles) return avx512vnni::tile_table();
   if (products == Int8Matmul::Dot) return avx512vnni::interleaved_table();
