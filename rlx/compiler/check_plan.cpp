@@ -203,7 +203,8 @@ class PlanChecker {
     earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());
     for (const auto [e, parts] : earlier_)
       if (e != kNoStep && e != self && !ordered(e, self))
-        report(name(self), " may write ", what, " over bytes of ", name(e), ": no edge makes it run after that step");
+        report(name(self), " may write ", what, " over bytes that ", name(e),
+               " reads or writes: no edge orders the two");
   }
 
   // The ranges of a node's bodies hold all the bytes that the bodies need, and none of the node's own bytes.

@@ -169,7 +169,7 @@ void PluginTable::fail(std::string_view device, std::string_view call, rlx_code 
                   thrown.empty() && (code < 0 || code > RLX_PLUGIN_INTERNAL)
                       ? concat_text(" with code ", code, ", which the plug-in table does not define")
                       : std::string(),
-                  said.empty() ? std::string_view(" and gives no reason") : std::string_view(": "), said),
+                  said.empty() ? std::string_view(", without a reason") : std::string_view(": "), said),
       std::string(hint.empty() ? way_out(code) : hint));
 }
 

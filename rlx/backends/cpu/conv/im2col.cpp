@@ -138,7 +138,7 @@ const char* columns_refuse(const Graph& g, NodeId id) {
   const DType x = in_dtype(g, id, 0), w = in_dtype(g, id, 1), y = g.shape(id).dtype();
   const bool bytes = is_byte_type(x) && is_byte_type(w) && y == DType::I32;
   if (const char* why = refuse_unless(bytes || (x == y && w == y && (is_whole_number(y) || is_complex(y))),
-                                      "its operands and result are not of one integer or complex dtype"))
+                                      "its operands are not integers or complex numbers of the dtype of the result"))
     return why;
   const ConvGeometry geo = conv_geometry(g.node(id).op.as<ops::Conv>(), g.shape(id).rank());
   if (const char* why = refuse_unless(geo.batch_groups == 1 && places_are_one_axis(geo),

@@ -25,7 +25,7 @@ const char* matmul_refuses(const Graph& g, NodeId id) {
   const bool same = y == t && (t == DType::F64 || is_complex(t) || is_number_of_bytes(t));
   if (const char* why =
           refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
-                        "its operands and result are not of one dtype: f64, f16, bf16, complex or integer"))
+                        "its operands are not f64, f16, bf16, complex or integers of the dtype of the result"))
     return why;
   // The parts of complex numbers take one more axis.
   const int most = is_complex(t) ? kGemmMaxAxes - 1 : kGemmMaxAxes;
