@@ -178,7 +178,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
   code->result = CompilePipeline(target, local).compile_module(module);
   if (stage_hook) stage_hook(code->result, options.verbose);
   const std::vector<ProgramDevice> devices = devices_of(code->result.lir);
-  const TraceSpan span("compile", "make code", source.name());
+  const TraceSpan span("compile", "generate code", source.name());
   code->executable = compile_program(code->result.lir, devices);
   code->weights = WeightPlan(code->executable);
   const LirModule& lir = code->executable->lir();
@@ -262,7 +262,7 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(
 
 std::shared_ptr<const ProgramAtExtents> SharedPrograms::finish(std::shared_ptr<ProgramAtExtents> spec) {
   const TraceScope traced(options.trace.get());
-  const TraceSpan span("bind", "extents of", source.name());
+  const TraceSpan span("bind", "bind extents", source.name());
   const CompiledProgram& code = *spec->code;
   if (!spec->is_last())
     spec->bound = code.binder->bind_until(code.cuts[spec->turn], spec->values);

@@ -159,7 +159,7 @@ BufferView place_of(const BoundProgram& s, Value v) {
 
 void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times) {
   const TraceScope traced(trace());
-  const TraceSpan span("run", "up to the symbols", code->source.name());
+  const TraceSpan span("run", "compute symbols", code->source.name());
   std::vector<StepTime> part;  // of the steps up to one sync point
   while (!used->spec->is_last()) {
     BoundProgram& s = *used;

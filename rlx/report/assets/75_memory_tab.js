@@ -335,7 +335,8 @@ const memoryTab = {
             el(
               "p",
               { style: `margin:4px 0;border-left:4px solid ${deviceColour(device)};padding-left:8px` },
-              `partition ${k}, ${hostControlled ? "host-controlled" : `on ${data.devices[device]}`}: ${nodes.length} nodes: `,
+              `partition ${k}, ${hostControlled ? "host-controlled" : `on ${data.devices[device]}`}: `,
+              `${nodes.length} nodes: `,
               nodes
                 .slice(0, 30)
                 .map((i) => [el("a", { onclick: () => this.pick(plan, scope, i) }, scope.title(i)), " "]),
