@@ -172,7 +172,7 @@ const details = {
           : [],
         replaced.length
           ? details.list(
-              "Replaces, of the stage before",
+              "Replaces, in the stage before",
               replaced.map(
                 (k) => () => el("a", { onclick: () => graphTab.showBefore(k) }, stage.before.scope.title(k)),
               ),
