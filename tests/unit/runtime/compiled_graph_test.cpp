@@ -268,7 +268,7 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const TensorView large[] = {kept, view_of(ones.data(), many)};
   std::vector<float> c(4096);
   const MutableTensorView room[] = {{a.data(), DType::F32, dims, 16}, {c.data(), DType::F32, many, 4096 * 4}};
-  CHECK(holds(text_of([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' lies in"));
+  CHECK(holds(text_of([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' is in"));
   const TensorView fits[] = {kept, v};
   const MutableTensorView small_room[] = {{a.data(), DType::F32, dims, 16}, {b.data(), DType::F32, dims, 16}};
   grows.run_into(fits, small_room);

@@ -193,7 +193,10 @@ TEST_CASE("run_raw, run_pipelined and commits agree with run") {
   CHECK(f.read_state("sum").to_f32() == std::vector<float>{10, 13});
   CHECK(f.output_index("out1") == 1);
   CHECK(contains(error_text([&] { f.output_index("out7"); }), "graph 'double' has no output 'out7'"));
-  CHECK(contains(error_text([&] { f.run_pipelined({{{"x", {1, 2}}}}); }), "output 'out1' is [2] i32, run returns f32"));
+  CHECK(contains(error_text([&] {
+                   f.run_pipelined({{{"x", {1, 2}}}});
+                 }),
+                 "output 'out1' is [2] i32, but run returns f32"));
 }
 
 TEST_CASE("an active extent computes the first rows of a padded batch, or says that it cannot") {

@@ -257,7 +257,10 @@ TEST_CASE("tpu: what makes no sense is refused before a plug-in sees it, which m
   const std::shared_ptr<Buffer> there = device->put({reinterpret_cast<const std::byte*>(data), DType::F32, dims, 16},
                                                     nullptr, BufferUse::Values, *stream);
   CHECK(contains(error_text([&] { device->get(*there, {nullptr, DType::F32, dims, 16}, *stream); }), "is null"));
-  CHECK(contains(error_text([&] { device->get(*there, {data, DType::F32, dims, 8}, *stream); }), "which keeps whole"));
+  CHECK(contains(error_text([&] {
+                   device->get(*there, {data, DType::F32, dims, 8}, *stream);
+                 }),
+                 "which transfers whole"));
   CHECK(contains(error_text([&] { (void)device->adopt(0, f32({4}), nullptr, Event()); }), "is null"));
   const Session host(Device::Cpu);
   const std::shared_ptr<Buffer> foreign = host.open_device()->allocate(16, BufferUse::Values);
