@@ -39,12 +39,15 @@ const char* decoder_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Dequantize>();
   if (!computes(op.dtype)) return "WGSL has no type for the dtype of the result";
   if (is_block_scheme(op.scheme))
-    return block_layout(op.scheme).plain() ? nullptr : "the kernel decodes no blocks with tables or other units";
-  if (!reads_quantized(g.shape(*operand(g, id, 0)).dtype())) return "the kernel decodes integers of up to 16 bits";
+    return block_layout(op.scheme).plain()
+               ? nullptr
+               : "its block scheme has lookup tables or units that the kernel does not decode";
+  if (!reads_quantized(g.shape(*operand(g, id, 0)).dtype()))
+    return "its quantized values are not integers of up to 16 bits";
   for (int place : {kScale, kGlobalScale})
     if (const Value* v = operand(g, id, place))
       if (!computes(g.shape(*v).dtype()) || !is_float(g.shape(*v).dtype()))
-        return "the kernel reads scales of f32, f16 or bf16";
+        return "its scales are not f32, f16 or bf16";
   return nullptr;
 }
 
@@ -212,7 +215,7 @@ void Decoder::blocks() {
       scale = "f32(bitcast<i32>(s << 24u) >> 24u)";
       break;
     case GroupScales::SplitSixBits:
-    case GroupScales::E4M3: check(false, "decoder_refuses refuses such scales"); break;
+    case GroupScales::E4M3: check(false, "a block scheme has scales that decoder_refuses should have refused"); break;
   }
   // y = c s.x + s.y
   const std::string factor = scale.empty() ? "d" : concat_text("d * ", scale);

@@ -126,7 +126,7 @@ void report_moved(const Graph& g, const LirBufferPlan& plan, const Target& targe
     const std::vector<std::uint32_t> asked = devices_of_nodes(g, target, home);
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
       if (const Node& n = g.nodes()[i]; !op_def(n.kind()).is_leaf() && asked[i] != plan.node_devices[i])
-        tell(report, n, DispatchPath::HostFallback, "its device refuses it in its part of the program");
+        tell(report, n, DispatchPath::HostFallback, "its device refuses it in this partition of the program");
   }
   for (const LirPart& part : plan.parts)
     if (part.host_controlled)

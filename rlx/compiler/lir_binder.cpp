@@ -42,12 +42,12 @@ void LirBinder::check_custom(const Graph& g, NodeId id) const {
   for (Value v : n.inputs) operands.add(g.shape(v));
   Result<Shapes> shapes = infer_shapes(n.op, operands);
   if (shapes && *shapes == n.shapes) return;
-  Diagnostic d =
-      shapes ? Diagnostic{ErrorCode::Unsupported,
-                          concat_text(op_text_name(n.op), " has another result shape with numbers than with symbols"),
-                          {},
-                          "its shape rule must give for symbols what it gives for their values; specialise them"}
-             : shapes.error();
+  Diagnostic d = shapes ? Diagnostic{ErrorCode::Unsupported,
+                                     concat_text(op_text_name(n.op),
+                                                 " has one result shape for symbols and another for their values"),
+                                     {},
+                                     "make its shape rule agree for both, or specialise the symbols"}
+                        : shapes.error();
   d.where = node_where(g, id);
   throw Error(std::move(d));
 }
@@ -61,8 +61,7 @@ void LirBinder::check_conditions(const SymbolBinding& values, std::uint32_t node
     throw Error(Diagnostic{ErrorCode::ShapeMismatch,
                            concat_text(op_text_name(lir_->graph.node(c.node).op), " does not fit with ", list, ": ",
                                        c.value, " is negative"),
-                           node_where(lir_->graph, c.node),
-                           "declare bounds of the symbols that keep it from happening"});
+                           node_where(lir_->graph, c.node), "declare bounds of the symbols that exclude these values"});
   }
 }
 
@@ -72,7 +71,7 @@ void verify_bound([[maybe_unused]] const LirModule& lir) {
   const std::vector<std::string> problems =
       lir.plan.opaque ? check_parts(lir.graph, lir.plan) : check_plan(lir.graph, lir.plan);
   check(problems.empty(),
-        problems.empty() ? std::string() : concat_text("memory plan at other extents: ", problems.front()));
+        problems.empty() ? std::string() : concat_text("memory plan at the bound extents: ", problems.front()));
 #endif
 }
 }  // namespace

@@ -196,17 +196,18 @@ ProgramTarget program_target(std::shared_ptr<const Target> target, const Compile
     for (const Placement& other : options.placement)
       if (other.label == p.label && other.device != p.device)
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("placement: label '", p.label, "' goes to ", device_text(p.device), " and to ",
+                    concat_text("placement: label '", p.label, "' is placed on ", device_text(p.device), " and on ",
                                 device_text(other.device)),
                     "give each label one device");
     if (p.device.kind != kind && p.device.kind != Device::Cpu)
-      throw Error(ErrorCode::InvalidArgument,
-                  concat_text("placement: label '", p.label, "' goes to ", device_text(p.device), ", a program for ",
-                              device_info(kind).name, " runs on devices of that kind and on cpu"),
-                  "compile a graph for each kind of device");
+      throw Error(
+          ErrorCode::InvalidArgument,
+          concat_text("placement: label '", p.label, "' is placed on ", device_text(p.device), ", but a program for ",
+                      device_info(kind).name, " runs only on devices of that kind and on cpu"),
+          "compile a graph for each kind of device");
     if (p.device.ordinal < 0)
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("placement: label '", p.label, "' goes to device number ", p.device.ordinal));
+                  concat_text("placement: label '", p.label, "' is placed on device number ", p.device.ordinal));
     if (p.device.kind == Device::Cpu && kind != Device::Cpu) {
       to_host = true;
       placed.push_back({p.label, ~0U});

@@ -415,7 +415,7 @@ class Splitter {
         wanted.pop_back();
         continue;
       }
-      check(pure_[want.node.index], "a run value was not copied in order");
+      check(pure_[want.node.index], "a value of the run graph was not copied before its reader");
       if (n.kind() == OpKind::Constant) {  // embedded where it is used
         run_map_.set(want, Value(run_.add_node(n)));
       } else if (constant_[want.node.index]) {

@@ -14,7 +14,7 @@ std::vector<SyncPoint> sync_points(const Graph& g, const std::vector<LirStep>& s
   std::vector<SyncPoint> out;
   if (g.symbol_sources().empty()) return out;
   const std::optional<SymbolOrder> order = symbol_order(g);
-  check(order.has_value(), "the symbols of a planned program can be known one after the other");
+  check(order.has_value(), "the symbols of a planned program depend on each other");
   std::uint32_t nodes = 0;
   std::size_t step = 0;
   for (std::uint32_t t = 0; t < order->stages.size(); ++t) {
@@ -23,7 +23,8 @@ std::vector<SyncPoint> sync_points(const Graph& g, const std::vector<LirStep>& s
     SyncPoint point{step, nodes, order->stages[t], {}};
     for (const std::string& name : point.symbols) {
       point.sources.push_back(g.symbol_sources().at(name));
-      check(point.sources.back().node.index < nodes, "the nodes of a planned program are in the order of its symbols");
+      check(point.sources.back().node.index < nodes,
+            "the nodes of a planned program are not in the order of its symbols");
     }
     out.push_back(std::move(point));
   }

@@ -101,7 +101,7 @@ class PluginTable {
     } catch (const std::exception& e) {
       note(call, e.what());
     } catch (...) {
-      note(call, "no std::exception");
+      note(call, "not a std::exception");
     }
   }
   /// Throws an Error: `call` broke the contract of the table.

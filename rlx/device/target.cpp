@@ -90,7 +90,7 @@ class Adjusted final : public Target {
 void require(const std::shared_ptr<const Target>& base, std::string_view who) {
   if (!base)
     throw Error(ErrorCode::InvalidArgument, concat_text(who, ": no target was given (a null pointer)"),
-                "take a session's: session.target()");
+                "pass the target of a session: session.target()");
 }
 
 }  // namespace

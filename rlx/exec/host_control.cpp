@@ -32,7 +32,7 @@ void upload_zeros(Stream& stream, const BufferView& to) {
 }  // namespace
 
 BufferView part_of(const BufferView& view, std::size_t offset, std::size_t bytes) {
-  check(offset + bytes <= view.bytes, "a part of a view lies inside it");
+  check(offset + bytes <= view.bytes, "a range reaches past the end of its view");
   BufferView part = view;
   part.offset += offset;
   if (part.host) part.host += offset;

@@ -40,10 +40,10 @@ class PartsExecutable final : public ExecutableGraph {
     if (place != places_.end()) {
       const auto [p, i] = place->second;
       const LirPart& part = lir_.plan.parts[p];
-      if (part.host_controlled) return "driven by the host";
+      if (part.host_controlled) return "host-controlled";
       const std::string name = code_[p][0]->kernel_name(NodeId{i});
       if (!part.modules[0].plan.opaque) return name;
-      return concat_text(name, ", with all of its part: ", part.modules[0].graph.num_nodes(), " nodes");
+      return concat_text(name, ", with its whole partition: ", part.modules[0].graph.num_nodes(), " nodes");
     }
     return "none";
   }
@@ -264,7 +264,7 @@ class PartsBound final : public BoundGraph {
     if (c.param) return there = copied(*brought(v, home_), home_, c.shape, device);
     for (std::uint32_t d = 0; d < c.held.size(); ++d)
       if (c.held[d]) return there = copied(*c.held[d], d, c.shape, device);
-    check(false, concat_text("no part has made ", c.value));
+    check(false, concat_text("no partition has computed ", c.value));
     return nullptr;
   }
 

@@ -34,7 +34,7 @@ class AbsentExecutable final : public ExecutableGraph {
     refuse();
   }
   std::string kernel_name(NodeId node) const override {
-    return concat_text(op_text_name(lir_.graph.node(node).op), " (", device_info(device_).id, ", not there)");
+    return concat_text(op_text_name(lir_.graph.node(node).op), " (", device_info(device_).id, ", not available)");
   }
   std::string code() const override {
     const std::shared_ptr<const Backend> backend = backend_for(device_);

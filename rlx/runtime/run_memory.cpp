@@ -413,8 +413,8 @@ bool RunMemory::in_results(const void* data, std::size_t bytes) const {
 
 void throw_no_room(const std::string& graph, const std::string& what, std::size_t bytes) {
   throw Error(ErrorCode::OutOfMemory,
-              concat_text("graph '", graph, "': there is no memory for ", what, ", ", bytes, " bytes"),
-              "run it with smaller dimensions, or where there is more memory");
+              concat_text("graph '", graph, "': there is no memory for ", what, " (", bytes, " bytes)"),
+              "run it with smaller dimensions, or on a machine with more memory");
 }
 
 }  // namespace rlx

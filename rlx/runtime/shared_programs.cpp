@@ -45,10 +45,9 @@ void check_ordered_sources(const CompiledProgram& code) {
   for (NodeId id : lir.graph.ordered())
     if (id.index < code.sync_points.back().nodes)
       throw Error(Diagnostic{ErrorCode::Unsupported,
-                             concat_text("symbol '", code.sync_points.back().symbols.front(),
-                                         "' takes its value from what others see run, on a device that runs a program "
-                                         "as a whole"),
-                             node_where(lir.graph, id), "compute the value from something else"});
+                             concat_text("computing symbol '", code.sync_points.back().symbols.front(),
+                                         "' needs an ordered op, which this device would run twice"),
+                             node_where(lir.graph, id), "compute the symbol without the ordered op"});
 }
 
 template <class T>
@@ -110,8 +109,8 @@ SharedPrograms::SharedPrograms(GraphModule m, std::shared_ptr<const Backend> b, 
     if (!s.shape.is_static())
       throw Error(ErrorCode::Unsupported,
                   concat_text("state '", s.name, "' ", s.shape,
-                              " has a symbol, but keeps its bytes between runs of any extent"),
-                  "declare the largest extent and read a slice of it, or fix the symbol with dim_binding");
+                              " has a symbolic shape, but a state keeps its bytes between runs of different extents"),
+                  "declare the largest extent and read a slice of it, or bind the symbol with dim_binding");
   for (std::size_t i = 0; i < source.outputs().size(); ++i)
     outputs.push_back({"out" + std::to_string(i), source.shape(source.outputs()[i])});
   input_index = NameIndex(inputs), param_index = NameIndex(params);
@@ -179,7 +178,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::program_for(const SymbolB
   code->result = CompilePipeline(target, local).compile_module(module);
   if (stage_hook) stage_hook(code->result, options.verbose);
   const std::vector<ProgramDevice> devices = devices_of(code->result.lir);
-  const TraceSpan span("compile", "make code", source.name());
+  const TraceSpan span("compile", "generate code", source.name());
   code->executable = compile_program(code->result.lir, devices);
   code->weights = WeightPlan(code->executable);
   const LirModule& lir = code->executable->lir();
@@ -201,11 +200,11 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::program_for(const SymbolB
     const std::size_t bytes = max_bytes(lir.graph, v);
     code->output_bytes.push_back(bytes);
     if (bytes >= kMostArenaBytes - align || at >= kMostArenaBytes - align - bytes)
-      throw Error(Diagnostic{
-          ErrorCode::OutOfMemory,
-          concat_text("the outputs take more bytes than can be addressed; this one alone takes up to ", bytes,
-                      " bytes, after ", at),
-          node_where(lir.graph, v.node), "declare lower bounds of the symbols, or run it with smaller dimensions"});
+      throw Error(Diagnostic{ErrorCode::OutOfMemory,
+                             concat_text("the outputs need more bytes than can be addressed; this one needs up to ",
+                                         bytes, " bytes at offset ", at),
+                             node_where(lir.graph, v.node),
+                             "declare smaller upper bounds of the symbols, or run it with smaller dimensions"});
     at += (bytes + align - 1) / align * align;
   }
   code->slot_bytes = at;
@@ -219,7 +218,7 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::ve
     throw Error(ErrorCode::Unsupported,
                 concat_text("symbol '", symbol_program->symbols.front(), "' of graph '", source.name(),
                             "' takes its value from the inputs' values, which are not known before a run"),
-                "run it; or fix the symbol with dim_binding");
+                "run the graph, or bind the symbol with dim_binding");
   std::lock_guard lock(mutex_);
   for (auto it = at_extents_.begin(); it != at_extents_.end(); ++it)
     if ((*it)->stage == 0 && (*it)->given == given && (*it)->matches(dims)) {
@@ -263,7 +262,7 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(
 
 std::shared_ptr<const ProgramAtExtents> SharedPrograms::finish(std::shared_ptr<ProgramAtExtents> spec) {
   const TraceScope traced(options.trace.get());
-  const TraceSpan span("bind", "extents of", source.name());
+  const TraceSpan span("bind", "bind extents", source.name());
   const CompiledProgram& code = *spec->code;
   if (!spec->is_last())
     spec->bound = code.binder->bind_until(code.sync_points[spec->stage], spec->values);

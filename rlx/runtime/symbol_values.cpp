@@ -80,11 +80,11 @@ void make_computed_runtime(const Graph& g, SymbolModes& modes) {
                      node_where(g, value.node), std::move(hint)});
     };
     if (mode->second.kind != SymbolMode::Kind::Runtime)
-      refuse("itself, so no code can be chosen by it",
+      refuse("itself, so it cannot be specialised or bucketed",
              "leave it out of symbol_modes, or give it SymbolMode::runtime(bound)");
     if (!mode->second.bound && g.symbols().at(symbol).max >= SymbolInfo{}.max)
-      refuse("and has no upper bound to plan memory for", concat_text("declare one, g.symbol(\"", symbol,
-                                                                      "\", {.max = N}, value), or give one, "
+      refuse("and has no upper bound to plan memory for", concat_text("declare a bound with g.symbol(\"", symbol,
+                                                                      "\", {.max = N}, value), or pass "
                                                                       "SymbolMode::runtime(N)"));
   }
 }
@@ -151,7 +151,7 @@ BufferView place_of(const BoundProgram& s, Value v) {
     case Place::Output:
     case Place::None: break;
   }
-  check(false, "the value of a symbol has a place before its stop");
+  check(false, "the value of a symbol has no memory before its sync point");
   return {};
 }
 
@@ -159,7 +159,7 @@ BufferView place_of(const BoundProgram& s, Value v) {
 
 void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times) {
   const TraceScope traced(trace());
-  const TraceSpan span("run", "up to the symbols", code->source.name());
+  const TraceSpan span("run", "compute symbols", code->source.name());
   std::vector<StepTime> part;  // of the steps up to one sync point
   while (!used->spec->is_last()) {
     BoundProgram& s = *used;

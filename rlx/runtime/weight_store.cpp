@@ -378,10 +378,10 @@ const Tensor& WeightStore::raw(const std::string& name) {
   }
   if (keep_ == KeepValues::No && (parts = parts_in_packed_layouts(name, true, true), covers(parts)))
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the values of param '", name, "' were let go: only a form with loss has them"),
+                concat_text("the values of param '", name, "' were freed: only a lossy packed layout remains"),
                 "set it again, or compile with PrecisionPolicy::keep_values = KeepValues::Yes");
   throw Error(ErrorCode::Internal, concat_text("the values of param '", name,
-                                               "' were given back while no packed form holds them; please report"));
+                                               "' were freed, but no packed layout holds them; please report"));
 }
 
 // Packs params into every packed layout that waits for them: from the cache if it has the layout, otherwise from their

@@ -61,8 +61,8 @@ class CpuBackend final : public Backend {
   }
   std::span<const DeviceOptionInfo> option_infos() const override {
     static constexpr DeviceOptionInfo infos[] = {
-        {"threads", "threads of a run, 1 to 64; 0: as many as the process may use"},
-        {"isa", "a lower instruction set by name"},
+        {"threads", "threads of a run, 1 to 64; 0: as many processors as the process may use"},
+        {"isa", "name of a lower instruction set to use"},
     };
     return infos;
   }
@@ -74,8 +74,8 @@ class CpuBackend final : public Backend {
       const auto read = std::from_chars(it->second.data(), end, out.threads);
       if (read.ec != std::errc() || read.ptr != end)
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("device cpu, option threads = '", it->second, "': it is no number"),
-                    "give 1 to 64, or 0");
+                    concat_text("device cpu, option threads = '", it->second, "': it is not a number"),
+                    "pass 1 to 64, or 0 for all processors");
       (void)checked_thread_count(out.threads, "device cpu, option threads");
     }
     if (const auto it = options.find("isa"); it != options.end()) {

@@ -283,7 +283,7 @@ const char* refuse_unless_f32(const Graph& g, NodeId id);
 const char* refuse_high_rank(const Shape& s);
 /// Refuses storage-only dtypes.
 inline const char* refuse_storage_only(DType t) {
-  return refuse_unless(!is_storage_only(t), "its dtype is only stored, not computed with");
+  return refuse_unless(!is_storage_only(t), "no kernel computes with its dtype, which is for storage only");
 }
 /// The product of dims [first, last).
 std::int64_t product(std::span<const std::int64_t> dims);

@@ -27,7 +27,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
     if (!row)
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("the cpu backend has no kernel for ", node_text(lir_.graph, s.node)),
-                             node_where(lir_.graph, s.node), "legalise the graph for this target first"});
+                             node_where(lir_.graph, s.node), "legalize the graph for this target first"});
     rows_.push_back(row);
     row_of_[s.node.index] = row;
   }
@@ -39,7 +39,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
                 : reads_packed_b(kernels_, op->form, op->k, op->n)))
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("the kernels of cpu (", isa_name(kernels_.isa),
-                                         ") read no weight in the form '", packed_layout_text(op->form), "'"),
+                                         ") do not read the packed layout '", packed_layout_text(op->form), "'"),
                              node_where(lir_.prepare, NodeId{i}), "compile the graph on this machine"});
     std::vector<std::int64_t>& begins = begins_[i];
     begins.push_back(0);
@@ -49,7 +49,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
 
 PanelSource Executable::panel_source(NodeId node, std::size_t source, const ColumnRange& columns) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
-  check(source < op.sources.size() / 4, "a source that the relayout has");
+  check(source < op.sources.size() / 4, "a relayout has no source of this number");
   const std::int64_t begin = begins_.at(node.index)[source];  // first column of the source in all matrices
   return {op, op.source(source), op.n == 0 ? 0 : begin % op.n, columns.begin, columns.end};
 }

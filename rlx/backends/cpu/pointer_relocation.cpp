@@ -31,7 +31,7 @@ void PointerRelocation::follow(const RunArguments& a) {
     if (f.place == Place::State) {
       follow(f, a.states);
     } else {
-      check(f.index < a.weights.size(), "a run with too few weights");
+      check(f.index < a.weights.size(), "a run got too few weights");
       point(f, a.weights[f.index].host);
     }
   }
@@ -39,7 +39,7 @@ void PointerRelocation::follow(const RunArguments& a) {
 }
 
 void PointerRelocation::follow(Relocated& f, std::span<const RunSlot> slots) {
-  check(f.index < slots.size(), "a run with too few buffers");
+  check(f.index < slots.size(), "a run got too few buffers");
   point(f, slots[f.index].view.host);
 }
 

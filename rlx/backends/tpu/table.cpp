@@ -26,7 +26,7 @@ class Walk {
       }
       if (op_def(n.kind()).is_leaf()) continue;
       const std::span<const KernelEntry* const> rows = entry_table().of(n.kind());
-      check(!rows.empty(), "a node without a row in a graph to be written as StableHLO");
+      check(!rows.empty(), "a node has no StableHLO kernel entry");
       inputs.clear();
       for (Value v : n.inputs) inputs.push_back(at(v));
       EmitContext c(w_, g_, NodeId{i}, inputs);
@@ -89,19 +89,19 @@ const EntryTable<KernelEntry>& entry_table() {
   static const EntryTable<KernelEntry>& table = *new EntryTable<KernelEntry>(
       {elementwise_entries(), move_entries(), index_entries(), order_entries(), reduce_entries(), dot_entries(),
        factor_entries(), grouped_entries(), random_entries(), control_entries(), collective_entries(), fft_entries()},
-      "StableHLO text has no row for this kind");
+      "there is no StableHLO for this kind");
   return table;
 }
 
 void EmitContext::set(std::uint32_t r, Hlo v) {
-  check(v.dtype == kept_as(dtype(r)) && v.dims == dims(r), "a row wrote a result of another type");
+  check(v.dtype == kept_as(dtype(r)) && v.dims == dims(r), "a kernel entry wrote a result of another type");
   results_[r] = std::move(v);
 }
 
 Hlos emit_body(Writer& w, const Graph& g, std::span<const Hlo> inputs) {
   Walk walk(w, g);
   const std::vector<NodeId> leaves = g.leaves(OpKind::Input);
-  check(leaves.size() == inputs.size(), "a body got as many operands as it has inputs");
+  check(leaves.size() == inputs.size(), "a body got another number of operands than it has inputs");
   for (std::size_t i = 0; i < leaves.size(); ++i) walk.set(leaves[i], inputs[i]);
   walk.run();
   Hlos out;
@@ -119,7 +119,7 @@ const OpSet& stablehlo_kinds() { return entry_table().kinds(); }
 const char* stablehlo_refuses(const Graph& g, NodeId id) { return entry_table().refuses(g, id); }
 
 std::string stablehlo_text(const Graph& g, std::span<const HloAlias> aliases) {
-  check(g.is_static(), "a graph with symbols to be written as StableHLO");
+  check(g.is_static(), "a graph with unbound symbols cannot be written as StableHLO");
   std::vector<NodeId> leaves;
   for (OpKind kind : {OpKind::Input, OpKind::State, OpKind::Param}) {
     const std::vector<NodeId> of_kind = g.leaves(kind);

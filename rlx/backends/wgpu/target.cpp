@@ -48,10 +48,9 @@ class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
     const Node& n = g.node(id);
     for (std::size_t i = 0; i < n.inputs.size(); ++i)
       if (is_large(g.shape(n.inputs[i])) && !reads_encoded(g, id, static_cast<int>(i)))
-        return "an operand has more bytes than a kernel of the device can be given";
+        return "an operand has more bytes than a kernel of the device can bind";
     for (const Shape& s : n.shapes)
-      if (is_large(s) && !is_quantized_alone(g, id))
-        return "a result has more bytes than a kernel of the device can be given";
+      if (is_large(s) && !is_quantized_alone(g, id)) return "a result has more bytes than a kernel of the device can bind";
     const codegen::KernelEntry* row = entries_.find(g, id);
     if (row && row->steps && known().limits_loop_length)
       if (const Dim steps = row->steps(g, id, dialect_of(kind_)); steps.is_static() && steps.value() > kMostSteps)
@@ -60,7 +59,7 @@ class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
         row && row->scratch_bytes ? row->scratch_bytes(g, id) : codegen::ScratchBytes{};
     return refuse_unless(
         scratch.largest <= known().limits.max_buffer_bytes && scratch.all <= known().limits.max_arena_bytes,
-        "its kernels pass more bytes between them than a kernel of the device can be given");
+        "its kernels need more scratch memory than the device can bind");
   }
 
  private:

@@ -22,8 +22,8 @@ void write_dot(NodeKernels& node) { write_product(Dot(node, false)); }
 // Operand 1 is a Dequantize, whose quantized values the kernels decode.
 const char* quantized_refuses(const Graph& g, NodeId id) {
   const NodeId from = g.node(id).inputs[1].node;
-  if (g.node(from).kind() != OpKind::Dequantize) return "its second operand is not decoded from codes";
-  if (g.node(id).inputs[0].node == from) return "both of its operands are the same codes";
+  if (g.node(from).kind() != OpKind::Dequantize) return "its second operand is not a dequantize";
+  if (g.node(id).inputs[0].node == from) return "both operands are the same dequantized value";
   if (const char* why = decoder_refuses(g, from)) return why;
   if (const char* why = dot_refuses(g, id)) return why;
   return refuse_many(g.node(id).inputs.size() + decoder_operands(g, from));

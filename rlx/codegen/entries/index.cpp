@@ -52,7 +52,7 @@ void write_gather(NodeKernels& node) {
 const char* table_refuses(const Graph& g, NodeId id) {
   const std::vector<Value>& in = g.node(id).inputs;
   const NodeId from = in[0].node;
-  if (g.node(from).kind() != OpKind::Dequantize) return "its table is not decoded from codes";
+  if (g.node(from).kind() != OpKind::Dequantize) return "its table is not a dequantize";
   if (const char* why = decoder_refuses(g, from)) return why;
   return refuse_many(in.size() + decoder_operands(g, from));
 }

@@ -105,7 +105,7 @@ TEST_CASE("codegen: elements narrower than a word are not stored one by one") {
   const Sum sum(DType::BF16);
   codegen::NodeKernels node = sum.node();
   codegen::KernelBuilder k(node, "narrow");
-  CHECK(test::contains(test::error_text([&] { (void)k.store(node.out(), "0u", "1.0"); }), "dtypes of 4 bytes"));
+  CHECK(test::contains(test::error_text([&] { (void)k.store(node.out(), "0u", "1.0"); }), "a dtype of 4 bytes"));
 }
 
 TEST_CASE("codegen: every function and what it calls is in the library, callees first") {

@@ -245,7 +245,7 @@ TEST_CASE("dispatch: RLX_KERNEL_DISPATCH is the default of compiles, their own o
   }
   {
     RuntimeOverrides env("RLX_KERNEL_DISPATCH", "fast");
-    CHECK(contains(refused({}), "RLX_KERNEL_DISPATCH = 'fast' is no dispatch policy"));
+    CHECK(contains(refused({}), "RLX_KERNEL_DISPATCH = 'fast' is not a dispatch policy"));
     CHECK(contains(refused({}), "native, common or prefer_native"));
   }
   CHECK(kernel_dispatch_policy_name(*parse_kernel_dispatch_policy("common")) == "force_common");

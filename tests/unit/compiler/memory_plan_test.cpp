@@ -162,7 +162,7 @@ TEST_CASE("a state is updated in its own bytes when the old value is dead, else 
   CHECK(at("b").place == Place::State);
   REQUIRE(plan.state_copies.size() == 3);
   CHECK(plan.state_copies[0].state == 2);
-  CHECK(plan.state_copies[0].reason.find("cannot write over the operand it reads there") != std::string::npos);
+  CHECK(plan.state_copies[0].reason.find("cannot write its result over this operand") != std::string::npos);
   CHECK(plan.state_copies[1].reason == "the new value is input 'x' itself");
   CHECK(plan.state_copies[2].reason == "the old value itself is an output or the new value of a state");
 }

@@ -275,7 +275,7 @@ TEST_CASE("cpu kernels: duplicates, empty kernels, and what a kernel reports") {
   CHECK(contains(error_text([] { register_cpu_kernel("test.fails", {}); }), "no run function"));
   for (const char* ours : {"softmax", "relu"}) {
     const std::string text = error_text([&] { register_cpu_kernel(ours, fails); });
-    CHECK_MESSAGE(contains(text, concat_text("register_cpu_kernel('", ours, "'): that op is rlx's own")), text);
+    CHECK_MESSAGE(contains(text, concat_text("register_cpu_kernel('", ours, "'): the op is built into rlx")), text);
   }
   const std::string unknown = error_text([&] { register_cpu_kernel("test.scaled_tan", fails); });
   CHECK_MESSAGE(contains(unknown, "no op of this name is registered\n  hint: did you mean 'test.scaled_tanh'?"),

@@ -180,12 +180,9 @@ TEST_CASE("bytes that values cannot be read at: runs refuse them by name, weight
   f.set_param_typed("w", bytes + 1, 12, DType::F32);
   CHECK(f.run({{"x", {2, 2, 2}}})[0] == std::vector<float>{2, 4, 6});
   const TensorView odd{bytes + 1, DType::F32, {}, 12}, fine{values, DType::F32, {}, 12};
-  CHECK(holds(text_of([&] { f.run_slots({&odd, 1}); }), "input 'x': its bytes do not lie at a multiple of 4"));
+  CHECK(holds(text_of([&] { f.run_slots({&odd, 1}); }), "input 'x': its address is not a multiple of 4"));
   const MutableTensorView room{bytes + 17, DType::F32, {}, 12}, good{bytes + 20, DType::F32, {}, 12};
-  CHECK(holds(text_of([&] {
-                f.run_into({&fine, 1}, {&room, 1});
-              }),
-              "output 'out0': its bytes do not lie at a multiple"));
+  CHECK(holds(text_of([&] { f.run_into({&fine, 1}, {&room, 1}); }), "output 'out0': its address is not a multiple"));
   f.run_into({&fine, 1}, {&good, 1});
   CHECK(reinterpret_cast<const float*>(bytes + 20)[2] == 9);
 }
@@ -235,7 +232,8 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const std::vector<float> values = {1, 2, 3, 4};
   const std::vector<std::int64_t> dims{4};
   const TensorView v = view_of(values.data(), dims);
-  const std::string_view refused = "input 'x' of graph 'sums' lies in this object's own memory, which the run writes";
+  const std::string_view refused =
+      "input 'x' of graph 'sums' is in memory of this CompiledGraph, which the run overwrites";
 
   CompiledGraph f = compile(false);
   const Slot first = f.run_slots({&v, 1})[0];
@@ -270,7 +268,7 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const TensorView large[] = {kept, view_of(ones.data(), many)};
   std::vector<float> c(4096);
   const MutableTensorView room[] = {{a.data(), DType::F32, dims, 16}, {c.data(), DType::F32, many, 4096 * 4}};
-  CHECK(holds(text_of([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' lies in"));
+  CHECK(holds(text_of([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' is in"));
   const TensorView fits[] = {kept, v};
   const MutableTensorView small_room[] = {{a.data(), DType::F32, dims, 16}, {b.data(), DType::F32, dims, 16}};
   grows.run_into(fits, small_room);

@@ -99,7 +99,7 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
     CompileOptions alone;
     alone.kernel_dispatch.emplace().host_fallback = false;
     const std::string text = test::error_text([&] { (void)Session::for_target(d).compile_with(std::move(g), alone); });
-    CHECK_MESSAGE(test::contains(text, "the documents do not name the op among those of the device"), text);
+    CHECK_MESSAGE(test::contains(text, "the documentation of the device does not list the op"), text);
     CHECK_MESSAGE(test::contains(text, "hint: write it in ops that the device has, or pick another device"), text);
   }
   // Every call that would give values to a plan says so, on every device.
@@ -148,7 +148,7 @@ TEST_CASE("a program for devices that are not there may use any ordinal, and a l
   options.placement.push_back({"layer1", {Device::Cuda, 2}});
   CHECK(
       test::contains(test::error_text([&] { (void)Session::for_target(Device::Cuda).compile_with(Graph(g), options); }),
-                     "label 'layer1' goes to cuda:1 and to cuda:2"));
+                     "label 'layer1' is placed on cuda:1 and on cuda:2"));
   CHECK(test::contains(test::error_text([&] {
                          (void)Session::for_target({Device::Cuda, -1});
                        }),

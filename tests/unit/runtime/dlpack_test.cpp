@@ -93,10 +93,10 @@ TEST_CASE("dlpack: what cannot be taken is refused by name, and stays the caller
   };
   using dlpack::Managed;
   CHECK(contains(error_text([] { (void)adopt(nullptr); }), "no DLPack tensor was given"));
-  refused([](Managed& m) { m.version.major = 2; }, "is of version 2.0, this rlx reads 1.x");
-  refused([](Managed& m) { m.tensor.dtype.lanes = 4; }, "has elements of 4 lanes");
-  refused([](Managed& m) { m.tensor.dtype.bits = 24; }, "has elements of code 2 and 24 bits");
-  refused([](Managed& m) { m.tensor.dtype.code = dlpack::Code::OpaqueHandle; }, "which no dtype of rlx is");
+  refused([](Managed& m) { m.version.major = 2; }, "has version 2.0, but this rlx reads 1.x");
+  refused([](Managed& m) { m.tensor.dtype.lanes = 4; }, "has elements with 4 lanes");
+  refused([](Managed& m) { m.tensor.dtype.bits = 24; }, "has elements of type code 2 with 24 bits");
+  refused([](Managed& m) { m.tensor.dtype.code = dlpack::Code::OpaqueHandle; }, "which no rlx dtype matches");
   refused(
       [](Managed& m) {
         m.tensor.dtype = {dlpack::Code::Int, 4, 1};

@@ -66,7 +66,7 @@ TEST_CASE("overrides reach sessions") {
   CHECK(Session().target()->threads() == 1);
   CHECK(Session().with_threads(2).target()->threads() == 2);  // the setting of the program takes precedence
   RuntimeOverrides bad("RLX_THREADS", "none");
-  CHECK(test::contains(test::error_text([] { Session s; }), "RLX_THREADS = 'none' is no positive number"));
+  CHECK(test::contains(test::error_text([] { Session s; }), "RLX_THREADS = 'none' is not a positive number"));
 }
 
 TEST_CASE("every documented variable has its prefix and says what it does") {

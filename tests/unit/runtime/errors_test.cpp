@@ -114,7 +114,7 @@ std::vector<Case> cases() {
        [](C& f) {
          f.load_params(file("table", f32({5, 3})));
        }},
-      {"tensor 'table' is [5, 4] f32 in the file, the graph needs [5, 3] f32",
+      {"tensor 'table' is [5, 4] f32 in the file, but the graph needs [5, 3] f32",
        [](C& f) {
          f.load_params(file("table", f32({5, 4})), LoadMode::Subset);
        }},
@@ -160,7 +160,7 @@ std::vector<Case> cases() {
        [ids](C& f) {
          f.run_typed({{"idx", ids}});
        }},
-      {"output 'out1' is [2] i32, run returns f32",
+      {"output 'out1' is [2] i32, but run returns f32",
        [ids](C& f) {
          f.set_input("ids", ids);
          f.run({{"tokens", {1, 2, 3, 4, 5, 6}}});
@@ -190,16 +190,16 @@ std::vector<Case> cases() {
       {"input 'tokens' is [2, 3] f32 (24 bytes), got 20 bytes",
        run_into([](auto& in, auto&) { in[1].size_bytes = 20; })},
       {"input 'tokens' has no data", run_into([](auto& in, auto&) { in[1].data = nullptr; })},
-      {"has 2 outputs, got room for 1", run_into([](auto&, auto& out) { out.pop_back(); })},
+      {"has 2 outputs, got views for 1", run_into([](auto&, auto& out) { out.pop_back(); })},
       {"output 'out1' is [2] i32, the view is f32", run_into([](auto&, auto& out) { out[1].dtype = DType::F32; })},
       {"output 'out0' is [2, 4] f32 (32 bytes), the view has 16 bytes",
        run_into([](auto&, auto& out) { out[0].size_bytes = 16; })},
-      {"output 'out0' has no room", run_into([](auto&, auto& out) { out[0].data = nullptr; })},
+      {"output 'out0' has no memory", run_into([](auto&, auto& out) { out[0].data = nullptr; })},
       {"'tokens' is missing", run_slots([](auto& in) { in.pop_back(); })},
       {"input 'tokens' is [2, 3] f32, got f64 values", run_slots([](auto& in) { in[1].dtype = DType::F64; })},
       {"(24 bytes), got 28 bytes", run_slots([](auto& in) { in[1].size_bytes = 28; })},
       {"has no data", run_slots([](auto& in) { in[0].data = nullptr; })},
-      {"takes 2 inputs, got dimensions of 1",
+      {"takes 2 inputs, got dimensions for 1",
        [](C& f) { f.prepare_shape(std::vector<std::vector<std::int64_t>>{{2}}); }},
       {"'tokens'",
        [](C& f) {

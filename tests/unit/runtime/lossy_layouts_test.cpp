@@ -169,7 +169,7 @@ TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is
   const Tensor row = normals({1, 96}, 10);
   CHECK_NOTHROW(kept.set_param("w", row, {2, 1}));
   const std::string why = test::error_text([&] { dropped.set_param("w", row, {2, 1}); });
-  CHECK(test::contains(why, "the values of param 'w' were let go: only a form with loss has them"));
+  CHECK(test::contains(why, "the values of param 'w' were freed: only a lossy packed layout remains"));
   CHECK(test::contains(why, "KeepValues::Yes"));
 }
 

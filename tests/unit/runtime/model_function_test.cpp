@@ -132,8 +132,8 @@ TEST_CASE("model function: what is wrong is said, and the next call tries again"
           g.matmul(g.input("a", Shape({2, 3}, DType::F32)), g.input("b", Shape({2, 3}, DType::F32)))};
     return std::vector<Expr>{g.input("x", Shape({1}, DType::F32)) * g.param("k", Shape({1}, DType::F32))};
   });
-  CHECK(
-      contains(error_text([&] { (void)net.compiled(); }), "the function of the model 'fails first' gives no outputs"));
+  CHECK(contains(error_text([&] { (void)net.compiled(); }),
+                 "the function of the model 'fails first' returns no outputs"));
   CHECK(contains(error_text([&] { (void)net.compiled(); }), "shape mismatch"));
   CHECK(net.num_programs() == 0);
   CHECK(contains(error_text([&] { net.load_params(nullptr); }), "no loader was given"));
@@ -143,7 +143,7 @@ TEST_CASE("model function: what is wrong is said, and the next call tries again"
   net.set_param("k", Tensor::of<float>({1}, {2}));  // the wrong weight is not kept
   CHECK(net(x)[0].at(0) == 6);
   const ModelFunction::Program held = net.compiled();
-  CHECK(contains(error_text([&] { (void)net.compiled(); }), "this thread holds the program of the model already"));
+  CHECK(contains(error_text([&] { (void)net.compiled(); }), "this thread already holds the program of the model"));
   CHECK(contains(error_text([&] { (void)net.compiled({.device = Device::Mlx}); }), "not available"));
   ModelFunction::Program first = net.compiled({.precision = Precision::BF16});
   const ModelFunction::Program second = std::move(first);

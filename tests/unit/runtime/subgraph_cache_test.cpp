@@ -71,7 +71,7 @@ TEST_CASE("run_while binds the state by its names, until the condition or the li
   CHECK(contains(error_text([&] {
                    run_while(cache, session, cond, cond, from(0), {"n", "x"});
                  }),
-                 "has 1 outputs, the state 2"));
+                 "has 1 outputs, but the state has 2"));
 }
 
 }  // namespace

@@ -656,7 +656,8 @@ TEST_CASE("errors name the symbol, the value and what it leaves") {
   holds(run_error(one_symbol, "n", SymbolMode::runtime(16), 20), "symbol 'n' = 20 is above its runtime bound 16");
   holds(run_error(one_symbol, "n", kRuntime, 50), "symbol 'n' = 50 is outside [2, 48] or not a multiple of 2");
   holds(run_error(one_symbol, "n", kRuntime, 7), "symbol 'n' = 7 is outside [2, 48] or not a multiple of 2");
-  holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10), "symbol 'n' = 10 is beyond its ladder [4, 8]");
+  holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10),
+        "symbol 'n' = 10 is above the largest bucket of its ladder [4, 8]");
   holds(run_error(window, "n", kRuntime, 12), "slice does not fit with n = 12");
   CHECK(run_error(window, "n", kRuntime, 10).empty());
 
@@ -664,14 +665,14 @@ TEST_CASE("errors name the symbol, the value and what it leaves") {
   holds(open, "runtime symbol 'rows' has no upper bound");
   holds(open, "SymbolMode::runtime(N)");
   holds(compile_error(unbounded(), {{"row", kRuntime}}), "did you mean 'rows'?");
-  holds(compile_error(one_symbol(), {{"n", SymbolMode::runtime(1)}}), "the bound 1 is below its least value 2");
+  holds(compile_error(one_symbol(), {{"n", SymbolMode::runtime(1)}}), "the bound 1 is below its minimum 2");
   holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({8, 8})}}),
-        "symbol 'n': the ladder [8, 8] must hold positive extents, ascending");
+        "symbol 'n': the ladder [8, 8] must hold positive extents in ascending order");
   holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({})}}), "symbol 'n': the ladder []");
   for (const SymbolMode& mode : {SymbolMode::specialise(), kRuntime}) {
     const std::string state = compile_error(symbolic_state(), {{"n", mode}});
     holds(state, "state 'cache' [n, 2] f32 has a symbol");
-    holds(state, "read a slice of it, or fix the symbol with dim_binding");
+    holds(state, "read a slice of it, or bind the symbol with dim_binding");
   }
   Graph weights("weights");
   const Dim n = weights.symbol("n", {.min = 1, .max = 8});

@@ -183,14 +183,14 @@ TEST_CASE("StableHLO: reasons of what is refused") {
   const Expr two = g.add(ops::AllReduce{ReduceKind::Sum, "data", 2}, {x});
   const Expr norm = g.add(ops::RmsNorm{{1}}, {x});
   CHECK(std::string(tpu::stablehlo_refuses(g, two.value().node)) == "the device runs one rank");
-  CHECK(std::string(tpu::stablehlo_refuses(g, norm.value().node)) == "StableHLO text has no row for this kind");
+  CHECK(std::string(tpu::stablehlo_refuses(g, norm.value().node)) == "there is no StableHLO for this kind");
   CHECK(tpu::stablehlo_refuses(g, x.value().node) == nullptr);
   // A branch holds an op that the text cannot express.
   const Expr pred = g.input("pred", {{}, DType::Bool});
   const Expr branch = g.cond(
       pred, {x}, [](Graph& b, const ExprList& in) { return ExprList{b.add(ops::RmsNorm{{1}}, {in[0]})}; },
       [](Graph&, const ExprList& in) { return ExprList{in[0]}; })[0];
-  CHECK(std::string(tpu::stablehlo_refuses(g, branch.value().node)) == "StableHLO text has no row for this kind");
+  CHECK(std::string(tpu::stablehlo_refuses(g, branch.value().node)) == "there is no StableHLO for this kind");
 }
 
 }  // namespace rlx

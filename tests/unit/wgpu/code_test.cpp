@@ -38,7 +38,7 @@ TEST_CASE("wgpu: options of compiles are checked") {
   CHECK(test::contains(test::error_text([] {
                          (void)backend_for(Device::Vulkan)->compile_options({{"kernels", "fast"}});
                        }),
-                       "give hardware or software"));
+                       "pass hardware or software"));
 }
 
 }  // namespace rlx

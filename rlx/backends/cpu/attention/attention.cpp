@@ -145,7 +145,7 @@ const char* paged_refuses(const Graph& g, NodeId id) {
     return "its pools are neither f32, f16, bf16 nor blocks of q8_0 or q4_0";
   if (const int i = operand_at(g, id, "sinks"); i >= 0 && in_dtype(g, id, i) != DType::F32)
     return "its sinks are not f32";
-  return refuse_unless(operand_at(g, id, "mask") < 0, "it has a mask of new tokens");
+  return refuse_unless(operand_at(g, id, "mask") < 0, "it has a mask for the new tokens");
 }
 
 struct PagedStep {

@@ -43,7 +43,7 @@ void lower_copies(LowerContext& c) {
 
 template <class Op>
 const char* refuses(const Graph& g, NodeId id) {
-  return refuse_unless(g.node(id).op.as<Op>().ranks == 1, "it takes several ranks, and the cpu has no communicator");
+  return refuse_unless(g.node(id).op.as<Op>().ranks == 1, "it needs several ranks, but the cpu has no communicator");
 }
 bool same_place(const Graph&, NodeId, int operand, int result) { return operand == result; }
 

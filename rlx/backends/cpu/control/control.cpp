@@ -44,7 +44,7 @@ struct Places {
   explicit Places(LowerContext& c) : operands(c.node().inputs.size()), results(c.node().num_results()) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const View v = c.in(static_cast<int>(i));
-      check(v.dense(), "operands of a body lie row-major");
+      check(v.dense(), "an operand of a body is not row-major");
       c.point(operands[i], v);
       operand_bytes.push_back(size_bytes(v.dtype, v.elements()));
     }
@@ -207,9 +207,9 @@ bool whole_bytes(const Shape& s) { return dtype_bits(s.dtype()) >= 8; }
 const char* control_refuses(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
   for (Value v : n.inputs)
-    if (!whole_bytes(g.shape(v))) return "an operand's elements are less than a byte";
+    if (!whole_bytes(g.shape(v))) return "an operand has elements smaller than a byte";
   for (const Shape& s : n.shapes)
-    if (!whole_bytes(s)) return "a result's elements are less than a byte";
+    if (!whole_bytes(s)) return "a result has elements smaller than a byte";
   for (const Subgraph& body : body_graphs(n.op))
     for (std::uint32_t i = 0; i < body->num_nodes(); ++i)
       if (entry_table().refuses(*body, NodeId{i}) && !runs_on_host(*body, NodeId{i}))

@@ -26,11 +26,11 @@ int features_axis(const Graph& g, NodeId id) {
 }
 const char* conv_epilogue_refuses(const Graph& g, NodeId id) {
   return refuse_unless(match_conv_epilogue(g, id, features_axis(g, id)).has_value(),
-                       "the kernel has no epilogue of this form");
+                       "the kernel does not support this epilogue");
 }
 void point_conv_epilogue(LowerContext& c, ConvEpilogue& e) {
   if (c.node().kind() != OpKind::FusedConv) return;
-  check(c.out().dense(), "the result of a convolution with an epilogue lies row-major");
+  check(c.out().dense(), "the result of a convolution with an epilogue is not row-major");
   const EpilogueMatch layout = *match_conv_epilogue(c.graph(), c.id(), features_axis(c.graph(), c.id()));
   e.used = true;
   e.alpha = layout.alpha;
@@ -48,9 +48,10 @@ const char* conv_refuses(const Graph& g, NodeId id) {
   const DType x = in_dtype(g, id, 0), w = in_dtype(g, id, 1), y = g.shape(id).dtype();
   const bool floats = conv_type(x) && conv_type(w) && conv_type(y);
   const bool all_or_none = (x == DType::F64) == (y == DType::F64) && (w == DType::F64) == (y == DType::F64);
-  if (const char* why = refuse_unless(floats && all_or_none, "its operands and result are not f32, f64, bf16 or f16"))
+  if (const char* why =
+          refuse_unless(floats && all_or_none, "its operands and result are not f32, bf16 or f16, nor all f64"))
     return why;
-  return refuse_unless(g.shape(id).rank() - 2 <= kConvMaxAxes, "it has more axes than the kernel");
+  return refuse_unless(g.shape(id).rank() - 2 <= kConvMaxAxes, "it has more axes than the kernel supports");
 }
 
 struct ConvRun {
@@ -202,7 +203,8 @@ void lower_conv(LowerContext& c) {
   conv.zeros = r.zeros.data();
   r.scratch = c.scratch(r.plan.scratch_bytes);
   if (const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]); !layout.empty()) {
-    check(reads_packed_b(c.kernels(), layout, r.plan.k, conv.features), "filters in panels of another instruction set");
+    check(reads_packed_b(c.kernels(), layout, r.plan.k, conv.features),
+          "the filters are packed for another instruction set");
     c.point(conv.panels, w);
   } else {
     c.point(r.filters.w, w);
@@ -218,7 +220,7 @@ void lower_conv(LowerContext& c) {
 // -- depthwise --
 
 const char* depthwise_refuses(const Graph& g, NodeId id) {
-  if (!packed_layout_of(g, g.node(id).inputs[1]).empty()) return "its filters are in panels";
+  if (!packed_layout_of(g, g.node(id).inputs[1]).empty()) return "its filters are prepacked";
   if (const char* why = refuse_unless_f32(g, id)) return why;
   if (const char* why = conv_epilogue_refuses(g, id)) return why;
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
@@ -226,11 +228,11 @@ const char* depthwise_refuses(const Graph& g, NodeId id) {
   const Dim &depth = w.dim(static_cast<int>(geo.w_in)), &features = w.dim(static_cast<int>(geo.w_out));
   if (geo.groups == 1 || geo.space.size() > 2 || !depth.is_static() || !features.is_static() ||
       !takes_few(depth.value(), features.value() / geo.groups, geo.x_feature + 1 == x.rank()))
-    return "it is not one feature, or a few, by filters of their own along one or two axes";
+    return "it is not a depthwise convolution along one or two axes with few features per group";
   for (const ConvAxis& a : geo.space) {
     const Dim& window = w.dim(static_cast<int>(a.w));
     if (a.lhs_dilation != 1 || !window.is_static() || window.value() > 64)
-      return "its window is too long, or x is spread";
+      return "its window is longer than 64 elements, or x is dilated";
   }
   return nullptr;
 }

@@ -138,13 +138,13 @@ const char* columns_refuse(const Graph& g, NodeId id) {
   const DType x = in_dtype(g, id, 0), w = in_dtype(g, id, 1), y = g.shape(id).dtype();
   const bool bytes = is_byte_type(x) && is_byte_type(w) && y == DType::I32;
   if (const char* why = refuse_unless(bytes || (x == y && w == y && (is_whole_number(y) || is_complex(y))),
-                                      "its operands are not integers or complex numbers with sums as wide"))
+                                      "its operands are not integers or complex numbers of the dtype of the result"))
     return why;
   const ConvGeometry geo = conv_geometry(g.node(id).op.as<ops::Conv>(), g.shape(id).rank());
   if (const char* why = refuse_unless(geo.batch_groups == 1 && places_are_one_axis(geo),
-                                      "it has groups of the batch, or a result whose axes are mixed"))
+                                      "it has batch groups, or the spatial axes of its result are not adjacent"))
     return why;
-  return refuse_unless(g.shape(id).rank() + 2 < kGemmMaxAxes, "it has more axes than the kernel");
+  return refuse_unless(g.shape(id).rank() + 2 < kGemmMaxAxes, "it has more axes than the kernel supports");
 }
 
 /// A matmul with the columns of some lines. Operands count elements.

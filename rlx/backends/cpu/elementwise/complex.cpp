@@ -125,7 +125,7 @@ std::optional<ComplexFn> complex_fn(const Graph& g, NodeId id) {
 }
 const char* arithmetic_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_high_rank(g.shape(id))) return why;
-  return refuse_unless(complex_fn(g, id).has_value(), "it is no sum, product or quotient of c64");
+  return refuse_unless(complex_fn(g, id).has_value(), "it is not a sum, product or quotient of c64 values");
 }
 
 struct ComplexRun {
@@ -184,7 +184,7 @@ struct ComplexExp {
 };
 const char* exp_refuses(const Graph& g, NodeId id) {
   const bool is_exp = g.node(id).op.as<ops::Activation>().fn == ActivationKind::Exp;
-  return refuse_unless(is_exp && g.shape(id).dtype() == DType::C64, "it is no exponential of c64");
+  return refuse_unless(is_exp && g.shape(id).dtype() == DType::C64, "it is not an exponential of c64 values");
 }
 void lower_exp(LowerContext& c) {
   const View y = c.out();

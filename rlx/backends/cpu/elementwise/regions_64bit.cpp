@@ -318,7 +318,7 @@ const char* region_64bit_refuses(const Graph& g, NodeId id) {
   const RegionCode code = region_code(g, id, Isa::Generic);
   return refuse_unless(
       code.ok && code.types.size() <= 64 && registers_of(code),
-      "its values are not all f64, i64 and bool, or there are too many, or one of its ops has no loop");
+      "its values are not all f64, i64 and bool, or there are too many of them, or one of its ops has no kernel");
 }
 
 void lower_region_64bit(LowerContext& c) {
@@ -335,7 +335,7 @@ void lower_region_64bit(LowerContext& c) {
   }
   for (std::size_t o = 0; o < s.code.outputs.size(); ++o) {
     const View out = c.out(static_cast<int>(o));
-    check(out.dense(), "results of elementwise kernels lie row-major");
+    check(out.dense(), "the result of an elementwise kernel is not row-major");
     strides[kRegionInputs + o] = out.strides;
     c.point(s.out[o], out);
   }

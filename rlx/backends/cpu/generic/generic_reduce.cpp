@@ -134,7 +134,7 @@ struct Lines {
 
   void set(LowerContext& c, std::int64_t along) {
     const View in = c.in(0);
-    check(in.dense(), "lines lie row-major");
+    check(in.dense(), "the operand of a scan is not row-major");
     axis = around(in, along);
     lines = axis.outer * axis.inner;
     per_chunk = c.grain(std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, axis.extent)));

@@ -114,7 +114,7 @@ void lower_reduce_window(LowerContext& c) {
   const auto& op = c.op<ops::ReduceWindow>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  check(x.dense(), "x of windows lies row-major");
+  check(x.dense(), "the operand of a window op is not row-major");
   visit_f64(x.dtype, [&]<class A>(A) {
     auto& s = c.keep<WindowStep<A>>();
     const std::vector<WindowAxis> axes = window_axes(op);

@@ -43,7 +43,7 @@ const char* gather_refuses(const Graph& g, NodeId id) {
   for (const std::int64_t axis : op.axes)
     if (op.mode == IndexMode::Clamp && in_shape(g, id, 0).dim(static_cast<int>(axis)).is_static(0) &&
         in_shape(g, id, 1).rank() == 0)
-      return "it takes one row of none";
+      return "it gathers a row from an axis of extent 0";
   return index_refuses(g, id);
 }
 bool gather_reads_strided(const Graph&, NodeId, int operand) { return operand > 0; }
@@ -80,7 +80,7 @@ void lower_panel_gather(LowerContext& c) {
   c.step<run_panel_gather>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, row_ns * static_cast<double>(s.rows));
 }
 const char* panel_gather_refuses(const Graph& g, NodeId id) {
-  return refuse_unless(panels_of(packed_layout_of(g, g.node(id).inputs[0])).has_value(), "its table is not in panels");
+  return refuse_unless(panels_of(packed_layout_of(g, g.node(id).inputs[0])).has_value(), "its table is not prepacked");
 }
 // True for gathers of table rows with clamped indices.
 bool reads_rows(const Graph& g, NodeId id) {

@@ -119,7 +119,7 @@ void lower_reshape(LowerContext& c) {
   // No kernel here writes over its operand: at the same place, y is x with other dims.
   if (y.where->place == x.where->place && y.where->index == x.where->index && y.where->offset == x.where->offset)
     return;
-  check(y.dense(), "a reshaped copy lies row-major");
+  check(y.dense(), "the result of a reshape is not row-major");
   CopyStep& s = begin_copies(c);
   add_copy(c, s, x.dims, x, 0, x.strides, y, 0, row_major_strides(x.dims));
   end_copies(c, s);

@@ -39,8 +39,8 @@ const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind kind) {
     return kind == Bf16DotKind::Tiles ? avx512bf16::bf16_tile_table() : avx512bf16::bf16_table();
 #endif
   throw Error(ErrorCode::Unsupported,
-              concat_text("this machine has no ", kind == Bf16DotKind::Dot ? "dot products" : "tiles",
-                          " of bf16 beside ", isa_name(isa)));
+              concat_text("this machine has no bf16 ", kind == Bf16DotKind::Dot ? "dot-product" : "tile",
+                          " instructions with ", isa_name(isa)));
 }
 
 const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind kind) {
@@ -49,7 +49,7 @@ const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unus
     return kind == Bf16DotKind::Tiles ? avx512bf16::bf16_strided_table<true>()
                                       : avx512bf16::bf16_strided_table<false>();
 #endif
-  throw Error(ErrorCode::Unsupported, concat_text("this machine has no products of bf16 beside ", isa_name(isa)));
+  throw Error(ErrorCode::Unsupported, concat_text("this machine has no bf16 matmul instructions with ", isa_name(isa)));
 }
 
 }  // namespace rlx::cpu

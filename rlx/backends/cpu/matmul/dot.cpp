@@ -17,8 +17,8 @@ constexpr const char* kNotF32 = "its operands and result are not f32";
 
 const char* packed_refuses(const Graph& g, NodeId id) {
   const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
-  if (!panels) return "its second operand is not in panels";
-  if (panels->type == PackedBType::BF16Pairs) return "its panels are for products of bf16";
+  if (!panels) return "the weight is not prepacked";
+  if (panels->type == PackedBType::BF16Pairs) return "the weight is prepacked as bf16 pairs";
   if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32) return kNotF32;
   return epilogue_refuses(g, id);
 }
@@ -42,10 +42,10 @@ void lower_packed(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_packed_b(c.kernels(), layout, k, n), "a weight in panels of another instruction set");
+  check(reads_packed_b(c.kernels(), layout, k, n), "the weight is packed for another instruction set");
   auto& p = c.keep<PackedGemm>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a packed product folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   p.run = c.kernels().gemm_f32;
   p.gemm.m = rows->rows;
   p.gemm.n = n;
@@ -79,7 +79,7 @@ void lower_packed(LowerContext& c) {
 const char* strided_dot_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
-                       "it has more axes than the kernel");
+                       "it has more axes than the kernel supports");
 }
 
 // A bias runs along the columns, so the last axis of the result must be an axis of rhs.
@@ -88,7 +88,7 @@ const char* strided_fused_refuses(const Graph& g, NodeId id) {
   if (const char* why = epilogue_refuses(g, id)) return why;
   const auto layout = match_epilogue(g, id);
   return refuse_unless(!layout->bias.used() || has_rhs_free_axis(g, id),
-                       "a bias needs a last axis that comes from the second operand");
+                       "the bias runs along an axis that does not come from the second operand");
 }
 
 std::optional<PackedLayout> dot_packed_layout(const KernelTable& kernels, const Graph& g, NodeId id, int operand,

@@ -29,8 +29,9 @@ bool has_rhs_free_axis(const Graph& g, NodeId id);
 /// Writes the axes into the operands of a kernel: GemmStridedF32 or MatmulOperands.
 template <class Operands>
 void place_axes(const DotAxes& axes, Operands& p) {
-  check(axes.col.extent == 1 || axes.col.c == 1, "columns of a product are adjacent");
-  check(axes.outer.size() <= kGemmMaxAxes && axes.contracted.size() <= kGemmMaxAxes, "a product of this many axes");
+  check(axes.col.extent == 1 || axes.col.c == 1, "the columns of a matmul result are not adjacent");
+  check(axes.outer.size() <= kGemmMaxAxes && axes.contracted.size() <= kGemmMaxAxes,
+        "a matmul has more axes than its kernel supports");
   p.m = axes.row.extent, p.a_m_stride = axes.row.a;
   p.ldc = axes.row.extent > 1 ? axes.row.c : axes.col.extent;
   p.n = axes.col.extent, p.b_n_stride = axes.col.b;

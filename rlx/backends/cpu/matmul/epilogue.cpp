@@ -156,7 +156,7 @@ std::optional<EpilogueMatch> match_conv_epilogue(const Graph& g, NodeId id, int 
 }
 
 const char* epilogue_refuses(const Graph& g, NodeId id) {
-  return refuse_unless(match_epilogue(g, id).has_value(), "the kernel has no epilogue of this form");
+  return refuse_unless(match_epilogue(g, id).has_value(), "the kernel does not support this epilogue");
 }
 
 bool read_before_written(const Graph& g, NodeId id, int i) {
@@ -179,7 +179,7 @@ void point_epilogue_operand(LowerContext& c, const float*& field, const Epilogue
     field = operand.constant;
   } else if (operand.operand >= 0) {
     const View v = c.in(2 + operand.operand);
-    check(v.dense(), "operands of an epilogue lie row-major");
+    check(v.dense(), "an operand of an epilogue is not row-major");
     c.point(field, v);
   }
 }

@@ -168,7 +168,7 @@ void lower_packed_groups(LowerContext& c) {
   const std::int64_t width = c.kernels().packed_nr_f32(s.n);
   std::int64_t scratch = 0;
   if (s.interleaved) {
-    check(reads_interleaved(c.kernels(), layout, s.k, s.n), "weights in strips of another instruction set");
+    check(reads_interleaved(c.kernels(), layout, s.k, s.n), "the weights are packed for another instruction set");
     s.piece = s.interleaved->lanes;
     s.unit_bytes = interleaved_traits(s.interleaved->kind).panel_bytes(s.k / kInterleavedGroup, s.interleaved->lanes);
     InterleavedGemm most;
@@ -176,7 +176,7 @@ void lower_packed_groups(LowerContext& c) {
     scratch = s.interleaved->int8 ? c.kernels().interleaved->plan(most, 1).packed_a_bytes
                                   : s.k * width * static_cast<std::int64_t>(sizeof(float));
   } else {
-    check(reads_packed_b(c.kernels(), layout, s.k, s.n), "weights in panels of another instruction set");
+    check(reads_packed_b(c.kernels(), layout, s.k, s.n), "the weights are packed for another instruction set");
     s.panels = *panels_of(layout);
     s.piece = s.panels.width;
     s.unit_bytes = s.k * s.panels.width * panel_element_bytes(s.panels.type);
@@ -268,13 +268,14 @@ bool is_packed(const Graph& g, NodeId id) { return !packed_layout_of(g, g.node(i
 const char* packed_groups_refuse(const Graph& g, NodeId id, bool interleaved) {
   const PackedLayout& layout = packed_layout_of(g, g.node(id).inputs[1]);
   if (interleaved ? !interleaved_panels_of(layout) : !panels_of(layout))
-    return interleaved ? "its matrices are not in strips" : "nor in panels";
+    return interleaved ? "its weights are not in the interleaved block-quantized layout"
+                  : "its weights are not packed B tiles";
   return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
 }
 const char* interleaved_refuses_groups(const Graph& g, NodeId id) { return packed_groups_refuse(g, id, true); }
 const char* panels_refuse_groups(const Graph& g, NodeId id) { return packed_groups_refuse(g, id, false); }
 const char* generic_refuses_groups(const Graph& g, NodeId id) {
-  return refuse_unless(!is_packed(g, id), "its matrices are in a form");
+  return refuse_unless(!is_packed(g, id), "its weights are prepacked");
 }
 std::optional<PackedLayout> groups_packed_layout(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
                                                  const ConstantMatrix& m) {
@@ -288,7 +289,7 @@ bool groups_read_packed(const Graph& g, NodeId id, int operand, const PackedLayo
 }
 
 const char* f32_refuses(const Graph& g, NodeId id) {
-  if (is_packed(g, id)) return "its matrices are in a form";
+  if (is_packed(g, id)) return "its weights are prepacked";
   return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
 }
 bool reads_strided_weights(const Graph& g, NodeId id, int operand) {

@@ -23,13 +23,14 @@ const char* matmul_refuses(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
   const bool halves = is_half(t) && (y == t || y == DType::F32);
   const bool same = y == t && (t == DType::F64 || is_complex(t) || is_number_of_bytes(t));
-  if (const char* why = refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
-                                      "its operands are not f64, f16, bf16, complex or integers with sums as wide"))
+  if (const char* why =
+          refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
+                        "its operands are not f64, f16, bf16, complex or integers of the dtype of the result"))
     return why;
   // The parts of complex numbers take one more axis.
   const int most = is_complex(t) ? kGemmMaxAxes - 1 : kGemmMaxAxes;
   return refuse_unless(g.shape(id).rank() <= most && in_shape(g, id, 0).rank() <= most,
-                       "it has more axes than the kernel");
+                       "it has more axes than the kernel supports");
 }
 
 /// The accumulator dtype for results of dtype `y`.
@@ -126,7 +127,7 @@ bool matmul_reads_strided(const Graph&, NodeId, int operand) { return operand < 
 
 const char* packed_16bit_refuses(const Graph& g, NodeId id) {
   const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
-  if (!panels || panels->type == PackedBType::BF16Pairs) return "its second operand is not in panels";
+  if (!panels || panels->type == PackedBType::BF16Pairs) return "the weight is not prepacked";
   const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
   return refuse_unless(is_half(t) && (y == t || y == DType::F32), "its operands are not f16 or bf16");
 }
@@ -158,7 +159,7 @@ const char* bf16_pairs_refuse(const Graph& g, NodeId id) {
   const PackedLayout& layout = packed_layout_of(g, g.node(id).inputs[1]);
   const std::optional<Panels> panels = panels_of(layout);
   if (!panels || panels->type != PackedBType::BF16Pairs || !layout.lossless)
-    return "its second operand is not in panels of pairs of what it is";
+    return "the weight is not prepacked as bf16 pairs without loss";
   const DType y = g.shape(id).dtype();
   return refuse_unless(in_dtype(g, id, 0) == DType::BF16 && (y == DType::BF16 || y == DType::F32),
                        "its operands are not bf16");
@@ -170,13 +171,13 @@ void lower_bf16_pairs(LowerContext& c) {
   auto& s = c.keep<MatmulStep>();
   MatmulOperands& p = s.product;
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   p.m = rows->rows, p.n = y.dim(-1), p.a_m_stride = rows->ld, p.ldc = p.n;
   p.num_contracted = 1;
   p.contracted[0] = {x.dim(-1), 1, 1, 0};
   p.a_type = p.b_type = DType::BF16, p.c_type = y.dtype;
   check(reads_packed_b(c.kernels(), packed_layout_of(c.graph(), c.node().inputs[1]), x.dim(-1), p.n),
-        "a weight in pairs of another machine");
+        "the weight is packed for another instruction set");
   c.point(p.a, x);
   p.b_packed = true;
   c.point(p.b, c.in(1));
@@ -223,11 +224,11 @@ void lower_packed_16bit(LowerContext& c) {
   if (y.elements() == 0) return;
   auto& s = c.keep<Packed16BitStep>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   GemmF32& g = s.gemm;
   g.m = rows->rows, g.n = y.dim(-1), g.k = x.dim(-1);
   const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
-  check(reads_packed_b(c.kernels(), layout, g.k, g.n), "a weight in panels of another instruction set");
+  check(reads_packed_b(c.kernels(), layout, g.k, g.n), "the weight is packed for another instruction set");
   g.b_type = panels_of(layout)->type;
   g.lda = g.k, g.ldc = g.n;
   c.point(g.b_packed, c.in(1));

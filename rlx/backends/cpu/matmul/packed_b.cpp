@@ -251,7 +251,8 @@ void encode_packed_b(const KernelTable& kernels, const PanelSource& s, DType fro
         convert_columns(p, s, typed, reinterpret_cast<To*>(to), scales);
       });
     else
-      throw Error(ErrorCode::Internal, concat_text("a weight of ", dtype_name(from), " reached panels; please report"));
+      throw Error(ErrorCode::Internal,
+                  concat_text("a weight of dtype ", dtype_name(from), " cannot be packed; please report"));
   });
 }
 

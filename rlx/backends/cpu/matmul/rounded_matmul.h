@@ -36,7 +36,7 @@ template <class Gemm, class Kernels>
 void point_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p) {
   const View x = c.in(0), y = c.out();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   p.gemm.m = rows->rows, p.gemm.n = y.dim(-1), p.gemm.k = x.dim(-1);
   p.gemm.lda = rows->ld, p.gemm.ldc = p.gemm.n;
   c.point(p.gemm.a, x);

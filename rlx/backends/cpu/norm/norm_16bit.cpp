@@ -14,11 +14,11 @@ namespace {
 
 const char* half_norm_refuses(const Graph& g, NodeId id, const std::vector<std::int64_t>& axes) {
   const DType t = in_dtype(g, id, 0);
-  if (t != DType::F16 && t != DType::BF16) return "its operands are not of 16 bits";
+  if (t != DType::F16 && t != DType::BF16) return "its operands are not f16 or bf16";
   for (int i = 1; i < static_cast<int>(g.node(id).inputs.size()); ++i)
-    if (in_dtype(g, id, i) != t) return "its operands are of several dtypes";
+    if (in_dtype(g, id, i) != t) return "its operands have different dtypes";
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
-  return refuse_unless(!axes.empty() && axes.front() == first, "it runs along other axes than the last");
+  return refuse_unless(!axes.empty() && axes.front() == first, "it does not run along the last axes");
 }
 
 struct Norm16BitStep {

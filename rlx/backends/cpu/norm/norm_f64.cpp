@@ -28,7 +28,7 @@ const char* norm_f64_refuses(const Graph& g, NodeId id) {
   // first.
   const auto& axes = g.node(id).op.template as<Op>().axes;
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
-  if (axes.empty() || axes.front() != first) return "it runs along other axes than the last";
+  if (axes.empty() || axes.front() != first) return "it does not run along the last axes";
   return refuse_unless(every_dtype(g, id, DType::F64), "its operands and results are not all of one float type");
 }
 

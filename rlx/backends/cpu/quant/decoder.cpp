@@ -12,7 +12,7 @@ namespace rlx::cpu {
 const char* decoder_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Dequantize>();
   return refuse_unless(op.dtype == DType::F32 || op.dtype == DType::BF16 || op.dtype == DType::F16,
-                       "its numbers are wider than f32");
+                       "its result is not f32, f16 or bf16");
 }
 
 void Decoder::point(LowerContext& c, NodeId id) {
@@ -22,7 +22,7 @@ void Decoder::point(LowerContext& c, NodeId id) {
     const std::optional<int> i = find_operand(n.op, static_cast<int>(n.inputs.size()), name);
     if (!i) return std::nullopt;
     View v = c.value(n.inputs[static_cast<std::size_t>(*i)]);
-    check(v.dense(), "operands of a dequantize lie row-major");
+    check(v.dense(), "an operand of a dequantize is not row-major");
     return v;
   };
   scheme_ = op.scheme;

@@ -15,9 +15,9 @@ bool is_byte(DType t) { return t == DType::I8 || t == DType::U8; }
 
 const char* bytes_refuse(const Graph& g, NodeId id) {
   if (!is_byte(in_dtype(g, id, 0)) || !is_byte(in_dtype(g, id, 1)) || g.shape(id).dtype() != DType::I32)
-    return "it is no product of bytes in i32";
+    return "it is not a matmul of 8-bit integers with an i32 result";
   return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
-                       "it has more axes than the kernel");
+                       "it has more axes than the kernel supports");
 }
 
 struct Int8Product {

@@ -11,8 +11,8 @@ namespace {
 
 const char* interleaved_refuses(const Graph& g, NodeId id, bool int8) {
   const std::optional<InterleavedPanels> s = interleaved_panels_of(packed_layout_of(g, g.node(id).inputs[1]));
-  if (!s) return "its second operand is not in strips";
-  if (s->int8 != int8) return int8 ? "its strips are for products of x as it is" : "its strips are for x in 8 bits";
+  if (!s) return "the weight is not in the interleaved block-quantized layout";
+  if (s->int8 != int8) return int8 ? "the weight is packed for f32 x" : "the weight is packed for int8 x";
   if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32)
     return "its operands and result are not f32";
   return epilogue_refuses(g, id);
@@ -29,7 +29,7 @@ void lower_int8(LowerContext& c) {
   p.kernels = c.kernels().interleaved;
   p.gemm.kind = interleaved_panels_of(layout)->kind;
   point_rounded(c, p);
-  check(reads_interleaved(c.kernels(), layout, p.gemm.k, p.gemm.n), "a weight in strips of another instruction set");
+  check(reads_interleaved(c.kernels(), layout, p.gemm.k, p.gemm.n), "the weight is packed for another instruction set");
   add_rounded(c, p, 0.15, 4 * gemm_flops_per_ns(c.kernels().isa));
 }
 
@@ -68,16 +68,16 @@ void lower_exact(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_interleaved(c.kernels(), layout, k, n), "a weight in strips of another instruction set");
+  check(reads_interleaved(c.kernels(), layout, k, n), "the weight is packed for another instruction set");
   auto& p = c.keep<InterleavedF32Step>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product in strips folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   const InterleavedPanels interleaved = *interleaved_panels_of(layout);
   p.kernels = &c.kernels();
   p.kind = interleaved.kind;
   p.panel_bytes = interleaved_traits(interleaved.kind).panel_bytes(k / kInterleavedGroup, interleaved.lanes);
   p.width = p.kernels->packed_nr_f32(n);
-  check(p.width % interleaved.lanes == 0, "panels are whole strips");
+  check(p.width % interleaved.lanes == 0, "a panel is not a multiple of the vector width of the packed layout");
   p.gemm.m = rows->rows, p.gemm.n = n, p.gemm.k = k;
   p.gemm.lda = rows->ld, p.gemm.ldc = n;
   c.point(p.gemm.a, x);

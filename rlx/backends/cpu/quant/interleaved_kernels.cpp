@@ -56,8 +56,8 @@ std::span<const Int8Matmul> int8_matmul(Isa isa) {
 const InterleavedKernels& interleaved_kernels(Isa isa, Int8Matmul kind) {
   if (kind > int8_matmul(isa).back())
     throw Error(ErrorCode::Unsupported,
-                concat_text("this machine has no ", kind == Int8Matmul::Dot ? "dot products" : "tiles",
-                            " of bytes beside ", isa_name(isa)));
+                concat_text("this machine has no int8 ", kind == Int8Matmul::Dot ? "dot-product" : "tile",
+                            " instructions with ", isa_name(isa)));
 #if defined(RLX_HAS_BYTE_DOT)
   if (kind == Int8Matmul::Tiles) return avx512vnni::tile_table();
   if (kind == Int8Matmul::Dot) return avx512vnni::interleaved_table();

@@ -114,14 +114,14 @@ const std::vector<std::int64_t>& contracted(const Graph& g, NodeId id, bool rhs)
 const char* quantized_refuses(const Graph& g, NodeId id) {
   const NodeId from = g.node(id).inputs[1].node;
   const auto* op = g.node(from).op.get_if<ops::Dequantize>();
-  if (!op) return "its second operand is not decoded from codes";
+  if (!op) return "its second operand is not a dequantize";
   if (in_dtype(g, id, 0) != DType::F32 || op->dtype != DType::F32 || g.shape(id).dtype() != DType::F32)
     return "its operands and result are not f32";
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
   const auto &lc = contracted(g, id, false), &rc = contracted(g, id, true);
   if (is_batched(g, id) || w.rank() != 2 || !w.is_static() || x.rank() < 1 || lc.size() != 1 || lc[0] != x.rank() - 1)
-    return "the codes are not those of one matrix that the last axis meets";
-  if (is_block_scheme(op->scheme) && rc[0] != 1) return "the blocks lie along the columns of the product";
+    return "the quantized values are not one matrix contracted with the last axis of x";
+  if (is_block_scheme(op->scheme) && rc[0] != 1) return "the quantized blocks are not along the contracted axis";
   if (const char* why = decoder_refuses(g, from)) return why;
   return epilogue_refuses(g, id);
 }
@@ -133,7 +133,7 @@ void lower_coded(LowerContext& c) {
   const NodeId from = c.node().inputs[1].node;
   auto& p = c.keep<QuantizedStep>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product folds to rows");
+  check(rows.has_value(), "x of a matmul does not fold to a matrix");
   p.kernels = &c.kernels();
   p.decoder.point(c, from);
   p.transposed = contracted(c.graph(), c.id(), true)[0] == 1;

@@ -11,7 +11,7 @@ namespace rlx::cpu {
 namespace {
 
 const char* slices_refuse(const Graph& g, NodeId id) {
-  return refuse_unless(has_scan_argmax_kernels(in_dtype(g, id, 0)), "its dtype has no kernels of lines");
+  return refuse_unless(has_scan_argmax_kernels(in_dtype(g, id, 0)), "no scan or argmax kernel has its dtype");
 }
 
 // Units of work of an operand: single lines where their elements are contiguous, else blocks of columns.
@@ -24,7 +24,7 @@ struct LineUnits {
   std::int64_t elements() const { return axis.extent * (axis.inner == 1 ? 1 : std::min(kLineColumns, axis.inner)); }
   void set(LowerContext& c, std::int64_t along) {
     const View x = c.in(0);
-    check(x.dense(), "lines lie row-major");
+    check(x.dense(), "the operand of a scan or argmax is not row-major");
     axis = around(x, along);
     column_blocks = (axis.inner + kLineColumns - 1) / kLineColumns;
     units = axis.outer * column_blocks;

@@ -19,7 +19,7 @@ const char* resize_refuses(const Graph& g, NodeId id) {
   if (op.axes.empty()) return "it resamples no axis";
   for (std::size_t i = 0; i < op.axes.size(); ++i)
     if (std::max(op.sizes[i], x.dim(static_cast<int>(op.axes[i])).value()) > (std::int64_t{1} << 20))
-      return "an axis is longer than its tables";
+      return "an axis is longer than 2^20 elements";
   return nullptr;
 }
 
@@ -113,8 +113,8 @@ void lower_resize(LowerContext& c) {
   const auto& op = c.op<ops::Interpolate>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  check(x.dense(), "x of a resize lies row-major");
-  // First resizes the axes that shrink, in order, then those that grow, last axis first.
+  check(x.dense(), "x of a resize is not row-major");
+  // Shrinking axes from the first, then growing axes from the last.
   std::vector<std::size_t> order;
   const auto grows = [&](std::size_t i) { return op.sizes[i] > x.dim(static_cast<int>(op.axes[i])); };
   for (std::size_t i = 0; i < op.axes.size(); ++i)
