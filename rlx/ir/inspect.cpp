@@ -191,7 +191,7 @@ std::string bodies_text(const LirModule& m) {
   std::string out;
   for (const LirBodies& b : m.plan.bodies) {
     for (const LirRange& r : b.ranges)
-      out += concat_text("  ", b.host_controlled ? "driven " : "", "bodies of ", b.node, ": arena",
+      out += concat_text("  ", b.host_controlled ? "host-controlled " : "", "bodies of ", b.node, ": arena",
                          r.arena ? concat_text(" ", r.arena) : std::string(), " from ", r.offset, ", ",
                          bytes_text(r.bytes), "\n");
     for (const LirBodies::Shared& s : b.shared)

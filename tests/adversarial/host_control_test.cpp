@@ -20,7 +20,7 @@ test::AdversarialOptions without_control_flow() {
 
 }  // namespace
 
-TEST_CASE("driven: every sample of a branch, a loop or a call") {
+TEST_CASE("host-controlled loops: every sample of a branch, a loop or a call") {
   const AdversarialScope adversary(without_control_flow());
   test::for_each_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (def.bodies != BodyKind::Programs) return;
@@ -30,7 +30,7 @@ TEST_CASE("driven: every sample of a branch, a loop or a call") {
   });
 }
 
-TEST_CASE("driven: a scan of a cell, rows that can be bound, copied, or neither") {
+TEST_CASE("host-controlled loops: a scan of a cell, rows that can be bound, copied, or neither") {
   const AdversarialScope adversary(without_control_flow());
   for (bool reverse : {false, true}) {
     for (const auto& [steps, batch, width] :
@@ -44,13 +44,13 @@ TEST_CASE("driven: a scan of a cell, rows that can be bound, copied, or neither"
   }
 }
 
-TEST_CASE("driven: carries that change places, that are operands twice, that nobody changes") {
+TEST_CASE("host-controlled loops: carries that change places, that are operands twice, that nobody changes") {
   const AdversarialScope adversary(without_control_flow());
   const Graph g = test::changing_places();
   CHECK(test::check_on_adversarial(g, test::drawn(g)) == "scan ");
 }
 
-TEST_CASE("driven: loops in branches in loops, with no trip, with all, with more than there may be") {
+TEST_CASE("host-controlled loops: loops in branches in loops, with no trip, with all, with more than there may be") {
   const AdversarialScope adversary(without_control_flow());
   const Graph g = test::nested();
   for (int trips : {0, 1, 4, 7, 9}) {
@@ -60,7 +60,7 @@ TEST_CASE("driven: loops in branches in loops, with no trip, with all, with more
   }
 }
 
-TEST_CASE("driven: a state that a loop updates stays in its bytes, a constant is an operand") {
+TEST_CASE("host-controlled loops: a state that a loop updates stays in its bytes, a constant is an operand") {
   const AdversarialScope adversary(without_control_flow());
   Graph g("state");
   const Expr rows = g.input("rows", f32({12, 32})), at = g.input("at", Shape({}, DType::I32));
@@ -78,7 +78,7 @@ TEST_CASE("driven: a state that a loop updates stays in its bytes, a constant is
   CHECK(f.compile_result().lir.plan.update_copies.empty());
 }
 
-TEST_CASE("driven: loops over extents that are known at the run") {
+TEST_CASE("host-controlled loops: loops over extents that are known at the run") {
   const AdversarialScope adversary(without_control_flow());
   const Graph g = test::late_loop();
   CompiledGraph f = Session(AdversarialScope::kDevice).compile_with(Graph(g), test::late_extents());
@@ -89,7 +89,7 @@ TEST_CASE("driven: loops over extents that are known at the run") {
   }
 }
 
-TEST_CASE("driven: profiles, clones, and runs in flight") {
+TEST_CASE("host-controlled loops: profiles, clones, and runs in flight") {
   const AdversarialScope adversary(without_control_flow());
   const Graph g = test::cell(5, 2, 64, false);
   const NamedTensors values = test::drawn(g);
@@ -103,7 +103,7 @@ TEST_CASE("driven: profiles, clones, and runs in flight") {
   CHECK(timed);
 }
 
-TEST_CASE("driven: what fails in a body fails the run, and a new one works") {
+TEST_CASE("host-controlled loops: what fails in a body fails the run, and a new one works") {
   const AdversarialScope adversary(without_control_flow());
   const Graph g = test::nested();
   NamedTensors values = test::drawn(g);

@@ -96,7 +96,7 @@ TEST_CASE("parts: the host in the body of a loop that the host drives over whole
   }
 }
 
-TEST_CASE("parts: every sample of a branch, a loop or a call, driven over whole values") {
+TEST_CASE("parts: every sample of a branch, a loop or a call, host-controlled over whole values") {
   const AdversarialScope adversary(whole_values(test::AdversarialOptions::control_flow()));
   test::for_each_sample([&](const OpDef& def, const testing::Sample& sample) {
     if (def.bodies != BodyKind::Programs) return;
