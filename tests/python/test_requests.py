@@ -540,7 +540,7 @@ def test_wrong_grammars(model):
             ValueError,
             "not one of none, spaced and flexible",
         ),
-        (lambda: rlx.models.Grammar.json_schema({}, max_whitespace=-1), ValueError, "max_whitespace must be in .*, got -1"),
+        (lambda: rlx.models.Grammar.json_schema({}, max_whitespace=-1), ValueError, "max_whitespace must be in"),
         (lambda: rlx.models.Grammar('root ::= "a"').matches(3), TypeError, "matches must be a text, got 3"),
         (lambda: rlx.models.Sampler(grammar='root ::= "a"'), TypeError, "grammar is an option of LanguageModel"),
         (lambda: rlx.models.Sampler(adapter="a"), TypeError, "adapter is an option of LanguageModel"),
