@@ -374,7 +374,7 @@ Graph static_graph(const BenchOptions& o, NamedTensors& values) {
   if (const std::string missing = without_value(g, known); !missing.empty())
     throw UsageError(ErrorCode::InvalidArgument, missing,
                      concat_text("choose values, for example: rlx bench ", o.graph, " ", bind_options(g, known),
-                                 "\n  or give inputs whose shapes say them: --input NAME=FILE.npy"));
+                                 "\n  or give inputs that have these shapes: --input NAME=FILE.npy"));
   return binding.empty() ? std::move(g) : g.bind(binding);
 }
 
