@@ -1,4 +1,4 @@
-// `--before BUILD` of the programs of bench/: the same program of an older build by turns with this one.
+// `--before BUILD` of the programs of bench/: runs the same program of an older build, interleaved with this one.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 #include <unistd.h>
 #endif
 
-/// With `--before BUILD` (and `--pairs N`, `--json FILE`) among the arguments, replaces this process by bench/before,
-/// which runs this program of both builds with the other arguments, compares their figures and sets the exit status.
+/// If the arguments hold `--before BUILD` (and `--pairs N`, `--json FILE`), replaces this process by bench/before. That
+/// runs this program of both builds with the other arguments, compares their figures and sets the exit status.
 inline void compare_before_if_asked(int argc, char** argv) {
   if (std::none_of(argv + 1, argv + argc, [](const char* word) { return std::string(word) == "--before"; })) return;
   std::string build;

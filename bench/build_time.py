@@ -1,7 +1,7 @@
 """Prints the slowest steps of the last build from .ninja_log, and the total of all steps.
 
 usage: python3 bench/build_time.py [BUILD_FOLDER] [COUNT]     (default: build/dev, 20)
-The figures are wall-clock time per step as ninja saw it; a busy machine or a cache (ccache) changes them.
+The figures are wall-clock times per step in ninja's log; other load on the machine or a cache (ccache) changes them.
 """
 
 import sys
@@ -12,7 +12,7 @@ FILE_LIMIT_S = 5.0
 
 
 def read_steps(log: Path) -> dict[str, float]:
-    """Output path -> seconds, the newest entry of each output."""
+    """{output path: seconds}, by the newest entry of each output."""
     steps: dict[str, float] = {}
     for line in log.read_text().splitlines():
         if line.startswith("#"):

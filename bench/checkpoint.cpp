@@ -1,5 +1,5 @@
-// A checkpoint in bf16 on its way into the forms that products read: rate and peak of memory beside a plain copy of the
-// mapped file, and what a second start takes when the forms were saved.
+// Loading a bf16 checkpoint and prepacking its weights: rate and peak memory beside a plain copy of the mapped file,
+// and the time of a second start with saved packed weights.
 // usage: checkpoint [GB] [FOLDER]; writes a file of that size (2) to the folder (/tmp), and deletes it
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ namespace {
 using namespace rlx;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kWidth = 2048, kInner = 8192;  // a layer: 4 x [width, width], 3 x [inner, width]
+constexpr std::int64_t kWidth = 2048, kInner = 8192;  // per layer: 4 x [width, width], 3 x [inner, width]
 constexpr std::int64_t kLayerBytes = 2 * (4 * kWidth * kWidth + 3 * kWidth * kInner);
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
@@ -56,7 +56,7 @@ void write_checkpoint(const std::string& path, std::int64_t layers) {
   write_safetensors(path, tensors, {});
 }
 
-// Every weight once: no model, but its products.
+// A program that reads every weight once: the matmuls of a decoder, without attention.
 Graph program(std::int64_t layers) {
   Graph g("checkpoint");
   Expr x = g.input("x", Shape({1, kWidth}, DType::F32));
@@ -81,7 +81,7 @@ int copy_part(const std::string& path) {
   std::memcpy(to, file.bytes().data(), file.size());
   const double s = seconds_since(t);
   std::printf("%.4f 0 0 0\n", s);
-  return static_cast<const char*>(to)[file.size() / 2] == 77;  // the copy is used
+  return static_cast<const char*>(to)[file.size() / 2] == 77;  // uses the copy, so it is not optimized away
 }
 
 int load_part(const std::string& path, std::int64_t layers, const std::string& forms) {
@@ -136,7 +136,7 @@ int main(int argc, char** argv) try {
   const std::string n = std::to_string(layers);
   std::vector<double> copies, loads, ratios;
   Measured load;
-  for (int round = 0; round < 5; ++round) {  // the first reads the file into the page cache
+  for (int round = 0; round < 5; ++round) {  // the first round reads the file into the page cache
     const double copy = run_part(self, "--copy '" + path + "' 0").seconds;
     load = run_part(self, "--load '" + path + "' " + n);
     if (round == 0) continue;

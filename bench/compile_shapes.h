@@ -1,4 +1,4 @@
-// Programs whose size is a parameter: what compile time is measured on (bench/compile) and tested with.
+// Programs of a given size, for measurements of compile time (bench/compile) and for tests.
 #pragma once
 
 #include <rlx/ir/graph.h>
@@ -13,7 +13,7 @@ namespace rlx::shapes {
 
 inline constexpr DType F32 = DType::F32;
 
-// Adds in pairs, so that N values meet at a depth of log N.
+// Adds values in pairs, so N values are summed at a depth of log N.
 inline Expr sum_tree(std::vector<Expr> values) {
   while (values.size() > 1) {
     std::vector<Expr> half;
@@ -24,7 +24,7 @@ inline Expr sum_tree(std::vector<Expr> values) {
   return values[0];
 }
 
-// h -> step(h, i), n times over x [4, 8].
+// h = step(h, i), n times, from x [4, 8].
 template <class Step>
 Graph chain(int n, const Step& step) {
   Graph g("chain");
@@ -34,7 +34,7 @@ Graph chain(int n, const Step& step) {
   return g;
 }
 
-// n independent values part(x, i), joined by `join`.
+// n independent values part(x, i), combined by `join`.
 template <class Part>
 Graph wide(int n, const Part& part) {
   Graph g("wide");
@@ -56,7 +56,7 @@ inline Graph softmax_chain(int n) {
   return chain(n, [](Graph& g, Expr x, Expr h, int i) { return i % 2 ? g.softmax(h) : h + x; });
 }
 
-/// A family of programs: `make(n)` has some n ops.
+/// A family of programs: `make(n)` has about n ops.
 struct Case {
   const char* name;
   Graph (*make)(int);
@@ -143,7 +143,7 @@ inline constexpr Case kCases[] = {
        Graph g("layers");
        Expr h = g.input("x", {{4, 8}, F32});
        std::vector<Wrt> weights;
-       for (int i = 0; i < std::max(1, n / 8); ++i) {  // a layer and its gradients are nine nodes
+       for (int i = 0; i < std::max(1, n / 8); ++i) {  // a layer and its gradients have nine nodes
          const std::string name = "w" + std::to_string(i);
          weights.emplace_back(name);
          h = g.tanh(g.matmul(h, g.param(name, {{8, 8}, F32})));

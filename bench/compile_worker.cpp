@@ -1,4 +1,5 @@
-// One line of bench/compile: what a program of some N nodes costs before its first result. JSON on the standard output.
+// One measurement for bench/compile: the time until the first result of a program of about N nodes. JSON on the
+// standard output.
 // usage: compile_worker SHAPE N        (no arguments: the names of the shapes)
 #include <rlx/rlx.h>
 #include <sys/resource.h>
@@ -54,7 +55,7 @@ void compile_and_run(Graph g, Laps& laps) {
   laps.lap("run_again");
 }
 
-// Everything that reads or rewrites a graph besides the compiler.
+// All other code that reads or rewrites a graph: text, binary form, derivatives, vmap, evaluator.
 void transform(const Graph& g, Laps& laps) {
   laps.lap("build");
   const std::string text = print_text(g);
@@ -77,7 +78,7 @@ void transform(const Graph& g, Laps& laps) {
   laps.lap("evaluate");
 }
 
-/// The program of a shape that has some `nodes` nodes.
+/// The program of a shape with about `nodes` nodes.
 Graph of_nodes(Graph (*make)(int), int nodes) {
   constexpr int kTrial = 1000;
   const double per_op = static_cast<double>(make(kTrial).num_nodes()) / kTrial;

@@ -1,5 +1,5 @@
-// What loops cost beyond the work in their bodies, beside the same work written out, interleaved: a scan of a cell, one
-// whose weight is an input of the run, a scan over stacked layers, and a while of counted trips.
+// The overhead of loops, beside the same work unrolled, interleaved: a scan of a recurrent cell, one whose weight is a
+// run-time input, a scan over stacked layers, and a while loop with a counter.
 // usage: control_flow [THREADS] [ROUNDS]
 #include <algorithm>
 #include <chrono>
@@ -19,7 +19,7 @@ constexpr std::int64_t kSteps = 512, kWidth = 64;
 
 Expr cell(Graph& g, const Expr& h, const Expr& w, const Expr& x) { return g.tanh(g.matmul(h, w) + x); }
 
-// h = tanh(h w + x_t) over 512 rows of x; the last h and all of them.
+// h = tanh(h w + x_t) over 512 rows of x; outputs the last h and all of them.
 Graph scanned(bool written_out, bool given = false) {
   Graph g(written_out ? "written out" : "scan");
   const Shape square({kWidth, kWidth}, DType::F32);
@@ -43,7 +43,7 @@ Graph scanned(bool written_out, bool given = false) {
   return g;
 }
 
-// 12 layers x + relu(x u) d over weights [12, in, out], one matrix of each in a step.
+// 12 layers x + relu(x u) d over stacked weights [12, in, out], one layer per iteration.
 Graph layers(bool written_out) {
   constexpr std::int64_t kLayers = 12, kIn = 256, kInner = 1024;
   Graph g(written_out ? "written out" : "layers");
@@ -66,7 +66,7 @@ Graph layers(bool written_out) {
   return g;
 }
 
-// `trips` times y = y * 0.5 + h, by a while whose end a counter decides, or written out.
+// `trips` iterations of y = y * 0.5 + h, as a while loop with a counter, or unrolled.
 Graph counted(bool written_out) {
   Graph g(written_out ? "written out" : "while");
   const Expr h = g.input("h", {{kWidth}, DType::F32}), n = g.input("n", {{}, DType::I32});

@@ -1,5 +1,5 @@
-// Figures of a device with its values resident: a chain of elementwise ops fused and not, square products, and how long
-// the first and the later runs of MiniLM's shapes take, with the launches of a layer.
+// Performance of a device with resident values: a chain of elementwise ops, fused and not, square matmuls, and the
+// first and later runs of MiniLM at several shapes, with the launches per layer.
 // usage: device DEVICE [ROUNDS]        RLX_MODEL_DIR: the MiniLM folder (default .models/all-minilm-l6-v2)
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// A program with its inputs on the device.
+/// A compiled program with its inputs on the device.
 struct Timed {
   CompiledGraph compiled;
   NamedTensors inputs;
@@ -50,7 +50,7 @@ struct Timed {
   }
 };
 
-// Eight elementwise ops over two operands of 4 Mi elements.
+// Eight elementwise ops on two operands of 4 Mi elements.
 Graph chain() {
   Graph g("chain");
   const Shape s({4 << 20}, DType::F32);
@@ -84,7 +84,7 @@ void products(Device device, int rounds) {
   }
 }
 
-// Sentence embeddings of ids alone, as the model's encoder is compiled.
+// The sentence encoder from token ids to embeddings, compiled as SentenceEncoder does.
 void minilm(Device device, const std::string& folder, int rounds) {
   const SentenceModelConfig config = read_sentence_config(folder);
   for (const auto& [batch, seq] : {std::pair<std::int64_t, std::int64_t>{1, 16}, {8, 32}}) {

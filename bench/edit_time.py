@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Time from an edit to its test: edits a file, builds unit_tests in build/dev, runs a case, puts the file back.
+"""Time from an edit to a test result: edits a file, builds unit_tests in build/dev, runs a case, restores the file.
 
-Prints the files compiled, the seconds by the clock, and the CPU seconds, which a busy machine changes less: two idle
-cores need half of them, and a step that runs alone (one file, the link) all of its own.
-Aims: an op's attributes (a header of rlx/ir/ops/) 40 s, an op's rules (a source of rlx/ops/) 8 s. ccache is told to
-stand aside.
+Prints the number of compiled files, the wall-clock seconds, and the CPU seconds, which other load on the machine
+changes less. Two idle cores take half of the CPU seconds, but a step that runs alone (one file, the link) takes all of
+its own. Aims: an op's attributes (a header of rlx/ir/ops/) 40 s, an op's rules (a source of rlx/ops/) 8 s. ccache is
+disabled.
 
     bench/edit_time.py rlx/ir/ops/rope.h '*rope*'
     bench/edit_time.py rlx/ops/attention/rope.cpp '*rope*'
     bench/edit_time.py rlx/ops/attention/rope.cpp '*rope*' --before BUILD [--was FILE]
 
---before does the same in the source tree that BUILD (a dev build) was made from, pair by pair, and compares CPU
-seconds; --was names the file there if it has moved.
+--before does the same in the source tree of BUILD (a dev build), pair by pair, and compares CPU seconds. --was names
+the file there if it has moved.
 """
 import argparse
 import os
@@ -33,7 +33,7 @@ def cpu_seconds():
 
 
 def edit(build, file, test_case, jobs):
-    """Edits a file, builds, runs the case, puts the file back: files compiled, seconds of the build, of all, of CPU."""
+    """One edit: (files compiled, seconds of the build, seconds in all, CPU seconds). The file is restored."""
     ninja = ["ninja", "-C", build, "-j", jobs, "unit_tests"]
     child.run("building before the edit", ninja)
     text = file.read_text()

@@ -1,4 +1,4 @@
-// rlx's packed f32 matrix product for bench/gemm: requests "M N K seconds" in, JSON lines out.
+// rlx's f32 matmul with packed B, for bench/gemm: requests "M N K seconds" in, JSON lines out.
 // usage: gemm_worker THREADS [isa]
 #include <cstdio>
 #include <cstdlib>

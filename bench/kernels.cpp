@@ -1,5 +1,6 @@
-// Kernel speeds beside the machine's limits: GEMM, attention, rows, elementwise tape, random bits, thread pool.
-// Usage: kernels [isa] [threads]. Pin it (taskset) and let nothing else run; figures are medians.
+// Kernel speeds beside the limits of the machine: GEMM, attention, row kernels, elementwise tape, random bits, thread
+// pool.
+// Usage: kernels [isa] [threads]. Pin it (taskset) on an idle machine. Figures are medians.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -26,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-/// Median seconds of one call of f, over at least 0.2 s; short calls are timed in groups.
+/// The median seconds of one call of f, over at least 0.2 s; short calls are timed in groups.
 template <class F>
 double median_seconds(F&& f) {
   f();
@@ -45,7 +46,7 @@ double median_seconds(F&& f) {
   return times[times.size() / 2];
 }
 
-/// Aligned floats filled with small values; large ones in huge pages, as the runtime keeps packed weights.
+/// Aligned floats with small values. Large buffers use huge pages, as packed weights do in the runtime.
 struct Floats {
   explicit Floats(std::int64_t n) : size(n) {
     const std::size_t page = static_cast<std::size_t>(n) * 4 >= (4U << 20) ? 2U << 20 : 64U;
@@ -66,7 +67,7 @@ struct Floats {
 
 struct Limits {
   double fma_gflops = 0;   // registers only
-  double tile_gflops = 0;  // best GEMM tile with everything in L1
+  double tile_gflops = 0;  // the best GEMM tile with A, B and C in L1
 };
 
 struct Bench {

@@ -1,9 +1,14 @@
-// A language model as its users run it: tokens of a prompt, then single tokens behind 128 others, or several sequences
-// at once. usage: language_model MODEL [threads: 1, or 1,avx2] [products: auto] [cache: f32] [context: 128] [sequences:
-// 1] [breakdown|decode|start|logits]; MODEL is a GGUF file or a folder. One object of JSON, milliseconds (`decode`: of
-// single tokens alone; `start [FORMS [TOKENIZER]]`: from nothing to the first token, with its parts, with forms in a
-// folder if one is given, "" for none, and the tokeniser of that file or folder), or logits as F32, of 128
-// tokens or of the I32 ids in the file named behind; bench/llm compares them with those of other engines.
+// A language model as its users run it: a prompt, then single tokens after 128 others, or several sequences at once.
+// bench/llm compares the figures with those of other engines.
+// usage: language_model MODEL [threads: 1, or 1,avx2] [products: auto] [cache: f32] [context: 128] [sequences: 1]
+// [MODE]
+// MODEL is a GGUF file or a folder. The output is one JSON object in milliseconds. MODE is one of:
+//   breakdown                  adds the time of each kernel, on stderr
+//   decode                     times single tokens alone
+//   start [FORMS [TOKENIZER]]  times load to first token, with its parts. FORMS: a folder of saved packed weights, or
+//   "".
+//                              TOKENIZER: a file or folder whose tokenizer is loaded too
+//   logits [FILE]              writes logits as F32, of 128 tokens or of the I32 ids in FILE
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -48,7 +53,7 @@ std::vector<TokenId> prompt(std::size_t n, std::int64_t vocab, std::uint32_t see
   return out;
 }
 
-// A number of this process from the system, in MB; 0 where it does not tell.
+// A number of /proc/self/status in MB; 0 if it is not there.
 double status_mb(const std::string& name) {
   std::ifstream in("/proc/self/status");
   for (std::string line; std::getline(in, line);)
@@ -56,17 +61,17 @@ double status_mb(const std::string& name) {
   return 0;
 }
 
-// The file, which is in the system's cache, into fresh memory, as a plain copy has it.
+// The milliseconds of a plain copy of the file, which is in the page cache, into fresh memory.
 double copy_ms(const std::string& path) {
   const MappedFile file = MappedFile::open(path);
   const double start = now_ms();
   const std::unique_ptr<std::byte[]> to(new std::byte[file.bytes().size()]);
   std::memcpy(to.get(), file.bytes().data(), file.bytes().size());
   const double ms = now_ms() - start;
-  return to[file.bytes().size() / 2] == std::byte{1} ? ms + 1e-9 : ms;  // so that the copy is made
+  return to[file.bytes().size() / 2] == std::byte{1} ? ms + 1e-9 : ms;  // uses the copy, so it is not optimized away
 }
 
-// Milliseconds of the spans of a trace with these names.
+// The milliseconds of the spans of a trace with these names.
 double traced_ms(const Trace& trace, std::string_view category, std::initializer_list<std::string_view> names) {
   const JsonDocument document = JsonDocument::parse(trace.json(), "trace");
   double sum = 0;
@@ -89,7 +94,7 @@ double tokenizer_ms(const std::string& path) {
   return now_ms() - start;
 }
 
-// From nothing to the first token behind a prompt of 128, and what that is made of.
+// The time from load to the first token after a prompt of 128, and its parts.
 void time_start(const std::string& path, const DecoderOptions& options, Session& session,
                 const std::string& tokenizer) {
   const double tokenizer_took = tokenizer.empty() ? 0 : tokenizer_ms(tokenizer);
@@ -115,9 +120,10 @@ void time_start(const std::string& path, const DecoderOptions& options, Session&
               loaded - compiled - weights, compiled, weights);
   std::printf("\"load_ms\": %.1f, \"first_ms\": %.1f, \"prefill128\": %.1f, \"copy_ms\": %.1f, ", loaded, first,
               median(prompts), copy_ms(path));
-  if (m.forms())
-    std::printf("\"found_mb\": %.1f, \"saved_mb\": %.1f, ", static_cast<double>(m.forms()->found_bytes()) / 1e6,
-                static_cast<double>(m.forms()->saved_bytes()) / 1e6);
+  if (m.packed_weights())
+    std::printf("\"found_mb\": %.1f, \"saved_mb\": %.1f, ",
+                static_cast<double>(m.packed_weights()->found_bytes()) / 1e6,
+                static_cast<double>(m.packed_weights()->saved_bytes()) / 1e6);
   std::printf("\"peak_mb\": %.0f, \"anonymous_mb\": %.0f, \"file_mb\": %.0f}\n", peak, anonymous,
               static_cast<double>(std::filesystem::file_size(path)) / 1e6);
 }
@@ -137,7 +143,7 @@ void breakdown(DecoderModel& m, std::size_t tokens) {
     if (ms > all / 200) std::fprintf(stderr, "%9.3f ms  %s\n", ms, name.c_str());
 }
 
-// All sequences answer at once: new tokens by the whole time, and a step with all of them.
+// All sequences at once: new tokens per second of the whole time, and the time of a step with all of them.
 void batch(DecoderModel& m, std::int64_t sequences) {
   std::vector<double> rates, steps;
   CpuUse use;
@@ -184,7 +190,7 @@ int main(int argc, char** argv) {
     o.context = static_cast<std::int64_t>(std::max<std::size_t>(context + 64, sequences > 1 ? 256 : 1024));
     o.page = 64;
     o.sequences = sequences;
-    o.products = matmul_precision_named(products, arg(1, ""));
+    o.matmul_precision = matmul_precision_named(products, arg(1, ""));
     if (cache == "q8_0") o.cache_scheme = QuantScheme::Q8_0;
     if (cache == "bf16") o.cache_dtype = DType::BF16;
     if (cache == "f16") o.cache_dtype = DType::F16;
@@ -193,7 +199,7 @@ int main(int argc, char** argv) {
                   argv[1], threads, products.c_str(), cache.c_str());
     };
     if (arg(7, "") == "start") {
-      o.forms = arg(8, "");
+      o.packed_weights = arg(8, "");
       print_head();
       time_start(arg(1, ""), o, session, arg(9, ""));
       return 0;

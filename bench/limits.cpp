@@ -1,6 +1,6 @@
-// The machine's limits beside which a bench puts its figures: FMA peak, the best GEMM tile with everything in L1, and
-// the rate at which a buffer of the size of a model's weights is read again and again. usage: limits [isa] [threads]
-// [MB to read: 42]; one JSON object: GFLOP/s and GB/s of all threads together.
+// The limits of the machine that benches compare with: FMA peak, the best GEMM tile with everything in L1, and the rate
+// of reading a buffer of the size of a model's weights again and again.
+// usage: limits [isa] [threads] [MB to read: 42]; prints one JSON object: GFLOP/s and GB/s of all threads together
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -33,7 +33,7 @@ Floats floats(std::int64_t n) {
   return p;
 }
 
-// The packed GEMM on one panel, A, B and C within L1.
+// The packed GEMM on one panel; A, B and C fit in L1.
 double tile_peak(const KernelTable& k) {
   double best = 0;
   const std::int64_t n = k.packed_nr_f32(1 << 20);
@@ -52,7 +52,7 @@ double tile_peak(const KernelTable& k) {
   return best;
 }
 
-// Median GB/s of reading `buffer` from end to end.
+// The median GB/s of reading `buffer` from end to end.
 double read_rate(const rlx::Tensor& buffer) {
   std::vector<double> rates;
   for (int i = 0; i < 13; ++i) {
@@ -65,7 +65,7 @@ double read_rate(const rlx::Tensor& buffer) {
   return rates[6];
 }
 
-// All threads measure the figures, each at the same time as the others.
+// All threads measure at the same time.
 struct Peaks {
   double fma = 0, tile = 0, read = 0;
 };
@@ -83,7 +83,7 @@ Peaks measure(const KernelTable& k, int threads, std::int64_t read_bytes) {
     p.fma = rlx::cpu::fma_gflops(k);
     meet(2);
     p.tile = tile_peak(k);
-    // Each thread its share, in huge pages as packed weights are.
+    // Each thread reads its share. The buffers use huge pages, as packed weights do.
     const auto buffer = rlx::Tensor::zeros(rlx::Shape({rlx::Dim(read_bytes / threads)}, rlx::DType::U8));
     meet(3);
     p.read = read_rate(buffer);

@@ -1,5 +1,5 @@
-// What a sequence length that was not seen before costs MiniLM in each symbol mode, and what the modes cost a run.
-// usage: new_shapes MODEL_DIR [threads]; lengths 1 to 256 in a batch of 1, each new to the compiled graph.
+// The cost of a new sequence length for MiniLM in each symbol mode, and the cost of a run in each mode.
+// usage: new_shapes MODEL_DIR [threads]; lengths 1 to 256 in a batch of 1, each new to the compiled graph
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -41,7 +41,7 @@ void measure(const char* name, const SymbolMode& mode, const SentenceModelConfig
     f.prepare_shape(dims);
     return us_since(t);
   };
-  prepare(kLongest);  // the first compile, and the weights
+  prepare(kLongest);  // the first compile, with the weights
   std::vector<double> fresh;
   for (std::int64_t length = 1; length < kLongest; ++length) fresh.push_back(prepare(length));
 

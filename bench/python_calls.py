@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What Python costs: calls of compiled functions, eager calls, `run_into` without Python, and tracing and compiling a
-12-layer encoder, beside JAX.
+"""The overhead of Python: calls of compiled functions, eager calls, `run_into` without Python, and tracing and
+compiling a 12-layer encoder, beside JAX.
 
     bench/python_calls.py [--rounds 5] [--only calls|compiles] [--rlx-path DIR] [--venv DIR] [--json FILE]
     bench/python_calls.py --before BUILD [--pairs 15]        rlx alone, pair by pair with an older build
 
-rlx is imported from build/python/python (--rlx-path); NumPy and JAX come from PyPI at pinned versions into an
-environment that is removed afterwards. Interleaved rounds; medians.
+rlx is imported from build/python/python (--rlx-path). NumPy and JAX come from PyPI at pinned versions into an
+environment that is removed afterwards. Rounds are interleaved, and figures are medians.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def weights(layers=12, h=384, seed=0):
 
 
 def calls(rounds, peers):
-    """{figure: microseconds}, of one sum of two arrays."""
+    """{figure: microseconds} of one sum of two arrays."""
     import numpy as np
     import rlx
     import rlx.numpy as rnp
@@ -158,7 +158,7 @@ def compiles(rounds, peers):
 
 
 def child_main(args):
-    """The measurement, in a Python that has the packages; a line of JSON."""
+    """The measurement, in a Python that has the packages; prints a line of JSON."""
     out = {}
     if args.only != "compiles":
         out["calls_us"] = calls(args.rounds, not args.alone)

@@ -1,7 +1,8 @@
-// Products of weights in GGUF blocks: a chain of layers [3072, 1024] and [1024, 3072], each weight read once a run. Few
-// rows beside a plain read of as many bytes, many rows beside the peak of the processor's loop of byte products; limit
-// and product by turns, so that both meet the same neighbours, by the clock and, for machines that are shared, by the
-// processors' time. usage: quantised_products [threads: 1] [scheme: all] [isa] [exact]
+// Matmuls with weights in GGUF blocks: a chain of layers [3072, 1024] and [1024, 3072], which reads each weight once
+// per run. GEMV and skinny GEMM are compared with a plain read of as many bytes, large GEMM with the peak of the int8
+// matmul loop. Limit and matmul are interleaved, so other load on the machine meets both. Times are wall-clock time
+// and, for shared machines, CPU time.
+// usage: quantised_products [threads: 1] [scheme: all] [isa] [exact]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -36,7 +37,7 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-// Blocks of small random numbers.
+// Quantized blocks of small random numbers.
 Tensor weights(QuantScheme s, std::int64_t rows, std::int64_t k) {
   const BlockLayout& l = block_layout(s);
   std::vector<float> numbers(static_cast<std::size_t>(rows * k));
@@ -53,12 +54,12 @@ Tensor weights(QuantScheme s, std::int64_t rows, std::int64_t k) {
 struct Settings {
   int threads = 1;
   std::string isa;
-  MatmulPrecision products = MatmulPrecision::Int8;
+  MatmulPrecision precision = MatmulPrecision::Int8;
 };
 
 struct Chain {
   CompiledGraph run;
-  double bytes;  // of blocks
+  double bytes;  // of the quantized blocks
 };
 Chain chain_of(const Settings& set, QuantScheme s, std::int64_t m, std::int64_t pairs) {
   const Tensor up = weights(s, kWide, kNarrow), down = weights(s, kNarrow, kWide);
@@ -70,7 +71,7 @@ Chain chain_of(const Settings& set, QuantScheme s, std::int64_t m, std::int64_t 
   }
   g.set_outputs({x});
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_matmul_precision(set.products);
+  options.precision = PrecisionPolicy::with_matmul_precision(set.precision);
   Chain chain{Session().with_threads(set.threads).with_isa(set.isa).compile_with(std::move(g), options),
               static_cast<double>(pairs) * static_cast<double>(up.size_bytes() + down.size_bytes())};
   for (std::int64_t i = 0; i < 2 * pairs; ++i) chain.run.set_param(concat_text("w", i), i % 2 == 0 ? up : down);
@@ -83,7 +84,7 @@ void measure(const Settings& set, QuantScheme s, std::int64_t m) {
   Chain chain = chain_of(set, s, m, pairs);
   const Tensor x = Tensor::full(Shape({m, kNarrow}, DType::F32), 0.5);
   const Tensor buffer = Tensor::zeros(Shape({Dim(static_cast<std::int64_t>(chain.bytes))}, DType::U8));
-  const cpu::InterleavedKernels& kernels = *cpu::kernels_for(cpu::parse_isa(set.isa)).strips;
+  const cpu::InterleavedKernels& kernels = *cpu::kernels_for(cpu::parse_isa(set.isa)).interleaved;
   const std::size_t share = buffer.size_bytes() / static_cast<std::size_t>(set.threads) / 4096 * 4096;
   const auto limit = [&] {
     ThreadPool::process().parallel_for(
@@ -129,9 +130,9 @@ int main(int argc, char** argv) {
     set.threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
     const std::string scheme = argc > 2 ? argv[2] : "all";
     set.isa = argc > 3 ? argv[3] : "";
-    if (argc > 4 && std::string(argv[4]) == "exact") set.products = MatmulPrecision::Exact;
+    if (argc > 4 && std::string(argv[4]) == "exact") set.precision = MatmulPrecision::Exact;
     std::printf("%d threads, %s, %s\n", set.threads, std::string(cpu::isa_name(cpu::parse_isa(set.isa))).c_str(),
-                std::string(matmul_precision_name(set.products)).c_str());
+                std::string(matmul_precision_name(set.precision)).c_str());
     for (const QuantScheme s : {QuantScheme::Q4_0, QuantScheme::Q8_0, QuantScheme::Q4_K, QuantScheme::Q6_K})
       if (scheme == "all" || scheme == quant_scheme_name(s))
         for (const std::int64_t m : {1, 4, 8, 32, 128, 512}) measure(set, s, m);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of the README from what bench/minilm, bench/embed and bench/gemm wrote with --json.
+"""The tables of README.md, from the --json files of bench/minilm, bench/embed and bench/gemm.
 
 bench/report.py [--minilm FILE] [--embed FILE] [--gemm FILE]      Markdown on the standard output
 """
@@ -12,7 +12,7 @@ PEERS = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime", "torch": "PyTorc
 
 
 def minilm_tables(results):
-    """One table of all shapes; a shape reaches its goal by the ratio to OpenVINO or by the floor of the arithmetic."""
+    """One table of all shapes. A shape reaches its goal by its ratio to OpenVINO or by its share of the FMA floor."""
     rows = [(str(row["threads"]), row) for row in results.get("shapes", [])]
     rows += [(f"{row['threads']}, AVX2 only", row) for row in results.get("avx2", [])]
     peers = [p for p in PEERS if any(p in row["ratios"] for _, row in rows)]

@@ -1,8 +1,9 @@
-// What drafts are worth: tokens of a run and milliseconds of a token, with drafts by looking back and by a small model.
-// usage: speculation [MODEL [DRAFT]]   Without files: a made-up llama of 8 layers in f32, and its first 2 layers as the
-// draft model; the other 6 add little, as the upper layers of trained models do to easy tokens, and most tokens follow
-// one another in rounds of 40. The prompt is four rounds; answers are drawn at temperature 0 and 0.8, and are compared
-// token for token.
+// Speculative decoding: tokens per run and milliseconds per token, with drafts by prompt lookup and by a draft model.
+// usage: speculation [MODEL [DRAFT]]
+//
+// Without files: a generated llama of 8 layers in f32, whose first 2 layers are the draft model. The other 6 layers
+// change the result little, as the upper layers of trained models do for easy tokens. Most tokens follow a cycle of 40.
+// The prompt is four cycles. Answers are drawn at temperature 0 and 0.8 and compared token for token.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -65,7 +66,7 @@ void write_llama(const Folder& folder, std::int64_t layers) {
   }
   add("model.norm.weight", {kHidden}, 0);
   add("lm_head.weight", {kVocab, kHidden}, 3 * in);
-  // The head looks for the token before in its round.
+  // The head predicts the next token of the cycle.
   const auto embedding = weights.front().tensor.values<float>();
   std::vector<float> head(weights.back().tensor.values<float>().begin(), weights.back().tensor.values<float>().end());
   for (std::int64_t t = 0; t < kVocab; ++t) {

@@ -1,6 +1,7 @@
-// How fast a tokeniser loads and encodes, in processor time of one thread: `tokenizer TOKENIZER TEXT_FILE [SECONDS]`, a
-// model folder, a tokenizer.json or a GGUF file. One line: load ms, MB/s of the whole text, of its lines, of decoding,
-// and tokens. bench/tokenizers runs it beside the Python package `tokenizers`.
+// Speed of loading a tokenizer and of encoding, in CPU time of one thread.
+// usage: tokenizer TOKENIZER TEXT_FILE [SECONDS]; TOKENIZER is a model folder, a tokenizer.json or a GGUF file
+// Prints one line: load ms; MB/s for the whole text, for its lines, and for decoding; tokens. bench/tokenizers runs it
+// beside the Python package `tokenizers`.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +20,7 @@
 
 namespace {
 
-// Of the processor, not of the wall: others may share the machine.
+// CPU time, since other programs may share the machine.
 double seconds_since(std::clock_t start) { return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC; }
 
 std::unique_ptr<rlx::Tokenizer> load(const std::string& path) {
@@ -29,7 +30,7 @@ std::unique_ptr<rlx::Tokenizer> load(const std::string& path) {
   return rlx::load_tokenizer(path);
 }
 
-// The least time of a call, repeated for some seconds.
+// The smallest time of a call, repeated for some seconds.
 template <class Work>
 double best_of(double seconds, const Work& work) {
   double best = 1e30;

@@ -1,6 +1,6 @@
-// MiniLM compiled for a TPU that is not there: what Google's compiler says of code size, memory and time. It runs on
-// any x86-64 Linux machine with libtpu (`pip install libtpu`, 205 MB, Google Cloud terms); nothing is executed.
-// Large shapes take minutes.
+// MiniLM compiled ahead of time for a TPU topology, without a TPU: code size, memory and estimated time by Google's
+// compiler. It runs on any x86-64 Linux machine with libtpu (`pip install libtpu`, 205 MB, Google Cloud terms). Nothing
+// is executed. Large shapes take minutes.
 // usage: tpu_topology LIBTPU_SO [TOPOLOGY [BATCHxSEQUENCE ...]]     RLX_MODEL_DIR: the MiniLM folder
 #include <algorithm>
 #include <chrono>
@@ -76,7 +76,7 @@ void report(const tpu::Library& library, const abi::Topology* topology, const st
   auto memory = abi::arguments<abi::ExecutableGetCompiledMemoryStats>();
   memory.executable = code;
   library.call(kWho, memory);
-  // Each op whose time is not known counts as -1 s.
+  // An op without a time estimate counts as -1 s.
   const double estimate = property(library, code, "optimal_seconds"), unknown = std::floor(estimate);
   const auto mega = [](std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; };
   std::printf(
@@ -93,7 +93,7 @@ void report(const tpu::Library& library, const abi::Topology* topology, const st
 }
 
 void run(const std::vector<std::string>& words) {
-  // Off Google's machines it would ask a server of metadata, and write logs under /tmp.
+  // Outside Google's cloud libtpu would ask a metadata server, and write logs under /tmp.
   for (const auto& [name, value] : {std::pair("TPU_SKIP_MDS_QUERY", "1"), std::pair("TPU_LOG_DIR", "disabled"),
                                     std::pair("TPU_WORKER_HOSTNAMES", "localhost")})
     ::setenv(name, value, 0);

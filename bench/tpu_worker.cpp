@@ -1,5 +1,5 @@
-// MiniLM on device tpu, for bench/tpu: the times of a start on the standard output, then for each line with a number so
-// many timed runs.
+// MiniLM on device tpu, for bench/tpu. It prints the times of its start; then each input line holds a number of timed
+// runs.
 // usage: tpu_worker MODEL_DIR BATCH SEQUENCE
 #include <chrono>
 #include <cstdio>

@@ -1,9 +1,10 @@
 // The two training programs of bench/train: an encoder layer with the gradients of its 16 parameters, and an Adam step
-// of a small classifier whose weights and moments are states. usage: train_worker THREADS DATA.npz
+// of a small classifier whose weights and moments are states.
+// usage: train_worker THREADS DATA.npz
 //
-// DATA holds what the peer computes with: mlp_x, mlp_y, mlp_p0.., enc_x, enc_p0... Requests are lines: "mlp SECONDS",
-// "encoder SECONDS" (median times as JSON), "profile PROGRAM" (kernel times as JSON), "results FILE" (loss and
-// gradients of the layer; losses of three steps and the weights after them).
+// DATA holds the data of the peer: mlp_x, mlp_y, mlp_p0.., enc_x, enc_p0... Requests are lines: "mlp SECONDS" and
+// "encoder SECONDS" give median times as JSON, "profile PROGRAM" gives kernel times as JSON, "results FILE" writes the
+// loss and gradients of the layer, and the losses of three steps and the weights after them.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -35,7 +36,7 @@ std::vector<Tensor> series(const Data& data, const char* stem) {
   return out;
 }
 
-/// A compiled program with its inputs and room for its outputs.
+/// A compiled program with its inputs and output buffers.
 struct Program {
   rlx::CompiledGraph compiled;
   std::vector<Tensor> inputs, outputs;
@@ -53,8 +54,8 @@ struct Program {
   std::vector<rlx::MutableTensorView> targets_;
 };
 
-/// One post-norm encoder layer, loss mean(y^3); outputs: the loss and d loss / d every parameter. The parameters are
-/// set between runs (Mutable): nothing is packed ahead.
+/// One post-norm encoder layer with the loss mean(y^3). Outputs are the loss and its gradient by every parameter.
+/// Parameters are set between runs (Mutable), so nothing is prepacked.
 Program encoder(const rlx::Session& session, const Data& data) {
   constexpr std::int64_t kHeads = 12;
   const Tensor& x_value = data.at("enc_x");
@@ -80,7 +81,7 @@ Program encoder(const rlx::Session& session, const Data& data) {
   return {std::move(compiled), {x_value}};
 }
 
-/// One Adam step of a classifier: the parameters, both moments and the step number are states; the output is the loss.
+/// One Adam step of a classifier. The parameters, both moments and the step number are states. The output is the loss.
 Program mlp(const rlx::Session& session, const Data& data) {
   const Tensor &x_value = data.at("mlp_x"), &y_value = data.at("mlp_y");
   const std::vector<Tensor> values = series(data, "mlp_p");
@@ -171,7 +172,7 @@ void print_profile(Program& program) {
   std::printf("{\"profile\":[%s]}\n", lines.c_str());
 }
 
-/// What the driver compares with the peer.
+/// The results that bench/train compares with the peer.
 void write_results(const std::string& path, const rlx::Session& session, const Data& data) {
   std::vector<rlx::NamedTensor> out;
   Program layer = encoder(session, data);

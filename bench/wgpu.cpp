@@ -1,6 +1,6 @@
-// What runs on the devices of wgpu cost beyond their kernels: launches and submissions of MiniLM, the time to encode a
-// launch (from the begin of a pass to before its submission, the driver's work not), and first runs, whose kernels the
-// driver compiles unless its cache has them.
+// The overhead of runs on wgpu devices beyond their kernels: launches and submissions of MiniLM; the time to encode a
+// launch (from the begin of a pass to before its submission, without the driver's work); and first runs, for which the
+// driver compiles the kernels unless its cache has them.
 // usage: wgpu MODEL_FOLDER [DEVICE] [BATCH] [SEQUENCE] [ROUNDS]
 #include <algorithm>
 #include <chrono>
@@ -24,14 +24,14 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point t) { return std::chrono::duration<double, std::milli>(Clock::now() - t).count(); }
 
-/// The library with a clock: from the begin of a pass to its submission.
+/// The wgpu library with a clock, which runs from the begin of a pass to its submission.
 struct EncodeClock {
   wgpu::abi::Api real, timed;
   Clock::time_point begin, finish;
   std::size_t launches = 0;               // since `begin`
-  std::size_t most_launches = 0;          // of a submission
-  bool empty = false;                     // launches have no groups: kernels on the processor leave its caches cold
-  std::vector<double> whole_us, ours_us;  // a launch; ours: until the library is asked for the commands
+  std::size_t most_launches = 0;          // the most launches of one submission
+  bool empty = false;                     // dispatches no workgroups: kernels on the CPU would evict its caches
+  std::vector<double> whole_us, ours_us;  // per launch; ours_us: until the command buffer is requested from the library
 };
 EncodeClock& encode_clock() {
   static EncodeClock c;
@@ -74,7 +74,7 @@ const wgpu::abi::Api& timed_library(const wgpu::abi::Api& library) {
   return c.timed;
 }
 
-/// The backend of wgpu with that clock.
+/// The wgpu backend with that clock.
 class ClockedBackend final : public Backend {
  public:
   explicit ClockedBackend(std::shared_ptr<const Backend> wgpu) : wgpu_(std::move(wgpu)) {}
@@ -101,7 +101,7 @@ double median(std::vector<double> v) {
   return *middle;
 }
 
-/// Runs once more with the clock: the same program, weights do not matter.
+/// Runs the same program once more with the clock; the values of the weights do not matter.
 void encoding(Device device, const SentenceModelConfig& config, const BertGraphOptions& options, int runs) {
   register_backend(device, std::make_shared<ClockedBackend>(require_backend(device)));
   CompiledGraph f = Session(device).compile(build_sentence_encoder(config.bert, options));

@@ -1,6 +1,6 @@
-// Products on the devices of wgpu: square ones, with few rows, of codes, and of groups; the best of some runs, by the
-// clock and, for rasterisers on machines that are shared, by the processors' time. usage: wgpu_products [DEVICE]
-// [hardware|software]
+// Matmuls on wgpu devices: square, skinny, quantized and grouped ones. Figures are the best of several runs, in
+// wall-clock time and, for software rasterizers on shared machines, in CPU time.
+// usage: wgpu_products [DEVICE] [hardware|software]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ void measure(const Session& session, const char* name, Graph g, double flops) {
   std::vector<TensorView> inputs;
   for (const IoInfo& in : f.inputs()) {
     bytes.emplace_back(in.shape.size_bytes(), std::byte{0});
-    if (in.shape.dtype() == DType::I32) {  // groups of rows, in no order
+    if (in.shape.dtype() == DType::I32) {  // group ids of rows, unsorted
       auto* ids = reinterpret_cast<std::int32_t*>(bytes.back().data());
       for (std::size_t i = 0; i < bytes.back().size() / 4; ++i) ids[i] = static_cast<std::int32_t>(i * 5 % kGroups);
     }

@@ -1,7 +1,9 @@
-// The only file that includes CLI11.
+// The implementation on CLI11, which no other file includes.
 #include "cli/arguments.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +24,7 @@ Argument Argument::in_integer_range(std::int64_t min, std::int64_t max) const {
 }
 Argument Argument::in_range(double min, double max) const { return Argument(option_->check(CLI::Range(min, max))); }
 
-// The message of CLI::NonNegativeNumber is longer.
+// Used instead of CLI::NonNegativeNumber, whose message is longer.
 Argument Argument::not_negative() const {
   return Argument(option_->check(
       [](const std::string& given) {
@@ -56,6 +58,9 @@ template Argument Command::add_option(const std::string&, double&, const std::st
 Argument Command::add_flag(const std::string& names, bool& variable, const std::string& help) const {
   return Argument(app_->add_flag(names, variable, help));
 }
+void Command::renamed(std::string old_name, std::string new_name) const {
+  line_->renamed_.push_back({app_->get_name(), std::move(old_name), std::move(new_name)});
+}
 void Command::footer(const std::string& text) const { app_->footer(text); }
 void Command::callback(std::function<void()> run) const { app_->callback(std::move(run)); }
 
@@ -69,7 +74,7 @@ CommandLine::CommandLine(const std::string& program, const std::string& about, s
 CommandLine::~CommandLine() = default;
 
 Command CommandLine::add_command(const std::string& name, const std::string& about) {
-  return Command(app_->add_subcommand(name, about));
+  return Command(app_->add_subcommand(name, about), *this);
 }
 
 std::vector<std::string> CommandLine::command_names() const {
@@ -80,9 +85,29 @@ std::vector<std::string> CommandLine::command_names() const {
 
 std::string CommandLine::help() const { return app_->help(); }
 
+// `argument` of `command`, with the new name of a renamed option: "--products=int8" -> "--matmul-precision=int8".
+std::string CommandLine::with_new_name(const std::string& command, const std::string& argument) const {
+  for (const RenamedOption& o : renamed_) {
+    if (o.command != command || !argument.starts_with(o.old_name)) continue;
+    const std::string rest = argument.substr(o.old_name.size());
+    if (!rest.empty() && rest.front() != '=') continue;
+    std::fprintf(stderr, "rlx: %s is now %s; the old name goes with the next release\n", o.old_name.c_str(),
+                 o.new_name.c_str());
+    return o.new_name + rest;
+  }
+  return argument;
+}
+
 int CommandLine::run(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;  // in reverse, as CLI::App takes them
+  bool options = true;                 // "--" ends them
+  for (int i = 1; i < argc; ++i) {
+    options = options && std::string_view(argv[i]) != "--";
+    arguments.push_back(options ? with_new_name(argv[1], argv[i]) : argv[i]);
+  }
+  std::ranges::reverse(arguments);
   try {
-    app_->parse(argc, argv);
+    app_->parse(std::move(arguments));
     return 0;
   } catch (const CLI::Success& asked) {  // help or version
     return app_->exit(asked);

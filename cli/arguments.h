@@ -1,5 +1,5 @@
-// The command line of `rlx`: commands, their options, flags and positional arguments. CLI11 parses it, and
-// arguments.cpp alone includes CLI11, which costs 5 s in every file that does.
+// The command line of `rlx`: commands, their options, flags and positional arguments. CLI11 parses it. Only
+// arguments.cpp includes CLI11, because each file that does takes 5 s more to compile.
 #pragma once
 
 #include <concepts>
@@ -17,7 +17,7 @@ class Option;
 
 namespace rlx::cli {
 
-/// Types of variables that an option sets. A list takes one element from each value that is given.
+/// Types of variables that an option sets. A list gets one element for each value on the command line.
 template <class T>
 concept ArgumentValue =
     std::same_as<T, std::string> || std::same_as<T, std::optional<std::string>> ||
@@ -30,17 +30,17 @@ class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
 
-  /// The command fails without it.
+  /// Makes it required.
   Argument required() const;
-  /// The word that stands for its value in the help text, such as FILE.
+  /// The placeholder of its value in the help text, such as FILE.
   Argument type_name(const std::string& name) const;
-  /// The heading that the help text lists it under.
+  /// The heading of the help text under which it is listed.
   Argument group(const std::string& heading) const;
-  /// The help text shows the value that the variable has now.
+  /// Shows the variable's current value as the default in the help text.
   Argument show_default() const;
-  /// Of a list: each occurrence takes one value, so that a positional argument may follow.
+  /// For a list: each occurrence takes one value, so that a positional argument may follow.
   Argument one_value_each() const;
-  /// Of a list: one value holds several elements with this character between them.
+  /// For a list: one value holds several elements, separated by this character.
   Argument delimiter(char separator) const;
 
   /// Values outside of [min, max] are errors.
@@ -52,10 +52,10 @@ class Argument {
   Argument not_negative() const;
   /// Values other than these are errors.
   Argument one_of(std::vector<std::string> values) const;
-  /// Values for which `problem` returns a text are errors with this text.
+  /// A value for which `problem` returns a text is an error with this text.
   Argument check(std::function<std::string(const std::string&)> problem) const;
 
-  /// The command line is wrong when this one is given without, or together with, `other` of the same command.
+  /// `needs`: an error when `other` of the same command is absent. `excludes`: an error when it is present.
   Argument needs(Argument other) const;
   Argument excludes(Argument other) const;
 
@@ -64,10 +64,12 @@ class Argument {
   CLI::Option* option_;
 };
 
+class CommandLine;
+
 /// A command of a CommandLine, which owns it. Copies refer to the same one.
 class Command {
  public:
-  explicit Command(CLI::App* app) : app_(app) {}
+  Command(CLI::App* app, CommandLine& line) : app_(app), line_(&line) {}
 
   /// `names` are separated by commas: "-o,--output"; a name without dashes is a positional argument. Parsing sets
   /// `variable`, which must live as long as the CommandLine.
@@ -75,13 +77,17 @@ class Command {
   Argument add_option(const std::string& names, T& variable, const std::string& help) const;
   /// An option without a value: parsing sets `variable` when the flag is given.
   Argument add_flag(const std::string& names, bool& variable, const std::string& help) const;
+  /// An option or flag had the name `old_name` in the last release: it still works, and says `new_name` once on the
+  /// standard error. Help does not list it.
+  void renamed(std::string old_name, std::string new_name) const;
   /// Text at the end of the command's help.
   void footer(const std::string& text) const;
-  /// What the command does, once its arguments are parsed.
+  /// The function that runs the command after its arguments are parsed.
   void callback(std::function<void()> run) const;
 
  private:
   CLI::App* app_;
+  CommandLine* line_;
 };
 
 /// The program's command line, which names exactly one command.
@@ -98,13 +104,20 @@ class CommandLine {
   Command add_command(const std::string& name, const std::string& about);
   std::vector<std::string> command_names() const;
   std::string help() const;
-  /// Parses the arguments and runs the callback of the command that they name, or prints the help or the version that
-  /// they ask for: returns 0. When they are wrong, says so on the standard error and returns 2. Exceptions of the
+  /// Parses the arguments. Runs the callback of the command that they name, or prints the requested help or version,
+  /// and returns 0. For wrong arguments it prints an error to the standard error and returns 2. Exceptions of the
   /// callback pass through.
   int run(int argc, const char* const* argv);
 
  private:
+  friend class Command;
+  struct RenamedOption {
+    std::string command, old_name, new_name;
+  };
+  std::string with_new_name(const std::string& command, const std::string& argument) const;
+
   std::unique_ptr<CLI::App> app_;
+  std::vector<RenamedOption> renamed_;
 };
 
 }  // namespace rlx::cli

@@ -30,7 +30,7 @@
 #include "rlx/rlx.h"
 #include "rlx/threads/thread_pool.h"
 
-#ifndef RLX_VERSION  // set by our build
+#ifndef RLX_VERSION  // our build defines these
 #define RLX_VERSION "of an unknown version"
 #endif
 
@@ -47,7 +47,7 @@ struct BenchOptions {
   int threads = 0;
   std::string device = "cpu";
   std::string isa;
-  std::string products = "exact";
+  std::string matmul_precision = "exact";
   int min_runs = 20;
   double budget_s = 3;
   bool json = false, breakdown = false, memory = false;
@@ -106,21 +106,22 @@ double profiled_flops(CompiledGraph& f, std::span<const TensorView> inputs) {
 
 constexpr MatmulPrecision kMatmulPrecisions[] = {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8};
 
-// The precision of the matmuls of `f`: that of --products if any packed weight is lossy, else exact.
+// The precision of the matmuls of `f`: that of --matmul-precision if any packed weight is lossy, else exact.
 std::string_view lost_by(const CompiledGraph& f, const BenchOptions& o) {
   const Graph& prepare = f.compile_result().lir.prepare;
   for (const Node& n : prepare.nodes())
-    if (n.kind() == OpKind::Relayout && !n.op.as<ops::Relayout>().form.lossless) return o.products;
+    if (n.kind() == OpKind::Relayout && !n.op.as<ops::Relayout>().form.lossless) return o.matmul_precision;
   return matmul_precision_name(MatmulPrecision::Exact);
 }
 
-// One object per case; the caller adds its own members and prints it.
+// Begins the JSON object of a case. The caller adds further members and prints it.
 JsonWriter json_row(const char* kind, const CompiledGraph& f, const Session& session, const BenchOptions& o,
                     const std::string& name, const Timing& t) {
   JsonWriter json;
   json.begin_object().member("bench", kind).member("engine", "rlx").member("machine", machine_name());
   json.member("target", f.target_name()).member("threads", session.target()->threads());
-  json.member("products", lost_by(f, o)).member("case", name);
+  json.member("matmul_precision", lost_by(f, o)).member("case", name);
+  json.member("products", lost_by(f, o));  // the key of the last release
   json.member("p50_us", t.p50).member("p10_us", t.p10).member("p90_us", t.p90).member("n", std::uint64_t{t.n});
   json.member("cpus", t.cpus);
   return json;
@@ -133,10 +134,11 @@ void print_json(JsonWriter json) {
 }
 
 void print_header(const CompiledGraph& f, const BenchOptions& o, const std::string& what) {
-  std::printf("rlx " RLX_VERSION " on %s\n%s, %s matmuls%s, %s\n", machine_name().c_str(), f.target_name().c_str(),
-              o.products.c_str(),
-              o.products == matmul_precision_name(MatmulPrecision::Exact) ? "" : " where kernels for them exist",
-              what.c_str());
+  std::printf(
+      "rlx " RLX_VERSION " on %s\n%s, %s matmuls%s, %s\n", machine_name().c_str(), f.target_name().c_str(),
+      o.matmul_precision.c_str(),
+      o.matmul_precision == matmul_precision_name(MatmulPrecision::Exact) ? "" : " where kernels for them exist",
+      what.c_str());
 }
 
 void print_row(const std::string& name, const Timing& t, double flops, double ready_ms, const CompiledGraph& f) {
@@ -206,8 +208,8 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   return ms;
 }
 
-// The time of each kernel of a run, the slowest first. On the cpu the run has one thread, and `floor_ns` is the least
-// time that the limits of the machine allow.
+// The time of each kernel of a run, the slowest first. On the cpu the run has one thread, and `floor_ns` is the
+// roofline bound from the machine limits.
 struct KernelTime {
   std::string op, kernel;
   double ns = 0, floor_ns = 0, flops = 0, bytes = 0;
@@ -250,7 +252,8 @@ void print_breakdown(std::vector<KernelTime> rows, const CompiledGraph& f) {
   }
 }
 
-// Adds the rows to the JSON object of a case, on the cpu after the machine limits behind the floors.
+// Adds the rows to the JSON object of a case. On the cpu it first adds the machine limits from which `floor_ns`
+// follows.
 void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const MachineLimits& limits) {
   const bool floors = limits.gflops > 0;
   if (floors) {
@@ -289,7 +292,7 @@ MatmulPrecision matmul_precision_called(const std::string& name) {
 Session session_of(const BenchOptions& o) {
   Session session = session_on(o.device);
   if (o.threads) session.with_threads(o.threads);
-  session.with_policy(PrecisionPolicy::with_matmul_precision(matmul_precision_called(o.products)));
+  session.with_policy(PrecisionPolicy::with_matmul_precision(matmul_precision_called(o.matmul_precision)));
   if (!o.isa.empty()) check_arguments([&] { return session.with_isa(o.isa).target(); });  // throws for an unknown name
   return session;
 }
@@ -302,7 +305,7 @@ void bench_model(const BenchOptions& o) {
   const bool bert = config.encoder.family == "bert" && config.dense.empty();
   std::string weights_file;
   std::shared_ptr<const WeightLoader> weights;
-  ModelWeights opened;  // of other families, whose graph depends on their weights
+  ModelWeights opened;  // families other than BERT, whose graph depends on the weights
   if (bert) {
     weights_file = weights_path(o.model);
     weights = open_checkpoint(weights_file);
@@ -456,12 +459,13 @@ void register_bench(CommandLine& line) {
   sub.add_option("-d,--device", o->device, kDeviceUsage).show_default();
   sub.add_option("--threads", o->threads, "threads (default: the machine's)").in_range(1, kMaxThreads);
   sub.add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
-  std::vector<std::string> product_names;
-  for (MatmulPrecision p : kMatmulPrecisions) product_names.emplace_back(matmul_precision_name(p));
-  sub.add_option("--products", o->products,
+  std::vector<std::string> precisions;
+  for (MatmulPrecision p : kMatmulPrecisions) precisions.emplace_back(matmul_precision_name(p));
+  sub.add_option("--matmul-precision", o->matmul_precision,
                  "allowed precision loss of matmuls: none, or operands rounded to bf16 or int8")
-      .one_of(product_names)
+      .one_of(precisions)
       .show_default();
+  sub.renamed("--products", "--matmul-precision");
   sub.add_option("--runs", o->min_runs, "least number of timed runs").in_range(1, 1000000);
   sub.add_option("--seconds", o->budget_s, "time budget of a graph or shape").in_range(0.001, 3600.0);
   sub.add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");

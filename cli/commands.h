@@ -8,8 +8,8 @@ namespace rlx::cli {
 /// The end of every help text.
 inline constexpr const char* kExitStatus = "Exit status: 0 done, 1 the work failed, 2 the command line is wrong.";
 
-// Each adds its sub-command, with a callback that does the work, to `line`. Callbacks throw rlx::Error, or
-// UsageError (usage.h) where the command line is at fault; main prints it.
+// Each function adds one sub-command and its callback to `line`. Callbacks throw rlx::Error, or UsageError (usage.h)
+// for errors of the command line. main prints them.
 void register_bench(CommandLine& line);
 void register_convert(CommandLine& line);
 void register_chat(CommandLine& line);

@@ -36,7 +36,7 @@ std::optional<Graph> sample_in_dtype(const testing::Sample& sample, DType t, std
     if (const testing::SampleInput& x = sample.inputs.front();
         x.fill == Fill::Index && dtype_bits(x.shape.dtype()) == 8)
       data = sample.inputs.begin();
-  // A sample whose data have two float dtypes says nothing about one of them.
+  // A sample whose operands have two float dtypes is skipped, because it does not show which of them the device takes.
   for (const testing::SampleInput& in : sample.inputs)
     if (is_data(in) && is_float(in.shape.dtype()) && is_float(data->shape.dtype()) &&
         !is_storage_only(in.shape.dtype()) && !is_storage_only(data->shape.dtype()) &&
@@ -144,7 +144,7 @@ std::string cell(const ByDType& ways) {
 struct RanOn {
   std::string_view devices, on;
 };
-// What tests/devices passed on; for the cpu, tests/conformance.
+// The dtypes that tests/devices passed on (for the cpu: tests/conformance).
 constexpr RanOn kRanOn[] = {
     {"cpu", "x86-64 with AVX-512 and with AVX2 (hardware), SSE4.2 and AVX2 and aarch64 (emulated by QEMU)"},
     {"vulkan", "lavapipe of Mesa 22.3.6 (LLVM 15.0.6, 256 bits): software, November 2026"},

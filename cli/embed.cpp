@@ -29,12 +29,12 @@ struct EmbedArgs {
   bool pairs = false, skip_empty = false, zero_empty = false, memory = false;
 };
 
-// The texts, and where each came from.
+// The texts, and the source of each.
 class Texts {
  public:
   struct Source {
     std::string prefix;  // "lines.txt:", "--text "
-    std::size_t first;   // its first text
+    std::size_t first;   // index of its first text
   };
   std::vector<std::string> all;
 
@@ -100,7 +100,8 @@ Texts read_texts(const EmbedArgs& args) {
     if (isatty(STDIN_FILENO)) std::fputs("reading texts from the terminal, one per line; Ctrl-D ends\n", stderr);
     texts.add_file("-");
   }
-  // Before anything is written: a bad text in the middle of a long input should not leave half a result behind.
+  // All texts are checked before any output is written, so that a bad text in a long input does not leave a partial
+  // result.
   for (std::size_t i = 0; i < texts.all.size(); ++i) {
     const std::string& text = texts.all[i];
     if (auto bad = find_invalid_utf8(text))
@@ -225,7 +226,8 @@ void run(const EmbedArgs& args) {
 
   ProgressBar bar("embedding", texts.size());
   std::vector<TruncationNotice> notices;
-  // Blocks bound the memory of a long input and give results early; inside one, texts of similar length form batches.
+  // The input is processed in blocks, which bounds memory and gives results early. Within a block, texts of similar
+  // length are batched.
   const std::size_t block = args.pairs ? texts.size() : static_cast<std::size_t>(args.batch) * 64;
   std::unique_ptr<VectorWriter> writer;
   if (!args.pairs) writer = std::make_unique<VectorWriter>(out, format, texts.size(), encoder.hidden_size());

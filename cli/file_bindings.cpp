@@ -65,7 +65,7 @@ void bind_files(const Graph& g, OpKind kind, const std::string& what, const std:
   }
 }
 
-// Params that no --param gave, from a safetensors file.
+// Reads params that no --param set from a safetensors file.
 void bind_weights(const Graph& g, const std::string& path, NamedTensors& values) {
   const std::shared_ptr<const SafetensorsFile> file = SafetensorsFile::open(path);
   for (NodeId id : g.leaves(OpKind::Param)) {

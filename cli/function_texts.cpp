@@ -8,7 +8,7 @@
 namespace rlx::cli {
 namespace {
 
-// Text without the blanks around it.
+// The text without leading and trailing blanks.
 std::string trimmed(std::string_view s) {
   const std::size_t first = s.find_first_not_of(" \t\r");
   return first == std::string_view::npos ? std::string()
@@ -19,24 +19,23 @@ void append_words(std::string& text, std::string_view words) {
   if (!words.empty()) text += concat_text(text.empty() ? "" : " ", words);
 }
 
-// The number of `open` less the number of `close`.
+// The number of `open` minus the number of `close`.
 int depth(std::string_view s, char open, char close) {
   return static_cast<int>(std::count(s.begin(), s.end(), open) - std::count(s.begin(), s.end(), close));
 }
 
-// "Losses: how far predictions are ..." -> the title "Losses", and the rest as it stands.
+// Splits "Losses: how far predictions are ..." into the title "Losses" and the rest.
 void set_title(FunctionFamily& family, const std::string& comment) {
   std::size_t end = comment.size();
   for (std::string_view stop : {". ", ": ", "; "}) end = std::min(end, comment.find(stop));
   family.title = comment.substr(0, end);
   if (family.title.ends_with('.')) family.title.pop_back();
-  // What follows a colon or a semicolon needs the title: `about` repeats the whole sentence.
+  // Text after a colon or semicolon is no sentence without the title, so `about` gets the whole sentence.
   const bool whole = end < comment.size() && comment[end] != '.';
   family.about = end == comment.size() ? std::string() : trimmed(std::string_view(comment).substr(whole ? 0 : end + 1));
 }
 
-// The declaration without the SourceLoc parameter, which callers leave out, and without what follows the last
-// parenthesis.
+// The declaration without the SourceLoc parameter, which callers omit, and without the text after the last parenthesis.
 std::string shown_declaration(std::string text) {
   for (std::string_view origin : {", SourceLoc loc = SourceLoc::current()", "SourceLoc loc = SourceLoc::current()"})
     if (const std::size_t at = text.find(origin); at != std::string::npos) text.erase(at, origin.size());
@@ -60,7 +59,7 @@ class HeaderReader {
     if (line.starts_with("namespace ")) family_.space = line.substr(10, line.find(" {") - 10);
     if (line.empty() || line[0] == '#' || line[0] == '}' || line.starts_with("//") || line.starts_with("namespace ") ||
         line.starts_with("using ")) {
-      group_ = false;  // such a line ends a list of functions with one comment
+      group_ = false;  // such a line ends a list of functions that share a comment
       return;
     }
     commented_ = commented;
@@ -99,7 +98,7 @@ class HeaderReader {
   int open_ = 0;  // parentheses and braces of the statement that are not closed yet
   bool in_comment_ = false;
   bool commented_ = false;  // the statement has a comment of its own
-  bool group_ = false;      // a function without a comment joins the last entry
+  bool group_ = false;      // a function without a comment is added to the last entry
 };
 
 }  // namespace

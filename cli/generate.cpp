@@ -44,7 +44,7 @@ void run_generate(const GenerateArgs& args) {
   Conversation c;
   const bool goes_on = !args.load_state.empty();
   if (goes_on) c = engine.load(args.load_state);
-  // A chat gets one more turn, a text is continued; without a prompt the last answer continues.
+  // The prompt becomes the next turn of a chat, or is appended to a text. Without a prompt the last answer continues.
   const bool turns = m.chat && !args.raw && (!goes_on || !c.messages.empty());
   const bool further = goes_on && prompt.empty();
   std::vector<TokenId> ids = c.tokens;

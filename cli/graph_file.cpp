@@ -24,7 +24,7 @@ void append_shortest(std::string& out, V v) {
   out.append(digits, std::to_chars(digits, digits + sizeof digits, v).ptr);
 }
 
-// A float element in the digits of its own precision: 0.1f prints as 0.1.
+// Prints a float element with the digits of its own precision: 0.1f as 0.1.
 void append_float(std::string& out, DType t, double v) {
   if (t == DType::F64 || t == DType::C128)
     append_shortest(out, v);
@@ -57,7 +57,7 @@ void append_element(std::string& out, const Tensor& t, std::int64_t i) {
 Graph read_graph(const std::string& path) {
   const std::string content = read_text(path);
   const std::string source = path == "-" ? "the standard input" : path;
-  // Text holds no zero byte; the binary reader can say what is wrong with a file that does.
+  // A graph text has no zero byte. Files with one go to the binary reader, whose errors are more exact.
   const bool binary = content.starts_with("RLXGRAPH") || content.find('\0') != std::string::npos;
   Graph g = binary ? from_bytes(std::as_bytes(std::span(content)), source) : parse_text(content, source);
   verify_or_throw(g, Level::Hir, source);

@@ -26,10 +26,10 @@ struct NamedDevice {
   DeviceId id;
   DeviceOptions options;
 };
-/// What --device takes.
+/// The help text of --device.
 inline constexpr const char* kDeviceUsage =
     "device to run on (`rlx devices` lists them), maybe with options: vulkan, tpu:1, \"tpu,plugin=PATH,cache=FOLDER\"";
-/// The device called `text`: an id or alias, maybe with an ordinal ("cuda:1"), then options that `rlx devices
+/// The device called `text`: an id or alias, with an optional ordinal ("cuda:1"), then options that `rlx devices
 /// --options` lists (",kernels=hardware"), whose values hold no commas. UsageError names the nearest.
 NamedDevice device_called(const std::string& text);
 /// A session on the device called `text`, which may also be the name of a backend ("reference").

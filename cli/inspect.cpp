@@ -83,7 +83,7 @@ std::vector<Section> sections(const CompileResult& result, bool as_text) {
   return out;
 }
 
-// How to see the plan of a program that was compiled with open dimensions.
+// The note that says how to see the plan of a program with symbolic dimensions.
 std::string plan_hint(const CompileResult& result) {
   return concat_text("the plan needs values: ", bind_options(result.lir.graph, {}));
 }
@@ -119,7 +119,7 @@ void list_stages() {
 
 constexpr int kProfiles = 15;
 
-// The HTML report with times, of a program that runs on made-up inputs and weights.
+// The HTML report with measured times. The program runs on generated inputs and weights.
 std::string profiled_page(const InspectArgs& args, Graph g, const CompileOptions& options) {
   const Graph bound = options.dim_binding.empty() ? g : g.bind(options.dim_binding);
   if (const std::string missing = without_value(bound, {}); !missing.empty())

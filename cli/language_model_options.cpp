@@ -25,14 +25,14 @@ DecoderOptions decoder_options(const ModelArgs& args) {
   o.context = args.context;
   o.page = kEnginePage;
   o.check_memory = !args.skip_memory_check;
-  o.forms = args.forms;
-  o.verify_packed_layouts = args.verify_packed_layouts;
+  o.packed_weights = args.packed_weights;
+  o.verify_packed_weights = args.verify_packed_weights;
   set_cache_type(o, args.cache);
-  o.products = matmul_precision_named(args.products, args.model);
+  o.matmul_precision = matmul_precision_named(args.matmul_precision, args.model);
   return o;
 }
 
-// Joins all --adapter options, each "PATH" or "PATH=SCALE", to one adapter. A path may contain "=".
+// Combines all --adapter options, each "PATH" or "PATH=SCALE", into one adapter. A path may contain "=".
 constexpr const char* kAdapter = "adapter";
 std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
   if (args.adapters.empty()) return {};
@@ -56,8 +56,9 @@ std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
 
 // Reports problems with stored packed weights. They cost time, not correctness: the weights are packed anew.
 void say_packed_layout_problems(const DecoderModel& model) {
-  if (!model.forms()) return;
-  for (const std::string& problem : model.forms()->problems()) std::fprintf(stderr, "rlx: %s\n", problem.c_str());
+  if (!model.packed_weights()) return;
+  for (const std::string& problem : model.packed_weights()->problems())
+    std::fprintf(stderr, "rlx: %s\n", problem.c_str());
 }
 
 }  // namespace
@@ -101,18 +102,18 @@ LoadedModels load_models(const ModelArgs& args) {
                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
                  m.decoder.config().family.c_str(), static_cast<long long>(m.decoder.config().layers.size()),
                  static_cast<long long>(m.decoder.context()), static_cast<double>(m.decoder.cache_bytes()) / 1e6,
-                 std::string(matmul_precision_name(options.products)).c_str());
-  if (args.timings && m.decoder.forms())
+                 std::string(matmul_precision_name(options.matmul_precision)).c_str());
+  if (args.timings && m.decoder.packed_weights())
     std::fprintf(stderr, "packed weights: %.1f MB found, %.1f MB saved\n",
-                 static_cast<double>(m.decoder.forms()->found_bytes()) / 1e6,
-                 static_cast<double>(m.decoder.forms()->saved_bytes()) / 1e6);
+                 static_cast<double>(m.decoder.packed_weights()->found_bytes()) / 1e6,
+                 static_cast<double>(m.decoder.packed_weights()->saved_bytes()) / 1e6);
   say_packed_layout_problems(m.decoder);
   if (const std::int64_t known = m.decoder.config().max_positions; known > 0 && m.decoder.context() > known)
     std::fprintf(stderr, "rlx: a context of %lld tokens is more than the %lld that the model was trained for\n",
                  static_cast<long long>(m.decoder.context()), static_cast<long long>(known));
   LoadedModels loaded{std::move(m)};
   if (!args.draft.empty()) {
-    options.products = matmul_precision_named(args.products, args.draft);
+    options.matmul_precision = matmul_precision_named(args.matmul_precision, args.draft);
     loaded.draft = load_draft_model(args.draft, options, loaded.model.decoder, session);
     say_packed_layout_problems(loaded.draft->decoder);
   }
@@ -145,19 +146,24 @@ void add_model_options(Command cmd, ModelArgs& args) {
       .one_of({"f32", "bf16", "f16", "q8_0", "q4_0"})
       .show_default();
   cmd.add_option(
-         "--products", args.products,
+         "--matmul-precision", args.matmul_precision,
          "Allowed precision loss of matmuls: bf16 and int8 round operands; auto: int8 for block-quantized GGUF files, "
          "bf16 for bf16 weights")
       .one_of({"auto", "exact", "bf16", "int8"})
       .show_default();
   cmd.add_option("-d,--device", args.device, kDeviceUsage).show_default();
   cmd.add_option("--threads", args.threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
-  const Argument forms =
-      cmd.add_option("--forms", args.forms, "Store the packed weights in this folder; later starts map them from there")
+  const Argument packed_weights =
+      cmd.add_option("--packed-weights", args.packed_weights,
+                     "Store the packed weights in this folder; later starts map them from there")
           .check([](const std::string& folder) { return folder.empty() ? "needs a folder" : ""; })
           .type_name("FOLDER");
-  cmd.add_flag("--verify-forms", args.verify_packed_layouts, "Verify the checksums of all stored weights at the start")
-      .needs(forms);
+  cmd.add_flag("--verify-packed-weights", args.verify_packed_weights,
+               "Verify the checksums of all stored weights at the start")
+      .needs(packed_weights);
+  cmd.renamed("--products", "--matmul-precision");
+  cmd.renamed("--forms", "--packed-weights");
+  cmd.renamed("--verify-forms", "--verify-packed-weights");
   cmd.add_option("--adapter", args.adapters,
                  "A LoRA adapter in PEFT's layout, with its scale (may be given several times)")
       .type_name("FOLDER[=SCALE]");

@@ -15,14 +15,14 @@
 namespace rlx::cli {
 
 struct ModelArgs {
-  std::string model, draft, device = "cpu", cache = "f32", products = "auto", order;
+  std::string model, draft, device = "cpu", cache = "f32", matmul_precision = "auto", order;
   DraftOptions drafts{};
   std::int64_t context = 0, tokens = 0;
   int threads = 0;
   SamplingOptions sampling{};
   std::vector<std::string> stop, adapters;
-  std::string grammar, json_schema, chat_template, load_state, save_state, forms;
-  bool timings = false, skip_memory_check = false, verify_packed_layouts = false;
+  std::string grammar, json_schema, chat_template, load_state, save_state, packed_weights;
+  bool timings = false, skip_memory_check = false, verify_packed_weights = false;
 };
 
 inline constexpr const char* kSystemUsage = "System message of a new conversation";

@@ -1,4 +1,4 @@
-// Made-up values for programs that run only for their times.
+// Generated inputs and weights for programs that are only timed.
 #include "cli/made_up.h"
 
 #include <cmath>

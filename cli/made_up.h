@@ -1,4 +1,4 @@
-// Made-up values for programs that run only for their times, and the limits of the machine.
+// Generated inputs and weights for programs that are only timed, and the limits of the machine.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@
 
 namespace {
 
-// Flushes the standard output. Text that cannot be written, as on a full disk, is a failure.
+// Flushes the standard output. A failed write, as on a full disk, makes the command fail.
 int finished(int status) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
   std::fprintf(stderr, "rlx: cannot write the standard output: %s\n", std::strerror(errno));
@@ -58,8 +58,8 @@ int run(int argc, char** argv) {
   return status == 0 ? finished(0) : status;
 }
 
-// Prints an error of the library. A hint that names a C++ call names the command instead. Allocates nothing: memory may
-// be used up.
+// Prints an error of the library. A hint that names a C++ call names the command instead. Allocates nothing, because
+// memory may be exhausted.
 void report(std::string_view text) {
   constexpr std::string_view call = "rlx::available_devices()";
   const std::size_t at = std::min(text.find(call), text.size());
@@ -71,7 +71,7 @@ void report(std::string_view text) {
 
 }  // namespace
 
-// No exception leaves main, not even one from before the command line is parsed.
+// Catches all exceptions, also those from before the command line is parsed.
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);

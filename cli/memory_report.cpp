@@ -1,4 +1,4 @@
-// One line per device.
+// Prints the memory report: one line per device.
 #include "cli/memory_report.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What the memory of a device is used for, for --memory.
+// The report of --memory: the use of device memory by purpose.
 #pragma once
 
 #include <cstddef>

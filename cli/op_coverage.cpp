@@ -15,7 +15,7 @@
 namespace rlx::cli {
 namespace {
 
-// Operands that every op accepts: indices within their bounds, other values near 1.
+// Values that every op accepts: indices within their bounds, other operands near 1.
 NamedTensors plain_values(const testing::Sample& sample, const Graph& g) {
   NamedTensors out;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
@@ -104,7 +104,7 @@ OpCoverage coverage_of(const OpDef& def, const std::vector<DeviceColumn>& column
     else
       c.holes.push_back({"forward", concat_text("in ", dtype_name(t), ", which fails: ", failure), ""});
   }
-  // The errors differ only in the dtype that they name: the first stands for all.
+  // The errors differ only in the dtype that they name, so the first is shown for all.
   if (!refused.empty()) {
     DTypeSet all{};
     for (const auto& [why, dtypes] : refused)

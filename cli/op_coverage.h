@@ -12,17 +12,17 @@
 namespace rlx::cli {
 
 using DTypeSet = std::array<bool, kNumDTypes>;
-/// "bool ints floats complex f8e4m3": a class whose dtypes are all there is named once.
+/// The text of a set of dtypes: "bool ints floats complex f8e4m3". A complete class is one word.
 std::string dtypes_text(const DTypeSet& set);
 
 /// How an op runs on a device, by dtype.
 struct DeviceWay {
-  DTypeSet kernel{}, parts{}, host{};  // a dtype may be in several: samples differ
+  DTypeSet kernel{}, parts{}, host{};  // a dtype may be in several lists, because samples differ
   bool any(const DTypeSet& set) const;
   std::string text() const;  // "kernel", "parts", "kernel+parts, host f64"
 };
 
-/// A gap in the matrix, and why it is there.
+/// A gap in the matrix, and its reason.
 struct CoverageHole {
   std::string where;   // "vjp", "forward", "cpu"
   std::string what{};  // "in bool c64", empty for all
@@ -40,7 +40,7 @@ struct OpCoverage {
 
 /// The coverage of every op. Takes seconds: it runs the reference rule on every sample in every dtype.
 std::vector<OpCoverage> op_coverage();
-/// The matrix, then the reasons of its holes, then how many have none.
+/// The matrix, then the reasons of its holes, then the number of unexplained holes.
 std::string coverage_text(const std::vector<OpCoverage>& ops, bool markdown);
 
 /// Columns padded to their widest cell.

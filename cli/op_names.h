@@ -18,12 +18,13 @@ struct OtherNames {
 std::span<const OtherNames> other_names();
 /// The line of `text`, or null.
 const OtherNames* names_of(std::string_view text);
-/// The texts under which an op is printed: one for each enumerator that is part of it, else its name.
+/// The names under which an op is printed: one for each enumerator where the enum is the printed name, else the op's
+/// name.
 std::vector<std::string> texts_of(const OpDef& def);
 
 /// A documented name that is not an op.
 struct DocumentedName {
-  std::string_view name, instead;  // what to write, or why there is none
+  std::string_view name, instead;  // what to write instead, or why the op does not exist
 };
 /// Names that are views, derivatives or combinations of ops.
 std::span<const DocumentedName> names_by_others();

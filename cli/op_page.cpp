@@ -98,7 +98,7 @@ the program. np is NumPy, sp SciPy, jnp and lax are JAX.
 
 )";
 
-// "own" and "derived" as words; else the reason.
+// The words for "own" and "derived"; otherwise the reason itself.
 std::string rule_words(const OpCoverage& c, std::string_view rule) {
   for (const auto& [name, state] : c.rules)
     if (name == rule && state != "-") return state == "own" ? "by its rule" : "by its decomposition";
@@ -146,7 +146,7 @@ void add_line(std::string& out, std::string_view what, const std::string& text) 
 
 std::string entry(const OpCoverage& c, const std::vector<DeviceColumn>& columns) {
   const OpDef& def = *c.def;
-  // The sentence of the op table, then the comment beside the struct if it says more.
+  // The sentence of the op table, followed by the comment of the struct if that says more.
   const std::string comment = struct_comment(def.kind);
   const std::string_view sentence = def.what.substr(0, def.what.size() - 1);
   std::string out = concat_text("### `", def.name, "`\n\n", comment.starts_with(sentence) ? comment : def.what, "\n\n");
@@ -210,7 +210,7 @@ values have expressions of their own there.
   out += "|---|---|---|---|---|---|---|\n";
   for (int i = 0; i < kNumBinaryKinds; ++i) {
     const BinaryRow& row = binary_row(static_cast<BinaryKind>(i));
-    // Reverse mode needs both derivatives: a function that is not differentiable by both has none by a.
+    // `differentiable` is 0 for a function without derivatives by both operands. Reverse mode then has none by a.
     const bool a = row.da != kBinaryFlat && row.differentiable > 0, b = row.db != kBinaryFlat;
     out += markdown_row(function_cells(enum_name(row.fn), row.c, row.dtypes,
                                        a && b ? "by both"

@@ -1,5 +1,5 @@
-// The samples of ops that pages show and try: a table of texts (op_samples.txt), since the samples themselves are in
-// rlx::testing, which the command does without.
+// The samples of ops that docs and `rlx ops` show and run. They are read from a table of texts (op_samples.txt),
+// because the samples themselves are in rlx::testing, which the command does not link.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace rlx::cli {
 
-/// The samples of an op of this repository. What is differentiable is not kept.
+/// The samples of an op of this repository. The table does not say which operands are differentiable.
 std::vector<testing::Sample> shown_samples(const OpDef& def);
 
 }  // namespace rlx::cli

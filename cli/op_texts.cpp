@@ -1,4 +1,4 @@
-// Reading the comments of headers.
+// Reads the comments of headers.
 #include "cli/op_texts.h"
 
 #include <algorithm>

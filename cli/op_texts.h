@@ -1,4 +1,4 @@
-// The comments beside op structs and functions, which are their pages in docs/ops.md.
+// The comments of op structs and functions, from which docs/ops.md is made.
 #pragma once
 
 #include <span>
@@ -18,20 +18,20 @@ struct EmbeddedHeader {
 /// All of them, sorted by path. A file that the build generates defines it.
 std::span<const EmbeddedHeader> embedded_headers();
 
-/// What a header of ops is about: its first line, "Op structs of matrix products." -> "matrix products".
+/// The subject of a header of ops, from its first line: "Op structs of matrix products." -> "matrix products".
 std::string family_of(OpKind kind);
 /// The comment above the op's struct, as one paragraph; empty when it has none.
 std::string struct_comment(OpKind kind);
 
-/// What a header of rlx/functions declares under one comment: functions, or the type of their options and results.
+/// The declarations under one comment of a header of rlx/functions: functions, or a type of their options or results.
 struct FunctionEntry {
   std::vector<std::string> declarations;  // of functions, each as one line
   std::string type;                       // a struct or an enum as the header has it
-  std::string comment;                    // as one paragraph; empty where the type above has it
+  std::string comment;                    // as one paragraph; empty when the comment of the type above covers it
 };
 /// A header of rlx/functions.
 struct FunctionFamily {
-  std::string title;  // what it is about
+  std::string title;  // its subject
   std::string about;  // the rest of its first comment
   std::string path;   // "rlx/functions/conv.h"
   std::string space;  // "rlx::nn"

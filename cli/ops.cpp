@@ -64,7 +64,7 @@ std::string_view path_on(const OpDef& def, const NamedClaims& target) {
 
 std::string rule_text(const RuleState& r) { return r.own ? "own" : r.derived ? "derived" : "-"; }
 
-// The first `width` characters; `rlx ops --op NAME` shows all.
+// Shortens a text to `width` characters. `rlx ops --op NAME` shows all of it.
 std::string cut(std::string text, std::size_t width) {
   if (text.size() > width) text = text.substr(0, width - 4) + " ...";
   return text;

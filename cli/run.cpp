@@ -42,7 +42,8 @@ EvaluateResult run_on_device(const RunArgs& args, Graph g, const NamedTensors& v
   return result;
 }
 
-// Where results go: a file per output in order, files of states by name, or one archive with all.
+// The destinations of results: a file for each output in order, files of states by name, or one archive with
+// everything.
 struct OutputFiles {
   std::string archive;
   std::vector<std::string> outputs;
@@ -51,7 +52,7 @@ struct OutputFiles {
 
 // Throws if two results would go to one file. Paths that are not regular files (/dev/null) may take several.
 void require_places_of_their_own(const OutputFiles& files) {
-  std::map<std::string, std::string> taken;  // what goes where
+  std::map<std::string, std::string> taken;  // the result and its path
   const auto take = [&](const std::string& path, const std::string& what) {
     std::error_code ignored;
     if (std::filesystem::exists(path, ignored) && !is_file(path)) return;

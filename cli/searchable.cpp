@@ -1,4 +1,4 @@
-// Reading passages, and printing those found.
+// Reads passages and prints matches.
 #include "cli/searchable.h"
 
 #include <algorithm>

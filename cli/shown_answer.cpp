@@ -10,7 +10,7 @@
 namespace rlx::cli {
 namespace {
 
-// While an answer is generated, ctrl-C ends the answer, not the program.
+// While an answer is generated, ctrl-C ends the answer and not the program.
 volatile std::sig_atomic_t interrupted = 0;
 void note_interrupt(int) { interrupted = 1; }
 class AnswerInterrupts {
@@ -59,7 +59,7 @@ ShownAnswer show_answer(Engine& engine, std::span<const TokenId> prompt, const G
       }
     }
   } catch (...) {
-    engine.cancel(id);  // else it would run beside the next answer
+    engine.cancel(id);  // otherwise it would run together with the next answer
     throw;
   }
   const double rest = seconds_since(start) - first;

@@ -1,4 +1,4 @@
-// An answer of a language model, shown on the standard output as it comes.
+// Prints an answer of a language model while it is generated.
 #pragma once
 
 #include <span>
@@ -19,7 +19,8 @@ struct ShownAnswer {
   FinishReason finish = FinishReason::None;
   BegunAnswer begun{};  // the state from which it can continue
 };
-/// Generates one answer and shows it as it comes; ctrl-C ends it. `timings` prints times to the standard error.
+/// Generates one answer and prints its text as it is generated. ctrl-C ends it. `timings` prints times to the standard
+/// error.
 ShownAnswer show_answer(Engine& engine, std::span<const TokenId> prompt, const GenerationOptions& options,
                         bool timings);
 

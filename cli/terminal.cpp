@@ -1,4 +1,4 @@
-// Reading, checked writing, progress.
+// Reads files, writes with checks, and shows progress.
 #include "cli/terminal.h"
 
 #include <cerrno>
@@ -87,11 +87,11 @@ void Output::close() {
 
 void handle_ending_signals() {
   for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXCPU}) {
-    // nohup and shells without job control ignore some on purpose.
+    // Signals that are ignored stay ignored: nohup and shells without job control set this on purpose.
     if (std::signal(signal, end_by_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
   std::signal(SIGXFSZ, SIG_IGN);
-  handle_lost_pages(LostPages::Say);
+  install_sigbus_guard(OnLostPage::Say);
 }
 
 ProgressBar::ProgressBar(std::string what, std::size_t total)

@@ -1,4 +1,4 @@
-// Reading files, checked output, a progress bar, and texts cut to a width.
+// Reading files, checked output, a progress bar, and texts truncated to a width.
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,14 @@
 
 namespace rlx::cli {
 
-/// The whole of a file, or of the standard input for "-"; what is compressed with gzip comes out inflated. Errors:
+/// The content of a file, or of the standard input for "-". Content compressed with gzip is decompressed. Errors:
 /// NotFound and BadFile naming it.
 std::string read_text(const std::string& path);
 /// The lines of a text without their line ends (\n or \r\n). A last line without a line end counts; an empty one after
 /// the last line end does not.
 std::vector<std::string> split_lines(std::string_view text);
 
-/// A file or the standard output for writing; a failed write is an error. A file appears whole with `close`: a failure
+/// A file or the standard output for writing; a failed write is an error. The file is replaced by `close`. A failure
 /// before that leaves an existing file unchanged.
 class Output {
  public:
@@ -65,9 +65,10 @@ class ProgressBar {
 void report_truncation(const std::vector<TruncationNotice>& notices,
                        const std::function<std::string(std::size_t)>& text_name);
 
-/// `text` in one line of at most `columns` characters: control characters become spaces, a cut ends in "...".
+/// `text` in one line of at most `columns` characters: control characters become spaces, a truncated text ends in
+/// "...".
 std::string one_line(std::string_view text, std::size_t columns);
-/// Columns of the terminal on the standard output; `otherwise` if the standard output is not a terminal.
+/// The width of the terminal on the standard output in columns; `otherwise` if the standard output is not a terminal.
 std::size_t terminal_columns(std::size_t otherwise);
 
 }  // namespace rlx::cli

@@ -13,7 +13,7 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-/// Returns `f()`. Rethrows an Error as a UsageError: `f` passes arguments of the command line on unchanged.
+/// Returns `f()`. An Error of `f` becomes a UsageError, because `f` passes arguments of the command line on unchanged.
 template <class F>
 decltype(auto) check_arguments(F&& f) {
   try {

@@ -1,4 +1,5 @@
-// Gradients of a small network: a graph in, a graph out, run like any other; here plain gradient descent with them.
+// Gradients of a small network. rlx::value_and_grad turns the graph of a loss into a graph of loss and gradients, which
+// compiles and runs like any other. This program runs plain gradient descent with it.
 #include <rlx/rlx.h>
 
 #include <cmath>
@@ -27,7 +28,7 @@ std::vector<float> ramp(std::size_t n, float scale) {
 }  // namespace
 
 int main() {
-  // [loss, d loss / d w1, d loss / d w2] in one compiled program: forward work is shared.
+  // One compiled program with the outputs [loss, d loss / d w1, d loss / d w2]; they share the forward pass.
   auto gradient = rlx::value_and_grad(loss_graph(), {"w1", "w2"});
   auto f = rlx::Session().compile(std::move(gradient.graph));
   std::vector<float> x = ramp(16, 1), w1 = ramp(32, 0.7f), w2 = ramp(16, 0.4f), target;

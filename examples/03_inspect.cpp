@@ -1,4 +1,4 @@
-// Seeing inside: every stage of a compile, what was fused, what was missed and why, and the memory plan.
+// Inspecting a compile: the graph after every stage, fusions, missed fusions with their reasons, and the memory plan.
 #include <rlx/rlx.h>
 
 #include <cstdio>

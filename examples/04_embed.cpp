@@ -1,4 +1,4 @@
-// Sentence embeddings from a model folder (argument, or RLX_MODEL_DIR): the cosine of two sentences.
+// Sentence embeddings from a model folder (the argument, or RLX_MODEL_DIR): the cosine similarity of two sentences.
 #include <rlx/models/sentence_encoder.h>
 
 #include <cstdio>

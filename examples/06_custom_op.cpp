@@ -1,5 +1,5 @@
-// An op of your own: its record (shape, reference, gradient), a kernel for the CPU, samples on which rlx checks both,
-// and its gradient in a compiled graph.
+// A custom op: its record (shape, reference, gradient), a kernel for the CPU, samples that rlx checks the rules and the
+// kernel with, and the gradient of the op in a compiled graph.
 #include <rlx/rlx.h>
 
 #include <rlx/backends/cpu/custom_kernel.h>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// acme.soft_clip(x) = limit tanh(x / limit): x for small values, never beyond limit.
+// acme.soft_clip(x) = limit tanh(x / limit): close to x for small x, and within [-limit, limit].
 double limit_of(const rlx::OpBox& op) { return std::get<0>(rlx::custom_attrs<double>(op)); }
 
 rlx::Result<rlx::Shapes> infer(const rlx::InferContext& c) {
@@ -20,7 +20,7 @@ rlx::Result<rlx::Shapes> infer(const rlx::InferContext& c) {
   return rlx::Shapes{c.input(0)};
 }
 
-// The definition: what every kernel is compared with.
+// The reference rule, which every kernel is compared with.
 void reference(const rlx::RefArgs& a) {
   const double limit = limit_of(a.box);
   auto* y = reinterpret_cast<float*>(a.out().mutable_data());
@@ -28,7 +28,7 @@ void reference(const rlx::RefArgs& a) {
     y[i] = static_cast<float>(limit * std::tanh(a.in(0).at(i) / limit));
 }
 
-// dy/dx = 1 - (y / limit)^2, written with the forward value.
+// dy/dx = 1 - (y / limit)^2, computed from the forward value y.
 void vjp(rlx::VjpContext& c) {
   const rlx::Expr r = c.output() / limit_of(c.box());
   c.accumulate(0, c.cotangent() * (1.0 - r * r));
@@ -72,7 +72,7 @@ int main() {
                     .cost = rlx::flops_per_element<10>});
   rlx::register_cpu_kernel("acme.soft_clip", {kernel, nullptr});
 
-  // A test of the op: every sample by the reference rule, the kernel, the gradient and the batch rule.
+  // A test of the op: each sample runs through the reference rule, the kernel, the gradient and the batch rule.
   rlx::testing::add_op_samples("acme.soft_clip", samples);
   const rlx::testing::OpCheck found = rlx::testing::check_op("acme.soft_clip");
   std::printf("%zu samples, %zu checks, %zu problems\n", found.samples, found.checks, found.problems.size());
@@ -91,7 +91,7 @@ int main() {
   for (float v : out[1]) std::printf(" %.4f", static_cast<double>(v));
   std::printf("\n");
 
-  // A rule that is not there is an error that says so, never a missing gradient.
+  // A missing rule is an error that names it; no gradient is left out silently.
   try {
     rlx::jvp(g, {"x"});
   } catch (const rlx::Error& e) {

@@ -1,4 +1,4 @@
-// One program for every length: a symbol that is a run-time value costs no compile per value.
+// One program for every length: a symbol in runtime mode needs no compile per value.
 #include <rlx/rlx.h>
 
 #include <cstdio>
@@ -12,8 +12,8 @@ int main() {
 
   rlx::CompileOptions options;
   options.symbol_modes["rows"] =
-      rlx::SymbolMode::runtime(1000);  // planned for 1000 rows; 4096 without a bound of its own
-  auto pool = rlx::Session().compile_with(std::move(g), options);  // compiles here, once
+      rlx::SymbolMode::runtime(1000);  // planned for up to 1000 rows; the default bound is 4096
+  auto pool = rlx::Session().compile_with(std::move(g), options);  // the only compile
   const auto* compiled = &pool.compile_result();
 
   for (std::vector<float> x_values : {std::vector<float>{1, 1}, {1, 1, 3, 3}, {0, 0, 0, 0, 0, 0}}) {

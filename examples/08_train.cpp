@@ -1,4 +1,5 @@
-// Training: weights, Adam's moments and the step number are states; one graph holds loss, gradients and update.
+// Training. Weights, Adam's moments and the step number are states. One graph computes the loss, the gradients and the
+// update.
 #include <rlx/rlx.h>
 
 #include <cmath>
@@ -12,14 +13,14 @@ namespace {
 constexpr std::int64_t kPoints = 256;
 const std::vector<std::int64_t> kWidths{2, 32, 32, 2};  // two coordinates in, two classes out
 
-// The same numbers on every machine, in [-1, 1).
+// Pseudorandom numbers in [-1, 1), equal on every machine.
 float next_random() {
   static std::uint64_t seed = 1;
   seed = seed * 6364136223846793005u + 1442695040888963407u;
   return static_cast<float>(seed >> 40) * 0x1p-23f - 1.0f;
 }
 
-// Two half moons that reach into each other: points [kPoints, 2] and classes, one-hot, [kPoints, 2].
+// The two-moons data set: points [kPoints, 2] and one-hot classes [kPoints, 2].
 rlx::NamedTensors moons() {
   std::vector<float> x, y;
   for (std::int64_t i = 0; i < kPoints; ++i) {
@@ -33,7 +34,7 @@ rlx::NamedTensors moons() {
   return {{"x", rlx::Tensor::of<float>({kPoints, 2}, x)}, {"y", rlx::Tensor::of<float>({kPoints, 2}, y)}};
 }
 
-// The classes' scores of points: layers whose weights are states. A state has its first value in the graph.
+// The logits of points x: layers whose weights are states. The graph holds the initial value of a state.
 rlx::Expr network(rlx::Graph& g, rlx::Expr x) {
   for (std::size_t i = 0; i + 1 < kWidths.size(); ++i) {
     const rlx::Shape shape({kWidths[i], kWidths[i + 1]}, rlx::DType::F32);
@@ -47,7 +48,7 @@ rlx::Expr network(rlx::Graph& g, rlx::Expr x) {
   return x;
 }
 
-// Inputs x and y, output the loss before the step; running it once is one step of Adam.
+// One step of Adam. The inputs are x and y, the output is the loss before the step.
 rlx::Graph training_step(double rate) {
   rlx::Graph forward("train");
   auto x = forward.input("x", {{kPoints, 2}, rlx::DType::F32});
@@ -56,7 +57,7 @@ rlx::Graph training_step(double rate) {
   std::vector<rlx::Wrt> weights;
   for (rlx::NodeId id : forward.leaves(rlx::OpKind::State)) weights.emplace_back(forward.leaf_name(id));
 
-  // The forward graph with its backward nodes behind it: outputs are the loss, then a gradient for each weight.
+  // The forward graph plus its backward pass. The outputs are the loss, then the gradient of each weight.
   rlx::Graph g = rlx::value_and_grad(forward, weights).graph;
   const std::vector<rlx::Value> results = g.outputs();
   auto step = g.state("step", rlx::Tensor::scalar(rlx::DType::F32, 0)) + 1.0;
@@ -77,7 +78,7 @@ rlx::Graph training_step(double rate) {
   return g;
 }
 
-// Share of the points whose higher score is that of their class.
+// The fraction of points whose class has the higher logit.
 rlx::Graph accuracy() {
   rlx::Graph g("accuracy");
   auto x = g.input("x", {{kPoints, 2}, rlx::DType::F32});

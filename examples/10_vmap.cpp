@@ -1,4 +1,4 @@
-// vmap: a graph written for one example, run on a batch; here the gradient of every example on its own.
+// vmap: a graph written for one example runs on a batch. Here it gives the gradient of each example.
 #include <rlx/rlx.h>
 
 #include <cstdio>
@@ -19,14 +19,14 @@ rlx::Graph error_of_one() {
 }  // namespace
 
 int main() {
-  // Gradient first, then the batch: x and target get an axis in front, w is shared. Outputs: error [B], gradient [B,
-  // 3].
+  // The gradient of one example, then vmap: x and target get a batch axis in front, w is shared. The outputs are error
+  // [B] and gradient [B, 3].
   const rlx::Graph one = rlx::value_and_grad(error_of_one(), {"w"}).graph;
   auto batched = rlx::vmap(one, {{"x", 0}, {"target", 0}}, rlx::Dim::symbol("batch"));
   auto f = rlx::Session().compile(std::move(batched.graph));
   f.set_param("w", {1, 0, -1});
 
-  // The batch is a symbol: any number of examples.
+  // The batch size is a symbol, so it may be any number.
   for (std::int64_t n : {1, 3}) {
     const std::vector<float> x{1, 2, 3, 2, 1, 1, 4, 1, 2}, target{0, 2, 3};
     const auto y = f.run({{"x", {x.begin(), x.begin() + 3 * n}}, {"target", {target.begin(), target.begin() + n}}});
@@ -35,7 +35,7 @@ int main() {
                   y[1][3 * i], y[1][3 * i + 1], y[1][3 * i + 2]);
   }
 
-  // Axes may lie elsewhere: columns in, columns out.
+  // The batch axis may be any axis: here columns go in and come out.
   rlx::Graph norm("norm");
   auto v = norm.input("v", {{2}, rlx::DType::F32});
   norm.set_outputs({v / norm.sqrt(norm.sum(v * v))});

@@ -1,4 +1,4 @@
-// Tensors by name: inputs and outputs of any dtype, the reference rules beside the device, and npz files.
+// Named tensors: inputs and outputs of any dtype, on a device and by the reference rules, and npz files.
 #include <rlx/formats/npy.h>
 #include <rlx/rlx.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// The rows of a table that ids name, and their mean: ids [n] i32 -> [n, 2] f16, [2] f16.
+// The rows of a table at ids, and their mean: ids [n] i32 -> [n, 2] f16, [2] f16.
 rlx::Graph lookup() {
   rlx::Graph g("lookup");
   auto ids = g.input("ids", {{rlx::Dim::symbol("n")}, rlx::DType::I32});
@@ -30,16 +30,16 @@ int main() {
   for (const rlx::IoInfo& io : f.inputs()) std::printf("input %s: %s\n", io.name.c_str(), io.shape.text().c_str());
   for (const rlx::IoInfo& io : f.outputs()) std::printf("output %s: %s\n", io.name.c_str(), io.shape.text().c_str());
 
-  // A map from names to tensors; outputs come in declaration order, in the dtypes of the graph.
+  // Inputs are a map from names to tensors. Outputs come in the order of their declaration, in the dtypes of the graph.
   f.set_param("table", table);
   const std::vector<rlx::Tensor> y = f.run_typed({{"ids", ids}});
   std::printf("rows %s, mean %g %g\n", y[0].shape().text().c_str(), y[1].at(0), y[1].at(1));
 
-  // The same names serve the reference rules, which run any graph op by op.
+  // evaluate takes the same names; it runs the reference rules, op by op.
   const std::vector<rlx::Tensor> expected = rlx::evaluate(lookup(), {{"ids", ids}, {"table", table}});
   std::printf("as the reference rules: %s\n", y[0].at(0) == expected[0].at(0) ? "yes" : "no");
 
-  // Wrong names say which are right.
+  // The error of a wrong name lists the right ones.
   try {
     f.run_typed({{"idz", ids}});
   } catch (const rlx::Error& e) {

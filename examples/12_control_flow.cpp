@@ -1,11 +1,11 @@
-// Control flow: a recurrent network as a scan, its gradient, a loop that stops by its values, a branch.
+// Control flow: a recurrent network as a scan and its gradient, a while loop, and a branch.
 #include <rlx/rlx.h>
 
 #include <cstdio>
 
 namespace {
 
-// The mean squared error of a recurrent cell over a sequence x [seq, 2] that is to end at `target` [2].
+// A recurrent cell over a sequence x [seq, 2]: the mean squared error of its last state from `target` [2].
 rlx::Graph recurrent() {
   rlx::Graph g("recurrent");
   auto seq = g.symbol("seq", {.min = 1, .max = 1024});
@@ -21,14 +21,15 @@ rlx::Graph recurrent() {
   return g;
 }
 
-// Newton's method for the square root of a: how near, and after how many trips.
+// Newton's method for the square root of a: the result and the number of iterations.
 rlx::Graph square_root() {
   rlx::Graph g("square_root");
   auto a = g.input("a", {{}, rlx::DType::F32});
   auto r = g.while_loop(
       a, [&](rlx::Graph& b, const rlx::ExprList& x) { return b.gt(b.abs(x[0] * x[0] - a), 1e-4); },
-      [&](rlx::Graph&, const rlx::ExprList& x) { return rlx::LoopStep{(x[0] + a / x[0]) * 0.5}; }, {.max_trips = 20});
-  g.set_outputs({r.carries[0], g.cast(r.trips, rlx::DType::F32)});
+      [&](rlx::Graph&, const rlx::ExprList& x) { return rlx::LoopStep{(x[0] + a / x[0]) * 0.5}; },
+      {.max_iterations = 20});
+  g.set_outputs({r.carries[0], g.cast(r.iterations, rlx::DType::F32)});
   return g;
 }
 

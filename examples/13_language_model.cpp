@@ -1,5 +1,5 @@
-// A language model from a Hugging Face folder: logits of a prompt, step by step after it, and of two texts at once.
-// The model is made here, with weights that follow a rule, so that the program needs no download.
+// A language model from a Hugging Face folder: the logits of a prompt, of one token at a time after it, and of two
+// sequences at once. The program writes the model itself, with generated weights, so it needs no download.
 #include <rlx/formats/safetensors.h>
 #include <rlx/models/decoder_model.h>
 #include <rlx/rlx.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// A weight whose elements are waves of a length of their own.
+// A weight of sine waves; each weight has its own wavelength.
 rlx::NamedTensor weight(const std::string& name, std::vector<std::int64_t> dims, float level, float size) {
   std::size_t count = 1, seed = 7;
   for (const std::int64_t d : dims) count *= static_cast<std::size_t>(d);
@@ -47,7 +47,7 @@ void write_model(const std::string& folder) {
   rlx::write_safetensors(folder + "/model.safetensors", w, {{"format", "pt"}});
 }
 
-// The best token of each row of logits.
+// The argmax of each row of logits.
 std::vector<rlx::TokenId> best(const rlx::Tensor& logits) {
   std::vector<rlx::TokenId> out;
   const auto width = static_cast<std::size_t>(logits.dim(1));
@@ -80,13 +80,13 @@ int main() {
   for (const rlx::TokenId t : text) std::printf("%d ", t);
   std::printf("\n");
 
-  // The whole text at once, as the second sequence: the same best tokens.
+  // The whole text at once, as the second sequence, gives the same argmax tokens.
   const rlx::SequenceTokens whole[] = {{1, text}};
   const std::vector<rlx::TokenId> again = best(model.forward(whole));
   std::printf("the same again: %s\n",
               std::equal(text.begin() + prompt.size(), text.end(), again.begin() + prompt.size() - 1) ? "yes" : "no");
 
-  // Back to the prompt, and beyond what there is room for.
+  // truncate goes back to the prompt. A text longer than the cache is an error.
   model.truncate(5);
   std::printf("%lld tokens, and %lld of the other\n", static_cast<long long>(model.length()),
               static_cast<long long>(model.length(1)));

@@ -1,4 +1,4 @@
-// Renders conversations by chat templates: messages, tools as JSON, variables, and a template that refuses.
+// Chat templates: messages, tools as JSON, variables, and a template that raises an error.
 #include <rlx/text/chat_template.h>
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// What a model's tokenizer_config.json or GGUF file holds, in small.
+// A small chat template, as in a model's tokenizer_config.json or GGUF file.
 constexpr std::string_view kSource = R"({{ bos_token }}
 {%- for m in messages %}
     {%- if m.role not in ('system', 'user', 'assistant') %}

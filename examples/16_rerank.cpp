@@ -1,4 +1,4 @@
-// Passages in the order in which they answer a query, by a cross-encoder (folder: the argument, or RLX_RERANKER_DIR).
+// Passages reranked for a query by a cross-encoder (model folder: the argument, or RLX_RERANKER_DIR).
 #include <rlx/models/reranker.h>
 
 #include <cstdio>

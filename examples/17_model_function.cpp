@@ -1,5 +1,5 @@
-// A model as a function: its graph is built and compiled when somebody first asks, once for each device, precision and
-// size, over weights of a checkpoint in the dtypes that they have there.
+// A ModelFunction. It builds and compiles its graph at the first call, once per device, precision and size. Its weights
+// come from a checkpoint and keep their dtypes.
 #include <rlx/models/flow.h>
 #include <rlx/rlx.h>
 
@@ -34,10 +34,10 @@ int main() {
   net.load_params(weights().loader);
   const rlx::Tensor x = rlx::Tensor::of<float>({1, 4}, {1, 1, 1, 1});
   std::printf("%g %g\n", net({{"x", x}})[0].at(0), net({{"x", x}})[0].at(1));
-  // The same graph for another precision, and for one size alone: programs of their own, with the same weights.
+  // Another precision and a fixed size: two more programs, which use the same weights.
   const rlx::ModelKey key{.precision = rlx::Precision::BF16, .dims = {{"n", 1}}};
   {
-    const rlx::ModelFunction::Program program = net.compiled(key);  // ours until the end of this block
+    const rlx::ModelFunction::Program program = net.compiled(key);  // held until the end of this block
     std::printf("%zu weights, %zu input\n", program->params().size(), program->inputs().size());
   }
   std::printf("%g, %zu programs\n", net({{"x", x}}, key)[0].at(0), net.num_programs());

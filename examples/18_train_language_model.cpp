@@ -1,10 +1,11 @@
-// A small language model from nothing: learns a vocabulary, trains a Llama of 0.8 M weights to explain words, writes it
-// as a Hugging Face folder, and answers from that. scripts/demo_chat.sh runs it on the packages of a Debian system.
+// Trains a small language model from scratch. It learns a vocabulary, trains a Llama model of 0.8 M weights to explain
+// words, writes a Hugging Face folder, and answers questions with that model. scripts/demo_chat.sh runs it on the
+// packages of a Debian system.
 //
 // usage: example_18_train_language_model [LINES FOLDER [SECONDS]]
-//   LINES    a file of lines WORD<tab>EXPLANATION; without arguments a few lines that stand below
-//   FOLDER   where the model goes
-//   SECONDS  how long it trains (100)
+//   LINES    a file of lines WORD<tab>EXPLANATION; without arguments the few lines in this file
+//   FOLDER   the folder that the model is written to
+//   SECONDS  training time in seconds (100)
 #include <rlx/formats/json.h>
 #include <rlx/formats/safetensors.h>
 #include <rlx/generation/engine.h>
@@ -27,11 +28,11 @@
 namespace {
 
 constexpr std::int64_t kHidden = 128, kHeads = 4, kHeadDim = 32, kInner = 352, kLayers = 4;
-constexpr std::int64_t kRows = 8, kLength = 128;  // of a step: conversations, and tokens of each
+constexpr std::int64_t kRows = 8, kLength = 128;  // the batch of a step: rows, tokens per row
 constexpr int kMerges = 600, kMaxSteps = 900;
 const std::vector<std::string> kSpecial{"<|user|>", "<|assistant|>", "<|end|>"};
 constexpr rlx::TokenId kUser = 256, kAssistant = 257, kEnd = 258;
-// How people ask; {} is the word.
+// The forms of a question; {} is the word.
 const std::vector<std::string> kQuestions{"What is {}?", "what is {}", "What does {} do?", "Tell me about {}.", "{}"};
 
 struct Line {
@@ -43,7 +44,7 @@ struct Example {
   std::size_t answer_at = 0;  // the first token of the answer
 };
 
-// The same numbers on every machine.
+// Pseudorandom numbers, equal on every machine.
 std::uint64_t next_random() {
   static std::uint64_t seed = 1;
   seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -55,9 +56,9 @@ float next_normal() {
   return sum;
 }
 
-// -- vocabulary: byte pairs that are joined, the most frequent first --
+// -- vocabulary: byte-pair encoding, the most frequent pair is merged first --
 
-// The character that byte-level vocabularies write for each byte.
+// The character that stands for each byte in a byte-level vocabulary.
 std::vector<std::string> byte_names() {
   std::vector<std::string> names(256);
   int next = 256;
@@ -70,7 +71,7 @@ std::vector<std::string> byte_names() {
   return names;
 }
 
-// Pieces that merges stay within: a space and letters, or digits, or others.
+// The pre-tokens of a text, which merges do not cross: an optional space, then letters, digits or other characters.
 std::vector<std::string> pieces_of(const std::string& text) {
   const auto kind = [](char c) {
     const auto u = static_cast<unsigned char>(c);
@@ -87,7 +88,7 @@ std::vector<std::string> pieces_of(const std::string& text) {
   return out;
 }
 
-// A tokenizer.json of byte-level BPE with merges learnt from the examples.
+// Writes a tokenizer.json of byte-level BPE, with merges learned from the examples.
 void write_tokenizer(const std::string& path, const std::vector<Example>& examples) {
   const std::vector<std::string> bytes = byte_names();
   std::map<std::vector<std::string>, int> words;
@@ -170,7 +171,7 @@ void write_configuration(const std::string& folder, std::int64_t vocab) {
   std::ofstream(folder + "/tokenizer_config.json") << t.take();
 }
 
-// -- the network: weights are states by the names that files have for them, [out, in] --
+// -- the network: weights are states [out, in], named as in Hugging Face files --
 
 struct Network {
   rlx::Graph& g;
@@ -188,7 +189,7 @@ struct Network {
     return g.rms_norm(x, weight(name + ".weight", {kHidden}, 0), std::nullopt, 1e-5);
   }
 
-  // Logits [rows * length, vocab] of tokens [rows, length].
+  // The logits [rows * length, vocab] of tokens [rows, length].
   rlx::Expr logits(rlx::Expr tokens) {
     std::vector<float> cos, sin;
     for (std::int64_t t = 0; t < kLength; ++t)
@@ -207,7 +208,7 @@ struct Network {
     attention.num_heads = attention.kv_heads = kHeads;
     attention.head_dim = kHeadDim;
     attention.mask = rlx::MaskKind::Causal;
-    const float last = 0.5f / std::sqrt(2.0f * kLayers);  // of what is added to the residual stream
+    const float last = 0.5f / std::sqrt(2.0f * kLayers);  // for weights that write to the residual stream
     const rlx::Expr embedding = weight("model.embed_tokens.weight", {vocab, kHidden}, 0.05f);
     rlx::Expr x = g.gather(embedding, tokens);
     for (int i = 0; i < kLayers; ++i) {
@@ -226,7 +227,8 @@ struct Network {
     return g.matmul(x, g.t(embedding));
   }
 
-  // The mean of -log p(target) where `counts` is 1: [] of tokens, targets I32 and counts F32, [rows, length] each.
+  // The mean [] of -log p(target) where `counts` is 1. Inputs are tokens I32, targets I32 and counts F32, each [rows,
+  // length].
   rlx::Expr loss() {
     const std::vector<std::int64_t> dims{kRows, kLength}, flat{kRows * kLength, 1};
     const rlx::Shape ints({kRows, kLength}, rlx::DType::I32), floats({kRows, kLength}, rlx::DType::F32);
@@ -239,7 +241,7 @@ struct Network {
   }
 };
 
-// One step of Adam at the rate that the input `rate` says; the output is the loss before it.
+// One step of Adam at the learning rate of the input `rate`; the output is the loss before the step.
 rlx::Graph training_step(std::int64_t vocab) {
   rlx::Graph forward("train");
   forward.set_outputs({Network{forward, vocab}.loss()});
@@ -268,7 +270,8 @@ rlx::Graph training_step(std::int64_t vocab) {
 
 // -- conversations --
 
-// Rows of examples one behind the other, as a conversation is; what is learnt are the answers and their ends.
+// A batch: each row is a sequence of examples in conversation format. Only answers and their end tokens count in the
+// loss.
 rlx::NamedTensors batch(const std::vector<Example>& from, std::size_t& at, bool shuffled) {
   std::vector<std::int32_t> tokens, targets;
   std::vector<float> counts;
@@ -298,7 +301,7 @@ double mean_loss(rlx::CompiledGraph& test, const std::vector<Example>& examples)
   return sum / runs;
 }
 
-// The loss of a batch by the model in `folder`.
+// The loss of a batch with the model that `folder` holds.
 double loss_as_read(const std::string& folder, const rlx::NamedTensors& data) {
   rlx::DecoderModel m = rlx::DecoderModel::load(folder, {.context = kLength});
   const std::span<const std::int32_t> tokens = data.at("tokens").values<std::int32_t>(),
@@ -314,7 +317,7 @@ double loss_as_read(const std::string& folder, const rlx::NamedTensors& data) {
   return sum / count;
 }
 
-// How many of up to 80 questions the model in `folder` answers word for word.
+// The percentage of up to 80 questions that the model in `folder` answers word for word.
 int percent_right(const std::string& folder, const std::vector<Example>& examples) {
   rlx::DecoderOptions options;
   options.context = 256, options.sequences = 8;
@@ -338,7 +341,7 @@ int percent_right(const std::string& folder, const std::vector<Example>& example
   return asked.empty() ? 0 : 100 * right / static_cast<int>(asked.size());
 }
 
-// One answer, shown as it comes.
+// Prints one answer while it is generated.
 void answer(const std::string& path, const std::string& question) {
   rlx::LanguageModel m = rlx::load_language_model(path, {.context = 512});  // a folder or a GGUF file
   const rlx::ChatMessage message{"user", question};
@@ -385,7 +388,7 @@ int main(int argc, char** argv) try {
     return 1;
   }
 
-  // Every 25th word is never shown; every fifth of the others is never asked for in one of the ways.
+  // Every 25th word is held out. Of every fifth other word, one form of the question is held out.
   std::vector<Example> trained, unheard, unseen;
   for (std::size_t i = 0; i < lines.size(); ++i)
     for (std::size_t q = 0; q < kQuestions.size(); ++q) {
@@ -438,7 +441,7 @@ int main(int argc, char** argv) try {
   };
   report("before");
 
-  // As many steps as there is time for; the rate rises, then falls along a cosine.
+  // As many steps as fit into the time; the learning rate has a warm-up and a cosine decay.
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };

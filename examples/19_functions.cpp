@@ -1,5 +1,5 @@
-// Functions that are made of ops, of several families: convolutions, recurrences, spectra, matrices, random numbers,
-// and a loop that the host drives.
+// Functions composed of ops: convolutions, recurrent layers, spectra, linear algebra, random numbers, and a loop that
+// the host controls.
 #include <rlx/functions/functions.h>
 #include <rlx/rlx.h>
 #include <rlx/runtime/subgraph_cache.h>
@@ -17,7 +17,7 @@ std::vector<float> waves(int count, float step) {
   return out;
 }
 
-// The loss of a small network on pictures x [2, 3, 8, 8] with the classes y, and its gradients.
+// The loss of a small network on images x [2, 3, 8, 8] with classes y, and its gradients.
 void pictures() {
   rlx::Graph g("pictures");
   auto x = g.input("x", {{2, 3, 8, 8}, rlx::DType::F32});
@@ -37,7 +37,7 @@ void pictures() {
               out[2].shape().text().c_str());
 }
 
-// PyTorch's LSTM over sequences of up to 64 steps, of which each has its own number.
+// PyTorch's LSTM over a batch of sequences of different lengths, up to 64 steps.
 void sequences() {
   rlx::Graph g("sequences");
   auto steps = g.symbol("steps", {.min = 1, .max = 64});
@@ -55,7 +55,7 @@ void sequences() {
               out[0].at((4 * 2 + 1) * 4));
 }
 
-// The spectrum of a tone over time, and back.
+// The short-time spectrum of a tone, and its inverse.
 void tone() {
   rlx::Graph g("tone");
   auto x = g.input("x", {{800}, rlx::DType::F32});
@@ -70,7 +70,7 @@ void tone() {
   std::printf("tone: frequency %g of 64, comes back: %s\n", out[0].at(0), out[1].at(0) != 0 ? "yes" : "no");
 }
 
-// The line through noisy points, by least squares and by the normal equations.
+// A line fitted to noisy points, by least squares and by the normal equations.
 void line() {
   rlx::Graph g("line");
   auto key = g.rng_key(0);
@@ -85,7 +85,7 @@ void line() {
   std::printf("line: %.2f t + %.2f, and %.2f t + %.2f\n", out[0].at(0), out[0].at(1), out[1].at(0), out[1].at(1));
 }
 
-// Newton's method with a condition that the host looks at: each graph is compiled once, and kept under its name.
+// Newton's method, whose condition the host checks. Each graph is compiled once and kept under its name.
 void square_root() {
   rlx::Graph go_on("go_on"), step("step");
   auto x = go_on.input("x", {{}, rlx::DType::F32});

@@ -78,7 +78,7 @@ std::string short_name(std::string_view name) {
 }
 
 void detail::QuotedNames::shorten(std::string& text) {
-  // text: .. quotation mark | the argument [before_, here_) | what follows it
+  // text: .. quotation mark | the argument [before_, here_) | the next argument
   if (before_ == 0 || here_ == text.size()) return;
   const char mark = text[here_];
   if ((mark != '\'' && mark != '"') || text[before_ - 1] != mark) return;
@@ -95,8 +95,10 @@ std::string quoted_names(const std::vector<std::string>& names, std::size_t show
 
 std::string closest_name(std::string_view name, const std::vector<std::string>& names) {
   std::string best;
-  if (name.size() > detail::kLongName) return best;  // no typo, and the search takes the product of the lengths
-  // A third of the letters wrong is a typo; more is another word. A name that shares no letter is none either.
+  if (name.size() > detail::kLongName)
+    return best;  // too long for a typo, and the time is proportional to the product
+                  // of the lengths
+  // Up to a third of wrong letters counts as a typo; more is another word. A name without a common letter never counts.
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   std::vector<std::size_t> row(name.size() + 1);
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };

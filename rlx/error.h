@@ -13,36 +13,36 @@
 
 namespace rlx {
 
-/// What kind of thing went wrong; Python and the CLI map these to exception types and exit codes.
+/// The kind of an error. Python and the CLI map these to exception types and exit codes.
 enum class ErrorCode : std::uint8_t {
   InvalidArgument,    // wrong use: name, length, axis, option
-  ShapeMismatch,      // shapes do not fit together
-  DTypeMismatch,      // dtypes do not fit together
+  ShapeMismatch,      // shapes that do not match
+  DTypeMismatch,      // dtypes that do not match
   NotFound,           // a name or file that does not exist
   BadFile,            // a file or text that does not follow its format
-  Unsupported,        // a valid request that this device, op or build cannot do
+  Unsupported,        // a valid request that this device, op or build does not support
   DeviceUnavailable,  // no such device in this build or on this machine
-  DeviceLost,         // the device failed or went away: it has to be opened anew
+  DeviceLost,         // the device failed or was removed; it must be opened again
   OutOfMemory,
-  Interrupted,  // whoever started it asked it to stop (base/stop_request.h)
-  Internal,     // our bug
+  Interrupted,  // the caller requested to stop it (base/stop_request.h)
+  Internal,     // a bug of rlx
 };
 
 /// Stable lower-case name of a code, for example "shape mismatch".
 std::string_view error_code_name(ErrorCode code);
 
-/// One problem: a sentence, the place it concerns, and the way out.
+/// One problem: a sentence, its location, and a hint how to avoid it.
 struct Diagnostic {
   ErrorCode code = ErrorCode::InvalidArgument;
   std::string message;  // one sentence, no trailing period
   std::string where;    // node text, file position, ... (may be empty)
-  std::string hint;     // the way out (may be empty)
+  std::string hint;     // how to avoid it (may be empty)
 
   /// Multi-line text: "shape mismatch: message\n  where\n  hint: hint".
   std::string text() const;
 };
 
-/// The exception of rlx, the only one but for failed allocations: rlx/tensor/out_of_memory.h says what those throw.
+/// The only exception of rlx, except for failed allocations (rlx/tensor/out_of_memory.h).
 class Error : public std::runtime_error {
  public:
   explicit Error(Diagnostic d);
@@ -55,9 +55,9 @@ class Error : public std::runtime_error {
 };
 
 namespace detail {
-/// Throws InvalidArgument: `value` is none of the enumerators of `type`.
+/// Throws InvalidArgument because `value` is not an enumerator of `type`.
 [[noreturn]] void throw_no_enumerator(std::string_view type, std::int64_t value);
-/// Throws InvalidArgument: there is no `what` number `index`, there are `count`.
+/// Throws InvalidArgument because there is no `what` number `index`; there are `count`.
 [[noreturn]] void throw_no_index(std::string_view what, std::int64_t index, std::size_t count);
 /// `index` as a position below `count`; throws as throw_no_index.
 inline std::size_t checked_index(std::string_view what, std::int64_t index, std::size_t count) {
@@ -87,12 +87,12 @@ void append_text(std::string& out, const T& v) {
 }  // namespace detail
 
 namespace detail {
-/// Names of more bytes than this are not quoted whole.
+/// Longer names, in bytes, are shortened in messages.
 inline constexpr std::size_t kLongName = 256;
-/// What concat_text knows of its text so far: where the last two arguments begin.
+/// The state of concat_text: where the last two arguments begin.
 class QuotedNames {
  public:
-  /// Called after each argument: the one before it, when it is long and stands between quotation marks, is shortened.
+  /// Called after each argument. Shortens the argument before it when that is long and between quotation marks.
   void added(std::string& text) {
     if (here_ - before_ > kLongName) shorten(text);
     before_ = here_;
@@ -105,7 +105,8 @@ class QuotedNames {
 };
 }  // namespace detail
 
-/// A name for messages: as it is, or of more than 256 bytes the first 80 (whole characters) and how many there are.
+/// A name for messages. Of a name of more than 256 bytes it has the first 80 (whole characters) and the number of
+/// bytes.
 std::string short_name(std::string_view name);
 
 /// Joins its arguments into one string; types with a `text()` member print through it. An argument between two
@@ -118,7 +119,7 @@ std::string concat_text(const Args&... args) {
   return out;
 }
 
-/// A value or the Diagnostic that explains why there is none; used inside rules and parsers.
+/// A value, or the Diagnostic that explains why there is none. Used inside rules and parsers.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -138,7 +139,7 @@ class [[nodiscard]] Result {
     throw_if_error();
     return std::get<0>(std::move(state_));
   }
-  /// These throw the Error as value() does.
+  /// These throw the Error, as value() does.
   T& operator*() { return value(); }
   const T& operator*() const { return value(); }
   T* operator->() { return &value(); }
@@ -158,7 +159,7 @@ class [[nodiscard]] Result {
   std::variant<T, Diagnostic> state_;
 };
 
-/// What `f()` returns, or the Diagnostic of the Error it throws: for callers to whom failure is an answer.
+/// The result of `f()`, or the Diagnostic of the Error that it throws. For callers that handle failure as a value.
 template <class F>
 auto attempt(F&& f) -> Result<decltype(f())> {
   try {
@@ -168,15 +169,16 @@ auto attempt(F&& f) -> Result<decltype(f())> {
   }
 }
 
-/// Throws Error{Internal} naming file and line when `condition` is false: the fault is ours, not the user's.
+/// Throws Error{Internal} naming file and line when `condition` is false, which is a bug of rlx.
 void check(bool condition, std::string_view what, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
-/// The entry of `names` closest to `name` by edit distance, or an empty string when none is near; for error hints.
-/// Names of more than 256 bytes are near none.
+/// The entry of `names` closest to `name` by edit distance, or an empty string when none is close. For error hints.
+/// Names of more than 256 bytes match none.
 std::string closest_name(std::string_view name, const std::vector<std::string>& names);
-/// "did you mean 'x'?" of the closest name, or `otherwise` when none is near.
+/// "did you mean 'x'?" with the closest name, or `otherwise` when none is close.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& names, std::string_view otherwise = {});
-/// "'a', 'b', 'c'": the first `shown` of `names`, then "..." when there are more; for error hints where none is near.
+/// "'a', 'b', 'c'": the first `shown` of `names`, then "..." when there are more. For error hints when no name is
+/// close.
 std::string quoted_names(const std::vector<std::string>& names, std::size_t shown = 6);
 
 }  // namespace rlx

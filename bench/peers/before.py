@@ -1,10 +1,10 @@
-"""`--before BUILD` of every bench: the same cases of this build and of an older one, run by turns, beside an A/A pair.
+"""`--before BUILD` of every bench: the same cases of this build and of an older one, interleaved, beside an A/A pair.
 
-A bench gives a function that measures one build, {case: a figure where less is better}. `compare` calls it in pairs,
-(this, before, this) and (before, this, this) in turn, so that drift of the machine meets both. For each case it prints
-the median of this/before and the scatter of this/this: half of the pairs of equal builds lie within it, and a median
-cannot be told apart by less. A case may be above neither 1.02 nor that scatter. A case that one side lacks is an error
-unless the tables below say that it was renamed.
+A bench gives a function that measures one build: {case: a figure where less is better}. `compare` calls it in triples,
+(this, before, this) and (before, this, this) in turn, so that drift of the machine affects both builds. For each case
+it prints the median of this/before and the scatter of this/this. Half of the pairs of equal builds lie within that
+scatter, so smaller differences of medians cannot be detected. A case fails if it is above 1.02 and above that scatter.
+A case that one side lacks is an error, unless the tables below list it as renamed.
 """
 
 import json
@@ -17,12 +17,12 @@ import timing
 from child import Failure
 
 KEPT = 1.02
-SHOWN = 40  # rows of a table; of longer ones those above the bound
+SHOWN = 40  # the most rows of a table; a longer table shows the cases above the bound
 SLOWER, MISSING = 1, 2  # exit status
 
-# What was renamed since the builds that are compared with. Programs and files of a build: as now -> as before.
+# Renames since the older builds. Programs and files of a build: name now -> name before.
 PROGRAMS = {}
-# Words of cases: (bench, as before, as now).
+# Words in the names of cases: (bench, before, now).
 CASES = []
 
 
@@ -34,7 +34,7 @@ def add_options(parser, pairs=15):
 
 
 def build_folder(path):
-    """The build directory that a user names by itself or by its rlx command."""
+    """The build directory of a path to it or to its rlx command."""
     folder = path.resolve()
     folder = folder.parent if folder.is_file() else folder
     if not folder.is_dir():
@@ -43,7 +43,7 @@ def build_folder(path):
 
 
 def program(build, name, programs=None):
-    """A program of a build, by its name or by the one that it had before."""
+    """A program of a build, by its name now or before."""
     for known in (name, (PROGRAMS if programs is None else programs).get(name)):
         if known and (build / known).exists():
             return build / known
@@ -52,7 +52,7 @@ def program(build, name, programs=None):
 
 
 def python_package(path):
-    """The folder that holds rlx/, the Python package, of a build that a user names by it or by its build directory."""
+    """The folder that holds the Python package rlx/ of a build, from a path to it or to the build directory."""
     for folder in (path, path / "python", path.parent / "python/python"):
         if (folder / "rlx").is_dir() and list((folder / "rlx").glob("_rlx*.so")):
             return folder.resolve()
@@ -60,7 +60,7 @@ def python_package(path):
 
 
 def renamed(bench, case, cases=None):
-    """A case of the older build as it is called now."""
+    """The name now of a case of the older build."""
     for which, old, new in CASES if cases is None else cases:
         if which == bench:
             case = case.replace(old, new)
@@ -68,13 +68,13 @@ def renamed(bench, case, cases=None):
 
 
 def spread(ratios):
-    """Half of the pairs of equal builds lie within this."""
+    """The ratio that half of the pairs of equal builds lie within."""
     ordered = sorted(ratios)
     return max(ordered[len(ordered) * 3 // 4], 1 / ordered[len(ordered) // 4])
 
 
 class Row:
-    """A case: what each pair gave."""
+    """One case, with the figures of each pair."""
 
     def __init__(self, case):
         self.case, self.old, self.now, self.again = case, [], [], []
@@ -99,7 +99,7 @@ class Row:
 
 
 def pairs_of(bench, measure, now, old, pairs, cases=None, alone=timing.alone):
-    """Rows of the cases of both builds, and {case: the side that lacks it}."""
+    """The rows of cases that both builds have, and {case: the side that lacks it}."""
     rows, missing = {}, {}
     for i in range(pairs):
         order = (now, old, now) if i % 2 else (old, now, now)
@@ -121,7 +121,7 @@ def pairs_of(bench, measure, now, old, pairs, cases=None, alone=timing.alone):
 
 
 def compare(bench, measure, now, old, pairs, **options):
-    """Measures, prints the table of a bench; (exit status, rows for --json)."""
+    """Measures and prints the table of a bench. Returns (exit status, rows for --json)."""
     rows, missing = pairs_of(bench, measure, now, old, pairs, **options)
     if not rows and not missing:
         raise Failure(f"{bench}: neither build printed a figure")
@@ -150,7 +150,7 @@ def compare(bench, measure, now, old, pairs, **options):
 
 
 def run(bench, measure, now, args, extra=None):
-    """The whole of a bench's --before: table, --json, exit status."""
+    """All of --before of a bench: table, --json, exit status."""
     print(timing.machine())
     status, rows = compare(bench, measure, now, build_folder(args.before), args.pairs)
     if getattr(args, "json", None):
@@ -158,7 +158,7 @@ def run(bench, measure, now, args, extra=None):
     return status
 
 
-# -- figures from what a program prints --
+# -- figures from the output of a program --
 
 NUMBER = r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 TIME = r" ?(?:ns|us|µs|ms|s|MB|kB)\b(?! ?/)"
@@ -167,10 +167,10 @@ SHARE = r" ?%"
 
 
 def figures_of_text(text, drop=None):
-    """{words of the line and the place in it: figure}: times and memory, of lines that have none the rates, turned.
+    """{words of a line and the position in it: figure}. Figures are times and memory, or 1 / rate in lines without.
 
-    A figure is a number with a unit behind it, or with decimals and no unit. Numbers without decimals and unit are part
-    of the words, such as those of a shape. `drop` is what a reader sees besides: goals, ratios, what differs by chance.
+    A figure is a number with a unit after it, or with decimals and no unit. Numbers without decimals and unit, such as
+    those of a shape, are part of the words. `drop` matches text that is no figure: goals, ratios, random differences.
     """
     found = {}
     for line in text.splitlines():
@@ -205,7 +205,7 @@ FIGURE = re.compile(r"(?:.*_)?(?:us|ms|ns|s|mb|p50|p10)$|prefill\d+$")
 
 
 def figures_of_json(reply, prefix=""):
-    """The times, memory and turned rates of an object, by their keys."""
+    """The times and memory of an object by their keys, and 1 / rate for rates."""
     found = {}
     for key, value in reply.items():
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
@@ -218,7 +218,7 @@ def figures_of_json(reply, prefix=""):
 
 
 def figures_of_compile(figures):
-    """Of the shapes that are compiled three figures, of the others every lap."""
+    """Three figures for the shapes that are compiled, every figure for the others."""
     if "compile" in figures:
         first = sum(figures[k] for k in ("build", "compile", "set_param", "make_inputs", "run"))
         return {"compile": figures["compile"], "first": first, "peak_mb": figures["peak_mb"]}
@@ -226,7 +226,7 @@ def figures_of_compile(figures):
 
 
 def figures_of_shapes(worker, sizes, shapes=None):
-    """What bench/compile measures: every shape that this compile_worker has, or some, at each number of nodes."""
+    """The measurements of bench/compile: all or some shapes of this compile_worker, at each number of nodes."""
     found = {}
     for shape in shapes or timing.run_text([worker]).split():
         for size in sizes:

@@ -1,19 +1,19 @@
-"""Processes that a bench starts beside those that it measures, and how it fails: with what the process said."""
+"""Helper processes of a bench that are not measured, and errors that show their output."""
 
 import subprocess
 
-LINES = 40  # of what a process said
+LINES = 40  # of the output of a failed process
 
 
 class Failure(SystemExit):
-    """Why a bench cannot go on, for its user: uncaught, it ends the program with this message and status 1."""
+    """An error for the user of a bench. If it is not caught, the program ends with its message and status 1."""
 
     def __init__(self, message):
         super().__init__(f"error: {message}")
 
 
 def run(what, command, **popen):
-    """Runs a command quietly and returns its output; when it fails, raises what it said."""
+    """Runs a command quietly and returns its output. If it fails, raises Failure with the output."""
     command = [str(word) for word in command]
     try:
         done = subprocess.run(
@@ -28,11 +28,11 @@ def run(what, command, **popen):
 
 
 def need(path, way_out):
-    """Ends the bench when a file is missing, with the command that makes it."""
+    """Raises Failure if a file is missing; the message has the command that makes it."""
     if not path.exists():
         raise Failure(f"{path} is missing; {way_out}")
 
 
 def need_target(path, target):
-    """The same of a program of the release build."""
+    """Raises Failure if a program of the release build is missing."""
     need(path, f"cmake --preset release && cmake --build --preset release --target {target}")

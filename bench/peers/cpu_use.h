@@ -1,4 +1,4 @@
-// The CPUs that the measured sections of a program used: CPU time of all threads over wall time.
+// CPU utilization of the measured sections of a program: CPU time of all threads over wall time.
 #pragma once
 
 #include <chrono>

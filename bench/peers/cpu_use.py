@@ -1,4 +1,4 @@
-"""The CPUs that the measured sections of a peer used: CPU time of all threads over wall time."""
+"""CPU utilization of the measured sections of a peer: CPU time of all threads over wall time."""
 
 import time
 
@@ -8,11 +8,11 @@ class CpuUse:
         self.reset()
 
     def reset(self):
-        """Forgets what was a warm-up."""
+        """Discards the times of the warm-up."""
         self.cpu = self.wall = 0.0
 
     def timed(self, section):
-        """Runs a section; what it returns, and its milliseconds."""
+        """Runs a section. Returns its result and its milliseconds."""
         cpu, start = time.process_time(), time.perf_counter()
         out = section()
         seconds = time.perf_counter() - start

@@ -1,5 +1,5 @@
-"""Whether numbers are drawn from the distribution that they are said to be: for cases of two generators, whose numbers
-differ. The limits are those that a sound generator passes in all but one of a million tries.
+"""Tests of random numbers against their distribution, for cases in which two engines have different generators. A sound
+generator fails a test once in a million tries.
 """
 
 import math
@@ -10,7 +10,7 @@ KINDS = ("bits", "uniform", "normal")
 
 
 def faults(y, kind):
-    """What is wrong with the numbers, in words; an empty list for none. bits: whole uint32; uniform: of [0, 1)."""
+    """The tests that the numbers fail, in words. bits: uint32; uniform: [0, 1)."""
     y = np.asarray(y).reshape(-1)
     if kind == "bits":
         if y.dtype != np.uint32:

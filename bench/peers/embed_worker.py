@@ -1,10 +1,10 @@
-"""A peer of `rlx embed` as a process of its own: lines of text in, an npy file of their vectors out.
+"""The peer of `rlx embed` as its own process: lines of text in, an npy file of their vectors out.
 
 usage: python embed_worker.py THREADS MODEL_DIR ONNX TEXTS OUT.npy
 
-OpenVINO with dynamic shapes on batches of 32 texts sorted by length, each padded to its longest; ids come from the
-package `tokenizers`. Prints one JSON line with the tokens, the seconds of each part, and the CPUs that
-the runs used.
+OpenVINO with dynamic shapes on batches of 32 texts sorted by length, each padded to its longest text. The ids come from
+the package `tokenizers`. Prints one JSON line with the tokens, the seconds of each part, and the CPU utilization of the
+runs.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Encoders of texts at the sizes of published ones, with drawn weights: their files, and a peer engine that runs them.
+"""Text encoders of published sizes with random weights: their files, and a peer engine that runs them.
 
 usage: encoder_worker.py make FOLDER NAME LAYERS     a Hugging Face folder FOLDER/NAME; NAME: bert, modernbert, qwen3
        encoder_worker.py ENGINE THREADS FOLDER/NAME  ENGINE: openvino, torch; lines of minilm_worker.py in and out
-Rows have no padding, so peers are given no mask; texts are pooled as the folder says, and normalised.
+Texts have no padding, so peers get no mask. Texts are pooled as the folder says, and normalized.
 """
 
 import json
@@ -14,8 +14,8 @@ import torch
 import transformers
 from minilm_worker import inputs, serve
 
-# The sizes of BERT-base, ModernBERT-base and Qwen3-Embedding-0.6B; of the last one's vocabulary, whose rows are only
-# looked up, a part.
+# The sizes of BERT-base, ModernBERT-base and Qwen3-Embedding-0.6B. The last one has a part of its vocabulary, whose
+# rows are only looked up.
 MODELS = {
     "bert": ("mean_tokens", dict(vocab_size=30522, hidden_size=768, num_attention_heads=12, intermediate_size=3072)),
     "modernbert": ("mean_tokens", dict(vocab_size=50368, hidden_size=768, num_attention_heads=12,

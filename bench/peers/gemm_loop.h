@@ -1,5 +1,5 @@
-// What both sides of bench/gemm do alike: answer "M N K seconds" lines with the time of one product, its error, and the
-// CPU time over the wall time of the measured section.
+// The request loop of both sides of bench/gemm. It answers "M N K seconds" lines with the time of one matmul, its
+// error, and CPU time over wall time of the measured section.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,16 @@
 #include <string>
 #include <vector>
 
-/// One product c [M, N] = a [M, K] x b [K, N] of an engine; the functions own whatever they need.
+/// One matmul c [M, N] = a [M, K] x b [K, N] of an engine. The functions own their data.
 struct GemmSide {
   float* a = nullptr;
   float* b = nullptr;
   const float* c = nullptr;
   std::function<void()> pack, run;
-  std::string kernel;  // empty: not told
+  std::string kernel;  // empty: unknown
 };
 
-/// Reads requests until the input ends; `make(m, n, k)` gives the side to fill, check and time.
+/// Reads requests until the input ends. `make(m, n, k)` gives the matmul to fill, check and time.
 inline void answer_gemm_requests(const std::function<GemmSide(std::int64_t, std::int64_t, std::int64_t)>& make) {
   using Clock = std::chrono::steady_clock;
   const auto us_since = [](Clock::time_point t) {
@@ -54,7 +54,7 @@ inline void answer_gemm_requests(const std::function<GemmSide(std::int64_t, std:
       for (long long d = 0; d < k; ++d)
         x += static_cast<double>(side.a[i * k + d]) * static_cast<double>(side.b[d * n + j]);
       const double off = std::fabs(x - static_cast<double>(side.c[i * n + j]));
-      if (!(off <= error)) error = std::isnan(off) ? std::numeric_limits<double>::max() : off;  // NaN is no less wrong
+      if (!(off <= error)) error = std::isnan(off) ? std::numeric_limits<double>::max() : off;  // NaN is the worst
     }
     std::printf("{\"p50_us\":%.3f,\"p10_us\":%.3f,\"n\":%zu,\"cpus\":%.3f,\"error\":%.2e,\"kernel\":\"%s\"}\n",
                 us[us.size() / 2], us[us.size() / 10], us.size(), cpus, error, side.kernel.c_str());

@@ -1,5 +1,5 @@
-// llama.cpp as bench/llm asks for it. usage: llama_worker FILE.gguf THREADS single|long|logits; one line of JSON, or
-// 128 rows of logits as F32. `long`: tokens behind 4,096 others, flash attention over a q8_0 cache. Build: bench/llm
+// llama.cpp as a peer of bench/llm. usage: llama_worker FILE.gguf THREADS single|long|logits; one line of JSON, or 128
+// rows of logits as F32. `long`: tokens after 4,096 others, with flash attention over a q8_0 cache. Build: bench/llm
 // prepare.
 #include <algorithm>
 #include <chrono>
@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   }
   params.n_threads = threads, params.n_threads_batch = threads;
   llama_context* context = llama_init_from_model(model, params);
-  // One lasting pool, thread i on processor i; the default makes threads anew for every graph.
+  // One persistent thread pool with thread i on CPU i; the default creates threads for every graph.
   ggml_threadpool_params pool = ggml_threadpool_params_default(threads);
   for (int i = 0; i < threads; ++i) pool.cpumask[i] = true;
   pool.strict_cpu = true;

@@ -1,4 +1,4 @@
-"""Logits of 128 positions by every engine of bench/llm against PyTorch in f32: llm_accuracy.py DIR RLX_WORKER CACHE."""
+"""Logits of 128 positions of every engine of bench/llm against PyTorch in f32: llm_accuracy.py DIR RLX_WORKER CACHE."""
 
 import pathlib
 import subprocess

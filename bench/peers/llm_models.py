@@ -1,4 +1,4 @@
-"""Seeded random weights as the engines of bench/llm read them: llm_models.py SHAPE DIR WHAT ..
+"""Seeded random weights in the file formats of the engines of bench/llm: llm_models.py SHAPE DIR WHAT ..
 
 WHAT: gguf:f32 and gguf:f32_scaled (which rlx converts), openvino:NAME and onnxruntime:NAME (int8, int4_32, int4_128).
 """
@@ -56,7 +56,7 @@ def write_hf(to):
 
 
 def scaled(tensors):
-    """The same function with 8 channels behind every norm 50 times as large: what 8-bit activations find hard."""
+    """The same function with 8 channels after every norm 50 times as large, which is hard for 8-bit activations."""
     channels = torch.randperm(SIZES[shape]["hidden_size"], generator=torch.Generator().manual_seed(1))[:8].numpy()
     readers = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj")
     for key, t in tensors:
@@ -120,7 +120,7 @@ def write_gguf(hf, to, change=lambda tensors: tensors):
         elif key.startswith("model.layers."):
             _, _, layer, rest = key.split(".", 3)
             part = rest.removesuffix(".weight")
-            if family == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):  # its rope turns neighbours
+            if family == "llama" and part in ("self_attn.q_proj", "self_attn.k_proj"):  # GGUF: rotates adjacent pairs
                 heads = t.shape[0] // s["head_dim"]
                 t = t.reshape(heads, 2, s["head_dim"] // 2, -1).swapaxes(1, 2).reshape(t.shape)
             w.add_tensor(f"blk.{layer}.{names[part]}.weight", t)
@@ -148,7 +148,7 @@ def write_openvino(hf, name):
         "int4_128": dict(mode=mode.INT4_SYM, group_size=128, ratio=1.0),
     }[name]
     compressed = nncf.compress_weights(ov.Core().read_model(plain / "openvino_model.xml"), **options)
-    with tempfile.TemporaryDirectory(dir=folder) as made:  # moved when it is whole
+    with tempfile.TemporaryDirectory(dir=folder) as made:  # moved into place when it is complete
         made = pathlib.Path(made) / "model"
         made.mkdir()
         ov.save_model(compressed, made / "openvino_model.xml")

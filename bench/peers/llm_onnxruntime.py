@@ -1,4 +1,4 @@
-"""onnxruntime-genai as bench/llm asks for it: llm_onnxruntime.py MODEL_DIR THREADS single|SEQUENCES; a line of JSON."""
+"""onnxruntime-genai as a peer of bench/llm: llm_onnxruntime.py MODEL_DIR THREADS single|SEQUENCES; a line of JSON."""
 
 import json
 import statistics
@@ -21,7 +21,7 @@ use = CpuUse()
 
 
 def begin(sequences, n, length=1024):
-    """A generator that has run a prompt of n tokens, and the milliseconds that this took."""
+    """A generator after a prompt of n tokens, and the milliseconds of the prompt."""
     params = genai.GeneratorParams(model)
     params.set_search_options(max_length=length, min_length=length, do_sample=False, batch_size=sequences)
     generator = genai.Generator(model, params)

@@ -1,4 +1,4 @@
-"""OpenVINO GenAI as bench/llm asks for it: llm_openvino.py MODEL_DIR THREADS single|SEQUENCES; one line of JSON."""
+"""OpenVINO GenAI as a peer of bench/llm: llm_openvino.py MODEL_DIR THREADS single|SEQUENCES; one line of JSON."""
 
 import json
 import random
@@ -12,7 +12,7 @@ import openvino_genai as genai
 from cpu_use import CpuUse
 
 folder, threads, what = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-# The cache in 8 bits, and of activations that are rounded in groups the larger groups, are its faster settings.
+# An 8-bit cache and the larger groups for quantized activations are its faster settings.
 properties = {"INFERENCE_NUM_THREADS": threads, "KV_CACHE_PRECISION": "u8"}
 if folder.endswith("128"):
     properties["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = 128

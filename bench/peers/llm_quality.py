@@ -1,7 +1,7 @@
-"""What products that round and 8-bit caches cost: mean KL(F64 of the numbers in a GGUF file || an engine) over a text.
+"""The loss of rounded matmuls and 8-bit caches: mean KL(F64 with the weights of a GGUF file || an engine) over a text.
 
-llm_quality.py FOLDER RLX_WORKER HF FILE.gguf.. [--text FILE]: logits of rlx and of llama.cpp (FOLDER/llama_worker)
-on the same file against PyTorch in F64 with the file's dequantised weights in the model of the Hugging Face folder
+llm_quality.py FOLDER RLX_WORKER HF FILE.gguf.. [--text FILE]: logits of rlx and of llama.cpp (FOLDER/llama_worker) on
+the same file, against PyTorch in F64 with the dequantized weights of the file in the model of the Hugging Face folder
 HF. Without a text: 128 tokens of bench/language_model's prompt.
 """
 
@@ -41,7 +41,7 @@ OUTER = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "outpu
 
 
 def reference(model, file, ids):
-    """Logits in F64 of the numbers in `file`, in blocks or not."""
+    """Logits in F64 with the weights of `file`, quantized or not."""
     weights = dict(model.named_parameters())
     left = set(weights)
     for t in gguf.GGUFReader(file).tensors:
@@ -53,7 +53,7 @@ def reference(model, file, ids):
         x = torch.tensor(gguf.quants.dequantize(t.data, t.tensor_type)).double()
         if model.config.model_type == "llama" and key.endswith(("q_proj.weight", "k_proj.weight")):
             heads = x.shape[0] // (model.config.hidden_size // model.config.num_attention_heads)
-            x = x.reshape(heads, -1, 2, x.shape[1]).swapaxes(1, 2).reshape(x.shape)  # its rope turns neighbours there
+            x = x.reshape(heads, -1, 2, x.shape[1]).swapaxes(1, 2).reshape(x.shape)  # GGUF rotates adjacent pairs
         with torch.no_grad():
             weights[key].copy_(x)
         left.discard(key)

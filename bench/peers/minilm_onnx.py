@@ -1,9 +1,9 @@
 """The sentence encoder as an ONNX file, from model.safetensors, in the graph patterns that ONNX engines fuse.
 
 usage: python minilm_onnx.py MODEL_DIR OUT.onnx [--fused OUT2.onnx]
-The operations are those an export of the usual BERT code gives: separate query, key and value products with their
-weights transposed beforehand, mask added before the softmax, erf form of gelu, LayerNormalization. `--fused` also
-writes the graph after ONNX Runtime's offline optimiser for transformers (fused attention, bias + gelu, skip + norm).
+The operations are those of an export of the usual BERT code: separate query, key and value matmuls with transposed
+weights, the mask added before the softmax, gelu by erf, LayerNormalization. `--fused` also writes the graph after ONNX
+Runtime's offline optimizer for transformers (fused attention, bias + gelu, skip + norm).
 """
 
 import argparse
@@ -100,7 +100,7 @@ def build(folder):
 
 
 def fuse(path, out, heads, hidden):
-    """ONNX Runtime's basic optimisations, then its fusions for BERT: its optimize_model() without PyTorch."""
+    """ONNX Runtime's basic optimizations, then its fusions for BERT: its optimize_model() without PyTorch."""
     import onnxruntime as ort
     from onnxruntime.transformers import optimizer
 

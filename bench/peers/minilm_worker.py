@@ -1,8 +1,8 @@
-"""One peer engine in a process of its own: a JSON request per line in, median latency out.
+"""One peer engine in its own process: a JSON request per line in, median latency out.
 
 usage: python minilm_worker.py ENGINE THREADS MODEL_DIR ONNX      ENGINE: openvino, onnxruntime, torch
 Request: {"batch", "seq", "seconds", "runs"}; answer: {"p50_us", "p10_us", "n", "cpus", "compile_ms",
-"check"}; cpus: CPU time over wall time.
+"check"}. cpus is CPU time over wall time.
 """
 
 import json
@@ -138,7 +138,7 @@ def measure(run, seconds, runs):
 
 
 def serve(make, version):
-    """Answers requests of standard input, a line each, with runs that `make(batch, seq)` gives."""
+    """Answers requests on standard input, one per line, with the runs of `make(batch, seq)`."""
     print(json.dumps({"version": version}), flush=True)
     compiled, compile_ms = {}, {}
     for line in sys.stdin:

@@ -1,5 +1,5 @@
-// oneDNN's f32 matrix product with weights in the layout it asks for: requests "M N K seconds" in, JSON lines out.
-// Built by bench/gemm against the oneDNN of its environment; threads come from OMP_NUM_THREADS.
+// oneDNN's f32 matmul with weights in the layout that it asks for: requests "M N K seconds" in, JSON lines out. Built
+// by bench/gemm against the oneDNN of its environment; threads come from OMP_NUM_THREADS.
 #include <cstdio>
 #include <unordered_map>
 

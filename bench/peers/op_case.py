@@ -1,4 +1,4 @@
-"""A case of bench/ops: what op_cases.py is made of."""
+"""A case of bench/ops, as op_cases.py declares it."""
 
 import dataclasses
 import math
@@ -40,14 +40,14 @@ class Case:
     name: str
     args: list
     expr: str
-    torch: str = None  # None: PyTorch has none
+    torch: str = None  # None: PyTorch has no such op
     out_bytes: int = 0
     flops: float = 0
-    peak: str = None  # whose arithmetic the floor is counted in: "f4", "f8"
-    goal: float = GOAL  # times the better of the peers
-    tolerance: float = 1e-3  # of values of the results; None: they are not compared
-    jax: str = None  # where JAX writes it in another way than rlx
-    distribution: str = None  # of numbers of generators, which differ: "bits", "uniform" or "normal"
+    peak: str = None  # the dtype of the FMA peak for the floor: "f4", "f8"
+    goal: float = GOAL  # the largest passing ratio to the faster peer
+    tolerance: float = 1e-3  # of the values of results; None: they are not compared
+    jax: str = None  # the expression for JAX if it differs from that of rlx
+    distribution: str = None  # of random numbers, which differ by engine: "bits", "uniform" or "normal"
 
     @property
     def id(self):

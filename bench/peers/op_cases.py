@@ -1,8 +1,8 @@
-"""The cases of bench/ops: operands, an expression for rlx and JAX, one for PyTorch, the work that nobody can avoid.
+"""The cases of bench/ops: operands, an expression for rlx and JAX, one for PyTorch, and the least work of the case.
 
-An expression sees its operands as a, b, c, d and the modules of its engine: np (jax.numpy, rlx.numpy), lax, nn,
-random, linalg, fft, image, sp (scipy); torch and F for PyTorch. What an engine lacks it answers with "not built", so
-cases stand here before the ops do. The families are in op_cases_*.py.
+An expression has its operands as a, b, c, d, and the modules of its engine: np (jax.numpy, rlx.numpy), lax, nn, random,
+linalg, fft, image, sp (scipy); torch and F for PyTorch. An engine that lacks an op answers "not built", so a case may
+exist before its op. The families are in op_cases_*.py.
 """
 
 from op_cases_elements import elementwise, moves, orders
@@ -23,7 +23,7 @@ FAMILIES = {
 
 
 def cases(families=None):
-    """All cases, or those of some families; two of one name are an error."""
+    """All cases, or those of some families. Two cases of one name are an error."""
     out = {}
     for name, make in FAMILIES.items():
         for case in make() if not families or name in families else ():

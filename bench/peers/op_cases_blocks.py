@@ -1,4 +1,4 @@
-"""Cases of bench/ops: windows and convolutions, Fourier transforms, linear algebra, and what is left."""
+"""Cases of bench/ops: windows and convolutions, Fourier transforms, linear algebra, and other ops."""
 
 import math
 
@@ -42,7 +42,7 @@ def windows():
             goal=1.0,
             tolerance=1e-2,
         )
-        if name in FOLLOWED:  # by what it is followed by in networks
+        if name in FOLLOWED:  # by the op that follows it in networks
             yield Case(
                 "fused_conv",
                 f"{name}, bias, relu",
@@ -166,7 +166,7 @@ def transforms():
         )
 
 
-# name, operands, expression, PyTorch's, multiply-adds over n^3, the largest n of the bench, whether results are unique
+# name, operands, expression, expression of PyTorch, multiply-adds / n^3, the largest n, whether results are unique
 LINALG = (
     ("cholesky", "s", "linalg.cholesky(a)", "torch.linalg.cholesky(a)", 1 / 6, 1024, True),
     ("lu solve", "sb", "linalg.solve(a, b)", "torch.linalg.solve(a, b)", 1 / 3, 1024, True),

@@ -1,4 +1,4 @@
-"""Cases of bench/ops: elementwise ops, moves of elements, orders (sorts, indices)."""
+"""Cases of bench/ops: elementwise ops, data movement, sorts and indexing."""
 
 from op_case import BYTES, GOAL, Arg, Case, label, loose
 

@@ -1,4 +1,4 @@
-"""Cases of bench/ops: reductions, norms, products."""
+"""Cases of bench/ops: reductions, norms, matmuls."""
 
 import math
 

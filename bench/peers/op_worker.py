@@ -1,8 +1,8 @@
 """One side of bench/ops: runs the cases of op_cases.py in one engine; JSON lines.
 
 usage: python op_worker.py rlx|jax|torch THREADS
-Requests: {"case": ID} makes and checks it, {"case": ID, "seconds": S} times it, {"copy": BYTES, "seconds": S} times a
-copy of so many.
+Requests: {"case": ID} compiles and checks a case, {"case": ID, "seconds": S} times it, {"copy": BYTES, "seconds": S}
+times a copy of that many bytes.
 """
 
 import json
@@ -41,7 +41,7 @@ NAMES = {
 
 
 def drawn(arg, seed):
-    """An operand in NumPy; bf16 as float32."""
+    """An operand as a NumPy array; bf16 as float32."""
     r = numpy.random.default_rng(seed)
     dtype = numpy.dtype("f4" if arg.dtype == "bf16" else arg.dtype)
     shape, fill = arg.shape, arg.fill
@@ -160,7 +160,7 @@ class Torch:
         self.kept = {}
 
     def filters(self, w, transposed=False):
-        """HWIO as OIHW, channels last, made once; those of a transposed convolution as IOHW, turned round."""
+        """Filters HWIO as OIHW in channels-last memory, made once; for a transposed convolution IOHW, flipped."""
         key = (w.data_ptr(), transposed)
         if key not in self.kept:
             w = w.flip(0, 1).permute(2, 3, 0, 1) if transposed else w.permute(3, 2, 0, 1)
@@ -193,7 +193,7 @@ class Runner:
         self.made = {}
 
     def make(self, id):
-        """Compiles a case; what it gives at some places, for comparison."""
+        """Compiles a case. Returns some elements of its results, for comparison."""
         case = CASES[id]
         args = [self.engine.array(drawn(arg, 100 + i), arg.dtype) for i, arg in enumerate(case.args)]
         self.made.clear()  # one case at a time: operands may be large
@@ -202,7 +202,7 @@ class Runner:
             y = self.engine.numbers(call()).reshape(-1)
         except MemoryError:
             raise
-        except Exception as e:  # whatever an engine says of what it lacks
+        except Exception as e:  # any error of an engine that lacks the op
             return {"missing": f"{type(e).__name__}: {e}".splitlines()[0][:160]}
         self.made[id] = call
         if case.distribution:
@@ -219,7 +219,7 @@ class Runner:
 
 
 def timed(call, seconds):
-    """Median wall time of a call, short calls in groups, and the CPU time of all of them."""
+    """The median wall time of a call (short calls are timed in groups), and the CPU time of all calls."""
     begin = time.perf_counter()
     call()
     once = max(1e-7, time.perf_counter() - begin)

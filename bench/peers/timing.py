@@ -1,10 +1,10 @@
-"""Timing on a machine that others use too: one run at a time, high priority, n CPUs for n threads, rounds interleaved.
+"""Timing on a shared machine: one run at a time, high priority, n CPUs for n threads, interleaved rounds.
 
-A measured process gets a session and with it a scheduler group of its own at the highest weight (real-time priority
-would lose 5 % of every second to the kernel's throttle), its affinity is the n CPUs of its n threads, and a lock keeps
-a second bench away. Single threads are not pinned from outside: a thread inherits the CPUs of its creator, and a
-library that asks how many CPUs it has when its main thread is pinned to one of them starts one worker. `ThreadUse`
-holds what each engine was asked for against the CPU time that it used. What waiting for a CPU was left is reported as
+A measured process gets its own session, and with it its own scheduler group at the highest weight (real-time priority
+would lose 5 % of every second to the kernel's throttle). Its affinity is the n CPUs of its n threads. A lock keeps a
+second bench away. Single threads are not pinned from outside: a thread inherits the CPUs of its creator, and a library
+that counts its CPUs while its main thread is pinned to one of them starts one worker. `ThreadUse` compares the threads
+that each engine was asked for with the CPU time that it used. The remaining time of waiting for a CPU is reported as
 `waited`.
 """
 
@@ -27,7 +27,7 @@ CPUS = sorted(os.sched_getaffinity(0))
 
 
 def cpus_for(threads):
-    """The CPUs of this many threads."""
+    """The CPUs for this many threads."""
     return set(CPUS[:threads])
 
 
@@ -41,14 +41,14 @@ def _write(path, text):
 
 
 def _raise_priority():
-    """For a process that leads a session of its own: 99 % of a CPU that others want too."""
+    """Raises the weight of the session that this process leads: 99 % of a CPU that other processes want too."""
     _write("/proc/self/autogroup", "-20")
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -20)
 
 
 def priority():
-    """How measured processes are protected, in words."""
+    """How measured processes are isolated, in words."""
     return "processes at the highest priority" if os.geteuid() == 0 else "no right to raise priorities"
 
 
@@ -61,7 +61,7 @@ def spawn(command, threads, env=None, openmp=False, **popen):
         _raise_priority()
 
     merged = dict(os.environ, OMP_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="false")
-    for name in ("OMP_PROC_BIND", "OMP_PLACES"):  # they would bind the main thread, and all that it starts, to a CPU
+    for name in ("OMP_PROC_BIND", "OMP_PLACES"):  # they would bind the main thread and its threads to a CPU
         merged.pop(name, None)
     if openmp:
         merged |= {"OMP_PROC_BIND": "true", "OMP_PLACES": ",".join(f"{{{c}}}" for c in sorted(cpus))}
@@ -72,8 +72,8 @@ def spawn(command, threads, env=None, openmp=False, **popen):
 
 
 def cpu_seconds(pid):
-    """CPU time of all threads of a process so far, those that have ended among them."""
-    clock = (~pid << 3) | 2  # Linux's clock of another process
+    """CPU time of all threads of a process so far, including threads that have ended."""
+    clock = (~pid << 3) | 2  # the CPU clock of another process on Linux
     try:
         return time.clock_gettime(clock)
     except OSError:
@@ -93,13 +93,13 @@ def _thread_times(pid):
 
 
 class ThreadUse:
-    """Whether engines that were asked for n threads used n CPUs' worth of time where their work is parallel.
+    """Checks that engines with n threads used the CPU time of n CPUs where their work is parallel.
 
     `cpus` of a measured section is its CPU time over its wall time. An engine that waits on the wall and not on a CPU,
     that was pinned to one CPU, or that was never given its threads shows here, and its figure of n threads is none.
     """
 
-    LEAST = 0.75  # of n: the rest is work that is not parallel, and others on the machine
+    LEAST = 0.75  # of n; the rest is serial work and other load on the machine
 
     def __init__(self):
         self.seen = collections.defaultdict(list)
@@ -108,7 +108,7 @@ class ThreadUse:
         self.seen[engine, threads, case].append((cpus, wait))
 
     def problems(self):
-        """A line for each engine and case whose rounds used too few CPUs in the median."""
+        """A line for each engine and case whose median round used too few CPUs."""
         out = []
         for (engine, threads, case), rounds in self.seen.items():
             cpus, wait = (statistics.median(column) for column in zip(*rounds))
@@ -118,7 +118,7 @@ class ThreadUse:
         return out
 
     def finish(self):
-        """Prints the problems; whether there are none."""
+        """Prints the problems. Returns whether there are none."""
         found = self.problems()
         for line in found:
             print(f"NOT PARALLEL {line}", flush=True)
@@ -179,14 +179,14 @@ def words(process):
 
 def ended(process):
     for pipe in (process.stdin, process.stdout):
-        with contextlib.suppress(OSError):  # what was not sent any more
+        with contextlib.suppress(OSError):  # a request that was not sent
             if pipe:
                 pipe.close()
     raise Failure(f"{words(process)} ended with status {process.wait()}; what it said stands above")
 
 
 def waited(before, after, wall):
-    """The share of the wall-clock time that the unluckiest thread wanted a CPU and had none."""
+    """The largest share of wall-clock time that a thread waited for a CPU."""
     return max((after[t][1] - before.get(t, (0, 0))[1] for t in after), default=0) / 1e9 / wall
 
 
@@ -217,7 +217,7 @@ def run_json(command, threads, env=None, openmp=False):
 
 
 def run_text(command, threads=1, env=None):
-    """What a program printed."""
+    """Runs a program and returns its output."""
     p = spawn(command, threads, env, stdout=subprocess.PIPE)
     out = p.communicate()[0]
     if p.returncode != 0:
@@ -227,10 +227,10 @@ def run_text(command, threads=1, env=None):
 
 @contextlib.contextmanager
 def alone():
-    """Holds the lock that benches of this machine share."""
+    """Holds the lock that all benches of this machine share."""
     with open(os.path.join(tempfile.gettempdir(), "bench.lock"), "a") as f:
-        # The driver keeps its usual priority: a real-time one can wait inside the kernel for a thread that it keeps off
-        # the CPU.
+        # The driver keeps its normal priority. A real-time driver could wait in the kernel for a thread that it keeps
+        # off the CPU.
         fcntl.flock(f, fcntl.LOCK_EX)
         yield
 
@@ -240,7 +240,7 @@ def median(values):
 
 
 def machine():
-    """Date and CPU in one line."""
+    """The date and the CPU, in one line."""
     model, names = platform.machine(), {}
     with contextlib.suppress(OSError):
         for line in open("/proc/cpuinfo"):

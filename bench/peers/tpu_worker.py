@@ -1,6 +1,6 @@
 """MiniLM in JAX, for bench/tpu: on the PJRT plug-in RLX_TPU_PLUGIN, or on jaxlib's own CPU client when --own is given.
 
-Prints the times of a start, then for each line with a number so many timed runs, as bench/tpu_worker.cpp does.
+Prints the times of its start. Then each input line holds a number of timed runs, as in bench/tpu_worker.cpp.
 """
 
 import json

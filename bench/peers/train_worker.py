@@ -1,4 +1,4 @@
-"""JAX's side of bench/train: the same two training programs, jitted; JSON lines as train_worker.cpp.
+"""JAX as the peer of bench/train: the same two training programs, jitted; JSON lines as in train_worker.cpp.
 
 usage: python train_worker.py THREADS DATA.npz
 Requests: "mlp SECONDS", "encoder SECONDS", "results FILE".

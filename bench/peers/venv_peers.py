@@ -1,4 +1,4 @@
-"""A virtual environment with the peers at pinned versions: an existing one, or a throw-away one."""
+"""A virtual environment with the peers at pinned versions: an existing one, or a temporary one."""
 
 import contextlib
 import pathlib
@@ -33,7 +33,7 @@ PINNED = {
     "onednn-cpu-gomp": "2023.2.0",
     "onednn-devel-cpu-gomp": "2023.2.0",
 }
-# What a package is imported as, where that is not its name; "": nothing is imported.
+# The module of a package if it differs from its name; "": nothing is imported.
 MODULES = {
     "llama-cpp-python": "llama_cpp",
     "onednn-cpu-gomp": "",
@@ -44,7 +44,7 @@ MODULES = {
 
 
 def fill(folder, packages):
-    """Makes a virtual environment with packages from PyPI at their pinned versions."""
+    """Creates a virtual environment with packages from PyPI at their pinned versions."""
     wanted = [f"{name}=={PINNED[name]}" for name in packages]
     try:
         child.run("making a virtual environment", [sys.executable, "-m", "venv", folder])
@@ -57,7 +57,7 @@ def fill(folder, packages):
 
 @contextlib.contextmanager
 def environment(packages, existing=None):
-    """Folder of the environment; without `existing` it is made, filled from PyPI and removed afterwards."""
+    """The folder of the environment. Without `existing` it is created, filled from PyPI and removed afterwards."""
     packages = list(dict.fromkeys(packages))
     if existing:
         folder = pathlib.Path(existing).resolve()

@@ -1,4 +1,4 @@
-"""Trains a small network to tell two spirals apart, with Adam, and draws how the loss fell.
+"""Trains a small network with Adam to classify two spirals, and draws the loss curve.
 
 usage: 01_mlp_training.py [loss.svg]
 """
@@ -16,14 +16,14 @@ STEPS, RATE = 300, 0.01
 
 
 def spirals(n: int) -> tuple[rlx.Array, rlx.Array]:
-    """Points [2 * n, 2] on two spirals, and for each of them which: 0 or 1."""
+    """Points [2 * n, 2] on two spirals, and their labels, 0 or 1."""
     t = np.linspace(0.3, 3.0, n, dtype=np.float32) * np.pi
     arm = np.stack([t * np.cos(t), t * np.sin(t)], axis=1) / 10
     return rlx.array(np.concatenate([arm, -arm])), rlx.array(np.repeat(np.array([0, 1], np.int32), n))
 
 
 def first_params(key: rlx.Array, widths: tuple[int, ...]) -> Params:
-    """A weight and a bias for each layer."""
+    """The initial weight and bias of each layer."""
     keys = rlx.random.split(key, len(widths) - 1)
     return [
         {"w": rlx.random.normal(k, (m, n)) * (2 / m) ** 0.5, "b": rnp.zeros(n)}
@@ -43,7 +43,7 @@ def loss_of(params: Params, x: rlx.Array, label: rlx.Array) -> rlx.Array:
 
 @rlx.jit(donate_argnums=0)  # the new state is written over the old one
 def step(state: State, x: rlx.Array, label: rlx.Array) -> tuple[State, rlx.Array]:
-    """One step of Adam, gradient and all: one program."""
+    """One step of Adam with its gradients, as one program."""
     loss, grads = rlx.value_and_grad(loss_of)(state["params"], x, label)
     t = state["t"] + 1
     m = rlx.tree.map(lambda old, g: 0.9 * old + 0.1 * g, state["m"], grads)
@@ -54,7 +54,7 @@ def step(state: State, x: rlx.Array, label: rlx.Array) -> tuple[State, rlx.Array
 
 
 def picture(losses: list[float]) -> str:
-    """The curve as SVG: steps to the right, the loss upwards."""
+    """The loss curve as SVG: steps on the horizontal axis, loss on the vertical axis."""
     top, width, height = max(losses), 480, 240
     points = " ".join(f"{i * width / len(losses):.1f},{height * (1 - v / top):.1f}" for i, v in enumerate(losses))
     return (

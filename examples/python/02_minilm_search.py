@@ -1,4 +1,4 @@
-"""Ranks passages for a question by the meaning of both, with the encoder all-MiniLM-L6-v2.
+"""Semantic search: ranks passages for questions by their embeddings, with the encoder all-MiniLM-L6-v2.
 
 usage: 02_minilm_search.py [MODEL_DIR] (or RLX_MODEL_DIR; scripts/demo.sh fetches the model)
 """
@@ -21,7 +21,7 @@ QUESTIONS = ["Why does dough get bigger?", "How do I find an item quickly?", "Wh
 
 @rlx.jit
 def ranked(passages: rlx.Array, questions: rlx.Array) -> tuple[rlx.Array, rlx.Array]:
-    """For each question the passages from the nearest on, and how near they are: the vectors have length 1."""
+    """The order of passages for each question, best first, and their cosine similarities (vectors have length 1)."""
     scores = questions @ passages.T
     order = rnp.argsort(-scores, axis=1)
     return order, rnp.take_along_axis(scores, order, axis=1)
@@ -29,7 +29,7 @@ def ranked(passages: rlx.Array, questions: rlx.Array) -> tuple[rlx.Array, rlx.Ar
 
 folder = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("RLX_MODEL_DIR", ".models/all-minilm-l6-v2")
 if not os.path.isdir(folder):
-    sys.exit(f"{folder} is no folder: give the model's, or fetch it by scripts/demo.sh")
+    sys.exit(f"{folder} is not a folder: give the model's, or fetch it by scripts/demo.sh")
 encoder = rlx.SentenceEncoder(folder)
 order, scores = ranked(encoder.embed(PASSAGES), encoder.embed(QUESTIONS))
 for question, places, values in zip(QUESTIONS, order.tolist(), scores.tolist()):

@@ -1,4 +1,4 @@
-"""An op of one's own: a kernel in NumPy, its shape, both derivatives and what it does with a batch."""
+"""A custom op: a kernel in NumPy, its shape, both derivatives and its batch rule."""
 
 from typing import Any
 
@@ -8,22 +8,22 @@ import rlx.numpy as rnp
 
 
 def kernel(x: np.ndarray[Any, Any], limit: float = 1.0) -> np.ndarray[Any, Any]:
-    """What a run calls: NumPy arrays in, arrays of the dtypes and shapes that the op promised out."""
+    """Called at each run: takes NumPy arrays, returns arrays of the dtypes and shapes of the op."""
     return np.asarray(limit * np.tanh(x / limit), x.dtype)
 
 
 def slope(y: rlx.Array, limit: float) -> rlx.Array:
-    """The derivative of the op by its operand, from its result."""
+    """The derivative of the op by its operand, computed from its result."""
     return 1 - rnp.square(y / limit)
 
 
-# Rules are functions of traced values: what they give is part of the program, and has derivatives in turn.
+# Rules are functions of traced values. Their results are part of the program and have derivatives too.
 soft_clip = rlx.custom_op(
     "example.soft_clip",
     kernel=kernel,
     vjp=lambda cotangents, operands, results, limit=1.0: cotangents[0] * slope(results[0], limit),
     jvp=lambda operands, tangents, results, limit=1.0: tangents[0] * slope(results[0], limit),
-    batch="broadcast",  # elementwise: a batch is only a larger operand
+    batch="broadcast",  # elementwise: a batch is just a larger operand
     doc="limit * tanh(x / limit): x, which never gets beyond the limit.",
 )
 
@@ -40,6 +40,6 @@ print("by hand ", np.round(3 * (1 - np.tanh(x / 2) ** 2), 4))
 print("second  ", np.round(rlx.vmap(rlx.grad(rlx.grad(lambda v: soft_clip(v, limit=2.0))))(x), 4))
 print("batch   ", rlx.vmap(lambda row: soft_clip(row, limit=2.0))(np.stack([x, x])).shape)
 
-# An op may be made of others instead: then everything else follows, and it fuses with what stands around it.
+# An op may be composed of other ops instead. Its rules follow from theirs, and it fuses with the ops around it.
 cube = rlx.custom_op("example.cube", decompose=lambda x: x * x * x)
 print("cube    ", rlx.grad(lambda v: cube(v))(2.0))

@@ -1,4 +1,4 @@
-"""A model written for one example, run on a batch: predictions, the gradient of each example, clipped gradients."""
+"""vmap of a model that is written for one example: predictions, per-example gradients, clipped gradients."""
 
 import rlx
 import rlx.numpy as rnp
@@ -7,7 +7,7 @@ Params = dict[str, rlx.Array]
 
 
 def predict(params: Params, x: rlx.Array) -> rlx.Array:
-    """A number for one example [3]."""
+    """The prediction, a scalar, for one example x [3]."""
     return rnp.tanh(x @ params["w1"] + params["b1"]) @ params["w2"]
 
 
@@ -15,13 +15,13 @@ def loss(params: Params, x: rlx.Array, y: rlx.Array) -> rlx.Array:
     return rnp.square(predict(params, x) - y)
 
 
-# One gradient for each example: the parameters are shared, x and y have an axis more.
+# One gradient per example: the parameters are shared, x and y get a batch axis.
 gradients = rlx.jit(rlx.vmap(rlx.grad(loss), in_axes=(None, 0, 0)))
 
 
 @rlx.jit
 def clipped_mean(params: Params, x: rlx.Array, y: rlx.Array, limit: float) -> tuple[Params, rlx.Array]:
-    """The mean of the examples' gradients, each cut to length `limit` first; and the lengths before."""
+    """The mean of the per-example gradients, each clipped to norm `limit`, and their norms before clipping."""
     each = gradients(params, x, y)
     squares = [rnp.sum(rnp.square(g), axis=tuple(range(1, g.ndim))) for g in rlx.tree.leaves(each)]
     lengths = rnp.sqrt(sum(squares))

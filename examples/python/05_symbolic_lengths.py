@@ -1,4 +1,4 @@
-"""One program for sentences of any length: extents that are symbols, planned once for the longest."""
+"""One program for sequences of any length: symbolic extents, planned once for the longest sequence."""
 
 import numpy as np
 import rlx
@@ -8,13 +8,13 @@ WIDTH, LONGEST = 16, 128
 
 
 def attend(x: rlx.Array, w: rlx.Array) -> rlx.Array:
-    """Each row [length, width] becomes a mean of all rows, weighted by how alike they are."""
+    """Self-attention over the rows of x [length, width]."""
     scores = (x @ w) @ x.T / WIDTH**0.5
     return rlx.nn.softmax(scores) @ x
 
 
-# dims names the axes that are symbols, bounds says how far they go. "runtime": compiled and planned once, each run
-# computes its own extent; without it every new length compiles once ("specialise").
+# dims names the symbolic axes, bounds gives their range. With "runtime" the program is compiled and planned once, and
+# each run uses its own extent. The default, "specialise", compiles once for every new length.
 program = rlx.jit(
     attend,
     dims={"x": ("length", None)},
@@ -31,10 +31,10 @@ for length in (3, 17, 64, 128):
     print(f"length {length:3}: {program(x, w).shape}, equal to the program of that length: {equal}")
 print(f"compiled {program.misses} time with symbols, {plain.misses} times without")
 
-# The symbol is in the graph, where shapes are expressions over it.
+# Shapes in the graph are expressions over the symbol.
 print(next(line for line in program.lower(x, w).as_text().splitlines() if "matmul" in line).strip())
 
-# A length beyond the bound is an error, before anything runs.
+# A length beyond the bound is an error before the run.
 try:
     program(np.zeros((LONGEST + 1, WIDTH), np.float32), w)
 except rlx.InvalidArgument as error:
@@ -42,7 +42,7 @@ except rlx.InvalidArgument as error:
 
 
 def mean_row(x: rlx.Array) -> rlx.Array:
-    """The extent of an axis as a number of the program: in Python it is a symbol, not an int."""
+    """The mean row. rnp.size_of gives the extent as a value of the program; in Python it is a symbol, not an int."""
     return rnp.sum(x, axis=0) / rnp.astype(rnp.size_of(x, 0), "float32")
 
 

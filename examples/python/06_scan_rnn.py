@@ -1,4 +1,4 @@
-"""Trains a small recurrent network to tell whether a row of bits holds an odd number of ones: scan and gradient."""
+"""Trains a small recurrent network to compute the parity of a row of bits: scan and its gradient."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def first_params(key: rlx.Array) -> Params:
 
 
 def score(params: Params, bits: rlx.Array) -> rlx.Array:
-    """Above 0 for an odd number of ones in bits [length]."""
+    """The logit of odd parity of bits [length]."""
 
     def cell(h: rlx.Array, bit: rlx.Array) -> tuple[rlx.Array, None]:
         return rnp.tanh(h @ params["w"] + params["u"][bit] + params["bias"]), None
@@ -31,7 +31,7 @@ def score(params: Params, bits: rlx.Array) -> rlx.Array:
 
 
 def loss(params: Params, bits: rlx.Array, odd: rlx.Array) -> rlx.Array:
-    """The mean of -log(probability of the right answer) over a batch [n, length]."""
+    """The mean of -log(probability of the right answer) over a batch of bits [n, length]."""
     scores = rlx.vmap(score, in_axes=(None, 0))(params, bits)
     return rnp.mean(rlx.nn.softplus(rnp.where(odd, -scores, scores)))
 

@@ -4,7 +4,7 @@
 namespace rlx::python {
 namespace {
 
-// Views of the leaves. All dims are in place, so pointers to them stay valid.
+// Points the views of the leaves at their dims. All dims have been appended, so these pointers stay valid.
 void finish_views(CallScratch& s) {
   for (std::size_t i = 0; i < s.views.size(); ++i) {
     const std::size_t end = i + 1 < s.views.size() ? s.first_dim[i + 1] : s.dims.size();

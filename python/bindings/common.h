@@ -106,7 +106,7 @@ Diagnostic kept_exception(nb::python_error& e, const std::string& what);
 /// warning points to: 1 is the current frame, 2 its caller.
 void warn_renamed(const std::string& old_name, const std::string& new_name, int level = 1);
 
-/// The text of an object in messages, such as "'yes' (str)". Long texts are cut.
+/// The text of an object in messages, such as "'yes' (str)". Long texts are truncated.
 std::string described(nb::handle h);
 /// The name of a C++ parameter type in messages.
 template <class T>

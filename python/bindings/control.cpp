@@ -73,7 +73,7 @@ void bind_control(nb::module_& m) {
         const SourceLoc loc = user_line();
         Graph& g = current();
         WhileOptions options;
-        options.max_trips = max_iterations;
+        options.max_iterations = max_iterations;
         const LoopResult r = g.while_loop(
             values_in(g, init, loc),
             [&](Graph& body, const ExprList& carries) {

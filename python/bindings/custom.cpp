@@ -13,8 +13,8 @@
 namespace rlx::python {
 namespace {
 
-// buffers: operands, then results. dims: those of each buffer in turn. attrs: JSON text. A return value other than 0
-// fails the run.
+// buffers: operands, then results. dims: the dimensions, by buffer. attrs: JSON text. A return value other than 0 fails
+// the run.
 using CKernel = std::int32_t (*)(void** buffers, const std::int64_t* const* dims, const char* attrs);
 
 // A registered op. It lives as long as the process.

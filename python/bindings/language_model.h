@@ -20,27 +20,27 @@
 
 namespace rlx::python {
 
-// A fair lock: threads take turns in the order in which they came, so a thread that steps again and again lets others
-// in between.
-class Turns {
+// A ticket lock: threads get it in the order in which they asked for it, so a thread that steps in a loop does not
+// starve the others.
+class FairLock {
  public:
   class Mine {
    public:
-    explicit Mine(Turns& turns) : turns_(turns) {
-      std::unique_lock<std::mutex> lock(turns_.mutex_);
-      const std::uint64_t ticket = turns_.next_++;
-      turns_.changed_.wait(lock, [&] { return turns_.serving_ == ticket; });
+    explicit Mine(FairLock& turns) : lock_(turns) {
+      std::unique_lock<std::mutex> lock(lock_.mutex_);
+      const std::uint64_t ticket = lock_.next_++;
+      lock_.changed_.wait(lock, [&] { return lock_.serving_ == ticket; });
     }
     ~Mine() {
-      const std::lock_guard<std::mutex> lock(turns_.mutex_);
-      ++turns_.serving_;
-      turns_.changed_.notify_all();
+      const std::lock_guard<std::mutex> lock(lock_.mutex_);
+      ++lock_.serving_;
+      lock_.changed_.notify_all();
     }
     Mine(const Mine&) = delete;
     Mine& operator=(const Mine&) = delete;
 
    private:
-    Turns& turns_;
+    FairLock& lock_;
   };
 
  private:
@@ -49,7 +49,7 @@ class Turns {
   std::uint64_t next_ = 0, serving_ = 0;
 };
 
-// Output of a request that its answer has not fetched yet. Guarded by the turn of the model, except `dropped`.
+// Output of a request that its answer has not fetched yet. Guarded by the model's lock, except `dropped`.
 struct Pending {
   std::deque<GenerationEvent> events;
   bool finished = false;
@@ -72,11 +72,11 @@ struct PyLanguageModel {
   std::optional<ChatTemplate> chat;
   std::vector<TokenId> end_tokens;
   std::vector<std::string> packed_weight_problems{};  // one text for each problem with the folder of packed weights
-  Turns turns;
+  FairLock turns;
   Engine engine;
   std::map<RequestId, std::shared_ptr<Pending>> pending{};
 
-  // -- callers hold the turn --
+  // -- callers hold the lock --
 
   void step() {
     for (GenerationEvent& e : engine.step()) {
@@ -122,7 +122,7 @@ class PyAnswer {
   std::optional<std::string> next() {
     while (true) {
       {
-        const Turns::Mine turn(model_->turns);
+        const FairLock::Mine turn(model_->turns);
         model_->forget_dropped();
         if (pending_->events.empty() && !pending_->finished && !pending_->dropped) model_->step();
         while (!pending_->events.empty()) {
@@ -147,7 +147,7 @@ class PyAnswer {
   // Cancels the answer.
   void close() {
     pending_->dropped = true;
-    const Turns::Mine turn(model_->turns);
+    const FairLock::Mine turn(model_->turns);
     model_->forget_dropped();
     pending_->events.clear();
     const std::lock_guard<std::mutex> lock(said_mutex_);
@@ -191,8 +191,8 @@ class PyAnswer {
     return out;
   }
 
-  // Ctrl-C between two steps cancels the answer. The turn is free while the handler of Python runs. Called without the
-  // GIL.
+  // Ctrl-C between two steps cancels the answer. The model is not locked while the handler of Python runs. Called
+  // without the GIL.
   void check_signals() {
     bool raised = false;
     {
@@ -220,9 +220,9 @@ class PyAnswer {
 };
 
 template <class F>
-auto in_turn(PyLanguageModel& m, F&& f) {
+auto with_lock(PyLanguageModel& m, F&& f) {
   const nb::gil_scoped_release free;
-  const Turns::Mine turn(m.turns);
+  const FairLock::Mine turn(m.turns);
   return f();
 }
 

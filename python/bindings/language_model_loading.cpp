@@ -70,8 +70,8 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
     o.memory_limit = static_cast<std::size_t>(limit);
   }
   set_cache_type(o, text("cache"));
-  const std::string products = text("matmul_precision");
-  o.products = matmul_precision_named(products, from);
+  const std::string precision = text("matmul_precision");
+  o.matmul_precision = matmul_precision_named(precision, from);
   o.adapters = adapters_from(given["adapters"]);
   EngineOptions engine;
   engine.prefix_cache = flag("prefix_cache");
@@ -80,10 +80,10 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
   if (const nb::object folder = given["packed_weights"]; !folder.is_none()) {
     if (!is_path(folder))
       raise(ErrorCode::DTypeMismatch, concat_text("load: packed_weights must be a path, got ", described(folder)));
-    o.forms = nb::cast<std::filesystem::path>(folder).string();
-    if (o.forms.empty()) raise(ErrorCode::InvalidArgument, "load: packed_weights must not be an empty path");
+    o.packed_weights = nb::cast<std::filesystem::path>(folder).string();
+    if (o.packed_weights.empty()) raise(ErrorCode::InvalidArgument, "load: packed_weights must not be an empty path");
   }
-  o.verify_packed_layouts = flag("verify_packed_weights");
+  o.verify_packed_weights = flag("verify_packed_weights");
   std::optional<std::string> drafts_from;
   if (const nb::object draft = given["draft"]; !draft.is_none()) {
     if (!is_path(draft))
@@ -98,13 +98,13 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
   LanguageModel m = load_language_model(from, o, session);
   std::vector<std::string> problems;
   const auto add_problems = [&](const DecoderModel& model) {
-    if (!model.forms()) return;
-    for (std::string& problem : model.forms()->problems()) problems.push_back(std::move(problem));
+    if (!model.packed_weights()) return;
+    for (std::string& problem : model.packed_weights()->problems()) problems.push_back(std::move(problem));
   };
   add_problems(m.decoder);
   std::optional<DraftModel> draft;
   if (drafts_from) {
-    o.products = matmul_precision_named(products, *drafts_from);
+    o.matmul_precision = matmul_precision_named(precision, *drafts_from);
     draft = load_draft_model(*drafts_from, o, m.decoder, session);
     add_problems(draft->decoder);
   }

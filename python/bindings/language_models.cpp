@@ -8,7 +8,7 @@
 namespace rlx::python {
 namespace {
 
-// The text of a state file, with the state of the answer that it ends with.
+// A loaded state file: the text, and the state of the answer at its end.
 struct SavedText {
   Conversation text;
 };
@@ -47,7 +47,7 @@ std::vector<TokenId> prompt_from(const PyLanguageModel& m, nb::handle prompt, nb
 
 std::unique_ptr<PyAnswer> submit(const ModelPtr& m, std::vector<TokenId> tokens, const GenerationOptions& wanted) {
   const nb::gil_scoped_release free;
-  const Turns::Mine turn(m->turns);
+  const FairLock::Mine turn(m->turns);
   m->forget_dropped();
   auto pending = std::make_shared<Pending>();
   m->pending.emplace(m->engine.submit(tokens, wanted), pending);
@@ -116,7 +116,7 @@ nb::object logits(PyLanguageModel& m, nb::handle tokens, const std::string& rows
   const LogitRows wanted = rows_from(rows);
   const std::int64_t which = adapter_named(m, adapter.is_none() ? "" : text_from(adapter, "logits: adapter"));
   const SequenceTokens part{sequence, ids, -1, which};
-  return array_object(in_turn(m, [&] { return m.idle_model().forward(std::span(&part, 1), wanted); }));
+  return array_object(with_lock(m, [&] { return m.idle_model().forward(std::span(&part, 1), wanted); }));
 }
 
 // -- state files --
@@ -150,7 +150,7 @@ std::int64_t save_state(PyLanguageModel& m, const std::filesystem::path& path, n
   c.messages = messages_from(messages);
   if (c.tokens.empty())
     raise(ErrorCode::InvalidArgument, concat_text("there is no text to save in '", path.string(), "'"));
-  return in_turn(m, [&] {
+  return with_lock(m, [&] {
     m.forget_dropped();
     return m.engine.save(path.string(), c);
   });
@@ -158,7 +158,7 @@ std::int64_t save_state(PyLanguageModel& m, const std::filesystem::path& path, n
 
 Conversation loaded_state(PyLanguageModel& m, const std::filesystem::path& path) {
   const std::string from = existing(path);
-  return in_turn(m, [&] {
+  return with_lock(m, [&] {
     m.forget_dropped();
     return m.engine.load(from);
   });
@@ -254,17 +254,17 @@ void bind_language_models(nb::module_& m) {
       .def(
           "length",
           [](PyLanguageModel& self, std::int64_t sequence) {
-            return in_turn(self, [&] { return self.engine.model().length(sequence); });
+            return with_lock(self, [&] { return self.engine.model().length(sequence); });
           },
           nb::arg("sequence") = 0, "The number of tokens that logits() has run in a sequence.")
       .def(
           "truncate",
           [](PyLanguageModel& self, std::int64_t length, std::int64_t sequence) {
-            in_turn(self, [&] { self.idle_model().truncate(length, sequence); });
+            with_lock(self, [&] { self.idle_model().truncate(length, sequence); });
           },
           nb::arg("length"), nb::kw_only(), nb::arg("sequence") = 0, "Cuts a sequence to this number of tokens.")
       .def(
-          "reset", [](PyLanguageModel& self) { in_turn(self, [&] { self.idle_model().reset(); }); },
+          "reset", [](PyLanguageModel& self) { with_lock(self, [&] { self.idle_model().reset(); }); },
           "Clears all sequences of logits() and the prefix cache.")
       .def("save_state", &save_state, nb::arg("path"), nb::arg("said").none(), nb::arg("messages") = nb::none(),
            "Writes an answer, or the tokens of a text, with its keys and values, and the messages of the conversation "
@@ -322,7 +322,7 @@ void bind_language_models(nb::module_& m) {
       .def_prop_ro(
           "statistics",
           [](PyLanguageModel& self) {
-            return statistics_dict(in_turn(self, [&] { return self.engine.statistics(); }));
+            return statistics_dict(with_lock(self, [&] { return self.engine.statistics(); }));
           },
           "Counters since the load, a dict: runs, prompt_tokens, reused_tokens, generated_tokens, preemptions, "
           "drafted_tokens, accepted_tokens.")

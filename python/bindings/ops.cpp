@@ -416,7 +416,7 @@ nb::dict describe(const OpDef& def) {
   return out;
 }
 
-// Of the first sample of an op: the dtypes that it takes in place of f32, and the shapes that go in and come out.
+// The first sample of an op as text: the dtypes that may replace f32, and the shapes of operands and results.
 struct OpExample {
   std::string_view name, dtypes, text;
 };

@@ -22,8 +22,8 @@ struct PyCompiled {
   bool loops = false;                // the program has loops, so ctrl-C must interrupt it
 };
 
-/// The turn of a call on a program, after the calls before it. A callback that calls its own program would wait for
-/// itself, on any thread; it gets an error.
+/// The lock of a call on a program: calls run one after the other. A callback that calls its own program would
+/// deadlock, on any thread; it gets an error.
 class Turn {
  public:
   explicit Turn(PyCompiled& c);

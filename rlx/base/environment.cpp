@@ -58,8 +58,8 @@ std::optional<int> env_int(std::string_view name) {
       v->size() <= 6 && std::all_of(v->begin(), v->end(), [](unsigned char c) { return std::isdigit(c) != 0; });
   int n = digits ? std::atoi(v->c_str()) : 0;
   if (n < 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text(key_of(name), " = '", *v, "' is no positive number"),
-                "unset it or give a number from 1 on");
+    throw Error(ErrorCode::InvalidArgument, concat_text(key_of(name), " = '", *v, "' is not a positive number"),
+                "unset it, or set it to a number from 1 on");
   return n;
 }
 

@@ -10,8 +10,8 @@ namespace rlx {
 int fork_count() noexcept;
 
 inline constexpr std::string_view kForkedAway =
-    "was opened before this process was forked, and serves its parent alone";
+    "was opened before this process was forked and works only in the parent process";
 inline constexpr std::string_view kForkHint =
-    "open devices after the fork, or start processes anew (in Python: multiprocessing.get_context(\"spawn\"))";
+    "open devices after the fork, or start new processes (in Python: multiprocessing.get_context(\"spawn\"))";
 
 }  // namespace rlx

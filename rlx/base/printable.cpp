@@ -10,12 +10,12 @@ namespace rlx {
 namespace {
 
 // One unit of output: a character, or the escape of a byte.
-struct Piece {
+struct Unit {
   std::string text;
   std::size_t bytes, columns;
 };
 
-Piece first_task(std::string_view rest) {
+Unit first_unit(std::string_view rest) {
   const auto lead = static_cast<unsigned char>(rest[0]);
   if (lead == '\t') return {" ", 1, 1};
   if (lead >= 0x20 && lead < 0x7f) return {std::string(1, rest[0]), 1, 1};
@@ -39,7 +39,7 @@ std::string printable(std::string_view bytes, std::size_t max_columns) {
   std::string out;
   std::size_t columns = 0, cut = 0;  // `cut`: the last position at which "..." still fits
   for (std::size_t at = 0; at < bytes.size();) {
-    const Piece piece = first_task(bytes.substr(at));
+    const Unit piece = first_unit(bytes.substr(at));
     if (columns + piece.columns > max_columns) return out.substr(0, cut) + "...";
     out += piece.text;
     columns += piece.columns;
@@ -52,7 +52,7 @@ std::string printable(std::string_view bytes, std::size_t max_columns) {
 std::size_t printable_columns(std::string_view bytes) {
   std::size_t columns = 0;
   for (std::size_t at = 0; at < bytes.size();) {
-    const Piece piece = first_task(bytes.substr(at));
+    const Unit piece = first_unit(bytes.substr(at));
     columns += piece.columns;
     at += piece.bytes;
   }

@@ -39,7 +39,7 @@ class StopRequest {
   }
   [[noreturn]] static void throw_stopped() {
     throw Error(ErrorCode::Interrupted,
-                "it was asked to stop, and ended between two trips of a loop or two parts of the work");
+                "a stop was requested, and the work ended between two iterations of a loop or two steps");
   }
   Asked before_;
 };

@@ -158,7 +158,7 @@ Trace::Trace(std::string path) : Trace() {
   std::FILE* const file = std::fopen(path.c_str(), "a");  // keeps the content until events are written
   if (!file)
     throw Error(ErrorCode::BadFile, concat_text("a trace cannot be written to '", path, "': ", std::strerror(errno)),
-                "name a file in a folder that exists and may be written to");
+                "name a file in an existing folder that can be written to");
   std::fclose(file);
   impl_->path = std::move(path);
   std::lock_guard lock(shared().mutex);
@@ -192,7 +192,7 @@ void Trace::flush() {
   const std::string reason = write_file(impl_->file(), impl_->json());
   if (!reason.empty())
     throw Error(ErrorCode::BadFile, concat_text("the trace '", impl_->file(), "' cannot be written: ", reason),
-                "name a place with room");
+                "name a path on a disk with free space");
   impl_->written = size;
 }
 

@@ -37,8 +37,8 @@ class Trace {
   /// The text that flush() would write.
   std::string json() const;
 
-  /// The number of a name, with its `category` (compile, weights, run, step) and `args`, JSON members such as
-  /// "\"value\":\"%3\"". Takes a lock.
+  /// Registers a name and returns its number. The name has a `category` (compile, weights, run, step) and `args`, which
+  /// are JSON members such as "\"value\":\"%3\"". Takes a lock.
   std::uint32_t name(std::string_view category, std::string_view text, std::string_view args = {});
   /// The number of a separate track, for work of the calling threads on a device other than the host.
   std::uint32_t track(std::string_view device);

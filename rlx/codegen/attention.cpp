@@ -167,7 +167,7 @@ std::string end_row(KernelBuilder& k, const Attention& a, const Heads& y, int co
   return text;
 }
 
-// The tile: `rows` query rows by `keys` keys, and `own_rows` rows of a thread in the product with v.
+// The tile: `rows` query rows by `keys` keys, and `own_rows` rows per thread in the matmul with v.
 struct Tile {
   int rows, keys, own_rows;
   int across() const { return kThreads / (rows / own_rows); }  // threads along the columns of v
@@ -347,7 +347,7 @@ const char* attention_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_dtypes(g, id)) return why;
   const auto& op = g.node(id).op.as<ops::Attention>();
   return refuse_unless(op.head_dim <= kMaxHeadDim && op.v_head_dim.value_or(op.head_dim) <= kMaxHeadDim,
-                       "the kernel has heads of up to 256 elements");
+                       "its heads have more than 256 elements");
 }
 
 void write_attention(NodeKernels& node) {

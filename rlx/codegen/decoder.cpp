@@ -23,7 +23,7 @@ const Value* operand(const Graph& g, NodeId id, int place) {
 }
 
 // Quantized values are read as integers of up to 16 bits, whose differences are exact in f32.
-bool reads_codes(DType t) { return is_nibble(t) || (computes(t) && is_int(t) && dtype_bits(t) <= 16); }
+bool reads_quantized(DType t) { return is_nibble(t) || (computes(t) && is_int(t) && dtype_bits(t) <= 16); }
 
 // Quantized value `i` of 4-bit values, eight per word.
 std::string nibble(KernelBuilder& k, const Ref& codes, std::string_view i) {
@@ -39,12 +39,15 @@ const char* decoder_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Dequantize>();
   if (!computes(op.dtype)) return "WGSL has no type for the dtype of the result";
   if (is_block_scheme(op.scheme))
-    return block_layout(op.scheme).plain() ? nullptr : "the kernel decodes no blocks with tables or other units";
-  if (!reads_codes(g.shape(*operand(g, id, 0)).dtype())) return "the kernel decodes integers of up to 16 bits";
+    return block_layout(op.scheme).plain()
+               ? nullptr
+               : "its block scheme has lookup tables or units that the kernel does not decode";
+  if (!reads_quantized(g.shape(*operand(g, id, 0)).dtype()))
+    return "its quantized values are not integers of up to 16 bits";
   for (int place : {kScale, kGlobalScale})
     if (const Value* v = operand(g, id, place))
       if (!computes(g.shape(*v).dtype()) || !is_float(g.shape(*v).dtype()))
-        return "the kernel reads scales of f32, f16 or bf16";
+        return "its scales are not f32, f16 or bf16";
   return nullptr;
 }
 
@@ -181,12 +184,12 @@ void Decoder::blocks() {
   };
   const std::string place =
       concat_text("let b = i / ", l.elements, "u * ", l.bytes, "u;\nlet e = i % ", l.elements, "u;\n");
-  std::string codes_text = concat_text(place, "var q = ", field(l.low), ";\n");
-  if (l.high.bytes) codes_text += concat_text("q = q | (", field(l.high), " << vec4<u32>(", l.low.width, "u));\n");
+  std::string quantized_text = concat_text(place, "var q = ", field(l.low), ";\n");
+  if (l.high.bytes) quantized_text += concat_text("q = q | (", field(l.high), " << vec4<u32>(", l.low.width, "u));\n");
   if (l.low.width == 8)
-    codes_text += "let c = vec4<f32>(bitcast<vec4<i32>>(q << vec4<u32>(24u)) >> vec4<u32>(24u));\n";
+    quantized_text += "let c = vec4<f32>(bitcast<vec4<i32>>(q << vec4<u32>(24u)) >> vec4<u32>(24u));\n";
   else
-    codes_text += concat_text("let c = vec4<f32>(q) - vec4<f32>(", l.offset, ".0);\n");
+    quantized_text += concat_text("let c = vec4<f32>(q) - vec4<f32>(", l.offset, ".0);\n");
   std::string text = concat_text(place, "let g = e / ", l.group, "u;\nlet d = ", n, "_half(b + ", l.d_at, "u);\n");
   const auto at = [&](int offset) { return concat_text(l.scales_at + offset, "u"); };
   std::string scale, min;
@@ -212,7 +215,7 @@ void Decoder::blocks() {
       scale = "f32(bitcast<i32>(s << 24u) >> 24u)";
       break;
     case GroupScales::SplitSixBits:
-    case GroupScales::E4M3: check(false, "decoder_refuses refuses such scales"); break;
+    case GroupScales::E4M3: check(false, "a block scheme has scales that decoder_refuses should have refused"); break;
   }
   // y = c s.x + s.y
   const std::string factor = scale.empty() ? "d" : concat_text("d * ", scale);
@@ -223,7 +226,7 @@ void Decoder::blocks() {
                                  : concat_text("-(", m, " * ", min, ")"),
                       ");\n");
   k_.global(concat_text("fn ", n, "_scale(i: u32) -> vec2<f32> {\n", text, "}\n"));
-  k_.global(concat_text("fn ", n, "_scaled(i: u32, s: vec2<f32>) -> vec4<f32> {\n", codes_text, "return c * s.x",
+  k_.global(concat_text("fn ", n, "_scaled(i: u32, s: vec2<f32>) -> vec4<f32> {\n", quantized_text, "return c * s.x",
                         m.empty() ? "" : " + vec4<f32>(s.y)", ";\n}\n"));
   k_.global(concat_text("fn ", n, "_four(i: u32) -> vec4<f32> { return ", n, "_scaled(i, ", n, "_scale(i)); }\n"));
   k_.global(concat_text("fn ", n, "_at(i: u32) -> f32 { return ", n, "_four(i & ~3u)[i & 3u]; }\n"));

@@ -76,7 +76,7 @@ const char* epilogue_refuses(const Graph& g, NodeId id) {
       if (!computes(n.shape().dtype())) return "WGSL has no type for the dtype of an operand or result";
     } else if (n.kind() == OpKind::Constant) {
       if (!computes(n.shape().dtype()) || !n.shape().num_elements_dim().is_static(1))
-        return "its epilogue holds a constant that is no scalar of a dtype of WGSL";
+        return "its epilogue has a constant that is not a scalar of a WGSL dtype";
     } else if (const char* why = step_refuses(*body, n)) {
       return why;
     }

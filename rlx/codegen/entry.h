@@ -54,7 +54,7 @@ NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect
 /// Refuses a kernel with more bindings than devices allow.
 inline const char* refuse_many(std::size_t bindings) {
   return refuse_unless(bindings <= static_cast<std::size_t>(Dialect{}.max_bindings),
-                       "it has more operands than a kernel is given");
+                       "it has more operands than a kernel can bind");
 }
 /// Refuses operands and results of dtypes that kernels do not compute with.
 const char* refuse_node_dtypes(const Graph& g, const Node& n);

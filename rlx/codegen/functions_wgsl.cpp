@@ -225,7 +225,7 @@ const char* step_refuses(const Graph& g, const Node& n) {
     case OpKind::Cast:
     case OpKind::Clamp:
     case OpKind::StopGradient: return nullptr;
-    default: return "it holds an op that has no WGSL";
+    default: return "it contains an op that has no WGSL";
   }
 }
 
@@ -240,7 +240,7 @@ std::string step_text(KernelBuilder& k, const OpBox& op, const std::vector<Term>
   if (op.get_if<ops::Cast>()) return cast_text(k, in[0], out);
   if (op.get_if<ops::Where>()) return concat_text("select(", text(2), ", ", text(1), ", ", text(0), " != 0u)");
   if (op.get_if<ops::StopGradient>()) return text(0);
-  check(op.get_if<ops::Clamp>() != nullptr, "an elementwise op without WGSL");
+  check(op.get_if<ops::Clamp>() != nullptr, "an elementwise op has no WGSL");
   if (!is_float(t)) return concat_text("min(max(", text(0), ", ", text(1), "), ", text(2), ")");
   return helper_call(k, "min_f32", helper_call(k, "max_f32", text(0), text(1)), text(2));
 }

@@ -20,11 +20,11 @@ std::uint32_t evaluate(const Number& n, const LirModule& program, std::size_t st
       break;
     }
     case Number::Kind::Offset:
-      check(program.plan.at(n.value).offset >= start, "a value lies before its binding");
+      check(program.plan.at(n.value).offset >= start, "a value begins before its binding");
       v = static_cast<std::int64_t>(program.plan.at(n.value).offset - start);
       break;
   }
-  check(v >= 0 && v <= 0xffffffffll, "a number of a kernel is no u32");
+  check(v >= 0 && v <= 0xffffffffll, "a number of a kernel does not fit u32");
   return static_cast<std::uint32_t>(v);
 }
 

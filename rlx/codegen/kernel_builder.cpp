@@ -44,7 +44,7 @@ Ref dense_ref(const Graph& g, Value v) {
 }
 
 Ref reshaped(Ref r, Dims dims) {
-  check(r.dense, "a kernel sees a strided value under other dims");
+  check(r.dense, "a strided value cannot be reshaped in a kernel");
   r.strides = dense_strides(dims);
   r.dims = std::move(dims);
   return r;
@@ -143,7 +143,7 @@ struct KernelBuilder::Group {
 };
 
 KernelBuilder::KernelBuilder(NodeKernels& node, std::string name, int threads) : node_(node), threads_(threads) {
-  check(threads <= node.dialect().group_threads, "a kernel with more threads than its dialect has");
+  check(threads <= node.dialect().group_threads, "a kernel has more threads than its dialect allows");
   kernel_.name = std::move(name);
 }
 
@@ -182,7 +182,7 @@ std::string KernelBuilder::load(const Ref& r, std::string_view index) {
 }
 
 std::string KernelBuilder::load4(const Ref& r, std::string_view index) {
-  check(size_bytes(r.dtype) == 4, "four elements are loaded of dtypes of 4 bytes");
+  check(size_bytes(r.dtype) == 4, "a load of four elements needs a dtype of 4 bytes");
   const std::size_t slot = slot_of(r);
   slots_[slot].wide = true;
   const std::string words = concat_text(kOpen, slot, ":at4", kClose, "(", kOpen, slot, ":q", kClose, "(", index, "))");
@@ -197,12 +197,12 @@ std::string KernelBuilder::store_word(const Ref& r, std::string_view index, std:
 }
 
 std::string KernelBuilder::store(const Ref& r, std::string_view index, std::string_view value) {
-  check(size_bytes(r.dtype) == 4, "single elements are stored of dtypes of 4 bytes");
+  check(size_bytes(r.dtype) == 4, "a store of one element needs a dtype of 4 bytes");
   return store_word(r, index, to_bits(r.dtype, value));
 }
 
 std::string KernelBuilder::store4(const Ref& r, std::string_view index, std::string_view value) {
-  check(size_bytes(r.dtype) == 4, "four elements are stored of dtypes of 4 bytes");
+  check(size_bytes(r.dtype) == 4, "a store of four elements needs a dtype of 4 bytes");
   const std::size_t slot = slot_of(r);
   slots_[slot].wide = slots_[slot].stored = true;
   return concat_text(kOpen, slot, ":put4", kClose, "(", kOpen, slot, ":q", kClose, "(", index, "), bitcast<vec4<u32>>(",
@@ -327,7 +327,7 @@ std::string KernelBuilder::resolved(const std::string& text, const std::vector<G
     const std::size_t element = size_bytes(ref.dtype), unit = what == "w" ? 4 : what == "q" ? 16 : element;
     if (node_.graph().is_static()) {
       const std::size_t start = group->begin / kBindingAlignment * kBindingAlignment;
-      check((where.offset - start) % unit == 0, "a value of a kernel lies off its unit");
+      check((where.offset - start) % unit == 0, "a value of a kernel is not aligned to its unit");
       if (where.offset != start) out += concat_text((where.offset - start) / unit, "u + ");
     } else if (where.is_view || group->slots.size() > 1) {
       const std::string n = number({Number::Kind::Offset, {}, ref.value, 0});

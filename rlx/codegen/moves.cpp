@@ -59,7 +59,7 @@ Ref as_words(Ref r) {
   if (bytes <= 4) return r.dims.empty() ? with_an_axis(std::move(r)) : r;
   const auto words = static_cast<std::int64_t>(bytes / 4);
   for (Size& s : r.strides) {
-    check(s.number().kind == Number::Kind::Extent, "words of a strided value of symbolic extents");
+    check(s.number().kind == Number::Kind::Extent, "a strided value of symbolic extents cannot be read as words");
     s = Size(s.number().dim * Dim(words));
   }
   r.dims.push_back(Dim(words));
@@ -179,7 +179,7 @@ void Mover::finish(const Ref& result, const std::string& statements, const std::
 
 void Mover::finish_at(const Ref& result, const Dim& count, const std::string& statements, std::string_view at,
                       const std::string& value) {
-  check(owns_words(), "units of a kernel share words");
+  check(owns_words(), "two units of a kernel share a word");
   k_ << "let i = THREAD;\nif (i >= " << k_.size(Size(count)) << ") { return; }\n" << statements;
   k_ << (bytes_ == 16 ? k_.store4(result, at, value) : k_.store_word(result, at, value));
   k_.finish_threads(count);

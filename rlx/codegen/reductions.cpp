@@ -1,4 +1,4 @@
-// The passes of reductions.
+// Writes the kernels of reductions, in one or several passes.
 #include "rlx/codegen/reductions.h"
 
 #include <algorithm>

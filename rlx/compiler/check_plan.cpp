@@ -52,16 +52,17 @@ class PlanChecker {
     for (const LirBodies& b : plan_.bodies) check_bodies(b, ranges);
     AccessHistory history(ranges);
     std::int32_t last_ordered = kNoStep;
-    const std::vector<SyncPoint> cuts = sync_points(g_, plan_.schedule);
-    std::size_t next_cut = 0;
+    const std::vector<SyncPoint> points = sync_points(g_, plan_.schedule);
+    std::size_t next_point = 0;
     for (std::size_t i = 0; i < plan_.schedule.size() && problems_.size() < kMaxProblems; ++i) {
-      for (; next_cut < cuts.size() && cuts[next_cut].step == i; ++next_cut) check_cut(history, cuts[next_cut]);
+      for (; next_point < points.size() && points[next_point].step == i; ++next_point)
+        check_sync_point(history, points[next_point]);
       add_edges(i);
       const NodeId id = plan_.schedule[i].node;
       const auto self = static_cast<std::int32_t>(i);
       if (is_ordered(g_.node(id).op)) {
         if (last_ordered != kNoStep && !ordered(last_ordered, self))
-          report(id, " is ordered and may run before ", name(last_ordered));
+          report(id, " is an ordered op, but no edge makes it run after ", name(last_ordered));
         last_ordered = self;
       }
       each_read(g_, plan_.schedule[i], [&](Value v) {
@@ -70,14 +71,14 @@ class PlanChecker {
       });
       check_writes(history, id, self);
       if (const LirBodies* b = plan_.bodies_of(id))
-        for (const LirRange& r : b->ranges) check_write(history, byte_range(r), self, "its bodies");
+        for (const LirRange& r : b->ranges) check_write(history, byte_range(r), self, "the memory of its bodies");
       if (!plan_.arena_devices.empty() || !plan_.node_devices.empty()) check_devices(id);
     }
     const auto end = static_cast<std::int32_t>(plan_.schedule.size());
-    for (; next_cut < cuts.size(); ++next_cut) check_cut(history, cuts[next_cut]);
+    for (; next_point < points.size(); ++next_point) check_sync_point(history, points[next_point]);
     for (const Root& r : roots(g_))
       if (r.is_read() && r.kind != RootKind::SymbolSource) check_read(history, r.value, end);
-    for (std::size_t i = 0; i < last_cut(cuts); ++i)
+    for (std::size_t i = 0; i < last_sync_step(points); ++i)
       for (std::uint32_t r = 0; r < g_.node(plan_.schedule[i].node).num_results(); ++r)
         if (plan_.at(Value(plan_.schedule[i].node, r)).place == Place::Output)
           report(plan_.schedule[i].node, " writes an output before all symbols are known");
@@ -111,7 +112,7 @@ class PlanChecker {
     order_.begin(i);
     for (std::int32_t p : plan_.schedule[i].predecessors) {
       if (p < 0 || static_cast<std::size_t>(p) >= i)
-        report("step ", i, " waits for step ", p);
+        report("step ", i, " waits for step ", p, ", which is not an earlier step");
       else
         order_.wait(i, static_cast<std::size_t>(p)), note_edge(static_cast<std::int32_t>(i), p);
     }
@@ -160,24 +161,24 @@ class PlanChecker {
     history.find_writers(range(v), writers_);
     for (const auto [w, parts] : writers_)
       if (w != made)
-        report(name(w), " may overwrite ", v, " before ", name(reader), " reads it: ", name(made), " was to write it");
+        report(name(w), " may overwrite ", v, ", which ", name(made), " writes, before ", name(reader), " reads it");
     if (writers_.empty()) return;  // no bytes: no write can be too late or too early
     if (made != kNoStep && made >= reader)
-      report(name(reader), " may run before ", v, " is made");
+      report(name(reader), " may run before ", v, " is written");
     else if (made != kNoStep && static_cast<std::size_t>(reader) < plan_.schedule.size() && !ordered(made, reader))
-      report(name(reader), " may run before ", v, " is made");
+      report(name(reader), " may run before ", v, " is written");
   }
 
   // The host reads sources between steps, after all earlier steps are complete.
-  void check_cut(const AccessHistory& history, const SyncPoint& cut) {
-    for (Value v : cut.sources) {
+  void check_sync_point(const AccessHistory& history, const SyncPoint& point) {
+    for (Value v : point.sources) {
       const std::int32_t made = maker_[v.node.index];
       writers_.clear();
       history.find_writers(range(v), writers_);
       for (const auto [w, parts] : writers_)
-        if (w != made) report(name(w), " may overwrite ", v, ", which tells the value of a symbol");
-      if (made != kNoStep && static_cast<std::size_t>(made) >= cut.step)
-        report(v, ", which tells the value of a symbol, is made too late");
+        if (w != made) report(name(w), " may overwrite ", v, ", which holds the value of a symbol");
+      if (made != kNoStep && static_cast<std::size_t>(made) >= point.step)
+        report(v, ", which holds the value of a symbol, is written after its sync point");
     }
   }
 
@@ -187,7 +188,7 @@ class PlanChecker {
       writers_.clear();
       if (r > 0) history.find_writers(range(v), writers_);
       if (std::find(writers_.begin(), writers_.end(), AccessUser{self}) != writers_.end())
-        report("two results of ", id, " overlap");
+        report("two results of ", id, " overlap in memory");
       check_write(history, range(v), self, v);
     }
   }
@@ -203,7 +204,8 @@ class PlanChecker {
     earlier_.erase(std::unique(earlier_.begin(), earlier_.end()), earlier_.end());
     for (const auto [e, parts] : earlier_)
       if (e != kNoStep && e != self && !ordered(e, self))
-        report(name(self), " may overwrite with ", what, " what ", name(e), " reads or writes: no edge puts it behind");
+        report(name(self), " may write ", what, " over bytes that ", name(e),
+               " reads or writes: no edge orders the two");
   }
 
   // The ranges of a node's bodies hold all the bytes that the bodies need, and none of the node's own bytes.
@@ -214,7 +216,7 @@ class PlanChecker {
       if (b.ranges[i].bytes != 0 && (bytes.index >= plan_.arenas.size() || bytes.to > plan_.arenas[bytes.index]))
         report("the bodies of ", b.node, " lie outside their arena");
       for (std::size_t k = 0; k < i; ++k)
-        if (byte_range(b.ranges[k]).meets(bytes)) report("the bodies of ", b.node, " use some bytes twice");
+        if (byte_range(b.ranges[k]).meets(bytes)) report("the bodies of ", b.node, " have memory ranges that overlap");
       for (Value v : g_.node(b.node).inputs)
         if (range(v).meets(bytes)) report("the bodies of ", b.node, " overwrite its operand ", v);
       for (std::uint32_t r = 0; r < g_.node(b.node).num_results(); ++r)
@@ -228,9 +230,9 @@ class PlanChecker {
       }
       for (std::size_t a = 0; a < m.plan.arenas.size(); ++a) {
         if (m.plan.arenas[a] > range_bytes(b, b.arenas[i][a]))
-          report("a body of ", b.node, " needs more than the range of its bodies");
+          report("a body of ", b.node, " needs more memory than the range of its bodies has");
         else if (m.plan.arenas[a] != 0 && m.plan.arena_device(a) != device_of(b.ranges[b.arenas[i][a]].arena))
-          report("a body of ", b.node, " has an arena on another device than its range");
+          report("a body of ", b.node, " has its arena and its memory range on different devices");
       }
       for (const std::string& problem : PlanChecker(m.graph, m.plan).run()) report("a body of ", b.node, ": ", problem);
     }
@@ -257,10 +259,10 @@ class PlanChecker {
       return lv.place != Place::Arena || lv.bytes == 0 || device_of(lv.index) == plan_.node_device(id);
     };
     for (std::uint32_t r = 0; r < n.num_results(); ++r)
-      if (!here(Value(id, r))) report(id, " writes on another device than it runs on");
+      if (!here(Value(id, r))) report(id, " writes to a device other than the one it runs on");
     if (n.kind() == OpKind::Transfer) return;
     for (Value v : n.inputs)
-      if (!here(v)) report(id, " reads ", v, " from another device than it runs on");
+      if (!here(v)) report(id, " reads ", v, " from a device other than the one it runs on");
   }
 
   // Adds a reader to the steps that `self` must be proved to wait for. A group adds all its readers, unless `self`

@@ -153,7 +153,8 @@ class BodyRewriter {
 }  // namespace
 
 std::string_view dispatch_path_name(DispatchPath p) {
-  constexpr std::string_view names[] = {"native", "common-ir", "rewritten", "host-fallback", "driven", "unsupported"};
+  constexpr std::string_view names[] = {"native",        "common-ir",       "rewritten",
+                                        "host-fallback", "host-controlled", "unsupported"};
   if (static_cast<std::size_t>(p) >= std::size(names))
     detail::throw_no_enumerator("DispatchPath", static_cast<std::int64_t>(p));
   return names[static_cast<std::size_t>(p)];

@@ -98,9 +98,9 @@ std::optional<Graph> taken_in_parts(const Graph& g, const Target& target, const 
   }
   const Graph& now = out ? *out : g;
   const std::vector<std::uint32_t> devices = devices_of_nodes(now, target, home);
-  std::optional<Graph> inside = change_bodies_of(now, [&](NodeId holder, const Subgraph& body) -> Subgraph {
-    if (!target.host_controlled(now, holder)) return nullptr;
-    std::optional<Graph> taken = taken_in_parts(*body, target, dispatch, devices[holder.index], report);
+  std::optional<Graph> inside = change_bodies_of(now, [&](NodeId control, const Subgraph& body) -> Subgraph {
+    if (!target.host_controlled(now, control)) return nullptr;
+    std::optional<Graph> taken = taken_in_parts(*body, target, dispatch, devices[control.index], report);
     return taken ? std::make_shared<const Graph>(std::move(*taken)) : nullptr;
   });
   return inside ? std::move(inside) : std::move(out);
@@ -126,7 +126,7 @@ void report_moved(const Graph& g, const LirBufferPlan& plan, const Target& targe
     const std::vector<std::uint32_t> asked = devices_of_nodes(g, target, home);
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
       if (const Node& n = g.nodes()[i]; !op_def(n.kind()).is_leaf() && asked[i] != plan.node_devices[i])
-        tell(report, n, DispatchPath::HostFallback, "its device refuses it in its part of the program");
+        tell(report, n, DispatchPath::HostFallback, "its device refuses it in this partition of the program");
   }
   for (const LirPart& part : plan.parts)
     if (part.host_controlled)

@@ -17,10 +17,10 @@ LirBinder::LirBinder(const LirModule& lir) : lir_(&lir), graph_(lir.graph) {
 }
 
 // Shape assumptions of a body are reported under the node that holds it.
-void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> holder) {
+void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> control) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
-    if (n.kind() == OpKind::Custom && !holder) custom_.push_back(NodeId{i});
+    if (n.kind() == OpKind::Custom && !control) custom_.push_back(NodeId{i});
     ShapeRefs operands;
     for (Value v : n.inputs) operands.add(g.shape(v));
     std::vector<Dim> assumed;
@@ -28,10 +28,10 @@ void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optiona
     for (Dim& d : assumed) {
       const bool known =
           std::any_of(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.value == d; });
-      if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), holder.value_or(NodeId{i})});
+      if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), control.value_or(NodeId{i})});
     }
     if (op_def(n.op).bodies == BodyKind::Programs)
-      for (const Subgraph& body : body_graphs(n.op)) collect(*body, ranges, holder.value_or(NodeId{i}));
+      for (const Subgraph& body : body_graphs(n.op)) collect(*body, ranges, control.value_or(NodeId{i}));
   }
 }
 
@@ -42,12 +42,12 @@ void LirBinder::check_custom(const Graph& g, NodeId id) const {
   for (Value v : n.inputs) operands.add(g.shape(v));
   Result<Shapes> shapes = infer_shapes(n.op, operands);
   if (shapes && *shapes == n.shapes) return;
-  Diagnostic d =
-      shapes ? Diagnostic{ErrorCode::Unsupported,
-                          concat_text(op_text_name(n.op), " has another result shape with numbers than with symbols"),
-                          {},
-                          "its shape rule must give for symbols what it gives for their values; specialise them"}
-             : shapes.error();
+  Diagnostic d = shapes ? Diagnostic{ErrorCode::Unsupported,
+                                     concat_text(op_text_name(n.op),
+                                                 " has one result shape for symbols and another for their values"),
+                                     {},
+                                     "make its shape rule agree for both, or specialise the symbols"}
+                        : shapes.error();
   d.where = node_where(g, id);
   throw Error(std::move(d));
 }
@@ -61,8 +61,7 @@ void LirBinder::check_conditions(const SymbolBinding& values, std::uint32_t node
     throw Error(Diagnostic{ErrorCode::ShapeMismatch,
                            concat_text(op_text_name(lir_->graph.node(c.node).op), " does not fit with ", list, ": ",
                                        c.value, " is negative"),
-                           node_where(lir_->graph, c.node),
-                           "declare bounds of the symbols that keep it from happening"});
+                           node_where(lir_->graph, c.node), "declare bounds of the symbols that exclude these values"});
   }
 }
 
@@ -72,7 +71,7 @@ void verify_bound([[maybe_unused]] const LirModule& lir) {
   const std::vector<std::string> problems =
       lir.plan.opaque ? check_parts(lir.graph, lir.plan) : check_plan(lir.graph, lir.plan);
   check(problems.empty(),
-        problems.empty() ? std::string() : concat_text("memory plan at other extents: ", problems.front()));
+        problems.empty() ? std::string() : concat_text("memory plan at the bound extents: ", problems.front()));
 #endif
 }
 }  // namespace

@@ -30,7 +30,7 @@ class LirBinder {
     Dim value;
     NodeId node;
   };
-  void collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> holder);
+  void collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> control);
   void check_custom(const Graph& g, NodeId id) const;
   void check_conditions(const SymbolBinding& values, std::uint32_t nodes) const;
 

@@ -27,8 +27,8 @@ Dim shape_bytes(const Shape& s) {
 }
 
 Dim stored_size(const Graph& g, Value v) {
-  const PackedLayout& form = packed_layout_of(g, v);
-  return form.empty() ? shape_bytes(g.shape(v)) : Dim(form.bytes);
+  const PackedLayout& layout = packed_layout_of(g, v);
+  return layout.empty() ? shape_bytes(g.shape(v)) : Dim(layout.bytes);
 }
 
 namespace {
@@ -285,8 +285,8 @@ class Planner {
     return mask;
   }
 
-  // A Dequantize is no step when all its readers read its quantized values. A Quantize is no step when all its readers
-  // encode its operand themselves.
+  // A Dequantize needs no step when all its readers read its quantized values. A Quantize needs no step when all its
+  // readers encode its operand themselves.
   bool try_encoded(NodeId id) {
     const Value v(id);
     if (!codes_or_numbers(v) || uses_.is_output(v) || uses_.uses(v).empty()) return false;
@@ -342,7 +342,7 @@ class Planner {
 
   // True when no step writes to the buffer before all symbols are known. Outputs need this, because their addresses
   // become known only then.
-  bool begins_late(const Buffer& b) const { return b.first_step >= static_cast<std::int32_t>(last_cut(cuts_)); }
+  bool begins_late(const Buffer& b) const { return b.first_step >= static_cast<std::int32_t>(last_sync_step(cuts_)); }
 
   // True when the node's kernel, or the kernels of its bodies, may write result r over operand k.
   bool in_place(NodeId id, std::uint32_t k, std::uint32_t r) const {
@@ -442,8 +442,8 @@ class Planner {
       plan_.aliases.push_back({a.input, a.output, {}});
       const std::vector<std::uint32_t> chain = chain_over(buffer(in), out);
       if (std::any_of(chain.begin(), chain.end(), [&](std::uint32_t made) { return !begins_late(buffers_[made]); })) {
-        plan_.aliases.back().refused =
-            concat_text("the output is begun before the value of symbol '", cuts_.back().symbols.front(), "' is known");
+        plan_.aliases.back().refused = concat_text("the output is written before the value of symbol '",
+                                                   cuts_.back().symbols.front(), "' is known");
       } else if (!chain.empty()) {
         for (std::uint32_t made : chain) {
           buffers_[made].place = Place::Output;
@@ -453,7 +453,7 @@ class Planner {
         // The output is the input itself. It is copied when the caller passes two buffers, and already there when it
         // passes one.
       } else if (b.place != Place::Arena || !whole(out)) {
-        plan_.aliases.back().refused = "the output is copied from where another value lies";
+        plan_.aliases.back().refused = "the output is copied from the memory of another value";
       } else {
         plan_.aliases.back().refused = late_read(buffer(in), b, "the input");
       }
@@ -468,9 +468,9 @@ class Planner {
     const NodeId reader = plan_.schedule[static_cast<std::size_t>(last)].node;
     if (last == made.first_step)
       return concat_text(op_text_name(g_.node(reader).op), " ", node_label(g_, reader),
-                         " cannot write over the operand it reads there");
+                         " cannot write its result over this operand");
     return concat_text(what, " is still read by ", op_text_name(g_.node(reader).op), " ", node_label(g_, reader),
-                       " after the new value is begun");
+                       " after the new value begins to be written");
   }
 
   // Why the new value of a state has to be copied.
@@ -611,11 +611,11 @@ class Planner {
       bounds += concat_text(bounds.empty() ? "" : ", ", name, " <= ", range.max);
     throw Error(Diagnostic{
         ErrorCode::OutOfMemory,
-        concat_text("the values that are alive together take more bytes than can be addressed, the largest ",
+        concat_text("the values that are live together need more bytes than can be addressed; the largest needs ",
                     largest->bytes, " bytes", bounds.empty() ? "" : concat_text(", planned for ", bounds)),
         node_where(g_, largest->maker),
         bounds.empty() ? "compute it in slices"
-                       : "declare lower bounds of the symbols, or specialise them or give them buckets (SymbolMode)"});
+                       : "declare smaller upper bounds of the symbols, or specialise or bucket them (SymbolMode)"});
   }
 
   void finish_values() {
@@ -673,10 +673,10 @@ class Planner {
         for (const LirBodies::Shared& s : bodies->shared)
           if (s.operand == k && s.result == v.result && !s.refused.empty()) return s.refused;
       if (!in_place(id, k, v.result))
-        return concat_text(op_text_name(n.op), " cannot write over it on ", target_.name());
+        return concat_text(op_text_name(n.op), " cannot write its result over it on ", target_.name());
       if (buffers_[old].place == Place::Prepared || buffers_[old].place == Place::Constant) return {};  // a fill
       if (buffers_[old].last_step != made.first_step || reads_twice(n, old, k)) return late_read(old, made, "it");
-      return "what is made of it later cannot lie there";
+      return "a value computed from the result cannot be written in place";
     }
     if (bodies && loop_parts(n.op)) {
       if (!bodies->reasons[v.result].empty())

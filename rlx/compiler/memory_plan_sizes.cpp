@@ -26,7 +26,7 @@ LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan) {
       const std::vector<std::int64_t> dims = g.shape(n.inputs[0]).static_dims(), to = n.shape(r).static_dims();
       std::optional<ViewPlace<std::int64_t>> view =
           view_place(n, dims, operand.strides.empty() ? dense_strides(dims) : operand.strides, to);
-      check(view.has_value(), "a view of symbolic extents is one for each of their values");
+      check(view.has_value(), "an op is a view for symbolic extents, but not for these values of them");
       const std::size_t element = size_bytes(n.shape(r).dtype());
       lv.offset = operand.offset + static_cast<std::size_t>(view->skip) * element;
       lv.bytes = op_def(n.kind()).view == ViewKind::Always  // the whole value, so elements may be parts of bytes

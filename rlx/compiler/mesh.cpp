@@ -49,7 +49,7 @@ void check_group(const Graph& g, NodeId id, const Group& group, const Mesh& mesh
     if (group.ranks != 1)
       fail(ErrorCode::InvalidArgument,
            concat_text("over '", group.axes, "' takes ", group.ranks,
-                       " ranks, and the program is compiled without a mesh"),
+                       " ranks, but the program is compiled without a mesh"),
            "give the axes and their ranks as CompileOptions::mesh");
     return;
   }
@@ -59,13 +59,14 @@ void check_group(const Graph& g, NodeId id, const Group& group, const Mesh& mesh
     for (const MeshAxis& a : mesh.axes) known.push_back(a.name);
     const auto it = std::find(known.begin(), known.end(), name);
     if (it == known.end())
-      fail(ErrorCode::NotFound, concat_text("is over '", name, "', which is no axis of the mesh"),
+      fail(ErrorCode::NotFound, concat_text("is over '", name, "', which is not an axis of the mesh"),
            did_you_mean(name, known, "name an axis of CompileOptions::mesh"));
     ranks *= mesh.axes[static_cast<std::size_t>(it - known.begin())].ranks;
   }
   if (ranks != group.ranks)
     fail(ErrorCode::InvalidArgument,
-         concat_text("over '", group.axes, "' is built for ", group.ranks, " ranks, the mesh has ", ranks, " there"),
+         concat_text("over '", group.axes, "' is built for ", group.ranks, " ranks, but the mesh has ", ranks,
+                     " ranks there"),
          "build the graph for the mesh it is compiled for");
 }
 
@@ -82,7 +83,7 @@ void check_mesh(const Graph& g, const Mesh& mesh, std::string_view device, bool 
     if (mesh.axes[i].name.empty() || mesh.axes[i].ranks < 1)
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("mesh axis '", mesh.axes[i].name, "' has ", mesh.axes[i].ranks, " ranks"),
-                  "an axis has a name and at least one rank");
+                  "give each axis a name and at least one rank");
     for (std::size_t k = 0; k < i; ++k)
       if (mesh.axes[k].name == mesh.axes[i].name)
         throw Error(ErrorCode::InvalidArgument, concat_text("the mesh has two axes called '", mesh.axes[i].name, "'"));
@@ -98,8 +99,8 @@ void check_mesh(const Graph& g, const Mesh& mesh, std::string_view device, bool 
     if (group->ranks != 1 && !communicator)
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text(op_text_name(n.op), " over '", group->axes, "' takes ", group->ranks,
-                                         " ranks, and ", device, " has no communicator"),
-                             node_where(g, id), "compile for a mesh of one rank, or for a device that has one"});
+                                         " ranks, but ", device, " has no communicator"),
+                             node_where(g, id), "compile for a mesh of one rank, or for a device with a communicator"});
   }
 }
 

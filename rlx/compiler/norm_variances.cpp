@@ -86,9 +86,9 @@ std::optional<Graph> run_norm_variances(const Graph& g, const PassContext& conte
 
 const Pass norm_variances{
     "norm-variances",
-    "Takes the sum or mean of (x - mean x)^2 from 1 / rstd of a layer norm whose y nobody reads: x is read once, and "
-    "nothing of its size is written. Legal: F32 and F64, nothing else reads the distances, and the target's norm over "
-    "these axes does without y.",
+    "Computes the sum or mean of (x - mean x)^2 from the rstd of a layer norm whose y is unread: x is read once, and "
+    "no result of its size is written. Legal: F32 and F64, the differences have no other reader, and the target's norm "
+    "over these axes can skip y.",
     run_norm_variances};
 
 }  // namespace rlx

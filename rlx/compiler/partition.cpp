@@ -41,13 +41,13 @@ class Cutter {
     for (const Graph::StateUpdate& u : g.state_updates()) {
       const Value state = g.find_leaf(OpKind::State, u.name);
       replaced_[u.value].push_back(state);
-      given_.insert(state);
+      donated_.insert(state);
     }
     const std::vector<NodeId> inputs = g.leaves(OpKind::Input);
     for (const LirAlias& a : plan.aliases) {
       if (!a.refused.empty()) continue;
       replaced_[g.outputs()[a.output]].emplace_back(inputs[a.input]);
-      given_.emplace(inputs[a.input]);
+      donated_.emplace(inputs[a.input]);
     }
   }
 
@@ -136,13 +136,13 @@ class Cutter {
     return true;
   }
   [[noreturn]] void fail(const Refused& r) const {
-    throw Error(
-        Diagnostic{ErrorCode::Unsupported,
-                   concat_text(op_text_name(g_.node(r.node).op), " has no kernel on ",
-                               target_.of_device(r.device).name(), " in a part of graph '", g_.name(), "': ", r.why),
-                   node_where(g_, r.node),
-                   "the nodes around it run on other devices: place them with it "
-                   "(CompileOptions::placement), or all of them on cpu"});
+    throw Error(Diagnostic{
+        ErrorCode::Unsupported,
+        concat_text(op_text_name(g_.node(r.node).op), " has no kernel on ", target_.of_device(r.device).name(),
+                    " in a partition of graph '", g_.name(), "': ", r.why),
+        node_where(g_, r.node),
+        "the nodes around it run on other devices: place them with it "
+        "(CompileOptions::placement), or all of them on cpu"});
   }
 
   // Each partition takes all nodes that its device can run by then, up to the next sync point. It begins with the first
@@ -288,7 +288,7 @@ class Cutter {
     const auto last = last_reader_.find(v);
     if (last == last_reader_.end() || last->second != p) return false;
     const OpKind kind = g_.node(v.node).kind();
-    return given_.contains(v) || (kind != OpKind::State && kind != OpKind::Input);
+    return donated_.contains(v) || (kind != OpKind::State && kind != OpKind::Input);
   }
 
   // The inputs of a partition that nobody reads after it, each with the output that may be written over it.
@@ -328,13 +328,13 @@ class Cutter {
     const std::vector<NodeId> inputs = g_.leaves(OpKind::Input);
     for (LirAlias& a : plan_.aliases)
       if (a.refused.empty() && !made_over(g_.outputs()[a.output], inputs[a.input]))
-        a.refused = "the part of the program that makes the output is not the last to read the input";
+        a.refused = "the partition that computes the output is not the last one that reads the input";
     for (const Graph::StateUpdate& u : g_.state_updates()) {
       const Value state = g_.find_leaf(OpKind::State, u.name);
       if (made_over(u.value, state)) continue;
       plan_.state_copies.push_back(
           {u.value, leaf_index_.at(state.node),
-           "the part of the program that makes the new value is not the last to read the old one"});
+           "the partition that computes the new value is not the last one that reads the old value"});
     }
   }
 
@@ -352,7 +352,7 @@ class Cutter {
   std::map<NodeId, std::uint32_t> leaf_index_;    // index of inputs, params and states within their kind
   std::map<Value, std::vector<Value>> replaced_;  // new value -> states and donated inputs it replaces
   std::set<std::pair<Value, Value>> made_over_;   // (new value, old value that it overwrites)
-  std::set<Value> given_;                         // the old values in replaced_
+  std::set<Value> donated_;                       // the old values in replaced_
   std::set<Value> crosses_;                       // values read outside the partition that makes them
 };
 
@@ -406,15 +406,15 @@ std::vector<std::string> check_parts(const Graph& g, const LirBufferPlan& plan) 
   };
   for (std::size_t p = 0; p < plan.parts.size(); ++p) {
     const LirPart& part = plan.parts[p];
-    const auto wrong = [&](auto&&... text) { problems.push_back(concat_text("part ", p, " ", text...)); };
+    const auto wrong = [&](auto&&... text) { problems.push_back(concat_text("partition ", p, " ", text...)); };
     const bool nodes_there =
         std::all_of(part.nodes.begin(), part.nodes.end(), [&](NodeId id) { return id.index < g.num_nodes(); });
     if (!nodes_there || part.modules.empty() || part.nodes.empty()) {
-      wrong("is of another graph");
+      wrong("belongs to another graph");
       continue;
     }
     for (Value v : part.inputs)
-      if (!there(v)) wrong("reads ", v, ", which no part before it makes");
+      if (!there(v)) wrong("reads ", v, ", which no earlier partition computes");
     if (part.host_controlled) {
       const OpBox& op = g.node(part.nodes[0]).op;
       const std::vector<Subgraph> bodies = body_graphs(op);
@@ -422,7 +422,7 @@ std::vector<std::string> check_parts(const Graph& g, const LirBufferPlan& plan) 
                   part.inputs == g.node(part.nodes[0]).inputs &&
                   part.outputs.size() == g.node(part.nodes[0]).num_results();
       for (std::size_t b = 0; b < bodies.size() && same; ++b) same = same_graph(*bodies[b], part.modules[b].graph);
-      if (!same) wrong("has other bodies than its node");
+      if (!same) wrong("does not have the bodies of its node");
     } else {
       const Graph& cut = part.modules[0].graph;
       std::size_t inputs = 0, params = 0;
@@ -445,15 +445,15 @@ std::vector<std::string> check_parts(const Graph& g, const LirBufferPlan& plan) 
                part.outputs[o].result == cut.outputs()[o].result;
       const std::size_t all = g.leaves(OpKind::Param).size();
       for (std::uint32_t param : part.params) same = same && param < all;
-      if (!same) wrong("is another graph than its nodes'");
+      if (!same) wrong("has a graph that is not that of its nodes");
     }
     for (NodeId id : part.nodes) made.insert(id);
     for (const LirModule& m : part.modules)
       for (const std::string& why : m.plan.opaque ? check_parts(m.graph, m.plan) : check_plan(m.graph, m.plan))
-        wrong("has an unsound plan: ", why);
+        wrong("has an invalid plan: ", why);
   }
   for (const Root& r : roots(g))
-    if (!plan.parts.empty() && !there(r.value)) problems.push_back(concat_text("no part makes ", r.value));
+    if (!plan.parts.empty() && !there(r.value)) problems.push_back(concat_text("no partition computes ", r.value));
   return problems;
 }
 

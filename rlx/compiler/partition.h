@@ -27,7 +27,7 @@ struct Refused {
 /// included.
 std::vector<Refused> refused_in_parts(const Graph& g, const Target& target, std::uint32_t home);
 
-/// Resizes `part`, cut from a symbolic graph, to the extents of `g`, the same graph with its symbols bound.
+/// Resizes `part`, made for a symbolic graph, to the extents of `g`, the same graph with its symbols bound.
 LirPart resize_part(const Graph& g, const LirPart& part);
 
 /// Returns every way in which the partitions of a plan do not make up `g`. Empty when they do.

@@ -62,8 +62,8 @@ void report_encoded(const LirModule& lir, const Target& target, FusionReport& re
                              output ? MissReason::IsOutput : MissReason::MultiConsumer,
                              output ? concat_text(codes, " is an output of the graph")
                                     : concat_text(codes, " has ", uses.use_count(codes), " readers, of which ",
-                                                  std::count_if(of.begin(), of.end(), encodes), " can make its blocks"),
-                             "read the values that it encodes"});
+                                                  std::count_if(of.begin(), of.end(), encodes), " can encode it"),
+                             "let the other readers take the operand of quantize"});
   }
 }
 }  // namespace
@@ -96,12 +96,12 @@ OpSet supported_for_target(FusionTarget t) {
 std::shared_ptr<const Target> target_with_options(std::shared_ptr<const Target> target, const CompileOptions& options) {
   if (!target)
     throw Error(ErrorCode::InvalidArgument, "no target was given to compile for (a null pointer)",
-                "take a session's: session.target()");
+                "pass the target of a session: session.target()");
   if (options.supported_ops) target = limited_to(std::move(target), *options.supported_ops);
   if (options.arena_alignment) {
     const std::size_t a = *options.arena_alignment;
     if (a == 0 || (a & (a - 1)) != 0)
-      throw Error(ErrorCode::InvalidArgument, concat_text("arena_alignment = ", a, " is no power of two"),
+      throw Error(ErrorCode::InvalidArgument, concat_text("arena_alignment = ", a, " is not a power of two"),
                   "give 64, 128, 4096, ...");
     constexpr std::size_t kLargest = std::size_t{1} << 30;
     if (a > kLargest)
@@ -219,8 +219,8 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
           throw Error(ErrorCode::Unsupported, concat_text("graph '", g.name(), "' has unbound symbols: '", name, "'"),
                       "bind them with dim_binding, or run it: shapes are taken from the inputs");
         if (!target_->runtime_symbols())
-          throw Error(ErrorCode::Unsupported,
-                      concat_text(target_->name(), " takes no runtime symbols: '", name, "' must be specialised"));
+          throw Error(ErrorCode::Unsupported, concat_text(target_->name(), " does not support runtime symbols: '", name,
+                                                          "' must be specialised"));
       }
 }
 
@@ -230,7 +230,7 @@ LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* re
   KernelDispatchReport& told = report ? *report : local;
   if (!m.graph.is_static()) check_runtime_symbols(m.graph);
   const ProgramTarget program = program_target(target_, options_);
-  const MatmulPrecision allowed_loss = options_.precision ? options_.precision->products : MatmulPrecision::Exact;
+  const MatmulPrecision allowed_loss = options_.precision ? options_.precision->of_matmuls() : MatmulPrecision::Exact;
   SplitProgram split = [&] {
     const TraceSpan weights("compile", "separate weights");
     return split_weights(m.graph, *program.target, allowed_loss);
@@ -262,7 +262,7 @@ LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* re
     if (const auto it = options_.on_failure.find(lir.graph.leaf_name(states[i]));
         it != options_.on_failure.end() && it->second == OnFailure::Keep)
       lir.plan.state_copies.push_back(
-          {Value(states[i]), i, "OnFailure::Keep on a device of whole values takes a second buffer"});
+          {Value(states[i]), i, "OnFailure::Keep on an opaque device needs a second buffer"});
   if (options_.must_alias)
     if (std::string copies = inspect_copies(lir); !copies.empty())
       throw Error(Diagnostic{ErrorCode::Unsupported,
@@ -281,13 +281,14 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
     auto it = std::find(names.begin(), names.end(), d.input);
     if (it == names.end()) {
       throw Error(ErrorCode::NotFound,
-                  concat_text("donated input '", d.input, "' is no input of graph '", g.name(), "'"),
+                  concat_text("donated input '", d.input, "' is not an input of graph '", g.name(), "'"),
                   did_you_mean(d.input, names));
     }
     LirAlias a{static_cast<std::uint32_t>(it - names.begin()), static_cast<std::uint32_t>(d.output), {}};
     if (d.output >= g.outputs().size())
-      throw Error(ErrorCode::InvalidArgument, concat_text("input '", d.input, "' is donated to output ", d.output,
-                                                          ", graph '", g.name(), "' has ", g.outputs().size()));
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("input '", d.input, "' is donated to output ", d.output, ", but graph '", g.name(),
+                              "' has ", g.outputs().size(), " outputs"));
     const Shape &from = g.shape(inputs[a.input]), &to = g.shape(g.outputs()[d.output]);
     if (!(from == to))
       throw Error(ErrorCode::ShapeMismatch,
@@ -317,11 +318,11 @@ void check_lir(const LirModule& lir, const Target& target) {
   for (const auto& [id, kind] : legalize_for_backend(g, target))
     foreign += concat_text(foreign.empty() ? "" : "\n  ", node_where(g, id));
   if (!foreign.empty())
-    refuse(concat_text("was planned for another target than ", target.name()), std::move(foreign),
+    refuse(concat_text("was planned for a target other than ", target.name()), std::move(foreign),
            ErrorCode::Unsupported);
   if (lir.plan.opaque != target.opaque())
-    refuse(target.opaque() ? "has a plan of memory, which this device plans itself"
-                           : "has no plan of memory, which this device needs",
+    refuse(target.opaque() ? "has a memory plan, but this device plans its own memory"
+                           : "has no memory plan, but this device needs one",
            {});
   bool fits = lir.plan.opaque || lir.plan.values.size() == g.num_nodes();
   for (std::uint32_t i = 0; fits && i < g.num_nodes() && !lir.plan.opaque; ++i)
@@ -329,10 +330,10 @@ void check_lir(const LirModule& lir, const Target& target) {
   for (const LirStep& s : lir.plan.schedule) fits = fits && s.node.index < g.num_nodes();
   fits = fits && (lir.plan.node_devices.empty() || lir.plan.node_devices.size() == g.num_nodes()) &&
          (lir.plan.arena_devices.empty() || lir.plan.arena_devices.size() == lir.plan.arenas.size());
-  if (!fits) refuse("has a plan of another graph", {});
+  if (!fits) refuse("has the plan of another graph", {});
   if (const std::uint32_t last = last_device(lir.plan); last > lir.others.size())
-    refuse(concat_text("names device ", last, " of ", lir.others.size() + 1), {});
-  if (!lir.ranges.empty()) refuse("is a part of a program: it names ranges of its schedule", {});
+    refuse(concat_text("names device ", last, ", but has only ", lir.others.size() + 1, " devices"), {});
+  if (!lir.ranges.empty()) refuse("is a partition of a program: it names ranges of the program's schedule", {});
   const std::vector<NodeId> states = g.leaves(OpKind::State);
   const auto state_device = [&](std::uint32_t state) {
     return lir.plan.node_device(states[detail::checked_index("state", state, states.size())]);
@@ -342,22 +343,22 @@ void check_lir(const LirModule& lir, const Target& target) {
       const LirValue& v = lir.plan.at(Value(s.node, r));
       const std::uint32_t device = lir.plan.node_device(s.node);
       if ((v.place == Place::Output && device != 0) || (v.place == Place::State && device != state_device(v.index)))
-        refuse("writes an output or a state from another device than it is on", node_where(g, s.node));
+        refuse("writes an output or a state from a device that does not own it", node_where(g, s.node));
     }
   for (const auto* copies : {&lir.plan.state_copies, &lir.plan.remote_state_copies})
     for (const LirStateCopy& c : *copies)
       if (!lir.plan.opaque && (state_device(c.state) == 0) != (copies == &lir.plan.state_copies))
-        refuse("copies a state on another device than it is on", node_where(g, c.value.node));
+        refuse("copies a state on a device that does not own it", node_where(g, c.value.node));
   if (const std::size_t want = target.limits().alignment; lir.plan.alignment < want)
-    refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, not to ", want), {});
+    refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, but the target needs ", want), {});
   LirBufferPlan whole;
   if (lir.plan.opaque && lir.plan.parts.empty()) partition_parts(g, target, 0, whole);
   if (!whole.parts.empty())
-    refuse(concat_text("has no parts, but ", target.name(), " does not run as a whole what it holds"), {});
+    refuse(concat_text("has no partitions, but ", target.name(), " cannot run its whole graph"), {});
   if (const auto problems = lir.plan.opaque ? check_parts(g, lir.plan) : check_plan(g, lir.plan); !problems.empty())
-    refuse("has an unsound plan", problems.front());
+    refuse("has an invalid plan", problems.front());
   if (lir.prepare.outputs().size() != g.leaves(OpKind::Param).size())
-    refuse(concat_text("reads ", g.leaves(OpKind::Param).size(), " prepared weights, its preparation makes ",
+    refuse(concat_text("reads ", g.leaves(OpKind::Param).size(), " prepared weights, but its prepare graph returns ",
                        lir.prepare.outputs().size()),
            {});
   const std::vector<NodeId> params = g.leaves(OpKind::Param);
@@ -366,8 +367,8 @@ void check_lir(const LirModule& lir, const Target& target) {
     if (!(packed_layout_of(g, param) == packed_layout_of(lir.prepare, made)) ||
         !(g.shape(param) == lir.prepare.shape(made)))
       refuse(
-          concat_text("reads prepared weight ", i, " as ", g.shape(param), " in the form '",
-                      packed_layout_text(packed_layout_of(g, param)), "', its preparation makes ",
+          concat_text("reads prepared weight ", i, " as ", g.shape(param), " in packed layout '",
+                      packed_layout_text(packed_layout_of(g, param)), "', but its prepare graph returns ",
                       lir.prepare.shape(made), " in '", packed_layout_text(packed_layout_of(lir.prepare, made)), "'"),
           node_where(g, params[i]));
   }
@@ -395,7 +396,7 @@ CompileResult CompileResult::specialize(const SymbolBinding& binding) const {
   if (binding.empty()) return *this;
   if (!source)
     throw Error(ErrorCode::NotFound,
-                concat_text("program '", lir.graph.name(), "' has no open symbol '", binding.begin()->first, "'"),
+                concat_text("program '", lir.graph.name(), "' has no unbound symbol '", binding.begin()->first, "'"),
                 "it has no dynamic dims: run it as it is");
   CompileOptions options = source->options;
   options.dim_binding = binding;

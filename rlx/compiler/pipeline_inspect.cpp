@@ -88,13 +88,13 @@ std::string dump_pipeline(const CompileResult& r, const std::string& path, bool 
   std::FILE* f = std::fopen(file.c_str(), append ? "a" : "w");
   if (!f)
     throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "': ", std::strerror(errno)),
-                "RLX_IR_DUMP names a file, or a folder that exists when it ends with /");
+                "set RLX_IR_DUMP to a file, or to an existing folder with a / at its end");
   std::string text = inspect_compiled(r).text();
   int reason = std::fwrite(text.data(), 1, text.size(), f) == text.size() ? 0 : errno;
   if (std::fclose(f) != 0 && reason == 0) reason = errno;
   if (reason != 0)
     throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "': ", std::strerror(reason)),
-                "point RLX_IR_DUMP at a place with room, or unset it");
+                "set RLX_IR_DUMP to a path on a disk with free space, or unset it");
   return file;
 }
 

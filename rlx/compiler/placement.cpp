@@ -102,11 +102,12 @@ class SeveralDevices final : public Target {
   }
   bool plans_bodies(const Graph& g, NodeId id) const override { return runner(g, id).plans_bodies(g, id); }
   // Weights get the packed layouts of the first device, because its code makes them.
-  std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
-    return on_host_segment(g, id) ? std::nullopt : first_->form(g, id, operand, of);
+  std::optional<PackedLayout> packed_layout(const Graph& g, NodeId id, int operand,
+                                            const ConstantMatrix& of) const override {
+    return on_host_segment(g, id) ? std::nullopt : first_->packed_layout(g, id, operand, of);
   }
-  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) const override {
-    return !on_host_segment(g, id) && first_->reads_packed(g, id, operand, form);
+  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) const override {
+    return !on_host_segment(g, id) && first_->reads_packed(g, id, operand, layout);
   }
 
  private:
@@ -195,17 +196,18 @@ ProgramTarget program_target(std::shared_ptr<const Target> target, const Compile
     for (const Placement& other : options.placement)
       if (other.label == p.label && other.device != p.device)
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("placement: label '", p.label, "' goes to ", device_text(p.device), " and to ",
+                    concat_text("placement: label '", p.label, "' is placed on ", device_text(p.device), " and on ",
                                 device_text(other.device)),
                     "give each label one device");
     if (p.device.kind != kind && p.device.kind != Device::Cpu)
-      throw Error(ErrorCode::InvalidArgument,
-                  concat_text("placement: label '", p.label, "' goes to ", device_text(p.device), ", a program for ",
-                              device_info(kind).name, " runs on devices of that kind and on cpu"),
-                  "compile a graph for each kind of device");
+      throw Error(
+          ErrorCode::InvalidArgument,
+          concat_text("placement: label '", p.label, "' is placed on ", device_text(p.device), ", but a program for ",
+                      device_info(kind).name, " runs only on devices of that kind and on cpu"),
+          "compile a graph for each kind of device");
     if (p.device.ordinal < 0)
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("placement: label '", p.label, "' goes to device number ", p.device.ordinal));
+                  concat_text("placement: label '", p.label, "' is placed on device number ", p.device.ordinal));
     if (p.device.kind == Device::Cpu && kind != Device::Cpu) {
       to_host = true;
       placed.push_back({p.label, ~0U});

@@ -20,8 +20,8 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
 /// operand is the same value.
 bool carry_in_place(const Graph& g, NodeId id, std::uint32_t k, std::uint32_t r);
 
-/// The operand that result `r` of the op updates: for an update op, for a carry, and for a branch whose bodies are
-/// planned. None for a result that is computed from nothing in place.
+/// The operand that result `r` of the op updates in place: of an update op, of a loop (a carry), or of a branch whose
+/// bodies are planned. None when the result needs memory of its own.
 std::optional<std::uint32_t> updated_operand(const OpBox& op, std::uint32_t r, const LirBodies* bodies);
 
 /// Resizes `bodies`, planned for a symbolic graph, to the extents of `g`, the same graph with its symbols bound.

@@ -30,10 +30,10 @@ PrecisionPolicy PrecisionPolicy::of_precision(Precision p) {
   return {{t, DType::F32, t, t}};
 }
 
-PrecisionPolicy PrecisionPolicy::with_matmul_precision(MatmulPrecision products, KeepValues keep_values) {
-  (void)matmul_precision_name(products);
+PrecisionPolicy PrecisionPolicy::with_matmul_precision(MatmulPrecision precision, KeepValues keep_values) {
+  (void)matmul_precision_name(precision);
   PrecisionPolicy policy;
-  policy.products = products;
+  policy.matmul_precision = precision;
   policy.keep_values = keep_values;
   return policy;
 }

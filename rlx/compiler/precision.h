@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "rlx/ir/graph.h"
@@ -22,6 +23,9 @@ PrecisionCategory precision_category(OpKind kind);
 /// Whether the values of weights with a lossy packed layout stay available: in their file, else in memory.
 enum class KeepValues : std::uint8_t { Yes, No };
 
+// `products` is a deprecated name of the last release: using it warns, copying the struct does not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 /// One float dtype per category. Inputs, params and outputs keep their declared dtype, so the boundary is always F32.
 struct PrecisionPolicy {
   std::array<DType, kNumPrecisionCategories> dtypes{DType::F32, DType::F32, DType::F32, DType::F32};
@@ -37,9 +41,10 @@ struct PrecisionPolicy {
   /// NaN. In a program with block-quantized weights Int8 keeps unquantized weights exact, as the maker of the file did.
   ///
   /// Matmuls that `dtypes` computes in another type than F32 have no such packed layouts.
-  MatmulPrecision products = MatmulPrecision::Exact;
+  MatmulPrecision matmul_precision = MatmulPrecision::Exact;
   /// No: the values of such weights are freed once they are prepacked, and reading them is an error.
   KeepValues keep_values = KeepValues::Yes;
+  [[deprecated("now matmul_precision")]] std::optional<MatmulPrecision> products{};
 
   /// F32 for Stated.
   DType of(PrecisionCategory c) const {
@@ -61,12 +66,15 @@ struct PrecisionPolicy {
   /// The policy of `with_precision`: the type everywhere, with reductions in F32.
   static PrecisionPolicy of_precision(Precision p);
   /// F32 everywhere, with this allowed precision loss of matmuls.
-  static PrecisionPolicy with_matmul_precision(MatmulPrecision products, KeepValues keep_values = KeepValues::Yes);
-  [[deprecated("now with_matmul_precision")]] static PrecisionPolicy with_products(MatmulPrecision products) {
-    return with_matmul_precision(products);
+  static PrecisionPolicy with_matmul_precision(MatmulPrecision precision, KeepValues keep_values = KeepValues::Yes);
+  [[deprecated("now with_matmul_precision")]] static PrecisionPolicy with_products(MatmulPrecision precision) {
+    return with_matmul_precision(precision);
   }
+  /// `matmul_precision`, or the value of its deprecated name.
+  MatmulPrecision of_matmuls() const { return products.value_or(matmul_precision); }
   friend bool operator==(const PrecisionPolicy&, const PrecisionPolicy&) = default;
 };
+#pragma GCC diagnostic pop
 
 /// Rewrites F32 values to the policy's dtypes, with casts between categories. Integers, Bool, F64 and complex values,
 /// indices, masks and ops that state their own dtypes (Cast) are unchanged. exp, log, pow and similar functions stay in

@@ -58,7 +58,7 @@ class PresetTarget final : public Target {
   Device device() const override { return device_; }
   const OpSet& kinds() const override { return kinds_; }
   const char* refuses(const Graph& g, NodeId id) const override {
-    return has(g.node(id).kind()) ? nullptr : "the documents do not name the op among those of the device";
+    return has(g.node(id).kind()) ? nullptr : "the documentation of the device does not list the op";
   }
   bool by_kind() const override { return true; }
   bool opaque() const override { return device_ == Device::Tpu || device_ == Device::Mlx || device_ == Device::Ane; }

@@ -60,8 +60,7 @@ class Splitter {
   }
 
  private:
-  // An operand of a node of a scope. `stack` is the body around the scope, or the scope itself, that takes one matrix
-  // in each step.
+  // An operand of a node of a scope. `stack` is the scope, or a body around it, that takes one matrix in each step.
   struct Use {
     const WeightScope* scope = nullptr;
     NodeId user{};
@@ -70,28 +69,29 @@ class Splitter {
   };
   // One or several weight matrices that matmuls read, and the packed layout in which they read them. Or a matrix that
   // the run computes and loops read in every step.
-  struct Formed {
+  struct PackedMatrix {
     std::vector<WeightRegion> regions;
     bool in_run = false;
-    bool readable = true;  // every region lies in a value that is made ahead; for a matrix of the run, in memory
+    bool readable = true;  // every region lies in a value of the prepare graph; for a matrix of the run, in memory
     ConstantMatrix matrix;
     std::int64_t count = 1;
     bool transposed = false;  // [N, K], as a gather reads it
     Dims dims{};              // dims of filters, which are [K, N] as a matrix; otherwise the shape is the matrix's
-    PackedLayout form;        // of each matrix
+    PackedLayout layout;      // of each matrix
     std::vector<Use> others;
     Value made{};  // in the run graph, once it is made
   };
   // A packed operand that a node passes to its bodies beside its own operands. `whole` passes all matrices unchanged;
   // otherwise the body takes one of them in each step.
   struct Entry {
-    std::size_t formed = 0;
+    std::size_t packed = 0;
     bool row = false, whole = false;
     friend bool operator==(const Entry&, const Entry&) = default;
   };
   using NodeKey = std::pair<std::size_t, NodeId>;  // index of the scope, node
 
-  // `pure_`: computed from frozen Params and Constants alone. `constant_`: pure, and small enough to be made ahead.
+  // `pure_`: computed from frozen Params and Constants alone. `constant_`: pure, and small enough for the prepare
+  // graph.
   void classify() {
     pure_.assign(g_.num_nodes(), false);
     constant_.assign(g_.num_nodes(), false);
@@ -146,7 +146,7 @@ class Splitter {
 
   // A matmul of x [.., K] and a weight matrix, or in a loop a loop-invariant matrix, contracted over the last axis of
   // x. Returns the axis of the matrix's columns.
-  static std::optional<int> product_of_fixed(const WeightScope& scope, NodeId id) {
+  static std::optional<int> weight_axis_of_matmul(const WeightScope& scope, NodeId id) {
     const Graph& g = *scope.graph;
     const Node& n = g.node(id);
     const std::vector<std::int64_t>*lc, *rc, *lb;
@@ -155,7 +155,7 @@ class Splitter {
     else if (const auto* fused = n.op.get_if<ops::FusedDot>())
       lc = &fused->lhs_contract, rc = &fused->rhs_contract, lb = &fused->lhs_batch;
     else if (const auto* grouped = n.op.get_if<ops::GroupedDot>())
-      return stacked_product(scope, n, *grouped) ? std::optional(2) : std::nullopt;
+      return stacked_matmul(scope, n, *grouped) ? std::optional(2) : std::nullopt;
     else
       return std::nullopt;
     const Shape &x = g.shape(n.inputs[0]), &w = g.shape(n.inputs[1]);
@@ -164,19 +164,19 @@ class Splitter {
       return std::nullopt;
     if (w.rank() != 2 || x.rank() < 1 || !lb->empty() || lc->size() != 1 || (*lc)[0] != x.rank() - 1)
       return std::nullopt;
-    if (!scope.pure[right] && (scope.trips() < kLeastReads || !few_rows(x))) return std::nullopt;
+    if (!scope.pure[right] && (scope.iterations() < kLeastReads || !few_rows(x))) return std::nullopt;
     return static_cast<int>(1 - (*rc)[0]);
   }
 
   // A grouped matmul of rows and the matrices of their groups, where the matrices are weights of the program [E, K, N].
-  static bool stacked_product(const WeightScope& scope, const Node& n, const ops::GroupedDot& op) {
+  static bool stacked_matmul(const WeightScope& scope, const Node& n, const ops::GroupedDot& op) {
     return op.fn == GroupedKind::Rows && !scope.parent && scope.pure[n.inputs[1].node.index] &&
            !scope.pure[n.inputs[0].node.index] && scope.graph->shape(n.inputs[1]).is_static();
   }
 
   // The filters [space.., C, O] of a convolution as a matrix [K, O], or as one [K, O / groups] matrix per group.
   // Requires that the filters come from weights and x does not.
-  std::optional<Formed> filters_of(const WeightScope& scope, NodeId id) const {
+  std::optional<PackedMatrix> filters_of(const WeightScope& scope, NodeId id) const {
     if (scope.parent) return std::nullopt;  // `id` belongs to the graph of a body
     const ops::Conv* const conv = conv_of(g_.node(id).op);
     if (conv == nullptr) return std::nullopt;
@@ -189,7 +189,7 @@ class Splitter {
     for (std::size_t a = 0; a < geo.space.size(); ++a)
       in_order = in_order && geo.space[a].w == static_cast<std::int64_t>(a);
     if (!in_order || w.num_elements() == 0) return std::nullopt;
-    Formed f;
+    PackedMatrix f;
     f.count = std::max(geo.groups, geo.batch_groups);  // one matrix for each group, of its columns
     const std::int64_t all = w.dim(-1).value(), columns = all / f.count;
     f.matrix = {w.num_elements() / all, columns, w.dtype(), w.dtype(), MatmulPrecision::Exact};
@@ -204,16 +204,16 @@ class Splitter {
   }
 
   // Chooses a packed layout for the value that `use` reads, or takes that of an earlier reader.
-  void choose_packed_layout(const Use& use, Formed f, std::map<std::string, std::size_t>& known) {
-    const auto [it, fresh] = known.try_emplace(key_of(f), formed_.size());
+  void choose_packed_layout(const Use& use, PackedMatrix f, std::map<std::string, std::size_t>& known) {
+    const auto [it, fresh] = known.try_emplace(key_of(f), packed_.size());
     if (!fresh) {
-      formed_[it->second].others.push_back(use);
+      packed_[it->second].others.push_back(use);
       return;
     }
     if (f.readable)
-      if (auto form = target_.form(*use.scope->graph, use.user, 1, f.matrix)) f.form = std::move(*form);
-    formed_.push_back(std::move(f));
-    if (!formed_.back().form.empty()) note(use, formed_.size() - 1);
+      if (auto layout = target_.packed_layout(*use.scope->graph, use.user, 1, f.matrix)) f.layout = std::move(*layout);
+    packed_.push_back(std::move(f));
+    if (!packed_.back().layout.empty()) note(use, packed_.size() - 1);
   }
 
   // Chooses one packed layout for all readers of the same elements as the same matrix.
@@ -222,14 +222,14 @@ class Splitter {
     for (const auto& scope : scopes_)
       for (std::uint32_t i = 0; i < scope->graph->num_nodes(); ++i) {
         const NodeId id{i};
-        if (std::optional<Formed> f = filters_of(*scope, id)) {
+        if (std::optional<PackedMatrix> f = filters_of(*scope, id)) {
           choose_packed_layout({scope.get(), id, 1}, std::move(*f), known);
           continue;
         }
-        const std::optional<int> n_axis = product_of_fixed(*scope, id);
+        const std::optional<int> n_axis = weight_axis_of_matmul(*scope, id);
         if (!n_axis) continue;
         Use use{scope.get(), id, 1};
-        std::optional<Formed> f = matrix_of(use, *n_axis);
+        std::optional<PackedMatrix> f = matrix_of(use, *n_axis);
         if (!f) continue;
         choose_packed_layout(use, std::move(*f), known);
       }
@@ -240,15 +240,15 @@ class Splitter {
       if (g_.shape(table).rank() != 2 || !pure_[table.node.index]) continue;
       Use use{scopes_[0].get(), NodeId{i}, 0};
       const auto it = known.find(key_of(*matrix_of(use, 0)));
-      if (it != known.end()) formed_[it->second].others.push_back(use);
+      if (it != known.end()) packed_[it->second].others.push_back(use);
     }
-    for (std::size_t f = 0; f < formed_.size(); ++f) {
-      if (formed_[f].form.empty()) continue;
-      for (const Use& use : formed_[f].others) {
-        if (!target_.reads_packed(*use.scope->graph, use.user, static_cast<int>(use.operand), formed_[f].form))
+    for (std::size_t f = 0; f < packed_.size(); ++f) {
+      if (packed_[f].layout.empty()) continue;
+      for (const Use& use : packed_[f].others) {
+        if (!target_.reads_packed(*use.scope->graph, use.user, static_cast<int>(use.operand), packed_[f].layout))
           continue;
         note(use, f);
-        formed_[f].transposed = formed_[f].transposed || use.operand == 0;
+        packed_[f].transposed = packed_[f].transposed || use.operand == 0;
       }
     }
   }
@@ -265,14 +265,14 @@ class Splitter {
     }
   }
 
-  // The matrix that a use reads. None for a matrix of a body that is no matrix of the program.
-  std::optional<Formed> matrix_of(Use& use, int n_axis) const {
+  // The matrix that a use reads. None for a matrix that only a body has.
+  std::optional<PackedMatrix> matrix_of(Use& use, int n_axis) const {
     const Value v = use.scope->graph->node(use.user).inputs[use.operand];
     const Shape& w = use.scope->graph->shape(v);
-    Formed f;
+    PackedMatrix f;
     f.in_run = !use.scope->pure[v.node.index];
     std::optional<WeightMatrices> traced = w.rank() == 3 ? trace_stack(*use.scope, v, n_axis)
-                                           : f.in_run    ? trace_steady(*use.scope, v, n_axis)
+                                           : f.in_run    ? trace_loop_invariant(*use.scope, v, n_axis)
                                                          : trace_weight(*use.scope, v, n_axis);
     if (!traced) return std::nullopt;
     use.stack = traced->stack;
@@ -303,7 +303,7 @@ class Splitter {
     return f;
   }
 
-  static std::string key_of(const Formed& f) {
+  static std::string key_of(const PackedMatrix& f) {
     std::string key = concat_text(f.in_run ? "run," : "", f.matrix.k, ",", f.matrix.n, ",", f.count);
     for (const Dim& d : f.dims) key += concat_text(",", d);
     for (const WeightRegion& r : f.regions) {
@@ -314,16 +314,18 @@ class Splitter {
   }
 
   // The shape of a value in packed layout `f`, with the layout.
-  static Shape shape_of(const Formed& f, bool whole) {
+  static Shape shape_of(const PackedMatrix& f, bool whole) {
     if (!f.dims.empty()) return Shape(f.dims, f.matrix.dtype);
     Dims dims{f.transposed ? f.matrix.n : f.matrix.k, f.transposed ? f.matrix.k : f.matrix.n};
     if (whole && f.count > 1) dims.insert(dims.begin(), f.count);
     return Shape(std::move(dims), f.matrix.dtype);
   }
-  static PackedLayout layout_in(const Formed& f, bool whole) { return whole ? stacked(f.form, f.count) : f.form; }
+  static PackedLayout layout_in(const PackedMatrix& f, bool whole) {
+    return whole ? stacked(f.layout, f.count) : f.layout;
+  }
 
   // A packed matrix in the run graph: a Param, or a Relayout that the run computes before its first reader.
-  Value formed_value(Formed& f, const Origin& origin) {
+  Value packed_value(PackedMatrix& f, const Origin& origin) {
     if (f.made.node.valid()) return f.made;
     ops::Relayout op{layout_in(f, true), f.matrix.k, f.matrix.n, f.transposed, f.matrix.dtype, {}, f.matrix.scheme};
     std::vector<Value> sources;
@@ -388,20 +390,21 @@ class Splitter {
   }
 
   // A Param of the run graph that reads prepared value `p`.
-  Value run_param(Value p, const Shape& shape, const Origin& origin, const PackedLayout& form = {}) {
+  Value run_param(Value p, const Shape& shape, const Origin& origin, const PackedLayout& layout = {}) {
     auto it = run_params_.find(p);
     if (it != run_params_.end()) return it->second;
     const Node& made_by = prepare_.node(p.node);
     std::string name =
         made_by.kind() == OpKind::Param ? prepare_.leaf_name(p.node) : concat_text("prepared.", prepared_.size());
     NodeId id = run_.add_node(
-        Node{ops::Param{std::move(name), shape.dims(), shape.dtype(), ParamMode::Frozen, form}, {}, {shape}, origin});
+        Node{ops::Param{std::move(name), shape.dims(), shape.dtype(), ParamMode::Frozen, layout}, {}, {shape}, origin});
     prepared_.push_back(p);
     run_params_[p] = Value(id);
     return Value(id);
   }
 
-  // A value in the run graph. A value of weights alone that is not made ahead is computed at its first read.
+  // A value in the run graph. A value of weights alone that the prepare graph does not make is computed before its
+  // first reader.
   Value run_value(Value v) {
     if (run_map_.has(v)) return run_map_(v);
     std::vector<Value> wanted{v};
@@ -412,7 +415,7 @@ class Splitter {
         wanted.pop_back();
         continue;
       }
-      check(pure_[want.node.index], "a run value was not copied in order");
+      check(pure_[want.node.index], "a value of the run graph was not copied before its reader");
       if (n.kind() == OpKind::Constant) {  // embedded where it is used
         run_map_.set(want, Value(run_.add_node(n)));
       } else if (constant_[want.node.index]) {
@@ -443,18 +446,18 @@ class Splitter {
     const Node& n = g_.node(id);
     Node fresh = adapted(
         *scopes_[0], id, [&](Value v) { return run_value(v); },
-        [&](std::size_t f, bool) { return formed_value(formed_[f], n.origin); });
+        [&](std::size_t f, bool) { return packed_value(packed_[f], n.origin); });
     const NodeId added = run_.add_node(std::move(fresh));
     for (std::uint32_t r = 0; r < n.num_results(); ++r) run_map_.set(Value(id, r), Value(added, r));
   }
 
   // Writes the node with its packed operands, and with bodies that read their packed operands. `plain(value)` and
   // `formed(f, whole)` return operands in the written graph.
-  template <class Plain, class FormedValue>
-  Node adapted(const WeightScope& scope, NodeId id, const Plain& plain, const FormedValue& formed) {
+  template <class Plain, class PackedValue>
+  Node adapted(const WeightScope& scope, NodeId id, const Plain& plain, const PackedValue& packed) {
     const Node& n = scope.graph->node(id);
     if (const auto held = entries_.find({scope.index, id}); held != entries_.end())
-      return with_packed_layouts(scope, id, held->second, plain, formed);
+      return with_packed_layouts(scope, id, held->second, plain, packed);
     OpBox op = n.op;
     std::vector<Value> inputs;
     for (std::uint32_t i = 0; i < n.inputs.size(); ++i) {
@@ -463,8 +466,8 @@ class Splitter {
         inputs.push_back(plain(n.inputs[i]));
         continue;
       }
-      inputs.push_back(formed(at->second, false));
-      op = contracting(op, formed_[at->second].transposed);
+      inputs.push_back(packed(at->second, false));
+      op = contracting(op, packed_[at->second].transposed);
     }
     return Node{std::move(op), std::move(inputs), n.shapes, n.origin};
   }
@@ -494,9 +497,9 @@ class Splitter {
     live.assign(g.num_nodes(), false);
     for (const Root& root : roots(g)) live[root.value.node.index] = true;
     if (!scope.parent)
-      for (const Formed& f : formed_)
+      for (const PackedMatrix& f : packed_)
         for (const WeightRegion& r : f.regions)
-          if (f.in_run && !f.form.empty()) live[r.value.node.index] = true;
+          if (f.in_run && !f.layout.empty()) live[r.value.node.index] = true;
     for (std::uint32_t i = g.num_nodes(); i-- > 0;) {
       if (!live[i]) continue;
       const std::vector<bool> read = operands_read(scope, NodeId{i});
@@ -525,9 +528,9 @@ class Splitter {
     return read;
   }
 
-  template <class Plain, class FormedValue>
+  template <class Plain, class PackedValue>
   Node with_packed_layouts(const WeightScope& scope, NodeId id, const std::vector<Entry>& entries, const Plain& plain,
-                           const FormedValue& formed) {
+                           const PackedValue& packed) {
     const Node& n = scope.graph->node(id);
     const HeldOperands held(n);
     const std::vector<bool> read = operands_read(scope, id);
@@ -539,7 +542,7 @@ class Splitter {
     };
     const auto take = [&](bool row) {
       for (const Entry& e : entries)
-        if (e.row == row) inputs.push_back(formed(e.formed, e.row || e.whole));
+        if (e.row == row) inputs.push_back(packed(e.packed, e.row || e.whole));
     };
     keep(0, held.first + held.invariants);
     take(false);
@@ -574,7 +577,7 @@ class Splitter {
     const std::vector<bool>& live = live_in(body);
     Graph out = copy_shell(g);
     std::map<Value, Value> moved;
-    std::map<std::pair<std::size_t, bool>, Value> formed;  // Inputs by packed value and `whole`
+    std::map<std::pair<std::size_t, bool>, Value> packed;  // Inputs by packed value and `whole`
     const auto keep = [&](std::size_t from, std::size_t to) {
       for (std::size_t i = from; i < std::min(to, body.inputs.size()); ++i)
         if (read[i + held.first]) moved[Value(body.inputs[i])] = Value(out.add_node(g.node(body.inputs[i])));
@@ -582,11 +585,11 @@ class Splitter {
     const auto take = [&](bool row) {
       for (const Entry& e : entries) {
         if (e.row != row) continue;
-        const Formed& f = formed_[e.formed];
+        const PackedMatrix& f = packed_[e.packed];
         const Shape shape = shape_of(f, e.whole);
-        ops::Input input{concat_text("prepared.", e.formed, e.whole ? ".all" : ""), shape.dims(), shape.dtype(),
+        ops::Input input{concat_text("prepared.", e.packed, e.whole ? ".all" : ""), shape.dims(), shape.dtype(),
                          layout_in(f, e.whole)};
-        formed[{e.formed, e.whole}] = Value(out.add_node(Node{std::move(input), {}, {shape}, holder.origin}));
+        packed[{e.packed, e.whole}] = Value(out.add_node(Node{std::move(input), {}, {shape}, holder.origin}));
       }
     };
     // The condition of a loop takes no rows.
@@ -600,7 +603,7 @@ class Splitter {
       const NodeId added = out.add_node(adapted(
           body, id, [&](Value v) { return moved.at(v); },
           [&](std::size_t f, bool whole) {
-            return formed.at({f, whole});
+            return packed.at({f, whole});
           }));
       for (std::uint32_t r = 0; r < g.node(id).num_results(); ++r) moved[Value(id, r)] = Value(added, r);
     }
@@ -614,7 +617,7 @@ class Splitter {
   bool has_blocks_ = false;  // the program has block-quantized weights, so other weights stay exact
   Graph run_, prepare_;
   std::vector<bool> pure_, constant_, has_param_, in_prepare_;
-  std::vector<Formed> formed_;
+  std::vector<PackedMatrix> packed_;
   std::map<std::tuple<std::size_t, NodeId, std::uint32_t>, std::size_t> layout_of_use_;  // scope, node, operand
   std::vector<std::unique_ptr<WeightScope>> scopes_;
   std::map<NodeKey, std::vector<const WeightScope*>> bodies_;  // of the nodes that weights reach

@@ -1,5 +1,5 @@
-// Weight preparation: the parts of a graph that depend on Params and Constants alone are cut out, evaluated once, and
-// packed for their kernels.
+// Weight preparation: the parts of a graph that depend on Params and Constants alone move to a prepare graph, which
+// runs once and packs weights for their kernels.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ struct SplitProgram {
   Graph prepare;
 };
 
-/// Cuts weight-only sub-graphs out of `g`, and gives weight matrices the packed layout that the kernels of their
+/// Moves sub-graphs of weights alone out of `g`, and gives weight matrices the packed layout that the kernels of their
 /// readers ask for (`Target::form`). The packed layout is made directly from the source elements, so transposes,
-/// slices, concats and widening casts on the way are never computed. A sub-graph is cut out only when its result has at
+/// slices, concats and widening casts on the way are never computed. A sub-graph is moved only when its result has at
 /// most 1.1 times the bytes of the Params and Constants that it reads; otherwise its ops stay in `run`. Readers of a
 /// mutable Param stay too. Packed layouts of weights may lose the precision that `allowed_loss` permits. A matrix that
 /// the run computes or gets as an input is packed as well (by a Relayout in `run`, without loss) when matmuls of a loop

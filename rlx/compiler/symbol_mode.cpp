@@ -57,18 +57,18 @@ void check_symbol_modes(const Graph& g, const SymbolModes& modes, const SymbolBi
       if (ladder.empty() || ladder.front() < 1 || !ascending)
         throw Error(ErrorCode::InvalidArgument,
                     concat_text("symbol '", name, "': the ladder ", dims_text(ladder),
-                                " must hold positive extents, ascending"),
-                    "power_of_two_ladder(min, max) makes one");
+                                " must hold positive extents in ascending order"),
+                    "power_of_two_ladder(min, max) returns such a ladder");
     }
     if (mode.kind == SymbolMode::Kind::Runtime) {
       if (!mode.bound && info.max >= kUnbounded)
         throw Error(
             ErrorCode::InvalidArgument,
             concat_text("runtime symbol '", name, "' has no upper bound to plan memory for"),
-            concat_text("declare one, g.symbol(\"", name, "\", {.max = N}), or give one, SymbolMode::runtime(N)"));
+            concat_text("declare a bound with g.symbol(\"", name, "\", {.max = N}), or pass SymbolMode::runtime(N)"));
       if (mode.bound && *mode.bound < std::max<std::int64_t>(1, info.min))
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("runtime symbol '", name, "': the bound ", *mode.bound, " is below its least value ",
+                    concat_text("runtime symbol '", name, "': the bound ", *mode.bound, " is below its minimum ",
                                 std::max<std::int64_t>(1, info.min)));
     }
   }
@@ -95,7 +95,8 @@ std::int64_t upper_extent(const Graph& g, const SymbolModes& modes, const std::s
       auto rung = std::lower_bound(mode.ladder.begin(), mode.ladder.end(), value);
       if (rung == mode.ladder.end())
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("symbol '", symbol, "' = ", value, " is beyond its ladder ", dims_text(mode.ladder)),
+                    concat_text("symbol '", symbol, "' = ", value, " is above the largest bucket of its ladder ",
+                                dims_text(mode.ladder)),
                     "compile with a longer ladder");
       return std::min(*rung, info.max);
     }

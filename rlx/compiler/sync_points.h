@@ -22,9 +22,9 @@ struct SyncPoint {
 std::vector<SyncPoint> sync_points(const Graph& g, const std::vector<LirStep>& schedule);
 
 /// The first step at which all symbols are known; 0 when the graph computes none.
-std::size_t last_cut(const std::vector<SyncPoint>& cuts);
+std::size_t last_sync_step(const std::vector<SyncPoint>& points);
 
 /// The plan of the nodes before a sync point, without the copies after the last step.
-LirBufferPlan plan_until(const LirBufferPlan& plan, const SyncPoint& cut);
+LirBufferPlan plan_until(const LirBufferPlan& plan, const SyncPoint& point);
 
 }  // namespace rlx

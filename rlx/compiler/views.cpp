@@ -122,9 +122,7 @@ std::optional<ViewPlace<T>> view_place(const Node& n, const std::vector<T>& dims
         if (!(dims[i] == T(1)) || to[extra + i] == T(1)) out.strides[extra + i] = strides[i];
       return out;
     }
-    default:
-      check(!op_def(n.kind()).is_view(), "an op whose record says that it is a view has no place here");
-      return std::nullopt;
+    default: check(!op_def(n.kind()).is_view(), "a view op has no rule that computes its strides"); return std::nullopt;
   }
 }
 

@@ -15,7 +15,7 @@
 namespace rlx {
 namespace {
 
-/// Traces one matrix, or the matrix of one step.
+/// Traces one matrix. In a stack it is the matrix of iteration `step`.
 class RegionTracer {
  public:
   RegionTracer(std::int64_t step, std::vector<bool> WeightScope::*known) : step_(step), known_(known) {}
@@ -30,7 +30,7 @@ class RegionTracer {
   }
 
   std::vector<WeightRegion> found;
-  const WeightScope* stack = nullptr;  // the body whose Inputs were rows
+  const WeightScope* stack = nullptr;  // the body that receives rows
   bool nested_rows = false;
 
  private:
@@ -73,8 +73,8 @@ class RegionTracer {
     follow(scope, std::move(r));
   }
 
-  // Follows the parts of a concat that hold the region: some parts along its columns, one part along an axis in which
-  // the region has one index.
+  // Traces into the operands of a concat that hold the region. Along the columns of the region these may be several
+  // operands. Along any other axis the region has one index, so it is one operand.
   void follow_parts(const WeightScope& scope, WeightRegion r, const Node& n, int along) {
     const auto axis = static_cast<std::size_t>(along);
     std::int64_t first = r.start[axis], left = along == r.n_axis ? r.columns : 1;
@@ -92,7 +92,7 @@ class RegionTracer {
     }
   }
 
-  // Goes from the Input of a body to the operand outside.
+  // Goes from an Input of a body to the operand outside the body.
   void follow_out(const WeightScope& scope, WeightRegion r) {
     const WeightScope::Source from = scope.source(r.value.node);
     if (from.row) {
@@ -105,7 +105,8 @@ class RegionTracer {
     follow(*scope.parent, std::move(r));
   }
 
-  // A value computed in a body is not made ahead, so its region has an empty value.
+  // Ends the trace at this value. A value that a body computes cannot be prepared before the run, so its region has an
+  // empty value.
   void stop(const WeightScope& scope, WeightRegion r) {
     if (scope.parent) r.value = Value{};
     found.push_back(std::move(r));
@@ -117,7 +118,7 @@ class RegionTracer {
     return std::all_of(s.strides.begin(), s.strides.end(), one) && std::all_of(s.starts.begin(), s.starts.end(), fixed);
   }
 
-  // True for blocks along k when the region begins at a block.
+  // True when the quantized blocks lie along k and the region begins at the start of a block.
   static bool decodes(const WeightRegion& r, const ops::Dequantize& op) {
     return is_block_scheme(op.scheme) && op.dtype == DType::F32 && !is_block_scheme(r.scheme) &&
            r.k_axis == static_cast<int>(r.start.size()) - 1 && r.start.back() % block_layout(op.scheme).elements == 0;
@@ -150,19 +151,20 @@ class RegionTracer {
   std::vector<bool> WeightScope::*known_;
 };
 
-// Larger stacks do not occur and would be slow to trace. A stack of one is no matrix.
+// The most matrices of a stack. Larger stacks do not occur and would be slow to trace.
 constexpr std::int64_t kMostStacked = 1024;
 
 bool all_static(const Node& n) {
   return std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
 }
 
-// For a body: the values computed from Inputs whose operands are `known` outside, and from rows of them when `rows`.
-// Carries change, so they are not known. Constants belong to the body.
+// For a body: marks the values computed from Inputs whose operands are `known` outside. With `rows`, rows of known
+// operands count too. Carries change in each iteration, so they do not count. Nor do Constants, which belong to the
+// body.
 std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> WeightScope::*known, bool rows) {
   const Graph& g = *scope.graph;
-  const Node& holder = scope.parent->graph->node(scope.node);
-  const std::optional<LoopParts> loop = loop_parts(holder.op);
+  const Node& control = scope.parent->graph->node(scope.node);
+  const std::optional<LoopParts> loop = loop_parts(control.op);
   std::vector<bool> found(g.num_nodes(), false);
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
@@ -170,7 +172,7 @@ std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> Weig
     if (n.kind() == OpKind::Input) {
       const WeightScope::Source from = scope.source(NodeId{i});
       const bool carry = loop && from.operand >= loop->first_carry() && from.operand < loop->first_x();
-      found[i] = !carry && (rows || !from.row) && (scope.parent->*known)[holder.inputs[from.operand].node.index];
+      found[i] = !carry && (rows || !from.row) && (scope.parent->*known)[control.inputs[from.operand].node.index];
     } else if (!n.inputs.empty() && !is_ordered(n.op)) {
       found[i] = std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return found[v.node.index]; });
     }
@@ -180,15 +182,15 @@ std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> Weig
 
 }  // namespace
 
-std::int64_t WeightScope::trips() const {
+std::int64_t WeightScope::iterations() const {
   std::int64_t all = 1;
   for (const WeightScope* body = this; body->parent; body = body->parent) {
     const OpBox& op = body->parent->graph->node(body->node).op;
-    if (op.is<ops::While>()) return kUnknownTrips;
+    if (op.is<ops::While>()) return kUnknownIterations;
     const auto* scan = op.get_if<ops::Scan>();
     if (!scan) continue;
     const Dim& length = scan->length[0];
-    if (!length.is_static() || __builtin_mul_overflow(all, length.value(), &all)) return kUnknownTrips;
+    if (!length.is_static() || __builtin_mul_overflow(all, length.value(), &all)) return kUnknownIterations;
   }
   return all;
 }
@@ -210,7 +212,7 @@ std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vec
     const Graph& outer = *scopes[s]->graph;
     for (std::uint32_t i = 0; i < outer.num_nodes(); ++i) {
       const Node& n = outer.nodes()[i];
-      // What depends on weights alone is no step of a run. Calls are inlined before.
+      // Nodes that depend on weights alone run in the prepare graph. Calls were inlined by an earlier pass.
       if (scopes[s]->pure[i] || !(n.op.is<ops::If>() || loop_parts(n.op))) continue;
       const bool here = target.host_controlled(outer, NodeId{i}) ||
                         (target.plans_bodies(outer, NodeId{i}) && target.device_of(outer, NodeId{i}, 0) == 0);
@@ -265,7 +267,7 @@ std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matri
   return all;
 }
 
-WeightMatrices trace_steady(const WeightScope& scope, Value matrix, int n_axis) {
+WeightMatrices trace_loop_invariant(const WeightScope& scope, Value matrix, int n_axis) {
   RegionTracer tracer(0, &WeightScope::loop_invariant);
   tracer.trace(scope, matrix, n_axis);
   return {std::move(tracer.found)};

@@ -7,12 +7,12 @@
 
 namespace rlx {
 
-void ExecutableGraph::encode(NodeId, std::size_t, const FormColumns&, DType, const std::byte*, std::byte*) const {
-  check(false, "a backend whose target asks for no forms makes none");
+void ExecutableGraph::encode(NodeId, std::size_t, const ColumnRange&, DType, const std::byte*, std::byte*) const {
+  check(false, "this backend makes no packed layouts");
 }
 
 void ExecutableGraph::decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const {
-  check(false, "a backend whose target asks for no forms reads none back");
+  check(false, "this backend reads no packed layouts back");
 }
 
 double MachineLimits::floor_ns(const Cost& cost) const {

@@ -28,7 +28,8 @@ struct BackendOptions {
   int ordinal = 0;          // of the device that runs the code
   // For tests:
   bool finest_grain = false;                          // splits every step into as many chunks as its kernel allows
-  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // threads meet in every step; records who took chunks
+  std::shared_ptr<ChunkAudit> chunk_audit = nullptr;  // every step is a barrier of the threads; records which threads
+                                                      // took chunks
 };
 
 /// The time of one step of a profiled run.
@@ -77,9 +78,10 @@ class BoundGraph {
 };
 
 /// Columns [begin, end) of a source of a packed layout.
-struct FormColumns {
+struct ColumnRange {
   std::int64_t begin = 0, end = 0;
 };
+using FormColumns [[deprecated("now ColumnRange")]] = ColumnRange;
 
 /// Immutable code compiled from an LIR, shared by all clones.
 class ExecutableGraph {
@@ -90,10 +92,10 @@ class ExecutableGraph {
   /// all elements of the source, of any real dtype. They are rounded once if the packed layout holds less precision.
   /// Columns do not overlap in the packed layout. Uses the threads of a run. For backends whose targets ask for packed
   /// layouts.
-  virtual void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
-                      std::byte* form) const;
+  virtual void encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype, const std::byte* values,
+                      std::byte* layout) const;
   /// The inverse: writes the elements that the source holds to `values`, of `dtype`. Other elements are unchanged.
-  virtual void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const;
+  virtual void decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype, std::byte* values) const;
   /// Code for runs of `program`: `lir()`, or, when that has symbols, the same nodes, schedule and arenas with bound
   /// extents. `arenas` are those of its plan; for a part of a program (`LirModule::ranges`) only those of its device.
   /// Program and arenas must outlive the result.
@@ -101,7 +103,7 @@ class ExecutableGraph {
                                            std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
   virtual std::string kernel_name(NodeId node) const = 0;
-  /// The program's text as the device receives it. Empty when it is no text.
+  /// The program's text as the device receives it. Empty when it is not text.
   virtual std::string code() const { return {}; }
 };
 

@@ -68,7 +68,7 @@ Diagnostic no_such_device(std::string_view text, std::vector<std::string> others
   const std::size_t colon = text.find(':');
   if (colon != std::string_view::npos && parse_device(text.substr(0, colon)))
     return {ErrorCode::DeviceUnavailable,
-            concat_text("device '", text, "': '", text.substr(colon + 1), "' is no ordinal"), "",
+            concat_text("device '", text, "': '", text.substr(colon + 1), "' is not an ordinal"), "",
             concat_text("ordinals count from 0: ", text.substr(0, colon), ":1 is the second of the kind")};
   for (const DeviceInfo& d : all_devices()) others.emplace_back(d.id);
   return {ErrorCode::DeviceUnavailable, concat_text("there is no device '", text, "'"), "",

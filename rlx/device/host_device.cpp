@@ -27,7 +27,7 @@ void require_reached(std::string_view what, std::size_t bytes, std::string_view 
   if (bytes != 0 && !place.host)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(what, " of ", bytes, " bytes ", way, " memory of device ",
-                            device_text(place.buffer->device()), ", which the host does not reach"),
+                            device_text(place.buffer->device()), ", which the host cannot access"),
                 "use a stream of that device");
 }
 
@@ -109,8 +109,8 @@ class HostDevice final : public OpenDevice {
   }
   std::shared_ptr<Stream> stream(std::uintptr_t native) override {
     if (native != 0)
-      throw Error(ErrorCode::InvalidArgument, "the host has no streams of its own: a native stream was given",
-                  "ask for a stream without one");
+      throw Error(ErrorCode::InvalidArgument, "a native stream cannot be used: the host has no streams of its own",
+                  "call stream() without a native stream");
     return std::make_shared<HostStream>();
   }
   void drain() override {}

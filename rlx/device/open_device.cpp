@@ -26,16 +26,16 @@ void Stream::wait_order(const Event& event) {
 
 std::shared_ptr<Buffer> OpenDevice::allocate(std::size_t bytes, BufferUse use) {
   throw Error(ErrorCode::Unsupported,
-              concat_text("device ", device_text(id()), " keeps whole values: it has no ", bytes, " bytes for ",
-                          buffer_use_name(use), " to give"),
-              "put a value there");
+              concat_text("device ", device_text(id()), " is opaque and cannot allocate ", bytes, " bytes for ",
+                          buffer_use_name(use)),
+              "create a value with OpenDevice::put");
 }
 
 std::shared_ptr<Buffer> OpenDevice::put(const TensorView& value, const std::shared_ptr<const void>&, BufferUse use,
                                         Stream& stream) {
   if (value.data == nullptr && value.size_bytes != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("put: a value of ", value.size_bytes, " bytes was given, but their address is null"));
+                concat_text("put: the pointer to a value of ", value.size_bytes, " bytes is null"));
   std::shared_ptr<Buffer> buffer = allocate(value.size_bytes, use);
   if (value.size_bytes != 0)
     stream.upload({static_cast<const std::byte*>(value.data), value.size_bytes},
@@ -45,8 +45,9 @@ std::shared_ptr<Buffer> OpenDevice::put(const TensorView& value, const std::shar
 
 void OpenDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stream) {
   if (to.size_bytes > buffer.bytes())
-    throw Error(ErrorCode::ShapeMismatch, concat_text("a value of ", to.size_bytes, " bytes is asked of a buffer of ",
-                                                      buffer.bytes(), " on ", device_text(buffer.device())));
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("cannot read a value of ", to.size_bytes, " bytes from a buffer of ", buffer.bytes(),
+                            " bytes on ", device_text(buffer.device())));
   if (to.size_bytes != 0)
     stream.download(BufferView(buffer, 0, to.size_bytes), {static_cast<std::byte*>(to.data), to.size_bytes});
 }
@@ -54,11 +55,11 @@ void OpenDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stream
 void require_place(std::string_view what, std::size_t bytes, std::string_view way, const BufferView& place) {
   if (bytes > place.bytes)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(what, " of ", bytes, " bytes ", way, " a place of ", place.bytes));
+                concat_text(what, " of ", bytes, " bytes ", way, " a buffer view of ", place.bytes, " bytes"));
   if (bytes != 0 && !place.buffer && !place.host)
     throw Error(ErrorCode::InvalidArgument, concat_text(what, " of ", bytes, " bytes ", way,
-                                                        " a place that points "
-                                                        "nowhere"));
+                                                        " a buffer view "
+                                                        "without memory"));
 }
 
 void OpenDevice::throw_no_memory(std::size_t bytes, BufferUse use, std::size_t limit) const {
@@ -70,11 +71,11 @@ void OpenDevice::throw_no_memory(std::size_t bytes, BufferUse use, std::size_t l
       in_use += concat_text(in_use.empty() ? "" : ", ", n, " bytes for ", buffer_use_name(static_cast<BufferUse>(i)));
   throw Error(ErrorCode::OutOfMemory,
               concat_text("device ", device_text(id()), " has no memory for ", bytes, " bytes of ",
-                          buffer_use_name(use), limit ? concat_text(", the most is ", limit) : std::string()),
-              in_use.empty() ? std::string("run it with smaller dimensions, or where there is more memory")
+                          buffer_use_name(use), limit ? concat_text(", the limit is ", limit) : std::string()),
+              in_use.empty() ? std::string("run it with smaller dimensions, or on a machine with more memory")
                              : concat_text("in use are ", in_use,
-                                           ": let go of what is not needed, run it with "
-                                           "smaller dimensions, or where there is more memory"));
+                                           ": free what is not needed, run it with "
+                                           "smaller dimensions, or on a machine with more memory"));
 }
 
 }  // namespace rlx

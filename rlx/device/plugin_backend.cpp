@@ -39,7 +39,7 @@ class PluginTarget final : public Target {
     name_ = text;
     const char* kinds = nullptr;
     call("claimed_kinds", [&](rlx_error* e) { return table_->api().claimed_kinds(given.get(), &kinds, e); });
-    if (!kinds) table_->broke(device_info(device_).id, "claimed_kinds", "gave no text");
+    if (!kinds) table_->broke(device_info(device_).id, "claimed_kinds", "returned no text");
     read_kinds(kinds);
   }
   std::string_view name() const override { return name_; }
@@ -50,7 +50,7 @@ class PluginTarget final : public Target {
   const char* refuses(const Graph& g, NodeId id) const override {
     const Node& n = g.node(id);
     if (op_def(n.kind()).is_leaf()) return nullptr;
-    if (!has(n.kind())) return "the plug-in does not name the op among those that it claims";
+    if (!has(n.kind())) return "the plug-in does not claim the op";
     const std::string key = key_of(g, n);
     std::lock_guard lock(mutex_);
     if (const auto known = answers_.find(key); known != answers_.end()) return known->second;
@@ -75,7 +75,7 @@ class PluginTarget final : public Target {
       if (it == names.end())
         throw Error(ErrorCode::NotFound,
                     concat_text("device ", device_info(device_).id, ", ", table_->text(), ": it claims '", word,
-                                "', which is no op"),
+                                "', which is not an op"),
                     did_you_mean(word, names, "`rlx ops` lists them"));
       kinds_.add(all_op_defs()[static_cast<std::size_t>(it - names.begin())]->kind);
     }
@@ -122,7 +122,7 @@ class PluginProgram {
     table_->call(device, "compile", [&](rlx_error* e) {
       return table_->api().compile(given.get(), &graph, aliases.data(), aliases.size(), &handle_, e);
     });
-    if (!handle_) table_->broke(device, "compile", "gave no program");
+    if (!handle_) table_->broke(device, "compile", "returned no program");
   }
   ~PluginProgram() {
     table_->give_back("program_destroy", [&] { table_->api().program_destroy(handle_); });
@@ -179,12 +179,12 @@ class PluginBound final : public BoundGraph {
     const Event ended(done ? end : nullptr);
     each(a, false, [&](PluginBuffer& b) { b.add_reader(ended); });
     Complaint broken;
-    if (!done) broken.how = "gave no event of its end";
+    if (!done) broken.how = "returned no event for its end";
     // Handles that the run left unchanged come first. A new value must not have the same handle.
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       if (!a.inputs[i].donated) continue;
       if (inputs_[i].buffer) {
-        broken = {"left input ", i, ", which was given to it, in its place"};
+        broken = {"left input ", i, ", which was donated, with the caller"};
         buffer_of(a.inputs[i]).take_back();
         continue;
       }
@@ -196,22 +196,22 @@ class PluginBound final : public BoundGraph {
       if (a.states[s].donated && !renews(s)) buffer_of(a.states[s]).take_back();
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
       if (!outputs_[o].buffer)
-        broken = {"gave no buffer for output ", o};
+        broken = {"returned no buffer for output ", o};
       else if (!made_[o].owner->own(outputs_[o].buffer))
-        broken = {"gave as output ", o, " a buffer that is another value's"};
+        broken = {"returned for output ", o, " the buffer of another value"};
       else
         *a.outputs[o].buffer_slot = std::move(made_[o].owner);
     }
     for (std::size_t s = 0; s < states_.size(); ++s) {
       if (!renews(s)) continue;
-      std::shared_ptr<Buffer>& holder = *a.states[s].buffer_slot;
-      if (a.states[s].donated) buffer_of(a.states[s]).release(), holder.reset();
+      std::shared_ptr<Buffer>& slot = *a.states[s].buffer_slot;
+      if (a.states[s].donated) buffer_of(a.states[s]).release(), slot.reset();
       if (!states_[s].buffer)
         broken = {"left state ", s, " without a buffer"};
       else if (!renewed_[s].owner->own(states_[s].buffer))
-        broken = {"gave as state ", s, " a buffer that is another value's"};
+        broken = {"returned for state ", s, " the buffer of another value"};
       else
-        holder = std::move(renewed_[s].owner);
+        slot = std::move(renewed_[s].owner);
     }
     if (!broken.how.empty())
       device_->table().broke(device_->text(), "run",
@@ -262,7 +262,7 @@ class PluginExecutable final : public ExecutableGraph {
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView>) const override {
     auto* const ours = dynamic_cast<PluginDevice*>(&device);
-    check(ours && &ours->table() == table_.get(), "a program of a plug-in is bound to a device of another backend");
+    check(ours && &ours->table() == table_.get(), "a program of a plug-in was bound to a device of another backend");
     const bool whole = program_ && &program == &lir_;  // not the program that runs before a sync point
     return std::make_unique<PluginBound>(ours->self(), whole ? program_ : program_of(program), program.graph);
   }
@@ -294,9 +294,9 @@ class PluginBackend final : public Backend {
         return {0, d.hint == kPickAnother ? d.message : concat_text(d.message, " (", d.hint, ")")};
       }
       if (count > 0) return {count};
-      return {0, concat_text(table_->text(), " finds none, and does not say why")};
+      return {0, concat_text(table_->text(), " finds no device and gives no reason")};
     } catch (const std::bad_alloc&) {
-      return {0, "out of memory"};  // too short to allocate
+      return {0, "out of memory"};  // short enough for std::string to hold without allocating
     }
   }
   std::span<const DeviceOptionInfo> option_infos() const override {
@@ -306,10 +306,10 @@ class PluginBackend final : public Backend {
       std::size_t count = 0;
       table_->call(device_info(device_).id, "option_infos",
                    [&](rlx_error* e) { return table_->api().option_infos(&list, &count, e); });
-      if (count != 0 && !list) table_->broke(device_info(device_).id, "option_infos", "gave no list");
+      if (count != 0 && !list) table_->broke(device_info(device_).id, "option_infos", "returned no list");
       for (std::size_t i = 0; i < count; ++i) {
         if (!list[i].name || !list[i].what)
-          table_->broke(device_info(device_).id, "option_infos", "an option has no name or no text");
+          table_->broke(device_info(device_).id, "option_infos", "returned an option without a name or a text");
         infos_.push_back({list[i].name, list[i].what, list[i].at_open != 0});
       }
       infos_known_ = true;
@@ -353,19 +353,20 @@ Plugin load_plugin(const std::string& path) {
   static std::map<std::string, Plugin> loaded;
   if (path.empty())  // an empty path means the program itself to the system
     throw Error(ErrorCode::InvalidArgument, "load_plugin was given an empty path",
-                "give the path of a shared library with the function " RLX_PLUGIN_ENTRY_NAME);
+                "pass the path of a shared library with the function " RLX_PLUGIN_ENTRY_NAME);
   std::lock_guard lock(mutex);
   if (const auto known = loaded.find(path); known != loaded.end()) return known->second;
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = ::dlerror();
-    throw Error(ErrorCode::NotFound, concat_text("the plug-in ", path, " cannot be loaded: ", why ? why : "no reason"),
-                "give the path of a shared library with the function " RLX_PLUGIN_ENTRY_NAME);
+    throw Error(ErrorCode::NotFound,
+                concat_text("the plug-in ", path, " cannot be loaded: ", why ? why : "the system gives no reason"),
+                "pass the path of a shared library with the function " RLX_PLUGIN_ENTRY_NAME);
   }
   void* const symbol = ::dlsym(library, RLX_PLUGIN_ENTRY_NAME);
   if (!symbol)
     throw Error(ErrorCode::NotFound, concat_text("the plug-in ", path, " has no function " RLX_PLUGIN_ENTRY_NAME),
-                "rlx/device/plugin.h says what a plug-in exports");
+                "export the function as rlx/device/plugin.h declares it");
   const auto entry = reinterpret_cast<rlx_plugin_entry_function>(symbol);
   const rlx_plugin* table = nullptr;
   try {
@@ -373,7 +374,7 @@ Plugin load_plugin(const std::string& path) {
   } catch (...) {
     throw Error(ErrorCode::Internal,
                 concat_text("the plug-in ", path, ": " RLX_PLUGIN_ENTRY_NAME " failed: ", forbidden_exception()),
-                "report it to those who make the plug-in");
+                "report it to the authors of the plug-in");
   }
   return loaded.emplace(path, register_table(table, path)).first->second;
 }

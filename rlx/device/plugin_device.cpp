@@ -11,8 +11,8 @@ namespace {
 [[noreturn]] void refuse_bytes(const PluginDevice& device, std::string_view what) {
   throw Error(ErrorCode::Unsupported,
               concat_text("device ", device.text(), ", ", device.table().text(), ": ", what,
-                          " names bytes of a buffer, but the device keeps whole values"),
-              "put and get whole values");
+                          " addresses bytes of a buffer, but the device transfers whole values only"),
+              "use put and get");
 }
 
 std::string place_of(const PluginDevice& device) {
@@ -23,8 +23,8 @@ std::string place_of(const PluginDevice& device) {
                                  const PluginDevice& other, std::string hint) {
   const std::string here = place_of(device), there = place_of(other);
   const std::string_view apart = here != there  ? ""
-                                 : other.lost() ? " before it was lost"
-                                                : " as it was opened otherwise";
+                                 : other.lost() ? ", made before the device was lost"
+                                                : ", opened with other options";
   throw Error(ErrorCode::InvalidArgument, concat_text(here, ": ", what, " was given a ", object, " of ", there, apart),
               std::move(hint));
 }
@@ -38,7 +38,7 @@ PluginDevice::PluginDevice(std::shared_ptr<const PluginTable> table, DeviceId id
   table_->note_open();
   call("device_open",
        [&](rlx_error* e) { return api().device_open(kind.c_str(), id.ordinal, given.get(), &handle_, e); });
-  if (!handle_) table_->broke(text_, "device_open", "gave no device");
+  if (!handle_) table_->broke(text_, "device_open", "returned no device");
 }
 
 PluginDevice::~PluginDevice() {
@@ -71,7 +71,7 @@ std::shared_ptr<Stream> PluginDevice::stream(std::uintptr_t native) {
   const auto owner = std::make_shared<PluginStream>(self());
   rlx_stream* made = nullptr;
   call("stream_create", [&](rlx_error* e) { return api().stream_create(handle_, native, &made, e); });
-  if (!made) table_->broke(text_, "stream_create", "gave no stream");
+  if (!made) table_->broke(text_, "stream_create", "returned no stream");
   owner->own(made);
   return owner;
 }
@@ -81,7 +81,7 @@ std::shared_ptr<Buffer> PluginDevice::put(const TensorView& value, const std::sh
   (void)buffer_use_name(use);
   if (value.data == nullptr && value.size_bytes != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("put: a value of ", value.size_bytes, " bytes was given, but their address is null"));
+                concat_text("put: the pointer to a value of ", value.size_bytes, " bytes is null"));
   const std::string dtype(dtype_name(value.dtype));
   const rlx_value v{sizeof v, dtype.c_str(), value.dims.size(), value.dims.data(), value.data, value.size_bytes};
   rlx_stream* const on = plugin_stream(*this, stream, "put").handle();
@@ -96,16 +96,17 @@ std::shared_ptr<Buffer> PluginDevice::put(const TensorView& value, const std::sh
                             buffer_use_name(use), ": ", d.message);
     throw Error(std::move(d));
   }
-  if (!made) table_->broke(text_, "put", "gave no buffer");
-  if (!owner->own(made)) table_->broke(text_, "put", "gave a buffer that is another value's");
+  if (!made) table_->broke(text_, "put", "returned no buffer");
+  if (!owner->own(made)) table_->broke(text_, "put", "returned the buffer of another value");
   return owner;
 }
 
 void PluginDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stream) {
   rlx_buffer* const from = plugin_buffer(*this, &buffer, "get").handle();
   if (to.size_bytes != buffer.bytes())
-    throw Error(ErrorCode::ShapeMismatch, concat_text("a value of ", to.size_bytes, " bytes is asked of a buffer of ",
-                                                      buffer.bytes(), " on ", text_, ", which keeps whole values"));
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("cannot read a value of ", to.size_bytes, " bytes from a buffer of ", buffer.bytes(),
+                            " bytes on ", text_, ", which transfers whole values only"));
   rlx_stream* const on = plugin_stream(*this, stream, "get").handle();
   call("get", [&](rlx_error* e) { return api().get(on, from, to.data, to.size_bytes, e); });
 }
@@ -178,7 +179,7 @@ void PluginBuffer::follow_readers(Stream& stream) {
 // The plug-in may reuse the handle as soon as it is released.
 PluginBuffer::~PluginBuffer() {
   if (handle_) held().remove(handle_);
-  held().leave_room();
+  held().release_room();
   if (handle_) device_->table().give_back("buffer_destroy", [&] { device_->api().buffer_destroy(handle_); });
 }
 
@@ -208,7 +209,7 @@ Event PluginStream::record() {
     auto owner = std::make_shared<PluginPoint>(device_);
     rlx_event* made = nullptr;
     device_->call("stream_record", [&](rlx_error* e) { return device_->api().stream_record(handle_, &made, e); });
-    if (!made) device_->table().broke(device_->text(), "stream_record", "gave no event");
+    if (!made) device_->table().broke(device_->text(), "stream_record", "returned no event");
     owner->own(made);
     return Event(std::move(owner));
   } catch (...) {
@@ -251,14 +252,14 @@ PluginBuffer& plugin_buffer(const PluginDevice& device, Buffer* buffer, std::str
   if (&ours->on() != &device) refuse_foreign(device, what, "buffer", ours->on(), way);
   if (!ours->handle())
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(place_of(device), ": ", what, " was given a buffer that a run has taken over"),
-                "a donated value is gone: keep another holder of it, or do not donate it");
+                concat_text(place_of(device), ": ", what, " was given a buffer that was donated to a run"),
+                "a run consumes a donated value: copy it first, or do not donate it");
   return *ours;
 }
 
 PluginStream& plugin_stream(const PluginDevice& device, Stream& stream, std::string_view what) {
   auto* const ours = dynamic_cast<PluginStream*>(&stream);
-  const std::string way = "take one of OpenDevice::stream of that device";
+  const std::string way = "make one with OpenDevice::stream of that device";
   if (!ours)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(place_of(device), ": ", what, " was given a stream of another backend"), way);

@@ -12,7 +12,7 @@
 namespace rlx {
 namespace {
 
-// The part that every version begins with.
+// Bytes of the members that come first in every version of the table.
 constexpr std::size_t kHead = offsetof(rlx_plugin, graph_version);
 
 // The members that must not be null, by offset.
@@ -69,10 +69,10 @@ ErrorCode error_code(rlx_code code) {
 std::string_view way_out(rlx_code code) {
   switch (code) {
     case RLX_PLUGIN_OUT_OF_MEMORY:
-      return "let go of what is not needed, run it with smaller dimensions, or on another device";
-    case RLX_PLUGIN_DEVICE_LOST: return "make a new session: it opens the device anew";
+      return "free what is not needed, run it with smaller dimensions, or run it on another device";
+    case RLX_PLUGIN_DEVICE_LOST: return "make a new session, which reopens the device";
     case RLX_PLUGIN_UNAVAILABLE: return kPickAnother;
-    default: return "report it to those who make the plug-in, or run on another of rlx::available_devices()";
+    default: return "report it to the authors of the plug-in, or run on another of rlx::available_devices()";
   }
 }
 
@@ -85,7 +85,7 @@ std::string_view field(const char (&text)[N]) {
 }  // namespace
 
 std::string forbidden_exception() {
-  constexpr std::string_view what = "an exception left it, which the table forbids";
+  constexpr std::string_view what = "it threw an exception, which the plug-in table forbids";
   try {
     throw;
   } catch (const std::exception& e) {
@@ -100,7 +100,7 @@ void HeldBuffers::make_room() {
   if (handles_.capacity() <= rooms_) handles_.reserve(2 * rooms_ + 16);
   ++rooms_;
 }
-void HeldBuffers::leave_room() {
+void HeldBuffers::release_room() {
   std::lock_guard lock(mutex_);
   --rooms_;
 }
@@ -124,25 +124,25 @@ PluginTable::PluginTable(const rlx_plugin* table, std::string where) : text_(con
   const std::string rebuild = concat_text("build it with the rlx/device/plugin.h of this rlx, version ",
                                           RLX_PLUGIN_ABI_MAJOR, ".", RLX_PLUGIN_ABI_MINOR);
   if (!table)
-    refuse(concat_text("it gives no table for version ", RLX_PLUGIN_ABI_MAJOR, ".", RLX_PLUGIN_ABI_MINOR), rebuild);
+    refuse(concat_text("it returns no table for version ", RLX_PLUGIN_ABI_MAJOR, ".", RLX_PLUGIN_ABI_MINOR), rebuild);
   if (table->struct_size < kHead)
-    refuse(concat_text("its table is cut short: ", table->struct_size, " bytes"), rebuild);
+    refuse(concat_text("its table is too short: ", table->struct_size, " bytes"), rebuild);
   if (table->abi_major != RLX_PLUGIN_ABI_MAJOR)
-    refuse(concat_text("its table is of version ", table->abi_major, ".", table->abi_minor, ", this rlx reads ",
+    refuse(concat_text("its table has version ", table->abi_major, ".", table->abi_minor, ", but this rlx reads ",
                        RLX_PLUGIN_ABI_MAJOR, ".x"),
            rebuild);
   if (table->struct_size < sizeof api_)
-    refuse(concat_text("its table is cut short: ", table->struct_size, " of ", sizeof api_, " bytes"), rebuild);
+    refuse(concat_text("its table is too short: ", table->struct_size, " of ", sizeof api_, " bytes"), rebuild);
   std::memcpy(&api_, table, sizeof api_);
   for (const Member& m : kMembers) {
     const void* value = nullptr;
     std::memcpy(&value, reinterpret_cast<const char*>(&api_) + m.offset, sizeof value);
-    if (!value) refuse(concat_text("its table has no '", m.name, "' (null)"), "every member of version 1 is needed");
+    if (!value) refuse(concat_text("its table has no '", m.name, "' (null)"), "set every member of version 1");
   }
   if (api_.graph_version != RLX_PLUGIN_GRAPH_VERSION)
-    refuse(
-        concat_text("it reads graphs of version ", api_.graph_version, ", this rlx writes ", RLX_PLUGIN_GRAPH_VERSION),
-        rebuild);
+    refuse(concat_text("it reads graphs of version ", api_.graph_version, ", but this rlx writes ",
+                       RLX_PLUGIN_GRAPH_VERSION),
+           rebuild);
   name_ = api_.name;
   text_ = concat_text("the plug-in '", name_, "' (", where, ")");
   std::string_view left = api_.devices;
@@ -152,10 +152,11 @@ PluginTable::PluginTable(const rlx_plugin* table, std::string where) : text_(con
     left.remove_prefix(std::min(end + 1, left.size()));
     if (word.empty()) continue;
     const std::optional<Device> device = parse_device(word);
-    if (!device) refuse(concat_text("it serves '", word, "', which is no device"), "name those of `rlx devices`");
+    if (!device)
+      refuse(concat_text("it serves '", word, "', which is not a device"), "use the names that `rlx devices` prints");
     devices_.push_back(*device);
   }
-  if (devices_.empty()) refuse("it serves no device", "name those of `rlx devices` in `devices`");
+  if (devices_.empty()) refuse("it serves no device", "set `devices` to names that `rlx devices` prints");
 }
 
 void PluginTable::fail(std::string_view device, std::string_view call, rlx_code code, const rlx_error& error,
@@ -166,9 +167,9 @@ void PluginTable::fail(std::string_view device, std::string_view call, rlx_code 
       error_code(code),
       concat_text(device.empty() ? std::string() : concat_text("device ", device, ", "), text_, ": ", call, " failed",
                   thrown.empty() && (code < 0 || code > RLX_PLUGIN_INTERNAL)
-                      ? concat_text(" with code ", code, ", which the table does not know")
+                      ? concat_text(" with code ", code, ", which the plug-in table does not define")
                       : std::string(),
-                  said.empty() ? std::string_view(", and it does not say why") : std::string_view(": "), said),
+                  said.empty() ? std::string_view(", without a reason") : std::string_view(": "), said),
       std::string(hint.empty() ? way_out(code) : hint));
 }
 
@@ -181,12 +182,13 @@ void PluginTable::throw_forked(std::string_view device) const {
 
 void PluginTable::note(const char* call, const char* thrown) const noexcept {
   if (noted_.exchange(true)) return;
-  std::fprintf(stderr, "note: %s: an exception left %s, which the table forbids: %s\n", text_.c_str(), call, thrown);
+  std::fprintf(stderr, "note: %s: %s threw an exception, which the plug-in table forbids: %s\n", text_.c_str(), call,
+               thrown);
 }
 
 void PluginTable::broke(std::string_view device, std::string_view call, std::string_view how) const {
   throw Error(ErrorCode::Internal,
-              concat_text("device ", device, ", ", text_, ": ", call, " said that it is done, but ", how),
+              concat_text("device ", device, ", ", text_, ": ", call, " reported success, but ", how),
               std::string(way_out(RLX_PLUGIN_INTERNAL)));
 }
 

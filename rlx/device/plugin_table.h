@@ -28,7 +28,7 @@ std::string forbidden_exception();
 class HeldBuffers {
  public:
   void make_room();
-  void leave_room();
+  void release_room();
   /// False when the handle is already owned.
   bool add(rlx_buffer* handle) noexcept;
   void remove(rlx_buffer* handle) noexcept;
@@ -52,7 +52,8 @@ class PluginTable {
   const std::string& text() const { return text_; }
   HeldBuffers& held() const { return held_; }
 
-  /// Notes that a device of the plug-in is opened. From here on it may have threads, and serves this process only.
+  /// Records that a device of the plug-in was opened. From then on the plug-in may run threads, which a forked child
+  /// does not have, so it serves this process only.
   void note_open() const noexcept {
     int none = -1;
     forks_.compare_exchange_strong(none, fork_count());
@@ -79,7 +80,8 @@ class PluginTable {
     }
     if (code != RLX_PLUGIN_OK) fail(device, call, code, error, thrown);
   }
-  /// The result of `f()`, a function without an error argument. An exception from it becomes an Error of `call`.
+  /// Returns the result of `f()`, for functions of the table without an error argument. An exception from it becomes an
+  /// Error that names `call`.
   template <class F>
   auto ask(std::string_view device, std::string_view call, F&& f) const {
     decltype(f()) answer{};
@@ -99,10 +101,10 @@ class PluginTable {
     } catch (const std::exception& e) {
       note(call, e.what());
     } catch (...) {
-      note(call, "no std::exception");
+      note(call, "not a std::exception");
     }
   }
-  /// Throws an Error for a promise of the table that `call` did not keep.
+  /// Throws an Error: `call` broke the contract of the table.
   [[noreturn]] void broke(std::string_view device, std::string_view call, std::string_view how) const;
 
  private:
@@ -115,10 +117,10 @@ class PluginTable {
   std::vector<Device> devices_;
   mutable HeldBuffers held_;
   mutable std::atomic<bool> noted_{false};
-  mutable std::atomic<int> forks_{-1};  // when the first device was opened
+  mutable std::atomic<int> forks_{-1};  // fork_count() when the first device was opened; -1: none was
 };
 
-/// Options in the form of the table. Valid as long as `options` and this object.
+/// Options as the plug-in's table takes them. The pointers are valid as long as `options` and this object.
 class PluginOptions {
  public:
   explicit PluginOptions(const DeviceOptions& options) {

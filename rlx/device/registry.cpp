@@ -127,8 +127,9 @@ DeviceOptions options_at_open(const Backend& backend, DeviceId id, const DeviceO
       throw Error(
           ErrorCode::NotFound,
           concat_text("device ", device_text(id), ", backend '", backend.name(), "', takes no option '", key, "'"),
-          did_you_mean(key, names,
-                       names.empty() ? std::string("it takes none") : concat_text("there is ", quoted_names(names))));
+          did_you_mean(
+              key, names,
+              names.empty() ? std::string("it has no options") : concat_text("there is ", quoted_names(names))));
     }
     if (info->at_open) out.emplace(key, value);
   }
@@ -140,13 +141,13 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
                                         const DeviceOptions& options) {
   if (!backend)
     throw Error(ErrorCode::InvalidArgument, "open_device: no backend was given (a null pointer)",
-                "take one of backend_for or require_backend");
+                "get one from backend_for or require_backend");
   const DeviceOptions at_open = options_at_open(*backend, id, options);
   const Presence there = backend->probe_with(id.kind, at_open);
   if (there.count == 0) throw_unavailable(id.kind, there.reason);
   if (id.ordinal < 0 || id.ordinal >= there.count)
     throw Error(ErrorCode::DeviceUnavailable,
-                concat_text("there is no device ", device_text(id), ": the machine has ", there.count, " of the kind"),
+                concat_text("there is no device ", device_text(id), ": the machine has ", there.count, " of this kind"),
                 concat_text("ordinals count from 0 to ", there.count - 1));
   const OpenKey key{backend.get(), id.kind, id.ordinal, at_open};
   Registry& r = registry();
@@ -155,8 +156,8 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
     if (r.waits_for_us(other))
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("device ", device_text(id), ", backend '", backend->name(),
-                              "', is asked for while it is being opened, by what opens it"),
-                  "a backend may use other devices to open one, not the same");
+                              "', is requested again by the code that is opening it"),
+                  "a backend may use other devices to open one, but not the same one");
     r.waiting[std::this_thread::get_id()] = &key;
     r.opened.wait(lock);
     r.waiting.erase(std::this_thread::get_id());

@@ -73,11 +73,12 @@ class Adjusted final : public Target {
   }
   bool skips_unread(const Graph& g, NodeId id, int result) const override { return base_->skips_unread(g, id, result); }
   bool plans_bodies(const Graph& g, NodeId id) const override { return base_->plans_bodies(g, id); }
-  std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
-    return base_->form(g, id, operand, of);
+  std::optional<PackedLayout> packed_layout(const Graph& g, NodeId id, int operand,
+                                            const ConstantMatrix& of) const override {
+    return base_->packed_layout(g, id, operand, of);
   }
-  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) const override {
-    return base_->reads_packed(g, id, operand, form);
+  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) const override {
+    return base_->reads_packed(g, id, operand, layout);
   }
 
  private:
@@ -89,10 +90,18 @@ class Adjusted final : public Target {
 void require(const std::shared_ptr<const Target>& base, std::string_view who) {
   if (!base)
     throw Error(ErrorCode::InvalidArgument, concat_text(who, ": no target was given (a null pointer)"),
-                "take a session's: session.target()");
+                "pass the target of a session: session.target()");
 }
 
 }  // namespace
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+std::optional<PackedLayout> Target::packed_layout(const Graph& g, NodeId id, int operand,
+                                                  const ConstantMatrix& of) const {
+  return form(g, id, operand, of);
+}
+#pragma GCC diagnostic pop
 
 std::shared_ptr<const Target> limited_to(std::shared_ptr<const Target> base, const OpSet& kinds) {
   require(base, "limited_to");

@@ -70,7 +70,10 @@ class Target : public Claims {
   virtual bool plans_bodies(const Graph&, NodeId) const { return false; }
   /// The packed layout that a matmul's kernel asks for in constant operand `operand`, the matrix `of`. None when the
   /// kernel reads the operand unpacked.
-  virtual std::optional<PackedLayout> form(const Graph&, NodeId, int /*operand*/, const ConstantMatrix& /*of*/) const {
+  virtual std::optional<PackedLayout> packed_layout(const Graph&, NodeId, int operand, const ConstantMatrix& of) const;
+  /// The name that targets of the last release give `packed_layout`.
+  [[deprecated("now packed_layout")]] virtual std::optional<PackedLayout> form(const Graph&, NodeId, int /*operand*/,
+                                                                               const ConstantMatrix& /*of*/) const {
     return std::nullopt;
   }
   /// True when the node's kernel can also read that operand in `form`, a packed layout that another reader asked for.

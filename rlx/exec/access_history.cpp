@@ -37,7 +37,7 @@ AccessHistory::AccessHistory(std::span<const ByteRange> ranges) {
 AccessHistory::Span AccessHistory::span_of(const ByteRange& r) const {
   auto at = [&](std::size_t byte) {
     const auto it = std::lower_bound(edges_.begin(), edges_.end(), Edge{home_of(r), byte});
-    check(it != edges_.end() && *it == (Edge{home_of(r), byte}), "an access that was not announced");
+    check(it != edges_.end() && *it == (Edge{home_of(r), byte}), "an access has a range that was not declared before");
     return static_cast<std::size_t>(it - edges_.begin());
   };
   return {at(r.from), at(r.to)};

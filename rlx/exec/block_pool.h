@@ -24,7 +24,7 @@ class BlockPool {
   }
   void* take(std::size_t bytes) {
     std::lock_guard lock(mutex_);
-    check(bytes_ == 0 || bytes_ == bytes, "blocks of one size");
+    check(bytes_ == 0 || bytes_ == bytes, "a block pool was asked for blocks of two sizes");
     bytes_ = bytes;
     if (free_.empty()) grow();
     void* const b = free_.back();

@@ -32,7 +32,7 @@ void upload_zeros(Stream& stream, const BufferView& to) {
 }  // namespace
 
 BufferView part_of(const BufferView& view, std::size_t offset, std::size_t bytes) {
-  check(offset + bytes <= view.bytes, "a part of a view lies inside it");
+  check(offset + bytes <= view.bytes, "a range reaches past the end of its view");
   BufferView part = view;
   part.offset += offset;
   if (part.host) part.host += offset;
@@ -124,8 +124,8 @@ void HostControlledNode::run_loop(std::span<const BufferView> operands, std::spa
     for (Body& b : bodies_) b.inputs[i].view = operands[i];
   Fetching staged(stream);  // bytes in staging memory of the host stay until the work is done
   begin_rows(operands, results, stream);
-  std::int64_t trips = 0;
-  for (; trips < most; ++trips) {
+  std::int64_t iterations = 0;
+  for (; iterations < most; ++iterations) {
     StopRequest::check();
     if (loop) {
       Body& cond = bodies_.front();
@@ -134,7 +134,7 @@ void HostControlledNode::run_loop(std::span<const BufferView> operands, std::spa
       cond.run(stream);
       if (!decides(cond.outputs[0].view, stream)) break;
     }
-    const auto row = static_cast<std::size_t>(reverse ? most - 1 - trips : trips);
+    const auto row = static_cast<std::size_t>(reverse ? most - 1 - iterations : iterations);
     begin_iteration(row, operands, results, stream);
     for (std::size_t c = 0; c < parts_.carries; ++c) {
       step.inputs[parts_.first_carry() + c].view = now_[c];
@@ -145,8 +145,8 @@ void HostControlledNode::run_loop(std::span<const BufferView> operands, std::spa
     end_iteration(row, results, stream);
   }
   for (std::size_t c = 0; c < parts_.carries; ++c) copy(stream, now_[c], results[c]);
-  end_rows(static_cast<std::size_t>(trips), results, stream);
-  if (loop) stream.upload(std::as_bytes(std::span(&trips, 1)), results[parts_.outputs()]);
+  end_rows(static_cast<std::size_t>(iterations), results, stream);
+  if (loop) stream.upload(std::as_bytes(std::span(&iterations, 1)), results[parts_.outputs()]);
   staged.finish({});
 }
 
@@ -194,11 +194,11 @@ void HostControlledNode::end_iteration(std::size_t row, std::span<const BufferVi
   }
 }
 
-void HostControlledNode::end_rows(std::size_t trips, std::span<const BufferView> results, Stream& stream) {
+void HostControlledNode::end_rows(std::size_t iterations, std::span<const BufferView> results, Stream& stream) {
   bool waited = false;
   for (std::size_t y = 0; y < ys_.size(); ++y) {
     const BufferView& whole = results[parts_.carries + y];
-    const std::size_t done = trips * ys_[y].bytes;
+    const std::size_t done = iterations * ys_[y].bytes;
     if (ys_[y].by_host) {
       if (!std::exchange(waited, true)) stream.record().wait();
       if (whole.bytes != 0) stream.upload(ys_[y].staging, whole);

@@ -50,7 +50,7 @@ class HostControlledNode {
                        Stream& stream);
   void end_iteration(std::size_t row, std::span<const BufferView> results, Stream& stream);
   /// Copies the rows of the `trips` iterations that ran to the results. Other rows become zeros.
-  void end_rows(std::size_t trips, std::span<const BufferView> results, Stream& stream);
+  void end_rows(std::size_t iterations, std::span<const BufferView> results, Stream& stream);
 
   const Graph& graph_;
   const LirBodies& plan_;

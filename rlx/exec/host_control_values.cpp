@@ -32,7 +32,7 @@ TensorView view_of(const Shape& shape, std::span<const std::int64_t> dims, const
 }
 
 void HostControlledValues::Body::run(Stream& stream) {
-  for (std::size_t i = 0; i < in.size(); ++i) inputs[i] = {{}, &in[i], given[i] && sole_owner(in[i])};
+  for (std::size_t i = 0; i < in.size(); ++i) inputs[i] = {{}, &in[i], donated[i] && sole_owner(in[i])};
   for (std::size_t o = 0; o < out.size(); ++o) {
     out[o].reset();
     outputs[o] = {{}, &out[o]};
@@ -53,9 +53,9 @@ HostControlledValues::HostControlledValues(const Graph& g, const LirPart& part,
     for (Value v : m.graph.outputs()) body.makes.push_back(m.graph.shape(v));
     body.in.resize(body.takes.size()), body.inputs.resize(body.takes.size());
     body.out.resize(body.makes.size()), body.outputs.resize(body.makes.size());
-    body.given.resize(body.takes.size());
+    body.donated.resize(body.takes.size());
     for (const LirAlias& a : m.plan.aliases)
-      if (a.refused.empty()) body.given[a.input] = true;
+      if (a.refused.empty()) body.donated[a.input] = true;
     bodies_.push_back(std::move(body));
   }
   const Body& step = bodies_.back();
@@ -63,10 +63,10 @@ HostControlledValues::HostControlledValues(const Graph& g, const LirPart& part,
   for (std::size_t y = 0; y < loop_.ys; ++y) ys_.push_back({step.makes[loop_.carries + y].size_bytes()});
 }
 
-bool HostControlledValues::gives(std::size_t operand) const {
+bool HostControlledValues::donates(std::size_t operand) const {
   const std::size_t first = is_branch() ? 1 : 0;
   return operand >= first && std::any_of(bodies_.begin(), bodies_.end(), [&](const Body& b) {
-           return operand - first < b.given.size() && b.given[operand - first];
+           return operand - first < b.donated.size() && b.donated[operand - first];
          });
 }
 
@@ -129,8 +129,8 @@ std::vector<HeldValue> HostControlledValues::run_loop(std::vector<HeldValue>& op
   if (!xs_.empty()) stream.record().wait();
   for (std::size_t y = 0; y < ys_.size(); ++y)
     ys_[y].all.assign(n.shapes[loop_.carries + y].size_bytes(), std::byte{0});
-  std::int64_t trips = 0;
-  for (; trips < most; ++trips) {
+  std::int64_t iterations = 0;
+  for (; iterations < most; ++iterations) {
     StopRequest::check();
     if (loop) {
       Body& cond = bodies_.front();
@@ -141,7 +141,7 @@ std::vector<HeldValue> HostControlledValues::run_loop(std::vector<HeldValue>& op
       cond.in.assign(cond.in.size(), nullptr);
       if (!goes_on) break;
     }
-    const auto row = static_cast<std::size_t>(scan && scan->reverse ? most - 1 - trips : trips);
+    const auto row = static_cast<std::size_t>(scan && scan->reverse ? most - 1 - iterations : iterations);
     for (std::size_t i = 0; i < loop_.invariants; ++i) step.in[i] = operands[i];
     for (std::size_t x = 0; x < xs_.size(); ++x)
       step.in[loop_.first_x() + x] =
@@ -163,7 +163,8 @@ std::vector<HeldValue> HostControlledValues::run_loop(std::vector<HeldValue>& op
   std::vector<HeldValue> results(carries.begin(), carries.end());
   for (std::size_t y = 0; y < ys_.size(); ++y)
     results.push_back(put_value(device, stream, n.shapes[loop_.carries + y], ys_[y].all.data()));
-  if (loop) results.push_back(put_value(device, stream, n.shapes.back(), reinterpret_cast<const std::byte*>(&trips)));
+  if (loop)
+    results.push_back(put_value(device, stream, n.shapes.back(), reinterpret_cast<const std::byte*>(&iterations)));
   return results;
 }
 

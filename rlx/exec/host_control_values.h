@@ -17,8 +17,9 @@ using HeldValue = std::shared_ptr<Buffer>;
 /// A view of a dense value of `shape` at `data` in host memory.
 TensorView view_of(const Shape& shape, std::span<const std::int64_t> dims, const std::byte* data);
 
-/// One node, bound to its bodies. A carry passes from iteration to iteration as the value that the body made. Rows of
-/// an x are put on the device one by one. Rows of a y are put as a whole when the loop has ended.
+/// One host-controlled node, bound to its bodies. A carry is passed to the next iteration as the buffer that the body
+/// returned. Rows of an x are uploaded one by one. Rows of a y are collected on the host and uploaded together after
+/// the loop.
 class HostControlledValues {
  public:
   /// `bodies[b]` is body b of `part`, bound.
@@ -28,7 +29,7 @@ class HostControlledValues {
   /// operands that were not donated to a body are unchanged.
   std::vector<HeldValue> run(std::vector<HeldValue>& operands, OpenDevice& device, Stream& stream);
   /// True when that operand may be donated to a body.
-  bool gives(std::size_t operand) const;
+  bool donates(std::size_t operand) const;
 
  private:
   /// A body and the values for its next run.
@@ -37,7 +38,7 @@ class HostControlledValues {
     std::vector<Shape> takes, makes;
     std::vector<HeldValue> in, out;
     std::vector<RunSlot> inputs, outputs;
-    std::vector<bool> given;  // inputs that an output may be written over
+    std::vector<bool> donated;  // inputs that an output may be written over
     void run(Stream& stream);
   };
   /// All rows of an x or y.

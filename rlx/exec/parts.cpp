@@ -1,5 +1,5 @@
-// Partitions of a program over whole values: the code of each, and runs that bring every value to the devices that read
-// it.
+// Runs a program as a sequence of partitions, each on its device. Whole values are copied to the devices that read
+// them.
 #include "rlx/exec/parts.h"
 
 #include <algorithm>
@@ -40,10 +40,10 @@ class PartsExecutable final : public ExecutableGraph {
     if (place != places_.end()) {
       const auto [p, i] = place->second;
       const LirPart& part = lir_.plan.parts[p];
-      if (part.host_controlled) return "driven by the host";
+      if (part.host_controlled) return "host-controlled";
       const std::string name = code_[p][0]->kernel_name(NodeId{i});
       if (!part.modules[0].plan.opaque) return name;
-      return concat_text(name, ", with all of its part: ", part.modules[0].graph.num_nodes(), " nodes");
+      return concat_text(name, ", with its whole partition: ", part.modules[0].graph.num_nodes(), " nodes");
     }
     return "none";
   }
@@ -60,7 +60,7 @@ class PartsExecutable final : public ExecutableGraph {
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
   std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> code_;  // [partition][module]
-  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;         // node -> partition and its node
+  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;  // node -> partition, and the node in its graph
 };
 
 class PartsBound final : public BoundGraph {
@@ -74,9 +74,9 @@ class PartsBound final : public BoundGraph {
     }
     for (const Root& r : roots(lir_.graph)) values_[number(r.value)].last_part = kBehindAll;
     for (std::uint32_t v : inputs_)
-      if (!is_given(values_[v].last_part, v)) values_[v].kept_on = home_;
+      if (!is_donated(values_[v].last_part, v)) values_[v].kept_on = home_;
     for (const NewState& s : new_states_)
-      if (!is_given(values_[s.old].last_part, s.old)) values_[s.old].kept_on = state_devices_[s.state];
+      if (!is_donated(values_[s.old].last_part, s.old)) values_[s.old].kept_on = state_devices_[s.state];
   }
 
   Event submit(const RunArguments& a, Stream& stream) override {
@@ -106,18 +106,19 @@ class PartsBound final : public BoundGraph {
   using Clock = std::chrono::steady_clock;
 
   struct Side {
-    std::map<std::uint32_t, HeldValue> weights;  // by number of the value; kept until the weights change
+    std::map<std::uint32_t, HeldValue> weights;  // copies of params, by number of the value; kept until the weights
+                                                 // change
     std::map<std::uint32_t, HeldValue> constants;
   };
-  /// A value that a partition reads or makes, or that exists before or after all partitions.
+  /// A value at a boundary: an operand or result of a partition, or a leaf or root of the program.
   struct Crossing {
     Value value;
     Shape shape;
     std::optional<std::uint32_t> param;  // for a param: its number
     const Tensor* constant = nullptr;
     std::size_t last_part = 0;
-    std::optional<std::uint32_t> kept_on;  // the device of a value that the run was given and no partition consumed; it
-                                           // is restored if the run fails
+    std::optional<std::uint32_t> kept_on;  // for an input or old state that no partition overwrites: its device. The
+                                           // buffer is kept there during the run and restored if the run fails
     std::vector<HeldValue> held;           // by device, in this run
   };
   struct Part {
@@ -126,7 +127,7 @@ class PartsBound final : public BoundGraph {
     std::vector<BufferView> arenas;
     std::vector<HeldValue> memory;                       // memory of the arenas
     std::vector<std::uint32_t> inputs, outputs, params;  // numbers of values
-    std::vector<bool> gives;                             // inputs that an output may be written over
+    std::vector<bool> donates;                           // inputs that an output may be written over
     bool ordered = false;                                // holds an ordered op
     std::vector<RunSlot> in, out;
     std::vector<HeldValue> taken, made;
@@ -137,8 +138,8 @@ class PartsBound final : public BoundGraph {
     std::uint32_t value = 0, old = 0;
   };
 
-  /// Keeps the values from before the run while it lasts. When the run fails, values that no partition consumed are
-  /// restored.
+  /// Holds the buffers of inputs and states during a run. If the run fails, the buffers that no partition consumed go
+  /// back to their slots.
   class Holding {
    public:
     explicit Holding(PartsBound& b) : b_(b) {
@@ -213,7 +214,7 @@ class PartsBound final : public BoundGraph {
     for (Value v : plan.outputs) part.outputs.push_back(number(v));
     for (std::uint32_t p : plan.params) part.params.push_back(params_[p]);
     for (NodeId id : plan.nodes) part.ordered = part.ordered || is_ordered(lir_.graph.node(id).op);
-    part.gives.resize(plan.inputs.size());
+    part.donates.resize(plan.inputs.size());
     if (plan.host_controlled) {
       std::vector<std::unique_ptr<BoundGraph>> bodies;
       for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(device, plan.modules[b], {}));
@@ -222,7 +223,7 @@ class PartsBound final : public BoundGraph {
     }
     const LirModule& m = plan.modules[0];
     for (const LirAlias& a : m.plan.aliases)
-      if (a.refused.empty()) part.gives[a.input] = true;
+      if (a.refused.empty()) part.donates[a.input] = true;
     for (std::size_t bytes : m.plan.arenas) {
       part.memory.push_back(device.allocate(std::max<std::size_t>(64, bytes), BufferUse::Arena));
       part.arenas.emplace_back(*part.memory.back(), 0, bytes);
@@ -239,12 +240,13 @@ class PartsBound final : public BoundGraph {
     for (std::uint32_t d = 0; d < c.held.size(); ++d)
       if (d != c.kept_on) c.held[d].reset();
   }
-  // True when partition `p`, the last reader of the value, may write over it.
-  bool is_given(std::size_t p, std::uint32_t v) const {
+  // True when partition `p`, the last reader of the value, may overwrite it.
+  bool is_donated(std::size_t p, std::uint32_t v) const {
     if (p >= parts_.size()) return false;
     const Part& part = parts_[p];
     for (std::size_t i = 0; i < part.inputs.size(); ++i)
-      if (part.inputs[i] == v && (part.host_controlled ? part.host_controlled->gives(i) : part.gives[i])) return true;
+      if (part.inputs[i] == v && (part.host_controlled ? part.host_controlled->donates(i) : part.donates[i]))
+        return true;
     return false;
   }
   void forget_weights() {
@@ -262,7 +264,7 @@ class PartsBound final : public BoundGraph {
     if (c.param) return there = copied(*brought(v, home_), home_, c.shape, device);
     for (std::uint32_t d = 0; d < c.held.size(); ++d)
       if (c.held[d]) return there = copied(*c.held[d], d, c.shape, device);
-    check(false, concat_text("no part has made ", c.value));
+    check(false, concat_text("no partition has computed ", c.value));
     return nullptr;
   }
 
@@ -310,7 +312,7 @@ class PartsBound final : public BoundGraph {
       values_[part.outputs[o]].held[plan.device] = std::move(part.made[o]);
   }
 
-  // Collects the operands of a partition on its device. An operand without a later reader is donated to the partition.
+  // Copies the operands of a partition to its device. An operand without a later reader is donated to the partition.
   void take_operands(std::size_t p) {
     Part& part = parts_[p];
     const std::uint32_t device = lir_.plan.parts[p].device;
@@ -332,7 +334,7 @@ class PartsBound final : public BoundGraph {
       if (host)
         part.in.push_back({view(*part.taken[i], part.inputs[i])});
       else
-        part.in.push_back({{}, &part.taken[i], part.gives[i] && sole_owner(part.taken[i])});
+        part.in.push_back({{}, &part.taken[i], part.donates[i] && sole_owner(part.taken[i])});
     }
     for (std::size_t o = 0; o < part.outputs.size(); ++o) {
       if (host) part.made[o] = room_on_host(plan.device, values_[part.outputs[o]].shape);
@@ -386,7 +388,7 @@ class PartsBound final : public BoundGraph {
   std::vector<Part> parts_;
   std::vector<std::byte> staging_;
   std::uint64_t binding_generation_ = ~std::uint64_t{0};
-  const RunArguments* run_ = nullptr;  // of the current run
+  const RunArguments* run_ = nullptr;  // the arguments of the current run
 };
 
 std::unique_ptr<BoundGraph> PartsExecutable::bind(OpenDevice& device, const LirModule& program,

@@ -8,7 +8,7 @@
 
 namespace rlx {
 
-/// Code for `lir`, whose inputs are on device `home`. A plan without partitions gives the backend's own code.
+/// Compiles `lir`, whose inputs are on device `home`. Without partitions the result is the backend's own executable.
 std::unique_ptr<const ExecutableGraph> compile_parts(LirModule lir, std::span<const ProgramDevice> devices,
                                                      std::uint32_t home);
 

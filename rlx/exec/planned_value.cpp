@@ -1,4 +1,4 @@
-// One loop over the elements for both directions.
+// Copies in both directions share one loop over runs of bytes.
 #include "rlx/exec/planned_value.h"
 
 #include <cstring>

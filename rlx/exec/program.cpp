@@ -95,18 +95,18 @@ class ProgramExecutable final : public ExecutableGraph {
   }
 
   const LirModule& lir() const override { return code_[home_]->lir(); }
-  void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
-              std::byte* form) const override {
-    code_[home_]->encode(node, source, columns, dtype, values, form);
+  void encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype, const std::byte* values,
+              std::byte* layout) const override {
+    code_[home_]->encode(node, source, columns, dtype, values, layout);
   }
-  void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const override {
-    code_[home_]->decode(node, source, form, dtype, values);
+  void decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype, std::byte* values) const override {
+    code_[home_]->decode(node, source, layout, dtype, values);
   }
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override {
     const LirBufferPlan& plan = lir().plan;
-    if (const LirBodies* b = plan.bodies_of(node); b && b->host_controlled) return "driven by the host";
+    if (const LirBodies* b = plan.bodies_of(node); b && b->host_controlled) return "host-controlled";
     if (lir().graph.node(node).kind() == OpKind::Transfer) return "copy between devices";
     const auto& code = code_[plan.node_device(node)];
     return code ? code->kernel_name(node) : "none";
@@ -282,7 +282,7 @@ class ProgramBound final : public BoundGraph {
         base = device == exe_.home_ ? run_->weights[lv.index] : sides_[device].weights[lv.index];
         break;
       case Place::Constant: base = constant(lv.index, device); break;
-      case Place::None: check(false, "a value that is read from its codes has no place");
+      case Place::None: check(false, "a dequantized value that its readers decode themselves has no buffer");
     }
     return part_of(base, lv.offset, lv.bytes);
   }
@@ -434,7 +434,7 @@ std::unique_ptr<BoundGraph> ProgramExecutable::bind(OpenDevice& device, const Li
 }  // namespace
 
 std::unique_ptr<const ExecutableGraph> compile_program(LirModule lir, std::span<const ProgramDevice> devices) {
-  check(devices.size() == lir.others.size() + 1, "a program is compiled for its devices");
+  check(devices.size() == lir.others.size() + 1, "a program got a different number of devices than it is compiled for");
   return ProgramExecutable::compile(std::move(lir), devices, 0);
 }
 

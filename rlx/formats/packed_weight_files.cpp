@@ -116,7 +116,7 @@ Tensor PackedWeightFiles::find(std::string_view key, std::size_t bytes, const So
     note(e.diagnostic().message);
     return {};
   }
-  if (options_.keep_lost_pages) keep_lost_pages(file->bytes().data());
+  if (options_.guard_mapping) guard_mapping(file->bytes().data());
   const auto damaged = [&](std::string_view why) -> Tensor {
     note(concat_text("packed weight file \"", path, "\" ", why));
     return {};

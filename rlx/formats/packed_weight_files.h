@@ -14,9 +14,9 @@ namespace rlx {
 class PackedWeightFiles final : public PackedWeightCache {
  public:
   struct Options {
-    bool verify = false;           // read all bytes and compare their checksum before use
-    bool strict = false;           // a damaged file is an error; else it is written again, and `problems` reports it
-    bool keep_lost_pages = false;  // call keep_lost_pages (sigbus_guard.h) for each file found; readers check `mapped`
+    bool verify = false;         // read all bytes and compare their checksum before use
+    bool strict = false;         // a damaged file is an error; else it is written again, and `problems` reports it
+    bool guard_mapping = false;  // call guard_mapping (sigbus_guard.h) for each file found; readers check `mapped`
   };
   /// Makes the folder when it is missing. Errors, with the system's reason: NotFound for a path that leads through a
   /// file or is one, BadFile where the folder cannot be made (no permission, a full disk).

@@ -32,7 +32,7 @@ std::atomic<int> lost_mappings{0};
 std::mutex mapping_mutex;  // for code outside handlers
 
 std::atomic<bool> handler_installed{false};
-std::atomic<LostPages> otherwise_do{LostPages::End};
+std::atomic<OnLostPage> otherwise_do{OnLostPage::End};
 struct sigaction handler_before {};
 
 MappingRecord* record_at(std::uintptr_t address) noexcept {
@@ -64,7 +64,7 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* context) {
       return;
     }
   }
-  if (r && otherwise_do.load() == LostPages::Say) {
+  if (r && otherwise_do.load() == OnLostPage::Say) {
     const char* path = r->path.load();
     put_text("rlx: bad file: \"");
     put_text(path ? path : "?");
@@ -96,12 +96,12 @@ void install_handler() noexcept {
 
 }  // namespace
 
-void handle_lost_pages(LostPages otherwise) noexcept {
+void install_sigbus_guard(OnLostPage otherwise) noexcept {
   otherwise_do = otherwise;
   install_handler();
 }
 
-void keep_lost_pages(const void* address) noexcept {
+void guard_mapping(const void* address) noexcept {
   const std::lock_guard<std::mutex> lock(mapping_mutex);
   MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
   if (!r) return;
@@ -109,9 +109,9 @@ void keep_lost_pages(const void* address) noexcept {
   install_handler();
 }
 
-bool any_lost_pages() noexcept { return lost_mappings.load(std::memory_order_relaxed) != 0; }
+bool any_damaged_mapping() noexcept { return lost_mappings.load(std::memory_order_relaxed) != 0; }
 
-std::optional<std::string> lost_file_at(const void* address) {
+std::optional<std::string> damaged_file_at(const void* address) {
   const std::lock_guard<std::mutex> lock(mapping_mutex);
   const MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
   if (!r || !r->lost.load()) return std::nullopt;

@@ -1,5 +1,5 @@
-// SIGBUS guard: handles pages of mapped files that are lost while in use, because another process shortens the file or
-// its disk fails. Without it such a read ends the process with SIGBUS.
+// SIGBUS guard: handles lost pages, pages of mapped files that can no longer be read because another process shortened
+// the file or its disk failed. Without it such a read ends the process with SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,30 @@ namespace rlx {
 
 struct FileStatus;
 
-/// What a read of a lost page does in a mapping without keep_lost_pages.
-enum class LostPages : unsigned char {
+/// What a read of a lost page does in a mapping without guard_mapping.
+enum class OnLostPage : unsigned char {
   End,  // calls the previous SIGBUS handler: as a rule the process ends
   Say,  // the process ends with status 1 and a message that names the file; its unfinished files are deleted
 };
 /// Installs a handler of SIGBUS. Other faults go to the previous handler. Later calls only change `otherwise`.
-void handle_lost_pages(LostPages otherwise) noexcept;
+void install_sigbus_guard(OnLostPage otherwise) noexcept;
 
-/// From now on lost pages of the mapping at `address` read as zeros. The owner must ask `lost_file_at` after reading
+/// From now on lost pages of the mapping at `address` read as zeros. The owner must ask `damaged_file_at` after reading
 /// and before using the data. Installs the handler if there is none yet. Does nothing where no MappedFile lies.
-void keep_lost_pages(const void* address) noexcept;
+void guard_mapping(const void* address) noexcept;
 /// Whether any mapping has lost pages. Costs a few nanoseconds.
-bool any_lost_pages() noexcept;
+bool any_damaged_mapping() noexcept;
 /// The path of the mapping at `address` if it has lost pages.
-std::optional<std::string> lost_file_at(const void* address);
-/// The path of the mapping at `address` if its file was written to since it was opened, judged by its size and time.
+std::optional<std::string> damaged_file_at(const void* address);
+/// The path of the mapping at `address` if the file's size or modification time changed since it was opened.
 std::optional<std::string> changed_file_at(const void* address);
+
+// Names of the last release.
+using LostPages [[deprecated("now OnLostPage")]] = OnLostPage;
+[[deprecated("now install_sigbus_guard")]] inline constexpr auto& handle_lost_pages = install_sigbus_guard;
+[[deprecated("now guard_mapping")]] inline constexpr auto& keep_lost_pages = guard_mapping;
+[[deprecated("now any_damaged_mapping")]] inline constexpr auto& any_lost_pages = any_damaged_mapping;
+[[deprecated("now damaged_file_at")]] inline constexpr auto& lost_file_at = damaged_file_at;
 
 namespace detail {
 // For MappedFile: registers a mapping, so that a signal handler can find it. At most 4,096 mappings at a time are

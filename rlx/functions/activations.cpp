@@ -1,4 +1,4 @@
-// Activations that are built of ops.
+// Activations as compositions of ops.
 #include "rlx/functions/activations.h"
 
 #include <cmath>
@@ -29,7 +29,8 @@ Expr celu(const Expr& x, double alpha) {
   if (!std::isfinite(alpha) || alpha == 0)
     refuse_parameter("celu: alpha must be finite and not 0", alpha, "the default is 1");
   Graph& g = x.graph();
-  const Expr above = g.gt(x, 0.0);  // the exponential of the other side may overflow, and its derivative with it
+  const Expr above = g.gt(x, 0.0);  // for x > 0 the exponential and its derivative may overflow, so they are not
+                                    // computed there
   return g.where(above, x, g.expm1(g.where(above, 0.0, x) / alpha) * alpha);
 }
 

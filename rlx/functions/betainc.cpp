@@ -1,5 +1,5 @@
-// The regularised incomplete beta function: a loop over its continued fraction, of large parameters an expansion around
-// the normal distribution, with derivatives of its own.
+// The regularised incomplete beta function, with custom derivatives: a loop over the continued fraction; for large
+// parameters an asymptotic expansion around the normal distribution.
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -10,11 +10,11 @@
 namespace rlx::special {
 namespace {
 
-constexpr double kLarge = 1e6;         // where both a and b are above, the expansion is exact and the fraction slow
-constexpr std::int64_t kTerms = 4000;  // of the fraction at most; some 0.6 sqrt(min(a, b)) are enough
+constexpr double kLarge = 1e6;  // when both a and b are larger, the expansion is exact and the fraction would be slow
+constexpr std::int64_t kTerms = 4000;  // the most terms of the fraction; about 0.6 sqrt(min(a, b)) are needed
 constexpr double kNotInside = std::numeric_limits<double>::quiet_NaN();
 
-/// A value alone.
+/// A value without derivatives.
 struct Plain {
   Expr v;
   friend Plain operator+(const Plain& x, const Plain& y) { return {x.v + y.v}; }
@@ -33,7 +33,7 @@ struct Plain {
   static Plain take(const ExprList& list, std::size_t& at) { return {list[at++]}; }
   Expr distance(Graph& g) const { return g.abs(v - 1.0); }
 };
-/// A value and its derivatives by p and q.
+/// A value with its derivatives by p and q (forward mode).
 struct Slopes {
   Expr v, p, q;
   friend Slopes operator+(const Slopes& x, const Slopes& y) { return {x.v + y.v, x.p + y.p, x.q + y.q}; }
@@ -49,7 +49,7 @@ struct Slopes {
   friend Slopes operator+(const Slopes& x, double c) { return {x.v + c, x.p, x.q}; }
   friend Slopes operator*(const Slopes& x, double c) { return {x.v * c, x.p * c, x.q * c}; }
   Slopes like(double c) const { return {v * 0.0 + c, v * 0.0, v * 0.0}; }
-  /// A function of it, by its value and derivative.
+  /// f(v), from the value and the derivative of f at v.
   Slopes mapped(const Expr& value, const Expr& slope) const { return {value, p * slope, q * slope}; }
   static Slopes chosen(const Expr& which, const Slopes& x, const Slopes& y) {
     Graph& g = which.graph();
@@ -63,8 +63,9 @@ struct Slopes {
   Expr distance(Graph& g) const { return g.max(g.abs(v - 1.0), g.max(g.abs(p), g.abs(q))); }
 };
 
-/// The even part of the continued fraction (DLMF 8.17.22) of z below its mean, after Lentz; y is 1 - z. The tail is its
-/// front over this. What is 1 - z (p + q) / p in it comes from p y - q z, which keeps digits where z or y is small.
+/// The even part of the continued fraction (DLMF 8.17.22) by Lentz's method, for z below the mean; y is 1 - z. The tail
+/// is the front factor divided by this fraction. The term 1 - z (p + q) / p is computed from p y - q z, which loses no
+/// digits where z or y is small.
 template <class T>
 T fraction(const T& p, const T& q, const Expr& z, const Expr& y) {
   Graph& g = z.graph();
@@ -75,7 +76,7 @@ T fraction(const T& p, const T& q, const Expr& z, const Expr& y) {
   p.like(std::numeric_limits<double>::infinity()).put(init);
   start.put(init);
   init.push_back(p.v * 0.0 + 1.0);
-  // Asked of each element, so that no NaN ends the others' loop.
+  // Compares each element before the reduction, so that a NaN in one element does not end the loop for the others.
   const auto more = [](Graph& body, const ExprList& k) { return body.reduce_max(body.gt(k.back(), 2.3e-16)); };
   const auto step = [&](Graph& body, const ExprList& k) -> LoopStep {
     const Expr m = k[0];
@@ -95,15 +96,15 @@ T fraction(const T& p, const T& q, const Expr& z, const Expr& y) {
     next.push_back(by.distance(body));
     return next;
   };
-  const LoopResult r = g.while_loop(init, more, step, {.max_trips = kTerms, .name = "betainc"});
+  const LoopResult r = g.while_loop(init, more, step, {.max_iterations = kTerms, .name = "betainc"});
   std::size_t at = 1 + 2 * (init.size() - 2) / 3;
   return T::take(r.carries, at);
 }
 
-/// The tail of large p and q. With s^2 / 2 the exponent of the integrand below its top in the variable log(z / y), that
-/// variable's slope by s is a series in w = s e, e^2 = 1 / p + 1 / q, whose coefficients are polynomials in the
-/// skewness (q - p) / (p + q); integrated term by term it is the normal distribution of s less its density times a
-/// series.
+/// The tail for large p and q. The integrand in the variable t = log(z / y) is exp(-s^2 / 2) times its maximum, which
+/// defines s. dt / ds is a series in w = s e, where e^2 = 1 / p + 1 / q. Its coefficients are polynomials in the
+/// skewness (q - p) / (p + q). Integrated term by term, the tail is the normal distribution function of s minus its
+/// density times a series.
 template <class T>
 T tail_of_large(const T& p, const T& q, const Expr& z, const Expr& y) {
   Graph& g = z.graph();
@@ -113,10 +114,10 @@ T tail_of_large(const T& p, const T& q, const Expr& z, const Expr& y) {
   };
   const T one = p.like(1), ee = one / p + one / q, e = root(ee);
   T above = p * y + q * -z;
-  constexpr double kFar = 45;  // standard deviations: the tail is 0
+  constexpr double kFar = 45;  // standard deviations; beyond them the tail is 0
   const Expr far = above.v * e.v;
   above = above * g.where(g.gt(far, kFar), kFar / far, 1.0);
-  const auto rest = [&](const T& t) {  // (t - log(1 + t)) / t^2 of |t| below 0.05
+  const auto rest = [&](const T& t) {  // (t - log(1 + t)) / t^2 for |t| below 0.05
     T sum = t.like(1.0 / 13);
     for (int k = 12; k >= 2; --k) sum = sum * t * -1.0 + 1.0 / k;
     return sum;
@@ -128,11 +129,12 @@ T tail_of_large(const T& p, const T& q, const Expr& z, const Expr& y) {
   const T series = f1 + w * (f2 + w * (f3 + w * (f4 + w * f5))) + ee * (f3 * 2.0 + f4 * w * 3.0);
   const Expr bell = g.exp(-0.5 * s.v * s.v) * (1 / std::sqrt(2 * std::numbers::pi));
   const T normal = s.mapped(0.5 * g.erfc(s.v * (-1 / std::numbers::sqrt2)), bell);
-  const T scale = (one / (p + q) + ee * -1.0) * (1.0 / 12) + 1.0;  // Stirling's series of the beta function
+  const T scale = (one / (p + q) + ee * -1.0) * (1.0 / 12) + 1.0;  // Stirling's series for the beta function
   return normal + s.mapped(bell, -s.v * bell) * e * scale * series * -1.0;
 }
 
-/// Sqrt(2 pi) t^t e^-t / Gamma(t): about sqrt(t) of large t and t of small ones, by Stirling's series above 10.
+/// sqrt(2 pi) t^t e^-t / Gamma(t), by Stirling's series for t above 10. It is near sqrt(t) for large t and proportional
+/// to t for small t.
 Expr stirling(const Expr& t) {
   Graph& g = t.graph();
   const Expr r = 1.0 / t, rr = r * r;
@@ -143,8 +145,8 @@ Expr stirling(const Expr& t) {
   return g.where(g.ge(t, 10.0), g.sqrt(t) * g.exp(sum * r), few);
 }
 
-/// The operands, safe where they are outside of the function's domain, and turned so that z is below its mean: then p
-/// is a and q is b, or with swap the other way round, for I_x(a, b) = 1 - I_(1 - x)(b, a).
+/// The operands, replaced by safe values outside of the function's domain, and ordered so that z is below the mean. p
+/// is a and q is b; with `swap` they are exchanged, by I_x(a, b) = 1 - I_(1 - x)(b, a).
 struct Domain {
   Expr inside, ends, swap, p, q, z, y, log_p, log_q, size;
   explicit Domain(const ExprList& in) {
@@ -158,10 +160,10 @@ struct Domain {
     swap = g.gt(x, (a + 1.0) / (a + b + 2.0));
     p = g.where(swap, b, a), q = g.where(swap, a, b);
     z = g.where(swap, 1.0 - x, x), y = g.where(swap, x, 1.0 - x);
-    // z^p y^q / B(p, q) by the distance from the mean, so that no large logarithms cancel.
+    // z^p y^q / B(p, q), computed from the distance of z from the mean, so that no large logarithms cancel.
     const Expr sum = p + q, above = p * y - q * z;
     const auto part = [&](const Expr& n, const Expr& at, const Expr& moved, Expr& logarithm) {
-      const Expr t = moved / n, near = g.lt(g.abs(t), 0.5), close = g.log1p(t);  // t: at over its mean, less 1
+      const Expr t = moved / n, near = g.lt(g.abs(t), 0.5), close = g.log1p(t);  // t = at / (its mean) - 1
       logarithm = g.where(near, close, g.log(at) - g.log(n / sum));
       return g.where(near, n * (close - t), n * logarithm - moved);
     };
@@ -185,7 +187,7 @@ Expr value_of(const ExprList& in) {
   const Expr tail = g.min(f.tail(Plain{f.p}, Plain{f.q}, Plain{f.size}).v, 1.0);
   return g.where(f.inside, g.where(f.swap, 1.0 - tail, tail), f.ends);
 }
-/// dI/da, dI/db and dI/dx, 0 at the ends of the domain.
+/// dI/da, dI/db and dI/dx. They are 0 at the ends of the domain.
 ExprList slopes_of(const ExprList& in) {
   const Domain f(in);
   Graph& g = f.p.graph();
@@ -219,7 +221,8 @@ Expr betainc(const Expr& a, const Expr& b, const Expr& x) {
     const ExprList d = slopes_of(in);
     return ExprList{value_of(in), in[3] * d[0] + in[4] * d[1] + in[5] * d[2]};
   };
-  const Dims dims = g.add(g.add(a, b), x).shape().dims();  // each operand has that shape, and its cotangent with it
+  const Dims dims = g.add(g.add(a, b), x).shape().dims();  // operands are expanded to the result's dims, so that
+                                                           // cotangents have the operands' dims
   const auto whole = [&](const Expr& v) { return g.cast(g.expand(v, dims), DType::F64); };
   return g.cast(g.custom_fn(ExprList{whole(a), whole(b), whole(x)}, fn)[0], t);
 }

@@ -1,4 +1,4 @@
-// Pieces of models out of ops and HIR blocks.
+// Building blocks of models as compositions of ops and HIR blocks.
 #include "rlx/functions/blocks.h"
 
 #include <charconv>
@@ -133,7 +133,7 @@ Expr qwen35_mtp_head(const Qwen35MtpHead& h, SourceLoc loc) {
   const Dim &batch = x.dim(0), &steps = x.dim(1);
   const Expr normed = norm(x, h.ln1);
   const Expr both = g.reshape(at(product(normed, h.w_q)), {batch, steps, h.num_heads, 2 * h.head_dim});
-  const auto heads = [&](const Expr& e, const Expr& gamma) {  // the norm of each head, then its rotation
+  const auto heads = [&](const Expr& e, const Expr& gamma) {  // normalises each head, then rotates it
     const Dims merged{batch, steps, e.dim(2) * Dim(h.head_dim)};
     return g.rope(at(g.reshape(at(norm(e, gamma)), merged)), own(h.cos), own(h.sin),
                   ops::Rope{h.head_dim, h.n_rot, RopePairing::Half, HeadLayout::Merged, false, {}});

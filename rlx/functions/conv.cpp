@@ -1,4 +1,4 @@
-// Convolutions by name: layouts and paddings become the attributes of ops::Conv.
+// Convolution functions. Layouts and paddings become attributes of ops::Conv.
 #include "rlx/functions/conv.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct Amounts {
   std::vector<std::int64_t> low, high;
 };
 
-// The zeros around `space` axes of extents x, for windows that span `spans` elements.
+// The zeros to pad before and after spatial axes of extents x, for windows that span `spans` elements.
 Amounts padding_amounts(SourceLoc loc, const char* what, const ConvPadding& p, const Dims& x,
                         const std::vector<Dim>& spans, const std::vector<std::int64_t>& strides) {
   const auto space = static_cast<int>(x.size());
@@ -85,13 +85,14 @@ Expr transpose_nd(const char* what, Expr x, Expr w, const ConvTransposeOptions& 
   return building::transposed_conv(x.graph(), what, x, w, a, loc);
 }
 
-// Windows of more elements are gathered: a slice for each would be a node for each.
+// Windows with more elements than this are read by a gather, because a slice for each element would need as many nodes.
 constexpr std::int64_t kMostTaps = 64;
 
 struct MovedAxis {
   int from, to;
 };
-// The windows along axis m.from of y, their elements as axis m.to in front of it.
+// Replaces axis m.from of y by its windows. The elements of a window become a new axis m.to, before the axis of
+// windows.
 Expr windows_by_places(const Expr& y, MovedAxis m, std::int64_t size, const Dim& places, std::int64_t stride,
                        std::int64_t dilation, SourceLoc loc) {
   Graph& g = y.graph();
@@ -102,7 +103,7 @@ Expr windows_by_places(const Expr& y, MovedAxis m, std::int64_t size, const Dim&
   };
   ops::Gather op;
   op.axes = {m.from};
-  // A step that leads out of I32 would leave the axis, and so is never taken.
+  // These products do not overflow I32: an index that large would be outside of the axis.
   const Expr index = g.add(at(spaced(Dim(size), 0, dilation)), at(spaced(places, 1, places.is_static(1) ? 0 : stride)));
   const Expr cut = g.gather(at(y), {index}, op);
   std::vector<std::int64_t> perm;
@@ -174,16 +175,16 @@ Expr im2col(Expr x, const std::vector<std::int64_t>& window, const ConvOptions& 
   Amounts around = padding_amounts(loc, "im2col", o.padding, extents, spans, strides);
   for (auto* amounts : {&around.low, &around.high}) amounts->insert(amounts->begin(), 2, 0);
   Expr y = g.pad(at(x), around.low, around.high, at(0), interior);
-  // An axis after the other: the axis of places in the window comes before those of space.
+  // Processes one spatial axis after the other. The new axes of window elements come before the spatial axes.
   Dims results;
   for (int i = 0; i < space; ++i) {
     const auto a = static_cast<std::size_t>(i);
-    const int axis = 2 + 2 * i;  // behind the axes of the window that are there
+    const int axis = 2 + 2 * i;  // after the axes of window elements made so far
     const Dim steps = y.dim(axis) - spans[a];
     const Dim places = steps.is_static() ? Dim(steps.value() < 0 ? 0 : steps.value() / strides[a] + 1)
                                          : floordiv(steps, Dim(strides[a])) + Dim(1);
     results.push_back(places);
-    if (places.is_static(0)) {  // a window that no place holds may be of any size
+    if (places.is_static(0)) {  // no window fits: the result is empty, and the window may have any size
       Dims dims = y.shape().dims();
       dims[static_cast<std::size_t>(axis)] = Dim(0);
       dims.insert(dims.begin() + 2 + i, Dim(sizes[a]));
@@ -205,7 +206,7 @@ Expr im2col(Expr x, const std::vector<std::int64_t>& window, const ConvOptions& 
       Dims dims = part.shape().dims();
       dims[static_cast<std::size_t>(axis)] = places;
       dims.insert(dims.begin() + 2 + i, Dim(1));
-      // [N, C, window.., 1, space done.., this one, ..]
+      // [N, C, window.., 1, spatial axes done.., this axis, ..]
       taps.push_back(g.reshape(at(part), dims));
     }
     y = g.concat(taps, 2 + i, {}, loc);

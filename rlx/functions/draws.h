@@ -1,4 +1,4 @@
-// What functions of random numbers share: keys, parameters, uniform numbers between bounds.
+// Helpers of the random functions: keys, distribution parameters, uniform numbers between bounds.
 #pragma once
 
 #include <cmath>
@@ -31,7 +31,7 @@ using functions::stopped;
 using functions::sum;
 using functions::Term;
 
-/// The key of a call, U32 [2].
+/// The key operand of a call. Throws DTypeMismatch or ShapeMismatch if it is not U32 [2].
 inline Term key_of(const Operand& key, const char* what) {
   const Term k(key, what);
   if (k.dtype() != DType::U32 || k.rank() != 1 || !k.dim(0).is_static(2))
@@ -52,21 +52,22 @@ inline void check_floats(const Term& at, const char* what, DType t) {
   if (!is_float(t) || is_storage_only(t))
     building::fail(at.loc(), ErrorCode::DTypeMismatch, concat_text(what, " draws floats, not ", dtype_name(t)));
 }
-/// Bits of the fraction of a float dtype.
+/// The number of fraction (mantissa) bits of a float dtype.
 constexpr int fraction_of(DType t) { return t == DType::F64 ? 52 : t == DType::F32 ? 23 : t == DType::F16 ? 10 : 7; }
-/// The gap above 1, and the least normal number.
+/// The distance from 1 to the next larger number.
 inline double eps_of(DType t) { return std::ldexp(1.0, -fraction_of(t)); }
+/// The smallest normal number.
 inline double tiny_of(DType t) { return std::ldexp(1.0, t == DType::F64 ? -1022 : t == DType::F16 ? -14 : -126); }
 
 inline Term uniform_from(const Term& key, Dims dims, DType t, double low, double high) {
   return key.at(key.graph().rng_uniform(key, std::move(dims), t, low, high));
 }
-/// A parameter of a distribution in the dtype of the numbers.
+/// A parameter of a distribution, cast to the dtype of the result.
 inline Term parameter(const Term& key, const Operand& given, DType t) {
   if (given.is_scalar()) return key.at(key.graph().scalar(given.scalar(), t, key.loc()));
   return key.at(building::own_at(key.graph(), given, key.loc())).cast(t);
 }
-/// Uniform numbers from low on, below high.
+/// Uniform numbers in [low, high).
 inline Term between(const Term& key, const Operand& low, const Operand& high, Dims dims, DType t) {
   check_floats(key, "uniform", t);
   const Term from = parameter(key, low, t), to = parameter(key, high, t);

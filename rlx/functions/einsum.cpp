@@ -1,4 +1,4 @@
-// Einstein sums: the letters, the order of products, and the products.
+// Einsum: parses the subscripts, chooses the order of contractions, and builds them as dots.
 #include "rlx/functions/einsum.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace rlx {
 namespace {
 
 using building::At;
-// The axes of an operand: letters, and numbers below 0 for those behind an ellipsis, -1 the last.
+// The axes of an operand: letters, and negative numbers for the axes of an ellipsis, of which -1 is the last.
 using Axes = std::vector<int>;
 
 [[noreturn]] void refuse_einsum(SourceLoc loc, const std::string& spec, const std::string& why,
@@ -44,7 +44,7 @@ EinsumTerms parse_einsum(const std::string& spec, const std::vector<int>& ranks,
   }
   if (left.size() != ranks.size())
     refuse_einsum(loc, spec, concat_text("names ", left.size(), " operands, got ", ranks.size()));
-  int dots = 0;  // the most axes behind an ellipsis
+  int dots = 0;  // the largest number of axes of an ellipsis
   const auto spelled = [&](std::string term, std::optional<int> rank) {
     Axes out;
     const std::size_t at = term.find("...");
@@ -87,7 +87,7 @@ EinsumTerms parse_einsum(const std::string& spec, const std::vector<int>& ranks,
   return out;
 }
 
-// The extent of each axis; those that are not known count as large.
+// The extent of each axis. Unknown extents count as large.
 std::map<int, double> extents_of(const std::string& spec, const std::vector<Axes>& terms, const std::vector<Dims>& dims,
                                  SourceLoc loc) {
   std::map<int, double> out;
@@ -109,7 +109,7 @@ std::map<int, double> extents_of(const std::string& spec, const std::vector<Axes
   return out;
 }
 
-// What others than i and j, or the result, still need.
+// The axes that the result or operands other than i and j still need.
 std::set<int> needed(const std::vector<Axes>& terms, const Axes& result, std::size_t i, std::size_t j) {
   std::set<int> out(result.begin(), result.end());
   for (std::size_t k = 0; k < terms.size(); ++k)
@@ -157,7 +157,7 @@ struct EinsumBuilder {
     if (!away.empty()) f.x = g.sum(at(f.x), away);
     return {f.x, left};
   }
-  // Axes that are named twice as one, the last.
+  // Takes the diagonal of axes with the same name. The last of them remains.
   Factor diagonal(Factor f) const {
     for (std::size_t a = 0; a < f.axes.size(); ++a) {
       const auto again = std::find(f.axes.begin() + static_cast<std::ptrdiff_t>(a) + 1, f.axes.end(), f.axes[a]);
@@ -190,7 +190,7 @@ struct EinsumBuilder {
     return {g.reshape(at(f.x), dims), axes};
   }
   Factor product(Factor a, Factor b, const std::set<int>& keep) const {
-    for (int name : Axes(a.axes)) {  // a stretched axis takes the other's extent
+    for (int name : Axes(a.axes)) {  // an axis of extent 1 is broadcast to the other's extent
       if (!holds(b.axes, name)) continue;
       const Dim x = a.x.dim(static_cast<int>(place_in(a.axes, name))),
                 y = b.x.dim(static_cast<int>(place_in(b.axes, name)));

@@ -1,4 +1,4 @@
-// Transforms with NumPy's arguments, as the op Fft and what brings operands into its form.
+// Fourier transforms with NumPy's arguments, built from the op Fft and the ops that prepare its operands.
 #include "rlx/functions/fft.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Graph& transformed_graph(const Operand& x, const char* what) {
   return x.expr().graph();
 }
 
-// x in the dtype that its transform takes.
+// x cast to the dtype in which it is transformed.
 Expr transformed_dtype(const Expr& x, bool complex, SourceLoc loc) {
   const DType t = x.dtype();
   if (is_storage_only(t))
@@ -49,7 +49,7 @@ Expr resized(const Expr& x, std::int64_t axis, const Dim& n, SourceLoc loc, cons
   return g.pad(at(x), low, high, at(g.constant(Tensor::zeros(Shape({}, x.dtype())), loc)));
 }
 
-// Axes in the range of x, each with the length that it is to have (none: as it is).
+// Normalised axes of x, each with the length to pad or crop it to (none: unchanged).
 struct Places {
   std::vector<std::int64_t> axes;
   std::vector<Length> lengths;

@@ -1,4 +1,4 @@
-// Tests and parts of floating numbers, by their bits.
+// Classification and decomposition of floating-point numbers by their bits (frexp, ldexp, nextafter, ..).
 #include "rlx/functions/floats.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// How a dtype is laid out; `bits` is the integer of its width.
+/// The bit layout of a float dtype. `bits` is the integer dtype of the same width.
 struct FloatLayout {
   DType bits;
   int fraction, bias;
@@ -33,15 +33,16 @@ Expr part_of(const Expr& x, bool imag) { return x.graph().add(ops::ComplexPart{i
 Expr never(const Expr& x) { return x.graph().ne(x, x); }
 bool is_exact(const Expr& x) { return is_int(x.dtype()) || x.dtype() == DType::Bool; }
 
-/// 2^n for integers n in the range of normal numbers, of the dtype of x.
+/// 2^n in the dtype of x, for integers n for which it is a normal number.
 Expr power_of_two(const Expr& n, const Expr& x, const FloatLayout& f) {
   Graph& g = x.graph();
   return g.bitcast(g.shl(g.cast(n + f.bias, f.bits), g.scalar(f.fraction, f.bits)), x.dtype());
 }
-/// x 2^n, rounded once: two steps that leave no bits, unless the result is 0 or infinite, and the last.
+/// x 2^n, rounded once. The first two multiplications are exact unless the result is 0 or infinite; only the last one
+/// rounds.
 Expr scaled(const Expr& x, Expr n, const FloatLayout& f) {
   Graph& g = x.graph();
-  if (x.dtype() == DType::F16) {  // all of whose results are normal numbers there
+  if (x.dtype() == DType::F16) {  // all F16 numbers are normal numbers in F32
     const Expr wide = g.cast(x, DType::F32);
     return g.cast(scaled(wide, n, layout_of(wide, "ldexp")), DType::F16);
   }
@@ -92,11 +93,13 @@ Expr nextafter(const Expr& x, const Expr& y) {
   Graph& g = x.graph();
   const Expr stays = g.stop_gradient(x), target = g.stop_gradient(y), back = stays - target;
   const Expr last = g.scalar(dtype_bits(f.bits) - 1, f.bits);
-  // Bits with the sign in front: a step away from 0 adds one, up for numbers above 0 and down for those below. 0 has
-  // y's sign. Whether it is up is compared, since devices that flush subnormal numbers lose the sign of a small x - y.
+  // The bits of a float are sign and magnitude, so a step away from 0 adds one to them. For x = 0 the sign of y is
+  // taken. The direction comes from a comparison, because devices that flush subnormal numbers lose the sign of a small
+  // x - y.
   const Expr bits =
       g.where(g.eq(x, 0.0), g.bit_and(g.bitcast(y, f.bits), g.shl(g.scalar(-1, f.bits), last)), g.bitcast(x, f.bits));
-  const Expr down = g.bit_or(g.shr(bits, last), 1);  // what a step down takes away: 1 above 0, -1 below
+  const Expr down = g.bit_or(g.shr(bits, last), 1);  // what a step down subtracts: 1 for positive numbers, -1 for
+                                                     // negative ones
   const Expr next = g.bitcast(bits - g.where(g.lt(stays, target), -down, down), x.dtype());
   return g.where(g.eq(x, y), target, g.where(g.ne(back, back), back, next));
 }
@@ -117,7 +120,7 @@ Frexp frexp(const Expr& x) {
   Graph& g = x.graph();
   const Expr size = g.stop_gradient(g.abs(x));
   const Expr plain = g.bit_and(g.gt(size, 0.0), g.lt(size, kInfinity));
-  // A subnormal number first becomes a normal one.
+  // Scales subnormal numbers to normal ones first.
   const Expr tiny = g.lt(size, std::ldexp(1.0, 1 - f.bias));
   const Expr normal = g.where(tiny, size * std::ldexp(1.0, f.fraction + 1), size);
   const Expr field = g.cast(g.shr(g.bitcast(normal, f.bits), g.scalar(f.fraction, f.bits)), DType::I32);

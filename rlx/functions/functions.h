@@ -1,4 +1,4 @@
-// Functions of values that are built of ops, all families: rlx::nn, linalg, fft, random, stats and more.
+// All functions of values that are composed of ops: rlx::nn, linalg, fft, random, stats and more.
 #pragma once
 
 #include "rlx/functions/activations.h"

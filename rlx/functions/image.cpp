@@ -1,4 +1,4 @@
-// Functions of grids out of moves, gathers and Interpolate.
+// Image functions (resize, pad, roll, triangles) as compositions of slices, gathers and Interpolate.
 #include "rlx/functions/image.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Expr value_of_image(const Operand& x, const char* what) {
   return x.expr();
 }
 
-// The element that place i of the padded axis holds, of n.
+// The index of the element of the axis [0, n) that padded position i copies.
 std::int64_t padded_from(PadMode mode, std::int64_t i, std::int64_t n) {
   const auto wrapped = [](std::int64_t v, std::int64_t by) { return ((v % by) + by) % by; };
   switch (mode) {
@@ -37,7 +37,7 @@ std::int64_t padded_from(PadMode mode, std::int64_t i, std::int64_t n) {
   return at < n ? at : 2 * n - 1 - at;
 }
 
-// One side of an axis of which x has enough elements.
+// The padding of one side of an axis that has enough elements to copy.
 Expr border(Graph& g, const At& at, const Expr& x, std::int64_t axis, std::int64_t amount, bool front, PadMode mode) {
   const Dim n = x.dim(static_cast<int>(axis));
   const auto part = [&](const Dim& start) { return g.narrow(at(x), axis, start, Dim(amount)); };
@@ -85,7 +85,8 @@ Expr triangle(Operand x, std::int64_t k, bool lower, const char* what) {
   const At at{x.loc()};
   const Dim m = v.dim(-2), n = v.dim(-1);
   const DType t = count_dtype(g, {{m}, {n}});
-  const std::int64_t far = std::int64_t{1} << (t == DType::I32 ? 30 : 60);  // beyond each axis, and no sum overflows
+  const std::int64_t far = std::int64_t{1} << (t == DType::I32 ? 30 : 60);  // larger than any extent, and small enough
+                                                                            // that no sum overflows
   const Expr row = positions(g, m, 0, 2, t, x.loc()), column = positions(g, n, 1, 2, t, x.loc());
   const Expr shifted = g.add(at(row), at(g.constant(Tensor::scalar_i64(t, std::clamp(k, -far, far)), x.loc())));
   const Expr kept = lower ? g.le(at(column), at(shifted)) : g.ge(at(column), at(shifted));
@@ -144,7 +145,7 @@ Expr resize_nearest2x(Operand x) {
   const Expr v = value_of_image(x, "resize_nearest2x");
   if (v.rank() != 4)
     fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("resize_nearest2x: x must be [N, C, H, W], got ", v.shape()));
-  // Repeated by strides, so that extents may be symbols.
+  // Repeats elements by an expand, so that extents may be symbols.
   Graph& g = v.graph();
   const At at{x.loc()};
   const Dims& d = v.shape().dims();
@@ -159,7 +160,7 @@ Expr pad(Operand x, const std::vector<std::int64_t>& low, const std::vector<std:
   if (low.size() != rank || high.size() != rank)
     fail(x.loc(), ErrorCode::InvalidArgument,
          concat_text("pad: ", low.size(), " and ", high.size(), " amounts for the axes of x ", v.shape()));
-  constexpr std::int64_t kMostAmount = std::int64_t{1} << 60;  // so that sums of amounts and extents have 64 bits
+  constexpr std::int64_t kMostAmount = std::int64_t{1} << 60;  // so that sums of amounts and extents fit 64 bits
   for (const auto* amounts : {&low, &high})
     for (std::int64_t a : *amounts) {
       if (a < 0)

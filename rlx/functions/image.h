@@ -1,4 +1,4 @@
-// Images and other grids: resized, padded by what is in them, shifted, repeated, cut to a triangle.
+// Images and other grids. These functions resize, pad, roll and tile, or keep a triangle.
 #pragma once
 
 #include <cstdint>
@@ -9,36 +9,40 @@
 
 namespace rlx::nn {
 
-/// How resize makes elements; see ops::Interpolate. The default is that of jax.image.resize without antialias.
+/// Options of resize; see ops::Interpolate. The defaults are those of jax.image.resize with antialias = false.
 struct ResizeOptions {
   ResizeKind kind = ResizeKind::Linear;
   ResizePlaces places = ResizePlaces::HalfPixel;
   ResizeRounding rounding = ResizeRounding::HalfUp;
   bool antialias = false, renormalize = true;
   double cubic_a = -0.5;
-  std::vector<double> scales{};  // of the axes; 0 or none: size / extent
+  std::vector<double> scales{};  // one per axis; 0 or an empty list: size / extent
 };
-/// x with `sizes` elements along `axes` (negative ones from the end), whose extents must be known. Integers are
-/// resized by Nearest alone.
+/// x resampled to `sizes` elements along `axes`, which may be negative and must have static extents. Integers need
+/// ResizeKind::Nearest. InvalidArgument if the lists differ in length.
 Expr resize(Operand x, std::vector<std::int64_t> axes, std::vector<std::int64_t> sizes,
             const ResizeOptions& options = {});
-/// torch.nn.functional.interpolate: x [N, C, ..] with `sizes` elements along the axes of space. Nearest is Asymmetric
-/// and rounds down; the cubic has -0.75, with antialias -0.5. `scales`: those that places are computed with, or none.
+/// torch.nn.functional.interpolate: x [N, C, ..] resampled to `sizes` elements along its spatial axes. Nearest uses
+/// Asymmetric positions and rounds down. The cubic coefficient is -0.75, with antialias -0.5. `scales` are the scales
+/// for computing positions; an empty list means size / extent.
 Expr interpolate(Operand x, const std::vector<std::int64_t>& sizes, ResizeKind kind = ResizeKind::Nearest,
                  bool align_corners = false, bool antialias = false, const std::vector<double>& scales = {});
-/// x [N, C, H, W] -> [N, C, 2 H, 2 W], each element twice along both axes.
+/// x [N, C, H, W] -> [N, C, 2 H, 2 W], with each element repeated twice along both axes.
 Expr resize_nearest2x(Operand x);
 
-/// What stands around x: its border; x mirrored about its border elements, or about its border; x again.
+/// The elements that pad inserts, as numpy.pad's `mode`. Edge repeats the border element. Reflect mirrors without the
+/// border element, Symmetric with it. Wrap continues with the other end of x.
 enum class PadMode : std::uint8_t { Edge, Reflect, Symmetric, Wrap };
-/// x with low[i] and high[i] elements before and behind axis i, as numpy.pad makes them: mirrored and repeated as often
-/// as it takes. InvalidArgument for negative amounts and for lists that are not as long as x has axes.
+/// x padded with low[i] elements before and high[i] after axis i, as numpy.pad; Reflect, Symmetric and Wrap repeat as
+/// often as needed. InvalidArgument for negative amounts, for lists whose length is not the rank of x, and for an empty
+/// axis.
 Expr pad(Operand x, const std::vector<std::int64_t>& low, const std::vector<std::int64_t>& high, PadMode mode);
-/// x[i - shift] along each of the axes, round the end; numpy.roll.
+/// x rotated by shifts[i] elements along axes[i]; numpy.roll.
 Expr roll(Operand x, const std::vector<std::int64_t>& shifts, const std::vector<std::int64_t>& axes);
-/// x repeats[i] times beside itself along the last axes, as many as there are repeats; numpy.tile.
+/// x repeated repeats[i] times along the i-th of its last repeats.size() axes; numpy.tile.
 Expr tile(Operand x, const std::vector<std::int64_t>& repeats);
-/// x [.., M, N] with zeros above (below) diagonal k, which is k columns right of the main one.
+/// The lower (tril) or upper (triu) triangle of matrices x [.., M, N], with zeros elsewhere. Diagonal k is included; k
+/// > 0 lies right of the main diagonal. ShapeMismatch for a rank below 2.
 Expr tril(Operand x, std::int64_t k = 0);
 Expr triu(Operand x, std::int64_t k = 0);
 

@@ -1,4 +1,4 @@
-// Systems of equations and determinants.
+// Linear systems, inverses and determinants.
 #include "rlx/functions/linalg.h"
 
 #include "rlx/functions/linalg/linalg_operands.h"
@@ -16,7 +16,7 @@ ops::TriangularSolve triangular(bool lower, Transposed t, bool unit) {
 
 Expr transpose(Expr x) { return x.graph().t(x); }
 
-// What takes b as columns [.., N, K] as a function of b [N] too.
+// Calls f with b as columns [.., N, K], also when b is one vector [N].
 template <class F>
 Expr of_columns(Expr a, Expr b, const char* what, F&& f) {
   require_square(a, what);
@@ -35,7 +35,7 @@ Expr of_columns(Expr a, Expr b, const char* what, F&& f) {
   return vector ? g.squeeze(x, x.rank() - 1) : x;
 }
 
-// Derivatives of x = a^-1 b by the factors that made it.
+// x = a^-1 b with derivatives that reuse the LU factors.
 CustomFn solve_fn() {
   CustomFn fn;
   fn.name = "solve";
@@ -61,7 +61,7 @@ CustomFn solve_fn() {
   return fn;
 }
 
-// 1 or -1: whether the number of exchanged rows is even.
+// 1 when the number of exchanged rows is even, else -1.
 Expr parity(Expr pivots, DType t) {
   Graph& g = pivots.graph();
   const Expr own = g.iota(pivots.shape(), pivots.rank() - 1);
@@ -69,7 +69,8 @@ Expr parity(Expr pivots, DType t) {
   return g.cast(1 - g.bit_and(count, 1) * 2, t);
 }
 
-// det(a) a^-1, finite for singular matrices too, whose last pivot alone is zero where the rank is n - 1.
+// The adjugate det(a) a^-1. It is also finite for singular matrices: when the rank is n - 1, only the last pivot is
+// zero.
 Expr adjugate(const ExprList& lu) {
   Graph& g = lu[0].graph();
   const Expr u = triu(lu[0]), pivots = diagonal(lu[0]);
@@ -83,7 +84,7 @@ Expr adjugate(const ExprList& lu) {
   const Expr rows = take_rows(g.expand(identity_like(u), u.shape().dims()), lu[2]);
   const Expr y = g.triangular_solve(lu[0], rows, triangular(true, Transposed::No, true));
   const Expr scaled = y * g.where(last_row, as_column(before), as_column(det));
-  // The last pivot is in the right-hand side; zeros before it make everything 0.
+  // The last pivot is multiplied into the right-hand side. If an earlier pivot is zero, the whole result is 0.
   const Expr one =
       g.cast(g.mul(g.cast(on_diagonal(u), t), g.cast(g.where(last_row, g.eq(u, u), g.eq(u, 0)), t)), DType::Bool);
   const Expr x = g.triangular_solve(g.where(one, 1, u), scaled, triangular(false, Transposed::No, false));

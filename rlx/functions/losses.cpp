@@ -1,4 +1,4 @@
-// Losses as compositions of ops; cross entropy and CTC are ops of their own.
+// Losses as compositions of ops. Cross entropy and CTC are separate ops.
 #include "rlx/functions/losses.h"
 
 #include <cmath>
@@ -51,12 +51,12 @@ void check_finite(const Term& at, const char* what, const char* name, double v) 
   if (!std::isfinite(v)) refuse_loss(at, what, concat_text(name, " must be finite, got ", v));
 }
 
-// What rows of classes have in common: logits or logarithms of probabilities with the classes last, labels, weights.
+// The checked operands of classification losses: logits or log-probabilities with the classes last, labels, weights.
 struct Classes {
   const CrossEntropyOptions& options;
   Term x, labels;
   bool dense;
-  std::optional<Term> weight, counts;  // [C]; Bool [..], which labels count
+  std::optional<Term> weight, counts;  // weight: [C]; counts: Bool [..], the labels that are not ignored
 
   Classes(const Operand& logits, const Operand& given, const CrossEntropyOptions& o, const char* what)
       : options(o),
@@ -90,9 +90,9 @@ struct Classes {
       labels = chosen(*counts, labels, labels.at(g.constant(Tensor::scalar_i64(labels.dtype(), 0), x.loc())));
     }
   }
-  // The losses of rows that count.
+  // The losses, with 0 for ignored rows.
   Term counted(const Term& losses) const { return counts ? chosen(*counts, losses, 0.0) : losses; }
-  // The weights of the rows' labels, 0 where they do not count.
+  // The weight of each row's label, 0 for ignored rows.
   Term row_weights() const {
     Graph& g = x.graph();
     if (weight) return counted(x.at(g.gather(*weight, labels, 0)));
@@ -126,7 +126,7 @@ Expr cross_entropy(Operand logits, Operand labels, const CrossEntropyOptions& op
   Term losses = c.counted(x.at(op));
   if (c.weight) losses = losses * c.row_weights();
   if (smooth == 0) return c.reduce(losses);
-  // The part of all classes: the mean of -log_softmax, times the weights of the classes.
+  // The term of label smoothing: the mean over all classes of -log_softmax times the weight of the class.
   const std::int64_t axis = x.rank() - 1;
   const Term lse = x.at(g.unsqueeze(x.at(op.result(1)), axis)).cast(x.dtype());
   Term spread = lse - x;
@@ -162,7 +162,8 @@ Expr nll_loss(Operand log_probs, Operand labels, const CrossEntropyOptions& opti
 
 Expr binary_cross_entropy(Operand p, Operand target, std::optional<Operand> weight, Reduction reduction) {
   const Term x(p, "binary_cross_entropy"), t = x.at(target);
-  // PyTorch's bound, which keeps losses finite where p is 0 or 1; no derivative meets an infinite logarithm there.
+  // PyTorch clamps logarithms at -100, which keeps losses finite where p is 0 or 1. Such p are replaced before the
+  // logarithm, so that derivatives stay finite.
   constexpr double kLeast = -100;
   const Term none = functions::both(compared(CompareKind::Ge, x, 0.0), compared(CompareKind::Lt, x, std::exp(kLeast)));
   const Term all = compared(CompareKind::Eq, x, 1.0);
@@ -216,14 +217,14 @@ Expr kl_div(Operand x, Operand target, bool log_target, Reduction reduction) {
   const Term a(x, "kl_div"), t = a.at(target);
   if (log_target) return reduced(exp(t) * (t - a), reduction);
   const Term some = compared(CompareKind::Ne, t, 0.0);
-  const Term inside = chosen(some, t, 1.0);  // so that no derivative meets log 0
+  const Term inside = chosen(some, t, 1.0);  // so that the derivative has no log 0
   return reduced(chosen(some, inside * (log(inside) - a), 0.0), reduction);
 }
 
 namespace {
 Term cosine_of(const Term& a, const Term& b, std::int64_t axis, double eps) {
   const auto squares = [&](const Term& v) { return sum(square(v), {axis}); };
-  // Of the product of squares: its root has a derivative where a vector is 0.
+  // The root is taken of the product of the squared norms, because it then has a derivative where a vector is 0.
   return sum(a * b, {axis}) / sqrt(larger(squares(a) * squares(b), eps * eps));
 }
 }  // namespace
@@ -247,7 +248,7 @@ Expr hinge_loss(Operand x, Operand target, Reduction reduction) {
 Expr hinge_embedding_loss(Operand x, Operand target, double margin, Reduction reduction) {
   const Term a(x, "hinge_embedding_loss"), t = a.at(target);
   check_finite(a, "hinge_embedding_loss", "margin", margin);
-  // As PyTorch adds them: of a target that is neither 1 nor -1 both parts.
+  // As PyTorch: a target that is neither 1 nor -1 gets the sum of both terms.
   const Term far = chosen(compared(CompareKind::Ne, t, 1.0), larger(margin - a, 0.0), 0.0);
   return reduced(far + chosen(compared(CompareKind::Ne, t, -1.0), a, 0.0), reduction);
 }
@@ -290,7 +291,7 @@ Expr poisson_nll_loss(Operand x, Operand target, bool log_input, bool full, doub
 Expr gaussian_nll_loss(Operand x, Operand target, Operand var, bool full, double eps, Reduction reduction) {
   const Term a(x, "gaussian_nll_loss"), given = a.at(var);
   check_positive(a, "gaussian_nll_loss", "eps", eps);
-  // Its derivative is that of var itself, as PyTorch clamps it: outside of what is differentiated.
+  // The clamp has no effect on the derivative, which is that of var itself, as in PyTorch.
   const Term v = given + functions::stopped(larger(given, eps) - given);
   Term losses = 0.5 * (log(v) + square(a - a.at(target)) / v);
   if (full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);

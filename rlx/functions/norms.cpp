@@ -1,4 +1,4 @@
-// Norms out of BatchNorm, GroupNorm, LayerNorm and windows.
+// Norms as compositions of BatchNorm, GroupNorm, LayerNorm and window sums.
 #include "rlx/functions/norms.h"
 
 #include <cmath>
@@ -42,7 +42,7 @@ Expr normalised(const Operand& x, const std::optional<Operand>& gamma, const std
   return g.add_named(op, operands, x.loc());
 }
 
-// A condition [B, H] as [B, 1.., H] beside x; others as they are.
+// A condition [B, H] reshaped to [B, 1.., H], which broadcasts with x. Other shapes are unchanged.
 Expr beside_rows(Graph& g, const Operand& c, const Expr& x, SourceLoc loc) {
   const Expr v = building::own_at(g, c, loc);
   if (v.rank() != 2 || x.rank() < 3) return v;

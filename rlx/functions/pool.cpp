@@ -1,4 +1,4 @@
-// Pools out of windows.
+// Pooling as compositions of ReduceWindow.
 #include "rlx/functions/pool.h"
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace {
 using building::At;
 using building::fail;
 
-// Axes of space of x: `entries` of them where lists have more than one entry.
+// The spatial axes of x. Their number is `entries` when the options' lists have more than one entry.
 struct Space {
-  // What windows of ReduceWindow may have, and few enough bits for the products of two of them.
+  // The limit of ReduceWindow's attributes. Products of two such numbers fit 64 bits.
   static constexpr std::int64_t kMost = std::int64_t{1} << 30;
   Expr x;
   SourceLoc loc;
@@ -66,8 +66,9 @@ std::size_t entries_of(const PoolOptions& o) {
 }
 
 struct Windows {
-  std::vector<WindowAxis> axes;       // of space
-  std::vector<std::int64_t> counted;  // high padding that counts: what ceil_mode adds does not
+  std::vector<WindowAxis> axes;       // by spatial axis
+  std::vector<std::int64_t> counted;  // high padding that averages count; the padding that ceil_mode adds is not
+                                      // counted
 };
 
 Windows windows_of(const Space& s, const PoolOptions& o) {
@@ -95,7 +96,7 @@ Windows windows_of(const Space& s, const PoolOptions& o) {
       const std::int64_t n = s.extent(i).value(), rest = a.low + n + a.high - a.span();
       if (rest >= 0) {
         std::int64_t m = (rest + a.stride - 1) / a.stride + 1;
-        if ((m - 1) * a.stride >= n + a.low) --m;  // the last window begins in x or in front of it
+        if ((m - 1) * a.stride >= n + a.low) --m;  // the last window must begin in x or in the low padding
         a.high = std::max(a.high, (m - 1) * a.stride + a.span() - n - a.low);
       }
     }
@@ -113,11 +114,11 @@ Expr windowed(const Space& s, ReduceKind fn, const Expr& x, const std::vector<Wi
   return x.graph().reduce_window(Operand(x, s.loc), op);
 }
 
-// How many elements of a window of axis i count, for each window, as [1.., m, 1..] of x's rank; nothing where it is all
-// of them in each.
+// The number of elements that each window of axis i averages, as [1.., m, 1..] of x's rank. nullopt when every window
+// averages all its elements.
 std::optional<Expr> counts(const Space& s, const Windows& w, std::size_t i, bool padding_counts) {
   const WindowAxis& a = w.axes[i];
-  WindowAxis over = a;  // over ones
+  WindowAxis over = a;  // sums ones
   const std::int64_t before = padding_counts ? a.low : 0, behind = padding_counts ? w.counted[i] : 0;
   over.low -= before, over.high -= behind;
   const Dim n = s.extent(i) + Dim(before + behind);
@@ -241,8 +242,8 @@ Expr adaptive_max_pool(Operand x, const std::vector<std::int64_t>& sizes, bool c
       y = windowed(s, ReduceKind::Max, y, one);
       continue;
     }
-    // All windows are as wide as the widest; what a narrower one lacks is its last element again.
-    std::int64_t widest = m % n == 0 ? 1 : 2;  // of more windows than elements
+    // All windows get the size of the largest. A smaller window repeats its last element.
+    std::int64_t widest = m % n == 0 ? 1 : 2;  // the case of more windows than elements
     const auto first = [&](std::int64_t o) { return o * n / m; };
     const auto last = [&](std::int64_t o) { return ((o + 1) * n + m - 1) / m - 1; };
     for (std::int64_t o = 0; m < n && o < m; ++o) widest = std::max(widest, last(o) - first(o) + 1);

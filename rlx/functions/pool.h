@@ -1,4 +1,4 @@
-// Pools: windows over axes of space, as PyTorch and ONNX have them.
+// Pools. Windows slide over the spatial axes, as in PyTorch and ONNX.
 #pragma once
 
 #include <cstdint>
@@ -8,30 +8,30 @@
 
 namespace rlx::nn {
 
-/// Padding of pools: what is given, or as much as gives ceil(extent / stride) windows, the odd element behind or in
-/// front.
+/// The padding of a pool. Given: `low` and `high` of the options. Same, SameLower: the result has ceil(extent / stride)
+/// windows; an odd element goes after x (Same) or before it (SameLower).
 enum class PoolPadding : std::uint8_t { Given, Same, SameLower };
 
-/// Windows of a pool. Lists have an entry for each axis of space, which are the last ones (those before the channels
-/// with channels_last); one entry alone is that of all of them, and then all axes but the first and the channels are
-/// space.
+/// Options of pools. A list has one entry per spatial axis. Spatial axes are the last axes, or the last before the
+/// channels with channels_last. If every list has one entry, it is for all spatial axes: all axes but the batch and the
+/// channels.
 struct PoolOptions {
   std::vector<std::int64_t> window{};
-  std::vector<std::int64_t> strides{};       // none: the window
-  std::vector<std::int64_t> low{0}, high{};  // padding; no high: low
+  std::vector<std::int64_t> strides{};       // empty: the window
+  std::vector<std::int64_t> low{0}, high{};  // padding; an empty high: low
   std::vector<std::int64_t> dilation{1};
   PoolPadding padding = PoolPadding::Given;
-  bool ceil_mode = false;         // a last window that begins in x or its padding, and ends outside
-  bool count_include_pad = true;  // of means: padding (not what ceil_mode adds) counts
+  bool ceil_mode = false;         // keeps a last window that starts inside x or its padding and ends outside
+  bool count_include_pad = true;  // avg_pool: padding counts as elements, but not what ceil_mode adds
   bool channels_last = false;
 };
 
-/// fn over windows of x [N, C, ..]; ReduceKind::Mean is avg_pool. What is added around x is the identity of fn.
-/// InvalidArgument for windows, strides or dilations below 1, padding below 0 or lists of another length.
+/// The windows of x [N, C, ..] reduced by fn; ReduceKind::Mean is avg_pool. Padding is the identity of fn.
+/// InvalidArgument for windows, strides or dilations below 1, padding below 0, or lists of another length.
 Expr pool(ReduceKind fn, Operand x, const PoolOptions& options);
-/// The largest element of each window; NaN wins, and of equal ones the derivative goes to the first.
+/// The largest element of each window. NaN wins. The derivative goes to the first of equal elements.
 Expr max_pool(Operand x, const PoolOptions& options);
-/// The smallest element of each window.
+/// The smallest element of each window. NaN wins. The derivative goes to the first of equal elements.
 Expr min_pool(Operand x, const PoolOptions& options);
 /// The mean of each window.
 Expr avg_pool(Operand x, const PoolOptions& options);
@@ -39,24 +39,27 @@ Expr avg_pool(Operand x, const PoolOptions& options);
 Expr sum_pool(Operand x, const PoolOptions& options);
 /// The product of each window.
 Expr prod_pool(Operand x, const PoolOptions& options);
-/// (sum of |x|^p)^(1/p) of each window; p > 0 and finite.
+/// The p-norm (sum of |x|^p)^(1/p) of each window; p is finite and above 0.
 Expr lp_pool(Operand x, double p, const PoolOptions& options);
 
+/// Results of max_pool_with_indices.
 struct IndexedPool {
   Expr values, indices;
 };
-/// max_pool, and where each maximum lies in its plane of space, row-major; integers, -1 for a window of padding.
+/// max_pool, and the row-major position of each maximum in its spatial plane. Indices are integers; a window of padding
+/// alone has -1.
 IndexedPool max_pool_with_indices(Operand x, const PoolOptions& options);
-/// Zeros [.., space..] with x [.., h, w] at those indices of each plane; `space` has as many axes as the windows had.
-/// Of two values for one place the last stays. channels_last is not taken.
+/// The inverse of max_pool_with_indices, torch.nn.functional.max_unpool: zeros [.., space..] with x [.., h, w] at
+/// `indices` of each plane. `space` has one extent per spatial axis. The last of several values at one position is
+/// kept. Channels come first.
 Expr max_unpool(Operand x, Operand indices, const Dims& space);
 
-/// Window i of an axis of n elements cut into m is [floor(i n / m), ceil((i + 1) n / m)), as PyTorch cuts it; `sizes`
-/// as the lists of PoolOptions.
+/// The means of sizes[i] windows per spatial axis, as torch.nn.functional.adaptive_avg_pool. Window i of m windows over
+/// n elements is [floor(i n / m), ceil((i + 1) n / m)). `sizes` is a list as in PoolOptions.
 Expr adaptive_avg_pool(Operand x, const std::vector<std::int64_t>& sizes, bool channels_last = false);
-/// The largest element of each such window.
+/// The largest elements of the windows of adaptive_avg_pool.
 Expr adaptive_max_pool(Operand x, const std::vector<std::int64_t>& sizes, bool channels_last = false);
-/// fn over all of space: x [N, C, ..] -> [N, C, 1..].
+/// All spatial axes reduced by fn: x [N, C, ..] -> [N, C, 1..].
 Expr global_pool(ReduceKind fn, Operand x, bool channels_last = false);
 
 }  // namespace rlx::nn

@@ -1,4 +1,4 @@
-// Scaled values and products of experts' weights as compositions of Quantize, Dequantize and GroupedDot.
+// Scaled values and matmuls with experts' weights as compositions of Quantize, Dequantize and GroupedDot.
 #include "rlx/functions/quantized.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ using functions::larger;
 using functions::smaller;
 using functions::Term;
 
-// The exponent of the largest number that codes have.
+// The exponent of the largest quantized value.
 int top_exponent(const Term& at, DType codes, const char* what) {
   if (codes == DType::F8E4M3) return 8;
   if (codes == DType::F8E5M2) return 15;
@@ -29,8 +29,8 @@ int top_exponent(const Term& at, DType codes, const char* what) {
                  "use quantize for integers");
 }
 
-constexpr int kLeast = -126, kMost = 127;  // exponents of powers of two in F32
-// 2^e for whole e from kLeast to kMost, exactly.
+constexpr int kLeast = -126, kMost = 127;  // exponents of normal powers of two in F32
+// Exact 2^e for integers e from kLeast to kMost.
 Term power_of_two(const Term& e) {
   Tensor table = Tensor::zeros(Shape({kMost - kLeast + 1}, DType::F32));
   for (int i = kLeast; i <= kMost; ++i) table.set(i - kLeast, std::ldexp(1.0, i));
@@ -39,7 +39,7 @@ Term power_of_two(const Term& e) {
   return e.at(g.gather(e.at(g.constant(std::move(table), e.loc())), place, 0));
 }
 
-// x [.., D, ..] as [.., D / block, block, ..].
+// x [.., D, ..] reshaped to [.., D / block, block, ..].
 Term in_blocks(const Term& x, std::int64_t axis, std::int64_t block, const char* what) {
   Dims dims = x.shape().dims();
   const auto at = static_cast<std::size_t>(axis);
@@ -73,7 +73,7 @@ Expr scaled_quant_scale(Operand x, const ScaledFormat& format) {
   Graph& g = v.graph();
   const Term wide = v.cast(DType::F32);
   const Term most = v.at(g.reduce_max(in_blocks(abs(wide), axis, format.block, kWhat), {axis + 1}));
-  // The exponent by a logarithm, which may be one off beside powers of two, and put right by these.
+  // The exponent from log2, which may be off by one near powers of two. Comparisons with powers of two correct it.
   const Term finite = compared(CompareKind::Lt, most, HUGE_VAL), some = compared(CompareKind::Gt, most, 0.0);
   const Term own = chosen(functions::both(finite, some), larger(most, std::ldexp(1.0, kLeast)), 1.0);
   const Term guess = larger(smaller(functions::floor(own(ActivationKind::Log2)), static_cast<double>(kMost)),

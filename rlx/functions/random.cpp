@@ -1,4 +1,4 @@
-// Distributions with a closed formula, integers, orders and choices.
+// Distributions with a closed form, random integers, permutations and choices.
 #include "rlx/functions/random.h"
 
 #include <cmath>
@@ -15,7 +15,8 @@ using namespace draws;
 
 namespace {
 
-// The number next to x, upwards or downwards: away from 0 three quarters of a gap round to it, towards 0 half of one.
+// The next float above or below x. It adds a step that rounds to the neighbour: 3/4 of a gap away from 0, 1/2 of a gap
+// towards 0.
 Term next_to(const Term& x, bool up) {
   const DType t = x.dtype();
   const double eps = eps_of(t), least = std::ldexp(tiny_of(t), -fraction_of(t));
@@ -82,7 +83,7 @@ Expr pareto(Operand key, Operand b, Dims dims, DType dtype) {
 
 namespace {
 
-// (x cut to the range of t; whether it was above: an end that is beyond the largest number of t).
+// Returns x clamped to the range of t, and whether x was above that range (an end beyond the largest number of t).
 struct Bound {
   Term value;
   std::optional<Term> beyond;
@@ -93,7 +94,7 @@ Bound bound_of(const Term& k, const Operand& given, DType t, const char* what) {
     building::fail(k.loc(), ErrorCode::DTypeMismatch,
                    concat_text("randint: ", what, " must be an integer, got ", x.shape()));
   const auto bits = [](DType d) { return dtype_bits(d) - (is_unsigned_int(d) ? 0 : 1); };
-  const auto limit = [&](DType d, bool high) {  // as a number of x's dtype that has it
+  const auto limit = [&](DType d, bool high) {  // the limit of dtype d, in x's dtype
     const std::uint64_t most = ~std::uint64_t{0} >> (64 - bits(d));
     const std::uint64_t word = high ? most : is_unsigned_int(d) ? 0 : ~most;
     return x.at(k.graph().constant(Tensor::scalar_i64(x.dtype(), static_cast<std::int64_t>(word)), k.loc()));
@@ -109,7 +110,7 @@ Bound bound_of(const Term& k, const Operand& given, DType t, const char* what) {
   return {cut.cast(t), beyond};
 }
 
-// x mod n, and x for n = 0, which stands for all numbers that the dtype has.
+// x mod n. n = 0 stands for 2^bits, the whole range of the dtype, and gives x.
 Term modulo(const Term& x, const Term& n) {
   const Term none = compared(CompareKind::Eq, n, 0.0);
   return chosen(none, x, combined(BinaryKind::Mod, x, chosen(none, 1.0, n)));
@@ -144,7 +145,8 @@ Expr randint(Operand key, Operand low, Operand high, Dims dims, DType dtype) {
 
 namespace {
 
-// Indices I32 that put `axis` of `dims` in a random order: sorts by random bits, so many that ties are unlikely.
+// I32 indices of a random permutation along `axis` of `dims`: argsort of random bits, enough bits that ties are
+// unlikely.
 Term order_of(const Term& k, const Dims& dims, std::int64_t axis) {
   Graph& g = k.graph();
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -234,7 +236,7 @@ Expr philox_bits(Operand key, Dims dims) {
   const Dim blocks = floordiv(count + Dim(3), Dim(4));
   const auto word = [&](std::uint32_t v) { return k.at(g.scalar(v, DType::U32, k.loc())); };
   const auto wide = [](const Term& x) { return x.cast(DType::U64); };
-  // Both halves of the product of 32 by 32 bits.
+  // The high and low word of a 32 x 32 bit product.
   const auto product = [&](const Term& x, std::uint32_t by) {
     const Term all = wide(x) * wide(word(by));
     return std::pair(k.at(g.shr(all, k.at(g.scalar(32, DType::U64, k.loc())))).cast(DType::U32), all.cast(DType::U32));

@@ -1,4 +1,4 @@
-// Recurrent layers, scans, causal convolution.
+// Recurrent layers, scans and causal convolutions.
 #include "rlx/functions/sequence.h"
 
 #include <string_view>
@@ -21,7 +21,7 @@ Expr sequence_value(const Operand& x, const char* what) {
 
 using Operands = std::vector<std::pair<std::string_view, Expr>>;
 
-// An operand in `dtype`, at the line of the call.
+// Adds an operand cast to `dtype`, with the caller's source line.
 void add_operand(Operands& to, Graph& g, std::string_view name, const std::optional<Expr>& e, DType dtype,
                  SourceLoc loc) {
   if (e) to.emplace_back(name, building::cast_at(g, building::own_at(g, Operand(*e, loc), loc), dtype, loc));
@@ -29,7 +29,7 @@ void add_operand(Operands& to, Graph& g, std::string_view name, const std::optio
 
 // -- layers --
 
-// Rows of w [G H, ..] in the order that `order` says.
+// The gates' rows of w [G H, ..], reordered by `order`.
 Expr in_order(Graph& g, Expr w, const std::vector<std::int64_t>& order, const At& at) {
   if (order.size() == 1) return w;
   const std::optional<Dim> hidden = exact_div(w.dim(0), static_cast<std::int64_t>(order.size()));
@@ -42,7 +42,7 @@ Expr in_order(Graph& g, Expr w, const std::vector<std::int64_t>& order, const At
   return g.concat(parts, 0, {}, at.loc);
 }
 
-// Operand [D, ..] out of one of each direction.
+// Stacks the operands of all directions: [D, ..].
 Expr side_by_side(Graph& g, const std::vector<Expr>& parts, const At& at) {
   std::vector<Expr> rows;
   for (const Expr& e : parts) rows.push_back(g.unsqueeze(at(e), 0));
@@ -51,7 +51,7 @@ Expr side_by_side(Graph& g, const std::vector<Expr>& parts, const At& at) {
 
 struct Layers {
   const char* what;
-  std::vector<std::int64_t> order;  // gates of PyTorch in the order of the op
+  std::vector<std::int64_t> order;  // PyTorch's gate at each gate position of the op
   bool cell = false;
 };
 
@@ -115,7 +115,7 @@ RecurrentResult layers_of(const Operand& input, const std::vector<RecurrentWeigh
   return {x, joined(last_h), form.cell ? joined(last_c) : Expr{}};
 }
 
-// One step: x as a sequence of one.
+// One step: runs the layer on a sequence of length 1.
 template <class Op>
 RecurrentResult one_step(const Operand& x, const Operand& h, std::optional<Operand> c, const RecurrentWeights& weights,
                          const Layers& form, Op op) {

@@ -1,4 +1,4 @@
-// Special functions that are built of ops.
+// Special functions as compositions of ops.
 #include "rlx/functions/special.h"
 
 #include <array>
@@ -20,7 +20,7 @@ void check_floats(const char* function, std::initializer_list<const Expr*> opera
     if (!is_float(t) || e->dtype() != t)
       throw Error(ErrorCode::DTypeMismatch, concat_text(function, " needs floats of one dtype, got ", e->shape()),
                   "cast the operands first: g.cast(x, DType::F32)");
-  // Here and not by the first op that meets them, which the caller has not written.
+  // Checked here, because an error of an inner op would name an op that the caller did not write.
   const Expr& first = **operands.begin();
   for (const Expr* e : operands)
     if (!broadcast_dims(first.shape().dims(), e->shape().dims()))
@@ -29,7 +29,7 @@ void check_floats(const char* function, std::initializer_list<const Expr*> opera
                   "extents must be equal or 1, counted from the last axis");
 }
 
-/// x f(y) where x is not 0; there 0, and NaN beside a NaN.
+/// x f(y); 0 where x is 0, except that NaN of y stays NaN.
 template <class F>
 Expr times_logarithm(const Expr& x, const Expr& y, double safe, F&& f) {
   Graph& g = x.graph();
@@ -74,7 +74,7 @@ Expr rel_entr(const Expr& p, const Expr& q) {
 Expr kl_div(const Expr& p, const Expr& q) {
   Graph& g = p.graph();
   const Expr entropy = rel_entr(p, q);
-  const Expr endless = g.eq(entropy, kInfinity);  // infinity less p = infinity
+  const Expr endless = g.eq(entropy, kInfinity);  // infinity - p would be NaN for an infinite p
   return g.where(endless, entropy, g.where(endless, 0.0, entropy) - p + q);
 }
 
@@ -83,7 +83,7 @@ Expr ndtr(const Expr& x) {
   return x.graph().erfc(x * -std::numbers::sqrt2 * 0.5) * 0.5;
 }
 
-// Far below 0, where erfc leaves the range of numbers, log(phi(x) / -x) with the asymptotic series of the ratio.
+// Far below 0, where erfc underflows, it is log(phi(x) / -x) plus the logarithm of the asymptotic series of the ratio.
 Expr log_ndtr(const Expr& x) {
   check_floats("log_ndtr", {&x});
   Graph& g = x.graph();
@@ -98,13 +98,13 @@ Expr log_ndtr(const Expr& x) {
   return g.where(far, below, g.where(above, g.log1p(-tail), middle));
 }
 
-// Near 0 and 1, where 2 p - 1 has lost what p is, rational functions of r = sqrt(-log(the smaller of p and 1 - p)):
-// Wichura's algorithm AS 241 (Applied Statistics 37, 1988), to 1e-16 down to the least F64.
+// Near 0 and 1, where 2 p - 1 loses the digits of p, it uses rational functions of r = sqrt(-log(min(p, 1 - p))):
+// Wichura's algorithm AS 241 (Applied Statistics 37, 1988), with relative errors of 1e-16 down to the smallest F64.
 Expr ndtri(const Expr& p) {
   check_floats("ndtri", {&p});
   Graph& g = p.graph();
   if (dtype_bits(p.dtype()) < 32) return g.cast(ndtri(g.cast(p, DType::F32)), p.dtype());
-  using Coefficients = std::array<double, 8>;  // of the highest power first
+  using Coefficients = std::array<double, 8>;  // the highest power first
   constexpr Coefficients kNearAbove = {7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1,
                                        1.27045825245236838258e0,  3.64784832476320460504e0,  5.76949722146069140550e0,
                                        4.63033784615654529590e0,  1.42343711074968357734e0},
@@ -125,14 +125,15 @@ Expr ndtri(const Expr& p) {
     return over / under;
   };
   const Expr low = g.lt(p, 0.5), smaller = g.where(low, p, 1.0 - p);
-  const Expr tail = g.bit_and(g.gt(smaller, 0.0), g.lt(smaller, 0.075));  // NaN, 0, 1 and what is beyond are erfinv's
+  const Expr tail = g.bit_and(g.gt(smaller, 0.0), g.lt(smaller, 0.075));  // erfinv handles NaN, 0, 1 and values outside
+                                                                          // of [0, 1]
   const Expr r = g.sqrt(-g.log(g.where(tail, smaller, 0.05)));
   const Expr near = ratio(r - 1.6, kNearAbove, kNearBelow), far = ratio(r - 5.0, kFarAbove, kFarBelow);
   const Expr size = g.where(g.le(r, 5.0), near, far);
   return g.where(tail, g.where(low, -size, size), g.erfinv(g.where(tail, 0.0, p * 2.0 - 1.0)) * std::numbers::sqrt2);
 }
 
-// Below 0 the sign turns at each integer.
+// For negative x the sign changes at each integer.
 Expr gamma(const Expr& x) {
   check_floats("gamma", {&x});
   Graph& g = x.graph();

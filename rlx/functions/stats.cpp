@@ -49,7 +49,7 @@ Term floats(const Operand& x, const char* what) {
     refuse(v, concat_text(what, " needs floats, got ", dtype_name(v.dtype())), {}, ErrorCode::DTypeMismatch);
   return v;
 }
-// How many elements those axes have (all, where none are named), in x's dtype.
+// The number of elements along `axes` (no axes: all elements), in x's dtype.
 Term count_of(const Term& x, const std::vector<std::int64_t>& axes, const char* what) {
   Dims dims;
   for (std::int64_t a : axes) dims.push_back(x.dim(static_cast<int>(axis_in(x, a, what))));
@@ -58,7 +58,7 @@ Term count_of(const Term& x, const std::vector<std::int64_t>& axes, const char* 
 }
 Term places(const Term& x, const Shape& shape, std::int64_t axis) { return x.at(x.graph().iota(shape, axis, x.loc())); }
 
-// The variance, in the dtype of sums.
+// The variance, in the accumulator dtype.
 Term variance(const Term& x, const std::vector<std::int64_t>& axes, double ddof, bool keep, const char* what) {
   const Term wide = x.cast(accumulator_dtype(x.dtype()));
   const Term squares = sum(square(wide - mean(wide, axes, true)), axes, keep);
@@ -112,17 +112,18 @@ Expr searchsorted(Operand a, Operand v, bool right) {
            ErrorCode::ShapeMismatch);
   const Term wanted = sorted.at(building::own_at(g, v, sorted.loc()));
   const std::int64_t n = extent_in(sorted, 0, "searchsorted");
-  // NaN is above all numbers, as in a sort.
+  // NaN is larger than all numbers, as in a sort.
   const auto less = [](const Term& x, const Term& y) {
     return either(compared(CompareKind::Lt, x, y),
                   both(compared(CompareKind::Ne, y, y), compared(CompareKind::Eq, x, x)));
   };
-  // Of `left` places that may be the one, the half behind the element in the middle is left when that goes in front,
-  // else the rest. Then at most `left` - 1 elements lie behind `place`, so every middle lies inside.
+  // Binary search. `left` positions from `place` on may be the result. When the middle element goes before the wanted
+  // value, the half after it remains, else the half before it. At most `left` - 1 elements come after `place`, so every
+  // middle index is in range.
   Term place = wanted.at(g.expand(wanted.at(g.scalar(0, DType::I32, sorted.loc())), wanted.shape().dims()));
   for (std::int64_t left = n + 1; left > 1;) {
     const std::int64_t half = left / 2;
-    // Read from behind the first half - 1, so places themselves are the indices.
+    // The slice starts at half - 1, so that `place` itself is the index of the middle element.
     const Term middles = sorted.at(g.narrow(sorted, 0, Dim(half - 1), Dim(n - half + 1)));
     const Term at = sorted.at(g.gather(middles, place, 0));
     const Term goes = right ? at.at(g.logical_not(less(wanted, at))) : less(at, wanted);
@@ -173,7 +174,7 @@ Expr one_hot(Operand x, std::int64_t classes, std::int64_t axis, DType dtype) {
 }
 
 namespace {
-// The largest of each group as what exponentials are taken relative to: finite, without a derivative.
+// What logsumexp subtracts: the maximum of each group, 0 where that is infinite, with the gradient stopped.
 Term base_of(const Term& top) { return stopped(chosen(compared(CompareKind::Eq, abs(top), HUGE_VAL), 0.0, top)); }
 }  // namespace
 
@@ -196,7 +197,7 @@ Expr cumulative_logsumexp(Operand x, std::int64_t axis, bool reverse) {
   const std::int64_t a = axis_in(v, axis, "cumulative_logsumexp"), n = extent_in(v, a, "cumulative_logsumexp");
   Graph& g = v.graph();
   Term out = v.cast(accumulator_dtype(v.dtype()));
-  // Sums of 1, 2, 4, .. neighbours.
+  // After each step an element is the sum of 1, 2, 4, .. neighbours.
   for (std::int64_t step = 1; step < n; step *= 2) {
     Dims gap = out.shape().dims();
     gap[static_cast<std::size_t>(a)] = Dim(step);

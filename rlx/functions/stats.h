@@ -1,5 +1,6 @@
-// Statistics and small functions of arrays, with the meaning of NumPy's and of jax.nn's of the same names. Axes may be
-// negative; empty lists of axes mean all of them. The first operand is a value of a graph.
+// Statistics and array functions. They follow NumPy's and jax.nn's functions of the same names. Axes may be negative,
+// and an empty list of axes means all axes. The first operand is a value of a graph. Errors are InvalidArgument,
+// ShapeMismatch, DTypeMismatch, and Unsupported where a symbolic extent must be known.
 #pragma once
 
 #include <cstdint>
@@ -10,40 +11,46 @@
 
 namespace rlx::stats {
 
-/// The mean of squared distances from the mean, over the number of elements less `ddof`.
+/// The variance over `axes`: the sum of squared distances from the mean, divided by the number of elements minus
+/// `ddof`.
 Expr var(Operand x, std::vector<std::int64_t> axes = {}, double ddof = 0, bool keep_dims = false);
-/// Its square root.
+/// The standard deviation, the square root of var.
 Expr std(Operand x, std::vector<std::int64_t> axes = {}, double ddof = 0, bool keep_dims = false);
-/// The quantile q in [0, 1] along an axis, between two elements by linear interpolation; a NaN gives NaN.
+/// The quantile q in [0, 1] along `axis`, with linear interpolation between two elements. A NaN in x gives NaN. The
+/// extent must be static and not 0.
 Expr quantile(Operand x, double q, std::int64_t axis = -1, bool keep_dims = false);
-/// quantile(x, 1/2).
+/// The median, quantile(x, 0.5).
 Expr median(Operand x, std::int64_t axis = -1, bool keep_dims = false);
-/// The covariances of the rows of x [N, M], each of M samples, over M - ddof: [N, N].
+/// The covariance matrix [N, N] of the rows of x [N, M], which are M samples each, divided by M - ddof.
 Expr cov(Operand x, double ddof = 1);
-/// The same over the deviations: 1 on the diagonal.
+/// The correlation matrix [N, N] of the rows of x [N, M], clamped to [-1, 1].
 Expr corrcoef(Operand x);
-/// How many elements of x lie in each of `bins` parts of [low, high), the last with its end: I32 [bins].
+/// The number of elements of x in each of `bins` equal intervals of [low, high], I32 [bins]. Intervals are half-open
+/// except the last, which includes `high`.
 Expr histogram(Operand x, std::int64_t bins, double low, double high);
-/// How often 0 .. length - 1 are in x, integers; others are not counted: I32 [length].
+/// The number of times each of 0 .. length - 1 occurs in integers x, I32 [length]. Other values are ignored.
 Expr bincount(Operand x, std::int64_t length);
-/// Where each of v goes into the sorted vector a, I32: before equal elements, or with `right` behind them.
+/// The I32 index at which each element of v is inserted into the sorted vector a: before equal elements, or after them
+/// with `right`. NaN is above all numbers. The extent of a must be static.
 Expr searchsorted(Operand a, Operand v, bool right = false);
-/// Zeros with a one at x along a new axis of `classes`; outside of the classes there is no one.
+/// One-hot encoding of integers x along a new axis of extent `classes`. An integer outside [0, classes) gives zeros.
 Expr one_hot(Operand x, std::int64_t classes, std::int64_t axis = -1, DType dtype = DType::F32);
-/// log of the sum of exponentials, -infinity where all are, and no overflow.
+/// log(sum(exp(x))) over `axes` without overflow; -infinity if all elements are.
 Expr logsumexp(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false);
-/// Its running value along an axis.
+/// The running logsumexp along `axis`, from the end with `reverse`. The extent must be static.
 Expr cumulative_logsumexp(Operand x, std::int64_t axis, bool reverse = false);
-/// (x - mean) / sqrt(var + eps) over axes.
+/// (x - mean) / sqrt(var + eps) with the mean and variance over `axes`.
 Expr standardize(Operand x, std::vector<std::int64_t> axes = {-1}, double eps = 1e-5);
 
-/// x[i] along the axis i of the result, for vectors: each over the grid of all of them, row-major ("ij").
+/// Coordinate grids of vectors, as numpy.meshgrid with indexing "ij": value i has the elements of vector i along axis i
+/// and is repeated along the others.
 ExprList meshgrid(const ExprList& vectors, SourceLoc loc = SourceLoc::current());
-/// A vector on diagonal k of a square matrix of zeros; or diagonal k of the matrix x, as a vector.
+/// A vector x as diagonal k of a square matrix of zeros, or diagonal k of a matrix x as a vector; numpy.diag. Extents
+/// must be static.
 Expr diag(Operand x, std::int64_t k = 0);
-/// a_i b_j of all elements of both: [A, B].
+/// The outer product a_i b_j of the flattened operands: [A, B].
 Expr outer(Operand a, Operand b);
-/// The Kronecker product of two values of one rank.
+/// The Kronecker product of two values of the same rank. ShapeMismatch for different ranks.
 Expr kron(Operand a, Operand b);
 
 }  // namespace rlx::stats

@@ -1,4 +1,4 @@
-// Frames of a signal, their transforms, and the signal of frames again.
+// Frames of a signal, their Fourier transforms, and the inverse (overlap-add).
 #include "rlx/functions/stft.h"
 
 #include "rlx/functions/signal/framing.h"
@@ -12,8 +12,8 @@ using namespace building;
 
 namespace {
 
-// Frames that overlap are written as so many moved blocks; those that overlap more are read by their places, since a
-// hop of 1 would make a node of each element of a frame.
+// The most blocks of `hop` samples per frame for which frames are concatenated from shifted blocks. With smaller hops
+// frames are gathered by index, because a hop of 1 would need a node for each element of a frame.
 constexpr std::int64_t kMostParts = 64;
 
 struct FrameLengths {
@@ -29,7 +29,7 @@ FrameLengths lengths_of(const StftOptions& o, SourceLoc loc, const char* what) {
   return f;
 }
 
-// The window [n] in `dtype`, zeros around what win_length covers.
+// The window [n] in `dtype`: win_length values, centred between zeros.
 Expr window_in(Graph& g, const StftOptions& o, const FrameLengths& f, DType dtype, SourceLoc loc, const char* what) {
   const At at{loc};
   Expr w = o.window ? cast_at(g, own_at(g, *o.window, loc), dtype, loc)
@@ -77,7 +77,7 @@ Expr last_two_exchanged(const Expr& x, SourceLoc loc) {
   return x.graph().transpose(At{loc}(x), perm);
 }
 
-// Where each sample of each frame lies in the signal: [frames, n].
+// The index in the signal of each sample of each frame: [frames, n].
 Expr places_of_frames(Graph& g, const Dim& frames, std::int64_t n, std::int64_t hop, SourceLoc loc) {
   const At at{loc};
   const DType t = count_dtype(g, {{frames * hop + n}});
@@ -101,7 +101,7 @@ Expr frames_of(const Expr& x, std::int64_t n, std::int64_t hop, SourceLoc loc, c
     op.axes = {x.rank() - 1};
     return g.gather(at(x), {places_of_frames(g, frames, n, hop, loc)}, op);
   }
-  // Frames are runs of blocks of `hop` samples: block t of part q is block t + q of the signal.
+  // The signal is split into blocks of `hop` samples. Part q of frame t is block t + q.
   const std::int64_t parts = n / hop;
   const Dim blocks = frames + (parts - 1);
   Dims dims = x.shape().dims();

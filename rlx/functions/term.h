@@ -1,4 +1,4 @@
-// A value on its way through a function of many ops: each op is built at the line of the user's call.
+// A value inside a function that builds several ops: each op gets the line of the user's call.
 #pragma once
 
 #include <cmath>
@@ -13,11 +13,12 @@
 
 namespace rlx::functions {
 
-/// A value and the line that its ops are built at. Operators take numbers too, which get the dtype of the value.
+/// A value, and the source line that its ops get. Operators also take numbers, which are converted to the dtype of the
+/// value.
 class Term {
  public:
   Term(Expr e, SourceLoc loc) : value_(std::move(e)), loc_(loc) {}
-  /// The operand of a call, which must be a value: a number belongs to no graph. `what` names the function.
+  /// The operand of a call. A number is refused, since it belongs to no graph. `what` names the function in errors.
   Term(const Operand& x, const char* what) : value_(x.expr()), loc_(x.loc()) {
     if (x.is_scalar())
       throw Error(ErrorCode::InvalidArgument,
@@ -33,15 +34,15 @@ class Term {
   const Shape& shape() const { return value_.shape(); }
   int rank() const { return value_.rank(); }
   const Dim& dim(int axis) const { return value_.dim(axis); }
-  /// Another value at the same line; a number in the dtype of this one.
+  /// Another value with the same line. A number gets the dtype of this value.
   Term at(const Expr& e) const { return Term(e, loc_); }
   Term at(const Operand& x) const { return x.is_scalar() ? number(x.scalar()) : Term(x.expr(), loc_); }
   Term number(double v) const { return at(graph().scalar(v, dtype(), loc_)); }
-  /// A number beside this value: a whole one beside integers is one of theirs.
+  /// A number as an operand of a binary op with this value. For an integer value, a whole number stays an integer.
   Operand beside(double v) const {
     return is_int(dtype()) && v == std::trunc(v) ? Operand(static_cast<std::int64_t>(v), loc_) : Operand(v, loc_);
   }
-  /// A function of one operand.
+  /// fn of this value.
   Term operator()(ActivationKind fn) const { return at(graph().activation(fn, *this)); }
   Term cast(DType t) const { return dtype() == t ? *this : at(graph().cast(*this, t)); }
 
@@ -50,7 +51,8 @@ class Term {
   SourceLoc loc_;
 };
 
-/// Of values of a body and of the graphs around it the inner graph, which takes values of those.
+/// The graph for an op of a and b. If one graph is the body of an op of the other, it is the body, which can use outer
+/// values.
 inline Graph& inner_graph(const Term& a, const Term& b) {
   Graph &x = a.graph(), &y = b.graph();
   return &x != &y && BodyScope::encloses(x, y) ? y : x;
@@ -98,7 +100,7 @@ inline Term compared(CompareKind fn, const Term& a, const Term& b) { return a.at
 inline Term compared(CompareKind fn, const Term& a, double b) { return a.at(a.graph().compare(fn, a, a.beside(b))); }
 inline Term both(const Term& a, const Term& b) { return combined(BinaryKind::BitAnd, a, b); }
 inline Term either(const Term& a, const Term& b) { return combined(BinaryKind::BitOr, a, b); }
-/// cond ? a : b.
+/// a where cond is true, b where it is false.
 inline Term chosen(const Term& cond, const Term& a, const Term& b) {
   Graph &x = inner_graph(cond, a), &y = inner_graph(cond, b);
   return a.at((&x != &y && BodyScope::encloses(x, y) ? y : x).where(cond, a, b));
@@ -123,7 +125,7 @@ inline Term sigmoid(const Term& x) { return x(ActivationKind::Sigmoid); }
 inline Term stopped(const Term& x) { return x.at(x.graph().stop_gradient(x)); }
 inline Term pow(const Term& x, double by) { return combined(BinaryKind::Pow, x, by); }
 
-/// Over `axes`, all of them where none are named.
+/// Reductions over `axes`; all axes by default.
 inline Term sum(const Term& x, std::vector<std::int64_t> axes = {}, bool keep = false) {
   return x.at(x.graph().sum(x, std::move(axes), keep));
 }

@@ -116,7 +116,7 @@ std::string head_text(const DecoderModel& model, const Conversation& c, std::int
   json.member("config", model.config_fingerprint().text());
   json.member("weights", model.weights_fingerprint().text());
   json.member("sources", model.sources_fingerprint().text());
-  json.member("products", matmul_precision_name(model.options().products)).member("cache", cache_type(model));
+  json.member("products", matmul_precision_name(model.options().matmul_precision)).member("cache", cache_type(model));
   json.key("states").begin_array();
   for (const CacheState& s : cache_states(model)) {
     json.begin_object().member("name", s.name).member("row_bytes", std::uint64_t{s.bytes});
@@ -248,8 +248,8 @@ struct ConversationFile::Impl {
     if (text("cache") != cache_type(model))
       misfit("a cache of", text("cache"), cache_type(model),
              concat_text("load the model with a cache of ", text("cache")));
-    if (text("products") != matmul_precision_name(model.options().products))
-      misfit("matmul precision", text("products"), matmul_precision_name(model.options().products),
+    if (text("products") != matmul_precision_name(model.options().matmul_precision))
+      misfit("matmul precision", text("products"), matmul_precision_name(model.options().matmul_precision),
              concat_text("load the model with matmul precision ", text("products")));
     // Unchanged source files need not be read again.
     const std::string sources = model.sources_fingerprint().text();

@@ -209,13 +209,13 @@ struct Engine::Impl {
   }
 
   // Removes a request from its sequence. With `keep`, its pages stay in the prefix cache.
-  void leave(Request& r, bool keep) {
+  void release(Request& r, bool keep) {
     if (r.sequence < 0) return;
     KvCache& cache = model.cache();
     drop_keys_beyond(r);
     r.draft.drop();
     const auto computed = static_cast<std::size_t>(cache.length(r.sequence));
-    drafter.leave(r.sequence, r.sampler.sequence());
+    drafter.release(r.sequence, r.sampler.sequence());
     if (keep && prefixes) keep_prefix(r, computed);
     cache.truncate(r.sequence, 0);
     running[static_cast<std::size_t>(r.sequence)] = nullptr;
@@ -252,8 +252,8 @@ struct Engine::Impl {
   bool answers(const Request& r) const {
     return r.size() > r.prompt && r.size() - model.cache().length(r.sequence) == 1;
   }
-  // Makes the drafts of requests that answer. Each gets an equal share of the budget that their last tokens leave; if
-  // prompts wait, they keep half of that budget.
+  // Makes the drafts of decoding requests. They share equally what is left of the batch's token budget after one token
+  // each, or half of it while prompts wait.
   void draft() {
     if (drafter.most() == 0) return;
     std::vector<DraftPlace> places;
@@ -266,7 +266,7 @@ struct Engine::Impl {
       if (!places.back().answers) continue;
       std::int64_t room = model.context() - r.size();
       if (r.options.max_new_tokens != 0) room = std::min(room, r.options.max_new_tokens - (r.size() - r.prompt));
-      places.back().most = std::min(drafter.most(), room - 1);  // the run draws one more token
+      places.back().most = std::min(drafter.most(), room - 1);  // the run samples one token more than the draft has
     }
     std::int64_t left = batch_tokens() - answering;
     if (static_cast<std::size_t>(answering) < places.size()) left /= 2;
@@ -317,7 +317,7 @@ struct Engine::Impl {
       }
       const auto youngest =
           std::find_if(requests.rbegin(), requests.rend(), [](const Request& r) { return r.sequence >= 0; });
-      leave(*youngest, false);
+      release(*youngest, false);
       ++statistics.preemptions;
     }
   }
@@ -346,7 +346,7 @@ struct Engine::Impl {
     } catch (const std::bad_alloc&) {
       fail_for_memory(e);
     }
-    leave(r, true);
+    release(r, true);
   }
 
   // The finish reason after the token of `e`; None when the answer continues.
@@ -398,7 +398,8 @@ struct Engine::Impl {
     return e;
   }
 
-  // Draws tokens from a part's logits: one, and one more for each draft token that was drawn.
+  // Samples tokens from the logits of a part. It stops after the first token that differs from the draft, so it samples
+  // one token more than the draft tokens it accepts.
   void draw(Request& r, std::span<const float> logits) {
     const auto vocab = static_cast<std::size_t>(model.config().vocab_size);
     const std::vector<TokenId> drafted = r.draft.tokens;
@@ -412,7 +413,7 @@ struct Engine::Impl {
     statistics.drafted_tokens += static_cast<std::int64_t>(drafted.size());
     statistics.accepted_tokens += static_cast<std::int64_t>(right);
     if (r.ended) return;
-    r.draft.judge(static_cast<std::int64_t>(right));
+    r.draft.accept(static_cast<std::int64_t>(right));
     drop_keys_beyond(r);
   }
 
@@ -515,7 +516,7 @@ struct Engine::Impl {
   }
 
   void forget(RequestId id) {
-    if (Request* r = find(id)) leave(*r, true);
+    if (Request* r = find(id)) release(*r, true);
     requests.remove_if([&](const Request& r) { return r.id == id; });
   }
 

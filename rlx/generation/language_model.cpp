@@ -63,7 +63,7 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
 
 // The precision loss that the file's author already accepted for weights; activations are rounded likewise. Float files
 // lose nothing without a request.
-MatmulPrecision usual_products(const std::string& path) {
+MatmulPrecision usual_matmul_precision(const std::string& path) {
   if (is_gguf_path(path)) {
     const std::shared_ptr<GgufFile> file = GgufFile::open(path);
     const auto has = [&](auto is) { return std::ranges::any_of(file->tensors(), is); };
@@ -83,7 +83,7 @@ MatmulPrecision usual_products(const std::string& path) {
 }  // namespace
 
 MatmulPrecision matmul_precision_named(std::string_view name, const std::string& path) {
-  if (name == "auto") return usual_products(path);
+  if (name == "auto") return usual_matmul_precision(path);
   for (const MatmulPrecision p : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8})
     if (matmul_precision_name(p) == name) return p;
   throw Error(ErrorCode::InvalidArgument,

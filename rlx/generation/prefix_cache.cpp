@@ -192,7 +192,7 @@ std::int64_t PrefixCache::evict_windows(std::int64_t count) {
   for (auto it = by_window_use_.begin(); it != by_window_use_.end() && done < count;) {
     Node& node = *it->second;
     ++it;
-    if (windows_->pool().holders(node.window_page) != 1) continue;
+    if (windows_->pool().ref_count(node.window_page) != 1) continue;
     drop_window(node);
     ++done;
   }
@@ -204,7 +204,7 @@ std::int64_t PrefixCache::evict(std::int64_t count) {
   for (auto it = by_use_.begin(); it != by_use_.end() && done < count;) {
     Node& node = *it->second;
     ++it;  // descendants come before ancestors, so one pass suffices
-    if (!node.children.empty() || pool_->holders(node.page) != 1) continue;
+    if (!node.children.empty() || pool_->ref_count(node.page) != 1) continue;
     remove(node);
     ++done;
   }
@@ -221,10 +221,10 @@ void make_window_room(KvCache& cache, PrefixCache* prefixes, std::span<const Seq
 }
 
 std::int64_t PrefixCache::num_evictable() const {
-  std::set<const Node*> kept;  // pages with other holders, and all their ancestors
+  std::set<const Node*> kept;  // pages with other references, and all their ancestors
   std::int64_t count = 0;
   for (const auto& [used, node] : by_use_) {
-    if (kept.count(node) == 0 && pool_->holders(node->page) == 1)
+    if (kept.count(node) == 0 && pool_->ref_count(node->page) == 1)
       ++count;
     else
       kept.insert(node->parent);

@@ -22,10 +22,10 @@ struct PrefixMatch : KvPages {  // whole pages, held for the caller
   std::int64_t partial_tokens = 0;
 };
 
-/// KV pages of computed sequences, kept for sequences with the same prefix. The cache is one of the holders of a page.
-/// Keys and values depend on all earlier tokens and on the weights; `space` separates sequences that must not share
-/// (adapters). Where sliding-window layers have their own pages, a page of the text may also have a window page. A text
-/// can continue after pages whose last ones, as many as a window needs, have window pages. Not for concurrent calls.
+/// KV pages of computed sequences, kept for sequences with the same prefix. The cache holds a reference to each of its
+/// pages. Keys and values depend on all earlier tokens and on the weights; `space` separates sequences that must not
+/// share (adapters). Where sliding-window layers have a pool of their own, a cached page may also have a window page. A
+/// prefix matches only if its last pages, as many as a window covers, have window pages. Not for concurrent calls.
 class PrefixCache {
  public:
   /// `pool` must outlive the cache.
@@ -45,7 +45,7 @@ class PrefixCache {
   void insert(std::span<const TokenId> tokens, const KvPages& pages, std::uint64_t space = 0);
   /// The same without window pages.
   void insert(std::span<const TokenId> tokens, std::span<const PageId> pages, std::uint64_t space = 0);
-  /// Frees up to `count` leaf pages that have no other holder, least recently used first. Returns how many.
+  /// Frees up to `count` leaf pages to which nothing else has a reference, least recently used first. Returns how many.
   std::int64_t evict(std::int64_t count);
   /// Frees window pages in the same way. The pages of the text stay.
   std::int64_t evict_windows(std::int64_t count);
@@ -86,7 +86,7 @@ class PrefixCache {
 };
 
 /// Makes room for a run of `parts` in the window pages, where sliding-window layers have their own pool. First the
-/// sequences free pages that they need not keep, then `prefixes` (may be null) frees pages without other holders. If
+/// sequences free pages that they need not keep, then `prefixes` (may be null) frees pages that no sequence uses. If
 /// pages are still missing, the run reports it.
 void make_window_room(KvCache& cache, PrefixCache* prefixes, std::span<const SequenceTokens> parts);
 

@@ -51,10 +51,15 @@ struct LoopStep {
   LoopStep(Expr carry) : carries(std::move(carry)) {}                                         // NOLINT(implicit)
   LoopStep(ExprList carry, ExprList y = {}) : carries(std::move(carry)), ys(std::move(y)) {}  // NOLINT(implicit)
 };
+// `trips`, `max_trips` and `cut_ys` are deprecated names of the last release: using them warns, copying the structs
+// does not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 /// The last carries, the stacked ys [length, ..], and for a while loop its number of iterations (I64).
 struct LoopResult {
   ExprList carries, ys;
-  Expr trips{};
+  Expr iterations{};
+  [[deprecated("now iterations")]] Expr trips = iterations;
 };
 
 /// Builds a body on graph `body`. `operands` are the Inputs of the body, one for each operand. Values of the enclosing
@@ -72,10 +77,20 @@ struct ScanOptions {
   std::string name = "scan";
 };
 struct WhileOptions {
-  std::optional<std::int64_t> max_trips{};  // the most iterations; required for ys and for reverse mode
-  bool cut_ys = false;                      // ys have only the rows of iterations that ran: their extent is a symbol
+  std::optional<std::int64_t> max_iterations{};  // required for ys and for reverse mode
+  bool truncate_ys = false;  // ys have only the rows of iterations that ran: their extent is a symbol
   std::string name = "while";
+  [[deprecated("now max_iterations")]] std::optional<std::int64_t> max_trips{};
+  [[deprecated("now truncate_ys")]] bool cut_ys = false;
+  /// These options with the values of deprecated names under the new names.
+  WhileOptions with_new_names() const {
+    WhileOptions o = *this;
+    if (!o.max_iterations) o.max_iterations = max_trips;
+    o.truncate_ys = o.truncate_ys || cut_ys;
+    return o;
+  }
 };
+#pragma GCC diagnostic pop
 /// A function with custom derivatives, each of which is optional. Only floating and complex values have tangents and
 /// cotangents.
 struct CustomFn {
@@ -291,7 +306,7 @@ class Builder {
   Expr rng_fold_in(Operand key, Operand data);
   /// Floats in [low, high), in multiples of the spacing of floats just below 1.
   Expr rng_uniform(Operand key, Dims dims, DType dtype = DType::F32, double low = 0, double high = 1);
-  /// N(0, 1) by the inverse of erf.
+  /// Standard normal numbers, as the inverse of erf of uniform numbers.
   Expr rng_normal(Operand key, Dims dims, DType dtype = DType::F32);
   /// Bool, true with probability p.
   Expr rng_bernoulli(Operand key, double p, Dims dims);

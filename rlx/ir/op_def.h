@@ -155,7 +155,7 @@ class BuildContext {
   const Shape& result_shape(int r = 0) const {
     return result_shapes_[detail::checked_index("result", r, result_shapes_.size())];
   }
-  /// A zero of the given shape (a scalar constant expanded).
+  /// Zeros of the given shape (a scalar constant, expanded).
   Expr zeros(const Shape& shape) const;
   Expr full(const Shape& shape, double value) const;
 

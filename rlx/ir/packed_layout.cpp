@@ -18,19 +18,19 @@ std::string_view matmul_precision_name(MatmulPrecision products) {
   detail::throw_no_enumerator("Products", static_cast<std::int64_t>(products));
 }
 
-std::string packed_layout_text(const PackedLayout& form) {
-  if (form.empty()) return {};
-  std::string out = form.id + "(";
-  for (std::size_t i = 0; i < form.params.size(); ++i) out += concat_text(i > 0 ? "," : "", form.params[i]);
-  out += concat_text(");", form.bytes);
-  if (form.count != 1) out += concat_text(";count ", form.count);
-  if (!form.lossless) out += ";lossy";
+std::string packed_layout_text(const PackedLayout& layout) {
+  if (layout.empty()) return {};
+  std::string out = layout.id + "(";
+  for (std::size_t i = 0; i < layout.params.size(); ++i) out += concat_text(i > 0 ? "," : "", layout.params[i]);
+  out += concat_text(");", layout.bytes);
+  if (layout.count != 1) out += concat_text(";count ", layout.count);
+  if (!layout.lossless) out += ";lossy";
   return out;
 }
 
 PackedLayout parse_packed_layout(std::string_view text) {
-  PackedLayout form;
-  if (text.empty()) return form;
+  PackedLayout layout;
+  if (text.empty()) return layout;
   const auto malformed = [&] {
     PackedLayout bad;
     bad.id = std::string(text);
@@ -51,17 +51,17 @@ PackedLayout parse_packed_layout(std::string_view text) {
   const std::string_view whole = text;
   const std::size_t open = text.find('(');
   if (open == 0 || open == std::string_view::npos) return malformed();
-  form.id = std::string(text.substr(0, open));
+  layout.id = std::string(text.substr(0, open));
   text.remove_prefix(open + 1);
   while (!take(")")) {
-    if (!form.params.empty() && !take(",")) return text = whole, malformed();
-    if (!number(form.params.emplace_back())) return text = whole, malformed();
+    if (!layout.params.empty() && !take(",")) return text = whole, malformed();
+    if (!number(layout.params.emplace_back())) return text = whole, malformed();
   }
-  if (!take(";") || !number(form.bytes)) return text = whole, malformed();
-  if (take(";count ") && !number(form.count)) return text = whole, malformed();
-  form.lossless = !take(";lossy");
-  if (!text.empty() || form.bytes < 0 || form.count < 1) return text = whole, malformed();
-  return form;
+  if (!take(";") || !number(layout.bytes)) return text = whole, malformed();
+  if (take(";count ") && !number(layout.count)) return text = whole, malformed();
+  layout.lossless = !take(";lossy");
+  if (!text.empty() || layout.bytes < 0 || layout.count < 1) return text = whole, malformed();
+  return layout;
 }
 
 PackedLayout stacked(const PackedLayout& one, std::int64_t count) {
@@ -73,12 +73,12 @@ PackedLayout stacked(const PackedLayout& one, std::int64_t count) {
   return all;
 }
 
-PackedLayout layout_of_one_matrix(const PackedLayout& form) {
-  PackedLayout one = form;
+PackedLayout layout_of_one_matrix(const PackedLayout& layout) {
+  PackedLayout one = layout;
   if (one.count < 1 || one.bytes % one.count != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the packed layout '", packed_layout_text(form), "' is not made of whole matrices"));
-  one.bytes /= form.count, one.count = 1;
+                concat_text("the packed layout '", packed_layout_text(layout), "' is not made of whole matrices"));
+  one.bytes /= layout.count, one.count = 1;
   return one;
 }
 
@@ -92,8 +92,8 @@ const PackedLayout& packed_layout_of(const Graph& g, Value v) {
 }
 
 std::size_t stored_bytes(const Graph& g, Value v) {
-  const PackedLayout& form = packed_layout_of(g, v);
-  return form.empty() ? g.shape(v).size_bytes() : static_cast<std::size_t>(form.bytes);
+  const PackedLayout& layout = packed_layout_of(g, v);
+  return layout.empty() ? g.shape(v).size_bytes() : static_cast<std::size_t>(layout.bytes);
 }
 
 }  // namespace rlx

@@ -21,7 +21,7 @@ struct Value;
 /// precision loss (PrecisionPolicy::matmul).
 enum class MatmulPrecision : std::uint8_t { Exact, BF16, Int8 };
 /// "exact", "bf16", "int8".
-std::string_view matmul_precision_name(MatmulPrecision products);
+std::string_view matmul_precision_name(MatmulPrecision precision);
 
 /// A packed layout that kernels ask for. Only the kernel entries that ask for it interpret `id` and `params`. The empty
 /// layout is row-major.
@@ -37,7 +37,7 @@ struct PackedLayout {
 };
 
 /// "panels(48,1);589824", followed by ";count 4" and ";lossy" where they apply; "" for the empty layout.
-std::string packed_layout_text(const PackedLayout& form);
+std::string packed_layout_text(const PackedLayout& layout);
 /// Parses such a text. A text that `packed_layout_text` does not write gives a layout of negative bytes, which no op
 /// accepts.
 PackedLayout parse_packed_layout(std::string_view text);
@@ -46,7 +46,7 @@ PackedLayout parse_packed_layout(std::string_view text);
 /// and for a size in bytes that overflows.
 PackedLayout stacked(const PackedLayout& one, std::int64_t count);
 /// The layout of each matrix of a layout of several. InvalidArgument when its bytes do not divide by the count.
-PackedLayout layout_of_one_matrix(const PackedLayout& form);
+PackedLayout layout_of_one_matrix(const PackedLayout& layout);
 
 /// The packed layout of a value. A prepared Param, an Input of a body and a Relayout can have one; it is empty for all
 /// other values.

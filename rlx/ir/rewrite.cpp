@@ -353,9 +353,9 @@ Rewritten GraphRewriter::commit(std::string_view pass, CommitOptions options) {
 namespace {
 using Axes = std::vector<std::int64_t>;
 
-std::optional<MatmulForm> dot_packed_layout(const Graph& g, const Node& n, const Axes& lc, const Axes& rc,
-                                            const Axes& lb, const Axes& rb) {
-  MatmulForm m;
+std::optional<MatmulDims> matmul_of_dot(const Graph& g, const Node& n, const Axes& lc, const Axes& rc, const Axes& lb,
+                                        const Axes& rb) {
+  MatmulDims m;
   m.lhs = n.inputs[0];
   m.rhs = n.inputs[1];
   const Shape& a = g.shape(m.lhs);
@@ -380,15 +380,15 @@ std::optional<MatmulForm> dot_packed_layout(const Graph& g, const Node& n, const
 }
 }  // namespace
 
-std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id) {
+std::optional<MatmulDims> as_matmul(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
   const auto widens = [&](const auto& dot) { return dot.out && *dot.out != g.shape(n.inputs[0]).dtype(); };
   if (const auto* dot = n.op.get_if<ops::DotGeneral>())
     return widens(*dot) ? std::nullopt
-                        : dot_packed_layout(g, n, dot->lhs_contract, dot->rhs_contract, dot->lhs_batch, dot->rhs_batch);
+                        : matmul_of_dot(g, n, dot->lhs_contract, dot->rhs_contract, dot->lhs_batch, dot->rhs_batch);
   if (const auto* dot = n.op.get_if<ops::FusedDot>()) {
     if (widens(*dot)) return std::nullopt;
-    auto m = dot_packed_layout(g, n, dot->lhs_contract, dot->rhs_contract, dot->lhs_batch, dot->rhs_batch);
+    auto m = matmul_of_dot(g, n, dot->lhs_contract, dot->rhs_contract, dot->lhs_batch, dot->rhs_batch);
     if (m) m->fused = true;
     return m;
   }
@@ -402,7 +402,7 @@ std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id) {
       batch.push_back(i);
     }
   }
-  return dot_packed_layout(g, n, {a - 1}, {b - 2}, batch, batch);
+  return matmul_of_dot(g, n, {a - 1}, {b - 2}, batch, batch);
 }
 
 bool runs_per_element(OpKind kind) { return op_def(kind).elementwise == ElementwiseKind::InBodies; }

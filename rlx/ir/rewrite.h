@@ -99,7 +99,7 @@ class GraphRewriter {
 // -- matchers --
 
 /// A node seen as a matmul: lhs [batch.., M.., K] x rhs [batch.., K, N] -> [batch.., M.., N].
-struct MatmulForm {
+struct MatmulDims {
   Value lhs, rhs;
   Dims batch;                   // shared batch dims; empty when rhs is one matrix
   Dim m, n, k;                  // m: the product of lhs's free dims
@@ -107,10 +107,11 @@ struct MatmulForm {
   bool rhs_transposed = false;  // rhs is [batch.., N, K]
   bool fused = false;           // FusedDot: an epilogue follows
 };
+using MatmulForm [[deprecated("now MatmulDims")]] = MatmulDims;
 /// The operands and dimensions of a MatMul, DotGeneral or FusedDot with one contracted axis, leading batch axes, an rhs
 /// with one free axis, and the contracted axis last in lhs (or first, when lhs has one free axis). None for other
 /// nodes.
-std::optional<MatmulForm> as_matmul(const Graph& g, NodeId id);
+std::optional<MatmulDims> as_matmul(const Graph& g, NodeId id);
 
 /// True for the ops that bodies of elementwise regions may hold, besides inputs and constants.
 bool runs_per_element(OpKind kind);

@@ -22,8 +22,9 @@ struct DecoderGraphOptions {
   std::int64_t page = 2048;                   // tokens of a KV page
   std::int64_t pages_per_sequence = 1;        // M
   std::int64_t pages = 1;                     // P, of the pool
-  std::int64_t window_page = 0;               // 0: sliding-window layers use the same pages; else their own pool
-  std::int64_t window_pages = 0;              // has this many pages of `window_page` tokens
+  std::int64_t window_page = 0;               // tokens of a page of the separate pool for sliding-window layers; 0:
+                                              // they share the pool
+  std::int64_t window_pages = 0;              // pages of that separate pool
   DType cache_dtype = DType::F32;             // F32, BF16 or F16
   std::optional<QuantScheme> cache_scheme{};  // Q8_0, Q4_0, ..: keys and values are stored as such blocks
   bool round_q = false;                       // scores with Q8_0 keys may also round queries to Q8_0

@@ -46,7 +46,7 @@ DecoderGraphOptions graph_options(const DecoderConfig& c, const DecoderOptions& 
   g.pages_per_sequence = (g.context + g.page - 1) / g.page;
   g.pages = o.pages ? o.pages : g.pages_per_sequence * g.sequences;
   g.cache_dtype = o.cache_dtype, g.cache_scheme = o.cache_scheme;
-  g.round_q = o.products == MatmulPrecision::Int8;
+  g.round_q = o.matmul_precision == MatmulPrecision::Int8;
   // Sliding-window layers get their own pool if it needs fewer rows. For contiguous sequences its pages are small.
   if (const std::int64_t window = longest_window(c); window != 0 && !o.whole_windows) {
     const std::int64_t page = o.page ? g.page : kEnginePage;
@@ -70,21 +70,23 @@ CompileOptions compile_options(const DecoderConfig& c, const DecoderOptions& o) 
     out.on_failure["cache.k." + std::to_string(i)] = OnFailure::Keep;
     if (!c.mla) out.on_failure["cache.v." + std::to_string(i)] = OnFailure::Keep;
   }
-  if (o.products != MatmulPrecision::Exact) out.precision = PrecisionPolicy::with_matmul_precision(o.products);
+  if (o.matmul_precision != MatmulPrecision::Exact)
+    out.precision = PrecisionPolicy::with_matmul_precision(o.matmul_precision);
   return out;
 }
 
 // The folder of one model, since another model with equal names and shapes would replace its packed layouts. A model
 // that replaces another one at the same path finds the old packed layouts and overwrites them.
 std::shared_ptr<PackedWeightFiles> packed_weight_files(const std::string& path, const DecoderOptions& o) {
-  if (o.forms.empty()) return nullptr;
+  if (o.packed_weights.empty()) return nullptr;
   std::error_code failed;
   std::filesystem::path real = std::filesystem::canonical(path, failed);
   if (failed) real = path;
   const std::string text = real.string(), name = real.filename().string().substr(0, 100);
   return std::make_shared<PackedWeightFiles>(
-      join_path(o.forms, concat_text(name, "-", fingerprint_bytes(text.data(), text.size()).text().substr(0, 16))),
-      PackedWeightFiles::Options{.verify = o.verifies_packed_layouts(), .keep_lost_pages = true});
+      join_path(o.packed_weights,
+                concat_text(name, "-", fingerprint_bytes(text.data(), text.size()).text().substr(0, 16))),
+      PackedWeightFiles::Options{.verify = o.verify_packed_weights, .guard_mapping = true});
 }
 
 // PEFT's names of the matrices of a model's file. A checkpoint of the base model without its head has names without the
@@ -113,7 +115,7 @@ AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
     if (change == TensorChange::QueryPairs || change == TensorChange::KeyPairs)
       m.row_order = head_row_order(rows, dim, true);
     if (change == TensorChange::HeadsToParts) m.row_order = part_row_order(rows, dim, true);
-    m.turned = change == TensorChange::Turned;
+    m.turned = change == TensorChange::Transposed;
     m.added = change == TensorChange::AddOne ? 1.0F : 0.0F;
     return m;
   };
@@ -144,7 +146,7 @@ struct DecoderModel::Impl {
   mutable std::optional<Fingerprint> weights{};  // computed on first use
   std::vector<std::string> adapter_names{};
   std::vector<const void*> mapped{};  // addresses of the mapped weights
-  std::shared_ptr<const PackedWeightFiles> forms{};
+  std::shared_ptr<const PackedWeightFiles> packed_weights{};
 
   // Inputs of the current run, in the order of the graph.
   std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, window_slots{},
@@ -159,15 +161,15 @@ struct DecoderModel::Impl {
 
   // The weights are in mapped files, which other processes may truncate.
   void check_lost() const {
-    if (!any_lost_pages()) return;
+    if (!any_damaged_mapping()) return;
     const auto check_at = [](const void* data) {
-      if (const auto file = lost_file_at(data))
+      if (const auto file = damaged_file_at(data))
         throw Error(ErrorCode::BadFile,
                     concat_text("\"", *file, "\" was made shorter, or its disk failed, while the model was in use"),
                     "load the model again; write a new file and rename it instead of writing over one in use");
     };
     std::ranges::for_each(mapped, check_at);
-    if (forms) std::ranges::for_each(forms->mapped(), check_at);
+    if (packed_weights) std::ranges::for_each(packed_weights->mapped(), check_at);
   }
   void check_unchanged() const {
     for (const void* data : mapped)
@@ -384,6 +386,17 @@ DecoderModel::~DecoderModel() = default;
 DecoderModel::DecoderModel(DecoderModel&&) noexcept = default;
 DecoderModel& DecoderModel::operator=(DecoderModel&&) noexcept = default;
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+DecoderOptions DecoderOptions::with_new_names() const {
+  DecoderOptions o = *this;
+  if (products) o.matmul_precision = *std::exchange(o.products, std::nullopt);
+  if (!forms.empty()) o.packed_weights = std::exchange(o.forms, {});
+  if (std::exchange(o.verify_forms, false)) o.verify_packed_weights = true;
+  return o;
+}
+#pragma GCC diagnostic pop
+
 DecoderModel::Impl& DecoderModel::impl() const {
   if (!impl_)
     throw Error(ErrorCode::InvalidArgument, "a DecoderModel was used after it was moved from",
@@ -391,7 +404,8 @@ DecoderModel::Impl& DecoderModel::impl() const {
   return *impl_;
 }
 
-DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& options, const Session& session) try {
+DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& given, const Session& session) try {
+  const DecoderOptions options = given.with_new_names();
   DecoderConfig config;
   ModelWeights weights;
   std::optional<AdapterSet> adapters;
@@ -415,7 +429,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   for (const std::string& name : weights.loader->names()) {
     const auto view = weights.loader->find(name);
     if (!view || view->size_bytes == 0) continue;
-    keep_lost_pages(view->data);
+    guard_mapping(view->data);
     mapped.push_back(view->data);
   }
   StopRequest::check();
@@ -424,11 +438,11 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
   if (options.check_memory)
     available = options.memory_limit ? options.memory_limit : available_memory(*session.open_device());
   if (available)
-    require_memory(path, least_memory(config, weights, graph, options.products), *available, config, graph);
+    require_memory(path, least_memory(config, weights, graph, options.matmul_precision), *available, config, graph);
   KvCache cache(graph.sequences, graph.context, graph.page, graph.pages, window_pages(config, graph));
   CompileOptions compiled = compile_options(config, options);
-  const std::shared_ptr<PackedWeightFiles> forms = packed_weight_files(path, options);
-  compiled.packed_weight_cache = forms;
+  const std::shared_ptr<PackedWeightFiles> packed_weights = packed_weight_files(path, options);
+  compiled.packed_weight_cache = packed_weights;
   CompiledGraph program =
       session.compile_with(build_decoder(config, weights, graph, adapters ? &*adapters : nullptr), compiled);
   if (available)
@@ -448,7 +462,7 @@ DecoderModel DecoderModel::load(const std::string& path, const DecoderOptions& o
       new Impl{std::move(config), graph, std::move(cache), std::move(program), options, std::move(weights.loader)});
   if (adapters) impl->adapter_names = adapters->names();
   impl->mapped = std::move(mapped);
-  impl->forms = forms;
+  impl->packed_weights = packed_weights;
   impl->check_lost();
   impl->check_unchanged();
   return DecoderModel(std::move(impl));
@@ -501,7 +515,7 @@ Fingerprint DecoderModel::weights_fingerprint() const {
 Fingerprint DecoderModel::sources_fingerprint() const {
   return rlx::sources_fingerprint(*impl().loader, impl().weight_names());
 }
-std::shared_ptr<const PackedWeightFiles> DecoderModel::forms() const { return impl().forms; }
+std::shared_ptr<const PackedWeightFiles> DecoderModel::packed_weights() const { return impl().packed_weights; }
 void DecoderModel::write_cache(std::string_view state, const Tensor& value, Rows rows) {
   impl().program.write_state(state, value, rows);
 }

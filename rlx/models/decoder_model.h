@@ -27,7 +27,7 @@ class PackedWeightFiles;
 /// depend on the placement of tokens in pages.
 inline constexpr std::int64_t kEnginePage = 64;
 
-// The last field of DecoderOptions is a deprecated name of the last release: using it warns, copying the struct does
+// The last fields of DecoderOptions are deprecated names of the last release: using them warns, copying the struct does
 // not.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -40,16 +40,18 @@ struct DecoderOptions {
   DType cache_dtype = DType::F32;             // F32, BF16 or F16
   std::optional<QuantScheme> cache_scheme{};  // q8_0, q4_0, ..: keys and values are stored as blocks instead
   bool whole_windows = false;  // sliding-window layers keep all keys: sequences can be truncated anywhere
-  MatmulPrecision products =
+  MatmulPrecision matmul_precision =
       MatmulPrecision::Exact;              // allowed precision loss of the weights; Int8: also scores with q8_0 keys
   bool check_memory = true;                // before loading: an error where the model cannot fit
   std::size_t memory_limit = 0;            // limit of check_memory, in bytes; 0: the device's available memory
-  std::string forms{};                     // a folder of saved packed layouts, which later starts map
-  bool verify_packed_layouts = false;      // saved packed layouts are read and their checksums compared before use
+  std::string packed_weights{};            // a folder of saved packed weights, which later starts map
+  bool verify_packed_weights = false;      // saved packed weights are read and their checksums compared before use
   std::vector<AdapterOptions> adapters{};  // requests select one of them or none
-  [[deprecated("now verify_packed_layouts")]] bool verify_forms = false;
-  /// `verify_packed_layouts` or its deprecated name.
-  bool verifies_packed_layouts() const { return verify_packed_layouts || verify_forms; }
+  [[deprecated("now matmul_precision")]] std::optional<MatmulPrecision> products{};
+  [[deprecated("now packed_weights")]] std::string forms{};
+  [[deprecated("now verify_packed_weights")]] bool verify_forms = false;
+  /// These options with the values of deprecated names under the new names.
+  DecoderOptions with_new_names() const;
 };
 #pragma GCC diagnostic pop
 
@@ -74,9 +76,9 @@ class DecoderModel {
   /// keep their own dtype or blocks. Errors: those of read_decoder_config, of SafetensorsFolder::open or
   /// GgufFile::open, and of build_decoder; OutOfMemory, before loading, for a model that needs more memory than
   /// available, naming each part of it; for adapters NotFound, Unsupported for unknown kinds, and BadFile naming a
-  /// tensor that is missing, has another shape or belongs to no part. With `forms` the model has its own subfolder
-  /// there; errors: those of PackedWeightFiles. A packed layout that is damaged, or of other weights, is made again.
-  /// Where it cannot be written the model is loaded all the same, and `forms()->problems()` reports it.
+  /// tensor that is missing, has another shape or belongs to no part. With `packed_weights` the model has its own
+  /// subfolder there; errors: those of PackedWeightFiles. A packed layout that is damaged, or of other weights, is made
+  /// again. Where it cannot be written the model is loaded all the same, and `packed_weights()->problems()` reports it.
   static DecoderModel load(const std::string& path, const DecoderOptions& options = {},
                            const Session& session = Session());
   ~DecoderModel();
@@ -119,12 +121,16 @@ class DecoderModel {
   std::size_t cache_bytes() const;
   /// The options that the model was loaded with.
   const DecoderOptions& options() const;
-  /// The saved packed layouts; null without DecoderOptions::forms.
-  std::shared_ptr<const PackedWeightFiles> forms() const;
+  /// The saved packed weights; null without DecoderOptions::packed_weights.
+  std::shared_ptr<const PackedWeightFiles> packed_weights() const;
+  [[deprecated("now packed_weights")]] std::shared_ptr<const PackedWeightFiles> forms() const {
+    return packed_weights();
+  }
 
-  /// Everything that decides the keys and values of a text besides its tokens, the cache type and `options().products`.
-  /// The configuration, including rotary angles for this context; the content of the weights, which the first call
-  /// reads completely; the files of the weights, where equal means equal content (zero: there are no files).
+  /// Everything that decides the keys and values of a text besides its tokens, the cache type and
+  /// `options().matmul_precision`. The configuration, including rotary angles for this context; the content of the
+  /// weights, which the first call reads completely; the files of the weights, where equal means equal content (zero:
+  /// there are no files).
   Fingerprint config_fingerprint() const;
   Fingerprint weights_fingerprint() const;
   Fingerprint sources_fingerprint() const;

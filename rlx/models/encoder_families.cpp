@@ -10,7 +10,7 @@
 namespace rlx {
 namespace {
 
-// The encoder of a decoder that runs without a cache. Its last vectors are the token vectors.
+// A decoder as an encoder: it runs without a KV cache, and its last hidden states are the token vectors.
 EncoderConfig encoder_of(const DecoderConfig& d, const ConfigKeys& k) {
   const DecoderNames& from = d.names;
   const char* const lacking = d.moe                     ? "experts"

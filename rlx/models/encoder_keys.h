@@ -13,7 +13,8 @@ namespace rlx {
 
 inline constexpr std::int64_t kMostEncoderLayers = 1024;  // each layer is built: a typo must not take minutes
 
-/// Sets the heads from the model's width. `width` and `heads` are the keys in the file.
+/// Sets head_dim = hidden_size / num_heads, and as many KV heads as heads. `width` and `heads` are the keys of the two
+/// sizes, for errors.
 void divide_heads(const ConfigKeys& k, EncoderConfig& c, std::string_view width, std::string_view heads);
 double small_number(const ConfigKeys& k, std::string_view key, double fallback);
 /// Refuses a file in which one of these flags is true.

@@ -82,7 +82,7 @@ std::vector<bool> only_gathered(const Graph& g) {
 }  // namespace
 
 MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& graph,
-                        MatmulPrecision products) {
+                        MatmulPrecision precision) {
   if (!weights.loader)
     throw Error(ErrorCode::InvalidArgument, "least_memory: the weights have no loader (a null pointer)");
   MemoryNeed need;
@@ -91,8 +91,8 @@ MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights
     const auto view = weights.loader->find(name);
     if (!view || (!config.tied && embedding.ends_with(name))) continue;  // only some rows are read
     std::size_t bytes = view->size_bytes;
-    if (products != MatmulPrecision::Exact && is_float(view->dtype)) {
-      const std::size_t least = products == MatmulPrecision::Int8 ? 1 : 2;
+    if (precision != MatmulPrecision::Exact && is_float(view->dtype)) {
+      const std::size_t least = precision == MatmulPrecision::Int8 ? 1 : 2;
       bytes = bytes / size_bytes(view->dtype) * std::min(least, size_bytes(view->dtype));
     }
     need.in_files += bytes;

@@ -14,7 +14,8 @@ namespace rlx {
 
 /// Bytes that a decoder needs, by purpose.
 struct MemoryNeed {
-  std::size_t in_files = 0;  // weights that kernels read from mapped files: they should stay resident
+  std::size_t in_files = 0;  // weights that kernels read in place from mapped files; slow unless they stay in the page
+                             // cache
   std::size_t repacked = 0;  // weights in packed layouts
   std::size_t cache = 0;     // the KV cache
   std::size_t buffers = 0;   // buffers of a run with the maximum number of tokens
@@ -24,7 +25,7 @@ struct MemoryNeed {
 /// A lower bound of a model's memory, from the headers of its files: weights as stored, or the smallest packed layout
 /// where precision loss is allowed, and the KV cache.
 MemoryNeed least_memory(const DecoderConfig& config, const ModelWeights& weights, const DecoderGraphOptions& graph,
-                        MatmulPrecision products);
+                        MatmulPrecision precision);
 /// The memory of a model's compiled program.
 MemoryNeed program_memory(const LirModule& program, const DecoderConfig& config, const DecoderGraphOptions& graph);
 

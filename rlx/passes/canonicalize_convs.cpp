@@ -37,7 +37,7 @@ Expr in_order(Expr product, const ConvAxes& made) {
   return std::is_sorted(perm.begin(), perm.end()) ? product : product.graph().transpose(product, perm);
 }
 
-Expr pointwise_product(Graph& g, const ops::Conv& op, Expr x, Expr w) {
+Expr pointwise_matmul(Graph& g, const ops::Conv& op, Expr x, Expr w) {
   const ConvGeometry geo = conv_geometry(op, x.rank());
   const ConvAxes places = places_in_result(geo, x.rank());
   const bool out_first = geo.w_out < geo.w_in;
@@ -92,7 +92,7 @@ std::optional<Graph> run_canonicalize_convs(const Graph& g, const PassContext& c
     const auto& op = n.op.as<ops::Conv>();
     const ConvGeometry geo = conv_geometry(op, in[0].rank());
     if (is_pointwise(geo, in[1].shape())) {
-      const Expr product = pointwise_product(r.graph(), op, in[0], in[1]);
+      const Expr product = pointwise_matmul(r.graph(), op, in[0], in[1]);
       if (!context.refuses(product, n)) {
         r.replace(id, {product});
         continue;

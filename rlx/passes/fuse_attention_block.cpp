@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kAttentionBlockPattern = "attention_block";
 
 // The weight as [K, N].
-Expr upright(GraphRewriter& r, const BiasedProduct& p) {
+Expr upright(GraphRewriter& r, const BiasedMatmul& p) {
   Expr w = r.expr(p.weight);
   return p.transposed ? r.stage().transpose(w, {1, 0}) : w;
 }
@@ -69,7 +69,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   if (uses.is_output(qkv)) return miss(MissReason::IsOutput, concat_text(qkv, " is an output of the graph"));
   if (uses.use_count(qkv) != 3)
     return miss(MissReason::MultiConsumer, concat_text(qkv, " has ", uses.use_count(qkv), " readers"));
-  std::optional<BiasedProduct> in = biased_product_of(g, uses, qkv);
+  std::optional<BiasedMatmul> in = biased_product_of(g, uses, qkv);
   if (!in)
     return miss(MissReason::NotFused,
                 concat_text(qkv, " is ", op_text_name(g.node(qkv.node).op), ", not a matmul with one weight"));
@@ -78,7 +78,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   if (uses.is_output(attended)) return miss(MissReason::IsOutput, concat_text(attended, " is an output of the graph"));
   if (!uses.single_use(attended))
     return miss(MissReason::MultiConsumer, concat_text(attended, " has ", uses.use_count(attended), " readers"));
-  std::optional<BiasedProduct> out = biased_product_at(g, uses, uses.uses(attended)[0].user);
+  std::optional<BiasedMatmul> out = biased_matmul_at(g, uses, uses.uses(attended)[0].user);
   if (!out || out->x != attended)
     return miss(MissReason::NotFused,
                 concat_text("the attention is read by ", node_text(g, uses.uses(attended)[0].user)));
@@ -87,7 +87,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   const bool has_bias = in->bias || out->bias;
   std::vector<Value> operands{r.expr(in->x), upright(r, *in), upright(r, *out)};
   if (has_bias)  // the op takes both biases or none: a missing one is zeros
-    for (const BiasedProduct* p : {&*in, &*out})
+    for (const BiasedMatmul* p : {&*in, &*out})
       operands.push_back(p->bias ? r.expr(*p->bias) : stage.expand(stage.scalar(0, joined.dtype()), {p->n}));
   if (node.inputs.size() > 3) operands.push_back(r.expr(node.inputs[3]));
   ops::FusedAttentionBlock block;

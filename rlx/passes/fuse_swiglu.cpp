@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kSwigluPattern = "swiglu";
 
-void fuse_product(GraphRewriter& r, const PassContext& context, NodeId product) {
+void fuse_matmul(GraphRewriter& r, const PassContext& context, NodeId product) {
   const Graph& g = r.source();
   const UseIndex& uses = r.uses();
   const std::vector<Value>& in = g.node(product).inputs;
@@ -62,7 +62,7 @@ std::optional<Graph> run_fuse_swiglu(const Graph& g, const PassContext& context)
   GraphRewriter r(g);
   for (NodeId id : r.nodes()) {
     const auto* mul = g.node(id).op.get_if<ops::Binary>();
-    if (mul && mul->fn == BinaryKind::Mul) fuse_product(r, context, id);
+    if (mul && mul->fn == BinaryKind::Mul) fuse_matmul(r, context, id);
   }
   if (!r.changed()) return std::nullopt;
   return r.commit(fuse_swiglu.name).graph;

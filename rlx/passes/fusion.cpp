@@ -91,8 +91,8 @@ FusionOptions FusionOptions::for_target(FusionTarget t) const {
 
 OpSet default_claims(FusionTarget target) {
   (void)fusion_target_name(target);  // throws for none
-  // Every row of the documented table holds these. MatMul is claimed through DotGeneral, its only form after
-  // canonicalization.
+  // Every target of the documented table claims these. The claim of DotGeneral covers MatMul, because canonicalization
+  // turns each MatMul into a DotGeneral.
   OpSet set{OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot, OpKind::FusedResidualLN};
   if (target != FusionTarget::Tpu) set.add(OpKind::FusedResidualRmsNorm);
   switch (target) {

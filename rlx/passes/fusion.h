@@ -35,7 +35,7 @@ enum class MissReason : std::uint8_t {
   MultiConsumer,                  // an intermediate has another reader
   IsOutput,                       // an intermediate is a graph output
   NonAddBiasConsumer,             // the matmul is not followed by a bias add
-  BiasRankTooHigh,                // the added value is no vector
+  BiasRankTooHigh,                // the added value is not a vector
   BiasLength,                     // the vector does not have the length of the result
   UnsupportedEpilogueActivation,  // the target has no kernel with this activation
   NotClaimed,                     // the target has no kernel for the fused op

@@ -255,7 +255,7 @@ class RegionMarker {
     const auto [most_inputs, most_alive] = context_.claims->region_limits();
     if (most_inputs == 0 && most_alive == 0) return false;
     const Dims& dims = g_.node(NodeId{members.front()}).shape().dims();
-    bool spans = false;  // if so, the operands need no other form than the one without expands
+    bool spans = false;  // if so, the operands are read without their expands
     int inputs = 0;
     ++walk_;
     // By member: the member whose value it passes on (a cast may need no storage), and its last reader.

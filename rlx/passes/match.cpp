@@ -24,12 +24,12 @@ std::optional<Value> bias_epilogue(const Graph& g, const Node& n, const Dim& wid
 
 }  // namespace
 
-std::optional<BiasedProduct> biased_product_at(const Graph& g, const UseIndex& uses, NodeId dot) {
+std::optional<BiasedMatmul> biased_matmul_at(const Graph& g, const UseIndex& uses, NodeId dot) {
   const Node& n = g.node(dot);
   if (n.kind() != OpKind::DotGeneral && n.kind() != OpKind::FusedDot) return std::nullopt;
-  std::optional<MatmulForm> form = as_matmul(g, dot);
+  std::optional<MatmulDims> form = as_matmul(g, dot);
   if (!form || !form->batch.empty() || form->lhs_transposed || g.shape(form->rhs).rank() != 2) return std::nullopt;
-  BiasedProduct p{dot, Value(dot), form->lhs, form->rhs, form->rhs_transposed, form->n, {}};
+  BiasedMatmul p{dot, Value(dot), form->lhs, form->rhs, form->rhs_transposed, form->n, {}};
   if (n.kind() == OpKind::FusedDot) {
     p.bias = bias_epilogue(g, n, form->n);
     if (!p.bias) return std::nullopt;
@@ -43,15 +43,15 @@ std::optional<BiasedProduct> biased_product_at(const Graph& g, const UseIndex& u
   return p;
 }
 
-std::optional<BiasedProduct> biased_product_of(const Graph& g, const UseIndex& uses, Value v) {
+std::optional<BiasedMatmul> biased_product_of(const Graph& g, const UseIndex& uses, Value v) {
   if (as_binary(g, v, BinaryKind::Add)) {
     for (Value in : g.node(v.node).inputs) {
-      std::optional<BiasedProduct> p = biased_product_at(g, uses, in.node);
+      std::optional<BiasedMatmul> p = biased_matmul_at(g, uses, in.node);
       if (p && p->result == v) return p;
     }
     return std::nullopt;
   }
-  std::optional<BiasedProduct> p = biased_product_at(g, uses, v.node);
+  std::optional<BiasedMatmul> p = biased_matmul_at(g, uses, v.node);
   if (p && p->result != v) p->result = v, p->bias.reset();  // the bias is added after v
   return p;
 }

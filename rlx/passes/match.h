@@ -8,7 +8,7 @@
 namespace rlx {
 
 /// A matmul of x [.., K] and a matrix, contracted over the last axis of x, plus an optional bias vector.
-struct BiasedProduct {
+struct BiasedMatmul {
   NodeId dot;    // DotGeneral or FusedDot
   Value result;  // the matmul, or its sum with the bias
   Value x, weight;
@@ -19,9 +19,9 @@ struct BiasedProduct {
 
 /// The matmul at node `dot`, with its own bias epilogue or the bias add that is its only reader. None when `dot` is no
 /// such matmul, or is a FusedDot whose epilogue is more than a bias add.
-std::optional<BiasedProduct> biased_product_at(const Graph& g, const UseIndex& uses, NodeId dot);
+std::optional<BiasedMatmul> biased_matmul_at(const Graph& g, const UseIndex& uses, NodeId dot);
 /// The matmul whose result is `v`. With its bias when `v` is the sum.
-std::optional<BiasedProduct> biased_product_of(const Graph& g, const UseIndex& uses, Value v);
+std::optional<BiasedMatmul> biased_product_of(const Graph& g, const UseIndex& uses, Value v);
 
 /// A stride-1 range of one axis, and the whole of all other axes.
 struct AxisRange {

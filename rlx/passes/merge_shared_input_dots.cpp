@@ -16,18 +16,18 @@ namespace {
 
 constexpr std::string_view kSharedInputPattern = "shared_input_matmul";
 
-using Group = std::vector<BiasedProduct>;
+using Group = std::vector<BiasedMatmul>;
 
 // Matmuls of the same x, in node order. Only these can be joined: x [.., K] contracted over its last axis with one
 // matrix.
-std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> products_by_lhs(const Graph& g,
-                                                                            const std::vector<bool>& param_only) {
-  std::map<Value, std::vector<std::pair<NodeId, MatmulForm>>> out;
+std::map<Value, std::vector<std::pair<NodeId, MatmulDims>>> matmuls_by_lhs(const Graph& g,
+                                                                           const std::vector<bool>& param_only) {
+  std::map<Value, std::vector<std::pair<NodeId, MatmulDims>>> out;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     OpKind kind = g.node(id).kind();
     if (kind != OpKind::DotGeneral && kind != OpKind::FusedDot) continue;
-    std::optional<MatmulForm> m = as_matmul(g, id);
+    std::optional<MatmulDims> m = as_matmul(g, id);
     if (!m || !m->batch.empty() || m->lhs_transposed || param_only[i]) continue;
     if (g.shape(m->rhs).rank() == 2) out[m->lhs].emplace_back(id, *m);
   }
@@ -52,7 +52,7 @@ Storage storage_of(const Graph& g, Value weight) {
 
 std::string list_text(const Group& group) {
   std::string out;
-  for (const BiasedProduct& m : group) out += concat_text(out.empty() ? "" : ", ", m.dot);
+  for (const BiasedMatmul& m : group) out += concat_text(out.empty() ? "" : ", ", m.dot);
   return out;
 }
 
@@ -65,7 +65,7 @@ std::string joined_label(const Graph& g, const Group& group) {
   const std::size_t slash = first.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : first.substr(0, slash + 1);
   std::string out = folder;
-  for (const BiasedProduct& m : group) {
+  for (const BiasedMatmul& m : group) {
     const std::string& label = g.node(m.dot).origin.label;
     if (label.empty()) return {};
     const bool inside = label.compare(0, folder.size(), folder) == 0;
@@ -80,10 +80,10 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   // The orientation of most of the weight's elements stays. The others are transposed (once, when weights are
   // prepared).
   const auto num_transposed =
-      std::count_if(group.begin(), group.end(), [](const BiasedProduct& m) { return m.transposed; });
+      std::count_if(group.begin(), group.end(), [](const BiasedMatmul& m) { return m.transposed; });
   const bool transposed = static_cast<std::size_t>(num_transposed) * 2 > group.size();
   std::vector<Expr> weights, biases;
-  for (const BiasedProduct& m : group) {
+  for (const BiasedMatmul& m : group) {
     Expr w = r.expr(m.weight);
     weights.push_back(m.transposed == transposed ? w : stage.transpose(w, {1, 0}));
     if (m.bias) biases.push_back(r.expr(*m.bias));
@@ -104,7 +104,7 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   if (!biases.empty()) y = y + stage.concat(biases, 0);
   if (!biases.empty()) stage.set_label(y.value().node, label);
   Dim start = 0;
-  for (const BiasedProduct& m : group) {
+  for (const BiasedMatmul& m : group) {
     const Expr part = stage.narrow(y, -1, start, m.n);
     stage.set_label(part.value().node, g.node(m.result.node).origin.label);  // for a slice that is no view
     r.replace(m.result, part);
@@ -117,7 +117,7 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
 std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassContext& context) {
   GraphRewriter r(g);
   const std::vector<bool> param_only = param_only_nodes(g);
-  for (const auto& [x, products] : products_by_lhs(g, param_only)) {
+  for (const auto& [x, products] : matmuls_by_lhs(g, param_only)) {
     if (products.size() < 2) continue;
     // Groups matmuls by bias, device and storage of the weight, in this order. Joining matmuls with and without bias
     // would need a bias add of zeros.
@@ -130,7 +130,7 @@ std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassConte
                        "make the weight a param");
         continue;
       }
-      std::optional<BiasedProduct> p = biased_product_at(g, r.uses(), id);
+      std::optional<BiasedMatmul> p = biased_matmul_at(g, r.uses(), id);
       if (!p) {
         context.missed(kSharedInputPattern, g, id, MissReason::NotFused, "its epilogue is more than a bias add");
         continue;

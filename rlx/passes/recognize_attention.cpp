@@ -167,7 +167,7 @@ class Attention {
     if (g_.node(s.node).op.is<ops::Where>()) {
       const std::vector<Value>& in = g_.node(s.node).inputs;
       std::optional<double> fill = constant_scalar(g_, in[2]);
-      if (!fill || !scaled_product(in[1])) return false;
+      if (!fill || !scaled_matmul(in[1])) return false;
       between_.insert(between_.begin(), s);
       if (!(*fill <= kOutweighed)) {
         miss(MissReason::NotFused, concat_text("masked scores are ", *fill, ", which is not low enough to mask"),
@@ -180,15 +180,15 @@ class Attention {
     if (as_binary(g_, s, BinaryKind::Add)) {
       const std::vector<Value>& in = g_.node(s.node).inputs;
       for (std::size_t i = 0; i < 2; ++i) {
-        if (!scaled_product(in[i])) continue;
+        if (!scaled_matmul(in[i])) continue;
         between_.insert(between_.begin(), s);
         mask_ = in[1 - i];
         return same_shape(s);
       }
     }
-    return scaled_product(s);
+    return scaled_matmul(s);
   }
-  // An operand that enlarges the scores is no mask.
+  // A mask does not have larger dims than the scores.
   bool same_shape(Value s) {
     if (g_.shape(s) == g_.node(product_).shape()) return true;
     miss(MissReason::ShapeMismatch,
@@ -197,7 +197,7 @@ class Attention {
   }
 
   // v as scale * dot, or as softcap * tanh(scale / softcap * dot).
-  bool scaled_product(Value v) {
+  bool scaled_matmul(Value v) {
     const Scaled outer = peel_scale(g_, v);
     Scaled inner = outer;
     const Node* tanh = as_activation(g_, outer.base, ActivationKind::Tanh);

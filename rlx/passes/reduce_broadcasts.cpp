@@ -89,7 +89,7 @@ std::optional<Expr> without_repeats(Graph& g, const Node& n, const Expr& x) {
     if (!b.unit || b.reduced.empty()) return std::nullopt;
   } else {
     // A float power rounds differently from repeated multiplication. The sum of equal complex numbers with an infinite
-    // part is no product with a number.
+    // part differs from their product with a number.
     if (op.fn == ReduceKind::Prod && !(is_int(dtype) && !open && holds_count(dtype, b.repeated))) return std::nullopt;
     if (is_sum && is_complex(dtype)) return std::nullopt;
     // Nothing to read: the identity is correct, and no product with 0 could give it for an infinity.

@@ -28,7 +28,7 @@ std::vector<bool> needed(const Graph& body, const Mask& outputs) {
   return live;
 }
 
-// The inputs of any dtype that they depend on.
+// By input of the body, of any dtype: true when one of the marked outputs depends on it.
 Mask inputs_read(const Graph& body, const Mask& outputs) {
   const std::vector<bool> live = needed(body, outputs);
   Mask out;

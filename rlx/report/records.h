@@ -47,7 +47,7 @@ class ReportRecords {
   std::vector<std::string> bodies_;
   std::string records_;
   std::uint32_t num_records_ = 0, num_entities_ = 0;
-  // Of the previous stage.
+  // The graph of the previous stage, to which the next stage is compared.
   const Graph* before_ = nullptr;
   std::vector<std::uint64_t> before_signature_;
   std::vector<std::uint32_t> before_entity_;

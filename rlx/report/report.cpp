@@ -92,13 +92,15 @@ std::string report_data(const CompileResult& result, const ReportOptions& option
         pass                   ? pass->what
         : s.name == "hir"      ? "the graph as given"
         : s.name == "legalize" ? "ops that the device has no kernel for are decomposed"
-        : s.name == "lir"      ? "the planned program: weights are prepared apart, transfers stand where values cross"
-                               : "",
+        : s.name == "lir"
+            ? "the planned program: the prepare graph holds the work on weights, transfers copy values between devices"
+            : "",
         s.graph);
   }
   if (planned < 0) {
     planned = number;
-    add("lir", result.source ? "the program, which has open symbols and no plan" : "the planned program", lir.graph);
+    add("lir", result.source ? "the program, which has unbound symbols and no memory plan" : "the planned program",
+        lir.graph);
   }
   json.end(']').member("planned", planned).member("open", result.source != nullptr).key("plans").begin('[');
   if (!result.source) write_plans(json, lir, records, strings);
@@ -115,7 +117,7 @@ std::string report_data(const CompileResult& result, const ReportOptions& option
     json.begin('[').value(name).value(text).end(']');
   };
   report("dispatch: how each kind of op reaches the device", result.dispatch.text());
-  report("copies that are not made in place", result.source ? std::string() : inspect_copies(lir));
+  report("updates that need a copy", result.source ? std::string() : inspect_copies(lir));
   report("devices", inspect_devices(lir));
   report("fusion", result.fusion.summary_line() + "\n");
   report("program", result.source ? inspect_graph_stats(lir.graph) : inspect_lir_stats(lir));

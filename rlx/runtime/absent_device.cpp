@@ -28,13 +28,13 @@ class AbsentExecutable final : public ExecutableGraph {
   AbsentExecutable(LirModule lir, Device device, BackendOptions options)
       : lir_(std::move(lir)), device_(device), options_(std::move(options)) {}
   const LirModule& lir() const override { return lir_; }
-  void encode(NodeId, std::size_t, const FormColumns&, DType, const std::byte*, std::byte*) const override { refuse(); }
+  void encode(NodeId, std::size_t, const ColumnRange&, DType, const std::byte*, std::byte*) const override { refuse(); }
   void decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const override { refuse(); }
   std::unique_ptr<BoundGraph> bind(OpenDevice&, const LirModule&, std::span<const BufferView>) const override {
     refuse();
   }
   std::string kernel_name(NodeId node) const override {
-    return concat_text(op_text_name(lir_.graph.node(node).op), " (", device_info(device_).id, ", not there)");
+    return concat_text(op_text_name(lir_.graph.node(node).op), " (", device_info(device_).id, ", not available)");
   }
   std::string code() const override {
     const std::shared_ptr<const Backend> backend = backend_for(device_);

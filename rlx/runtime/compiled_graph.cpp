@@ -116,23 +116,25 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
   const ProgramInUse used = impl().program_for(in);
   BoundProgram& s = *used;
   if (out.size() != s.spec->outputs.size())
-    throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl().code->source.name(), "' has ",
-                                                        s.spec->outputs.size(), " outputs, got room for ", out.size()));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("graph '", impl().code->source.name(), "' has ", s.spec->outputs.size(),
+                            " outputs, got views for ", out.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
     const std::string& name = outputs()[i].name;
     if (out[i].dtype != shape.dtype())
       throw Error(ErrorCode::DTypeMismatch,
                   concat_text("output '", name, "' is ", shape, ", the view is ", dtype_name(out[i].dtype)),
-                  "give room of the declared dtype");
+                  "pass a view of the declared dtype");
     const bool padded = impl().extent && out[i].size_bytes > shape.size_bytes();  // room for rows that are not computed
     if (out[i].size_bytes != shape.size_bytes() && !padded)
       throw Error(ErrorCode::ShapeMismatch,
                   concat_text("output '", name, "' is ", shape, " (", shape.size_bytes(), " bytes), the view has ",
                               out[i].size_bytes, " bytes"),
-                  concat_text("give room for ", shape.num_elements(), " values"));
+                  concat_text("pass a view of ", shape.num_elements(), " values"));
     if (out[i].data == nullptr && shape.size_bytes() != 0)
-      throw Error(ErrorCode::InvalidArgument, concat_text("output '", name, "' has no room: the view points nowhere"));
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("output '", name, "' has no memory: the pointer of the view is null"));
     require_aligned("output", name, out[i].data, out[i].dtype);
     s.results[i] = out[i].data;
   }
@@ -157,7 +159,7 @@ const std::byte* CompiledGraph::arena_ptr() const { return impl().memory.results
 void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dims) try {
   if (dims.size() != inputs().size())
     throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl().code->source.name(), "' takes ",
-                                                        inputs().size(), " inputs, got dimensions of ", dims.size()));
+                                                        inputs().size(), " inputs, got dimensions for ", dims.size()));
   impl().bind(impl().use(impl().code->specialize({dims.begin(), dims.end()})));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::prepare_shape");
@@ -203,7 +205,7 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try
 
 std::vector<NodeTime> median_profile(CompiledGraph& program, std::span<const TensorView> inputs, int runs) {
   if (runs < 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text("a profile of ", runs, " runs"), "ask for one or more");
+    throw Error(ErrorCode::InvalidArgument, concat_text("a profile of ", runs, " runs"), "ask for one or more runs");
   std::vector<std::vector<NodeTime>> profiles;
   for (int i = 0; i < runs; ++i) profiles.push_back(program.profile(inputs));
   std::vector<NodeTime> out = profiles[0];
@@ -225,7 +227,7 @@ CompiledGraph CompiledGraph::clone() const try {
   copy->extent_rows = impl().extent_rows;
   copy->handles = impl().handles;
   for (auto& [name, handle] : copy->handles)
-    if (!handle.value.buffer())  // nobody writes a device tensor that is held
+    if (!handle.value.buffer())  // a device tensor with several owners is never overwritten, so it can be shared
       handle.value = Tensor::copy_of(handle.value.data(), handle.value.shape());
   for (const auto& s : impl().states) copy->states.push_back(copy->copy_of(*s));
   for (auto it = impl().shapes.rbegin(); it != impl().shapes.rend(); ++it) copy->use((*it)->spec);

@@ -25,7 +25,7 @@ struct ProgramWeights {
   WeightTable weights;
 };
 
-/// A program at its extents, bound to the memory of one instance, with the tables that its runs receive.
+/// A program at its extents, bound to the memory of one instance, with the argument tables of its runs.
 struct BoundProgram {
   std::shared_ptr<const ProgramAtExtents> spec;
   std::unique_ptr<BoundGraph> bound;
@@ -33,12 +33,13 @@ struct BoundProgram {
   std::uint64_t binding_generation = 0;  // binding generation of the instance when `weights` and `states` were filled
   std::vector<BufferView> weights;
   std::vector<RunSlot> inputs, outputs, states;
-  std::vector<std::shared_ptr<Buffer>> input_buffer_slots, output_buffer_slots;  // behind the slots on an opaque device
-  std::vector<std::size_t> cells;                                                // indices of its `states`
-  std::vector<bool> updates;                                                     // by cell: a run gives it a new value
-  std::vector<std::weak_ptr<Buffer>> before;  // on an opaque device: the cells' buffers before the current run
-  std::vector<std::uint64_t> moves;           // of those cells when `states` was filled
-  std::vector<void*> results;                 // where the host wants the outputs of the next run
+  std::vector<std::shared_ptr<Buffer>> input_buffer_slots, output_buffer_slots;  // of `inputs` and `outputs`, on an
+                                                                                 // opaque device
+  std::vector<std::size_t> cells;             // by entry of `states`: its index in Impl::states
+  std::vector<bool> updates;                  // by entry of `states`: a run writes it
+  std::vector<std::weak_ptr<Buffer>> before;  // on an opaque device: the states' buffers before the current run
+  std::vector<std::uint64_t> moves;           // by entry of `states`: StateCell::moves when `states` was filled
+  std::vector<void*> results;                 // host addresses for the outputs of the next run
 
   /// True when runs replace the buffer of the k-th state.
   bool renews(std::size_t k) const { return updates[k] && states[k].buffer_slot; }
@@ -53,18 +54,19 @@ class ProgramInUse {
   ~ProgramInUse() {
     if (!p_) return;
     for (auto* list : {&p_->input_buffer_slots, &p_->output_buffer_slots})
-      for (std::shared_ptr<Buffer>& holder : *list) holder.reset();
+      for (std::shared_ptr<Buffer>& slot : *list) slot.reset();
   }
   BoundProgram& operator*() const { return *p_; }
   BoundProgram* operator->() const { return p_; }
-  /// The run continues with another program, which has the inputs from now on.
+  /// The run continues with program `next`, which now owns the inputs.
   void go_on(BoundProgram& next) { p_ = &next; }
 
  private:
   BoundProgram* p_;
 };
 
-/// A state between runs: its bytes on the device, and the work on them. Instances that share the state share the cell.
+/// A state between runs: its bytes on the device, and the events of the work on them. Instances that share the state
+/// share the cell.
 struct StateCell {
   std::shared_ptr<Buffer> buffer;
   Shape shape;
@@ -78,7 +80,7 @@ struct StateCell {
   /// Records that `work` wrote the value.
   void set_written(const Event& work) { written = last = work; }
 
-  /// With `keep` on an opaque device: the buffers replaced by runs that are not known to be done yet, oldest first.
+  /// With `keep` on an opaque device: the buffers that unfinished runs replaced, oldest first.
   struct Before {
     Event run;
     std::shared_ptr<Buffer> buffer;
@@ -86,7 +88,7 @@ struct StateCell {
   };
   std::vector<Before> before{};
   std::weak_ptr<Stream> writer{};  // the stream of those runs
-  /// Restores what the first failed run replaced.
+  /// If a run failed: restores the buffer that the first failed run replaced.
   void settle();
 };
 
@@ -114,11 +116,12 @@ inline std::size_t find_io(const std::vector<IoInfo>& infos, const NameIndex& in
 
 /// True when the address is aligned for values of that dtype.
 bool lies_aligned(const void* data, DType dtype);
-/// Kernels access caller memory in place, so it must have the alignment of its elements. InvalidArgument names what
-/// does not.
+/// Throws InvalidArgument naming the value when `data` is not aligned to its elements. Kernels access caller memory in
+/// place and need this alignment.
 void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype);
 
-/// Refuses a device tensor where its bytes are read on the host. InvalidArgument names what it was passed for.
+/// Throws InvalidArgument for a device tensor, because the caller reads its bytes on the host. `what` and `name` say
+/// which argument it is.
 void require_on_host(std::string_view what, std::string_view name, const Tensor& value);
 
 // Calls `f`, which allocates memory for `what` of a graph. An out-of-memory error names both.
@@ -148,13 +151,13 @@ struct CompiledGraph::Impl {
   std::shared_ptr<const ProgramAtExtents> committed_by;  // the program whose slots they are
   Event pending;
   Event last_run;           // of all submitted work
-  bool run_thrown = false;  // a run after it has thrown
+  bool run_thrown = false;  // a later run threw before it was submitted
   std::optional<ActiveExtent> extent;
   Dim extent_rows;                       // its symbol
-  std::vector<TensorView> extent_views;  // the views of a run, cut to the extent
+  std::vector<TensorView> extent_views;  // the views of a run, narrowed to the extent
   std::vector<std::vector<std::int64_t>> extent_dims;
   std::vector<std::int64_t> at_stop;  // the values of symbols at the last sync point
-  std::vector<BufferView> sources;    // and their locations
+  std::vector<BufferView> sources;    // the locations of the values that the host reads there
   RunMemory memory;
   std::list<std::unique_ptr<BoundProgram>> shapes;  // most recently used first
   std::list<ProgramWeights> prepared;               // most recently used first
@@ -183,30 +186,30 @@ struct CompiledGraph::Impl {
   std::shared_ptr<StateCell> copy_of(StateCell& cell) const;
   /// Our stream on a device that holds a state.
   Stream& stream_on(const std::shared_ptr<OpenDevice>& there) const;
-  /// Moves the states to the devices where `c` has them. True when the location of a state differs from the tables of
-  /// `s`.
+  /// Moves the states to the devices that the plan of `c` names. Returns true when a state lies elsewhere than the
+  /// tables of `s` say.
   bool place_states(const CompiledProgram& c, const BoundProgram& s);
   void move_state(StateCell& cell, const std::shared_ptr<OpenDevice>& to) const;
-  /// The entry of `c`. From now on, a weight that is set is packed for `c` at once.
+  /// The entry of `c` in `prepared`. From now on weights are packed for `c` as soon as they are set.
   ProgramWeights& known(const std::shared_ptr<const CompiledProgram>& c);
   /// The weights of `c`. Prepares those that are not prepared yet.
   const WeightTable& prepare(const std::shared_ptr<const CompiledProgram>& c);
   BoundProgram& use(std::shared_ptr<const ProgramAtExtents> spec);
   void bind(BoundProgram& s);
-  /// The program for the dimensions of the views. When the run computes symbols, also for their values; everything
-  /// before the last sync point has then run.
+  /// The program for the dimensions of the views. When the run computes symbols, this call runs all steps before the
+  /// last sync point, and returns the program for the values that it reads there.
   ProgramInUse program_for(std::span<const TensorView>& views, std::vector<StepTime>* times = nullptr);
-  /// The same when symbols take their values from the inputs' values (symbol_values.h).
+  /// The same for a graph whose symbols are values of inputs (symbol_values.h).
   BoundProgram& program_by_value(std::span<const TensorView> views);
   BoundProgram& first_program(std::span<const TensorView>& views);
   /// Runs up to each sync point, reads the values there, and continues with the program at these values, up to the last
   /// sync point.
   void advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times);
   BoundProgram& next_program(BoundProgram& s);
-  void read_sources(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times);
-  void read_outputs(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times);
-  /// Prepares a run before its first step: checks states and inputs, makes memory and tables ready, and places the
-  /// inputs.
+  void read_sources(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times);
+  void read_outputs(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times);
+  /// Prepares a run before its first step: checks states and inputs, allocates memory, fills the tables, and copies or
+  /// points to the inputs.
   void begin(BoundProgram& s, std::span<const TensorView> views);
   /// Submits steps of `s` after the work on its states. `writes`: the steps write states.
   Event submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
@@ -215,9 +218,9 @@ struct CompiledGraph::Impl {
   /// Updates the validity of states after a failed run of `s` that was to write them. `submitted`: the whole run was
   /// submitted.
   void revoke(BoundProgram& s, bool submitted);
-  /// The same for a run whose outputs go to new vectors of f32.
+  /// As program_for, for a run whose outputs go to new vectors of f32.
   ProgramInUse program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
-  std::span<const TensorView> cut_to_extent(std::span<const TensorView> views);
+  std::span<const TensorView> narrowed_to_extent(std::span<const TensorView> views);
   void check_sizes(const BoundProgram& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;
   std::size_t input_index(std::string_view name) const {
@@ -231,9 +234,9 @@ struct CompiledGraph::Impl {
   void fill_from_handles(std::vector<TensorView>& views, std::vector<bool>& bound) const;
   void check_overlap(const BoundProgram& s, std::span<const TensorView> in,
                      std::span<const MutableTensorView> out) const;
-  /// Refuses inputs in this object's memory that the run of `s` would write (the results only with `to_results`). When
-  /// the run needs more memory, refuses inputs anywhere in this object's memory. Must be called before bind, which
-  /// replaces that memory.
+  /// Throws when the run of `s` would write memory of this object that holds an input. Results are such memory only
+  /// with `to_results`. When the run needs more memory, no input may lie in this object's memory at all, because bind
+  /// replaces it. Must be called before bind.
   void check_inputs_stay(const BoundProgram& s, std::span<const TensorView> in, bool to_results) const;
   /// The outputs of the next run of `s` go to this object's results.
   void keep_results(BoundProgram& s, std::span<const TensorView> views);
@@ -244,7 +247,8 @@ struct CompiledGraph::Impl {
   /// Checks that a device tensor lies in memory of the program's own open device and that its work succeeded. An Error
   /// names it.
   void require_here(std::string_view what, std::string_view name, const Buffer& there) const;
-  /// Outputs that stay on the device, and the inputs by name. Donated inputs are released.
+  /// A run whose outputs stay on the device. `given`: null, or the donated inputs by name, which are released once the
+  /// run has taken them.
   struct DeviceRun {
     std::vector<Tensor> outputs;
     NamedTensors* given = nullptr;

@@ -1,4 +1,4 @@
-// The inputs of a compiled graph: by name, sticky, kept from the last run, or cut to the valid rows.
+// The inputs of a compiled graph: by name, sticky, kept from the last run, or narrowed to the valid rows.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -35,7 +35,7 @@ void CompiledGraph::Impl::set_handle(std::string_view name, Tensor value, std::v
                                      bool may_be_output) {
   if (value.empty())
     throw Error(ErrorCode::InvalidArgument, concat_text("'", name, "' was given an empty tensor"),
-                "it was never given a value, or moved from");
+                "the tensor was never given a value, or was moved from");
   name = input_name(name);
   auto named = [&](const std::vector<IoInfo>& infos, const NameIndex& index) {
     const std::optional<std::size_t> place = index.find(name);
@@ -83,10 +83,11 @@ void CompiledGraph::set_input_typed(std::string_view name, const void* data, std
   const std::size_t bits = static_cast<std::size_t>(dtype_bits(dtype));
   if (data == nullptr && bytes != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("input '", name, "': its ", bytes, " bytes were given as a null pointer"));
+                concat_text("input '", name, "': the pointer to its ", bytes, " bytes is null"));
   if (bits >= 8 && bytes % (bits / 8) != 0)
-    throw Error(ErrorCode::ShapeMismatch, concat_text("input '", name, "': ", bytes, " bytes are no whole number of ",
-                                                      dtype_name(dtype), " values"));
+    throw Error(
+        ErrorCode::ShapeMismatch,
+        concat_text("input '", name, "': ", bytes, " bytes are not a whole number of ", dtype_name(dtype), " values"));
   impl().set_handle(name, Tensor::copy_of(data, Shape({bytes / bits * 8 + bytes % bits * 8 / bits}, dtype)), {}, false);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_input_typed");
@@ -182,8 +183,8 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
   }
   if (extent->actual < 1 || extent->actual > extent->upper)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("an active extent of ", extent->actual, " of ", extent->upper, " rows"),
-                "1 <= actual <= upper");
+                concat_text("invalid active extent: actual = ", extent->actual, ", upper = ", extent->upper),
+                "pass values with 1 <= actual <= upper");
   std::set<std::string> leading, elsewhere;
   for (const std::vector<IoInfo>* infos : {&inputs(), &outputs()})
     for (const IoInfo& info : *infos)
@@ -200,7 +201,7 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
   if (!possible) return false;
   const auto& symbols = impl().code->source.symbols();
   if (const auto it = symbols.find(*leading.begin()); it != symbols.end() && extent->upper > it->second.max)
-    throw Error(ErrorCode::InvalidArgument, concat_text("an active extent of ", extent->upper, " rows, but '",
+    throw Error(ErrorCode::InvalidArgument, concat_text("an active extent of ", extent->upper, " rows, but symbol '",
                                                         it->first, "' is at most ", it->second.max));
   impl().extent_rows = std::move(*rows);
   impl().extent = extent;
@@ -209,7 +210,7 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
   throw_out_of_memory("CompiledGraph::set_active_extent");
 }
 
-std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const TensorView> views) {
+std::span<const TensorView> CompiledGraph::Impl::narrowed_to_extent(std::span<const TensorView> views) {
   extent_views.assign(views.begin(), views.end());
   extent_dims.resize(views.size());
   for (std::size_t i = 0; i < views.size(); ++i) {
@@ -232,11 +233,11 @@ std::span<const TensorView> CompiledGraph::Impl::cut_to_extent(std::span<const T
     }
     if (dims[0] != extent->upper || v.size_bytes % upper != 0) return views;  // a run of another row count
     if (v.buffer && actual != upper && device->memory_model() == MemoryModel::Opaque)
-      throw Error(
-          ErrorCode::Unsupported,
-          concat_text("input '", code->inputs[i].name, "': an active extent of ", extent->actual, " of ", extent->upper,
-                      " rows of a tensor on ", device_text(v.buffer->device()), ", which keeps whole values"),
-          "give a tensor of so many rows, or one of the host");
+      throw Error(ErrorCode::Unsupported,
+                  concat_text("input '", code->inputs[i].name, "': an active extent of ", extent->actual, " of ",
+                              extent->upper, " rows does not apply to a tensor on ", device_text(v.buffer->device()),
+                              ", which transfers whole values only"),
+                  "pass a tensor of that many rows, or a tensor on the host");
     dims[0] = extent->actual;
     v.dims = dims;
     v.size_bytes = v.size_bytes / upper * actual;

@@ -27,7 +27,7 @@ void CompiledGraph::Impl::check_overlap(const BoundProgram& s, std::span<const T
                                                             code->outputs[o].name, "' are given the same memory"));
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (!meet(out[o].data, out[o].size_bytes, in[i].data, in[i].size_bytes)) continue;
-      std::string_view why = "the input is not donated: name the pair in CompileOptions::donate";
+      std::string_view why = "the input is not donated to this output: name the pair in CompileOptions::donate";
       bool allowed = false;
       for (const LirAlias& a : s.spec->lir().plan.aliases) {
         if (a.input != i || a.output != o) continue;
@@ -62,9 +62,9 @@ void CompiledGraph::Impl::check_inputs_stay(const BoundProgram& s, std::span<con
     }
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("input '", code->inputs[i].name, "' of graph '", code->source.name(),
-                            "' lies in this object's own memory, which the run writes"),
-                "results of run_slots and run_raw last until the next run: copy them first, or have run_into or "
-                "run_typed write them elsewhere");
+                            "' is in memory of this CompiledGraph, which the run overwrites"),
+                "results of run_slots and run_raw last until the next run: copy them first, or use run_into or "
+                "run_typed");
   }
 }
 

@@ -25,7 +25,7 @@ const IoInfo& param_of(const SharedPrograms& code, std::string_view name) {
     if (s.name == name)
       throw Error(ErrorCode::NotFound,
                   concat_text("graph '", code.source.name(), "' has no param '", name, "': it is a state"),
-                  "write_state sets it");
+                  "set it with write_state");
   return code.params[find_io(code.params, code.param_index, name, "param", code.source.name())];
 }
 
@@ -34,9 +34,9 @@ const IoInfo& param_of(const SharedPrograms& code, std::string_view name) {
 void require_on_host(std::string_view what, std::string_view name, const Tensor& value) {
   if (!value.buffer()) return;
   throw Error(ErrorCode::InvalidArgument,
-              concat_text(what, " '", name, "' was given a tensor ", value.shape(), " that lies on ",
+              concat_text(what, " '", name, "' was given a tensor ", value.shape(), " that is on ",
                           device_text(value.device())),
-              "bring it to the host: give it tensor.to_host()");
+              "copy it to the host: pass tensor.to_host()");
 }
 
 WeightStore& CompiledGraph::Impl::own_weights() {
@@ -58,8 +58,8 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
   const IoInfo& info = param_of(*impl().code, name);
   Shape given = info.shape.with_dtype(dtype);
   if (!given.is_static())
-    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
-                "fix them with CompileOptions::dim_binding, or declare the param with numbers");
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"),
+                "bind them with CompileOptions::dim_binding, or declare the param with numbers");
   bool convertible = dtype == info.shape.dtype() || (is_float(dtype) && is_float(info.shape.dtype()));
   if (!convertible)
     throw Error(ErrorCode::DTypeMismatch,
@@ -70,8 +70,8 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
                 concat_text("param '", name, "' is ", info.shape, " (", info.shape.num_elements(), " values), got ",
                             size_bytes(dtype) ? bytes / size_bytes(dtype) : bytes));
   if (data == nullptr && bytes != 0)
-    throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape, ", its ", bytes,
-                                                        " bytes were given as a null pointer"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape,
+                                                        ", but the pointer to its ", bytes, " bytes is null"));
   const Tensor value = packable(data, given, nullptr);
   const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
   impl().own_weights().set(std::span(&next, 1));
@@ -86,10 +86,10 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
   bool convertible = value.dtype() == info.shape.dtype() || (is_float(value.dtype()) && is_float(info.shape.dtype()));
   if (value.empty())
     throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape, ", got an empty tensor"),
-                "it was never given a value, or moved from");
+                "the tensor was never given a value, or was moved from");
   if (!info.shape.is_static())
-    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
-                "fix them with CompileOptions::dim_binding, or declare the param with numbers");
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"),
+                "bind them with CompileOptions::dim_binding, or declare the param with numbers");
   require_on_host("param", name, value);
   if (!convertible || !(value.shape().dims() == info.shape.dims()))
     throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
@@ -119,17 +119,17 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
     if (!dims_equal(info.shape, view->dims))
       throw Error(ErrorCode::ShapeMismatch,
                   concat_text("tensor '", info.name, "' is ", dims_text(view->dims), " ", dtype_name(view->dtype),
-                              " in the file, the graph needs ", info.shape));
+                              " in the file, but the graph needs ", info.shape));
     if (view->dtype != info.shape.dtype() && !(is_float(view->dtype) && is_float(info.shape.dtype())))
       throw Error(ErrorCode::DTypeMismatch, concat_text("tensor '", info.name, "' is ", dtype_name(view->dtype),
-                                                        " in the file, the graph needs ", info.shape));
+                                                        " in the file, but the graph needs ", info.shape));
     const std::size_t bytes = info.shape.with_dtype(view->dtype).size_bytes();
     if (view->size_bytes != bytes || (bytes != 0 && view->data == nullptr))
       throw Error(ErrorCode::BadFile,
                   concat_text("the loader's view of '", info.name, "' ", info.shape.with_dtype(view->dtype), " has ",
                               view->data ? concat_text(view->size_bytes, " bytes") : std::string("no data"),
-                              ", it takes ", bytes),
-                  "correct WeightLoader::find");
+                              ", but needs ", bytes),
+                  "fix WeightLoader::find");
     found.emplace_back(&info, *view);
   }
   std::vector<WeightStore::NewValue> values;
@@ -152,13 +152,13 @@ void CompiledGraph::share_weights_from(const CompiledGraph& other) try {
     throw Error(dims ? ErrorCode::DTypeMismatch : ErrorCode::ShapeMismatch,
                 concat_text("param '", own.name, "' is ", own.shape, " in graph '", here, "' and ", theirs.shape,
                             " in graph '", there, "'"),
-                "weights that are shared are equal");
+                "shared weights must have equal shapes and dtypes");
   }
   if (other.impl().device != impl().device)
     throw Error(
         ErrorCode::InvalidArgument,
         concat_text("graphs '", here, "' and '", there, "' run on different devices: they cannot share weights"),
-        "compile both by one Session, or load the weights twice");
+        "compile both with one Session, or load the weights twice");
   impl().require_present();
   impl().weights = other.impl().weights;
   for (const ProgramWeights& p : impl().prepared) impl().weights->add(p.code->weights);

@@ -30,9 +30,9 @@ bool lies_aligned(const void* data, DType dtype) {
 void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype) {
   if (lies_aligned(data, dtype)) return;
   throw Error(ErrorCode::InvalidArgument,
-              concat_text(what, " '", name, "': its bytes do not lie at a multiple of ", alignment_of(dtype), ", as ",
-                          dtype_name(dtype), " values do"),
-              "copy them to where they do, for example with Tensor::copy_of");
+              concat_text(what, " '", name, "': its address is not a multiple of ", alignment_of(dtype),
+                          ", the alignment of ", dtype_name(dtype), " values"),
+              "copy the bytes to aligned memory, for example with Tensor::copy_of");
 }
 
 CompiledGraph::Impl::Impl(std::shared_ptr<SharedPrograms> shared)
@@ -146,7 +146,7 @@ ProgramInUse CompiledGraph::Impl::program_for(std::span<const TensorView>& views
 }
 
 // Finds the specialisation for the dimensions of the views. Finding the shape of the last run allocates nothing. The
-// views are cut to the active extent.
+// views are narrowed to the active extent.
 BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& views) {
   const std::vector<IoInfo>& infos = code->inputs;
   if (views.size() != infos.size())
@@ -170,10 +170,10 @@ BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& vi
                   concat_text("input '", infos[i].name, "' ", declared, " has more than one unknown dimension"),
                   "pass the dimensions with the data (TensorView::dims, or run_typed with tensors)");
   }
-  if (extent) views = cut_to_extent(views);
+  if (extent) views = narrowed_to_extent(views);
   if (code->symbol_program) return program_by_value(views);
   for (auto it = shapes.begin(); it != shapes.end(); ++it) {
-    bool match = (*it)->spec->turn == 0;
+    bool match = (*it)->spec->stage == 0;
     for (std::size_t i = 0; i < views.size() && match; ++i) {
       const Shape& s = (*it)->spec->inputs[i];
       match = views[i].dims.empty() && s.rank() != 0
@@ -210,26 +210,25 @@ void CompiledGraph::Impl::check_sizes(const BoundProgram& s, std::span<const Ten
 void CompiledGraph::Impl::require_here(std::string_view what, std::string_view name, const Buffer& there) const {
   if (!(there.device() == device->id()))
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(what, " '", name, "' lies on ", device_text(there.device()), ", graph '",
+                concat_text(what, " '", name, "' is on ", device_text(there.device()), ", but graph '",
                             code->source.name(), "' runs on ", device_text(device->id())),
                 "copy it there with rlx::to(tensor, device)");
   if (const OpenDevice* theirs = there.opened(); theirs && theirs != device.get()) {
     if (theirs->lost())
       throw Error(ErrorCode::DeviceLost,
-                  concat_text(what, " '", name, "' lies in memory of device ", device_text(there.device()),
-                              " that was lost; graph '", code->source.name(), "' runs on it as it was opened anew"),
-                  "make the value again");
+                  concat_text(what, " '", name, "' is in memory of device ", device_text(there.device()),
+                              " that was lost; graph '", code->source.name(), "' runs on the reopened device"),
+                  "compute the value again");
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(what, " '", name, "' lies on ", device_text(there.device()),
-                            " as another backend, or other options, opened it; graph '", code->source.name(),
+                concat_text(what, " '", name, "' is on ", device_text(there.device()),
+                            ", opened by another backend or with other options; graph '", code->source.name(),
                             "' runs on ", place_text(*code)),
                 "copy it there with rlx::to(tensor, *session.open_device())");
   }
   if (there.written().failed()) {
     require_device();
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text(what, " '", name, "': the work that was to make this tensor failed"),
-                "run again what makes it");
+    throw Error(ErrorCode::InvalidArgument, concat_text(what, " '", name, "': the computation of this tensor failed"),
+                "compute the tensor again");
   }
 }
 
@@ -263,7 +262,7 @@ void CompiledGraph::Impl::require_device() const {
     throw Error(ErrorCode::DeviceLost,
                 concat_text("device ", device_text(device->id()), ", which graph '", code->source.name(),
                             "' was compiled for, was lost"),
-                "make a new session, which opens it anew, and compile there");
+                "make a new session, which reopens the device, and compile the graph there");
 }
 
 void CompiledGraph::Impl::require_states() const {
@@ -389,7 +388,7 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
   Trace* const to = trace();
   const TraceScope traced(to);
   const TraceSpan span(to, to ? run_names().run : 0);
-  if (s.spec->turn == 0)
+  if (s.spec->stage == 0)
     begin(s, views);
   else
     bind(s);
@@ -463,8 +462,8 @@ ProgramInUse CompiledGraph::Impl::program_for_f32(std::span<const TensorView>& v
                                                   std::vector<std::vector<float>>& results) {
   for (const IoInfo& out : code->outputs)
     if (out.shape.dtype() != DType::F32)
-      throw Error(ErrorCode::DTypeMismatch, concat_text("output '", out.name, "' is ", out.shape, ", run returns f32"),
-                  "use run_typed");
+      throw Error(ErrorCode::DTypeMismatch,
+                  concat_text("output '", out.name, "' is ", out.shape, ", but run returns f32"), "use run_typed");
   ProgramInUse used = program_for(views);
   BoundProgram& s = *used;
   for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {

@@ -60,7 +60,7 @@ ByteWindow window_of(std::string_view what, const IoInfo& info, Rows rows, const
   const std::int64_t per_row = there == 0 ? 0 : info.shape.num_elements() / there;
   if (per_row * dtype_bits(info.shape.dtype()) % 8 != 0)
     throw Error(ErrorCode::Unsupported,
-                concat_text(what, " '", info.name, "' ", info.shape, ": its rows do not end at whole bytes"),
+                concat_text(what, " '", info.name, "' ", info.shape, ": a row is not a whole number of bytes"),
                 "read and write it whole");
   return {size_bytes(info.shape.dtype(), per_row * rows.first), size_bytes(info.shape.dtype(), per_row * rows.count)};
 }
@@ -218,8 +218,8 @@ void CompiledGraph::write_state(std::string_view name, const Tensor& value, Rows
 void CompiledGraph::set_param(std::string_view name, const Tensor& value, Rows rows) try {
   const IoInfo& info = params()[find_io(params(), impl().code->param_index, name, "param", impl().code->source.name())];
   if (!info.shape.is_static())
-    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has symbols without a value"),
-                "fix them with CompileOptions::dim_binding, or declare the param with numbers");
+    throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"),
+                "bind them with CompileOptions::dim_binding, or declare the param with numbers");
   Tensor converted;  // converted as set_param of the whole param does
   const bool converts = is_float(value.dtype()) && is_float(info.shape.dtype()) && value.dtype() != info.shape.dtype();
   if (converts && !value.empty()) {
@@ -229,8 +229,8 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value, Rows r
   const Tensor& given = converted.empty() ? value : converted;
   const ByteWindow window = window_of("param", info, rows, &given);
   if (!impl().weights->has(info.name))
-    throw Error(ErrorCode::NotFound, concat_text("param '", name, "' has no value of which to change rows"),
-                "set it whole first");
+    throw Error(ErrorCode::NotFound, concat_text("param '", name, "' has no value yet, so its rows cannot be changed"),
+                "set the whole param first");
   Tensor whole = impl().weights->value(info.name);
   if (window.bytes != 0) std::memcpy(whole.mutable_data() + window.offset, given.data(), window.bytes);
   set_param(name, whole);
@@ -259,7 +259,7 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
         throw Error(ErrorCode::ShapeMismatch,
                     concat_text("state '", states()[i].name, "' is ", own, " in graph '", impl().code->source.name(),
                                 "' and ", theirs, " in graph '", other.impl().code->source.name(), "'"),
-                    "states that are shared have one shape");
+                    "shared states must have equal shapes");
       pairs.emplace_back(i, j);
     }
   if (!pairs.empty() && other.impl().device != impl().device) {
@@ -267,9 +267,9 @@ std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("graph '", impl().code->source.name(), "' runs on ", here, ", graph '",
                             other.impl().code->source.name(), "' on ", there, ": they cannot share states",
-                            here == there ? ", for it was opened anew between them" : ""),
-                "compile both by one Session, or by two of one device, backend and options; or copy with read_state "
-                "and write_state");
+                            here == there ? " because the device was reopened between them" : ""),
+                "compile both with one Session, or with sessions of equal device, backend and options; or copy the "
+                "states with read_state and write_state");
   }
   if (pairs.empty()) {
     if (states().empty())

@@ -180,7 +180,7 @@ namespace {
 void require_value(const Tensor& value, DeviceId id) {
   if (value.empty())
     throw Error(ErrorCode::InvalidArgument, concat_text("to ", device_text(id), ": an empty tensor was given"),
-                "it was never given a value, or moved from");
+                "the tensor was never given a value, or was moved from");
 }
 }  // namespace
 

@@ -27,7 +27,7 @@ Device fastest_device();
 Device fastest_among(std::span<const Device> devices);
 /// Display name.
 std::string full_name(Device d);
-/// True when the device is usable, and it has a kernel for some form of `op` or the op decomposes.
+/// True when the device is usable, and it has a kernel for `op` with some dtype or attributes, or the op decomposes.
 bool supports(Device d, OpKind op);
 /// True when the device is usable and every node of `g` can be compiled for it, with the claims, symbol values and HIR
 /// policy of `options`.

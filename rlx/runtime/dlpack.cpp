@@ -56,19 +56,19 @@ bool on_host(DeviceType t) {
 DType dtype_of(const dlpack::Managed& m) {
   const dlpack::ElementType& t = m.tensor.dtype;
   if (t.lanes != 1)
-    refuse(ErrorCode::DTypeMismatch, concat_text("has elements of ", t.lanes, " lanes"),
-           "give the lanes a dimension of their own");
+    refuse(ErrorCode::DTypeMismatch, concat_text("has elements with ", t.lanes, " lanes"),
+           "make the lanes a dimension");
   for (const TypePair& p : kTypes)
     if (p.code == t.code && p.bits == t.bits) {
       if (p.bits < 8 && (m.flags & dlpack::kSubBytePadded) != 0)
         refuse(ErrorCode::Unsupported, concat_text("pads each ", dtype_name(p.ours), " to a byte"),
-               "pack two elements a byte, or give i8 values");
+               "pack two elements per byte, or pass i8 values");
       return p.ours;
     }
   refuse(ErrorCode::DTypeMismatch,
-         concat_text("has elements of code ", static_cast<int>(t.code), " and ", static_cast<int>(t.bits),
-                     " bits, which no dtype of rlx is"),
-         "cast it where it was made");
+         concat_text("has elements of type code ", static_cast<int>(t.code), " with ", static_cast<int>(t.bits),
+                     " bits, which no rlx dtype matches"),
+         "cast it in the library that made it");
 }
 
 Shape shape_of(const dlpack::Managed& m) {
@@ -102,7 +102,7 @@ Tensor gathered(const dlpack::Array& t, const Shape& shape, const std::byte* fir
   const std::size_t element = size_bytes(shape.dtype());
   if (element == 0)
     refuse(ErrorCode::Unsupported, concat_text("of ", dtype_name(shape.dtype()), " is not dense"),
-           "make it contiguous where it was made");
+           "make it contiguous in the library that made it");
   Tensor out = Tensor::uninitialized(shape);
   std::byte* to = out.mutable_data();
   std::vector<std::int64_t> at(static_cast<std::size_t>(t.ndim), 0);
@@ -152,9 +152,9 @@ Tensor adopt_on_device(dlpack::Managed* managed, const Shape& shape) {
   const DeviceId id{pair->ours, t.device.id};
   if (!dense(t))
     refuse(ErrorCode::Unsupported, concat_text("on ", device_text(id), " is not dense"),
-           "make it contiguous where it was made");
+           "make it contiguous in the library that made it");
   const std::shared_ptr<OpenDevice> device = open_device(require_backend(id.kind), id);
-  // The buffer gets an owner that takes ownership only when the buffer exists.
+  // The owner receives `managed` only once the buffer exists. After an error the caller still owns it.
   struct Owner {
     dlpack::Managed* managed = nullptr;
     ~Owner() {
@@ -166,7 +166,8 @@ Tensor adopt_on_device(dlpack::Managed* managed, const Shape& shape) {
       device->adopt(reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset, shape, owner, Event());
   if (!buffer)
     refuse(ErrorCode::Unsupported,
-           concat_text("on ", device_text(id), " is refused by the device: it takes no memory of others, or not this"),
+           concat_text("on ", device_text(id),
+                       " cannot be shared: the device does not adopt memory of other libraries, or not this kind"),
            "copy it to the host first");
   Tensor out = Tensor::on_device(std::move(buffer), shape);
   owner->managed = managed;
@@ -179,9 +180,9 @@ Tensor adopt(dlpack::Managed* managed) {
   if (!managed) throw Error(ErrorCode::InvalidArgument, "adopt: no DLPack tensor was given (a null pointer)");
   if (managed->version.major != dlpack::kMajor)
     refuse(ErrorCode::Unsupported,
-           concat_text("is of version ", managed->version.major, ".", managed->version.minor, ", this rlx reads ",
+           concat_text("has version ", managed->version.major, ".", managed->version.minor, ", but this rlx reads ",
                        dlpack::kMajor, ".x"),
-           "have it made by a library that writes DLPack 1");
+           "use a library that writes DLPack 1");
   const Shape shape = shape_of(*managed);
   if (!managed->tensor.data && shape.size_bytes() != 0)
     refuse(ErrorCode::InvalidArgument, concat_text("of ", shape, " has no data"), {});
@@ -191,7 +192,7 @@ Tensor adopt(dlpack::Managed* managed) {
 dlpack::Managed* to_dlpack(const Tensor& value) {
   if (value.empty())
     throw Error(ErrorCode::InvalidArgument, "to_dlpack: an empty tensor was given",
-                "it was never given a value, or moved from");
+                "the tensor was never given a value, or was moved from");
   // One allocation: the struct, the tensor that keeps the bytes, its dims and strides.
   struct Export {
     dlpack::Managed managed{};
@@ -210,10 +211,11 @@ dlpack::Managed* to_dlpack(const Tensor& value) {
     for (const DevicePair& p : kDevices)
       if (p.ours == value.device().kind) pair = &p;
     if (!pair || buffer->native() == 0)
-      throw Error(ErrorCode::Unsupported,
-                  concat_text("to_dlpack: a tensor on ", device_text(value.device()),
-                              pair ? ", whose driver gives its memory no name" : ", which DLPack has no type for"),
-                  "copy it to the host first: value.to_host()");
+      throw Error(
+          ErrorCode::Unsupported,
+          concat_text("to_dlpack: a tensor on ", device_text(value.device()),
+                      pair ? ", whose driver has no handle for its memory" : ", a device without a DLPack type"),
+          "copy it to the host first: value.to_host()");
     t.device = {pair->theirs, value.device().ordinal};
     t.data = reinterpret_cast<void*>(buffer->native());
   } else {

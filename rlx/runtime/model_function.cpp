@@ -19,7 +19,7 @@ struct ModelFunction::Entry {
   std::mutex busy;
   std::atomic<std::thread::id> owner{};  // the thread that holds `busy`
   std::optional<CompiledGraph> program{};
-  std::atomic<bool> made = false;  // the program exists; for threads that do not hold it
+  std::atomic<bool> made = false;  // `program` is set; read by threads that do not hold `busy`
   std::uint64_t given = 0;         // number of the last weights that it received
 };
 
@@ -44,7 +44,7 @@ Graph ModelFunction::build_graph() const {
   Graph g(name_);
   const std::vector<Expr> outputs = build_(g);
   if (outputs.empty())
-    throw Error(ErrorCode::InvalidArgument, concat_text("the function of the model '", name_, "' gives no outputs"),
+    throw Error(ErrorCode::InvalidArgument, concat_text("the function of the model '", name_, "' returns no outputs"),
                 "return the values that the model computes");
   g.set_outputs(outputs);
   return g;
@@ -52,8 +52,8 @@ Graph ModelFunction::build_graph() const {
 
 ModelFunction::Program::Program(std::shared_ptr<Entry> entry) : entry_(std::move(entry)) {
   if (entry_->owner.load() == std::this_thread::get_id())
-    throw Error(ErrorCode::InvalidArgument, "this thread holds the program of the model already",
-                "keep one ModelFunction::Program and let it go before the next");
+    throw Error(ErrorCode::InvalidArgument, "this thread already holds the program of the model",
+                "destroy the first ModelFunction::Program before taking another");
   entry_->busy.lock();
   entry_->owner = std::this_thread::get_id();
 }

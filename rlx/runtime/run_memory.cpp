@@ -62,17 +62,17 @@ void get_value(OpenDevice& device, Stream& stream, Buffer& from, const Shape& sh
 }  // namespace
 
 RunSlot input_slot(OpenDevice& device, Stream& stream, const TensorView& value, const Shape& shape,
-                   const BufferView& room, std::shared_ptr<Buffer>& holder) {
+                   const BufferView& room, std::shared_ptr<Buffer>& slot) {
   if (value.buffer) {
     wait_behind(stream, value.buffer->written());
     if (!opaque(device)) return {BufferView(*value.buffer, 0, value.size_bytes)};
-    holder = value.buffer->shared_from_this();
-    return {{}, &holder};
+    slot = value.buffer->shared_from_this();
+    return {{}, &slot};
   }
   if (on_host(device)) return {{value.data, value.size_bytes}};
   if (opaque(device)) {
-    holder = put_value(device, stream, value.data, shape, BufferUse::Slots);
-    return {{}, &holder};
+    slot = put_value(device, stream, value.data, shape, BufferUse::Slots);
+    return {{}, &slot};
   }
   const BufferView at = front_of(room, value.size_bytes);
   if (value.size_bytes != 0) stream.upload({static_cast<const std::byte*>(value.data), value.size_bytes}, at);
@@ -80,11 +80,11 @@ RunSlot input_slot(OpenDevice& device, Stream& stream, const TensorView& value, 
 }
 
 RunSlot output_slot(OpenDevice& device, void* data, std::size_t bytes, const BufferView& room,
-                    std::shared_ptr<Buffer>& holder) {
+                    std::shared_ptr<Buffer>& slot) {
   if (on_host(device)) return {{data, bytes}};
   if (!opaque(device)) return {front_of(room, bytes)};
-  holder.reset();
-  return {{}, &holder};
+  slot.reset();
+  return {{}, &slot};
 }
 
 void fetch_output(OpenDevice& device, Stream& stream, const RunSlot& from, const Shape& shape, void* data,
@@ -100,10 +100,10 @@ void fetch_output(OpenDevice& device, Stream& stream, const RunSlot& from, const
   stream.copy(from.view, BufferView(*readback, offset, from.view.bytes));
 }
 
-RunSlot value_slot(OpenDevice& device, const Shape& shape, Tensor& value, std::shared_ptr<Buffer>& holder) {
+RunSlot value_slot(OpenDevice& device, const Shape& shape, Tensor& value, std::shared_ptr<Buffer>& slot) {
   if (opaque(device)) {
-    holder.reset();
-    return {{}, &holder};
+    slot.reset();
+    return {{}, &slot};
   }
   if (on_host(device)) {
     value = Tensor::uninitialized(shape);
@@ -413,8 +413,8 @@ bool RunMemory::in_results(const void* data, std::size_t bytes) const {
 
 void throw_no_room(const std::string& graph, const std::string& what, std::size_t bytes) {
   throw Error(ErrorCode::OutOfMemory,
-              concat_text("graph '", graph, "': there is no memory for ", what, ", ", bytes, " bytes"),
-              "run it with smaller dimensions, or where there is more memory");
+              concat_text("graph '", graph, "': there is no memory for ", what, " (", bytes, " bytes)"),
+              "run it with smaller dimensions, or on a machine with more memory");
 }
 
 }  // namespace rlx

@@ -21,16 +21,16 @@ struct CompiledProgram;
 /// The location from which a run reads an input: a device tensor's buffer, else host memory if kernels can read it,
 /// else a copy in `room` or in a new buffer. On an opaque device `holder` receives the buffer.
 RunSlot input_slot(OpenDevice& device, Stream& stream, const TensorView& value, const Shape& shape,
-                   const BufferView& room, std::shared_ptr<Buffer>& holder);
+                   const BufferView& room, std::shared_ptr<Buffer>& slot);
 /// The location to which a run writes an output for the host.
 RunSlot output_slot(OpenDevice& device, void* data, std::size_t bytes, const BufferView& room,
-                    std::shared_ptr<Buffer>& holder);
+                    std::shared_ptr<Buffer>& slot);
 /// Copies an output from that location to host memory, which may be that of a read-back buffer.
 void fetch_output(OpenDevice& device, Stream& stream, const RunSlot& from, const Shape& shape, void* data,
                   Buffer* readback);
 /// The location to which a run writes an output that stays on the device. `value` is created as far as possible before
 /// the run.
-RunSlot value_slot(OpenDevice& device, const Shape& shape, Tensor& value, std::shared_ptr<Buffer>& holder);
+RunSlot value_slot(OpenDevice& device, const Shape& shape, Tensor& value, std::shared_ptr<Buffer>& slot);
 /// Completes `value` after the run was submitted: it is the output, written by `done`.
 void keep_value(const RunSlot& from, const Shape& shape, const Event& done, Tensor& value);
 

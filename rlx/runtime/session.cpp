@@ -54,7 +54,8 @@ Session::Session(std::shared_ptr<const Backend> backend, DeviceId id, const Devi
   options_.ordinal = id.ordinal;
   // The environment applies where the options say nothing.
   if (auto threads = env_int("RLX_THREADS"); threads && !options.contains("threads"))
-    options_.threads = checked_thread_count(*threads, "RLX_THREADS", "unset it for the machine's, as far as that many");
+    options_.threads = checked_thread_count(*threads, "RLX_THREADS",
+                                            "unset it to use the processors of this machine, up to that limit");
   if (auto isa = env_get("RLX_CPU_ISA"); isa && !options.contains("isa")) options_.isa = *isa;
 }
 
@@ -132,7 +133,7 @@ Session& Session::with_policy(PrecisionPolicy policy) {
     if (t != DType::F32 && t != DType::F16 && t != DType::BF16)
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("a precision policy chooses f32, f16 or bf16, not ", dtype_name(t)));
-  (void)matmul_precision_name(policy.products);
+  (void)matmul_precision_name(policy.of_matmuls());
   policy_ = policy;
   return *this;
 }
@@ -150,7 +151,7 @@ KernelDispatchConfig dispatch_from_env() {
   if (text.empty()) return config;
   const auto policy = parse_kernel_dispatch_policy(text);
   if (!policy)
-    throw Error(ErrorCode::InvalidArgument, concat_text("RLX_KERNEL_DISPATCH = '", text, "' is no dispatch policy"),
+    throw Error(ErrorCode::InvalidArgument, concat_text("RLX_KERNEL_DISPATCH = '", text, "' is not a dispatch policy"),
                 "use native, common or prefer_native");
   config.policy = *policy;
   return config;

@@ -41,14 +41,13 @@ GraphModule bound(GraphModule m, CompileOptions& options, std::optional<SharedPr
 // An opaque device runs the nodes that sources need twice, so ordered ops must not be among them.
 void check_ordered_sources(const CompiledProgram& code) {
   const LirModule& lir = code.executable->lir();
-  if (!lir.plan.opaque || code.cuts.empty()) return;
+  if (!lir.plan.opaque || code.sync_points.empty()) return;
   for (NodeId id : lir.graph.ordered())
-    if (id.index < code.cuts.back().nodes)
+    if (id.index < code.sync_points.back().nodes)
       throw Error(Diagnostic{ErrorCode::Unsupported,
-                             concat_text("symbol '", code.cuts.back().symbols.front(),
-                                         "' takes its value from what others see run, on a device that runs a program "
-                                         "as a whole"),
-                             node_where(lir.graph, id), "compute the value from something else"});
+                             concat_text("computing symbol '", code.sync_points.back().symbols.front(),
+                                         "' needs an ordered op, which this device would run twice"),
+                             node_where(lir.graph, id), "compute the symbol without the ordered op"});
 }
 
 template <class T>
@@ -110,8 +109,8 @@ SharedPrograms::SharedPrograms(GraphModule m, std::shared_ptr<const Backend> b, 
     if (!s.shape.is_static())
       throw Error(ErrorCode::Unsupported,
                   concat_text("state '", s.name, "' ", s.shape,
-                              " has a symbol, but keeps its bytes between runs of any extent"),
-                  "declare the largest extent and read a slice of it, or fix the symbol with dim_binding");
+                              " has a symbolic shape, but a state keeps its bytes between runs of different extents"),
+                  "declare the largest extent and read a slice of it, or bind the symbol with dim_binding");
   for (std::size_t i = 0; i < source.outputs().size(); ++i)
     outputs.push_back({"out" + std::to_string(i), source.shape(source.outputs()[i])});
   input_index = NameIndex(inputs), param_index = NameIndex(params);
@@ -159,7 +158,7 @@ std::vector<ProgramDevice> SharedPrograms::devices_of(const LirModule& lir) cons
   return out;
 }
 
-std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBinding& extents) {
+std::shared_ptr<const CompiledProgram> SharedPrograms::program_for(const SymbolBinding& extents) {
   for (auto it = programs_.begin(); it != programs_.end(); ++it)
     if ((*it)->extents == extents) {
       programs_.splice(programs_.begin(), programs_, it);
@@ -179,7 +178,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
   code->result = CompilePipeline(target, local).compile_module(module);
   if (stage_hook) stage_hook(code->result, options.verbose);
   const std::vector<ProgramDevice> devices = devices_of(code->result.lir);
-  const TraceSpan span("compile", "make code", source.name());
+  const TraceSpan span("compile", "generate code", source.name());
   code->executable = compile_program(code->result.lir, devices);
   code->weights = WeightPlan(code->executable);
   const LirModule& lir = code->executable->lir();
@@ -189,8 +188,8 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
     if (const std::optional<std::size_t> i = state_index.find(lir.graph.leaf_name(id))) {
       code->state_devices[*i] = code->devices[lir.plan.node_device(id)];
     }
-  code->cuts = sync_points(lir.graph, lir.plan.schedule);
-  if (!lir.graph.is_static() || !code->cuts.empty()) code->binder.emplace(lir);
+  code->sync_points = sync_points(lir.graph, lir.plan.schedule);
+  if (!lir.graph.is_static() || !code->sync_points.empty()) code->binder.emplace(lir);
   check_ordered_sources(*code);
   for (NodeId id : lir.graph.leaves(OpKind::Input)) code->input_bytes.push_back(max_bytes(lir.graph, Value(id)));
   // The outputs of run_slots lie one after the other, each aligned.
@@ -201,11 +200,11 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::code_for(const SymbolBind
     const std::size_t bytes = max_bytes(lir.graph, v);
     code->output_bytes.push_back(bytes);
     if (bytes >= kMostArenaBytes - align || at >= kMostArenaBytes - align - bytes)
-      throw Error(Diagnostic{
-          ErrorCode::OutOfMemory,
-          concat_text("the outputs take more bytes than can be addressed; this one alone takes up to ", bytes,
-                      " bytes, after ", at),
-          node_where(lir.graph, v.node), "declare lower bounds of the symbols, or run it with smaller dimensions"});
+      throw Error(Diagnostic{ErrorCode::OutOfMemory,
+                             concat_text("the outputs need more bytes than can be addressed; this one needs up to ",
+                                         bytes, " bytes at offset ", at),
+                             node_where(lir.graph, v.node),
+                             "declare smaller upper bounds of the symbols, or run it with smaller dimensions"});
     at += (bytes + align - 1) / align * align;
   }
   code->slot_bytes = at;
@@ -219,10 +218,10 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::ve
     throw Error(ErrorCode::Unsupported,
                 concat_text("symbol '", symbol_program->symbols.front(), "' of graph '", source.name(),
                             "' takes its value from the inputs' values, which are not known before a run"),
-                "run it; or fix the symbol with dim_binding");
+                "run the graph, or bind the symbol with dim_binding");
   std::lock_guard lock(mutex_);
   for (auto it = at_extents_.begin(); it != at_extents_.end(); ++it)
-    if ((*it)->turn == 0 && (*it)->given == given && (*it)->matches(dims)) {
+    if ((*it)->stage == 0 && (*it)->given == given && (*it)->matches(dims)) {
       at_extents_.splice(at_extents_.begin(), at_extents_, it);
       return at_extents_.front();
     }
@@ -237,7 +236,7 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::ve
     const std::map<std::string, SymbolInfo> planned = plan_symbols(source, options.symbol_modes);
     for (const auto& [name, value] : source.symbol_sources()) extents.emplace(name, planned.at(name).max);
   }
-  spec->code = code_for(extents);
+  spec->code = program_for(extents);
   return finish(std::move(spec));
 }
 
@@ -253,20 +252,20 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(
   spec->code = before->code;
   spec->given = before->given;
   spec->values = before->values;
-  spec->turn = before->turn + 1;
+  spec->stage = before->stage + 1;
   spec->before = before;
   spec->read = read;
-  const std::vector<std::string>& symbols = before->code->cuts[before->turn].symbols;
+  const std::vector<std::string>& symbols = before->code->sync_points[before->stage].symbols;
   for (std::size_t k = 0; k < symbols.size(); ++k) spec->values.emplace(symbols[k], read[k]);
   return finish(std::move(spec));
 }
 
 std::shared_ptr<const ProgramAtExtents> SharedPrograms::finish(std::shared_ptr<ProgramAtExtents> spec) {
   const TraceScope traced(options.trace.get());
-  const TraceSpan span("bind", "extents of", source.name());
+  const TraceSpan span("bind", "bind extents", source.name());
   const CompiledProgram& code = *spec->code;
   if (!spec->is_last())
-    spec->bound = code.binder->bind_until(code.cuts[spec->turn], spec->values);
+    spec->bound = code.binder->bind_until(code.sync_points[spec->stage], spec->values);
   else if (code.binder)
     spec->bound = code.binder->bind(spec->values);
   const Graph& run = spec->lir().graph;
@@ -290,7 +289,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::common() {
     extents.emplace(name, info.max);
   }
   std::lock_guard lock(mutex_);
-  return code_for(extents);
+  return program_for(extents);
 }
 
 }  // namespace rlx

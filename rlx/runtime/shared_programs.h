@@ -32,7 +32,7 @@ struct CompiledProgram {
   std::shared_ptr<const ExecutableGraph> executable;
   WeightPlan weights;
   std::optional<LirBinder> binder;                         // of the executable's program, if it has symbols left
-  std::vector<SyncPoint> cuts;                             // sync points at which runs read symbols
+  std::vector<SyncPoint> sync_points;                      // sync points at which runs read symbols
   std::vector<std::size_t> slot_offsets;                   // of the outputs, in the results of a run
   std::size_t slot_bytes = 0;                              // of all outputs
   std::vector<std::size_t> input_bytes, output_bytes;      // the largest size of each
@@ -48,11 +48,11 @@ struct ProgramAtExtents {
   std::shared_ptr<const CompiledProgram> code;
   SymbolBinding given;                             // the values of symbols that inputs determine
   SymbolBinding values;                            // of all symbols known so far
-  std::size_t turn = 0;                            // the number of sync points passed
+  std::size_t stage = 0;                           // the number of sync points passed
   std::shared_ptr<const ProgramAtExtents> before;  // the program of the run up to the last sync point
   std::vector<std::int64_t> read;                  // the values that the run read there
-  bool is_last() const { return turn == code->cuts.size(); }
-  std::size_t first_step() const { return turn == 0 ? 0 : code->cuts[turn - 1].step; }
+  bool is_last() const { return stage == code->sync_points.size(); }
+  std::size_t first_step() const { return stage == 0 ? 0 : code->sync_points[stage - 1].step; }
   std::optional<LirModule> bound;      // the program with runtime symbols bound
   std::vector<Shape> inputs, outputs;  // outputs may have symbols before the last sync point
   std::vector<Slot> slots;             // set after the last sync point
@@ -94,7 +94,7 @@ struct SharedPrograms {
     std::vector<std::string> symbols;
     Graph graph;
   };
-  std::optional<SymbolProgram> symbol_program;  // before `module`, from which it is taken
+  std::optional<SymbolProgram> symbol_program;  // declared before `module`, whose initialiser fills it
   const GraphModule module;
   const Graph& source;  // the graph of the module
   std::shared_ptr<const Backend> backend;
@@ -108,8 +108,9 @@ struct SharedPrograms {
 
  private:
   SymbolBinding solve(const std::vector<std::vector<std::int64_t>>& dims) const;
-  std::shared_ptr<const CompiledProgram> code_for(const SymbolBinding& extents);
-  /// Computes the remaining members from code, values and turn, and keeps the program.
+  std::shared_ptr<const CompiledProgram> program_for(const SymbolBinding& extents);
+  /// Computes the remaining members from the code, the values and the number of sync points passed, and keeps the
+  /// program.
   std::shared_ptr<const ProgramAtExtents> finish(std::shared_ptr<ProgramAtExtents> spec);
   std::vector<ProgramDevice> devices_of(const LirModule& lir) const;
 

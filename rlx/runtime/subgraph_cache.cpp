@@ -1,4 +1,4 @@
-// Branches and loops that the calling host code controls.
+// Branches and loops that the caller runs on the host, graph by graph.
 #include "rlx/runtime/subgraph_cache.h"
 
 #include <set>
@@ -18,8 +18,8 @@ NamedTensors taken(const Graph& graph, const NamedTensors& values) {
     const auto found = values.find(name);
     if (found == values.end())
       throw Error(ErrorCode::NotFound,
-                  concat_text("graph '", graph.name(), "' has an input '", name, "', which nothing is given for"),
-                  "give a value of that name");
+                  concat_text("graph '", graph.name(), "' has an input '", name, "' that got no value"),
+                  "pass a value of that name");
     out.emplace(name, found->second);
   }
   return out;
@@ -27,8 +27,8 @@ NamedTensors taken(const Graph& graph, const NamedTensors& values) {
 
 bool says_yes(const Tensor& predicate, const std::string& what) {
   if (predicate.num_elements() != 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text(what, " must have one element, it is ", predicate.shape()),
-                "reduce it to one first");
+    throw Error(ErrorCode::InvalidArgument, concat_text(what, " must have one element, got ", predicate.shape()),
+                "reduce it to one element first");
   return predicate.to_host().at(0) != 0;
 }
 
@@ -66,8 +66,8 @@ WhileRun run_while(SubgraphCache& cache, const Session& session, const Graph& co
     refuse(concat_text("got ", initial.size(), " values for ", names.size(), " names"));
   if (std::set<std::string>(names.begin(), names.end()).size() != names.size()) refuse("a name is given twice");
   if (body.outputs().size() != names.size())
-    refuse(concat_text("the body '", body.name(), "' has ", body.outputs().size(), " outputs, the state ", names.size(),
-                       " values"));
+    refuse(concat_text("the body '", body.name(), "' has ", body.outputs().size(), " outputs, but the state has ",
+                       names.size(), " values"));
   if (cond.outputs().empty()) refuse(concat_text("the condition '", cond.name(), "' has no output"));
   if (max_iterations && *max_iterations < 0) refuse(concat_text("max_iterations is ", *max_iterations));
   WhileRun run{std::move(initial), 0, false};

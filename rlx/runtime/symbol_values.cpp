@@ -80,11 +80,11 @@ void make_computed_runtime(const Graph& g, SymbolModes& modes) {
                      node_where(g, value.node), std::move(hint)});
     };
     if (mode->second.kind != SymbolMode::Kind::Runtime)
-      refuse("itself, so no code can be chosen by it",
+      refuse("itself, so it cannot be specialised or bucketed",
              "leave it out of symbol_modes, or give it SymbolMode::runtime(bound)");
     if (!mode->second.bound && g.symbols().at(symbol).max >= SymbolInfo{}.max)
-      refuse("and has no upper bound to plan memory for", concat_text("declare one, g.symbol(\"", symbol,
-                                                                      "\", {.max = N}, value), or give one, "
+      refuse("and has no upper bound to plan memory for", concat_text("declare a bound with g.symbol(\"", symbol,
+                                                                      "\", {.max = N}, value), or pass "
                                                                       "SymbolMode::runtime(N)"));
   }
 }
@@ -151,7 +151,7 @@ BufferView place_of(const BoundProgram& s, Value v) {
     case Place::Output:
     case Place::None: break;
   }
-  check(false, "the value of a symbol has a place before its stop");
+  check(false, "the value of a symbol has no memory before its sync point");
   return {};
 }
 
@@ -159,24 +159,24 @@ BufferView place_of(const BoundProgram& s, Value v) {
 
 void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times) {
   const TraceScope traced(trace());
-  const TraceSpan span("run", "up to the symbols", code->source.name());
+  const TraceSpan span("run", "compute symbols", code->source.name());
   std::vector<StepTime> part;  // of the steps up to one sync point
   while (!used->spec->is_last()) {
     BoundProgram& s = *used;
     const CompiledProgram& c = *s.spec->code;
-    const SyncPoint& cut = c.cuts[s.spec->turn];
-    if (s.spec->turn == 0)
+    const SyncPoint& point = c.sync_points[s.spec->stage];
+    if (s.spec->stage == 0)
       begin(s, views);
     else
       bind(s);
-    at_stop.assign(cut.sources.size(), 0);
+    at_stop.assign(point.sources.size(), 0);
     if (s.spec->lir().plan.opaque)
-      read_outputs(s, cut, times ? &part : nullptr);
+      read_outputs(s, point, times ? &part : nullptr);
     else
-      read_sources(s, cut, times ? &part : nullptr);
+      read_sources(s, point, times ? &part : nullptr);
     if (times) times->insert(times->end(), part.begin(), part.end());
     for (std::size_t k = 0; k < at_stop.size(); ++k)
-      check_computed_symbol(c.executable->lir().graph, cut.symbols[k], at_stop[k]);
+      check_computed_symbol(c.executable->lir().graph, point.symbols[k], at_stop[k]);
     used.go_on(next_program(s));
   }
 }
@@ -195,24 +195,24 @@ BoundProgram& CompiledGraph::Impl::next_program(BoundProgram& s) {
   return next;
 }
 
-void CompiledGraph::Impl::read_sources(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times) {
+void CompiledGraph::Impl::read_sources(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times) {
   const std::size_t from = s.spec->first_step();
-  if (from != cut.step) (void)submit(s, {from, cut.step}, {}, s.spec->code->writes_states(from, cut.step), times);
+  if (from != point.step) (void)submit(s, {from, point.step}, {}, s.spec->code->writes_states(from, point.step), times);
   sources.clear();
-  for (Value v : cut.sources) sources.push_back(place_of(s, v));
+  for (Value v : point.sources) sources.push_back(place_of(s, v));
   read_scalars(*device, *stream, sources, at_stop);
 }
 
 // A device that plans its own memory has no steps. The sources are outputs of a separate program, and the run repeats
 // its work.
-void CompiledGraph::Impl::read_outputs(BoundProgram& s, const SyncPoint& cut, std::vector<StepTime>* times) {
-  std::vector<std::shared_ptr<Buffer>> holders(cut.sources.size());
+void CompiledGraph::Impl::read_outputs(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times) {
+  std::vector<std::shared_ptr<Buffer>> slots(point.sources.size());
   std::vector<RunSlot> outputs;
-  for (std::size_t k = 0; k < holders.size(); ++k)
-    outputs.push_back(output_slot(*device, &at_stop[k], sizeof at_stop[k], {}, holders[k]));
+  for (std::size_t k = 0; k < slots.size(); ++k)
+    outputs.push_back(output_slot(*device, &at_stop[k], sizeof at_stop[k], {}, slots[k]));
   Fetching fetching(*stream);
   (void)submit(s, {}, outputs, false, times);
-  for (std::size_t k = 0; k < holders.size(); ++k)
+  for (std::size_t k = 0; k < slots.size(); ++k)
     fetch_output(*device, *stream, outputs[k], Shape({}, DType::I64), &at_stop[k], nullptr);
   fetching.finish(stream->record());
 }

@@ -119,9 +119,9 @@ WeightPlan::WeightPlan(std::shared_ptr<const ExecutableGraph> e) : executable(st
   }
 }
 
-void WeightStore::Reading::add(const std::string& key, const PackedLayout& form) {
-  for (std::size_t i = 0; i < form.sources.size(); ++i) {
-    const ParamNames& reads = form.sources[i].reads;
+void WeightStore::Reading::add(const std::string& key, const PackedWeight& weight) {
+  for (std::size_t i = 0; i < weight.sources.size(); ++i) {
+    const ParamNames& reads = weight.sources[i].reads;
     auto [list, fresh] = sources.try_emplace(reads);
     if (fresh)
       for (const std::string& name : *reads) lists[name].push_back(reads);
@@ -132,7 +132,7 @@ void WeightStore::Reading::add(const std::string& key, const PackedLayout& form)
 WeightStore::WeightStore(const WeightStore& other) {
   std::lock_guard lock(other.mutex_);
   params_ = other.params_;
-  forms_ = other.forms_;
+  packed_ = other.packed_;
   packed_at_ = other.packed_at_;
   reading_ = other.reading_;
   readers_ = other.readers_;
@@ -155,18 +155,18 @@ Tensor WeightStore::value(const std::string& name) {
 std::size_t WeightStore::bytes() const {
   std::lock_guard lock(mutex_);
   std::size_t bytes = 0;
-  for (const auto& [key, form] : forms_)
-    if (!form->mapped &&
-        std::any_of(form->sources.begin(), form->sources.end(), [](const Source& s) { return s.ready; }))
-      bytes += form->bytes.size_bytes();
+  for (const auto& [key, weight] : packed_)
+    if (!weight->mapped &&
+        std::any_of(weight->sources.begin(), weight->sources.end(), [](const Source& s) { return s.ready; }))
+      bytes += weight->bytes.size_bytes();
   for (const auto& [name, p] : params_)
     if (!p.raw.empty() && !p.loader) bytes += p.raw.size_bytes();
   return bytes;
 }
 
 // A copy with its own bytes.
-std::shared_ptr<WeightStore::PackedLayout> WeightStore::copy_of(const PackedLayout& form) {
-  auto copy = std::make_shared<PackedLayout>(form);
+std::shared_ptr<WeightStore::PackedWeight> WeightStore::copy_of(const PackedWeight& weight) {
+  auto copy = std::make_shared<PackedWeight>(weight);
   copy->mapped = false;
   if (!copy->bytes.empty()) copy->bytes = Tensor::copy_of(copy->bytes.data(), copy->bytes.shape());
   copy->resident = {};
@@ -174,10 +174,10 @@ std::shared_ptr<WeightStore::PackedLayout> WeightStore::copy_of(const PackedLayo
 }
 
 // A packed layout for writing. A clone continues to read the old bytes.
-WeightStore::PackedLayout& WeightStore::own(std::shared_ptr<PackedLayout>& form) {
-  if (!sole_owner(form) || form->mapped) form = copy_of(*form);
-  form->resident = {};
-  return *form;
+WeightStore::PackedWeight& WeightStore::own(std::shared_ptr<PackedWeight>& weight) {
+  if (!sole_owner(weight) || weight->mapped) weight = copy_of(*weight);
+  weight->resident = {};
+  return *weight;
 }
 
 // True when some packed layout is made directly from the values of `name`.
@@ -193,9 +193,9 @@ void WeightStore::pack_waiting(const std::string& name, const Tensor& values, co
   const auto packed = packed_at_.find(name);
   if (packed == packed_at_.end()) return;
   for (const PackedAt& at : packed->second) {
-    std::shared_ptr<PackedLayout>& form = forms_.find(at.key)->second;
-    if (form->sources[at.source].ready) continue;
-    PackedLayout& f = own(form);
+    std::shared_ptr<PackedWeight>& weight = packed_.find(at.key)->second;
+    if (weight->sources[at.source].ready) continue;
+    PackedWeight& f = own(weight);
     write_source(f, at.source, values, loader, name);
     f.sources[at.source].ready = true;
   }
@@ -216,7 +216,7 @@ std::int64_t source_elements(const ops::Relayout& op, const Shape& of) {
 }  // namespace
 
 // Packs a source, some columns at a time, so that little more than these columns of a mapped file is in memory.
-void WeightStore::write_source(PackedLayout& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
+void WeightStore::write_source(PackedWeight& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
                                const std::string& name) {
   const TraceSpan span("weights", "pack", name);
   constexpr std::int64_t kSliceBytes = std::int64_t{64} << 20;
@@ -246,8 +246,8 @@ void WeightStore::set(std::span<const NewValue> values) {
   std::lock_guard lock(mutex_);
   // First everything that allocates, without changing the existing data.
   struct Change {
-    std::shared_ptr<PackedLayout>& form;
-    std::shared_ptr<PackedLayout> instead;  // replaces a layout that is shared or computed anew
+    std::shared_ptr<PackedWeight>& weight;
+    std::shared_ptr<PackedWeight> instead;  // replaces a layout that is shared or computed anew
     std::vector<std::size_t> old;           // the sources that change
   };
   std::vector<Change> changes;
@@ -259,18 +259,18 @@ void WeightStore::set(std::span<const NewValue> values) {
   for (const ParamNames& list : lists)
     for (const Reading::At& at : reading_.sources.find(list)->second) old_sources[at.key].push_back(at.source);
   for (auto& [key, old] : old_sources) {
-    const auto known = forms_.find(key);
-    if (known == forms_.end()) continue;
-    std::shared_ptr<PackedLayout>& form = known->second;
-    std::shared_ptr<PackedLayout> instead;
-    if (!form->packed_by) {
-      instead = std::make_shared<PackedLayout>(*form);
+    const auto known = packed_.find(key);
+    if (known == packed_.end()) continue;
+    std::shared_ptr<PackedWeight>& weight = known->second;
+    std::shared_ptr<PackedWeight> instead;
+    if (!weight->packed_by) {
+      instead = std::make_shared<PackedWeight>(*weight);
       instead->bytes = Tensor();
       instead->resident = {};
-    } else if (!sole_owner(form) || form->mapped) {
-      instead = copy_of(*form);
+    } else if (!sole_owner(weight) || weight->mapped) {
+      instead = copy_of(*weight);
     }
-    changes.push_back({form, std::move(instead), std::move(old)});
+    changes.push_back({weight, std::move(instead), std::move(old)});
   }
   std::map<std::string, Param, std::less<>> params;
   for (const NewValue& v : values) {
@@ -289,9 +289,9 @@ void WeightStore::set(std::span<const NewValue> values) {
 
   // Nothing below can fail.
   for (Change& c : changes) {
-    if (c.instead) c.form = std::move(c.instead);
-    c.form->resident = {};
-    for (std::size_t i : c.old) c.form->sources[i].ready = false;
+    if (c.instead) c.weight = std::move(c.instead);
+    c.weight->resident = {};
+    for (std::size_t i : c.old) c.weight->sources[i].ready = false;
   }
   while (!params.empty()) {
     auto node = params.extract(params.begin());
@@ -323,13 +323,13 @@ std::vector<WeightStore::HeldPart> WeightStore::parts_in_packed_layouts(const st
   const auto packed = packed_at_.find(name);
   if (packed == packed_at_.end()) return parts;
   for (const PackedAt& at : packed->second) {
-    const PackedLayout& form = *forms_.find(at.key)->second;
-    if (ready && !form.sources[at.source].ready) continue;
-    const Graph& prepare = form.packed_by->lir().prepare;
-    const Node& node = prepare.node(form.node);
+    const PackedWeight& weight = *packed_.find(at.key)->second;
+    if (ready && !weight.sources[at.source].ready) continue;
+    const Graph& prepare = weight.packed_by->lir().prepare;
+    const Node& node = prepare.node(weight.node);
     const auto& op = node.op.as<ops::Relayout>();
     if (op.form.lossless || with_loss)
-      parts.push_back({&form, at.source, prepare.shape(node.inputs[at.source]), op.k,
+      parts.push_back({&weight, at.source, prepare.shape(node.inputs[at.source]), op.k,
                        source_elements(op, prepare.shape(node.inputs[at.source])), op.source(at.source)});
   }
   return parts;
@@ -371,16 +371,17 @@ const Tensor& WeightStore::raw(const std::string& name) {
   if (covers(parts)) {
     Tensor t = Tensor::uninitialized(parts.front().of);
     for (const HeldPart& part : parts)
-      part.form->packed_by->decode(part.form->node, part.source, part.form->bytes.data(), t.dtype(), t.mutable_data());
+      part.weight->packed_by->decode(part.weight->node, part.source, part.weight->bytes.data(), t.dtype(),
+                                     t.mutable_data());
     p.raw = std::move(t);
     return p.raw;
   }
   if (keep_ == KeepValues::No && (parts = parts_in_packed_layouts(name, true, true), covers(parts)))
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the values of param '", name, "' were let go: only a form with loss has them"),
+                concat_text("the values of param '", name, "' were freed: only a lossy packed layout remains"),
                 "set it again, or compile with PrecisionPolicy::keep_values = KeepValues::Yes");
   throw Error(ErrorCode::Internal, concat_text("the values of param '", name,
-                                               "' were given back while no packed form holds them; please report"));
+                                               "' were freed, but no packed layout holds them; please report"));
 }
 
 // Packs params into every packed layout that waits for them: from the cache if it has the layout, otherwise from their
@@ -389,16 +390,16 @@ void WeightStore::pack_params(std::span<const std::string> names) {
   const std::vector<Savable> savable = savable_packed_layouts(names);
   std::vector<bool> restored;
   for (const Savable& s : savable) {
-    PackedLayout& form = **s.form;
-    Tensor bytes = cache_->find(s.key, form.bytes.size_bytes(), s.source, [&] { return s.content(); });
+    PackedWeight& weight = **s.weight;
+    Tensor bytes = cache_->find(s.key, weight.bytes.size_bytes(), s.source, [&] { return s.content(); });
     restored.push_back(!bytes.empty());
     if (!restored.back()) continue;
-    auto mapped = std::make_shared<PackedLayout>(form);
+    auto mapped = std::make_shared<PackedWeight>(weight);
     mapped->bytes = std::move(bytes);
     mapped->mapped = true;
     mapped->resident = {};
     for (Source& source : mapped->sources) source.ready = true;
-    *s.form = std::move(mapped);
+    *s.weight = std::move(mapped);
   }
   for (const std::string& name : names) {
     Param& p = params_.find(name)->second;
@@ -408,9 +409,10 @@ void WeightStore::pack_params(std::span<const std::string> names) {
     if (held_packed(name)) p = Param{{}, p.declared};
   }
   for (std::size_t i = 0; i < savable.size(); ++i) {
-    const PackedLayout& form = **savable[i].form;
-    if (!restored[i] && std::all_of(form.sources.begin(), form.sources.end(), [](const Source& s) { return s.ready; }))
-      cache_->save(savable[i].key, {form.bytes.data(), form.bytes.size_bytes()}, savable[i].source,
+    const PackedWeight& weight = **savable[i].weight;
+    if (!restored[i] &&
+        std::all_of(weight.sources.begin(), weight.sources.end(), [](const Source& s) { return s.ready; }))
+      cache_->save(savable[i].key, {weight.bytes.data(), weight.bytes.size_bytes()}, savable[i].source,
                    savable[i].content());
   }
 }
@@ -424,15 +426,15 @@ std::vector<WeightStore::Savable> WeightStore::savable_packed_layouts(std::span<
     if (const auto packed = packed_at_.find(name); packed != packed_at_.end())
       for (const PackedAt& at : packed->second) keys.insert(at.key);
   for (std::string_view key : keys) {
-    std::shared_ptr<PackedLayout>& form = forms_.find(key)->second;
+    std::shared_ptr<PackedWeight>& weight = packed_.find(key)->second;
     Savable s;
-    s.form = &form;
+    s.weight = &weight;
     s.key = concat_text(
-        key, " ", packed_layout_text(form->packed_by->lir().prepare.node(form->node).op.as<ops::Relayout>().form));
+        key, " ", packed_layout_text(weight->packed_by->lir().prepare.node(weight->node).op.as<ops::Relayout>().form));
     bool all = true;
     std::string others;  // further files of a checkpoint in several files
-    for (std::size_t i = 0; i < form->sources.size() && all; ++i) {
-      const Source& source = form->sources[i];
+    for (std::size_t i = 0; i < weight->sources.size() && all; ++i) {
+      const Source& source = weight->sources[i];
       const auto param = source.param.empty() ? params_.end() : params_.find(source.param);
       all = !source.ready && param != params_.end() && param->second.loader && !param->second.raw.empty();
       const auto identity = all ? param->second.loader->identity(source.param) : std::nullopt;
@@ -472,8 +474,8 @@ void WeightStore::add(const WeightPlan& plan) {
 
 void WeightStore::add_locked(const WeightPlan& plan) {
   const Graph& prepare = plan.executable->lir().prepare;
-  std::map<std::string, std::shared_ptr<PackedLayout>, std::less<>> made;  // added to forms_ when they are complete
-  std::vector<std::shared_ptr<PackedLayout>> fresh;  // the packed ones among them, in the order of use
+  std::map<std::string, std::shared_ptr<PackedWeight>, std::less<>> made;  // added to packed_ when they are complete
+  std::vector<std::shared_ptr<PackedWeight>> fresh;  // the packed ones among them, in the order of use
   constexpr std::size_t kLine = 64;
   auto padded = [](std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; };
   std::size_t slab_bytes = 0;
@@ -490,23 +492,23 @@ void WeightStore::add_locked(const WeightPlan& plan) {
       if (std::none_of(readers.begin(), readers.end(), [&](const auto& r) { return r.lock() == plan.executable; }))
         readers.push_back(plan.executable);
     }
-    if (forms_.contains(plan.keys[i]) || made.contains(plan.keys[i])) continue;
-    auto form = std::make_shared<PackedLayout>();
-    made.emplace(plan.keys[i], form);
+    if (packed_.contains(plan.keys[i]) || made.contains(plan.keys[i])) continue;
+    auto weight = std::make_shared<PackedWeight>();
+    made.emplace(plan.keys[i], weight);
     if (node.op.is<ops::Relayout>()) {
-      form->packed_by = plan.executable;
-      form->node = v.node;
+      weight->packed_by = plan.executable;
+      weight->node = v.node;
       for (std::size_t s = 0; s < node.inputs.size(); ++s) {
         const NodeId from = node.inputs[s].node;
         const bool direct = prepare.node(from).kind() == OpKind::Param;
-        form->sources.push_back({direct ? prepare.leaf_name(from) : std::string(), plan.reads[i][s], false});
+        weight->sources.push_back({direct ? prepare.leaf_name(from) : std::string(), plan.reads[i][s], false});
       }
       slab_bytes += padded(static_cast<std::size_t>(node.op.as<ops::Relayout>().form.bytes));
-      fresh.push_back(form);
+      fresh.push_back(weight);
     } else {
-      form->sources.push_back({{}, plan.reads[i][0], false});
+      weight->sources.push_back({{}, plan.reads[i][0], false});
     }
-    for (const Source& s : form->sources)
+    for (const Source& s : weight->sources)
       if (s.param.empty() && noted.insert(s.reads.get()).second) read_raw_.insert(s.reads->begin(), s.reads->end());
   }
   for (auto it = readers_.begin(); it != readers_.end();) {
@@ -515,7 +517,7 @@ void WeightStore::add_locked(const WeightPlan& plan) {
       ++it;
       continue;
     }
-    forms_.erase(it->first);
+    packed_.erase(it->first);
     it = readers_.erase(it);
   }
   // Packed weights lie one after the other in the order of use, so that they share huge pages and the end of one
@@ -523,26 +525,26 @@ void WeightStore::add_locked(const WeightPlan& plan) {
   Tensor slab;
   if (!fresh.empty()) slab = Tensor::uninitialized(Shape({Dim(slab_bytes)}, DType::U8));
   std::size_t used = 0;
-  for (const std::shared_ptr<PackedLayout>& form : fresh) {
-    auto bytes = static_cast<std::size_t>(prepare.node(form->node).op.as<ops::Relayout>().form.bytes);
-    form->bytes = Tensor::part_of(slab, used, Shape({Dim(bytes)}, DType::U8));
+  for (const std::shared_ptr<PackedWeight>& weight : fresh) {
+    auto bytes = static_cast<std::size_t>(prepare.node(weight->node).op.as<ops::Relayout>().form.bytes);
+    weight->bytes = Tensor::part_of(slab, used, Shape({Dim(bytes)}, DType::U8));
     used += padded(bytes);
   }
   if (made.empty()) return;
   auto packed_at = packed_at_;
-  for (const auto& [key, form] : made)
-    for (std::size_t s = 0; s < form->sources.size(); ++s)
-      if (!form->sources[s].param.empty()) packed_at[form->sources[s].param].push_back({key, s});
+  for (const auto& [key, weight] : made)
+    for (std::size_t s = 0; s < weight->sources.size(); ++s)
+      if (!weight->sources[s].param.empty()) packed_at[weight->sources[s].param].push_back({key, s});
   Reading reading;
-  for (const auto* forms : {&forms_, &made})
-    for (const auto& [key, form] : *forms) reading.add(key, *form);
+  for (const auto* all_packed : {&packed_, &made})
+    for (const auto& [key, weight] : *all_packed) reading.add(key, *weight);
   packed_at_.swap(packed_at);
   std::swap(reading_, reading);
   std::set<std::string, std::less<>> packed_names;
-  for (const auto& [key, form] : made)
-    for (const Source& source : form->sources)
+  for (const auto& [key, weight] : made)
+    for (const Source& source : weight->sources)
       if (!source.param.empty()) packed_names.insert(source.param);
-  forms_.merge(made);
+  packed_.merge(made);
   for (const std::string& name : packed_names) {
     std::vector<HeldPart> parts = parts_in_packed_layouts(name, false, keep_ == KeepValues::No);
     if (covers(parts)) whole_in_packed_layouts_.insert(name);
@@ -571,9 +573,9 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
       if (node.kind() == OpKind::Param) need(prepare.leaf_name(v.node));
       continue;
     }
-    const PackedLayout& form = *forms_.at(plan.keys[i]);
-    for (std::size_t s = 0; s < form.sources.size(); ++s) {
-      const Source& source = form.sources[s];
+    const PackedWeight& weight = *packed_.at(plan.keys[i]);
+    for (std::size_t s = 0; s < weight.sources.size(); ++s) {
+      const Source& source = weight.sources[s];
       if (source.ready) continue;
       if (!source.param.empty()) {
         need(source.param);
@@ -582,7 +584,7 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
       }
       if (computed_from.try_emplace(source.reads.get(), source.reads).second)
         for (const std::string& name : *source.reads) need(name);
-      const Value value = form.packed_by ? node.inputs[s] : v;
+      const Value value = weight.packed_by ? node.inputs[s] : v;
       if (computed_at.try_emplace(value, to_compute.size()).second) to_compute.push_back(value);
     }
   }
@@ -604,11 +606,11 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
     auto result_of = [&](Value v) { return &computed[computed_at.at(v)]; };
     for (std::size_t i = 0; i < n; ++i) {
       if (plan.keys[i].empty()) continue;
-      std::shared_ptr<PackedLayout>& form = forms_.at(plan.keys[i]);
+      std::shared_ptr<PackedWeight>& weight = packed_.at(plan.keys[i]);
       const Node& node = prepare.node(prepare.outputs()[i].node);
-      for (std::size_t s = 0; s < form->sources.size(); ++s) {
-        if (form->sources[s].ready) continue;
-        PackedLayout& f = own(form);
+      for (std::size_t s = 0; s < weight->sources.size(); ++s) {
+        if (weight->sources[s].ready) continue;
+        PackedWeight& f = own(weight);
         if (f.packed_by)
           write_source(f, s, *result_of(node.inputs[s]), nullptr, {});
         else
@@ -632,8 +634,8 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
       const Tensor& values = raw(prepare.leaf_name(id));
       add(values, params_.find(prepare.leaf_name(id))->second.resident);
     } else {
-      PackedLayout& form = *forms_.at(plan.keys[i]);
-      add(form.bytes, form.resident);
+      PackedWeight& weight = *packed_.at(plan.keys[i]);
+      add(weight.bytes, weight.resident);
     }
   }
   return table;

@@ -27,8 +27,9 @@ struct WeightPlan {
   WeightPlan() = default;
   explicit WeightPlan(std::shared_ptr<const ExecutableGraph> e);
   std::shared_ptr<const ExecutableGraph> executable;
-  std::vector<std::string> keys;               // `prepared_keys`
-  std::vector<std::vector<ParamNames>> reads;  // params by source of a packed layout; a computed value: one list
+  std::vector<std::string> keys;  // from `prepared_keys`: equal for equal packed layouts of the same params
+  std::vector<std::vector<ParamNames>> reads;  // for a packed layout: the params of each source; for a computed value:
+                                               // one list
 };
 
 /// What the kernels of one executable read of the weights, by Param index, and the owners that keep it on the device.
@@ -100,7 +101,7 @@ class WeightStore {
     ParamNames reads;
     bool ready = false;
   };
-  struct PackedLayout {
+  struct PackedWeight {
     Tensor bytes;
     std::vector<Source> sources;                       // one for a computed value
     std::shared_ptr<const ExecutableGraph> packed_by;  // null for a computed value
@@ -113,16 +114,16 @@ class WeightStore {
   struct Reading {
     std::map<std::string, std::vector<ParamNames>, std::less<>> lists;  // lists that contain the param
     struct At {
-      std::string key;  // may be gone from forms_ by now
+      std::string key;  // may be gone from packed_ by now
       std::size_t source;
     };
     std::map<ParamNames, std::vector<At>> sources;  // sources made from these params
-    void add(const std::string& key, const PackedLayout& form);
+    void add(const std::string& key, const PackedWeight& weight);
   };
 
   void add_locked(const WeightPlan& plan);
-  static std::shared_ptr<PackedLayout> copy_of(const PackedLayout& form);
-  static PackedLayout& own(std::shared_ptr<PackedLayout>& form);
+  static std::shared_ptr<PackedWeight> copy_of(const PackedWeight& weight);
+  static PackedWeight& own(std::shared_ptr<PackedWeight>& weight);
   bool is_packed(const std::string& name) const;
   bool held_packed(const std::string& name) const;
   void pack_waiting(const std::string& name, const Tensor& values, const WeightLoader* loader);
@@ -130,7 +131,7 @@ class WeightStore {
   /// A packed layout that waits for params of files and that a cache may hold.
   struct Savable {
     std::string key;  // key in the cache
-    std::shared_ptr<PackedLayout>* form = nullptr;
+    std::shared_ptr<PackedWeight>* weight = nullptr;
     SourceIdentity source{};
     std::vector<Tensor> params;  // the params that it is made of, in order
     std::vector<std::string> names;
@@ -138,11 +139,11 @@ class WeightStore {
     std::string content() const;  // also releases the pages that it has read
   };
   std::vector<Savable> savable_packed_layouts(std::span<const std::string> names);
-  static void write_source(PackedLayout& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
+  static void write_source(PackedWeight& f, std::size_t source, const Tensor& values, const WeightLoader* loader,
                            const std::string& name);
   /// A source of a packed layout that holds some columns of a param.
   struct HeldPart {
-    const PackedLayout* form = nullptr;
+    const PackedWeight* weight = nullptr;
     std::size_t source = 0;
     Shape of;                          // of the param
     std::int64_t k = 0, elements = 0;  // of the matrix; of the param
@@ -156,7 +157,7 @@ class WeightStore {
   std::shared_ptr<PackedWeightCache> cache_;
   KeepValues keep_;
   std::map<std::string, Param, std::less<>> params_;
-  std::map<std::string, std::shared_ptr<PackedLayout>, std::less<>> forms_;
+  std::map<std::string, std::shared_ptr<PackedWeight>, std::less<>> packed_;
   struct PackedAt {
     std::string key;
     std::size_t source;

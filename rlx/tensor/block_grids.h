@@ -1,4 +1,4 @@
-// Internal: the tables of GGUF's grid schemes. Their quantized values are numbers of rows of 8 or 4 values.
+// Internal: the tables of GGUF's grid schemes. A quantized value is the index of a table row, which has 8 or 4 values.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ struct BlockGrid {
   int rows = 0, width = 0;
   std::span<const std::int8_t> values;
 };
-/// The grid of a scheme with BlockCodes::Grid. InvalidArgument for other schemes.
+/// The grid of a scheme with BlockValues::Grid. InvalidArgument for other schemes.
 const BlockGrid& block_grid(QuantScheme scheme);
 
 /// An unpacked block of a grid scheme. Element e is d * scale[e / group] * (v + delta). v is value e % width of row[e /

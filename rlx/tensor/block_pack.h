@@ -15,15 +15,15 @@ struct UnpackedBlock {
   std::array<int, 16> scale{}, min{};
   std::array<int, 256> q{};
 };
-/// The numbers of a group: y = factor * (code - offset) - shift.
-struct CodeGrid {
+/// The numbers of a group: y = factor * (quantized value - offset) - shift.
+struct QuantizedGrid {
   float factor, shift;
 };
-CodeGrid code_grid(const BlockLayout& l, const UnpackedBlock& b, int group);
+QuantizedGrid quantized_grid(const BlockLayout& l, const UnpackedBlock& b, int group);
 /// The nearest quantized value on a grid. Computed in F32, so that the op `quantize` finds the same one.
-int nearest_code(const BlockLayout& l, const CodeGrid& grid, float x);
+int nearest_quantized(const BlockLayout& l, const QuantizedGrid& grid, float x);
 /// The largest quantized value of a plain layout.
-constexpr int largest_code(const BlockLayout& l) { return (1 << (l.low.width + l.high.width)) - 1; }
+constexpr int largest_quantized(const BlockLayout& l) { return (1 << (l.low.width + l.high.width)) - 1; }
 /// Writes a block of a plain layout.
 void pack_block(const BlockLayout& l, const UnpackedBlock& b, std::uint8_t* bytes);
 

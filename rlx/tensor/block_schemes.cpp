@@ -23,14 +23,14 @@ using Block = UnpackedBlock;
 constexpr auto kNone = GroupScales::None, kNibbles = GroupScales::Nibbles, kPairs = GroupScales::SixBitPairs,
                kSixBits = GroupScales::SixBits, kBytes = GroupScales::SignedBytes, kSplit = GroupScales::SplitSixBits,
                kE4M3 = GroupScales::E4M3;
-constexpr auto kOffset = BlockCodes::Offset, kTable = BlockCodes::Table, kTernary = BlockCodes::Ternary,
-               kGrid = BlockCodes::Grid;
+constexpr auto kOffset = BlockValues::Offset, kTable = BlockValues::Table, kTernary = BlockValues::Ternary,
+               kGrid = BlockValues::Grid;
 constexpr auto kF16 = BlockUnit::F16, kF32 = BlockUnit::F32, kE8M0 = BlockUnit::HalfE8M0, kOne = BlockUnit::One;
 constexpr std::int8_t kSign[] = {-1, 1},
                       kCurve[] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
                       kTwiceE2M1[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 constexpr BlockLayout kLayouts[] = {
-  // elements bytes    low codes       high codes    offset d    m  adds_m  scales     at group
+  // elements bytes    low bits        high bits     offset d    m  adds_m  scales     at group
   {QuantScheme::Q8_0,  32,  34, { 2,  32, 8, 32}, {  0,  0, 0,  0}, 128,   0, -1, false, kNone,      0, 32},
   {QuantScheme::Q4_0,  32,  18, { 2,  16, 4, 16}, {  0,  0, 0,  0},   8,   0, -1, false, kNone,      0, 32},
   {QuantScheme::Q4_1,  32,  20, { 4,  16, 4, 16}, {  0,  0, 0,  0},   0,   0,  2, true,  kNone,      0, 32},
@@ -180,7 +180,7 @@ Block unpack(const BlockLayout& l, const std::uint8_t* bytes) {
   b.d = load_unit(l, bytes);
   if (l.m_at >= 0) b.m = load_f16(bytes + l.m_at);
   unpack_scales(l, bytes, b);
-  if (l.codes == BlockCodes::Ternary) {
+  if (l.codes == BlockValues::Ternary) {
     unpack_ternary(l, bytes, b);
     return b;
   }
@@ -194,7 +194,7 @@ Block unpack(const BlockLayout& l, const std::uint8_t* bytes) {
   return b;
 }
 
-// Half of an unsigned F8E4M3 number. The sign bit is ignored. The code that would be NaN gives 0.
+// Half of an unsigned F8E4M3 number. The sign bit is ignored. The bit pattern of NaN gives 0.
 float half_e4m3(int code) {
   const int exponent = code >> 3 & 15, mantissa = code & 7;
   if (code == 127) return 0;
@@ -217,7 +217,7 @@ void pack_block(const BlockLayout& l, const Block& b, std::uint8_t* bytes) {
             [&](int e, int at, int shift) { put(at, b.q[static_cast<std::size_t>(e)] >> l.low.width << shift); });
 }
 
-CodeGrid code_grid(const BlockLayout& l, const Block& b, int group) {
+QuantizedGrid quantized_grid(const BlockLayout& l, const Block& b, int group) {
   const auto g = static_cast<std::size_t>(group);
   const float factor = l.scales == GroupScales::None   ? b.d
                        : l.scales == GroupScales::E4M3 ? half_e4m3(b.scale[g])
@@ -235,16 +235,16 @@ float nearest_f16(float x) {
   return f16_bits_to_float(float_to_f16_bits(std::clamp(x, -kLargest, kLargest))) + 0.0F;  // no negative zero
 }
 
-int nearest_code(const BlockLayout& l, const CodeGrid& grid, float x) {
+int nearest_quantized(const BlockLayout& l, const QuantizedGrid& grid, float x) {
   if (grid.factor == 0) return l.offset;
   const float q = std::nearbyint((x + grid.shift) / grid.factor) + static_cast<float>(l.offset);
-  return static_cast<int>(std::clamp(q, 0.0F, static_cast<float>(largest_code(l))));
+  return static_cast<int>(std::clamp(q, 0.0F, static_cast<float>(largest_quantized(l))));
 }
 namespace {
 
 void decode(const BlockLayout& l, const Block& b, float* out) {
   for (int g = 0; g < l.groups(); ++g) {
-    const CodeGrid grid = code_grid(l, b, g);
+    const QuantizedGrid grid = quantized_grid(l, b, g);
     for (int e = g * l.group; e < (g + 1) * l.group; ++e) {
       const int q = b.q[static_cast<std::size_t>(e)];
       const float y = grid.factor * static_cast<float>(l.values ? l.values[q] : q - l.offset);
@@ -268,11 +268,11 @@ void decode_grid(const BlockLayout& l, const BlockGrid& grid, const std::uint8_t
 // -- making blocks --
 
 // The sum of squared errors of the nearest quantized values.
-double error_on(const BlockLayout& l, const CodeGrid& grid, const float* x, int n) {
+double error_on(const BlockLayout& l, const QuantizedGrid& grid, const float* x, int n) {
   double sum = 0;
   for (int i = 0; i < n; ++i) {
-    const double y =
-        static_cast<double>(grid.factor) * (nearest_code(l, grid, x[i]) - l.offset) - static_cast<double>(grid.shift);
+    const double y = static_cast<double>(grid.factor) * (nearest_quantized(l, grid, x[i]) - l.offset) -
+                     static_cast<double>(grid.shift);
     sum += (y - static_cast<double>(x[i])) * (y - static_cast<double>(x[i]));
   }
   return sum;
@@ -296,12 +296,12 @@ void choose_pair(const BlockLayout& l, const float* x, Block& b) {
   const Range r = range_of(x, l.elements);
   b.scale.fill(1);
   if (l.adds_m) {
-    b.d = nearest_f16((r.high - r.low) / static_cast<float>(largest_code(l)));
+    b.d = nearest_f16((r.high - r.low) / static_cast<float>(largest_quantized(l)));
     b.m = nearest_f16(r.low);
   } else if (l.low.width == 8) {
     b.d = nearest_f16(std::fabs(r.furthest()) / 127);
   } else {
-    b.d = nearest_f16(r.furthest() / static_cast<float>(-l.offset));  // the furthest element becomes code 0
+    b.d = nearest_f16(r.furthest() / static_cast<float>(-l.offset));  // the furthest element is quantized to 0
   }
 }
 
@@ -318,7 +318,7 @@ void choose_groups(const BlockLayout& l, const float* x, Block& b) {
     float& s = shift[static_cast<std::size_t>(g)];
     if (mins) {
       const float low = std::min(r.low, 0.0F);
-      f = (std::max(r.high, 0.0F) - low) / static_cast<float>(largest_code(l));
+      f = (std::max(r.high, 0.0F) - low) / static_cast<float>(largest_quantized(l));
       s = -low;
     } else {
       f = r.furthest() / static_cast<float>(-l.offset);
@@ -344,7 +344,7 @@ void choose_groups(const BlockLayout& l, const float* x, Block& b) {
       for (int m = mins ? min - 2 : 0; m <= (mins ? min + 1 : 0); ++m) {
         if (m < 0 || m > most) continue;
         b.scale[i] = s, b.min[i] = m;
-        const double e = error_on(l, code_grid(l, b, g), x + g * l.group, l.group);
+        const double e = error_on(l, quantized_grid(l, b, g), x + g * l.group, l.group);
         if (e < best) best = e, best_scale = s, best_min = m;
       }
     }
@@ -428,7 +428,7 @@ void dequantize_blocks(QuantScheme scheme, std::span<const std::byte> bytes, std
   check_sizes(l, bytes.size(), out.size());
   const auto* p = reinterpret_cast<const std::uint8_t*>(bytes.data());
   float* y = out.data();
-  const BlockGrid* grid = l.codes == BlockCodes::Grid ? &block_grid(scheme) : nullptr;
+  const BlockGrid* grid = l.codes == BlockValues::Grid ? &block_grid(scheme) : nullptr;
   for (std::size_t n = bytes.size() / static_cast<std::size_t>(l.bytes); n > 0; --n, p += l.bytes, y += l.elements) {
     if (grid)
       decode_grid(l, *grid, p, y);
@@ -458,7 +458,7 @@ void quantize_blocks(QuantScheme scheme, std::span<const float> x, std::span<std
       choose_groups(l, values.data(), b);
     for (int e = 0; e < l.elements; ++e)
       b.q[static_cast<std::size_t>(e)] =
-          nearest_code(l, code_grid(l, b, e / l.group), values[static_cast<std::size_t>(e)]);
+          nearest_quantized(l, quantized_grid(l, b, e / l.group), values[static_cast<std::size_t>(e)]);
     pack_block(l, b, p);
   }
 }

@@ -5,7 +5,7 @@
 // d and m are F16 numbers of the block, scale and min are small integers (or absent: 1), and q[e] is a quantized value
 // of a few bits minus `offset`. BlockLayout describes once where each of them lies. The decoder, the encoder and the
 // op's decomposition into integer ops all read it. Other schemes differ in the types of d, scale and quantized values
-// (`BlockUnit`, `GroupScales`, `BlockCodes`). block_grids.h describes the rest of the grid schemes (iq1, iq2, iq3).
+// (`BlockUnit`, `GroupScales`, `BlockValues`). block_grids.h describes the rest of the grid schemes (iq1, iq2, iq3).
 #pragma once
 
 #include <array>
@@ -66,7 +66,7 @@ enum class GroupScales : std::uint8_t {
   E4M3,          // a byte per group: exponent and mantissa of an unsigned F8E4M3 number, halved; 0x7f is 0
 };
 /// The meaning of an element's quantized value.
-enum class BlockCodes : std::uint8_t {
+enum class BlockValues : std::uint8_t {
   Offset,   // the value minus `offset`
   Table,    // values[code]
   Ternary,  // a base-3 digit minus 1: five in each of 48 bytes, four in each of 4
@@ -88,11 +88,11 @@ struct BlockLayout {
   bool adds_m;          // + m of the block instead of - m * min of the group
   GroupScales scales;
   int scales_at, group;  // elements per scale; `elements` when there are no scales
-  BlockCodes codes = BlockCodes::Offset;
+  BlockValues codes = BlockValues::Offset;
   BlockUnit unit = BlockUnit::F16;
-  const std::int8_t* values = nullptr;  // for BlockCodes::Table: one per quantized value
+  const std::int8_t* values = nullptr;  // for BlockValues::Table: one per quantized value
   /// True when d is F16, quantized values are numbers minus the offset, and scales are small integers.
-  bool plain() const { return codes == BlockCodes::Offset && unit == BlockUnit::F16; }
+  bool plain() const { return codes == BlockValues::Offset && unit == BlockUnit::F16; }
   int groups() const { return elements / group; }
   bool has_mins() const { return scales == GroupScales::Nibbles || scales == GroupScales::SixBitPairs; }
 };

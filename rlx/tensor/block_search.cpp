@@ -29,7 +29,7 @@ struct Group {
   float low, high;  // bounds of the quantized values minus the offset
 
   // The quantized values nearest to (x + shift) / factor.
-  void codes(CodeGrid grid, float* q) const {
+  void codes(QuantizedGrid grid, float* q) const {
     const float inverse = grid.factor == 0 ? 0 : 1 / grid.factor;
     for (int i = 0; i < n; ++i) {  // as selections, which vectorise
       const float v = (x[i] + grid.shift) * inverse, above = v > low ? v : low;
@@ -54,7 +54,7 @@ struct Group {
     return m;
   }
   // The sum of w (factor q - shift - x)^2.
-  float error(CodeGrid grid, const float* q) const {
+  float error(QuantizedGrid grid, const float* q) const {
     std::array<float, kLanes> s{};
     for (int i = 0; i < n; i += kLanes)
       for (int k = 0; k < kLanes; ++k) {
@@ -66,7 +66,7 @@ struct Group {
     return sum;
   }
   // The error of the nearest quantized values.
-  float error_on(CodeGrid grid) const {
+  float error_on(QuantizedGrid grid) const {
     std::array<float, 256> q;
     codes(grid, q.data());
     return error(grid, q.data());
@@ -76,7 +76,7 @@ struct Group {
 enum class Shift { None, Positive, Any };  // none; y = factor q - shift with shift >= 0; shift of any sign
 
 // The least-squares grid for given quantized values.
-CodeGrid solve(const Moments& m, Shift shift) {
+QuantizedGrid solve(const Moments& m, Shift shift) {
   if (m.qq <= 0) return {0, shift == Shift::Any && m.w > 0 ? static_cast<float>(-m.x / m.w) : 0};
   if (shift != Shift::None) {
     const double det = m.w * m.qq - m.q * m.q;
@@ -89,19 +89,19 @@ CodeGrid solve(const Moments& m, Shift shift) {
 }
 
 // The best grid of a single group.
-CodeGrid best_grid(const Group& g, Shift shift) {
+QuantizedGrid best_grid(const Group& g, Shift shift) {
   float least = g.x[0], most = g.x[0];
   for (int i = 1; i < g.n; ++i) least = std::min(least, g.x[i]), most = std::max(most, g.x[i]);
   if (shift == Shift::Positive) least = std::min(least, 0.0F);
-  CodeGrid best{0, shift == Shift::None ? 0 : -least};
+  QuantizedGrid best{0, shift == Shift::None ? 0 : -least};
   float best_error = std::numeric_limits<float>::infinity();
   std::array<float, 256> q;
   // The grids that reduce the sum of squares most, by their first solution.
-  std::array<std::pair<double, CodeGrid>, 3> leading{};
-  const auto attempt = [&](CodeGrid grid) {
+  std::array<std::pair<double, QuantizedGrid>, 3> leading{};
+  const auto attempt = [&](QuantizedGrid grid) {
     g.codes(grid, q.data());
     const Moments m = g.moments(q.data());
-    const CodeGrid solved = solve(m, shift);
+    const QuantizedGrid solved = solve(m, shift);
     const double gain = static_cast<double>(solved.factor) * m.xq - static_cast<double>(solved.shift) * m.x;
     if (solved.factor == 0 || !std::isfinite(solved.factor) || !(gain > leading.back().first)) return;
     leading.back() = {gain, solved};
@@ -110,7 +110,7 @@ CodeGrid best_grid(const Group& g, Shift shift) {
   };
   const auto settle = [&] {
     for (const auto& lead : leading) {
-      CodeGrid grid = lead.second;
+      QuantizedGrid grid = lead.second;
       for (int turn = 0; turn < 2 && grid.factor != 0 && std::isfinite(grid.factor); ++turn) {
         g.codes(grid, q.data());
         const float e = g.error(grid, q.data());
@@ -150,11 +150,11 @@ class BlockSearch {
                               : Shift::None) {
     for (int g = 0; g < l.groups(); ++g)
       groups_[static_cast<std::size_t>(g)] = {x + g * l.group, w + g * l.group, l.group, static_cast<float>(-l.offset),
-                                              static_cast<float>(largest_code(l) - l.offset)};
+                                              static_cast<float>(largest_quantized(l) - l.offset)};
   }
   UnpackedBlock run() {
     if (l_.scales == GroupScales::None) {
-      const CodeGrid grid = best_grid(groups_[0], shift_);
+      const QuantizedGrid grid = best_grid(groups_[0], shift_);
       UnpackedBlock b;
       b.scale.fill(1);
       b.d = nearest_f16(grid.factor), b.m = l_.adds_m ? nearest_f16(-grid.shift) : 0;
@@ -175,7 +175,7 @@ class BlockSearch {
   std::size_t count() const { return static_cast<std::size_t>(l_.groups()); }
   void consider(const UnpackedBlock& b) {
     float sum = 0;
-    for (std::size_t g = 0; g < count(); ++g) sum += groups_[g].error_on(code_grid(l_, b, static_cast<int>(g)));
+    for (std::size_t g = 0; g < count(); ++g) sum += groups_[g].error_on(quantized_grid(l_, b, static_cast<int>(g)));
     if (sum < best_error_) best_error_ = sum, best_ = b;
   }
   // The factor with which the furthest element of a group gets the largest quantized value.
@@ -187,7 +187,7 @@ class BlockSearch {
     return furthest / g.low;
   }
   // Chooses the integers near the quotients of each group's own grid that have the least error.
-  void choose_integers(UnpackedBlock& b, const std::array<CodeGrid, 16>& own) const {
+  void choose_integers(UnpackedBlock& b, const std::array<QuantizedGrid, 16>& own) const {
     const int most = largest_scale(l_), least = l_.has_mins() ? 0 : -most - 1;
     const auto quotient = [&](float v, float unit, int low) {
       const float q = unit == 0 ? 0 : v / unit;
@@ -202,7 +202,7 @@ class BlockSearch {
           for (int m = std::max(l_.has_mins() ? min - 1 : 0, 0); m <= (l_.has_mins() ? std::min(min + 1, most) : 0);
                ++m) {
             b.scale[g] = s, b.min[g] = m;
-            const float e = groups_[g].error_on(code_grid(l_, b, static_cast<int>(g)));
+            const float e = groups_[g].error_on(quantized_grid(l_, b, static_cast<int>(g)));
             if (e < best) best = e, best_scale = s, best_min = m;
           }
       };
@@ -217,7 +217,7 @@ class BlockSearch {
     double aa = 0, ab = 0, bb = 0, ax = 0, bx = 0;  // a = scale q, b = -min
     std::array<float, 256> q;
     for (std::size_t g = 0; g < count(); ++g) {
-      groups_[g].codes(code_grid(l_, b, static_cast<int>(g)), q.data());
+      groups_[g].codes(quantized_grid(l_, b, static_cast<int>(g)), q.data());
       const Moments m = groups_[g].moments(q.data());
       const double scale = b.scale[g], min = -b.min[g];
       aa += scale * scale * m.qq, ab += scale * min * m.q, bb += min * min * m.w, ax += scale * m.xq, bx += min * m.x;
@@ -231,8 +231,8 @@ class BlockSearch {
     }
   }
   void search_groups() {
-    std::array<CodeGrid, 16> own{};
-    CodeGrid largest{0, 0};
+    std::array<QuantizedGrid, 16> own{};
+    QuantizedGrid largest{0, 0};
     for (std::size_t g = 0; g < count(); ++g) {
       own[g] = best_grid(groups_[g], shift_);
       if (std::fabs(own[g].factor) > std::fabs(largest.factor)) largest.factor = own[g].factor;
@@ -316,7 +316,7 @@ void search_blocks(QuantScheme scheme, std::span<const float> x, std::span<const
     UnpackedBlock b = BlockSearch(l, values.data(), w.data()).run();
     for (int e = 0; e < l.elements; ++e)
       b.q[static_cast<std::size_t>(e)] =
-          nearest_code(l, code_grid(l, b, e / l.group), values[static_cast<std::size_t>(e)]);
+          nearest_quantized(l, quantized_grid(l, b, e / l.group), values[static_cast<std::size_t>(e)]);
     pack_block(l, b, p);
   }
 }

@@ -38,7 +38,7 @@ namespace detail {
 [[noreturn]] void throw_no_count(std::int64_t count);
 }  // namespace detail
 
-/// `t`. Throws DTypeMismatch for a number that is no enumerator.
+/// `t`. Throws DTypeMismatch for a value that is not an enumerator.
 constexpr DType checked_dtype(DType t) {
   if (static_cast<int>(t) >= kNumDTypes) detail::throw_no_dtype(t);
   return t;

@@ -15,7 +15,7 @@ namespace rlx {
 class Shape {
  public:
   Shape() = default;
-  /// Throws DTypeMismatch for a number that is no dtype.
+  /// Throws DTypeMismatch for a value that is not a dtype.
   Shape(Dims dims, DType dtype) : dims_(std::move(dims)), dtype_(checked_dtype(dtype)) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }

@@ -70,7 +70,7 @@ Tensor moved(const Tensor& a, double step, const Tensor& by) {
 }
 
 // Floats converted to F64, complex numbers to C128.
-Tensor wide_values(const Tensor& t) {
+Tensor f64_values(const Tensor& t) {
   const DType to = is_complex(t.dtype()) ? DType::C128 : is_float(t.dtype()) ? DType::F64 : t.dtype();
   Tensor out = Tensor::zeros(t.shape().with_dtype(to));
   if (to == t.dtype()) return t;
@@ -170,7 +170,7 @@ class Checker {
     const bool wide = attempt([&] { return to_f64(plain); }).ok();
     if (wide) {
       g = to_f64(plain);
-      for (Tensor& t : operands) t = wide_values(t);
+      for (Tensor& t : operands) t = f64_values(t);
     }
     // The error of a central difference: third order in the step, plus rounding divided by the step.
     const double step = wide ? 1e-5 : 5e-3, allowed = wide ? 1e-6 : 5e-3;

@@ -33,7 +33,7 @@ void ChunkWatch::enter(std::int64_t chunks, const std::string& what) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (std::popcount(threads()) < wanted) {
     if (std::chrono::steady_clock::now() > deadline)
-      throw Error(ErrorCode::Internal, concat_text("an audited run: ", std::popcount(threads()), " of ", wanted,
+      throw Error(ErrorCode::Internal, concat_text("audited run: only ", std::popcount(threads()), " of ", wanted,
                                                    " threads took one of the ", chunks, " chunks of ", what));
     std::this_thread::yield();
   }

@@ -1,4 +1,4 @@
-// A testing aid: the threads of a run meet in every step, and the audit records which threads took chunks.
+// A testing aid: every step of a run is a barrier of its threads, and the audit records which threads took chunks.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ struct AuditedRun {
 /// Passed to a compile as CompileOptions::chunk_audit. Programs compiled with it run their steps one after the other,
 /// each kernel call as a separate step. The first chunk of a thread in a step waits until every thread of the run holds
 /// a chunk of it, at most one per chunk. So a run that returns has distributed every step that can be distributed. A
-/// run whose threads do not meet within a minute fails with Error{Internal} naming the step. Safe to use from several
-/// threads.
+/// run in which a thread waits longer than a minute fails with Error{Internal} naming the step. Safe to use from
+/// several threads.
 class ChunkAudit {
  public:
   /// The last successful run of any program compiled with this object.
@@ -42,7 +42,7 @@ class ChunkAudit {
   AuditedRun last_;
 };
 
-/// The meeting point of the threads in one step, for backends.
+/// The barrier of one step, for backends.
 class ChunkWatch {
  public:
   /// Must be called before the work of a chunk. Waits as ChunkAudit describes. `what` names the step in errors.

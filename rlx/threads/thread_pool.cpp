@@ -5,10 +5,11 @@
 // compare-and-swap on the step's claim word {run epoch, left in the lower half, left in the upper half}. A finished
 // chunk is counted in the step's done word {run epoch, done in the lower half, done in the upper half}.
 //
-// Odd workers run the upper half of each step, and help with the lower half when their own has nothing to do. Steps
-// that are cut into rows in the same order then find the data of the previous step in the core's own cache (two cores
-// that share no cache lose some 10 % of a transformer to the traffic between them). When halves wait only for halves, a
-// thread continues with its half of the next steps, and no thread waits for another until the work of the halves meets.
+// Odd workers run the upper half of each step, and help with the lower half when their own has nothing to do. Where
+// steps split their rows into chunks in the same order, each core then finds the data of the previous step in its own
+// cache (two cores that share no cache lose some 10 % of a transformer to the traffic between them). When halves wait
+// only for halves, a thread continues with its half of the next steps, and no thread waits for another until a step
+// needs both halves.
 //
 // The first thread that touches a claim or done word in a new run resets it, so starting a run writes one word. A
 // worker that was descheduled and arrives late finds newer epochs and claims nothing: the caller waits for claimed
@@ -294,7 +295,7 @@ StepSchedule::StepSchedule(std::span<const ScheduleStep> steps) {
     const ScheduleStep& in = steps[i];
     if (in.chunks < 0 || in.chunks > 0x7fffffff) {
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("schedule step ", i, " has ", in.chunks, " chunks; 0 to 2147483647 are possible"));
+                  concat_text("schedule step ", i, " has ", in.chunks, " chunks; the range is 0 to 2147483647"));
     }
     if (in.run == nullptr && in.chunks > 0) {
       throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " has no function"));
@@ -307,13 +308,13 @@ StepSchedule::StepSchedule(std::span<const ScheduleStep> steps) {
     step.num_preds = static_cast<std::uint32_t>(in.predecessors.size());
     if (!in.waits.empty() && in.waits.size() != in.predecessors.size()) {
       throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " has ", in.predecessors.size(),
-                                                          " predecessors and ", in.waits.size(), " waits"));
+                                                          " predecessors, but ", in.waits.size(), " waits"));
     }
     for (std::size_t k = 0; k < in.predecessors.size(); ++k) {
       const std::int32_t p = in.predecessors[k];
       if (p < 0 || static_cast<std::size_t>(p) >= i) {
         throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " names predecessor ", p,
-                                                            "; predecessors come before their step"));
+                                                            "; a predecessor must be an earlier step"));
       }
       state->preds.push_back({static_cast<std::uint32_t>(p), in.waits.empty() ? kWaitsForAll : in.waits[k]});
     }
@@ -335,7 +336,7 @@ std::int64_t StepSchedule::size() const {
 
 std::int64_t StepSchedule::lower_half(std::int64_t chunks) {
   if (chunks < 0 || chunks > 0x7fffffff) {
-    throw Error(ErrorCode::InvalidArgument, concat_text("a step of ", chunks, " chunks; 0 to 2147483647 are possible"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("a step of ", chunks, " chunks; the range is 0 to 2147483647"));
   }
   const auto n = static_cast<std::uint32_t>(chunks);
   return std::min<std::int64_t>(chunks, std::int64_t{State::half(units_of(n), false)} * chunks_per_unit(n));
@@ -343,7 +344,8 @@ std::int64_t StepSchedule::lower_half(std::int64_t chunks) {
 
 void StepSchedule::set_chunks(std::int64_t step, std::int64_t chunks) {
   if (step < 0 || step >= size() || chunks < 0 || chunks > 0x7fffffff) {
-    throw Error(ErrorCode::InvalidArgument, concat_text("set_chunks(", step, ", ", chunks, ") on ", size(), " steps"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("set_chunks(", step, ", ", chunks,
+                                                        ") is out of range for a schedule of ", size(), " steps"));
   }
   state_->set_chunks(static_cast<std::size_t>(step), static_cast<std::uint32_t>(chunks));
 }
@@ -622,7 +624,7 @@ void ThreadPool::run(StepSchedule& schedule, int max_threads, const StepTrace* t
   StepSchedule::State* s = schedule.state_;
   if (s == nullptr || s->steps.empty()) return;
   if (s->busy.exchange(true, std::memory_order_acquire)) {
-    throw Error(ErrorCode::InvalidArgument, "a schedule runs one call at a time",
+    throw Error(ErrorCode::InvalidArgument, "a schedule was run by two threads at the same time",
                 "give each thread its own clone of the executable");
   }
   struct Idle {

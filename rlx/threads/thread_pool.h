@@ -1,4 +1,5 @@
-// The CPU thread pool. It runs whole schedules of steps that are cut into claimable chunks, with one wake-up per run.
+// The CPU thread pool. It runs whole schedules with one wake-up per run. The steps of a schedule are split into chunks,
+// which threads claim.
 #pragma once
 
 #include <atomic>
@@ -75,7 +76,7 @@ int available_cpus();
 /// `threads`, or for 0 the machine's: available_cpus(), at most kMaxThreads. Throws InvalidArgument naming `what`, with
 /// `hint`, when it is negative or above kMaxThreads.
 int checked_thread_count(int threads, std::string_view what,
-                         std::string_view hint = "0 means the machine's, as far as that many");
+                         std::string_view hint = "0 means the processors of this machine, up to that limit");
 
 /// The index of the calling thread within its run: 0 for the thread that called run, 1.. for workers. It is below
 /// `run_threads()`, so it can select per-thread scratch memory.

@@ -69,7 +69,8 @@ Stand stand_for(const Node& node, const Augmented& form, const Shapes& results) 
   return s;
 }
 
-// Replaces every op on the path that has an augment rule by its form with residuals in `p.graph`. Node ids stay.
+// Replaces every op on the path that has an augment rule by an op that also returns residuals, in `p.graph`. Node ids
+// stay.
 Stands augment(Prepared& p, const std::vector<Value>& seeded) {
   const Graph& old = p.graph;
   Stands stands;

@@ -115,7 +115,7 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
     auto must_expand = [&](std::uint32_t i) {
       const Node& n = old.nodes()[i];
       if (rule(op_def(n.op)) != RuleState::Derived || n.inputs.empty()) return false;
-      // A root in the middle of the graph cuts it: nodes before the root have no effect.
+      // The walk ends at a root in the middle of the graph: nodes before it have no effect.
       if (std::none_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return depends[slot(v)]; })) return false;
       for (std::uint32_t r = 0; r < n.num_results(); ++r)
         if (depends[slot(Value(NodeId{i}, r))]) return true;

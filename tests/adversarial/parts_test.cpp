@@ -70,7 +70,7 @@ TEST_CASE("parts: what a device of whole values refuses runs on the cpu, and the
   bool sorted = false, whole = false;
   for (const NodeTime& t : f.profile(std::vector<TensorView>{values.at("x").view()})) {
     sorted = sorted || (t.op == "sort" && contains(t.kernel, "("));
-    whole = whole || contains(t.kernel, "adversary, with all of its part");
+    whole = whole || contains(t.kernel, "adversary, with its whole partition");
   }
   CHECK(sorted);
   CHECK(whole);
@@ -137,10 +137,11 @@ TEST_CASE("parts: a given plan is checked") {
     const bool several = lir.plan.parts.size() > 1;
     if (several)
       CHECK(contains(told([](auto& parts) { std::reverse(parts.begin(), parts.end()); }),
-                     "which no part before it makes"));
-    CHECK(contains(told([](auto& parts) { parts.pop_back(); }), several ? "no part makes" : "does not run as a whole"));
-    CHECK(contains(told([](auto& parts) { parts[0].device = 9; }), "names device 9 of 2"));
-    CHECK(contains(told([](auto& parts) { parts[0].nodes[0] = NodeId{9999}; }), "is of another graph"));
+                     "which no earlier partition computes"));
+    CHECK(contains(told([](auto& parts) { parts.pop_back(); }),
+                   several ? "no partition computes" : "cannot run its whole graph"));
+    CHECK(contains(told([](auto& parts) { parts[0].device = 9; }), "names device 9, but has only 2 devices"));
+    CHECK(contains(told([](auto& parts) { parts[0].nodes[0] = NodeId{9999}; }), "belongs to another graph"));
   }
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("parts: a state is written over where its last reader makes the new va
   late.set_state("s", s + y);
   late.set_outputs({late.sort(s + y, 0) + s});
   CHECK(contains(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(late), options); }),
-                 "is not the last to read the old one"));
+                 "is not the last one that reads the old value"));
   CompiledGraph copied = Session(AdversarialScope::kDevice).compile(Graph(late));
   test::check_runs(copied, late, test::drawn(late));
 }

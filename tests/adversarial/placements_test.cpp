@@ -379,7 +379,7 @@ TEST_CASE(
     CompileOptions strict = sent({{"there", kOther}});
     strict.kernel_dispatch.emplace().host_fallback = false;
     CHECK(contains(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), strict); }),
-                   "sort has no kernel on adversarial (opaque) in a part of graph 'alone'"));
+                   "sort has no kernel on adversarial (opaque) in a partition of graph 'alone'"));
   }
 }
 

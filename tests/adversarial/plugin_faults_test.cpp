@@ -176,12 +176,14 @@ TEST_CASE("plug-ins: unknown codes, exceptions that leave the table, and calls t
     rlx_plugin table = *test::adversarial_plugin_table();
     c.confuse(table);
     std::string text = told_by(table).first;
-    CHECK_MESSAGE(contains(text, concat_text(c.name, " failed with code 77, which the table does not know")), text);
-    CHECK_MESSAGE(contains(text, "it does not say why"), text);
+    CHECK_MESSAGE(contains(text, concat_text(c.name, " failed with code 77, which the plug-in table does not define")),
+                  text);
+    CHECK_MESSAGE(contains(text, "without a reason"), text);
     table = *test::adversarial_plugin_table();
     c.blow(table);
     text = told_by(table).first;
-    CHECK_MESSAGE(contains(text, "an exception left it, which the table forbids: thrown in the plug-in"), text);
+    CHECK_MESSAGE(contains(text, "it threw an exception, which the plug-in table forbids: thrown in the plug-in"),
+                  text);
   }
   for (const char* name : {"claimed_kinds", "compile", "device_open", "stream_create", "stream_record", "put", "run"})
     for (const Call& c : calls()) {
@@ -189,7 +191,7 @@ TEST_CASE("plug-ins: unknown codes, exceptions that leave the table, and calls t
       rlx_plugin table = *test::adversarial_plugin_table();
       c.abandon(table);
       const auto told = told_by(table);
-      CHECK_MESSAGE(contains(told.first, concat_text(name, " said that it is done, but ")), told.first);
+      CHECK_MESSAGE(contains(told.first, concat_text(name, " reported success, but ")), told.first);
       CHECK(told.second == ErrorCode::Internal);
     }
   (void)register_plugin(test::adversarial_plugin_table());
@@ -204,17 +206,17 @@ TEST_CASE("plug-ins: tables of another version, cut short, with a null member or
     const std::string text = error_text([&] { (void)register_plugin(&table); });
     CHECK_MESSAGE(contains(text, why), text);
   };
-  refused([](rlx_plugin& t) { t.abi_major = 2; }, "its table is of version 2.0, this rlx reads 1.x");
+  refused([](rlx_plugin& t) { t.abi_major = 2; }, "its table has version 2.0, but this rlx reads 1.x");
   refused([](rlx_plugin& t) { t.abi_major = 2; }, "build it with the rlx/device/plugin.h of this rlx, version 1.0");
-  refused([](rlx_plugin& t) { t.struct_size = 8; }, "its table is cut short: 8 bytes");
-  refused([](rlx_plugin& t) { t.struct_size -= 8; }, "its table is cut short: ");
-  refused([](rlx_plugin& t) { t.graph_version = 1; }, "it reads graphs of version 1, this rlx writes 2");
+  refused([](rlx_plugin& t) { t.struct_size = 8; }, "its table is too short: 8 bytes");
+  refused([](rlx_plugin& t) { t.struct_size -= 8; }, "its table is too short: ");
+  refused([](rlx_plugin& t) { t.graph_version = 1; }, "it reads graphs of version 1, but this rlx writes 2");
   refused([](rlx_plugin& t) { t.run = nullptr; }, "its table has no 'run' (null)");
   refused([](rlx_plugin& t) { t.name = nullptr; }, "its table has no 'name' (null)");
   refused([](rlx_plugin& t) { t.buffer_destroy = nullptr; }, "its table has no 'buffer_destroy' (null)");
-  refused([](rlx_plugin& t) { t.devices = "abacus"; }, "it serves 'abacus', which is no device");
+  refused([](rlx_plugin& t) { t.devices = "abacus"; }, "it serves 'abacus', which is not a device");
   refused([](rlx_plugin& t) { t.devices = " "; }, "it serves no device");
-  CHECK(contains(error_text([] { (void)register_plugin(nullptr); }), "it gives no table for version 1.0"));
+  CHECK(contains(error_text([] { (void)register_plugin(nullptr); }), "it returns no table for version 1.0"));
   CHECK(contains(error_text([] { (void)load_plugin("/nowhere/libacme.so"); }),
                  "the plug-in /nowhere/libacme.so cannot be loaded"));
   // A later minor version has more members, which are ignored.
@@ -234,7 +236,7 @@ TEST_CASE("plug-ins: tables of another version, cut short, with a null member or
     *kinds = "exp activaton";
     return RLX_PLUGIN_OK;
   };
-  CHECK(contains(told_by(wrong).first, "which is no op"));
+  CHECK(contains(told_by(wrong).first, "which is not an op"));
 }
 
 TEST_CASE("plug-ins: what a plug-in refuses is said by its own reason; what RLX_PLUGINS cannot load is said") {
@@ -308,9 +310,8 @@ TEST_CASE("plug-ins: device_open may use rlx: programs, other devices, registrat
   CHECK(opening([] { Session(AdversarialScope::kDevice, {{"memory", "1000000"}}); }).empty());
   CHECK(opening([] { (void)register_plugin(test::adversarial_plugin_table()); }).empty());
   CHECK(opening([] { Session other(AdversarialScope::kDevice); }) ==
-        "invalid argument: device directx, backend 'adversarial', is asked for while it is being opened, by what opens "
-        "it\n"
-        "  hint: a backend may use other devices to open one, not the same");
+        "invalid argument: device directx, backend 'adversarial', is requested again by the code that is opening it\n"
+        "  hint: a backend may use other devices to open one, but not the same one");
 }
 
 TEST_CASE("plug-ins: threads that ask for one device have the same, others need not wait, and no two wait in a ring") {
@@ -369,7 +370,7 @@ TEST_CASE("plug-ins: threads that ask for one device have the same, others need 
   std::thread one([&] { open(0); }), two([&] { open(1); });
   one.join(), two.join();
   CHECK(told[0].empty() != told[1].empty());
-  CHECK(contains(told[0] + told[1], "is asked for while it is being opened, by what opens it"));
+  CHECK(contains(told[0] + told[1], "is requested again by the code that is opening it"));
 }
 
 // -- one buffer for two values --
@@ -411,8 +412,8 @@ TEST_CASE("plug-ins: a run that gives one buffer for two values is told so, and 
       FAIL_CHECK("a buffer of two values was taken");
     } catch (const Error& e) {
       CHECK(e.code() == ErrorCode::Internal);
-      CHECK_MESSAGE(contains(e.what(), concat_text("run said that it is done, but gave as ", how, " a buffer that is ",
-                                                   "another value's")),
+      CHECK_MESSAGE(contains(e.what(), concat_text("run reported success, but returned for ", how,
+                                                   " the buffer of another value")),
                     e.what());
     }
     CHECK(input.to_host().at(0) == 3);
@@ -458,15 +459,15 @@ TEST_CASE("plug-ins: a handle that an earlier run, another program or device hol
     const std::string text = error_text(what);
     CHECK_MESSAGE(
         contains(text, concat_text("device ", device, ", the plug-in 'adversarial' (a table of this program): ", call,
-                                   " a buffer that is another value's")),
+                                   " the buffer of another value")),
         text);
   };
   for (int i = 0; i < 2; ++i) {
-    told([&] { (void)f.run_device(in); }, "directx", "run said that it is done, but gave as output 0");
-    told([&] { (void)other.run_device(in); }, "directx", "run said that it is done, but gave as output 0");
-    told([&] { (void)far.run_device(in); }, "directx:1", "run said that it is done, but gave as output 0");
+    told([&] { (void)f.run_device(in); }, "directx", "run reported success, but returned for output 0");
+    told([&] { (void)other.run_device(in); }, "directx", "run reported success, but returned for output 0");
+    told([&] { (void)far.run_device(in); }, "directx:1", "run reported success, but returned for output 0");
     told([&] { (void)to(Tensor::zeros(f32({4})), AdversarialScope::kDevice); }, "directx",
-         "put said that it is done, but gave");
+         "put reported success, but returned");
   }
   CHECK(y[0].to_host().to_f32() == std::vector<float>(4, 1));
   y.clear();  // released once; from here on the handle may belong to another value
@@ -550,12 +551,12 @@ TEST_CASE("plug-ins: what another opening, device or plug-in made is refused by 
     foreign.push_back(std::move(f));
   };
   const std::string plug_in = ", the plug-in 'adversarial' (a table of this program)";
-  add("device directx" + plug_in + " before it was lost", lost);
+  add("device directx" + plug_in + ", made before the device was lost", lost);
   adversary->lose(0);
   const std::shared_ptr<OpenDevice> here = opened(AdversarialScope::kDevice);
   CHECK(here != lost);
   add("device directx:1" + plug_in, second);
-  add("device directx" + plug_in + " as it was opened otherwise",
+  add("device directx" + plug_in + ", opened with other options",
       opened(AdversarialScope::kDevice, {{"memory", "1000000"}}));
   (void)register_plugin(&other_table);
   add("device directx, the plug-in 'other' (a table of this program)", opened(AdversarialScope::kDevice));
@@ -610,11 +611,11 @@ TEST_CASE("plug-ins: an exception that leaves a function without an error is tol
     rlx_plugin table = *test::adversarial_plugin_table();
     change(table);
     const std::pair<std::string, ErrorCode> told = told_by(table);
-    CHECK_MESSAGE(
-        contains(told.first, concat_text("device directx, the plug-in 'adversarial' (a table of this program): ", call,
-                                         " failed: an exception left it, which the table forbids: thrown in the "
-                                         "plug-in")),
-        told.first);
+    CHECK_MESSAGE(contains(told.first,
+                           concat_text("device directx, the plug-in 'adversarial' (a table of this program): ", call,
+                                       " failed: it threw an exception, which the plug-in table forbids: thrown in the "
+                                       "plug-in")),
+                  told.first);
     CHECK(told.second == ErrorCode::Internal);
   };
   check_told([](rlx_plugin& t) { t.device_lost = throwing_answer; }, "device_lost");
@@ -634,7 +635,7 @@ TEST_CASE("plug-ins: an exception that leaves a function without an error is tol
     text += error_text([&] { f.sync_pending(); });
     text += error_text([&] { (void)f.read_state("s"); });
     CHECK_MESSAGE(contains(text, concat_text("the plug-in 'adversarial' (a table of this program): ", call,
-                                             " failed: an exception left it")),
+                                             " failed: it threw an exception")),
                   text);
   };
   overlapping([](rlx_plugin& t) { t.event_ready = throwing_answer; }, "event_ready");
@@ -644,7 +645,7 @@ TEST_CASE("plug-ins: an exception that leaves a function without an error is tol
   table.buffer_native = [](rlx_buffer*) -> std::uintptr_t { throw std::runtime_error("thrown in the plug-in"); };
   (void)register_plugin(&table);
   const Tensor there = to(Tensor::zeros(f32({4})), AdversarialScope::kDevice);
-  CHECK(contains(error_text([&] { (void)there.buffer()->native(); }), "buffer_native failed: an exception left it"));
+  CHECK(contains(error_text([&] { (void)there.buffer()->native(); }), "buffer_native failed: it threw an exception"));
 
   // Exceptions of a destroy function cannot be thrown to anyone, so the program continues.
   table = *test::adversarial_plugin_table();

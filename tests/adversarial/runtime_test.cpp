@@ -156,7 +156,7 @@ TEST_CASE_TEMPLATE("adversarial: device tensors go from run to run, and to the h
   CHECK(other.run()[1] == std::vector<float>(4, 96));
   CHECK(other.read_handle("out1").to_f32() == std::vector<float>(4, 96));
   // Another device.
-  const char* const elsewhere = "input 'x' lies on directx, graph 'counter' runs on ";
+  const char* const elsewhere = "input 'x' is on directx, but graph 'counter' runs on ";
   CompiledGraph g = compiled(counter(), {AdversarialScope::kDevice, 1}), host = Session().compile(counter());
   CHECK(contains(error_text([&] { g.run_typed({{"x", out[1]}}); }), elsewhere));
   CHECK(g.run_typed({{"x", to(out[1], {AdversarialScope::kDevice, 1})}})[1].to_f32() == std::vector<float>(4, 96));
@@ -168,10 +168,7 @@ TEST_CASE_TEMPLATE("adversarial: device tensors go from run to run, and to the h
   const std::vector<Tensor> broken = f.run_device({{"x", out[1]}});
   CHECK(contains(error_text([&] { (void)broken[1].to_host(); }), "a unit broke"));
   f.reset();
-  CHECK(contains(error_text([&] {
-                   f.run_device({{"x", broken[1]}});
-                 }),
-                 "the work that was to make this tensor failed"));
+  CHECK(contains(error_text([&] { f.run_device({{"x", broken[1]}}); }), "the computation of this tensor failed"));
   CHECK(f.run_device({{"x", out[1]}})[1].to_host().to_f32() == std::vector<float>(4, 96));
 }
 
@@ -185,9 +182,9 @@ TEST_CASE_TEMPLATE("adversarial: what takes host tensors refuses one on a device
     CHECK_MESSAGE(contains(text, what), text);
     CHECK_MESSAGE(contains(text, "tensor.to_host()"), text);
   };
-  refused([&] { f.set_param("w", there); }, "param 'w' was given a tensor [4] f32 that lies on directx");
-  refused([&] { f.set_param("w", row, Rows{0, 1}); }, "param 'w' was given a tensor [1] f32 that lies on directx");
-  refused([&] { f.write_state("total", there); }, "state 'total' was given a tensor [4] f32 that lies on directx");
+  refused([&] { f.set_param("w", there); }, "param 'w' was given a tensor [4] f32 that is on directx");
+  refused([&] { f.set_param("w", row, Rows{0, 1}); }, "param 'w' was given a tensor [1] f32 that is on directx");
+  refused([&] { f.write_state("total", there); }, "state 'total' was given a tensor [4] f32 that is on directx");
   refused([&] { f.write_state("total", row, Rows{0, 1}); }, "state 'total' was given a tensor [1] f32");
   Graph g("g");
   refused([&] { (void)g.constant(there); }, "a constant got a tensor [4] f32 that lies on a device");
@@ -206,8 +203,8 @@ TEST_CASE_TEMPLATE("adversarial: two runners that share a state are ordered, eac
                "runs on directx:1 (backend 'adversarial'), graph 'counter' on directx (backend 'adversarial'): "
                "they cannot share states"),
       other);
-  CHECK_MESSAGE(contains(other, "hint: compile both by one Session"), other);
-  CHECK_MESSAGE(contains(other, "copy with read_state and write_state"), other);
+  CHECK_MESSAGE(contains(other, "hint: compile both with one Session"), other);
+  CHECK_MESSAGE(contains(other, "copy the states with read_state and write_state"), other);
   CompiledGraph host = Session().compile(counter());
   CHECK(contains(error_text([&] { host.share_state_from(a); }),
                  "graph 'counter' runs on cpu (backend 'cpu'), graph 'counter' on directx (backend 'adversarial')"));
@@ -292,8 +289,8 @@ TEST_CASE_TEMPLATE("adversarial: tensors of a device that was lost are refused b
   for (const Tensor& t : {made, brought, late}) {
     const std::string told = refusal(anew, t, ErrorCode::DeviceLost);
     CHECK_MESSAGE(contains(told,
-                           "input 'x' lies in memory of device directx that was lost; graph 'counter' runs on it as "
-                           "it was opened anew\n  hint: make the value again"),
+                           "input 'x' is in memory of device directx that was lost; graph 'counter' runs on the "
+                           "reopened device\n  hint: compute the value again"),
                   told);
     CHECK(contains(error_text([&] { (void)to(t, AdversarialScope::kDevice); }), "was lost"));
   }
@@ -306,7 +303,7 @@ TEST_CASE_TEMPLATE("adversarial: tensors of a device that was lost are refused b
   CHECK(contains(error_text([&] {
                    (void)sized.run_typed({{"x", Tensor::zeros(f32({4}))}, {"n", count}});
                  }),
-                 "input 'n' lies in memory of device directx that was lost"));
+                 "input 'n' is in memory of device directx that was lost"));
 }
 
 TEST_CASE("adversarial: tensors of a device as another backend or other options opened it are refused by name") {
@@ -319,7 +316,7 @@ TEST_CASE("adversarial: tensors of a device as another backend or other options 
   CompiledGraph opaque = compiled(counter());
   const Tensor here = opaque.run_device({{"x", Tensor::full(f32({4}), 4)}})[1];
   const char* const why =
-      "input 'x' lies on directx as another backend, or other options, opened it; graph 'counter' runs on directx "
+      "input 'x' is on directx, opened by another backend or with other options; graph 'counter' runs on directx "
       "(backend 'adversarial')\n  hint: copy it there with rlx::to(tensor, *session.open_device())";
   std::string told = refusal(opaque, there, ErrorCode::InvalidArgument);
   CHECK_MESSAGE(contains(told, why), told);
@@ -370,7 +367,7 @@ TEST_CASE("adversarial: memory beyond the limit names the device, what is wanted
     large.run({{"x", std::vector<float>(1 << 19)}});
   });
   CHECK_MESSAGE(
-      contains(text, "graph 'large': device directx has no memory for 2097152 bytes of slots, the most is 1048576"),
+      contains(text, "graph 'large': device directx has no memory for 2097152 bytes of slots, the limit is 1048576"),
       text);
   CHECK_MESSAGE(contains(text, " for weights"), text);
   CHECK_MESSAGE(contains(text, " for states"), text);
@@ -458,14 +455,14 @@ TEST_CASE_TEMPLATE("adversarial: the host's streams refuse memory of a device, w
   std::byte bytes[16]{};
   const auto refused = [](const auto& what, std::string_view told) {
     const std::string text = error_text(what);
-    CHECK_MESSAGE(contains(text, concat_text(told, " memory of device directx, which the host does not reach")), text);
+    CHECK_MESSAGE(contains(text, concat_text(told, " memory of device directx, which the host cannot access")), text);
   };
   refused([&] { stream->upload(bytes, far); }, "an upload of 16 bytes to");
   refused([&] { stream->download(far, bytes); }, "a download of 16 bytes from");
   refused([&] { stream->copy(far, near); }, "a copy of 16 bytes from");
   refused([&] { stream->copy(near, far); }, "a copy of 16 bytes to");
   refused([&] { host->get(*there.buffer(), {bytes, DType::F32, {}, 16}, *stream); }, "a download of 16 bytes from");
-  CHECK(contains(error_text([&] { stream->copy(near, BufferView(nullptr, 16)); }), "points nowhere"));
+  CHECK(contains(error_text([&] { stream->copy(near, BufferView(nullptr, 16)); }), "without memory"));
 }
 
 TEST_CASE("adversarial: MiniLM" * doctest::test_suite(test::kNeedsModel)) {

@@ -113,23 +113,26 @@ TEST_CASE("segments: a planned program over several devices is taken as it is, a
     return text;
   };
   REQUIRE(lir.plan.bodies.size() == 1);
-  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[0].bytes = 0; }), "needs more than the range"));
+  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[0].bytes = 0; }),
+                 "needs more memory than the range"));
   CHECK(
       contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[0].offset = p.arenas[0]; }), "outside their arena"));
-  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[1] = p.bodies[0].ranges[0]; }), "bytes twice"));
+  CHECK(contains(problems([](LirBufferPlan& p) { p.bodies[0].ranges[1] = p.bodies[0].ranges[0]; }),
+                 "have memory ranges that overlap"));
   CHECK(contains(problems([](LirBufferPlan& p) {
                    auto& body = p.bodies[0].modules.back().plan;
                    std::swap(body.arena_devices.front(), body.arena_devices.back());
                  }),
-                 "another device"));
+                 "different devices"));
   CHECK(contains(problems([](LirBufferPlan& p) {
                    auto& body = p.bodies[0].modules.back().plan;
                    for (const LirStep& step : body.schedule) body.node_devices[step.node.index] = 0;
                  }),
-                 "from another device"));
+                 "from a device other than"));
   LirModule bad = lir;
   bad.others.clear();
-  CHECK(contains(error_text([&] { session.compile_module(GraphModule(std::move(bad))); }), "names device 1 of 1"));
+  CHECK(contains(error_text([&] { session.compile_module(GraphModule(std::move(bad))); }),
+                 "names device 1, but has only 1 devices"));
 }
 
 TEST_CASE("segments: every sample with the kinds that the device refuses, alone") {
@@ -200,15 +203,15 @@ TEST_CASE("placement: what it refuses") {
     return error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), options); });
   };
   CHECK(contains(told({"stage", {AdversarialScope::kDevice, 1}}), "has a label that begins with 'stage'"));
-  CHECK(contains(told({"stage1", {Device::Cuda, 0}}), "runs on devices of that kind and on cpu"));
-  CHECK(contains(told({"stage1", {AdversarialScope::kDevice, -1}}), "goes to device number -1"));
+  CHECK(contains(told({"stage1", {Device::Cuda, 0}}), "runs only on devices of that kind and on cpu"));
+  CHECK(contains(told({"stage1", {AdversarialScope::kDevice, -1}}), "is placed on device number -1"));
   CHECK(contains(told({"stage1", {AdversarialScope::kDevice, 7}}), "7"));
   CHECK(told({"stage1", Device::Cpu}).empty());
   CompileOptions both;
   both.placement = {{"stage1", {AdversarialScope::kDevice, 1}}, {"stage1", Device::Cpu}};
   const std::string twice = error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); });
-  CHECK(contains(twice,
-                 concat_text("label 'stage1' goes to ", device_text({AdversarialScope::kDevice, 1}), " and to cpu")));
+  CHECK(contains(
+      twice, concat_text("label 'stage1' is placed on ", device_text({AdversarialScope::kDevice, 1}), " and on cpu")));
   both.placement[1] = both.placement[0];  // a repeated placement has no effect
   CHECK(error_text([&] { Session(AdversarialScope::kDevice).compile_with(Graph(g), both); }).empty());
 }
@@ -360,7 +363,7 @@ TEST_CASE("placement: states of the second device that are copied, or change pla
                    CompileOptions options = placed_there();
                    (void)Session(AdversarialScope::kDevice).compile_module(GraphModule(std::move(bad)), options);
                  }),
-                 "copies a state on another device than it is on"));
+                 "copies a state on a device that does not own it"));
 }
 
 TEST_CASE("placement: a failure on the second device fails the run, and a new one works") {

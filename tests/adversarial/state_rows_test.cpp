@@ -73,7 +73,7 @@ void check_rows(DeviceId id) {
   CHECK(contains(error_text([&] {
                    fresh.set_param("w", Tensor::zeros(f32({1, 3})), Rows{0, 1});
                  }),
-                 "set it whole first"));
+                 "set the whole param first"));
 }
 
 }  // namespace

@@ -163,22 +163,27 @@ TEST_CASE("rlx generate: what Mirostat has learnt and where a schema stands are 
 
 TEST_CASE("rlx generate and chat: weights in the forms that products read are kept for later starts") {
   const ChatModel m;
-  const std::string forms = m.folder.file("forms"), options = "-n 20 --timings abc --forms " + forms;
+  const std::string forms = m.folder.file("forms"), options = "-n 20 --timings abc --packed-weights " + forms;
   const std::string plain = said(run_rlx(m.generate("-n 20 abc")));
   const ProgramResult first = run_rlx(m.generate(options));
   CHECK(said(first) == plain);
   CHECK_MESSAGE(contains(first.err, "packed weights: 0.0 MB found, "), first.err);
   CHECK_FALSE(contains(first.err, "found, 0.0 MB saved"));
-  for (const char* more : {"", " --verify-forms"}) {
+  for (const char* more : {"", " --verify-packed-weights"}) {
     const ProgramResult later = run_rlx(m.generate(options + more));
     CHECK(said(later) == plain);
     CHECK_MESSAGE(contains(later.err, "found, 0.0 MB saved"), later.err);
     CHECK_FALSE(contains(later.err, "packed weights: 0.0 MB found"));
     CHECK_FALSE(contains(later.err, "rlx:"));
   }
-  const ProgramResult talk = run_rlx(m.chat("-n 20 --timings --forms " + forms), "abc\n");
+  const ProgramResult talk = run_rlx(m.chat("-n 20 --timings --packed-weights " + forms), "abc\n");
   CHECK(said(talk) == plain);
   CHECK(contains(talk.err, "found, 0.0 MB saved"));
+  const ProgramResult old = run_rlx(m.generate("-n 20 --timings abc --verify-forms --forms " + forms));
+  CHECK(said(old) == plain);
+  CHECK(contains(old.err, "found, 0.0 MB saved"));
+  CHECK(contains(old.err, "rlx: --verify-forms is now --verify-packed-weights; "));
+  CHECK(contains(old.err, "rlx: --forms is now --packed-weights; "));
 
   // A damaged form is told, and made anew.
   std::string form;
@@ -190,7 +195,8 @@ TEST_CASE("rlx generate and chat: weights in the forms that products read are ke
   CHECK_MESSAGE(contains(healed.err, "rlx: packed weight file \"" + form + "\" has a damaged header"), healed.err);
   CHECK_FALSE(contains(run_rlx(m.generate(options)).err, "damaged"));
   // So is a disk that fills, once: files of 512 bytes at most stand for it.
-  const std::string full = "ulimit -f 1; " + rlx_command() + m.generate("-n 20 abc --forms " + m.folder.file("full"));
+  const std::string full =
+      "ulimit -f 1; " + rlx_command() + m.generate("-n 20 abc --packed-weights " + m.folder.file("full"));
   const ProgramResult stopped = run_shell(full);
   CHECK(said(stopped) == plain);
   CHECK_MESSAGE(
@@ -199,9 +205,11 @@ TEST_CASE("rlx generate and chat: weights in the forms that products read are ke
   CHECK(contains(stopped.err, "File too large"));
   CHECK(stopped.err.find("no longer") == stopped.err.rfind("no longer"));
 
-  expect_failure(run_rlx(m.generate("abc --forms " + m.folder.file("config.json"))), 1, "folder of packed weights");
-  expect_failure(run_rlx(m.generate("abc --forms ''")), 2, "--forms: needs a folder");
-  expect_failure(run_rlx(m.generate("abc --verify-forms")), 2, "--verify-forms requires --forms");
+  expect_failure(run_rlx(m.generate("abc --packed-weights " + m.folder.file("config.json"))), 1,
+                 "folder of packed weights");
+  expect_failure(run_rlx(m.generate("abc --packed-weights ''")), 2, "--packed-weights: needs a folder");
+  expect_failure(run_rlx(m.generate("abc --verify-packed-weights")), 2,
+                 "--verify-packed-weights requires --packed-weights");
 }
 
 TEST_CASE("rlx generate: system messages, and what is wrong with a command line or a model") {

@@ -62,7 +62,7 @@ TEST_CASE("rlx devices --options; --device with options") {
   refused("vulkan,=x", "is not a device option");
   refused("vulkan,kernels=fast", "hardware or software");
   refused("vulkan,kernel=software", "did you mean 'kernels'?");
-  refused("vulkan:x", "'x' is no ordinal");
+  refused("vulkan:x", "'x' is not an ordinal");
   refused("vulkan,kernels=software,kernels=hardware", "gives option 'kernels' twice");
   refused("reference,x=y", "backend 'reference' takes no options");
 }

@@ -157,7 +157,7 @@ TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
   const JsonDocument row = JsonDocument::parse(json.out, "row");
   CHECK(row.root_object().get_string("bench") == "graph");
   CHECK(row.root_object().get_int("threads") == 1);
-  CHECK(row.root_object().get_string("products") == "exact");
+  CHECK(row.root_object().get_string("matmul_precision") == "exact");
   const double p10 = row.root_object().get_number("p10_us"), p50 = row.root_object().get_number("p50_us"),
                p90 = row.root_object().get_number("p90_us");
   CHECK((0 < p10 && p10 <= p50 && p50 <= p90));
@@ -180,9 +180,12 @@ TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
   write_npy(dir.file("x.npy"), Tensor::zeros(Shape({5, 2}, DType::F32)));
   CHECK(run_rlx("bench --input " + dir.file("x.npy") + quick + graph).status == 0);
   expect_failure(run_rlx("bench --bind rows=4 --input " + dir.file("x.npy") + quick + graph), 1, "got [5, 2]");
-  CHECK(contains(run_rlx("bench --products bf16 --bind rows=4" + quick + graph).out,
+  CHECK(contains(run_rlx("bench --matmul-precision bf16 --bind rows=4" + quick + graph).out,
                  ", bf16 matmuls where kernels for them exist, graph dense"));
-  expect_failure(run_rlx("bench --products 2 --bind rows=4 " + graph), 2, "2 not in {exact,bf16,int8}");
+  const ProgramResult old = run_rlx("bench --products=bf16 --bind rows=4" + quick + graph);
+  CHECK(contains(old.out, ", bf16 matmuls"));
+  CHECK(old.err == "rlx: --products is now --matmul-precision; the old name goes with the next release\n");
+  expect_failure(run_rlx("bench --matmul-precision 2 --bind rows=4 " + graph), 2, "2 not in {exact,bf16,int8}");
   CHECK(contains(run_rlx("bench --help").out, "{exact,bf16,int8}"));
   expect_failure(run_rlx("bench --isa avx3 --bind rows=4 " + graph), 2, "unknown instruction set 'avx3'");
   // A symbol that the graph itself computes needs no value.

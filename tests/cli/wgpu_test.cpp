@@ -21,7 +21,7 @@ TEST_CASE("devices: a library of another version, and one that finds no adapter"
   };
   const test::ProgramResult other = with("libfalse_wgpu_28.so", "devices");
   CHECK(other.status == 0);
-  CHECK(test::contains(other.out, "libfalse_wgpu_28.so is wgpu-native 28.0.2.7, but rlx is written for version 29"));
+  CHECK(test::contains(other.out, "libfalse_wgpu_28.so is wgpu-native 28.0.2.7, but rlx needs version 29"));
   CHECK(test::contains(other.out, "pip download --no-deps wgpu==0.32.0"));
   const test::ProgramResult none = with("libwgpu_stand_in.so", "devices", "RLX_STAND_IN_EMPTY=1 ");
   CHECK(none.status == 0);

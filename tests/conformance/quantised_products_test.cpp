@@ -46,9 +46,9 @@ struct BlockWeights {
   }
 };
 
-CompileOptions leave(MatmulPrecision products) {
+CompileOptions allowing(MatmulPrecision precision) {
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_matmul_precision(products);
+  options.precision = PrecisionPolicy::with_matmul_precision(precision);
   return options;
 }
 
@@ -61,7 +61,7 @@ Expr product(Graph& g, const Expr& x, const Expr& blocks, QuantScheme s) {
 struct Sum {
   double want = 0, loss = 0;
 };
-Sum sum_of(MatmulPrecision products, const Tensor& x, const Tensor& w, std::int64_t row, std::int64_t column) {
+Sum sum_of(MatmulPrecision precision, const Tensor& x, const Tensor& w, std::int64_t row, std::int64_t column) {
   const std::int64_t k = w.shape().dim(-1).value();
   Sum out;
   double terms = 0;
@@ -75,19 +75,19 @@ Sum sum_of(MatmulPrecision products, const Tensor& x, const Tensor& w, std::int6
       largest.add(xi, 0);
       weights += std::fabs(wi);
     }
-    if (products == MatmulPrecision::Int8)
+    if (precision == MatmulPrecision::Int8)
       out.loss += largest.value() / 254 * weights, terms += largest.value() * weights;
   }
   out.loss += 4e-6 * terms;
   REQUIRE(std::isfinite(out.want + out.loss));
   return out;
 }
-double worst_share(MatmulPrecision products, const Tensor& x, const Tensor& w, const Tensor& got) {
+double worst_share(MatmulPrecision precision, const Tensor& x, const Tensor& w, const Tensor& got) {
   const std::int64_t n = w.shape().dim(0).value(), m = got.num_elements() / n;
   test::Worst worst;
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) {
-      const Sum sum = sum_of(products, x, w, i, j);
+      const Sum sum = sum_of(precision, x, w, i, j);
       worst.add(got.at(i * n + j), sum.want, sum.loss);
     }
   return worst.value();
@@ -96,19 +96,21 @@ double worst_share(MatmulPrecision products, const Tensor& x, const Tensor& w, c
 TEST_CASE("quantised products: every scheme, instruction set, policy and size beside the decoded weights") {
   for (const std::string& isa : test::isas())
     for (const QuantScheme s : kWithStrips)
-      for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8})
+      for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8})
         for (const std::array<std::int64_t, 4>& of :
              {std::array<std::int64_t, 4>{1, 96, 2, 1}, {3, 37, 3, 2}, {21, 130, 1, 3}}) {
           const std::int64_t m = of[0], n = of[1], k = of[2] * block_layout(s).elements;
-          INFO(isa, " ", quant_scheme_name(s), " ", matmul_precision_name(products), " ", m, "x", n, "x", k);
+          INFO(isa, " ", quant_scheme_name(s), " ", matmul_precision_name(precision), " ", m, "x", n, "x", k);
           const BlockWeights w(s, {n, k}, 2);
           const Tensor x = normals_of({m, k}, 1);
           Graph g("product");
           g.set_outputs({product(g, g.input("x", x.shape()), g.param("w", w.blocks.shape()), s)});
-          CompiledGraph f =
-              Session().with_isa(isa).with_threads(static_cast<int>(of[3])).compile_with(std::move(g), leave(products));
+          CompiledGraph f = Session()
+                                .with_isa(isa)
+                                .with_threads(static_cast<int>(of[3]))
+                                .compile_with(std::move(g), allowing(precision));
           f.set_param("w", w.blocks);
-          CHECK(worst_share(products, x, w.numbers, f.run_typed({{"x", x}})[0]) <= 1);
+          CHECK(worst_share(precision, x, w.numbers, f.run_typed({{"x", x}})[0]) <= 1);
         }
 }
 
@@ -146,7 +148,7 @@ TEST_CASE("quantised products: a row has the same bits among any number of rows 
     const auto run = [&](std::int64_t m, int threads) {
       Graph g("rows");
       g.set_outputs({product(g, g.input("x", Shape({m, k}, DType::F32)), g.param("w", w.blocks.shape()), s)});
-      CompiledGraph f = Session().with_threads(threads).compile_with(std::move(g), leave(MatmulPrecision::Int8));
+      CompiledGraph f = Session().with_threads(threads).compile_with(std::move(g), allowing(MatmulPrecision::Int8));
       f.set_param("w", w.blocks);
       return f.run_typed({{"x", Tensor::copy_of(x.data(), Shape({m, k}, DType::F32))}})[0];
     };
@@ -161,16 +163,17 @@ TEST_CASE("quantised products: a row has the same bits among any number of rows 
 
 TEST_CASE("quantised products: kernels name themselves, and are asked for by the policy") {
   const BlockWeights w(QuantScheme::Q4_0, {48, 64}, 8);
-  for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
+  for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
     Graph g("named");
     g.set_outputs(
         {product(g, g.input("x", Shape({2, 64}, DType::F32)), g.param("w", w.blocks.shape()), QuantScheme::Q4_0)});
     const std::shared_ptr<const Backend> backend = backend_for(Device::Cpu);
-    CompileResult r = CompilePipeline(backend->target({}), leave(products)).compile_graph(std::move(g));
+    CompileResult r = CompilePipeline(backend->target({}), allowing(precision)).compile_graph(std::move(g));
     const NodeId node = r.lir.plan.schedule.back().node;
     const auto exe = backend->compile_lir(std::move(r.lir), {});
     const std::string name = exe->kernel_name(node);
-    CHECK(name.rfind(products == MatmulPrecision::Int8 ? "gemm_interleaved_int8 (" : "gemm_interleaved_f32 (", 0) == 0);
+    CHECK(name.rfind(precision == MatmulPrecision::Int8 ? "gemm_interleaved_int8 (" : "gemm_interleaved_f32 (", 0) ==
+          0);
   }
 }
 
@@ -187,7 +190,7 @@ TEST_CASE("quantised products: projections of one x are joined from their blocks
     out.push_back(product(g, x, g.param(name, w.blocks.shape()), QuantScheme::Q6_K).value());
   }
   g.set_outputs(out);
-  CompiledGraph f = Session().compile_with(std::move(g), leave(MatmulPrecision::Int8));
+  CompiledGraph f = Session().compile_with(std::move(g), allowing(MatmulPrecision::Int8));
   const LirModule& lir = f.compile_result().lir;
   CHECK(lir.plan.schedule.size() <= 4);  // one matmul, and copies of its parts
   for (const Node& n : lir.prepare.nodes()) CHECK((n.kind() == OpKind::Param || n.kind() == OpKind::Relayout));
@@ -216,8 +219,8 @@ TEST_CASE("quantised products: projections of one x are joined from their blocks
 
 TEST_CASE("quantised products: the layers of a scan read the strips of a stack") {
   const std::int64_t layers = 5, k = 64;
-  for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::Int8}) {
-    CAPTURE(matmul_precision_name(products));
+  for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::Int8}) {
+    CAPTURE(matmul_precision_name(precision));
     const BlockWeights w(QuantScheme::Q4_0, {layers, k, k}, 10);
     const Tensor x = normals_of({2, k}, 11);
     Graph g("stack");
@@ -226,7 +229,7 @@ TEST_CASE("quantised products: the layers of a scan read the strips of a stack")
                                   return LoopStep{product(s, c[0], row[0], QuantScheme::Q4_0)};
                                 });
     g.set_outputs({r.carries[0]});
-    CompiledGraph f = Session().with_threads(2).compile_with(std::move(g), leave(products));
+    CompiledGraph f = Session().with_threads(2).compile_with(std::move(g), allowing(precision));
     const Graph& run = f.compile_result().lir.graph;
     REQUIRE(run.leaves(OpKind::Param).size() == 1);
     const PackedLayout& form = packed_layout_of(run, Value(run.leaves(OpKind::Param)[0]));
@@ -240,7 +243,7 @@ TEST_CASE("quantised products: the layers of a scan read the strips of a stack")
       Graph one("layer");
       const Shape s({k, k / 32 * 18}, DType::U8);
       one.set_outputs({product(one, one.input("x", x.shape()), one.param("w", s), QuantScheme::Q4_0)});
-      CompiledGraph h = Session().compile_with(std::move(one), leave(products));
+      CompiledGraph h = Session().compile_with(std::move(one), allowing(precision));
       h.set_param("w", Tensor::copy_of(w.blocks.data() + static_cast<std::size_t>(l) * s.size_bytes(), s));
       at = h.run_typed({{"x", at}})[0];
     }
@@ -263,7 +266,7 @@ TEST_CASE("quantised products: products that could run at once take turns with t
           g.relu(product(g, x, g.param(concat_text("w", name), w.blocks.shape()), QuantScheme::Q4_0)).value());
     }
     g.set_outputs(out);
-    return Session().with_threads(3).compile_with(std::move(g), leave(MatmulPrecision::Int8));
+    return Session().with_threads(3).compile_with(std::move(g), allowing(MatmulPrecision::Int8));
   }();
   NamedTensors xs;
   for (const auto& [name, value] : in) {
@@ -296,7 +299,7 @@ TEST_CASE("quantised products: a row with NaN or an infinity is NaN where x is r
   x.set(2 * k + 3, HUGE_VAL);
   Graph g("special");
   g.set_outputs({product(g, g.input("x", x.shape()), g.param("w", w.blocks.shape()), QuantScheme::Q4_0)});
-  CompiledGraph f = Session().compile_with(std::move(g), leave(MatmulPrecision::Int8));
+  CompiledGraph f = Session().compile_with(std::move(g), allowing(MatmulPrecision::Int8));
   f.set_param("w", w.blocks);
   const Tensor got = f.run_typed({{"x", x}})[0];
   for (std::int64_t i = 0; i < 4; ++i)

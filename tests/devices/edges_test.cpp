@@ -194,14 +194,14 @@ TEST_CASE("device: loops of up to as many trips as there are numbers, fills at t
   for (std::int64_t most : {std::numeric_limits<std::int64_t>::max(), std::int64_t{1} << 62, std::int64_t{5}}) {
     Graph g("trips");
     WhileOptions options;
-    options.max_trips = most;
+    options.max_iterations = most;
     const LoopResult r = g.while_loop(
         {g.input("x", f32({2}))}, [](Graph& b, const ExprList& c) { return b.lt(b.reduce_max(c[0]), 40); },
         [](Graph&, const ExprList& c) {
           return LoopStep{{c[0] * 2.0}, {}};
         },
         options);
-    g.set_outputs({r.carries[0], r.trips});
+    g.set_outputs({r.carries[0], r.iterations});
     test::check_run(session(), g, {{"x", Tensor::of<float>({2}, {1, 2})}});
   }
   for (const std::pair<DType, double>& c : {std::pair(DType::I64, -0x1p63),
@@ -257,7 +257,7 @@ TEST_CASE("device: an active extent of a tensor that lies on the device") {
   const Tensor there = to(Tensor::full(f32({8, 4}), 2), test::test_device());
   REQUIRE(f.set_active_extent(ActiveExtent{3, 8}));
   if (session().open_device()->memory_model() == MemoryModel::Opaque)
-    CHECK(test::contains(test::error_text([&] { (void)f.run_device({{"x", there}}); }), "keeps whole values"));
+    CHECK(test::contains(test::error_text([&] { (void)f.run_device({{"x", there}}); }), "transfers whole values only"));
   else
     CHECK(f.run_device({{"x", there}})[0].to_host().to_f32() == std::vector<float>(12, 3));
   f.set_active_extent(std::nullopt);

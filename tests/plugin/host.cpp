@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
   env_set("RLX_PLUGINS", argv[1]);
   expect(is_available(Device::Tpu), unavailable_reason(Device::Tpu));
   check_good(argv[1]);
-  expect_told(error_of([&] { (void)load_plugin(argv[2]); }), "its table is of version 2.0, this rlx reads 1.x");
+  expect_told(error_of([&] { (void)load_plugin(argv[2]); }), "its table has version 2.0, but this rlx reads 1.x");
   expect_told(error_of([&] { (void)load_plugin(argv[3]); }), "its table has no 'compile' (null)");
   (void)load_plugin(argv[4]);
   const std::string failing = error_of([] { (void)Session(Device::Rocm); });
@@ -127,7 +127,8 @@ int main(int argc, char** argv) {
   expect_told(failing, "try another day");
   expect_told(error_of([&] { (void)load_plugin(argv[5]); }), "has no function rlx_plugin_entry");
   const std::string thrown = error_of([&] { (void)load_plugin(argv[6]); });
-  expect_told(thrown, std::string("the plug-in ") + argv[6] + ": rlx_plugin_entry failed: an exception left it, which");
+  expect_told(thrown,
+              std::string("the plug-in ") + argv[6] + ": rlx_plugin_entry failed: it threw an exception, which");
   expect_told(thrown, "the license has run out");
   check_good(argv[1]);
   std::printf("faulty: %s\n", problems == 0 ? "each is refused by name" : "wrong");

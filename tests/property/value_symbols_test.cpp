@@ -26,8 +26,8 @@ TEST_CASE("programs whose extents are values run as the evaluator says, on one t
     }
     const auto order = symbol_order(program.graph);
     REQUIRE(order.has_value());
-    stops += static_cast<std::int64_t>(order->turns.size());
-    longest = std::max(longest, static_cast<std::int64_t>(order->turns.size()));
+    stops += static_cast<std::int64_t>(order->stages.size());
+    longest = std::max(longest, static_cast<std::int64_t>(order->stages.size()));
   }
   CHECK(stops > 40);   // checks that the programs are of the intended kind
   CHECK(longest > 2);  // symbols from whose extents other symbols are computed

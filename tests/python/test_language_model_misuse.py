@@ -189,7 +189,7 @@ def test_flow_names_what_is_wrong():
         flow.finish()
     with pytest.raises(ValueError, match="not one of rms and layer"):
         flow.norm(x, "a", kind="batch")
-    with pytest.raises(rlx.InvalidArgument, match="no experts"):
+    with pytest.raises(rlx.InvalidArgument, match="no expert names"):
         flow.experts([], 2, 3)
     for bad in (None, 3):
         with pytest.raises(TypeError):

@@ -212,7 +212,7 @@ def hostile(pages):
         if device == "cpu":
             pages.browser.click("#stage-2")
             pages.search("fused_dot", 1)
-            pages.check("stands for" in pages.text("#details").lower(), "nobody knows what was fused")
+            pages.check("replaces" in pages.text("#details").lower(), "nobody knows what was fused")
             pages.browser.click("#stage-5")
             pages.search("scan", 1)
             pages.check("open @body" in pages.text("#details"), "the scan has no body to open")

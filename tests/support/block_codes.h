@@ -32,7 +32,7 @@ inline void fill_blocks(QuantScheme scheme, std::span<std::byte> bytes, std::uin
       bytes[d] = std::byte{125};
     } else if (l.d_at >= 0) {
       put(d, kTenth);
-    } else if (l.codes == BlockCodes::Grid) {  // the scale is in the upper four bits of four words
+    } else if (l.codes == BlockValues::Grid) {  // the scale is in the upper four bits of four words
       for (std::size_t k = 0; k < 4; ++k)
         bytes[block + 49 + 2 * k] =
             (bytes[block + 49 + 2 * k] & std::byte{15}) | static_cast<std::byte>((kTenth >> 4 * k & 15) << 4);

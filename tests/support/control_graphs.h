@@ -71,8 +71,8 @@ inline Graph nested() {
             [&](Graph& t) { return ExprList{t.tanh(t.matmul(c[1], w) * 0.1)}; });
         return LoopStep{{c[0] + 1, y[0]}, {y[0]}};
       },
-      {.max_trips = 7});
-  g.set_outputs({r.carries[1], r.ys[0], r.trips});
+      {.max_iterations = 7});
+  g.set_outputs({r.carries[1], r.ys[0], r.iterations});
   return g;
 }
 

@@ -45,7 +45,7 @@ class HookedBackend final : public Backend {
     Executable(std::unique_ptr<const ExecutableGraph> inner, SubmitHook hook)
         : inner_(std::move(inner)), hook_(std::move(hook)) {}
     const LirModule& lir() const override { return inner_->lir(); }
-    void encode(NodeId n, std::size_t s, const FormColumns& c, DType t, const std::byte* v,
+    void encode(NodeId n, std::size_t s, const ColumnRange& c, DType t, const std::byte* v,
                 std::byte* f) const override {
       inner_->encode(n, s, c, t, v, f);
     }

@@ -48,12 +48,12 @@ void Generator::control() {
     case 2: {  // the iteration count is a value
       const Expr limit = whole_leaf(Shape({}, DType::I64), 0, 5);
       WhileOptions options;
-      if (dice_.chance(60)) options.max_trips = dice_.below(5);
+      if (dice_.chance(60)) options.max_iterations = dice_.below(5);
       const LoopResult r = g_.while_loop(
           {x, g_.constant(Tensor::scalar_i64(DType::I64, 0))},
           [&](Graph& b, const ExprList& carries) { return b.lt(carries[1], limit); },
           [&](Graph& b, const ExprList& carries) {
-            const ExprList ys = options.max_trips ? ExprList{b.tanh(carries[0])} : ExprList();
+            const ExprList ys = options.max_iterations ? ExprList{b.tanh(carries[0])} : ExprList();
             return LoopStep({body_value(b, carries[0]), carries[1] + 1}, ys);
           },
           options);

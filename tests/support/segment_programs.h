@@ -28,8 +28,8 @@ inline Graph sorting_loop() {
         const Expr s = b.sort(b.sin(c[1] * 3.0), 1);
         return LoopStep{{c[0] + 1, s + x}, {b.sort(s, 0)}};
       },
-      {.max_trips = 6});
-  g.set_outputs({r.carries[1], r.ys[0], r.trips});
+      {.max_iterations = 6});
+  g.set_outputs({r.carries[1], r.ys[0], r.iterations});
   return g;
 }
 

@@ -95,9 +95,9 @@ class Drawer {
             [&](Graph& b, const ExprList& c) {
               return LoopStep{{b.add(c[0], 1)}, {b.mul(b.cast(c[0], DType::F64), b.sum(v))}};
             },
-            {.max_trips = n_, .cut_ys = true});
+            {.max_iterations = n_, .truncate_ys = true});
         vectors_.push_back(small(loop.ys[0]));
-        integers_.push_back(loop.trips);
+        integers_.push_back(loop.iterations);
         break;
       }
       default: {

@@ -1,4 +1,4 @@
-// Audited runs for a ChunkAudit: all threads meet in every task.
+// Audited runs for a ChunkAudit: every task is a barrier of all threads.
 #pragma once
 
 #include <memory>

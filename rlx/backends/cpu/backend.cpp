@@ -30,13 +30,14 @@ class CpuTarget final : public EntryTarget<cpu::KernelEntry> {
     const cpu::KernelEntry* row = entries_.find(g, id);
     return row && row->plans_bodies;
   }
-  std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const override {
+  std::optional<PackedLayout> packed_layout(const Graph& g, NodeId id, int operand,
+                                            const ConstantMatrix& of) const override {
     const cpu::KernelEntry* row = entries_.find(g, id);
-    return row && row->form ? row->form(kernels_, g, id, operand, of) : std::nullopt;
+    return row && row->packed_layout ? row->packed_layout(kernels_, g, id, operand, of) : std::nullopt;
   }
-  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) const override {
+  bool reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) const override {
     const cpu::KernelEntry* row = entries_.find(g, id);
-    return row && row->reads_packed && row->reads_packed(g, id, operand, form);
+    return row && row->reads_packed && row->reads_packed(g, id, operand, layout);
   }
 
  private:
@@ -60,8 +61,8 @@ class CpuBackend final : public Backend {
   }
   std::span<const DeviceOptionInfo> option_infos() const override {
     static constexpr DeviceOptionInfo infos[] = {
-        {"threads", "threads of a run, 1 to 64; 0: as many as the process may use"},
-        {"isa", "a lower instruction set by name"},
+        {"threads", "threads of a run, 1 to 64; 0: as many processors as the process may use"},
+        {"isa", "name of a lower instruction set to use"},
     };
     return infos;
   }
@@ -73,8 +74,8 @@ class CpuBackend final : public Backend {
       const auto read = std::from_chars(it->second.data(), end, out.threads);
       if (read.ec != std::errc() || read.ptr != end)
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("device cpu, option threads = '", it->second, "': it is no number"),
-                    "give 1 to 64, or 0");
+                    concat_text("device cpu, option threads = '", it->second, "': it is not a number"),
+                    "pass 1 to 64, or 0 for all processors");
       (void)checked_thread_count(out.threads, "device cpu, option threads");
     }
     if (const auto it = options.find("isa"); it != options.end()) {

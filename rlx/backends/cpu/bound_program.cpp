@@ -22,7 +22,8 @@ class Bound final : public BoundGraph {
   Bound(const Executable& exe, const LirModule& lir, std::span<const BufferView> arenas, bool is_body)
       : exe_(exe), program_(exe, lir, arenas, is_body), num_steps_(lir.plan.schedule.size()) {
     if (program_.ranges().empty() || program_.ranges().back().end >= num_steps_) final_copies_.make(program_);
-    // A body runs inside a step of its parent. Threads that meet in every step would wait for the threads in that step.
+    // A body runs inside a step of its parent. With a barrier in every step, its threads would wait for those that are
+    // busy in that step.
     if (exe.audit() != nullptr && !is_body)
       audited_.emplace(program_);
     else
@@ -60,7 +61,7 @@ class Bound final : public BoundGraph {
     const AsWorkerZero alone(1);  // whichever worker of another run makes this call
     Trace* const trace = Trace::current();
     if (!trace) return run_in_order(program_.tasks(range.begin, range.end));
-    const PieceNames& names = *names_for(trace);
+    const TaskNames& names = *names_for(trace);
     for (std::size_t k = program_.first_task(range.begin); k < program_.first_task(range.end); ++k) {
       const TraceSpan span(trace, names.tasks[k]);
       run_in_order(program_.tasks().subspan(k, 1));
@@ -68,7 +69,7 @@ class Bound final : public BoundGraph {
   }
 
   void run_by_all(const StepRange& range) {
-    const PieceNames* const names = names_for(Trace::current());
+    const TaskNames* const names = names_for(Trace::current());
     for (Segment& s : schedules_->of(range)) {
       if (!s.alone) {
         schedules_->run(s, names);
@@ -80,11 +81,11 @@ class Bound final : public BoundGraph {
   }
 
   // The names of the tasks in a trace; null without a trace.
-  const PieceNames* names_for(Trace* trace) {
+  const TaskNames* names_for(Trace* trace) {
     if (!trace) return nullptr;
     if (names_ && names_->serial == trace->serial()) return names_.get();
     const LirModule& lir = program_.lir();
-    auto names = std::make_unique<PieceNames>(PieceNames{trace, trace->serial(), {}});
+    auto names = std::make_unique<TaskNames>(TaskNames{trace, trace->serial(), {}});
     for (std::size_t i = 0; i < num_steps_; ++i) {
       const std::size_t tasks = program_.first_task(i + 1) - program_.first_task(i);
       if (tasks == 0) continue;
@@ -118,7 +119,7 @@ class Bound final : public BoundGraph {
   FinalCopies final_copies_;
   std::optional<AuditedTasks> audited_;  // exactly one of the two is set
   std::optional<TaskSchedules> schedules_;
-  std::unique_ptr<PieceNames> names_;  // for the trace that runs are recorded in
+  std::unique_ptr<TaskNames> names_;  // for the trace that runs are recorded in
   AlignedBytes scratch_, common_;
   PointerRelocation pointers_;
 };

@@ -35,8 +35,8 @@ struct KernelEntry {
   bool (*reads_strided)(const Graph&, NodeId, int operand) = nullptr;
   bool (*in_place)(const Graph&, NodeId, int operand, int result) = nullptr;
   bool plans_bodies = false;
-  std::optional<PackedLayout> (*form)(const KernelTable&, const Graph&, NodeId, int operand,
-                                      const ConstantMatrix&) = nullptr;
+  std::optional<PackedLayout> (*packed_layout)(const KernelTable&, const Graph&, NodeId, int operand,
+                                               const ConstantMatrix&) = nullptr;
   bool (*reads_packed)(const Graph&, NodeId, int operand, const PackedLayout&) = nullptr;
   bool (*reads_encoded)(const Graph&, NodeId, int operand) = nullptr;
   std::uint32_t skips_unread = 0;  // bit r: result r needs no place when nobody reads it (LowerContext::is_read)
@@ -190,11 +190,11 @@ class LowerContext {
   }
   int num_inputs() const { return static_cast<int>(node().inputs.size()); }
   const KernelTable& kernels() const { return kernels_; }
-  /// The number of threads that plans divide work among. kFinestCut asks for the finest chunks possible.
+  /// The number of threads that plans divide work among. kFinestTiling asks for the finest chunks possible.
   int threads() const { return threads_; }
-  /// Units of work per chunk: `n`, or 1 with kFinestCut.
+  /// Units of work per chunk: `n`, or 1 with kFinestTiling.
   std::int64_t grain(std::int64_t n) const { return finest() ? std::min<std::int64_t>(n, 1) : n; }
-  bool finest() const { return threads_ == kFinestCut; }
+  bool finest() const { return threads_ == kFinestTiling; }
 
   View value(Value v) const;
   View in(int i) const { return value(node().inputs[static_cast<std::size_t>(i)]); }
@@ -283,7 +283,7 @@ const char* refuse_unless_f32(const Graph& g, NodeId id);
 const char* refuse_high_rank(const Shape& s);
 /// Refuses storage-only dtypes.
 inline const char* refuse_storage_only(DType t) {
-  return refuse_unless(!is_storage_only(t), "its dtype is only stored, not computed with");
+  return refuse_unless(!is_storage_only(t), "no kernel computes with its dtype, which is for storage only");
 }
 /// The product of dims [first, last).
 std::int64_t product(std::span<const std::int64_t> dims);

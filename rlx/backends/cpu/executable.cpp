@@ -27,7 +27,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
     if (!row)
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("the cpu backend has no kernel for ", node_text(lir_.graph, s.node)),
-                             node_where(lir_.graph, s.node), "legalise the graph for this target first"});
+                             node_where(lir_.graph, s.node), "legalize the graph for this target first"});
     rows_.push_back(row);
     row_of_[s.node.index] = row;
   }
@@ -39,7 +39,7 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
                 : reads_packed_b(kernels_, op->form, op->k, op->n)))
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("the kernels of cpu (", isa_name(kernels_.isa),
-                                         ") read no weight in the form '", packed_layout_text(op->form), "'"),
+                                         ") do not read the packed layout '", packed_layout_text(op->form), "'"),
                              node_where(lir_.prepare, NodeId{i}), "compile the graph on this machine"});
     std::vector<std::int64_t>& begins = begins_[i];
     begins.push_back(0);
@@ -47,9 +47,9 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
   }
 }
 
-PanelSource Executable::panel_source(NodeId node, std::size_t source, const FormColumns& columns) const {
+PanelSource Executable::panel_source(NodeId node, std::size_t source, const ColumnRange& columns) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
-  check(source < op.sources.size() / 4, "a source that the relayout has");
+  check(source < op.sources.size() / 4, "a relayout has no source of this number");
   const std::int64_t begin = begins_.at(node.index)[source];  // first column of the source in all matrices
   return {op, op.source(source), op.n == 0 ? 0 : begin % op.n, columns.begin, columns.end};
 }
@@ -60,13 +60,14 @@ std::size_t Executable::matrix_offset(NodeId node, std::size_t source) const {
   return static_cast<std::size_t>(matrix * layout_of_one_matrix(op.form).bytes);
 }
 
-void Executable::encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype,
-                        const std::byte* values, std::byte* form) const {
+void Executable::encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype,
+                        const std::byte* values, std::byte* layout) const {
   const PanelSource all = panel_source(node, source, columns);
-  std::byte* to = form + matrix_offset(node, source);
+  std::byte* to = layout + matrix_offset(node, source);
   const bool coded = is_block_scheme(all.op.scheme);
   // Threads write disjoint cache lines, except at the ends of a source.
-  const std::int64_t step = coded ? strip_chunk(all.op.form, all.op.k) : panel_chunk(*panels_of(all.op.form), all.op.k);
+  const std::int64_t step =
+      coded ? encode_columns_at_a_time(all.op.form, all.op.k) : panel_chunk(*panels_of(all.op.form), all.op.k);
   const std::int64_t first = (all.first + all.begin) / step, last = (all.first + all.end + step - 1) / step;
   ThreadPool::process().parallel_for(
       last - first,
@@ -82,10 +83,11 @@ void Executable::encode(NodeId node, std::size_t source, const FormColumns& colu
       threads_);
 }
 
-void Executable::decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const {
+void Executable::decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype,
+                        std::byte* values) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   const PanelSource all = panel_source(node, source, {0, op.source(source).columns});
-  const std::byte* matrix = form + matrix_offset(node, source);
+  const std::byte* matrix = layout + matrix_offset(node, source);
   if (is_block_scheme(op.scheme)) return decode_interleaved(all, matrix, values);
   decode_packed_b(all, matrix, dtype, values);
 }

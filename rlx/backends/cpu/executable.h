@@ -20,9 +20,9 @@ class Executable final : public ExecutableGraph {
   Executable(LirModule lir, const KernelTable& kernels, const BackendOptions& options);
 
   const LirModule& lir() const override { return lir_; }
-  void encode(NodeId node, std::size_t source, const FormColumns& columns, DType dtype, const std::byte* values,
-              std::byte* form) const override;
-  void decode(NodeId node, std::size_t source, const std::byte* form, DType dtype, std::byte* values) const override;
+  void encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype, const std::byte* values,
+              std::byte* layout) const override;
+  void decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype, std::byte* values) const override;
   std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
                                    std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override;
@@ -30,7 +30,7 @@ class Executable final : public ExecutableGraph {
   const KernelTable& kernels() const { return kernels_; }
   int threads() const { return threads_; }
   /// The number of threads that plans assume.
-  int planned_threads() const { return finest_grain_ ? kFinestCut : threads_; }
+  int planned_threads() const { return finest_grain_ ? kFinestTiling : threads_; }
   bool finest_grain() const { return finest_grain_; }
   ChunkAudit* audit() const { return audit_.get(); }
   /// Whether the step lies in a compiled range.
@@ -42,7 +42,7 @@ class Executable final : public ExecutableGraph {
   const KernelEntry& row(std::size_t step) const { return *rows_[step]; }
 
  private:
-  PanelSource panel_source(NodeId node, std::size_t source, const FormColumns& columns) const;
+  PanelSource panel_source(NodeId node, std::size_t source, const ColumnRange& columns) const;
   /// Byte offset in the packed layout of the matrix that the source belongs to.
   std::size_t matrix_offset(NodeId node, std::size_t source) const;
   LirModule lir_;

@@ -54,7 +54,8 @@ FinalCopy& FinalCopies::add(LowerContext& lower, const View& from) {
   if (from.dense()) {
     copy.bytes = size_bytes(from.dtype, from.elements());
   } else {
-    check(from.rank() <= kCopyMaxRank && size_bytes(from.dtype) > 0, "a strided output of this rank or dtype");
+    check(from.rank() <= kCopyMaxRank && size_bytes(from.dtype) > 0,
+          "a strided output has a rank or dtype that cannot be copied");
     StridedCopy& s = copy.copy;
     s.rank = from.rank();
     s.element_bytes = static_cast<int>(size_bytes(from.dtype));

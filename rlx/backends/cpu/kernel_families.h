@@ -8,11 +8,11 @@ void fill_gemm_kernels(Isa isa, KernelTable& table);
 void fill_attention_kernels(Isa isa, KernelTable& table);
 void fill_row_kernels(Isa isa, KernelTable& table);
 void fill_tape_kernels(Isa isa, KernelTable& table);
-void fill_data_kernels(Isa isa, KernelTable& table);  // reductions, gather, copies
+void fill_copy_reduce_kernels(Isa isa, KernelTable& table);  // reductions, gather, copies
 void fill_random_kernels(Isa isa, KernelTable& table);
 
 /// Operand types of AMX tile matmuls.
-enum class TileProducts : std::uint8_t { Bytes, BF16 };
+enum class TileType : std::uint8_t { Bytes, BF16 };
 /// Whether this machine has AMX tiles of this type and the system permits this process to use them. Asked once.
-bool has_tiles(TileProducts products);
+bool has_tiles(TileType type);
 }  // namespace rlx::cpu

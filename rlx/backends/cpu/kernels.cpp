@@ -60,10 +60,10 @@ KernelTable make_table(Isa isa) {
   fill_attention_kernels(isa, t);
   fill_row_kernels(isa, t);
   fill_tape_kernels(isa, t);
-  fill_data_kernels(isa, t);
+  fill_copy_reduce_kernels(isa, t);
   fill_random_kernels(isa, t);
-  t.strips = &interleaved_kernels(isa, int8_matmul(isa).back());
-  if (const auto pairs = fast_bf16_matmul(isa)) t.pairs = &bf16_kernels(isa, *pairs);
+  t.interleaved = &interleaved_kernels(isa, int8_matmul(isa).back());
+  if (const auto pairs = fast_bf16_matmul(isa)) t.bf16 = &bf16_kernels(isa, *pairs);
   return t;
 }
 
@@ -114,7 +114,7 @@ void note_other_machine([[maybe_unused]] Isa best) {
     const auto built = std::find_if(kBestFirst.begin(), kBestFirst.end(), isa_built);
     if (*built != best)
       std::fprintf(stderr,
-                   "note: rlx was built for %s (RLX_ISA=native), which this processor lacks: its %s kernels run. Build "
+                   "note: rlx was built for %s (RLX_ISA=native), which this processor lacks: the %s kernels run. Build "
                    "it on this machine, or with -DRLX_ISA=all\n",
                    std::string(isa_name(*built)).c_str(), std::string(isa_name(best)).c_str());
     return true;
@@ -125,7 +125,7 @@ void note_other_machine([[maybe_unused]] Isa best) {
 
 }  // namespace
 
-bool has_tiles([[maybe_unused]] TileProducts products) {
+bool has_tiles([[maybe_unused]] TileType products) {
 #if defined(__x86_64__) && defined(__linux__)
   // Linux grants AMX tiles on request, because they enlarge the saved state of a thread by 8 KB.
   static const unsigned features = [] {
@@ -136,7 +136,7 @@ bool has_tiles([[maybe_unused]] TileProducts products) {
     return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0 ? d : 0U;
   }();
   constexpr unsigned kInt8 = 1U << 25, kBf16 = 1U << 22;
-  return (features & (products == TileProducts::Bytes ? kInt8 : kBf16)) != 0;
+  return (features & (products == TileType::Bytes ? kInt8 : kBf16)) != 0;
 #else
   return false;
 #endif
@@ -169,7 +169,7 @@ Isa best_isa() {
     note_other_machine(isa);
     return isa;
   }
-  throw Error(ErrorCode::Unsupported, "this processor lacks SSE4.2, the least the cpu backend needs",
+  throw Error(ErrorCode::Unsupported, "this processor lacks SSE4.2, which the cpu backend needs",
               "use the reference backend");
 }
 
@@ -184,7 +184,7 @@ Isa parse_isa(std::string_view name) {
   std::vector<std::string> names(kIsaNames.begin(), kIsaNames.end());
   names.emplace_back("best");
   throw Error(ErrorCode::InvalidArgument, concat_text("unknown instruction set '", name, "'"),
-              did_you_mean(name, names, "one of best, sse4, avx2, avx512, neon, generic"));
+              did_you_mean(name, names, "use best, sse4, avx2, avx512, neon or generic"));
 }
 
 const KernelTable& kernels_for(Isa isa) {
@@ -216,9 +216,10 @@ int tape_op_arity(TapeOp op) { return kTapeOps[static_cast<std::size_t>(op)].ari
 
 void tape_prepare(Tape& t) {
   const auto fail = [](auto... parts) { throw Error(ErrorCode::InvalidArgument, concat_text("tape: ", parts...)); };
-  if (t.rank < 0 || t.rank > kTapeMaxRank) fail("rank ", t.rank, ", at most ", kTapeMaxRank, " is possible");
-  if (t.num_inputs < 0 || t.num_inputs > kTapeMaxInputs) fail(t.num_inputs, " inputs, at most ", kTapeMaxInputs);
-  if (t.num_outputs < 1 || t.num_outputs > kTapeMaxOutputs) fail(t.num_outputs, " outputs, 1 to ", kTapeMaxOutputs);
+  if (t.rank < 0 || t.rank > kTapeMaxRank) fail("rank ", t.rank, ", the limit is ", kTapeMaxRank);
+  if (t.num_inputs < 0 || t.num_inputs > kTapeMaxInputs) fail(t.num_inputs, " inputs, the limit is ", kTapeMaxInputs);
+  if (t.num_outputs < 1 || t.num_outputs > kTapeMaxOutputs)
+    fail(t.num_outputs, " outputs, the range is 1 to ", kTapeMaxOutputs);
   std::array<bool, kTapeMaxRegisters> defined{};
   for (int i = 0; i < t.num_inputs; ++i) defined[static_cast<std::size_t>(i)] = true;
   for (int k = 0; k < t.num_instrs; ++k) {
@@ -239,7 +240,8 @@ void tape_prepare(Tape& t) {
       fail("instruction ", k, " (", tape_op_name(in.op), ") has two immediate operands; fold them first");
     if (in.then != TapeThen::None) {
       if (in.op != TapeOp::Add && in.op != TapeOp::Sub && in.op != TapeOp::Mul && in.op != TapeOp::Div)
-        fail("instruction ", k, " (", tape_op_name(in.op), ") has a second step; add, sub, mul and div may");
+        fail("instruction ", k, " (", tape_op_name(in.op),
+             ") has a second step; only add, sub, mul and div may have one");
       if (in.then > TapeThen::RoundF16) fail("instruction ", k, " has an unknown second step");
       if (in.c != kTapeImm && (in.c >= kTapeMaxRegisters || !defined[in.c]))
         fail("instruction ", k, " reads register ", static_cast<int>(in.c),
@@ -294,10 +296,10 @@ void copy_prepare(StridedCopy& c) {
   const auto fail = [](auto... parts) {
     throw Error(ErrorCode::InvalidArgument, concat_text("strided copy: ", parts...));
   };
-  if (c.rank < 0 || c.rank > kCopyMaxRank) fail("rank ", c.rank, ", at most ", kCopyMaxRank, " is possible");
+  if (c.rank < 0 || c.rank > kCopyMaxRank) fail("rank ", c.rank, ", the limit is ", kCopyMaxRank);
   if (c.element_bytes != 1 && c.element_bytes != 2 && c.element_bytes != 4 && c.element_bytes != 8 &&
       c.element_bytes != 16) {
-    fail("elements of ", c.element_bytes, " bytes; 1, 2, 4, 8 or 16 are possible");
+    fail("elements of ", c.element_bytes, " bytes; the size must be 1, 2, 4, 8 or 16");
   }
   std::int64_t elements = 1;
   int rank = 0;
@@ -346,7 +348,7 @@ std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns
   if (rows <= 0) return 1;
   if (threads <= 1) return rows;
   const double row_ns = std::max(1.0, static_cast<double>(cols) * cost_ns);
-  const double least_ns = threads == kFinestCut ? 0 : 3000.0;
+  const double least_ns = threads == kFinestTiling ? 0 : 3000.0;
   const auto least = static_cast<std::int64_t>(least_ns / row_ns) + 1;
   const std::int64_t even = (rows + 4LL * threads - 1) / (4LL * threads);
   return std::min(rows, std::max(least, even));

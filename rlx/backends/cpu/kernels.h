@@ -1,7 +1,7 @@
 // The CPU kernel library: plain functions over pointers, strides and sizes, in one table per instruction set.
 //
 // Conventions. Strides and leading dimensions count elements. A kernel never allocates and never starts threads. Work
-// is cut into chunks; any thread may run any chunk in any order, and results do not depend on which thread ran which
+// is split into chunks. Any thread may run any chunk in any order, and results do not depend on which thread ran which
 // chunk. The caller provides scratch memory. Its size follows from the shape; each concurrently running thread has its
 // own, 64-byte aligned. Outputs must not overlap inputs unless a function says so.
 #pragma once
@@ -52,7 +52,7 @@ struct GemmEpilogue {
   }
 };
 
-/// How a GEMM is cut into chunks. `gemm_plan_f32` makes it; it is valid for all data of that shape.
+/// How a GEMM is split into chunks. `gemm_plan_f32` makes it. It is valid for all data of that shape.
 struct GemmPlan {
   std::int64_t chunks = 0;
   std::int64_t panels = 0;  // panels of packed B
@@ -113,9 +113,9 @@ struct GemmStridedF32 {
   GemmEpilogue epilogue;
 };
 
-/// How a strided matmul is cut. M is split evenly into `blocks` of one register tile each, whose sizes differ by at
-/// most one row. The split depends on the shape alone and chunks are ranges of blocks, so results do not depend on the
-/// number of threads.
+/// How a strided matmul is split into chunks. M is split evenly into `blocks` of one register tile each, whose sizes
+/// differ by at most one row. The split depends on the shape alone and chunks are ranges of blocks, so results do not
+/// depend on the number of threads.
 struct GemmStridedPlan {
   std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t k = 1;
@@ -200,7 +200,7 @@ struct AttentionF32 {
   const InterleavedKernels* rounds_q = nullptr;
 };
 
-/// How an attention is cut into chunks. An item is (batch, heads of one kv head, query block); a chunk is a range of
+/// How an attention is split into chunks. An item is (batch, heads of one kv head, query block); a chunk is a range of
 /// items.
 struct AttentionPlan {
   std::int64_t chunks = 0;
@@ -446,8 +446,8 @@ struct ReduceF32 {
   float* y = nullptr;
 };
 
-/// How a reduction is cut. When `splits` > 1 the first step writes partial results to `partials` (`partial_floats`
-/// floats shared by all threads), and `reduce_finish_f32` must run after all chunks.
+/// How a reduction is split into chunks. When `splits` > 1 the first step writes partial results to `partials`
+/// (`partial_floats` floats shared by all threads), and `reduce_finish_f32` must run after all chunks.
 struct ReducePlan {
   std::int64_t chunks = 0;
   std::int64_t splits = 1;
@@ -477,7 +477,7 @@ void copy_prepare(StridedCopy& copy);
 // -- The table --
 
 /// As a number of threads: asks plans for the finest chunks possible, whatever a chunk costs. For tests.
-inline constexpr int kFinestCut = 1 << 20;
+inline constexpr int kFinestTiling = 1 << 20;
 
 /// Rows per chunk such that a chunk takes some microseconds. `cost_ns` is the estimated time per element.
 std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t cols, double cost_ns, int threads);
@@ -508,9 +508,9 @@ struct KernelTable {
                            const float* packed_a, void* scratch);
 
   /// Matmuls with block-quantized weights.
-  const InterleavedKernels* strips;
+  const InterleavedKernels* interleaved;
   /// bf16 matmuls; null where the machine has no bf16 instructions.
-  const Bf16Kernels* pairs;
+  const Bf16Kernels* bf16;
 
   AttentionPlan (*attention_plan_f32)(const AttentionF32& attention, int threads);
   void (*attention_f32)(const AttentionF32& attention, const AttentionPlan& plan, std::int64_t chunk, void* scratch);

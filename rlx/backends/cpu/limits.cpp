@@ -47,7 +47,7 @@ MachineLimits measure_limits(const KernelTable& kernels) {
     });
     const double streamed =
         best_rate(4, [&] { return read_streams(reinterpret_cast<const std::byte*>(buffer.data()), bytes); });
-    check(!found, "a buffer of ones holds a two");
+    check(!found, "the bandwidth measurement read bytes that nobody wrote");
     out.bandwidth.push_back({bytes, std::max({read, moved, streamed})});
   }
   return out;

@@ -34,7 +34,7 @@ View LowerContext::value(Value v) const {
   out.dims = shape.static_dims();
   out.where = &lir_.plan.at(v);
   out.strides = out.where->strides.empty() ? row_major_strides(out.dims) : out.where->strides;
-  check(out.strides.size() == out.dims.size(), "a planned value has one stride per axis");
+  check(out.strides.size() == out.dims.size(), "a planned value has another number of strides than axes");
   return out;
 }
 
@@ -44,7 +44,7 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
       w.offset + static_cast<std::size_t>(element * static_cast<std::int64_t>(dtype_bits(v.dtype)) / 8);
   switch (w.place) {
     case Place::Arena:
-      check(w.index < arenas_.size(), "an arena that is not bound");
+      check(w.index < arenas_.size(), "a value is in an arena that is not bound");
       return arenas_[w.index].host + offset;
     case Place::Constant:
       return const_cast<std::byte*>(lir_.graph.node(NodeId{w.index}).op.as<ops::Constant>().value.data()) + offset;
@@ -54,7 +54,7 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
     case Place::State: program_.patches.push_back({field, w.place, w.index, offset}); return nullptr;
     case Place::None: break;
   }
-  check(false, "a value that is read from its codes has no address");
+  check(false, "a dequantized value that its readers decode themselves has no address");
   return nullptr;
 }
 

@@ -24,26 +24,26 @@ PointerRelocation::PointerRelocation(std::vector<Patch> given) : patches_(std::m
 }
 
 void PointerRelocation::follow(const RunArguments& a) {
-  for (Followed& f : callers_) follow(f, f.place == Place::Input ? a.inputs : a.outputs);
+  for (Relocated& f : callers_) follow(f, f.place == Place::Input ? a.inputs : a.outputs);
   if (a.binding_generation == seen_generation_) return;
-  seen_generation_ = kNoTables;  // until all pointers are relocated
-  for (Followed& f : binding_generation_) {
+  seen_generation_ = kNoGeneration;  // until all pointers are relocated
+  for (Relocated& f : binding_generation_) {
     if (f.place == Place::State) {
       follow(f, a.states);
     } else {
-      check(f.index < a.weights.size(), "a run with too few weights");
+      check(f.index < a.weights.size(), "a run got too few weights");
       point(f, a.weights[f.index].host);
     }
   }
   seen_generation_ = a.binding_generation;
 }
 
-void PointerRelocation::follow(Followed& f, std::span<const RunSlot> slots) {
-  check(f.index < slots.size(), "a run with too few buffers");
+void PointerRelocation::follow(Relocated& f, std::span<const RunSlot> slots) {
+  check(f.index < slots.size(), "a run got too few buffers");
   point(f, slots[f.index].view.host);
 }
 
-void PointerRelocation::point(Followed& f, const std::byte* base) {
+void PointerRelocation::point(Relocated& f, const std::byte* base) {
   if (base == f.last) return;
   f.last = base;
   for (std::size_t i = f.begin; i < f.end; ++i) {

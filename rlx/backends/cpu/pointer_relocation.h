@@ -21,19 +21,19 @@ class PointerRelocation {
 
  private:
   /// All patches of one buffer.
-  struct Followed {
+  struct Relocated {
     Place place;
     std::uint32_t index;
     std::size_t begin, end;
     const std::byte* last;
   };
 
-  void follow(Followed& f, std::span<const RunSlot> slots);
-  void point(Followed& f, const std::byte* base);
+  void follow(Relocated& f, std::span<const RunSlot> slots);
+  void point(Relocated& f, const std::byte* base);
   std::vector<Patch> patches_;
-  std::vector<Followed> callers_, binding_generation_;
-  static constexpr std::uint64_t kNoTables = ~std::uint64_t{0};
-  std::uint64_t seen_generation_ = kNoTables;
+  std::vector<Relocated> callers_, binding_generation_;
+  static constexpr std::uint64_t kNoGeneration = ~std::uint64_t{0};
+  std::uint64_t seen_generation_ = kNoGeneration;
 };
 
 }  // namespace rlx::cpu

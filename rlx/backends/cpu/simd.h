@@ -24,7 +24,7 @@ typedef double VD __attribute__((vector_size(4 * RLX_LANES), may_alias));       
 typedef std::uint64_t VL __attribute__((vector_size(4 * RLX_LANES), may_alias));  // bits of VD; wraps
 typedef float VFUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
 typedef std::int32_t VIUnaligned __attribute__((vector_size(4 * RLX_LANES), aligned(4), may_alias));
-typedef float VFHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));  // F32 x kLanes/2
+typedef float VF16Bit __attribute__((vector_size(2 * RLX_LANES), may_alias));  // F32 x kLanes/2
 typedef std::uint16_t VHUnaligned __attribute__((vector_size(2 * RLX_LANES), aligned(2), may_alias));
 typedef std::int8_t VBUnaligned __attribute__((vector_size(RLX_LANES), aligned(1), may_alias));
 typedef std::int32_t VIHalf __attribute__((vector_size(2 * RLX_LANES), may_alias));
@@ -43,7 +43,7 @@ RLX_INLINE VI set1_i(std::int32_t x) { return x - VI{}; }
 RLX_INLINE VD set1_d(double x) { return x - VD{}; }
 RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
 RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
-/// int8 values as i32. g++ 12 converts them one by one without the intrinsic.
+/// int8 values as i32. g++ 12 would convert them one by one; the intrinsic is one instruction.
 RLX_INLINE VI load_i8_i(const std::int8_t* p) {
 #if RLX_ISA_ID == 3
   return reinterpret_cast<VI>(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
@@ -102,7 +102,7 @@ RLX_INLINE void store(float* p, VF v) { *reinterpret_cast<VFUnaligned*>(p) = v; 
 RLX_INLINE void store_i(std::int32_t* p, VI v) { *reinterpret_cast<VIUnaligned*>(p) = v; }
 #if RLX_ISA_ID == 3
 /// Eight floats at `low`, then eight at `high`.
-RLX_INLINE VF load_halves(const void* low, const void* high) {
+RLX_INLINE VF load_16bit(const void* low, const void* high) {
   const __m512d first = _mm512_castpd256_pd512(_mm256_loadu_pd(static_cast<const double*>(low)));
   return reinterpret_cast<VF>(_mm512_insertf64x4(first, _mm256_loadu_pd(static_cast<const double*>(high)), 1));
 }
@@ -286,7 +286,7 @@ RLX_INLINE VF round_to(VF v) {
 RLX_INLINE VI to_i(VF v) { return __builtin_convertvector(v, VI); }
 RLX_INLINE VF to_f(VI v) { return __builtin_convertvector(v, VF); }
 
-RLX_INLINE VFHalf low_half(VF v) {
+RLX_INLINE VF16Bit low_half(VF v) {
 #if RLX_LANES == 16
   return __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
 #elif RLX_LANES == 8
@@ -295,7 +295,7 @@ RLX_INLINE VFHalf low_half(VF v) {
   return __builtin_shufflevector(v, v, 0, 1);
 #endif
 }
-RLX_INLINE VFHalf high_half(VF v) {
+RLX_INLINE VF16Bit high_half(VF v) {
 #if RLX_LANES == 16
   return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
 #elif RLX_LANES == 8
@@ -304,7 +304,7 @@ RLX_INLINE VFHalf high_half(VF v) {
   return __builtin_shufflevector(v, v, 2, 3);
 #endif
 }
-RLX_INLINE VF combine(VFHalf lo, VFHalf hi) {
+RLX_INLINE VF combine(VF16Bit lo, VF16Bit hi) {
 #if RLX_LANES == 16
   return __builtin_shufflevector(lo, hi, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 #elif RLX_LANES == 8
@@ -313,8 +313,8 @@ RLX_INLINE VF combine(VFHalf lo, VFHalf hi) {
   return __builtin_shufflevector(lo, hi, 0, 1, 2, 3);
 #endif
 }
-RLX_INLINE VD to_d(VFHalf v) { return __builtin_convertvector(v, VD); }
-RLX_INLINE VFHalf to_half(VD v) { return __builtin_convertvector(v, VFHalf); }
+RLX_INLINE VD to_d(VF16Bit v) { return __builtin_convertvector(v, VD); }
+RLX_INLINE VF16Bit to_half(VD v) { return __builtin_convertvector(v, VF16Bit); }
 
 /// Interleaves the low halves: a0 b0 a1 b1 ...
 RLX_INLINE VF zip_low(VF a, VF b) {
@@ -378,8 +378,8 @@ RLX_INLINE VD reversed(VD v) {
 
 #if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
 // unpack_low and unpack_high interleave elements (pairs of F32 for VD) of a and b within each quarter of 16 bytes.
-// shuffle_quarters selects quarters of a and b. Each is one instruction; shuffles across a whole vector take two, or
-// three cycles of latency.
+// shuffle_quarters selects quarters of a and b. Each is one instruction. A shuffle across the whole vector takes two
+// instructions, or one with three cycles of latency.
 #define RLX_SHUFFLE(name, V, of, op) \
   RLX_INLINE V name(V a, V b) { return reinterpret_cast<V>(op(reinterpret_cast<of>(a), reinterpret_cast<of>(b))); }
 #if RLX_ISA_ID == 3
@@ -467,7 +467,7 @@ RLX_INLINE VF swap_blocks(VF v) {
 #endif
 }
 
-/// Sum of all lanes as a pairwise tree over halves.
+/// Sum of all lanes as a binary tree: each step adds the upper half of the lanes to the lower half.
 RLX_INLINE float reduce_add(VF v) {
 #if RLX_LANES >= 16
   v = v + swap_blocks<8>(v);

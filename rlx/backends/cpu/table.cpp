@@ -35,7 +35,7 @@ const char* refuse_unless_f32(const Graph& g, NodeId id) {
 }
 
 const char* refuse_high_rank(const Shape& s) {
-  return refuse_unless(s.rank() <= kGenericMaxRank, "it has more axes than the kernels walk");
+  return refuse_unless(s.rank() <= kGenericMaxRank, "it has more axes than the kernel supports");
 }
 
 std::int64_t product(std::span<const std::int64_t> dims) {

@@ -1,4 +1,4 @@
-// Cuts tasks into schedule steps and computes what each step waits for.
+// Maps tasks to schedule steps and computes what each step waits for.
 #include "rlx/backends/cpu/task_schedules.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ void run_in_order(std::span<const Task> tasks) {
 
 void TaskSchedules::run_group(void* group, std::int64_t) {
   const Group& g = *static_cast<const Group*>(group);
-  const PieceNames* const names = g.owner.names_;
+  const TaskNames* const names = g.owner.names_;
   if (!names) return run_in_order(g.tasks);
   const auto first = static_cast<std::size_t>(g.tasks.data() - g.owner.program_.tasks().data());
   for (std::size_t i = 0; i < g.tasks.size(); ++i) {
@@ -29,7 +29,7 @@ void TaskSchedules::run_group(void* group, std::int64_t) {
   }
 }
 
-void TaskSchedules::run(Segment& segment, const PieceNames* names) {
+void TaskSchedules::run(Segment& segment, const TaskNames* names) {
   names_ = names;
   const int threads = program_.executable().threads();
   if (!names) return ThreadPool::process().run(segment.schedule, threads);
@@ -102,7 +102,7 @@ TaskSchedules::TaskSchedules(LoweredProgram& program) : program_(program) {
   for (const StepRange& r : program_.ranges()) (void)of(r.of(n));
 }
 
-// Too cheap for a second thread, or only one chunk.
+// True when the task is too cheap for a second thread, or has only one chunk.
 bool TaskSchedules::joins_others(const Task& p) const {
   return (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
 }
@@ -110,7 +110,7 @@ bool TaskSchedules::joins_others(const Task& p) const {
 std::vector<Segment>& TaskSchedules::of(const StepRange& range) {
   for (const auto& s : stretches_)
     if (s->range == range) return s->segments;
-  auto made = std::make_unique<Stretch>(Stretch{range, make_segments(range)});
+  auto made = std::make_unique<RangeSchedule>(RangeSchedule{range, make_segments(range)});
   stretches_.push_back(std::move(made));
   return stretches_.back()->segments;
 }
@@ -133,7 +133,7 @@ std::vector<Segment> TaskSchedules::make_segments(const StepRange& range) {
   return segments;
 }
 
-// Cuts the tasks of LIR steps [from, to) into schedule steps. A big task is a step of its own with its chunks.
+// Maps the tasks of LIR steps [from, to) to schedule steps. A big task is a step of its own with its chunks.
 // Neighbouring small tasks form one step, which one thread runs and which waits for everything that any of them waits
 // for.
 Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
@@ -177,7 +177,7 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
     done[i - from] = std::move(before);
   }
   let_tiles_run_ahead(from, to, step_of, out, waits);
-  take_turns(from, to, step_of, waits);
+  serialize_common(from, to, step_of, waits);
   waits.give_to(out);
   segment.schedule = StepSchedule(out);
   return segment;
@@ -185,8 +185,8 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
 
 // A node that uses the common memory waits for the whole node that used it before. The wait is added to the refined
 // waits, because a refined wait for halves replaces the step's other wait.
-void TaskSchedules::take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
-                               WaitLists& waits) {
+void TaskSchedules::serialize_common(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
+                                     WaitLists& waits) {
   const std::size_t first = program_.first_task(from);
   std::vector<Wait> before, own;
   for (std::size_t i = from; i < to; ++i) {
@@ -205,8 +205,9 @@ void TaskSchedules::take_turns(std::size_t from, std::size_t to, const std::vect
 }
 
 // With producer-consumer tiling a half waits for the halves that touch its bytes, not for whole steps. Each thread then
-// runs its sequences through many steps before it meets another thread. The plan may order two steps by way of a step
-// in between, whose halves now run separately. Such orders must be found again; AccessMap finds all of them.
+// runs its sequences through many steps before it waits for another thread. The plan may order two steps only through a
+// step between them, whose halves now run separately. Then a direct dependency must be added; AccessMap finds all of
+// them.
 void TaskSchedules::let_tiles_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                                         const std::vector<ScheduleStep>& steps, WaitLists& waits) {
   const std::size_t first = program_.first_task(from);

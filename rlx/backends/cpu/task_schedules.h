@@ -25,7 +25,7 @@ struct Segment {
 inline constexpr std::uint32_t kGroup = ~std::uint32_t{0};
 
 /// The names of a program's tasks in a trace.
-struct PieceNames {
+struct TaskNames {
   Trace* trace = nullptr;
   std::uint64_t serial = 0;          // of the trace
   std::vector<std::uint32_t> tasks;  // by task
@@ -41,10 +41,10 @@ class TaskSchedules {
   bool runs_alone() const { return runs_alone_; }
   std::vector<Segment>& of(const StepRange& range);
   /// Runs a segment on all threads. With `names` it records the steps in the trace.
-  void run(Segment& segment, const PieceNames* names);
+  void run(Segment& segment, const TaskNames* names);
 
  private:
-  struct Stretch {
+  struct RangeSchedule {
     StepRange range;
     std::vector<Segment> segments;
   };
@@ -58,16 +58,16 @@ class TaskSchedules {
   };
   static void run_group(void* group, std::int64_t);
   Segment make_segment(std::size_t from, std::size_t to);
-  void take_turns(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of, WaitLists& waits);
+  void serialize_common(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of, WaitLists& waits);
   void let_tiles_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                            const std::vector<ScheduleStep>& steps, WaitLists& waits);
 
   LoweredProgram& program_;
   bool runs_alone_ = false;
   std::vector<std::unique_ptr<Group>> groups_;
-  const PieceNames* names_ = nullptr;      // of the traced run
+  const TaskNames* names_ = nullptr;       // of the traced run
   std::vector<std::uint32_t> step_names_;  // of the running segment
-  std::vector<std::unique_ptr<Stretch>> stretches_;
+  std::vector<std::unique_ptr<RangeSchedule>> stretches_;
 };
 
 }  // namespace rlx::cpu

@@ -34,7 +34,7 @@ class TpuBackend final : public Backend {
         const auto client = client_for(options);
         if (!client->devices().empty())
           return {static_cast<int>(client->devices().size()), {}, /*software=*/client->is_cpu()};
-        return {0, concat_text("the plug-in ", client->library().path(), " finds no device")};
+        return {0, concat_text("the plug-in ", client->library().path(), " found no device")};
       } catch (const Error& e) {
         const Diagnostic& d = e.diagnostic();
         return {0, d.code == ErrorCode::DeviceUnavailable ? concat_text(d.message, "; ", d.hint) : d.message};
@@ -50,9 +50,10 @@ class TpuBackend final : public Backend {
   std::span<const Difference> differences() const override { return kDifferences; }
   std::span<const DeviceOptionInfo> option_infos() const override {
     static constexpr DeviceOptionInfo infos[] = {
-        {"plugin", "the path of a PJRT plug-in (else RLX_TPU_PLUGIN, else LIBTPU_PATH, else libtpu.so)", true},
-        {"client", "NAME=VALUE,.. for the plug-in when its client is made, as cpu_device_count=2 for XLA's CPU", true},
-        {"cache", "a folder of compiled programs, which later starts read; off: none (else RLX_TPU_CACHE)"},
+        {"plugin", "path of a PJRT plug-in (default: RLX_TPU_PLUGIN, else LIBTPU_PATH, else libtpu.so)", true},
+        {"client", "options of the plug-in's client, NAME=VALUE,.., for example cpu_device_count=2 for XLA on the CPU",
+         true},
+        {"cache", "folder that caches compiled programs for later starts; off: no cache (default: RLX_TPU_CACHE)"},
     };
     return infos;
   }

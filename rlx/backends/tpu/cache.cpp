@@ -72,8 +72,8 @@ void say_once(const std::string& folder, std::string_view who, const char* why) 
   std::lock_guard lock(mutex);
   if (said.insert(folder).second)
     std::fprintf(stderr,
-                 "note: %s: a compiled program could not be kept in %s: %s; it runs all the same, but is compiled "
-                 "again at the next start. Make room there, or let RLX_TPU_CACHE name another folder\n",
+                 "note: %s: a compiled program could not be saved in %s: %s; it runs, but the next start compiles it "
+                 "again. Free space there, or set RLX_TPU_CACHE to another folder\n",
                  std::string(who).c_str(), folder.c_str(), why);
 }
 

@@ -17,10 +17,11 @@ Hlo decode_f4(Writer& w, const Hlo& code) {
   return select((c & c.like(8)) == 0.0, size, -size).value();
 }
 
-// Encodes as the nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6, with ties to even codes. NaN becomes 0.
+// Encodes as the nearest of 0, 0.5, 1, 1.5, 2, 3, 4, 6, with ties to even bit patterns. NaN becomes 0.
 Hlo encode_f4(Writer& w, const Hlo& x) {
   const Term v(w, x), size = abs(v);
-  // The code is the number of borders below x. A border counts on equality unless it is below an odd code.
+  // The bit pattern is the number of borders below x. A border counts on equality unless it is below an odd bit
+  // pattern.
   static constexpr double kBorders[] = {0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5};
   Term code = Term(w, w.full(DType::U8, 0, x.dims));
   for (int k = 0; k < 7; ++k) {

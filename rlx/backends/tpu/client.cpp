@@ -20,7 +20,7 @@ std::vector<abi::NamedValue> named_values(std::string_view settings) {
     const std::size_t equals = one.find('=');
     if (equals == 0 || equals == std::string_view::npos)
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("option 'client' of device tpu: '", one, "' is no NAME=VALUE"),
+                  concat_text("option 'client' of device tpu: '", one, "' is not NAME=VALUE"),
                   "write client=NAME=VALUE,NAME=VALUE, with names that the plug-in knows");
     const std::string_view value = one.substr(equals + 1);
     abi::NamedValue v{};
@@ -56,7 +56,7 @@ Client::Client(std::shared_ptr<const Library> library, std::string_view settings
   create.num_options = values.size();
   library_->call({}, create);
   handle_ = create.client;
-  if (!handle_) library_->broke({}, "PJRT_Client_Create", "gave no client");
+  if (!handle_) library_->broke({}, "PJRT_Client_Create", "returned no client");
   try {
     auto name = abi::arguments<abi::ClientPlatformName>();
     name.client = handle_;

@@ -170,7 +170,7 @@ Hlo function_of(Writer& w, const Hlo& x, ActivationKind fn) {
     }
     default: break;
   }
-  check(false, "a function of complex numbers without an expression");
+  check(false, "a complex function has no StableHLO expression");
   return x;
 }
 

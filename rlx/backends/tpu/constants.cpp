@@ -54,7 +54,7 @@ Hlo Writer::scalar_text(DType t, std::uint64_t bits, std::string_view text) {
 
 Hlo Writer::scalar_bits(DType t, std::uint64_t bits) {
   if (t == DType::Bool) return scalar_text(t, bits, bits != 0 ? "true" : "false");
-  check(is_int(t), "the bits of a float as those of an integer constant");
+  check(is_int(t), "an integer constant has a float dtype");
   const int unused = 64 - dtype_bits(t);
   bits = bits << unused >> unused;
   if (is_unsigned_int(t)) return scalar_text(t, bits, concat_text(bits));
@@ -68,7 +68,8 @@ Hlo Writer::scalar(DType t, double value) {
   }
   if (is_storage_only(t)) return constant(Tensor::scalar(DType::F32, value).cast(t));
   if (!is_float(t)) {
-    check(value == std::floor(value) && value >= -0x1p63 && value < 0x1p64, "an integer constant that is no integer");
+    check(value == std::floor(value) && value >= -0x1p63 && value < 0x1p64,
+          "an integer constant has a value that is not an integer");
     return scalar_bits(t, value < 0x1p63 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(value))
                                          : static_cast<std::uint64_t>(value));
   }

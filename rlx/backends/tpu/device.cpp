@@ -35,7 +35,7 @@ ElementOf element_of(DType t) {
     case DType::U4:
     case DType::F4E2M1: return {E::U8, true};
   }
-  check(false, "every dtype has an element type");
+  check(false, "a dtype has no PJRT element type");
   return {E::Invalid};
 }
 
@@ -80,7 +80,7 @@ void end_of_view(void*, void* lent) { delete static_cast<Lent*>(lent); }
 void require_value(const std::string& device, std::string_view what, const void* data, std::size_t bytes) {
   if (data == nullptr && bytes != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(device, ": ", what, " was given a value of ", bytes, " bytes, but their address is null"));
+                concat_text(device, ": ", what, ": the pointer to a value of ", bytes, " bytes is null"));
 }
 
 // None if an extent is negative or the byte count overflows.
@@ -107,8 +107,8 @@ TpuDevice::TpuDevice(std::shared_ptr<const Client> client, DeviceId id)
 void TpuDevice::require_alive() const {
   if (library().forked()) library().throw_forked(text());
   if (lost())
-    throw Error(ErrorCode::DeviceLost, concat_text(text(), " was lost: what it held is gone"),
-                "open the device anew: a new Session does");
+    throw Error(ErrorCode::DeviceLost, concat_text(text(), " was lost, and its values with it"),
+                "make a new Session, which reopens the device");
 }
 
 DeviceMemory TpuDevice::memory() const {
@@ -140,8 +140,8 @@ void TpuDevice::throw_failed(std::string_view what, abi::Failure* failure, std::
 std::shared_ptr<Stream> TpuDevice::stream(std::uintptr_t native) {
   require_alive();
   if (native != 0)
-    throw Error(ErrorCode::Unsupported, concat_text(text(), ": a PJRT plug-in takes no stream of the caller's"),
-                "take one of its own: OpenDevice::stream()");
+    throw Error(ErrorCode::Unsupported, concat_text(text(), ": a PJRT plug-in does not accept a stream of the caller"),
+                "make one with OpenDevice::stream()");
   auto made = std::make_shared<TpuStream>(self());
   std::lock_guard lock(mutex_);
   std::erase_if(streams_, [](const auto& s) { return s.expired(); });
@@ -163,7 +163,7 @@ std::shared_ptr<Buffer> TpuDevice::put(const TensorView& value, const std::share
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(text(), ": put was given ", value.size_bytes, " bytes for a value ", dims_text(dims), " ",
                             dtype_name(value.dtype)),
-                "give the dims of the value");
+                "pass the dims of the value");
   static constexpr std::byte kNothing[16]{};
   auto a = abi::arguments<abi::ClientBufferFromHostBuffer>();
   a.client = client()->handle();
@@ -177,7 +177,7 @@ std::shared_ptr<Buffer> TpuDevice::put(const TensorView& value, const std::share
     throw_failed("PJRT_Client_BufferFromHostBuffer", failure, value.size_bytes, use);
   if (!a.buffer) {
     library().destroy(a.done_with_host_buffer);
-    library().broke(text(), "PJRT_Client_BufferFromHostBuffer", "gave no buffer");
+    library().broke(text(), "PJRT_Client_BufferFromHostBuffer", "returned no buffer");
   }
   made->own(a.buffer, dims.size());
   if (owner) made->lend();
@@ -228,7 +228,7 @@ std::shared_ptr<Buffer> TpuDevice::adopt(std::uintptr_t native, const Shape& sha
   a.on_delete_callback = end_of_view;
   a.on_delete_callback_arg = lent.get();
   library().call(text(), a);
-  if (!a.buffer) library().broke(text(), "PJRT_Client_CreateViewOfDeviceBuffer", "gave no buffer");
+  if (!a.buffer) library().broke(text(), "PJRT_Client_CreateViewOfDeviceBuffer", "returned no buffer");
   (void)lent.release();
   made->own(a.buffer, dims.size());
   made->lend();
@@ -238,8 +238,9 @@ std::shared_ptr<Buffer> TpuDevice::adopt(std::uintptr_t native, const Shape& sha
 void TpuDevice::get(Buffer& buffer, const MutableTensorView& to, Stream& stream) {
   const TpuBuffer& from = tpu_buffer(*this, &buffer, "get");
   if (to.size_bytes != buffer.bytes())
-    throw Error(ErrorCode::ShapeMismatch, concat_text("a value of ", to.size_bytes, " bytes is asked of a buffer of ",
-                                                      buffer.bytes(), " on ", text(), ", which keeps whole values"));
+    throw Error(ErrorCode::ShapeMismatch,
+                concat_text("cannot read a value of ", to.size_bytes, " bytes from a buffer of ", buffer.bytes(),
+                            " bytes on ", text(), ", which transfers whole values only"));
   require_value(text(), "get", to.data, to.size_bytes);
   TpuStream& on = tpu_stream(*this, stream, "get");
   on.begin();
@@ -311,7 +312,7 @@ abi::Point* TpuBuffer::fetch(void* to, std::size_t bytes) const {
   a.dst_size = bytes;
   if (abi::Failure* failure = device_->library().attempt(device_->text(), a))
     device_->throw_failed("PJRT_Buffer_ToHostBuffer", failure, bytes, BufferUse::Readback);
-  if (!a.event) device_->library().broke(device_->text(), "PJRT_Buffer_ToHostBuffer", "gave no event");
+  if (!a.event) device_->library().broke(device_->text(), "PJRT_Buffer_ToHostBuffer", "returned no event");
   return a.event;
 }
 
@@ -319,9 +320,9 @@ void TpuBuffer::read(std::span<std::byte> to) const {
   if (to.empty()) return;
   if (to.size() != bytes())
     throw Error(ErrorCode::Unsupported,
-                concat_text(device_->text(), ": a read names ", to.size(), " of ", bytes(),
-                            " bytes of a buffer, but the device keeps whole values"),
-                "read all of it");
+                concat_text(device_->text(), ": a read asks for ", to.size(), " of ", bytes(),
+                            " bytes of a buffer, but the device transfers whole values only"),
+                "read the whole value");
   device_->require_alive();
   written().wait();
   Work(device_->place(), fetch(to.data(), to.size()), {}).wait();
@@ -336,7 +337,8 @@ TpuBuffer& tpu_buffer(const TpuDevice& device, Buffer* buffer, std::string_view 
                             !buffer ? std::string("no buffer")
                             : ours && ours->device() == device.id()
                                 ? concat_text("a buffer of ", ours->on().text(),
-                                              ours->on().lost() ? " before it was lost" : " as it was opened otherwise")
+                                              ours->on().lost() ? ", made before the device was lost"
+                                                                : ", opened with other options")
                                 : concat_text("a buffer of device ", device_text(buffer->device()))),
                 way);
   if (!ours->handle())
@@ -349,7 +351,7 @@ TpuStream& tpu_stream(const TpuDevice& device, Stream& stream, std::string_view 
   if (!ours || &ours->on() != &device)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(device.text(), ": ", what, " was given a stream of another device"),
-                "take one of OpenDevice::stream of that device");
+                "make one with OpenDevice::stream of that device");
   return *ours;
 }
 

@@ -14,11 +14,12 @@ inline constexpr OpKind kReordered[] = {OpKind::Reduce, OpKind::Cumulative, OpKi
 
 inline constexpr Difference kDifferences[] = {
     {Difference::What::Subnormals, kFlushing,
-     "subnormal operands count as 0, in comparisons and orders too, and subnormal results are 0 (XLA on the CPU)"},
+     "subnormal operands count as 0, also in comparisons and sorts, and subnormal results are 0 (XLA on the CPU)"},
     {Difference::What::PowOfSubnormal, kBinary, "`pow` of a subnormal base is off by up to a half (XLA on the CPU)"},
-    {Difference::What::ReluOfZero, kActivation, "`relu(-0)` is 0: the text says maximum, which compilers fuse"},
+    {Difference::What::ReluOfZero, kActivation, "`relu(-0)` is 0: its StableHLO is maximum, which compilers fuse"},
     {Difference::What::OrderOfTerms, kReordered,
-     "terms are joined in another order, so a part may overflow where a sum or product in order does not"},
+     "terms are combined in another order, so a partial sum or product may overflow where the sequential order does "
+     "not"},
 };
 
 }  // namespace rlx::tpu

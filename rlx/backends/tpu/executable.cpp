@@ -149,7 +149,7 @@ class TpuBound final : public BoundGraph {
       if (updated_[s]) *a.states[s].buffer_slot = std::move(made);
     }
     if (!whole)
-      device_->library().broke(device_->text(), "PJRT_LoadedExecutable_Execute", "left a result without a buffer");
+      device_->library().broke(device_->text(), "PJRT_LoadedExecutable_Execute", "returned a result without a buffer");
   }
 
   std::shared_ptr<TpuDevice> device_;
@@ -210,7 +210,7 @@ std::shared_ptr<const Program> TpuExecutable::program_of(const LirModule& lir,
 std::unique_ptr<BoundGraph> TpuExecutable::bind(OpenDevice& device, const LirModule& program,
                                                 std::span<const BufferView>) const {
   auto* const ours = dynamic_cast<TpuDevice*>(&device);
-  check(ours, "a program of the tpu backend is bound to a device of another one");
+  check(ours, "a program of the tpu backend was bound to a device of another backend");
   return std::make_unique<TpuBound>(ours->self(), program_of(program, ours->client(), ours->id().ordinal), program);
 }
 

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWays =
-    "`pip install libtpu` on a machine with a TPU gets one, RLX_TPU_PLUGIN=PATH takes any PJRT plug-in";
+    "run `pip install libtpu` on a machine with a TPU, or set RLX_TPU_PLUGIN to the path of a PJRT plug-in";
 
 // Null, or the first required function that the plug-in lacks.
 template <class... A>
@@ -45,17 +45,17 @@ std::shared_ptr<const Library> load(const std::string& path) {
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* why = ::dlerror();
-    unusable(path, concat_text("cannot be loaded: ", why ? why : "no reason"));
+    unusable(path, concat_text("cannot be loaded: ", why ? why : "the system gives no reason"));
   }
   void* const symbol = ::dlsym(handle, "GetPjrtApi");
-  if (!symbol) unusable(path, "has no function GetPjrtApi: it is no PJRT plug-in");
+  if (!symbol) unusable(path, "has no function GetPjrtApi, so it is not a PJRT plug-in");
   const abi::Api* api = reinterpret_cast<const abi::Api* (*)()>(symbol)();
-  if (!api) unusable(path, "gave no table of functions");
+  if (!api) unusable(path, "returned no table of functions");
   if (api->struct_size < sizeof(abi::Api) || api->pjrt_api_version.struct_size < sizeof(abi::Version))
-    unusable(path, concat_text("gave a table of ", api->struct_size, " bytes, which is none of PJRT"));
+    unusable(path, concat_text("returned a table of ", api->struct_size, " bytes, which is too short for PJRT"));
   if (api->pjrt_api_version.major_version != 0)
     unusable(path, concat_text("has PJRT ", api->pjrt_api_version.major_version, ".",
-                               api->pjrt_api_version.minor_version, "; this rlx speaks version 0"));
+                               api->pjrt_api_version.minor_version, ", but this rlx supports version 0"));
   auto library = std::make_shared<const Library>(path, api);
   if (const char* missing = what_it_lacks(*library))
     unusable(path, concat_text("has PJRT ", library->api_version(), " without the function ", missing));
@@ -141,10 +141,10 @@ ErrorCode code_of(abi::Code code) {
 
 std::string hint_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::DeviceLost: return "open the device anew: a new Session does";
-    case ErrorCode::OutOfMemory: return "let go of what is not needed, or run it with smaller dimensions";
-    case ErrorCode::Unsupported: return "take another plug-in, or another device for this program";
-    default: return "RLX_TPU_HLO_DUMP=DIR/ writes the programs that were given to the plug-in: report it with them";
+    case ErrorCode::DeviceLost: return "make a new Session, which reopens the device";
+    case ErrorCode::OutOfMemory: return "free what is not needed, or run it with smaller dimensions";
+    case ErrorCode::Unsupported: return "use another plug-in, or another device for this program";
+    default: return "set RLX_TPU_HLO_DUMP=DIR/ to write the programs of the plug-in, and report this with them";
   }
 }
 
@@ -158,7 +158,8 @@ Diagnostic Library::diagnostic(std::string_view who, std::string_view what, abi:
     reinterpret_cast<void (*)(abi::ErrorMessage*)>(f)(&message);
   if (const abi::Function f = function(abi::Call<abi::ErrorGetCode>::index))
     drop(reinterpret_cast<abi::Failure* (*)(abi::ErrorGetCode*)>(f)(&code));
-  std::string text(message.message ? std::string_view(message.message, message.message_size) : "no reason");
+  std::string text(message.message ? std::string_view(message.message, message.message_size)
+                                   : "the plug-in gives no reason");
   drop(failure);
   while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
   const ErrorCode ours = code_of(code.code);
@@ -171,14 +172,14 @@ Diagnostic Library::diagnostic(std::string_view who, std::string_view what, abi:
 
 void Library::broke(std::string_view who, std::string_view what, std::string_view how) const {
   throw Error(ErrorCode::Internal,
-              concat_text(in_name_of(who), what, " of the plug-in ", path_, " says that it succeeded, but ", how),
-              "report it to those who make the plug-in");
+              concat_text(in_name_of(who), what, " of the plug-in ", path_, " reported success, but ", how),
+              "report it to the authors of the plug-in");
 }
 
 void Library::throw_missing(std::string_view who, std::string_view what) const {
   throw Error(ErrorCode::Unsupported,
               concat_text(in_name_of(who), "the plug-in ", path_, " (PJRT ", api_version(), ") has no function ", what),
-              "take a newer plug-in");
+              "use a newer plug-in");
 }
 
 void Library::throw_forked(std::string_view who) const {

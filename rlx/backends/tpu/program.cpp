@@ -31,7 +31,7 @@ std::string options_for(const Client& client, std::size_t ordinal, const std::st
   auto id = abi::arguments<abi::DeviceDescriptionId>();
   id.device_description = description.device_description;
   client.library().call(who, id);
-  check(id.id >= 0, "a plug-in's device has a negative id");
+  check(id.id >= 0, "a device of the plug-in has a negative id");
   std::string number;  // as a protocol buffer varint
   for (auto left = static_cast<unsigned>(id.id); number.empty() || left != 0; left >>= 7)
     number += static_cast<char>((left & 0x7f) | (left >> 7 ? 0x80 : 0));
@@ -61,7 +61,7 @@ void write_text(const std::string& place, std::string_view text, const std::stri
   file.close();
   if (!file)
     throw Error(ErrorCode::InvalidArgument, concat_text("RLX_TPU_HLO_DUMP: ", path, " could not be written"),
-                "let it name a file, or a folder with / behind, that can be written");
+                "set it to a file that can be written, or to such a folder with a / at its end");
   begun.insert(path);
 }
 
@@ -168,7 +168,7 @@ void Program::compile(std::string_view text, std::string_view options, const std
     throw Error(std::move(d));
   }
   handle_ = a.executable;
-  if (!handle_) library.broke(who, "PJRT_Client_Compile", "gave no executable");
+  if (!handle_) library.broke(who, "PJRT_Client_Compile", "returned no executable");
 }
 
 namespace {

@@ -26,7 +26,7 @@ class Walk {
       }
       if (op_def(n.kind()).is_leaf()) continue;
       const std::span<const KernelEntry* const> rows = entry_table().of(n.kind());
-      check(!rows.empty(), "a node without a row in a graph to be written as StableHLO");
+      check(!rows.empty(), "a node has no StableHLO kernel entry");
       inputs.clear();
       for (Value v : n.inputs) inputs.push_back(at(v));
       EmitContext c(w_, g_, NodeId{i}, inputs);
@@ -56,24 +56,24 @@ Hlo unpacked(Writer& w, const Hlo& bytes, const Shape& s) {
   const Hlo column = w.reshape(bytes, {n, 1});
   const Hlo parts[] = {w.both(column, w.full_like(column, 15)),
                        w.op("shift_right_logical", column, w.full_like(column, 4))};
-  Hlo codes = w.reshape(w.concat(parts, 1), {2 * n});
+  Hlo quants = w.reshape(w.concat(parts, 1), {2 * n});
   const std::int64_t starts[] = {0}, limits[] = {s.num_elements()}, strides[] = {1};
-  codes = w.slice(codes, starts, limits, strides);
+  quants = w.slice(quants, starts, limits, strides);
   if (s.dtype() == DType::I4) {  // bit 3 is the sign
-    const Hlo four = w.full(DType::I8, 4, codes.dims);
-    codes = w.op("shift_right_arithmetic", w.op("shift_left", w.convert(codes, DType::I8), four), four);
+    const Hlo four = w.full(DType::I8, 4, quants.dims);
+    quants = w.op("shift_right_arithmetic", w.op("shift_left", w.convert(quants, DType::I8), four), four);
   }
-  return w.reshape(codes, s.static_dims());
+  return w.reshape(quants, s.static_dims());
 }
 
 Hlo packed(Writer& w, const Hlo& value, const Shape& s) {
   if (!is_packed(s.dtype())) return value;
   const std::int64_t n = s.num_elements(), bytes = (n + 1) / 2;
-  Hlo codes = w.convert(w.reshape(value, {n}), DType::U8);
-  codes = w.both(codes, w.full_like(codes, 15));
+  Hlo quants = w.convert(w.reshape(value, {n}), DType::U8);
+  quants = w.both(quants, w.full_like(quants, 15));
   const std::int64_t none[] = {0}, rest[] = {2 * bytes - n};
-  if (rest[0] != 0) codes = w.pad(codes, w.scalar(DType::U8, 0), none, rest, none);
-  const Hlo pairs = w.reshape(codes, {bytes, 2});
+  if (rest[0] != 0) quants = w.pad(quants, w.scalar(DType::U8, 0), none, rest, none);
+  const Hlo pairs = w.reshape(quants, {bytes, 2});
   const auto half = [&](std::int64_t k) {
     const std::int64_t starts[] = {0, k}, limits[] = {bytes, k + 1}, strides[] = {1, 1};
     return w.reshape(w.slice(pairs, starts, limits, strides), {bytes});
@@ -89,19 +89,19 @@ const EntryTable<KernelEntry>& entry_table() {
   static const EntryTable<KernelEntry>& table = *new EntryTable<KernelEntry>(
       {elementwise_entries(), move_entries(), index_entries(), order_entries(), reduce_entries(), dot_entries(),
        factor_entries(), grouped_entries(), random_entries(), control_entries(), collective_entries(), fft_entries()},
-      "StableHLO text has no row for this kind");
+      "there is no StableHLO for this kind");
   return table;
 }
 
 void EmitContext::set(std::uint32_t r, Hlo v) {
-  check(v.dtype == kept_as(dtype(r)) && v.dims == dims(r), "a row wrote a result of another type");
+  check(v.dtype == kept_as(dtype(r)) && v.dims == dims(r), "a kernel entry wrote a result of another type");
   results_[r] = std::move(v);
 }
 
 Hlos emit_body(Writer& w, const Graph& g, std::span<const Hlo> inputs) {
   Walk walk(w, g);
   const std::vector<NodeId> leaves = g.leaves(OpKind::Input);
-  check(leaves.size() == inputs.size(), "a body got as many operands as it has inputs");
+  check(leaves.size() == inputs.size(), "a body got another number of operands than it has inputs");
   for (std::size_t i = 0; i < leaves.size(); ++i) walk.set(leaves[i], inputs[i]);
   walk.run();
   Hlos out;
@@ -119,7 +119,7 @@ const OpSet& stablehlo_kinds() { return entry_table().kinds(); }
 const char* stablehlo_refuses(const Graph& g, NodeId id) { return entry_table().refuses(g, id); }
 
 std::string stablehlo_text(const Graph& g, std::span<const HloAlias> aliases) {
-  check(g.is_static(), "a graph with symbols to be written as StableHLO");
+  check(g.is_static(), "a graph with unbound symbols cannot be written as StableHLO");
   std::vector<NodeId> leaves;
   for (OpKind kind : {OpKind::Input, OpKind::State, OpKind::Param}) {
     const std::vector<NodeId> of_kind = g.leaves(kind);

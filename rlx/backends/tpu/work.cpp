@@ -124,8 +124,9 @@ TpuStream::~TpuStream() {
 namespace {
 [[noreturn]] void refuse_bytes(const TpuDevice& device, std::string_view what) {
   throw Error(ErrorCode::Unsupported,
-              concat_text(device.text(), ": ", what, " names bytes of a buffer, but the device keeps whole values"),
-              "put and get whole values");
+              concat_text(device.text(), ": ", what,
+                          " addresses bytes of a buffer, but the device transfers whole values only"),
+              "use put and get");
 }
 }  // namespace
 

@@ -30,7 +30,7 @@ std::string_view element_name(DType t) {
     case DType::F8E5M2: return "f8E5M2";
     default: break;
   }
-  check(false, "a 4-bit dtype as the type of elements in StableHLO text");
+  check(false, "a 4-bit dtype has no StableHLO element type");
   return "";
 }
 
@@ -291,7 +291,7 @@ Hlo Writer::dynamic_update_slice(const Hlo& a, const Hlo& update, std::span<cons
 Hlos Writer::with_regions(std::string_view op_name, std::span<const Hlo> operands, std::span<const HloType> results,
                           std::initializer_list<std::pair<std::span<const HloType>, Body>> regions,
                           std::string_view attributes) {
-  check(!results.empty(), "an op of StableHLO text without a result");
+  check(!results.empty(), "a StableHLO op has no result");
   const std::uint32_t id = begin_result(results.size());
   text_ += op_name.find('.') == std::string_view::npos ? "\"stablehlo." : "\"";
   text_ += op_name;

@@ -27,7 +27,7 @@ using CommandBuffer = struct CommandBufferObject*;
 using ComputePassEncoder = struct ComputePassEncoderObject*;
 using QuerySet = struct QuerySetObject*;
 
-/// The length of zero-terminated text.
+/// As the length of a StringView: the text ends with a zero byte.
 inline constexpr std::size_t kZeroEnded = ~std::size_t{0};
 /// The only major version with these layouts.
 inline constexpr std::uint32_t kMajorVersion = 29;
@@ -143,7 +143,7 @@ using ErrorCallback = void (*)(const Device*, ErrorType, StringView message, voi
 using MapCallback = void (*)(MapStatus, StringView message, void*, void*);
 using WorkDoneCallback = void (*)(WorkDoneStatus, StringView message, void*, void*);
 
-struct ErrorCallbackInfo {  // without a mode
+struct ErrorCallbackInfo {  // the one callback struct without a mode
   Chain* next = nullptr;
   ErrorCallback callback = nullptr;
   void* userdata1 = nullptr;

@@ -78,7 +78,7 @@ AdapterFacts facts_of(const abi::Api& api, abi::Adapter handle) {
 
 Adapters find(Device kind, const std::string& wanted) {
 #ifndef _WIN32
-  if (kind == Device::DirectX) return {nullptr, {}, "DirectX 12 is there on Windows only"};
+  if (kind == Device::DirectX) return {nullptr, {}, "DirectX 12 exists on Windows only"};
 #endif
   const Result<const abi::Api*> opened = library();
   if (!opened) return {nullptr, {}, concat_text(opened.error().message, " (", opened.error().hint, ")")};
@@ -101,7 +101,7 @@ Adapters find_adapters(const abi::Api& api, Device kind, std::string_view wanted
   descriptor.next = &extras.chain;
   const abi::Instance instance = api.CreateInstance(&descriptor);  // kept, as its adapters are kept
   if (!instance) {
-    out.reason = "wgpu-native makes no instance";
+    out.reason = "wgpu-native creates no instance";
     return out;
   }
   std::vector<abi::Adapter> handles(api.InstanceEnumerateAdapters(instance, nullptr, nullptr));
@@ -122,7 +122,7 @@ Adapters find_adapters(const abi::Api& api, Device kind, std::string_view wanted
   if (out.list.empty())
     out.reason = others.empty()
                      ? drivers_needed(kind)
-                     : concat_text("RLX_GPU_ADAPTER = '", wanted, "' is in no adapter's name: there is ", others);
+                     : concat_text("RLX_GPU_ADAPTER = '", wanted, "' matches no adapter; the adapters are: ", others);
   return out;
 }
 

@@ -22,13 +22,13 @@ struct AdapterFacts {
   bool software() const { return type == abi::AdapterType::Cpu; }
   /// True for Mesa's rasterizer. It silently stops the loops of a thread after 65,535 iterations, counted over all
   /// loops of a kernel.
-  bool cuts_loops() const { return software() && name.find("llvmpipe") != std::string::npos; }
+  bool limits_loop_length() const { return software() && name.find("llvmpipe") != std::string::npos; }
   bool gl() const { return backend == abi::BackendType::OpenGl || backend == abi::BackendType::OpenGlEs; }
   /// "llvmpipe (LLVM 15.0.6, 256 bits), Vulkan, Mesa 22.3.6, software".
   std::string text() const;
 };
 
-/// Loop iterations that such an adapter certainly runs.
+/// Loops of a kernel with up to this many iterations in all run to their end on such an adapter.
 inline constexpr std::int64_t kMostSteps = 65000;
 
 /// The adapters that a kind of device can be opened on, hardware first; the index in the list is the ordinal. When the

@@ -25,8 +25,8 @@ class WgpuBackend final : public Backend {
       if (found.list.empty()) return {0, found.reason};
       const bool software = found.list.front().software() && !wgpu::software_allowed();
       if (software && kind == Device::Gpu)
-        return {0, concat_text("there is only ", found.list.front().text(),
-                               "; name vulkan or opengl for it, or set RLX_GPU_ALLOW_SOFTWARE=1")};
+        return {0, concat_text("the only adapter is ", found.list.front().text(),
+                               "; use device vulkan or opengl to get it, or set RLX_GPU_ALLOW_SOFTWARE=1")};
       return {static_cast<int>(found.list.size()), {}, software};
     } catch (const std::bad_alloc&) {
       return {0, "out of memory"};  // fits the small-string buffer
@@ -44,9 +44,8 @@ class WgpuBackend final : public Backend {
   std::span<const Difference> differences() const override { return wgpu::kDifferences; }
   std::span<const DeviceOptionInfo> option_infos() const override {
     static constexpr DeviceOptionInfo infos[] = {
-        {"memory", "the most bytes that buffers take; as many as the driver gives when it is not set", true},
-        {"kernels", "hardware or software: what kernels are written for; what the adapter is when it is not set",
-         false},
+        {"memory", "limit of the bytes in buffers (default: what the driver allows)", true},
+        {"kernels", "hardware or software: which kernels are written (default: by the adapter)", false},
     };
     return infos;
   }
@@ -56,18 +55,18 @@ class WgpuBackend final : public Backend {
       const char* const end = it->second.data() + it->second.size();
       const auto read = std::from_chars(it->second.data(), end, memory);
       if (read.ec != std::errc() || read.ptr != end || memory == 0)
-        throw Error(
-            ErrorCode::InvalidArgument,
-            concat_text("device ", device_text(id), ", option memory = '", it->second, "': it is no number of bytes"),
-            "give a number from 1 on");
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("device ", device_text(id), ", option memory = '", it->second,
+                                "': it is not a number of bytes"),
+                    "pass a number from 1 on");
     }
     const wgpu::Adapters& found = wgpu::adapters_of(id.kind);
     const wgpu::AdapterFacts& adapter = found.list.at(static_cast<std::size_t>(id.ordinal));  // probed before
     if (const std::string folder = wgpu::full_cache(adapter.driver); !folder.empty())
       throw Error(ErrorCode::DeviceUnavailable,
                   concat_text("device ", device_text(id), " (", adapter.text(), ") cannot be opened: the disk of ",
-                              folder, ", where Mesa keeps kernels, is full, and Mesa ends a process that finds it so"),
-                  "make room there, or set MESA_SHADER_CACHE_DIR to another folder or MESA_SHADER_CACHE_DISABLE=true");
+                              folder, ", Mesa's shader cache, is full, and Mesa would then end this process"),
+                  "free space there, or set MESA_SHADER_CACHE_DIR to another folder or MESA_SHADER_CACHE_DISABLE=true");
     auto gpu = std::make_shared<wgpu::Gpu>(*found.api, adapter, id.kind == Device::WebGpu, device_text(id));
     return std::make_shared<wgpu::WgpuDevice>(id, std::move(gpu), memory);
   }
@@ -75,8 +74,9 @@ class WgpuBackend final : public Backend {
   BackendOptions compile_options(const DeviceOptions& options) const override {
     if (const auto it = options.find("kernels");
         it != options.end() && it->second != "hardware" && it->second != "software")
-      throw Error(ErrorCode::InvalidArgument, concat_text("option kernels = '", it->second, "' of a device of wgpu"),
-                  "give hardware or software");
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("invalid option kernels = '", it->second, "' for a wgpu device"),
+                  "pass hardware or software");
     return Backend::compile_options(options);
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {

@@ -75,13 +75,14 @@ void BoundProgram::lower(const Executable& code) {
   for (std::size_t i = 0; i < launches_.size(); ++i) launches_[i].pipeline = pipelines_[i].get();
   if (launches_.empty()) return;
   numbers.resize(std::max(numbers.size(), kSlotBytes / kWord));
-  numbers_ = gpu_.buffer(numbers.size() * kWord, abi::usage::kUniform | abi::usage::kCopyTarget, "numbers of kernels");
+  numbers_ =
+      gpu_.buffer(numbers.size() * kWord, abi::usage::kUniform | abi::usage::kCopyTarget, "the parameters of kernels");
   gpu_.write(numbers_.get(), 0, numbers.data(), numbers.size() * kWord);
 }
 
 // Checks loops whose extents the target did not know.
 void BoundProgram::require_short_loops(const codegen::NodeLaunches& of) const {
-  if (!gpu_.adapter.cuts_loops() || of.steps.evaluate(program_.symbols) <= kMostSteps) return;
+  if (!gpu_.adapter.limits_loop_length() || of.steps.evaluate(program_.symbols) <= kMostSteps) return;
   throw Error(
       Diagnostic{ErrorCode::Unsupported,
                  concat_text("device ", gpu_.text, ": the kernels of ", op_text_name(program_.graph.node(of.node).op),
@@ -112,10 +113,10 @@ bool BoundProgram::add_launch(const codegen::NodeLaunches& of, const codegen::Ke
   l.x = static_cast<std::uint32_t>(std::min<std::uint64_t>(groups, kMostGroups));
   const std::uint64_t y = (groups + l.x - 1) / l.x;
   if (y > kMostGroups)
-    throw Error(Diagnostic{
-        ErrorCode::Unsupported,
-        concat_text("device ", gpu_.text, ": kernel ", k.name, " has ", groups, " groups, more than a launch has"),
-        node_where(program_.graph, of.node), "run it with smaller dimensions"});
+    throw Error(Diagnostic{ErrorCode::Unsupported,
+                           concat_text("device ", gpu_.text, ": kernel ", k.name, " has ", groups,
+                                       " workgroups, more than a dispatch allows"),
+                           node_where(program_.graph, of.node), "run it with smaller dimensions"});
   l.y = static_cast<std::uint32_t>(y);
   l.first_part = static_cast<std::uint32_t>(parts_.size());
   l.num_parts = static_cast<std::uint32_t>(k.bindings.size());
@@ -142,8 +143,8 @@ bool BoundProgram::add_launch(const codegen::NodeLaunches& of, const codegen::Ke
     if (p.end - p.begin > most)
       throw Error(
           Diagnostic{ErrorCode::Unsupported,
-                     concat_text("device ", gpu_.text, " gives a kernel no more than ", most,
-                                 " bytes of a value, but kernel ", k.name, " asks for ", p.end - p.begin),
+                     concat_text("device ", gpu_.text, " binds at most ", most, " bytes of a value, but kernel ",
+                                 k.name, " needs ", p.end - p.begin),
                      node_where(program_.graph, of.node),
                      "place the node on the cpu (CompileOptions::placement), or run it with smaller dimensions"});
     parts_.push_back(p);
@@ -171,7 +172,7 @@ void BoundProgram::plan_copies() {
   const auto add = [&](Value v, Place to, std::uint32_t index) {
     const LirValue& where = program_.plan.at(v);
     if (where.bytes == 0) return;
-    check(where.strides.empty(), "a strided value is copied as it lies");
+    check(where.strides.empty(), "a strided value cannot be copied to an output or state");
     Copy c;
     c.from = {where.place, where.index, where.offset, where.offset + where.bytes, false};
     c.to = to, c.index = index, c.bytes = where.bytes;
@@ -202,8 +203,8 @@ BoundProgram::Bound BoundProgram::find(const Part& p) const {
     return {static_cast<const WgpuBuffer&>(*scratch_).handle(), static_cast<const WgpuBuffer&>(*scratch_).serial(),
             p.begin, p.end - p.begin};
   Bound at = slots(p.place).bound.at(p.index);
-  check(at.handle != nullptr, "a value of a run is bound to nothing");
-  check(p.end <= at.bytes, "a value reaches past what is bound for it");
+  check(at.handle != nullptr, "a value of a run has no buffer");
+  check(p.end <= at.bytes, "a value reaches past the end of its buffer");
   at.offset += p.begin;
   at.bytes = p.end - p.begin;
   return at;
@@ -227,8 +228,8 @@ void BoundProgram::check_disjoint(const Launch& l, std::span<const Bound> at) co
       if (at[i] == at[j] && (is_alias(a, b) || is_alias(b, a))) continue;  // the plan allows it
       throw Error(Diagnostic{
           ErrorCode::InvalidArgument,
-          concat_text("device ", gpu_.text, ": a kernel would write bytes that it reads as another value"),
-          node_where(program_.graph, l.node), "give a run different buffers for values of which one is written"});
+          concat_text("device ", gpu_.text, ": a kernel would write bytes that it also reads as another value"),
+          node_where(program_.graph, l.node), "pass a run different buffers for values of which one is written"});
     }
 }
 
@@ -240,7 +241,7 @@ void BoundProgram::make_shadows(Launch& l, std::span<Bound> at) {
     for (std::size_t j = 0; j < i; ++j) {
       if (!at[i].meets(at[j])) continue;
       const std::size_t read = parts_[l.first_part + i].written ? j : i;
-      check(!parts_[l.first_part + read].written, "two bindings of a launch that are written share bytes");
+      check(!parts_[l.first_part + read].written, "two written bindings of a launch share bytes");
       // Nothing writes an input before the last launch that reads it, so it can be copied first. A value that earlier
       // launches of the run write is copied after they ran, in a new submission.
       l.begins_submission = l.begins_submission || parts_[l.first_part + read].place != Place::Input;
@@ -275,7 +276,8 @@ void BoundProgram::make_group(Launch& l) {
       e.buffer = device_->nothing(), e.offset = i * codegen::kBindingAlignment, e.size = codegen::kBindingAlignment;
       continue;
     }
-    check(at[i].offset % codegen::kBindingAlignment == 0, "a value is bound at an offset that is no multiple of 256");
+    check(at[i].offset % codegen::kBindingAlignment == 0,
+          "a value is bound at an offset that is not a multiple of 256");
     e.buffer = at[i].handle, e.offset = at[i].offset, e.size = round_up(at[i].bytes, kVector);
   }
   abi::BindGroupDescriptor d;
@@ -409,12 +411,12 @@ void BoundProgram::run_timed(const StepRange& range, WgpuStream& stream, std::ve
     }
     i = end;
   }
-  run({range.end, range.end}, stream);  // the copies
+  run({range.end, range.end}, stream);  // submits only the copies after the last step
 }
 
 Event BoundProgram::submit(const RunArguments& a, Stream& stream) {
   auto* const ours = dynamic_cast<WgpuStream*>(&stream);
-  check(ours && &ours->device() == device_.get(), "a program is given a stream of another device");
+  check(ours && &ours->device() == device_.get(), "a program got a stream of another device");
   gpu_.require();
   for (std::size_t i = 0; i < a.inputs.size(); ++i) rebind(Place::Input, i, a.inputs[i].view);
   for (std::size_t i = 0; i < a.outputs.size(); ++i) rebind(Place::Output, i, a.outputs[i].view);

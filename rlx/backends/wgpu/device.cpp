@@ -43,7 +43,7 @@ class ReadbackBuffer final : public rlx::Buffer {
 };
 
 void require_granule(const BufferView& v) {
-  check(v.offset % 4 == 0, "a copy from or to a place that is no multiple of the granule");
+  check(v.offset % 4 == 0, "a copy has an offset that is not a multiple of 4");
 }
 
 }  // namespace
@@ -96,8 +96,8 @@ DeviceMemory WgpuDevice::memory() const {
 std::shared_ptr<Stream> WgpuDevice::stream(std::uintptr_t native) {
   if (native != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("device ", device_text(id_), " takes no streams of other libraries: it has one queue"),
-                "ask for a stream without one");
+                concat_text("device ", device_text(id_), " accepts no streams of other libraries: it has one queue"),
+                "call stream() without a native stream");
   gpu_->require();
   return std::make_shared<WgpuStream>(self());
 }
@@ -136,7 +136,7 @@ WgpuBuffer& WgpuDevice::buffer_of(const BufferView& v) const {
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("device ", device_text(id_), " was given memory of ",
                             v.buffer ? concat_text("device ", device_text(v.buffer->device()),
-                                                   v.buffer->device() == id_ ? ", as it was opened otherwise" : "")
+                                                   v.buffer->device() == id_ ? ", opened with other options" : "")
                                      : std::string("the host")),
                 "copy it there with rlx::to(tensor, device)");
   check(v.offset + v.bytes <= ours->bytes(), "a view reaches past its buffer");
@@ -145,8 +145,7 @@ WgpuBuffer& WgpuDevice::buffer_of(const BufferView& v) const {
 
 abi::Buffer WgpuDevice::nothing() {
   std::lock_guard lock(nothing_mutex_);
-  if (!nothing_)
-    nothing_ = gpu_->buffer(kNothingBytes, abi::usage::kStorage | abi::usage::kUniform, "values without bytes");
+  if (!nothing_) nothing_ = gpu_->buffer(kNothingBytes, abi::usage::kStorage | abi::usage::kUniform, "empty values");
   return nothing_.get();
 }
 

@@ -12,11 +12,12 @@ inline constexpr OpKind kReordered[] = {OpKind::Reduce, OpKind::Cumulative, OpKi
 
 inline constexpr Difference kDifferences[] = {
     {Difference::What::Subnormals, kFlushing,
-     "subnormal operands may count as 0 and subnormal results be 0, as WGSL allows: so on Chromium's rasteriser, not "
-     "on Mesa's",
+     "subnormal operands may count as 0 and subnormal results may be 0, as WGSL allows: true of Chromium's "
+     "rasteriser, not of Mesa's",
      true},
     {Difference::What::OrderOfTerms, kReordered,
-     "terms are joined in another order, so a part may overflow where a sum or product in order does not"},
+     "terms are combined in another order, so a partial sum or product may overflow where the sequential order does "
+     "not"},
 };
 
 }  // namespace rlx::wgpu

@@ -26,7 +26,7 @@ void Download::encode(abi::CommandEncoder encoder) {
   if (capacity_ < bytes_) {
     staging_.reset(), capacity_ = 0;
     const std::size_t wanted = round_up(bytes_, bytes_ < 4096 ? kLeastStaging : 4096);
-    staging_ = gpu_.buffer(wanted, abi::usage::kMapRead | abi::usage::kCopyTarget, "results on their way to the host");
+    staging_ = gpu_.buffer(wanted, abi::usage::kMapRead | abi::usage::kCopyTarget, "a copy of results to the host");
     capacity_ = wanted;
   }
   gpu_.call("a download", [&] {
@@ -144,7 +144,7 @@ void Downloads::finish_up_to(std::uint64_t number) {
     }
     gpu_->require();
     if (first_->state_ == Download::State::Failed || !first_->write()) {
-      gpu_->lose("results could not be brought to the host");
+      gpu_->lose("results could not be copied to the host");
       gpu_->throw_lost();
     }
     std::unique_ptr<Download> d = std::exchange(first_, std::move(first_->next_));

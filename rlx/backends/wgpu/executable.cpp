@@ -87,7 +87,7 @@ std::shared_ptr<const Constants> Executable::constants(WgpuDevice& device) const
 std::unique_ptr<BoundGraph> Executable::bind(OpenDevice& device, const LirModule& program,
                                              std::span<const BufferView> arenas) const {
   auto* const ours = dynamic_cast<WgpuDevice*>(&device);
-  check(ours != nullptr, "a program for wgpu is bound to a device of another backend");
+  check(ours != nullptr, "a program for wgpu was bound to a device of another backend");
   return std::make_unique<BoundProgram>(*this, ours->self(), program, arenas);
 }
 

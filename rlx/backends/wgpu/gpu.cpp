@@ -65,7 +65,7 @@ CallError* Signals::capture(CallError* to) {
 
 void Signals::report(abi::ErrorType type, std::string_view message) {
   // The library reports a loss only in this text.
-  if (message.find("device is lost") != std::string_view::npos) lose("the driver took it away");
+  if (message.find("device is lost") != std::string_view::npos) lose("the driver reports the loss");
   const std::thread::id self = std::this_thread::get_id();
   std::lock_guard lock(mutex_);
   const auto it = std::find_if(captures_.begin(), captures_.end(), [&](const auto& c) { return c.first == self; });
@@ -149,14 +149,14 @@ void Gpu::throw_lost() const {
                 std::string(kForkHint));
   throw Error(ErrorCode::DeviceLost,
               concat_text("device ", text, " (", adapter.text(), ") was lost: ", signals_->lost_reason()),
-              "make a new session: it opens the device anew");
+              "make a new session, which reopens the device");
 }
 
 void Gpu::raise(const CallError& error, std::string_view what) const {
   if (lost()) throw_lost();
   if (error.type == abi::ErrorType::OutOfMemory)
     throw Error(ErrorCode::OutOfMemory, concat_text("device ", text, " has no memory for ", what),
-                "let go of what is not needed, or run it with smaller dimensions");
+                "free what is not needed, or run it with smaller dimensions");
   throw Error(ErrorCode::Internal, concat_text("device ", text, ", ", what, ": ", error.message), "please report it");
 }
 
@@ -274,13 +274,13 @@ const Gpu::Layout& Gpu::layout(int bindings) {
     }
     abi::BindGroupLayoutDescriptor d;
     d.count = entries.size(), d.entries = entries.data();
-    l.group = make("a layout of bindings", api.BindGroupLayoutRelease,
+    l.group = make("a bind group layout", api.BindGroupLayoutRelease,
                    [&] { return api.DeviceCreateBindGroupLayout(device_, &d); });
   }
   if (!l.pipeline) {
     abi::PipelineLayoutDescriptor p;
     p.count = 1, p.layouts = &l.group;
-    l.pipeline = make("a layout of kernels", api.PipelineLayoutRelease,
+    l.pipeline = make("a pipeline layout", api.PipelineLayoutRelease,
                       [&] { return api.DeviceCreatePipelineLayout(device_, &p); });
   }
   return l;

@@ -61,7 +61,7 @@ class Gpu {
   const abi::Api& api;
   const AdapterFacts& adapter;
   const std::string text;
-  /// Programs must run in browsers too.
+  /// Uses only the limits and features that browsers have, as the constructor says.
   const bool as_browsers;
   abi::Device device() const { return device_; }
   abi::Queue queue() const { return queue_; }

@@ -59,10 +59,10 @@ Result<abi::Api> open_library(std::span<const std::string> paths) {
   };
   // The version is checked first, as another version may lack functions.
   find(api.GetVersion, "wgpuGetVersion");
-  if (!api.GetVersion) return unavailable(concat_text(path, " is no wgpu-native: it has no function wgpuGetVersion"));
+  if (!api.GetVersion) return unavailable(concat_text(path, " is not wgpu-native: it has no function wgpuGetVersion"));
   if (const std::uint32_t v = api.GetVersion(); v >> 24 != abi::kMajorVersion)
     return unavailable(concat_text(path, " is wgpu-native ", v >> 24, ".", v >> 16 & 255, ".", v >> 8 & 255, ".",
-                                   v & 255, ", but rlx is written for version ", abi::kMajorVersion));
+                                   v & 255, ", but rlx needs version ", abi::kMajorVersion));
 #define RLX_WGPU_FIND(name, ...) find(api.name, "wgpu" #name);
   RLX_WGPU_FUNCTIONS(RLX_WGPU_FIND)
 #undef RLX_WGPU_FIND

@@ -1,4 +1,4 @@
-// The compiled kernels of one device, by text.
+// The compute pipelines of one device, cached by WGSL text.
 #pragma once
 
 #include <condition_variable>

@@ -48,24 +48,23 @@ class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
     const Node& n = g.node(id);
     for (std::size_t i = 0; i < n.inputs.size(); ++i)
       if (is_large(g.shape(n.inputs[i])) && !reads_encoded(g, id, static_cast<int>(i)))
-        return "an operand has more bytes than a kernel of the device can be given";
+        return "an operand has more bytes than a kernel of the device can bind";
     for (const Shape& s : n.shapes)
-      if (is_large(s) && !is_codes_alone(g, id))
-        return "a result has more bytes than a kernel of the device can be given";
+      if (is_large(s) && !is_quantized_alone(g, id)) return "a result has more bytes than a kernel of the device can bind";
     const codegen::KernelEntry* row = entries_.find(g, id);
-    if (row && row->steps && known().cuts_loops)
+    if (row && row->steps && known().limits_loop_length)
       if (const Dim steps = row->steps(g, id, dialect_of(kind_)); steps.is_static() && steps.value() > kMostSteps)
         return "its kernels have longer loops than Mesa's rasterisers run (65,535 steps)";
     const codegen::ScratchBytes scratch =
         row && row->scratch_bytes ? row->scratch_bytes(g, id) : codegen::ScratchBytes{};
     return refuse_unless(
         scratch.largest <= known().limits.max_buffer_bytes && scratch.all <= known().limits.max_arena_bytes,
-        "its kernels pass more bytes between them than a kernel of the device can be given");
+        "its kernels need more scratch memory than the device can bind");
   }
 
  private:
   // True when every reader of a Dequantize's result reads its quantized values instead. The result then has no bytes.
-  bool is_codes_alone(const Graph& g, NodeId id) const {
+  bool is_quantized_alone(const Graph& g, NodeId id) const {
     if (g.node(id).kind() != OpKind::Dequantize) return false;
     const UseIndex uses(g);
     const Value v(id);
@@ -79,14 +78,14 @@ class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
   struct Known {
     TargetLimits limits;
     std::string name;
-    bool cuts_loops = false;
+    bool limits_loop_length = false;
   };
   const Known& known() const {
     std::call_once(once_, [&] {
       const Adapters& found = adapters_of(kind_);
       known_.limits = limits_of(kind_);
       // for another adapter it is checked when a program is bound
-      known_.cuts_loops = !found.list.empty() && found.list.front().cuts_loops();
+      known_.limits_loop_length = !found.list.empty() && found.list.front().limits_loop_length();
       known_.name =
           concat_text(device_info(kind_).id, " (", found.list.empty() ? "WGSL" : found.list.front().text(), ")");
     });

@@ -10,8 +10,8 @@ Timestamps::Timestamps(std::shared_ptr<Gpu> gpu, std::shared_ptr<Downloads> down
   abi::QuerySetDescriptor d;
   d.count = 2 * kMost;
   resolved_ = gpu_->buffer(2 * kMost * sizeof(std::uint64_t), abi::usage::kQueryResolve | abi::usage::kCopySource,
-                           "times of steps");
-  set_ = gpu_->make("times of steps", gpu_->api.QuerySetRelease,
+                           "the timestamps of steps");
+  set_ = gpu_->make("the timestamps of steps", gpu_->api.QuerySetRelease,
                     [&] { return gpu_->api.DeviceCreateQuerySet(gpu_->device(), &d); });
 }
 
@@ -22,7 +22,7 @@ Timestamps::~Timestamps() {
 }
 
 abi::ComputePassEncoder Timestamps::begin_pass(abi::CommandEncoder encoder, std::uint32_t i) const {
-  check(i < kMost, "more passes than there is room for times");
+  check(i < kMost, "a run has more passes than timestamps");
   const abi::PassTimestampWrites writes{nullptr, set_, 2 * i, 2 * i + 1};
   abi::ComputePassDescriptor d;
   d.timestamps = &writes;
@@ -34,7 +34,7 @@ std::vector<double> Timestamps::submit(abi::CommandEncoder encoder, std::uint32_
   std::unique_ptr<Download> bringing = downloads_->take();
   bringing->add(nullptr, resolved_.get(), 0, std::as_writable_bytes(std::span(ticks)), nullptr);
   try {
-    gpu_->call("times of steps",
+    gpu_->call("the timestamps of steps",
                [&] { gpu_->api.CommandEncoderResolveQuerySet(encoder, set_, 0, 2 * passes, resolved_.get(), 0); });
     bringing->encode(encoder);
   } catch (...) {

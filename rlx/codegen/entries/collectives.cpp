@@ -8,7 +8,7 @@ namespace {
 
 template <class Op>
 const char* takes_ranks(const Graph& g, NodeId id) {
-  if (g.node(id).op.as<Op>().ranks != 1) return "it takes several ranks, and the device has no communicator";
+  if (g.node(id).op.as<Op>().ranks != 1) return "it needs several ranks, but the device has no communicator";
   bool whole = true;
   for (const Shape& s : g.node(id).shapes) whole = whole && dtype_bits(s.dtype()) >= 8;
   return refuse_unless(whole, "kernels do not move single elements of 4 bits");

@@ -23,7 +23,8 @@ const char* conv_refuses(const Graph& g, NodeId id) {
     add(x.dim(conv_place(a.x)), a.lhs_dilation);
     add(w.dim(conv_place(a.w)), a.rhs_dilation);
     add(y.dim(conv_place(a.y)), a.stride);
-    if (reach > static_cast<double>(kMostPlaces)) return "it has more places than its kernel counts";
+    if (reach > static_cast<double>(kMostPlaces))
+      return "its padded extents exceed the 2^30 positions that the kernel supports";
   }
   return nullptr;
 }

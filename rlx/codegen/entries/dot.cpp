@@ -6,6 +6,7 @@
 #include "rlx/codegen/matmul.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/fused.h"
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/ir/ops/quantize.h"
 
 namespace rlx::codegen {
@@ -19,19 +20,19 @@ const char* dot_refuses(const Graph& g, NodeId id) {
 void write_dot(NodeKernels& node) { write_product(Dot(node, false)); }
 
 // Operand 1 is a Dequantize, whose quantized values the kernels decode.
-const char* coded_refuses(const Graph& g, NodeId id) {
+const char* quantized_refuses(const Graph& g, NodeId id) {
   const NodeId from = g.node(id).inputs[1].node;
-  if (g.node(from).kind() != OpKind::Dequantize) return "its second operand is not decoded from codes";
-  if (g.node(id).inputs[0].node == from) return "both of its operands are the same codes";
+  if (g.node(from).kind() != OpKind::Dequantize) return "its second operand is not a dequantize";
+  if (g.node(id).inputs[0].node == from) return "both operands are the same dequantized value";
   if (const char* why = decoder_refuses(g, from)) return why;
   if (const char* why = dot_refuses(g, id)) return why;
   return refuse_many(g.node(id).inputs.size() + decoder_operands(g, from));
 }
-void write_coded(NodeKernels& node) { write_product(Dot(node, true)); }
-bool reads_codes(const Graph&, NodeId, int operand) { return operand == 1; }
+void write_quantized(NodeKernels& node) { write_product(Dot(node, true)); }
+bool reads_quantized(const Graph&, NodeId, int operand) { return operand == 1; }
 
 bool dot_any_strides(const Graph&, NodeId, int) { return true; }
-bool all_but_codes(const Graph&, NodeId, int operand) { return operand != 1; }
+bool all_but_quantized(const Graph&, NodeId, int operand) { return operand != 1; }
 
 // An epilogue operand is read before the result is written at the same element. The matmul's operands are read by other
 // threads too.
@@ -73,10 +74,10 @@ Dim dot_steps(const Graph& g, NodeId id, const Dialect& dialect) {
 }
 
 constexpr KernelEntry kRows[] = {
-    {OpKind::DotGeneral, "dot_coded", coded_refuses, write_coded, all_but_codes, nullptr, reads_codes, 0, widened_bytes,
-     dot_steps},
-    {OpKind::FusedDot, "dot_coded", coded_refuses, write_coded, all_but_codes, dot_overwrites, reads_codes, 0,
-     widened_bytes, dot_steps},
+    {OpKind::DotGeneral, "dot_coded", quantized_refuses, write_quantized, all_but_quantized, nullptr, reads_quantized,
+     0, widened_bytes, dot_steps},
+    {OpKind::FusedDot, "dot_coded", quantized_refuses, write_quantized, all_but_quantized, dot_overwrites,
+     reads_quantized, 0, widened_bytes, dot_steps},
     {OpKind::DotGeneral, "dot", dot_refuses, write_dot, dot_any_strides, nullptr, nullptr, 0, widened_bytes, dot_steps},
     {OpKind::FusedDot, "dot", dot_refuses, write_dot, dot_any_strides, dot_overwrites, nullptr, 0, widened_bytes,
      dot_steps},

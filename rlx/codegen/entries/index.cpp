@@ -52,13 +52,13 @@ void write_gather(NodeKernels& node) {
 const char* table_refuses(const Graph& g, NodeId id) {
   const std::vector<Value>& in = g.node(id).inputs;
   const NodeId from = in[0].node;
-  if (g.node(from).kind() != OpKind::Dequantize) return "its table is not decoded from codes";
+  if (g.node(from).kind() != OpKind::Dequantize) return "its table is not a dequantize";
   if (const char* why = decoder_refuses(g, from)) return why;
   return refuse_many(in.size() + decoder_operands(g, from));
 }
-bool reads_table_codes(const Graph&, NodeId, int operand) { return operand == 0; }
+bool reads_quantized_table(const Graph&, NodeId, int operand) { return operand == 0; }
 
-void write_gather_coded(NodeKernels& node) {
+void write_gather_quantized(NodeKernels& node) {
   if (node.out().elements().is_static(0)) return;
   const auto& op = node.op<ops::Gather>();
   const IndexedAxes axes(node, op.axes, 1);
@@ -183,7 +183,7 @@ ScratchBytes scatter_scratch(const Graph& g, NodeId id) {
 Dim scatter_steps(const Graph& g, NodeId id, const Dialect&) { return in_shape(g, id, 1).num_elements_dim() * Dim(2); }
 
 constexpr KernelEntry kIndexEntries[] = {
-    {OpKind::Gather, "gather_coded", table_refuses, write_gather_coded, nullptr, nullptr, reads_table_codes},
+    {OpKind::Gather, "gather_coded", table_refuses, write_gather_quantized, nullptr, nullptr, reads_quantized_table},
     {OpKind::Gather, "gather", gather_refuses, write_gather},
     {OpKind::Scatter, "scatter", scatter_refuses, write_scatter, nullptr, updates_in_place, nullptr, 0, scatter_scratch,
      scatter_steps},

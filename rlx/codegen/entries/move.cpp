@@ -198,9 +198,9 @@ void write_dim_size(NodeKernels& node) {
 
 // -- conversions between 64-bit and 32-bit integers --
 
-bool is_wide(DType t) { return t == DType::I64 || t == DType::U64; }
+bool is_64bit(DType t) { return t == DType::I64 || t == DType::U64; }
 const char* words_refuse(const Graph& g, NodeId id) {
-  const auto takes = [](DType t) { return is_wide(t) || (computes(t) && !is_float(t)); };
+  const auto takes = [](DType t) { return is_64bit(t) || (computes(t) && !is_float(t)); };
   return refuse_unless(takes(in_shape(g, id, 0).dtype()) && takes(g.shape(id).dtype()),
                        "WGSL has no type for the dtype of an operand or result");
 }
@@ -208,8 +208,8 @@ void write_cast_words(NodeKernels& node) {
   if (is_empty(node)) return;
   const Ref x = node.in(0), out = node.out();
   KernelBuilder k(node, "cast_words");
-  if (is_wide(x.dtype) && is_wide(out.dtype)) return finish_map(k, {as_words(out)}, {}, {k.load_word(x, "i")});
-  if (is_wide(out.dtype)) {
+  if (is_64bit(x.dtype) && is_64bit(out.dtype)) return finish_map(k, {as_words(out)}, {}, {k.load_word(x, "i")});
+  if (is_64bit(out.dtype)) {
     const bool has_sign = compute_type(x.dtype) == "i32";
     return finish_map(
         k, {as_words(out)}, concat_text("let x = ", k.load(x, "i >> 1u"), ";\n"),

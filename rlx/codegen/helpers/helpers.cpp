@@ -14,7 +14,7 @@ const Helper& helper_of(std::string_view name) {
                                        circular_helpers(), power_helpers(), word_helpers()})
     for (const Helper& h : part)
       if (h.name == name) return h;
-  check(false, concat_text("a kernel asks for the function ", name, ", which the library lacks"));
+  check(false, concat_text("a kernel calls the function ", name, ", which the WGSL library lacks"));
   return number_helpers()[0];
 }
 

@@ -1,4 +1,4 @@
-// Operands of the functions of linear algebra: dtypes, leading axes.
+// Operands of the linear algebra functions: dtypes and leading axes.
 #pragma once
 
 #include <limits>
@@ -8,17 +8,17 @@
 
 namespace rlx::linalg {
 
-/// Integers and Bool as F32, other dtypes as they are: the ops judge them.
+/// x with integers and Bool cast to F32. The ops check other dtypes.
 Expr as_inexact(Expr x);
-/// Both in their common dtype, inexact.
+/// Casts both operands to their common inexact dtype.
 void promote_operands(Expr& a, Expr& b, const char* what);
-/// Leading axes of matrices a and b, broadcast to each other.
+/// Broadcasts the leading axes of matrices a and b to each other.
 void broadcast_leading(Expr& a, Expr& b, const char* what);
 void require_square(Expr a, const char* what);
 void require_matrix(Expr a, const char* what);
-/// The gap between 1 and the next number of the real dtype of `t`.
+/// The distance from 1 to the next larger number in the real dtype of `t`.
 double epsilon_of(DType t);
-/// A real constant of a real dtype, beside values of it.
+/// Throws an error with this code.
 [[noreturn]] void fail(ErrorCode code, std::string message, std::string hint = {});
 
 }  // namespace rlx::linalg

@@ -1,4 +1,4 @@
-// Products, powers and exponentials of matrices.
+// Matrix products, powers and exponentials.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,7 +36,7 @@ Expr multi_dot(const std::vector<Expr>& matrices, SourceLoc loc) {
   const bool first = all.front().rank() == 1, last = all.back().rank() == 1;
   if (first) all.front() = g.unsqueeze(all.front(), 0);
   if (last) all.back() = g.unsqueeze(all.back(), 1);
-  std::vector<double> sizes;  // symbols as a number of middle size: the order is a matter of speed alone
+  std::vector<double> sizes;  // a symbolic extent counts as 64: the order only affects speed
   const auto size_of = [](const Dim& d) { return d.is_static() ? static_cast<double>(d.value()) : 64.0; };
   for (const Expr& e : all) {
     if (e.rank() != 2) fail(ErrorCode::ShapeMismatch, concat_text("multi_dot: ", e.shape(), " is not a matrix"));
@@ -65,7 +65,7 @@ Expr multi_dot(const std::vector<Expr>& matrices, SourceLoc loc) {
 
 namespace {
 
-// Pade's approximations of exp, Higham 2005: coefficients of the numerator, and the norm up to which it is exact.
+// Pade approximants of exp (Higham 2005): coefficients of the numerator, and the norm up to which they are exact.
 constexpr double kPade7[] = {17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1};
 constexpr double kPade13[] = {64764752532480000.,
                               32382376266240000.,
@@ -82,7 +82,7 @@ constexpr double kPade13[] = {64764752532480000.,
                               182.,
                               1.};
 constexpr double kTheta7 = 3.925724783138660, kTheta13 = 5.371920351148152;
-constexpr std::int64_t kMostSquarings = 1024;  // no finite norm needs more: further trips would do nothing
+constexpr std::int64_t kMostSquarings = 1024;  // no finite norm needs more: further iterations would do nothing
 
 }  // namespace
 
@@ -96,12 +96,12 @@ Expr expm(Expr a, std::int64_t max_squarings, SourceLoc loc) {
   if (a.shape().dim(-1).is_static(0)) return a;
   const bool wide = real_dtype(a.dtype()) == DType::F64;
   const double theta = wide ? kTheta13 : kTheta7;
-  // How often each matrix is halved: s with |a| / 2^s <= theta.
+  // The number of halvings of each matrix: s with |a| / 2^s <= theta.
   const Expr norm = g.stop_gradient(matrix_norm(a, MatrixNorm::One));
   const Expr s = g.max(g.ceil(g.log(norm / theta) * (1 / std::log(2.0))), 0);
   const Expr halved = a * as_dtype_of(as_column(as_column(g.pow(g.cast(g.scalar(0.5), s.dtype()), s))), a);
   const Expr one = identity_like(a);
-  // Odd and even parts of the polynomial in halved: numerator v + u, denominator v - u.
+  // Odd part u and even part v of the polynomial in `halved`. The numerator is v + u, the denominator v - u.
   Expr u, v;
   const Expr x2 = g.matmul(halved, halved), x4 = g.matmul(x2, x2), x6 = g.matmul(x4, x2);
   if (wide) {

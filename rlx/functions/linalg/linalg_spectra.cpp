@@ -1,4 +1,4 @@
-// What singular values and eigenvalues give: pseudo-inverses, least squares, ranks, norms.
+// Functions of singular values and eigenvalues: pseudo-inverses, least squares, ranks, norms.
 #include <cmath>
 
 #include "rlx/functions/linalg.h"
@@ -23,7 +23,7 @@ Expr kept(Expr s, double rcond) {
   Graph& g = s.graph();
   return g.gt(s, g.reduce_max(s, {-1}, true) * rcond);
 }
-// v diag(1 / s) u^H where s is more than rcond times the largest.
+// v diag(1 / s) u^H over the singular values above rcond times the largest.
 Expr pinv_of(const ExprList& svd, double rcond) {
   Graph& g = svd[0].graph();
   const Expr keep = kept(svd[1], rcond);
@@ -48,7 +48,7 @@ CustomFn pinv_fn(double rcond) {
   fn.backward = [](Graph& g, const ExprList& in) {
     const Expr a = in[0], p = in[1], u = in[2], vh = in[3], dp = conj_of(in[4]), ds = in[5];
     const Expr ph = adjoint(p), dph = adjoint(dp);
-    // (1 - a p) dp^H p p^H + p^H p dp^H (1 - p a), each without a matrix larger than it needs.
+    // (1 - a p) dp^H p p^H + p^H p dp^H (1 - p a), in an order of matmuls that keeps intermediate matrices small.
     const Expr x = g.matmul(g.matmul(dph, p), ph), y = g.matmul(ph, g.matmul(p, dph));
     const Expr out = x - g.matmul(a, g.matmul(p, x)) + y - g.matmul(g.matmul(y, p), a) -
                      g.matmul(ph, g.matmul(dp, ph)) + g.matmul(u * as_row(ds), vh);

@@ -38,9 +38,9 @@ Tensor mel_filterbank(const MelOptions& o) {
     throw Error(ErrorCode::InvalidArgument, concat_text("mel_filterbank: frequencies from ", o.fmin, " to ", top),
                 "fmin must be at least 0 and below fmax");
   const std::int64_t bins = o.n_fft / 2 + 1;
-  Tensor out = Tensor::zeros(Shape({o.n_mels, bins}, DType::F64));  // refuses what is beyond any memory
+  Tensor out = Tensor::zeros(Shape({o.n_mels, bins}, DType::F64));  // throws for sizes beyond all memory
   const double low = to_mel(o.fmin, o.htk), high = to_mel(top, o.htk);
-  std::vector<double> edges;  // of triangle i: i, i + 1, i + 2
+  std::vector<double> edges;  // triangle i has edges i, i + 1 and i + 2
   for (std::int64_t i = 0; i < o.n_mels + 2; ++i)
     edges.push_back(to_hertz(low + (high - low) * static_cast<double>(i) / static_cast<double>(o.n_mels + 1), o.htk));
   for (std::int64_t m = 0; m < o.n_mels; ++m) {
@@ -75,7 +75,7 @@ Expr log_mel(Operand signal, const LogMelOptions& options) {
   if (options.power != 2) power = g.pow(at(power), at(options.power / 2));
   const Expr filters = g.constant(mel_filterbank(options.mel).cast(power.dtype()), loc);
   const Expr mel = g.matmul(at(filters), at(power));
-  // Decibels of the reference, as a difference of logarithms.
+  // Decibels relative to the reference, as a difference of logarithms.
   const double scale = 10 / std::numbers::ln10;
   Expr db = g.mul(at(g.log(at(g.max(at(mel), at(options.amin))))), at(scale));
   db = g.sub(at(db), at(10 * std::log10(std::max(options.amin, options.ref))));

@@ -1,4 +1,4 @@
-// Spectra, views of complex values, convolution and windows, built of transforms.
+// Spectra, views of complex values, convolution by FFT, and window functions.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -28,7 +28,7 @@ std::int64_t static_extent(const Expr& x, SourceLoc loc, const char* what) {
   return x.dim(-1).value();
 }
 
-// |x|^2 / n of transforms x [.., k] of n points.
+// The power |x|^2 / n of transforms x [.., k] of n points.
 Expr power(const Expr& spectrum, const Dim& n, SourceLoc loc) {
   Graph& g = spectrum.graph();
   const At at{loc};
@@ -109,8 +109,8 @@ Expr psd_real(Operand x) {
 
 std::int64_t next_fast_len(std::int64_t n) {
   if (n < 1) throw Error(ErrorCode::InvalidArgument, concat_text("next_fast_len: n must be at least 1, got ", n));
-  // The products of 7, 5 and 3 below n, each times the power of 2 that brings it there: near 2^62 lengths lie so far
-  // apart that counting up to the next one would not end.
+  // Tries all products of powers of 7, 5 and 3 below n, each times the smallest power of 2 that reaches n. Near 2^62
+  // such lengths are so far apart that counting up from n would not end.
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const auto least = static_cast<std::uint64_t>(n);
   std::uint64_t best = kMost + 1;
@@ -145,7 +145,10 @@ Expr fft_conv1d(Operand x, Operand w, ConvolutionPart part) {
   const std::int64_t whole = na + nb - 1;
   const bool complex = is_complex(a.dtype()) || is_complex(b.dtype());
   std::int64_t n = next_fast_len(whole);
-  if (!complex && n % 2 != 0) n = next_fast_len(n + 1) % 2 == 0 ? next_fast_len(n + 1) : n;  // pairs of reals
+  if (!complex && n % 2 != 0)
+    n = next_fast_len(n + 1) % 2 == 0 ? next_fast_len(n + 1) : n;  // a real transform of even
+                                                                   // length computes pairs of
+                                                                   // reals as complex numbers
   Expr y;
   if (complex) {
     y = ifft(at(g.mul(at(fft(at(a), Dim(n))), at(fft(at(b), Dim(n))))));
@@ -176,7 +179,7 @@ Tensor window_of(std::int64_t n, bool symmetric, const char* what, F&& value) {
 }
 double cosine(double turns) { return std::cos(2 * std::numbers::pi * turns); }
 
-// The modified Bessel function of order 0, by its series.
+// The modified Bessel function I0, by its power series.
 double bessel_i0(double x) {
   double sum = 1, term = 1;
   for (int k = 1; k < 1000 && term > sum * 1e-18; ++k) {

@@ -31,7 +31,7 @@ Segments segments_of(const WelchOptions& o, SourceLoc loc) {
   return s;
 }
 
-// The median along axis -2 over what it is for noise of mean 1.
+// The median along axis -2, divided by its expected value for noise of mean 1.
 Expr unbiased_median(const Expr& x, SourceLoc loc) {
   Graph& g = x.graph();
   const At at{loc};
@@ -69,7 +69,7 @@ Expr welch(Operand signal, const WelchOptions& options) {
   const Expr spectrum = rfft(at(g.mul(at(x), at(window))), Dim(s.points));
   Expr power = complex_norm_sq(at(spectrum));
   power = options.average == WelchAverage::Mean ? g.mean(at(power), {-2}) : unbiased_median(power, loc);
-  // One-sided: what mirrored elements hold counts twice.
+  // A one-sided spectrum: bins that have a mirror image count twice.
   const std::int64_t bins = s.points / 2 + 1;
   Tensor sides = Tensor::full(Shape({bins}, real), 2);
   store_element(sides.mutable_data(), real, 0, 1.0);

@@ -126,7 +126,7 @@ std::int64_t DraftLength::next(std::int64_t most) {
   if (rest_ > 0) return --rest_, 0;
   return std::min(length_, most);
 }
-void DraftLength::judge(std::int64_t drafted, std::int64_t accepted) {
+void DraftLength::update(std::int64_t drafted, std::int64_t accepted) {
   if (drafted == 0) return;
   // A draft may have been truncated by the end of the answer or by its budget; that says nothing about longer drafts.
   if (accepted == drafted)
@@ -139,8 +139,8 @@ void DraftLength::judge(std::int64_t drafted, std::int64_t accepted) {
     rest_ = pause_ = std::min(kLongestPause, std::max<std::int64_t>(1, 2 * pause_));
 }
 
-void Draft::judge(std::int64_t accepted) {
-  if (source) source->judge(static_cast<std::int64_t>(tokens.size()), accepted);
+void Draft::accept(std::int64_t accepted) {
+  if (source) source->update(static_cast<std::int64_t>(tokens.size()), accepted);
   drop();
 }
 void Draft::drop() {
@@ -288,7 +288,7 @@ void Drafter::truncate(std::int64_t sequence, std::int64_t size) {
   model_->truncate(size < model_->cache().shortest(sequence) ? 0 : size, sequence);
 }
 
-void Drafter::leave(std::int64_t sequence, std::span<const TokenId> tokens) {
+void Drafter::release(std::int64_t sequence, std::span<const TokenId> tokens) {
   if (!model_) return;
   truncate(sequence, static_cast<std::int64_t>(tokens.size()) - 1);
   KvCache& cache = model_->cache();

@@ -19,14 +19,14 @@ namespace rlx {
 /// sequence continues with its own tokens. Empty without a match.
 std::vector<TokenId> lookup_draft(std::span<const TokenId> sequence, std::int64_t least, std::int64_t count);
 
-/// Chooses the length of a request's next draft. A right token saves a run; a wrong one costs a small part of a run. So
-/// the length doubles after a draft that was all right, else it becomes one more than the number of right tokens. After
-/// a draft with no right token, some positions go without a draft, twice as many each time.
+/// Chooses the length of a request's next draft. An accepted token saves a run. A rejected one costs a small part of a
+/// run. So the length doubles after a draft that was accepted as a whole, else it becomes one more than the number of
+/// accepted tokens. After a draft without an accepted token, some positions get no draft, twice as many each time.
 class DraftLength {
  public:
   /// The length of the draft for the next position, from 0 to `most`.
   std::int64_t next(std::int64_t most);
-  void judge(std::int64_t drafted, std::int64_t accepted);
+  void update(std::int64_t drafted, std::int64_t accepted);
 
  private:
   std::int64_t length_ = 2, rest_ = 0, pause_ = 0;  // positions to skip now; positions to skip after the next miss
@@ -38,8 +38,8 @@ struct Draft {
   DraftLength lookup{}, model{};
   DraftLength* source = nullptr;  // source of `tokens`: `lookup` or `model`
 
-  /// Clears the tokens: `judge` when `accepted` of them were right, `drop` when they were not tried.
-  void judge(std::int64_t accepted);
+  /// Clears the tokens: `judge` after a run that accepted `accepted` of them, `drop` when no run tried them.
+  void accept(std::int64_t accepted);
   void drop();
 };
 
@@ -69,7 +69,7 @@ class Drafter {
   /// Keeps only the first `size` tokens of a sequence.
   void truncate(std::int64_t sequence, std::int64_t size);
   /// A request leaves its sequence. Its keys stay available to requests with the same prefix.
-  void leave(std::int64_t sequence, std::span<const TokenId> tokens);
+  void release(std::int64_t sequence, std::span<const TokenId> tokens);
 
  private:
   void run_model(std::span<const DraftPlace> places);

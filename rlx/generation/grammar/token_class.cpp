@@ -20,12 +20,12 @@ class Classifier {
 
   // Copies the results of the twin state for tokens that are not longer than the horizon.
   void take_from(const TokenClass& twin) {
-    switch (twin.form) {
-      case TokenClass::PackedLayout::Bits: accepted_ = twin.list; break;
-      case TokenClass::PackedLayout::Accepted:
+    switch (twin.kind) {
+      case TokenClass::Kind::Bits: accepted_ = twin.list; break;
+      case TokenClass::Kind::Accepted:
         for (const std::uint32_t id : twin.list) set_bit(accepted_, id);
         break;
-      case TokenClass::PackedLayout::Rejected:
+      case TokenClass::Kind::Rejected:
         for (const std::uint32_t id : trie_.tree.values) set_bit(accepted_, id);
         for (const std::uint32_t id : twin.list) accepted_[id / 32] &= ~(1U << id % 32);
         break;
@@ -79,10 +79,10 @@ class Classifier {
     if (accepted <= few) {
       list(true);
     } else if (all - accepted <= few) {
-      out.form = TokenClass::PackedLayout::Rejected;
+      out.kind = TokenClass::Kind::Rejected;
       list(false);
     } else {
-      out.form = TokenClass::PackedLayout::Bits;
+      out.kind = TokenClass::Kind::Bits;
       out.list = std::move(accepted_);
     }
     std::sort(exits_.begin(), exits_.end());
@@ -112,14 +112,14 @@ TokenClass classify_tokens(StackMachine& machine, StateId state, const TokenTrie
 }
 
 void TokenMask::add(const TokenClass& c) {
-  switch (c.form) {
-    case TokenClass::PackedLayout::Accepted:
+  switch (c.kind) {
+    case TokenClass::Kind::Accepted:
       for (const std::uint32_t id : c.list) set(id);
       break;
-    case TokenClass::PackedLayout::Bits:
+    case TokenClass::Kind::Bits:
       for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= c.list[i];
       break;
-    case TokenClass::PackedLayout::Rejected: {
+    case TokenClass::Kind::Rejected: {
       std::vector<std::uint32_t> missing;
       for (const std::uint32_t id : c.list)
         if (!has(id)) missing.push_back(id);

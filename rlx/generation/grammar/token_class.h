@@ -12,8 +12,8 @@ namespace rlx {
 /// The tokens that can be read from a state without leaving its frame, as a list or a mask, whichever is smaller, and
 /// the tree nodes at which the frame may have ended: the stack below must read the rest.
 struct TokenClass {
-  enum class PackedLayout : std::uint8_t { Accepted, Rejected, Bits };
-  PackedLayout form = PackedLayout::Accepted;
+  enum class Kind : std::uint8_t { Accepted, Rejected, Bits };
+  Kind kind = Kind::Accepted;
   std::vector<std::uint32_t> list{};   // ids, or the words of a mask
   std::vector<std::uint32_t> exits{};  // sorted
   std::size_t bytes() const {

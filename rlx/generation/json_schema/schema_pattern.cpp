@@ -1,4 +1,4 @@
-// A recursive-descent parser of ECMA-262 patterns, and the analysis of their trees.
+// A recursive-descent parser of ECMA-262 patterns. It also computes how many characters each part matches.
 #include "rlx/generation/json_schema/schema_pattern.h"
 
 #include <algorithm>
@@ -110,7 +110,8 @@ class SchemaPatternParser {
     return add({ExprKind::Repeat, {}, {part}, min, max});
   }
 
-  // At the top level a pattern matches anywhere unless it is anchored.
+  // A pattern without anchors may match anywhere in the text, so at the top level any characters may come before and
+  // after it.
   std::uint32_t parse_choice(std::size_t depth) {
     if (depth > kMaxRegexNesting) fail("groups are nested too deeply");
     std::vector<std::uint32_t> choices;
@@ -222,7 +223,7 @@ class SchemaPatternParser {
       if (peek() == '-' && peek(1) != ']' && peek(1) != '\0') {
         ++at_;
         last = class_character(set);
-        if (!set.empty()) {  // [a-\d] means these three separately
+        if (!set.empty()) {  // [a-\d] means 'a', '-' and \d separately
           ranges.insert(ranges.end(), set.begin(), set.end());
           ranges.push_back({U'-', U'-'});
           last = first;

@@ -283,7 +283,8 @@ LoopResult Builder::scan(const ExprList& init, const ExprList& xs, const ScanFn&
 }
 
 LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& condition, const WhileFn& body,
-                               const WhileOptions& options, SourceLoc loc) {
+                               const WhileOptions& asked, SourceLoc loc) {
+  const WhileOptions options = asked.with_new_names();
   Graph& g = graph();
   require_fn(condition && body, "while_loop", loc);
   const ExprList start_values = own_all(g, init, options.name, loc);
@@ -300,16 +301,16 @@ LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& conditio
   const Captures captures({test.get(), draft.get()});
   ops::While op;
   op.invariants = static_cast<std::int64_t>(captures.values().size());
-  op.max_trips = options.max_trips;
+  op.max_trips = options.max_iterations;
   op.cond = close(*test, captures.values(), true, loc);
   op.body = close(*draft, captures.values(), true, loc);
   const Expr first = add_op(g, std::move(op), {&captures.values(), &start_values}, loc);
   const std::size_t outputs = init.size() + step.ys.size();
   LoopResult result{results_of(first, 0, init.size()), results_of(first, init.size(), step.ys.size()),
                     first.result(static_cast<std::uint32_t>(outputs))};
-  if (!options.cut_ys || result.ys.empty()) return result;
-  const Dim trips = g.value_dim(Operand(result.trips, loc), *options.max_trips);  // ys require it
-  for (Expr& y : result.ys) y = g.narrow(Operand(y, loc), 0, 0, trips);
+  if (!options.truncate_ys || result.ys.empty()) return result;
+  const Dim iterations = g.value_dim(Operand(result.iterations, loc), *options.max_iterations);  // ys require it
+  for (Expr& y : result.ys) y = g.narrow(Operand(y, loc), 0, 0, iterations);
   return result;
 }
 

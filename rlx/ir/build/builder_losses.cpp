@@ -25,7 +25,7 @@ Expr Builder::fake_quantize_lsq(Operand x, Operand scale, ops::FakeQuantizeLsq o
 namespace {
 // Adds the op with x, w and the optional bias.
 template <class Op>
-Expr add_codes(Graph& g, Op op, const std::vector<Expr>& operands, const char* what, SourceLoc loc) {
+Expr add_quantized(Graph& g, Op op, const std::vector<Expr>& operands, const char* what, SourceLoc loc) {
   if (operands.size() != 2 && operands.size() != 3)
     fail(loc, ErrorCode::InvalidArgument,
          concat_text(what, " takes x, w and an optional bias, got ", operands.size(), " operands"));
@@ -36,10 +36,10 @@ Expr add_codes(Graph& g, Op op, const std::vector<Expr>& operands, const char* w
 }  // namespace
 
 Expr Builder::q_matmul(ops::QMatMul op, const std::vector<Expr>& operands, SourceLoc loc) {
-  return add_codes(graph(), std::move(op), operands, "q_matmul", loc);
+  return add_quantized(graph(), std::move(op), operands, "q_matmul", loc);
 }
 Expr Builder::q_conv(ops::QConv op, const std::vector<Expr>& operands, SourceLoc loc) {
-  return add_codes(graph(), std::move(op), operands, "q_conv", loc);
+  return add_quantized(graph(), std::move(op), operands, "q_conv", loc);
 }
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// The source line that nodes and errors name while a function of many ops builds for its caller.
+// The source line in nodes and errors: that of the user's call, also when the library function called builds many ops.
 #pragma once
 
 #include "rlx/ir/value.h"

@@ -1,11 +1,11 @@
 // The inverse of erf in F64 as polynomials, for every device with F64 lanes: x times one of three polynomials in w =
 // -log((1 - |x|) (1 + |x|)), which loses no digits near 1. The method is from Giles, "Approximating the erfinv
-// function" (GPU Computing Gems, 2011); the coefficients are our own. Within 4 units of the last place.
+// function" (GPU Computing Gems, 2011); the coefficients are our own. Errors are at most 4 ulp.
 #pragma once
 
 namespace rlx::erfinv_fit {
 
-/// In w - 3.125, up to w = 6.25.
+/// Coefficients of the polynomial in w - 3.125, for w up to 6.25.
 inline constexpr double kNear[] = {
     1.653654562683103,       0.24015818242558948,     -0.006033670871430738,   -0.0007407025341652566,
     0.00018673420803650112,  -1.3882523364979564e-05, -1.365469204037129e-06,  4.234787804709373e-07,
@@ -13,14 +13,14 @@ inline constexpr double kNear[] = {
     -1.2974660119805436e-11, 2.6334264233696973e-12,  -8.161031941393467e-14,  -4.0534789545645326e-14,
     6.648861311513048e-15,   2.0098031034298394e-17,  -1.3417594117745158e-16, 1.1197271407682051e-17,
     1.3229490936165529e-18,  -1.692663531949344e-19,  -4.336035141027308e-21};
-/// In sqrt(w) - 3.25, up to w = 16.
+/// Coefficients of the polynomial in sqrt(w) - 3.25, for w up to 16.
 inline constexpr double kFar[] = {
     3.0838856104922203,      1.0052589676941597,     0.005370914553602558,   -0.003751208507598145,
     0.0024914420955133893,   -0.0016882755553097792, 0.0009532893906099238,  -0.0003550375282531353,
     2.4031010896067998e-05,  6.828489764844227e-05,  -4.731771804435629e-05, 1.2475151233392972e-05,
     2.9219043849572224e-06,  -4.01357811203136e-06,  1.5054459994883078e-06, 1.7949730716890542e-08,
     -2.7773554402579187e-07, 9.087609273484251e-08,  3.223854997124667e-09};
-/// In sqrt(w) - 5.05, above w = 16.
+/// Coefficients of the polynomial in sqrt(w) - 5.05, for w above 16.
 inline constexpr double kEnd[] = {4.90042105144364,        1.010285017597774,       -0.00016985809145391844,
                                   -0.00020031200676026213, 7.124031445621423e-05,   -1.8374535122466982e-05,
                                   4.193862836694106e-06,   -9.070918253277699e-07,  2.0157635583069643e-07,

@@ -128,7 +128,8 @@ inline Expr d_silu(const FunctionSlope& s) {
   return s.ct * (sigma * (s.x * (1.0 - sigma) + 1.0));
 }
 inline Expr d_elu(const FunctionSlope& s) {
-  // Not min(x, 0): its tie would halve the second derivative at 0.
+  // Uses `where`, not min(x, 0): min splits its derivative between equal operands, which would halve the second
+  // derivative at 0.
   const Expr above = s.g.gt(s.x, 0.0), below = s.g.exp(s.g.where(above, 0.0, s.x));
   return s.params.alpha == 1 ? s.ct * below : s.ct * s.g.where(above, 1.0, below * s.params.alpha);
 }

@@ -1,4 +1,4 @@
-// Op structs of HIR blocks, which FusionPolicy lowers.
+// Op structs of HIR blocks, which the lowering of HIR replaces as FusionPolicy says.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace ops {
 
 /// act(x w + bias). Inputs: x [.., K], w [K, N], [bias [N]].
 struct Linear { RLX_OP(Linear); std::optional<ActivationKind> activation{}; bool has_bias = false; };
-/// The same, always lowered to FusedDot. Inputs: x, w, bias.
+/// act(x w + bias), always lowered to FusedDot. Inputs: x, w, bias.
 struct LinearFused { RLX_OP(LinearFused); std::optional<ActivationKind> activation{}; };
 /// x w1 and x w2. Results: y1, y2.
 struct SharedLinearPair { RLX_OP(SharedLinearPair); };
@@ -35,12 +35,12 @@ struct EncoderBlock {
   ActivationKind activation = ActivationKind::Gelu;
 };
 /// Llama's pre-norm decoder layer. Inputs: x [B, S, E], ln1_gamma, w_q, w_k, w_v, w_o, ln2_gamma, w_gate, w_up, w_down,
-/// cos, sin, [mask], [ln1_beta], [ln2_beta], [q_norm [D], k_norm [D]: RmsNorm of each head before its rotation], [b_q],
-/// [b_k], [b_v], [b_o], [k_cache, v_cache [B, P, KV D] of any float dtype], [start I32 scalar]. Weights are [in, out].
-/// Results: y; with caches, the keys and values of all steps too, in the dtype of the caches: those of the P steps
-/// before and the new ones behind them, [B, P + S, KV D], or, with start, the caches with the new ones from row start
-/// on, where P is room and older keys are those below start. n_rot 0: the whole head. The gate's function is silu
-/// unless said.
+/// cos, sin, [mask], [ln1_beta], [ln2_beta], [q_norm [D], k_norm [D]], [b_q], [b_k], [b_v], [b_o], [k_cache, v_cache
+/// [B, P, KV D] of any float dtype], [start I32 scalar]. Weights are [in, out]. q_norm and k_norm are the gammas of an
+/// RmsNorm of each head before its rotation. Results: y and, with caches, the caches after this call, in their dtype.
+/// Without start these are the P cached rows followed by the S new ones, [B, P + S, KV D]. With start the caches keep P
+/// rows: the new rows are written from row start on, and rows below start hold the older keys. n_rot 0 rotates the
+/// whole head. `activation` is that of the gate.
 struct LlamaDecoderBlock {
   RLX_OP(LlamaDecoderBlock);
   std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
@@ -51,7 +51,7 @@ struct LlamaDecoderBlock {
   std::int64_t n_rot = 0;
   RopePairing pairing = RopePairing::Half;
   ActivationKind activation = ActivationKind::Silu;
-  OperandMask present{};  // of those behind the mask, which `mask` tells of
+  OperandMask present{};  // which inputs after the mask are given; `mask` None: no mask
 };
 
 }  // namespace ops

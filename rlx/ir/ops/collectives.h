@@ -12,20 +12,21 @@ namespace rlx {
 
 namespace ops {
 
-// Who runs one together: the ranks that differ in the coordinates of `mesh_axes` alone ("data", or several as
-// "data,model"), `ranks` of them, numbered row-major. The op holds the number, for shapes depend on it; the mesh that a
-// program is compiled for has to agree (CompileOptions::mesh).
+// A collective runs over a group of ranks: those that differ in the coordinates of `mesh_axes` alone ("data", or
+// several axes as "data,model"). `ranks` is the size of the group, whose ranks are numbered row-major. The op holds the
+// size, because shapes depend on it. The mesh of a program (CompileOptions::mesh) must agree with it.
 
-/// Every operand reduced over the ranks, on all of them. Results: one for each operand, of its shape.
+/// Each operand reduced over the ranks, with the result on every rank. Results: one per operand, of its shape.
 struct AllReduce {
   RLX_OP(AllReduce);
   ReduceKind fn = ReduceKind::Sum;
   std::string mesh_axes{};
   std::int64_t ranks = 1;
 };
-/// The values of all ranks joined along `axis`, on all of them: [.., n, ..] -> [.., ranks n, ..].
+/// The values of all ranks concatenated along `axis`, with the result on every rank: [.., n, ..] -> [.., ranks n, ..].
 struct AllGather { RLX_OP(AllGather); std::int64_t axis = 0; std::string mesh_axes{}; std::int64_t ranks = 1; };
-/// Rank r gets part r along `axis` of the reduced values: [.., ranks n, ..] -> [.., n, ..]. fn is sum or mean.
+/// The values reduced over the ranks and split along `axis`: rank r gets part r, [.., ranks n, ..] -> [.., n, ..]. fn
+/// is sum or mean.
 struct ReduceScatter {
   RLX_OP(ReduceScatter);
   ReduceKind fn = ReduceKind::Sum;
@@ -33,17 +34,19 @@ struct ReduceScatter {
   std::string mesh_axes{};
   std::int64_t ranks = 1;
 };
-/// Rank r sends part s along `split` to rank s, and joins what it gets along `concat`, in the order of ranks.
+/// Rank r sends part s of x along the axis `split` to rank s, and concatenates the parts it receives along the axis
+/// `concat`, in the order of ranks.
 struct AllToAll {
   RLX_OP(AllToAll);
   std::int64_t split = 0, concat = 0;
   std::string mesh_axes{};
   std::int64_t ranks = 1;
 };
-/// The value of rank a goes to rank b for every pair a, b of `pairs`, one after the other; no rank is twice a source or
-/// twice a target, and one that is no target gets zeros.
+/// Values sent between ranks, as lax.ppermute. `pairs` lists source and target ranks alternately: source 0, target 0,
+/// source 1, target 1, ... No rank is a source twice or a target twice. A rank that is no target gets zeros.
 struct Permute { RLX_OP(Permute); std::vector<std::int64_t> pairs{}; std::string mesh_axes{}; std::int64_t ranks = 1; };
-/// The number of this rank among those that differ in `mesh_axes`, an I64 scalar. Not ordered: nobody waits for it.
+/// The number of this rank in its group, an I64 scalar, as lax.axis_index. It is not an ordered op, since no rank waits
+/// for another.
 struct AxisIndex { RLX_OP(AxisIndex); std::string mesh_axes{}; std::int64_t ranks = 1; };
 
 }  // namespace ops

@@ -1,7 +1,7 @@
-// Op structs with bodies that are programs: branches, loops, calls; and the barrier that keeps recomputation apart.
+// Op structs with bodies that are programs: branches, loops, calls; and the optimization barrier of recomputation.
 //
-// A body is closed: Inputs, Constants and ops, whose results are its outputs. Its Inputs, in node order, take the
-// operands that are named here. Bodies may hold ops with bodies.
+// A body is closed: it has Inputs, Constants and ops, and its outputs are the results. Its Inputs take, in node order,
+// the operands that are named here. Bodies may hold ops with bodies.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@ namespace rlx {
 
 namespace ops {
 
-/// then(operands..) where pred is true, else otherwise(operands..): one of them runs. Inputs: pred (Bool scalar),
-/// operands... Results: the outputs of the branches, whose shapes and dtypes agree.
+/// then(operands..) if pred is true, otherwise(operands..) if it is false; only that branch runs. Inputs: pred (Bool
+/// scalar), operands... Results: the outputs of the branch. Both branches have the same output shapes and dtypes.
 struct If { RLX_OP(If); Subgraph then{}, otherwise{}; };
-/// while cond(invariants.., carries..): carries.., ys.. = body(invariants.., carries..). Inputs: `invariants` values
-/// that every trip reads, then the initial carries; cond gives a Bool scalar. Results: the last carries; every y
-/// stacked along a new axis 0 of extent max_trips, rows of trips that did not happen zero; the number of trips (I64
-/// scalar). With max_trips the loop stops silently after so many trips; without it a body has no ys.
+/// A loop: while cond(invariants.., carries..) holds, carries.., ys.. = body(invariants.., carries..). Inputs:
+/// `invariants` loop-invariant values, then the initial carries. cond gives a Bool scalar. Results: the last carries;
+/// every y stacked along a new axis 0 of extent max_trips, with zeros for iterations that did not run; the number of
+/// iterations (I64 scalar). With max_trips the loop ends after that many iterations, without an error. Without
+/// max_trips a body has no ys.
 struct While {
   RLX_OP(While);
   std::int64_t invariants = 0;
   std::optional<std::int64_t> max_trips{};
   Subgraph cond{}, body{};
 };
-/// For t = 0 .. length - 1 (downwards when `reverse`): carries.., ys.. = body(invariants.., carries.., xs[t]..).
-/// Inputs: `invariants` values that every step reads, `carries` initial values, xs [length, ..]. Results: the last
-/// carries, ys [length, ..]. `checkpoint`: reverse mode keeps the carries of each step alone, and computes the rest
-/// again.
+/// A loop over t = 0 .. length - 1, downwards with `reverse`: carries.., ys.. = body(invariants.., carries.., xs[t]..).
+/// Inputs: `invariants` loop-invariant values, `carries` initial values, xs [length, ..]. Results: the last carries, ys
+/// [length, ..]. With `checkpoint`, reverse mode keeps only the carries of each step and recomputes the rest.
 struct Scan {
   RLX_OP(Scan);
   std::int64_t invariants = 0, carries = 0;
@@ -39,16 +39,17 @@ struct Scan {
   bool reverse = false, checkpoint = false;
   Subgraph body{};
 };
-/// body(operands..). Composite; derivatives may be given. `forward` (operands..) -> results.., residuals.. and
-/// `backward` (residuals.., cotangents of the results..) -> cotangents of the operands are used together; without
-/// `forward` the residuals are operands.., results... `jvp` (operands.., tangents of the operands..) -> results..,
-/// tangents of the results. Cotangents and tangents are those of floating or complex values only.
+/// body(operands..). Composite. The other bodies are custom derivatives. Reverse mode uses `forward` (operands..) ->
+/// results.., residuals.. and `backward` (residuals.., cotangents of the results..) -> cotangents of the operands.
+/// Without `forward` the residuals are operands.., results... Forward mode uses `jvp` (operands.., tangents of the
+/// operands..) -> results.., tangents of the results. Only floating and complex values have cotangents and tangents.
 struct Call {
   RLX_OP(Call);
   CallSave save = CallSave::All;
   Subgraph body{}, forward{}, backward{}, jvp{};
 };
-/// The operands; none of the results is computed before all operands are, and nothing is merged or moved across.
+/// The operands, as XLA's optimization-barrier. No result is computed before all operands are, and passes neither merge
+/// nor move ops across it.
 struct OptimizationBarrier { RLX_OP(OptimizationBarrier); };
 
 }  // namespace ops

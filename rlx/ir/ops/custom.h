@@ -1,4 +1,4 @@
-// The op struct of ops of other projects.
+// The op struct of custom ops, which other projects register.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace rlx {
 
 namespace ops {
 
-/// An op of another project: `name` picks the record given to `register_op` (ir/custom_op.h), which knows what `attrs`
-/// means. Any number of operands and results.
+/// An op of another project. `name` selects the record passed to `register_op` (rlx/ir/custom_op.h), and that record
+/// interprets `attrs`. Any number of operands and results.
 struct Custom { RLX_OP(Custom); std::string name{}; std::vector<std::byte> attrs{}; };
 
 }  // namespace ops

@@ -12,10 +12,10 @@
 // clang-format off
 namespace rlx {
 
-/// What a transform takes and gives.
+/// The operand and result of a transform.
 enum class FftKind : std::uint8_t {
   Complex,      // complex -> complex of the same shape
-  Real,         // real -> the half of the complex spectrum that is not the mirror image of the other
+  Real,         // real -> the non-redundant half of the complex spectrum, n / 2 + 1 elements
   RealInverse,  // that half -> real
 };
 template <>
@@ -23,8 +23,8 @@ struct EnumNames<FftKind> {
   static constexpr std::string_view values[] = {"c2c", "r2c", "c2r"};
 };
 
-/// How a transform of n points in all is scaled, after NumPy: Backward 1 forward and 1/n inverse, Ortho 1/sqrt(n) both,
-/// Forward 1/n forward and 1 inverse, None 1 both.
+/// The scale of a transform over n points in all, as numpy.fft's `norm`. Backward: 1 forward, 1 / n inverse. Ortho: 1 /
+/// sqrt(n) both ways. Forward: 1 / n forward, 1 inverse. None: 1 both ways.
 enum class FftNorm : std::uint8_t { Backward, Ortho, Forward, None };
 template <>
 struct EnumNames<FftNorm> {
@@ -33,15 +33,15 @@ struct EnumNames<FftNorm> {
 
 namespace ops {
 
-/// The discrete Fourier transform along `axes`, each of any length from 1 on:
-/// y_k = scale * sum_j x_j exp(-2 pi i j k / n), with + where it is inverse.
-/// c2c: x C64 or C128, any axes, `inverse` as given.
-/// r2c: x F32 or F64 -> C64 or C128; forward; the last of `axes` has n / 2 + 1 elements in the result.
-/// c2r: x C64 or C128 -> F32 or F64; inverse; the last of `axes` has n / 2 + 1 elements in x and n, the one entry of
-/// `length`, in the result. Imaginary parts that a real result leaves no room for (at 0, and at n / 2 of an even n) are
-/// taken as 0.
-/// Numbers: numpy.fft's, torch.fft's and jax.numpy.fft's of the same name. A NaN or an infinity leaves its line NaN or
-/// infinite.
+/// The discrete Fourier transform along `axes`, each of any length from 1 on: y_k = scale * sum_j x_j exp(-2 pi i j k /
+/// n), with a positive exponent for the inverse.
+/// c2c: x C64 or C128 -> the same dtype; `inverse` selects the direction.
+/// r2c: x F32 or F64 -> C64 or C128, forward. The last of `axes` has n / 2 + 1 elements in the result.
+/// c2r: x C64 or C128 -> F32 or F64, inverse. The last of `axes` has n / 2 + 1 elements in x and n in the result; n is
+/// the one entry of `length`. The imaginary parts of element 0, and of element n / 2 for an even n, are ignored,
+/// because the result is real.
+/// The numbers are those of numpy.fft, torch.fft and jax.numpy.fft. A transformed vector that holds a NaN or an
+/// infinity has a result that is not finite.
 struct Fft {
   RLX_OP(Fft);
   FftKind fn = FftKind::Complex;

@@ -18,7 +18,7 @@ struct Input {
   std::string name{};
   Dims dims{};
   DType dtype = DType::F32;
-  LazyField<PackedLayout> form{};  // LIR only, of a body: how the weight that it takes lies
+  LazyField<PackedLayout> form{};  // LIR bodies only: the packed layout of the weight operand
 };
 /// A weight, bound by name after compiling.
 struct Param {
@@ -27,7 +27,7 @@ struct Param {
   Dims dims{};
   DType dtype = DType::F32;
   ParamMode mode = ParamMode::Frozen;
-  LazyField<PackedLayout> form{};  // LIR only: how the prepared bytes lie
+  LazyField<PackedLayout> form{};  // LIR only: the packed layout of the prepared bytes
 };
 /// An embedded tensor.
 struct Constant { RLX_OP(Constant); Tensor value{}; };

@@ -1,10 +1,11 @@
-// Op structs of quantised values: codes, and the numbers they stand for.
+// Op structs of quantization.
 //
-// Affine codes stand for (q - zero_point) * scale. Scale and zero point have the shape
+// An affine quantized value q stands for the number (q - zero_point) * scale. Scale and zero point have the shape
 //   []        one for the whole tensor             (no axis)
 //   [C]       one for each index of `axis`         (axis)
 //   x's dims, with ceil(D / block) at `axis`       (axis and block: one for every `block` neighbours along the axis)
-// Block schemes keep all of it inside U8 codes (tensor/block_schemes.h). docs/quantisation.md has the numbers.
+// Block schemes keep values, scales and offsets inside U8 blocks (rlx/tensor/block_schemes.h). docs/quantisation.md has
+// the formats and their precision.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,13 @@
 // clang-format off
 namespace rlx {
 
-/// How a FakeQuantize passes a cotangent through the rounding: as it is; where x lies inside the range; times
-/// 1 - tanh(x / s)^2; times max(0, 1 - |x| / (q_max s)).
+/// The straight-through estimator of FakeQuantize: what its derivative multiplies a cotangent by. Identity: 1.
+/// ClippedIdentity: 1 where x lies inside the range, else 0. Tanh: 1 - tanh(x / s)^2. HardTanh: max(0, 1 - |x| / (q_max
+/// s)).
 enum class StraightThrough : std::uint8_t { Identity, ClippedIdentity, Tanh, HardTanh };
-/// Where the scale of a FakeQuantize comes from: the batch's largest |x|; a running mean of those, the operand being
-/// the mean so far; the operand, as a constant; the operand, as a parameter with a derivative (LSQ).
+/// The source of the scale of a FakeQuantize. PerBatch: the largest |x| of the batch. Ema: an exponential moving
+/// average of those, whose last value is the operand. Fixed: the operand, as a constant. Learned: the operand, as a
+/// parameter with a derivative (LSQ).
 enum class ScaleMode : std::uint8_t { PerBatch, Ema, Fixed, Learned };
 template <> struct EnumNames<QuantScheme> {
   static constexpr std::string_view values[] = {"affine", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
@@ -41,8 +44,9 @@ template <> struct EnumNames<ScaleMode> {
 
 namespace ops {
 
-/// (codes - zero_point) * scale * global_scale as `dtype`. Inputs: codes, [scale], [zero_point], [global_scale []].
-/// Block schemes: codes U8 [.., row bytes] and nothing else; `dims` are the dimensions of the result. Composite.
+/// (q - zero_point) * scale * global_scale as `dtype`. Inputs: quantized values q, [scale], [zero_point], [global_scale
+/// []]. With a block scheme the only input is the blocks, U8 [.., row bytes]; `dims` are the dims of the result.
+/// Composite.
 struct Dequantize {
   RLX_OP(Dequantize);
   QuantScheme scheme = QuantScheme::Affine;
@@ -52,9 +56,9 @@ struct Dequantize {
   DType dtype = DType::F32;
   OperandMask present{};
 };
-/// saturate(round(x / scale) + zero_point) as `dtype`, halves to even; F8 and F4 codes: the nearest. Inputs: x, scale,
-/// [zero_point]. Block schemes of 32 elements: x [.., row elements] alone, `dtype` U8, and blocks [.., row bytes].
-/// Composite.
+/// saturate(round(x / scale) + zero_point) as `dtype`, ties to even; F8 and F4 dtypes round to the nearest value.
+/// Inputs: x, scale, [zero_point]. With a block scheme of 32 elements the only input is x [.., row elements], `dtype`
+/// is U8, and the result is blocks [.., row bytes]. Composite.
 struct Quantize {
   RLX_OP(Quantize);
   QuantScheme scheme = QuantScheme::Affine;
@@ -63,8 +67,8 @@ struct Quantize {
   DType dtype = DType::I8;
   OperandMask present{};
 };
-/// Codes with scale and zero point of the values themselves: symmetric (zero_point 0, scale max|x| / q_max) or over the
-/// range of x and 0. Results: codes, scale, zero_point. Composite.
+/// Quantize with a scale and zero point computed from x. `symmetric`: zero_point 0 and scale max|x| / q_max; else the
+/// range of x and 0. Results: quantized values, scale, zero_point. Composite.
 struct DynamicQuantize {
   RLX_OP(DynamicQuantize);
   QuantScheme scheme = QuantScheme::Affine;
@@ -73,8 +77,9 @@ struct DynamicQuantize {
   DType dtype = DType::I8;
   bool symmetric = true;
 };
-/// clamp(round(x / s), -q_max, q_max) * s with q_max = 2^(bits - 1) - 1, and a derivative that passes through the
-/// rounding as `ste` says. Inputs: x, [scale] (all modes but per_batch). Results: y, the scale s used ([] or [C]).
+/// Quantize and dequantize in floats, for quantization-aware training: clamp(round(x / s), -q_max, q_max) * s with
+/// q_max = 2^(bits - 1) - 1. `ste` is the straight-through estimator of its derivative. Inputs: x, [scale] (all modes
+/// but per_batch). Results: y, the scale s used ([] or [C]).
 struct FakeQuantize {
   RLX_OP(FakeQuantize);
   std::int64_t bits = 8;
@@ -85,18 +90,18 @@ struct FakeQuantize {
 };
 
 /// FakeQuantize with a learned scale ("Learned step size quantization", Esser et al., ICLR 2020, without its gradient
-/// scale): y = clamp(round(x / s), -q_max, q_max) s. dx passes where |x| <= q_max s; ds is the sum of psi(x / s) dy,
-/// psi(z) = round(z) - z inside the range, sign(z) q_max outside. Inputs: x, scale ([] or [C] of `axis`). Result: y.
-/// Composite: FakeQuantize of a learned scale and a clipped identity.
+/// scale): y = clamp(round(x / s), -q_max, q_max) s. The derivative by x is 1 where |x| <= q_max s, else 0. The
+/// derivative by s is the sum of psi(x / s) dy, with psi(z) = round(z) - z inside the range and sign(z) q_max outside.
+/// Inputs: x, scale ([] or [C] of `axis`). Result: y. Composite: FakeQuantize with Learned and ClippedIdentity.
 struct FakeQuantizeLsq {
   RLX_OP(FakeQuantizeLsq);
   std::int64_t bits = 8;
   std::optional<std::int64_t> axis{};
 };
-/// A product of codes as codes: saturate(round((bias + sum_k (x - x_zp)(w - w_zp)) mult) + out_zp) as `dtype` (I8 or
-/// U8), halves to even. The sum is exact in I32 (it wraps); it is rounded to F32 and multiplied in F32 by mult, which
-/// is scale_x scale_w / scale_out: one number, or one for each column. Inputs: x [.., M, K], w [K, N] or [.., K, N]
-/// (I8 or U8 each), [bias I32 [N]]. Result: [.., M, N]. Composite.
+/// A matmul of 8-bit quantized values with a quantized result: saturate(round((bias + sum_k (x - x_zp)(w - w_zp)) mult)
+/// + out_zp) as `dtype` (I8 or U8), ties to even. The sum is exact in I32, where it wraps around. It is rounded to F32
+/// and multiplied in F32 by mult = scale_x scale_w / scale_out: one number, or one per column. Inputs: x [.., M, K], w
+/// [K, N] or [.., K, N] (I8 or U8 each), [bias I32 [N]]. Result: [.., M, N]. Composite.
 struct QMatMul {
   RLX_OP(QMatMul);
   std::int64_t x_zp = 0, w_zp = 0, out_zp = 0;
@@ -104,10 +109,10 @@ struct QMatMul {
   DType dtype = DType::I8;
   OperandMask present{};
 };
-/// A convolution (cross-correlation) of codes as codes, with the rounding of QMatMul and one mult, or one for each of
-/// the O channels. What `low` and `high` pad stands for 0: it is x_zp. Empty lists of strides, dilations and pads are
-/// ones and zeros. Inputs: x [N, C, spatial..], w [O, C / groups, spatial..] (I8 or U8 each), [bias I32 [O]]. Result:
-/// [N, O, spatial..], extents (d + low + high - dilation (k - 1) - 1) / stride + 1. Composite.
+/// A convolution (cross-correlation) of 8-bit quantized values with a quantized result, rounded as QMatMul is; mult is
+/// one number, or one per output channel. Padding has the value x_zp, which stands for 0. Empty lists of strides and
+/// dilations mean 1, empty paddings 0. Inputs: x [N, C, spatial..], w [O, C / groups, spatial..] (I8 or U8 each), [bias
+/// I32 [O]]. Result: [N, O, spatial..], extents floor((d + low + high - dilation (k - 1) - 1) / stride) + 1. Composite.
 struct QConv {
   RLX_OP(QConv);
   std::vector<std::int64_t> strides{}, dilations{}, low{}, high{};

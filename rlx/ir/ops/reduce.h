@@ -1,4 +1,4 @@
-// Op structs that work along an axis: reductions, running results, softmax.
+// Op structs that work along an axis: reductions, cumulative ops, softmax.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,22 @@ template <> struct EnumNames<ArgReduceKind> { static constexpr std::string_view 
 
 namespace ops {
 
-/// fn over `axes` (sorted); they disappear, or stay as 1 with keep_dims.
+/// x reduced by fn over the sorted `axes`. The axes are removed, or have extent 1 with keep_dims.
 struct Reduce {
   RLX_OP(Reduce);
   ReduceKind fn = ReduceKind::Sum;
   std::vector<std::int64_t> axes{};
   bool keep_dims = false;
 };
-/// Index (I32) of the first max or min along `axis`; a NaN counts as the extremum.
+/// The index (I32) of the first max or min along `axis`. A NaN counts as the extremum.
 struct ArgReduce {
   RLX_OP(ArgReduce);
   ArgReduceKind fn = ArgReduceKind::Max;
   std::int64_t axis = 0;
   bool keep_dims = false;
 };
-/// Running fn along `axis`; exclusive starts from the identity; reverse runs from the end.
+/// The running fn (prefix scan) along `axis`. exclusive: element i leaves x[i] out, and the scan starts with the
+/// identity. reverse: runs from the end.
 struct Cumulative {
   RLX_OP(Cumulative);
   CumulativeKind fn = CumulativeKind::Sum;

@@ -1,4 +1,4 @@
-// The op struct of rotary position.
+// The op struct of rotary position embedding.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 // clang-format off
 namespace rlx {
 
-/// Which elements rope rotates together: (i, i + n_rot/2), or (2i, 2i + 1).
+/// The pairs of elements that rope rotates. Half: (i, i + n_rot / 2). Interleaved: (2i, 2i + 1).
 enum class RopePairing : std::uint8_t { Half, Interleaved };
 template <> struct EnumNames<RopePairing> { static constexpr std::string_view values[] = {"half", "interleaved"}; };
 
 namespace ops {
 
-/// Rotary position: the first n_rot elements of each head are rotated pairwise by (cos, sin), the rest copied. Inputs:
-/// x in `layout`, cos, sin, [positions I32 [S] or [B, S]]. cos, sin: [R, T] or [B, R, T] with T >= n_rot / 2. Element s
-/// of a sequence takes row s (R >= S), or row positions[s], clamped. `inverse` rotates back (the transpose).
+/// Rotary position embedding (RoPE): the first n_rot elements of each head are rotated in pairs by (cos, sin), and the
+/// others are copied. Inputs: x in `layout`, cos, sin, [positions I32 [S] or [B, S]]. cos and sin are tables [R, T] or
+/// [B, R, T] with T >= n_rot / 2. Element s of a sequence uses row s (then R >= S), or row positions[s], clamped to the
+/// table. `inverse` rotates back, which is the transposed map.
 struct Rope {
   RLX_OP(Rope);
   std::int64_t head_dim = 2, n_rot = 2;

@@ -66,8 +66,8 @@ QuantEntry entry_of(const Graph& g, NodeId id, const ops::Dequantize& op) {
   e.scheme = op.scheme;
   e.axis = op.axis;
   e.block = op.block;
-  e.code_dtype = g.shape(n.inputs[0]).dtype();
-  e.bits = dtype_bits(e.code_dtype);
+  e.quantized_dtype = g.shape(n.inputs[0]).dtype();
+  e.bits = dtype_bits(e.quantized_dtype);
   if (is_block_scheme(op.scheme)) {
     const BlockLayout& l = block_layout(op.scheme);
     e.bits = 8.0 * l.bytes / l.elements;
@@ -114,7 +114,7 @@ std::string QuantMap::text() const {
   std::string out;
   for (const QuantEntry& e : entries_) {
     out += concat_text(e.value.text(), " ", e.path, ": ", e.fake ? "fake" : quant_scheme_name(e.scheme));
-    if (!e.fake && !is_block_scheme(e.scheme)) out += concat_text(" ", dtype_name(e.code_dtype));
+    if (!e.fake && !is_block_scheme(e.scheme)) out += concat_text(" ", dtype_name(e.quantized_dtype));
     if (e.axis) out += concat_text(", axis ", *e.axis);
     if (e.block > 0) out += concat_text(", blocks of ", e.block);
     if (e.zero_point) out += ", zero points";

@@ -147,18 +147,18 @@ std::optional<SymbolOrder> symbol_order(const Graph& g, SymbolCircle* circle) {
   // The stages are the depths of the sources, without gaps.
   std::map<std::uint32_t, std::vector<std::string>> by_depth;
   for (const auto& [name, source] : g.symbol_sources()) by_depth[(*depth)[source.node.index]].push_back(name);
-  for (auto& [at, names] : by_depth) out.turns.push_back(std::move(names));
-  out.turn.assign(g.num_nodes(), static_cast<std::uint32_t>(out.turns.size()));
-  // The nodes that each stage needs, first stage first. Each node is taken once.
+  for (auto& [at, names] : by_depth) out.stages.push_back(std::move(names));
+  out.stage.assign(g.num_nodes(), static_cast<std::uint32_t>(out.stages.size()));
+  // Assigns each node to the first stage that needs it.
   std::vector<std::uint32_t> work;
-  for (std::uint32_t t = 0; t < out.turns.size(); ++t) {
-    for (const std::string& name : out.turns[t]) work.push_back(g.symbol_sources().at(name).node.index);
+  for (std::uint32_t t = 0; t < out.stages.size(); ++t) {
+    for (const std::string& name : out.stages[t]) work.push_back(g.symbol_sources().at(name).node.index);
     while (!work.empty()) {
       const std::uint32_t at = work.back();
       work.pop_back();
-      if (out.turn[at] <= t) continue;
-      out.turn[at] = t;
-      // A source of an earlier stage is taken already, so only data and the order of ordered ops lead to new nodes.
+      if (out.stage[at] <= t) continue;
+      out.stage[at] = t;
+      // Sources of earlier stages are already assigned. So the walk follows only operands and the order of ordered ops.
       edges.each_before(at, [&](std::uint32_t before, std::uint32_t) { work.push_back(before); });
     }
   }
@@ -182,10 +182,10 @@ Graph sorted_by_symbols(const Graph& g) {
         ErrorCode::InvalidArgument,
         concat_text("graph '", g.name(), "': symbol '", circle.symbol, "' is used by the computation of its own value"),
         node_where(g, circle.node), "compute the value from values without this symbol in their shape"});
-  const auto turns = static_cast<std::uint32_t>(order->turns.size());
-  std::vector<std::vector<std::uint32_t>> parts(turns + 2);  // leaves, the stages, the rest
+  const auto stages = static_cast<std::uint32_t>(order->stages.size());
+  std::vector<std::vector<std::uint32_t>> parts(stages + 2);  // leaves, the stages, the rest
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-    parts[is_any_leaf(g.nodes()[i]) ? 0 : order->turn[i] + 1].push_back(i);
+    parts[is_any_leaf(g.nodes()[i]) ? 0 : order->stage[i] + 1].push_back(i);
   Graph out = copy_shell(g);
   out.reserve(g.num_nodes());
   std::vector<NodeId> map(g.num_nodes());

@@ -19,8 +19,8 @@ bool has_symbols(const Node& n);
 /// The symbols with a source, in stages. The symbols of a stage are known together, once everything that their sources
 /// need has run.
 struct SymbolOrder {
-  std::vector<std::vector<std::string>> turns;  // each sorted
-  std::vector<std::uint32_t> turn;              // by node: the first stage that needs it; turns.size() for the others
+  std::vector<std::vector<std::string>> stages;  // each sorted
+  std::vector<std::uint32_t> stage;              // by node: the first stage that needs it; turns.size() for the others
 };
 
 /// A circular dependence: a source that needs a node with the source's symbol in its shape.

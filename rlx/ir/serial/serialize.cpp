@@ -19,7 +19,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "tensors are stored as they lie in memory");
 
 constexpr char kMagic[8] = {'R', 'L', 'X', 'G', 'R', 'A', 'P', 'H'};
-constexpr std::uint32_t kSourcesFollow = 0x534d5953;  // "SYMS": follows a graph whose symbols have sources
+constexpr std::uint32_t kSourcesFollow = 0x534d5953;  // "SYMS": the mark before the list of symbol sources, which
+                                                      // follows a graph that has any
 constexpr std::size_t kSizeAt = sizeof kMagic + sizeof kGraphBytesVersion;
 constexpr std::size_t kMaxStoredRank = 32;  // of a stored shape
 
@@ -58,7 +59,7 @@ class Encoder {
       string(u.name);
       value(u.value);
     }
-    if (g.symbol_sources().empty()) return;  // older graphs end here too
+    if (g.symbol_sources().empty()) return;  // files of older versions end here too
     size(kSourcesFollow);
     size(g.symbol_sources().size());
     for (const auto& [symbol, source] : g.symbol_sources()) {
@@ -160,7 +161,8 @@ class Encoder {
       case AttrType::OptF64: f64(std::get<double>(v)); break;
       case AttrType::Enum:
       case AttrType::OptEnum: enumerator(f, std::get<std::int64_t>(v)); break;
-      // Stored by position: operands are only appended to a record.
+      // The stored bits count operands by position. This stays valid, because new operands are only appended to an op's
+      // definition.
       case AttrType::Operands: u32(static_cast<std::uint32_t>(std::get<std::int64_t>(v))); break;
       case AttrType::String: string(std::get<std::string>(v)); break;
       case AttrType::DType:
@@ -450,7 +452,7 @@ class Decoder {
     g.add_node(Node{std::move(box), std::move(operands), std::move(shapes), std::move(origin)});
   }
 
-  // True when sources of symbols follow. Moves past the mark.
+  // Returns true, and moves past the mark, when a list of symbol sources follows.
   bool sources_follow() {
     std::uint32_t mark = 0;
     if (bytes_.size() - at_ < sizeof mark) return false;

@@ -67,7 +67,7 @@ class Parser {
     std::size_t column = pos - begin + 1;
     while (end > pos && text_[end - 1] == '\r') --end;
     std::string where = concat_text(file_, ":", line, ":", column);
-    // Long lines (constants, binary files) are cut around the position, at character boundaries.
+    // Long lines (constants, binary files) are truncated on both sides of the position, at character boundaries.
     constexpr std::size_t kBefore = 80;
     std::size_t from = column > kBefore ? pos - 60 : begin, caret = 0;
     while ((caret = printable_columns(text_.substr(from, pos - from))) > kBefore ||

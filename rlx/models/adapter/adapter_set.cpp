@@ -44,7 +44,7 @@ void AdapterSet::fault(const Part& part, const Module& module, const Text&... te
   faults_.push_back(concat_text(part.file.source(), ": '", module.name, "' ", text...));
 }
 
-// PEFT's names of matrices of the model; empty where PEFT has no name for one of them.
+// PEFT's names of these matrices of the model. Empty when one of them has none.
 std::vector<AdapterSet::Module> AdapterSet::named(std::span<const std::string> stored, std::int64_t rows) {
   std::vector<Module> out;
   for (const std::string& name : stored) {
@@ -161,7 +161,7 @@ void AdapterSet::take(Change& change, Part& part, const Module& module, std::int
                  lengths
                      ? concat_text("has a lora_magnitude_vector ", dims_text(lengths->dims()), ", expected [", out, "]")
                      : std::string("has no lora_magnitude_vector, which DoRA needs"));
-  change.halves.push_back({std::move(*a), std::move(*b), part.scale * file.scale(module.name)});
+  change.pairs.push_back({std::move(*a), std::move(*b), part.scale * file.scale(module.name)});
   change.lengths = std::move(lengths);
 }
 
@@ -187,7 +187,7 @@ void AdapterSet::take_embedding(Change& change, Part& part, const Module& module
   if (a->dims() != std::vector{rank, rows} || b->dims() != std::vector{width, rank})
     return fault(part, module, "has lora_embedding_A ", dims_text(a->dims()), " and lora_embedding_B ",
                  dims_text(b->dims()), ", expected [", rank, ", ", rows, "] and [", width, ", ", rank, "]");
-  change.halves.push_back({std::move(*a), std::move(*b), part.scale * file.scale(module.name)});
+  change.pairs.push_back({std::move(*a), std::move(*b), part.scale * file.scale(module.name)});
 }
 
 // Two parts of a layer may share a norm and ask for its param twice.
@@ -213,7 +213,7 @@ void AdapterSet::put_gains(std::span<float> to, const Change& change, const Modu
   const Tensor weight = model_.weight(module.stored + ".weight");
   if (weight.dims() != (in_out ? std::vector{in, out} : std::vector{out, in})) return;  // Flow reports it
   const auto w = weight.values<float>(), lengths = change.lengths->values<float>();
-  const Halves& h = change.halves[0];
+  const LowRankPair& h = change.pairs[0];
   const auto a = h.a.values<float>(), b = h.b.values<float>();
   const std::int64_t rank = h.a.dim(0);
   std::vector<float> row(static_cast<std::size_t>(in));
@@ -252,7 +252,7 @@ Expr AdapterSet::add_products(Expr y, Expr x, std::span<const std::string> store
       Change& change = changes.emplace_back();
       for (Part& part : adapter.parts) take(change, part, module, in, out, bias.has_value(), head);
       std::int64_t sum = 0;
-      for (const Halves& h : change.halves) sum += h.a.dim(0);
+      for (const LowRankPair& h : change.pairs) sum += h.a.dim(0);
       rank = std::max(rank, sum);
       has_lengths = has_lengths || change.lengths;
     }
@@ -271,7 +271,7 @@ Expr AdapterSet::add_products(Expr y, Expr x, std::span<const std::string> store
     const Change& change = changes[static_cast<std::size_t>(e)];
     const Module& module = modules[static_cast<std::size_t>(e) % modules.size()];
     const std::vector<std::int64_t>& order = module.row_order;
-    for (const Halves& h : change.halves) {
+    for (const LowRankPair& h : change.pairs) {
       const auto a = h.a.values<float>(), b = h.b.values<float>();
       const std::int64_t r = h.a.dim(0);
       for (std::int64_t i = 0; i < r; ++i) {
@@ -347,7 +347,7 @@ Expr AdapterSet::embed(Expr x, Expr tokens, const std::string& stored, std::int6
     Change& change = changes.emplace_back();
     for (Part& part : adapter.parts) take_embedding(change, part, modules[0], rows, width);
     std::int64_t sum = 0;
-    for (const Halves& h : change.halves) sum += h.a.dim(0);
+    for (const LowRankPair& h : change.pairs) sum += h.a.dim(0);
     rank = std::max(rank, sum);
   }
   Graph& g = x.graph();
@@ -367,7 +367,7 @@ Expr AdapterSet::embed(Expr x, Expr tokens, const std::string& stored, std::int6
     const auto to_a = all_a.mutable_values<float>(), to_b = all_b.mutable_values<float>();
     for (std::int64_t e = 0; e < count; ++e) {
       std::int64_t first = 0;
-      for (const Halves& h : changes[static_cast<std::size_t>(e)].halves) {
+      for (const LowRankPair& h : changes[static_cast<std::size_t>(e)].pairs) {
         const auto a = h.a.values<float>(), b = h.b.values<float>();
         const std::int64_t r = h.a.dim(0);
         for (std::int64_t i = 0; i < r; ++i) {

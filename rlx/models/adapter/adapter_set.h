@@ -23,11 +23,12 @@ namespace rlx {
 /// only its own adapter's matmuls, and only its own adapter's replaced weights.
 class AdapterSet {
  public:
-  /// PEFT's name of a matrix of the model's file, and its row order there (empty: the same).
+  /// How PEFT calls and stores one weight of the model's file. `row_order`: the order of its rows in PEFT's file
+  /// (empty: the same).
   struct Module {
     std::string name;
     std::vector<std::int64_t> row_order{};
-    float added = 0;      // to the elements of a norm, in the model's file
+    float added = 0;      // constant that the model's file has added to the elements of a norm
     bool turned = false;  // PEFT stores the matrix as [in, out]
     std::string stored{};
   };
@@ -73,13 +74,13 @@ class AdapterSet {
     std::string name;
     std::vector<Part> parts{};
   };
-  struct Halves {
+  struct LowRankPair {
     Tensor a, b;
     double scale;
   };
   // An adapter's change of one matrix.
   struct Change {
-    std::vector<Halves> halves{};
+    std::vector<LowRankPair> pairs{};
     std::optional<Tensor> lengths{}, weight{}, bias{};
   };
   Expr add_products(Expr y, Expr x, std::span<const std::string> stored, Expr groups, Expr ids,

@@ -69,7 +69,7 @@ ConvertedTensor TensorPlans::plan(const std::vector<std::string>& sources, std::
     case TensorChange::KeyPairs: order_rows(t, s_.kv_heads, head_row_order); break;
     case TensorChange::HeadsToParts: order_rows(t, 3 * s_.heads, part_row_order); break;
     case TensorChange::Experts: stack(t, first); break;
-    case TensorChange::Turned: turn(t, first); break;
+    case TensorChange::Transposed: turn(t, first); break;
     case TensorChange::EvenColumns:
     case TensorChange::OddColumns:
       to_gguf_ ? pick(t, first, change == TensorChange::OddColumns) : weave(t, first);

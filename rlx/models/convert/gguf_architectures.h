@@ -16,7 +16,7 @@ enum class TensorChange : std::uint8_t {
   QueryPairs,    // rows of each q head, first and second half interleaved: GGUF's llama rotates adjacent rows
   KeyPairs,      // the same for k
   AddOne,        // adds 1 to norms that multiply by 1 + w
-  Turned,        // [in, out] is transposed to [out, in], for each expert if there are experts
+  Transposed,    // [in, out] is transposed to [out, in], for each expert if there are experts
   HeadsToParts,  // rows of q, k and v of each head in turn become all of q, all of k, all of v
   Experts,       // a tensor for each expert ("{e}" is its number) becomes one tensor for all
   EvenColumns,   // gate of [experts, in, alternating gate and up columns], transposed if a matrix

@@ -57,7 +57,7 @@ class DecoderBuilder {
   Expr feed_forward(Expr x);
   Expr experts(Expr x);
   Expr expert_outputs(Expr rows, Expr ids);
-  Expr expert_product(Expr rows, Expr ids, const std::string& name, std::int64_t out);
+  Expr expert_matmul(Expr rows, Expr ids, const std::string& name, std::int64_t out);
   Expr branch(Expr y) { return c_.residual_scale == 1 ? y : y * c_.residual_scale; }
 
   Flow& flow_;

@@ -45,7 +45,7 @@ Expr DecoderBuilder::feed_forward(Expr x) {
 }
 
 // rows [M, in] times the matrices `name` of their experts `ids` [M]: [M, out].
-Expr DecoderBuilder::expert_product(Expr rows, Expr ids, const std::string& name, std::int64_t out) {
+Expr DecoderBuilder::expert_matmul(Expr rows, Expr ids, const std::string& name, std::int64_t out) {
   const MoeSpec& m = *c_.moe;
   const DecoderNames& n = c_.names;
   const std::int64_t in = rows.dim(1).value();
@@ -73,13 +73,13 @@ Expr DecoderBuilder::expert_outputs(Expr rows, Expr ids) {
   const DecoderNames& n = c_.names;
   Expr gate, up;
   if (m.layout == ExpertLayout::Interleaved) {
-    const Expr both = expert_product(rows, ids, n.expert_gate, 2 * m.ff_size);
+    const Expr both = expert_matmul(rows, ids, n.expert_gate, 2 * m.ff_size);
     const Expr pairs = g_.reshape(both, {both.dim(0), m.ff_size, 2});
     const auto part = [&](std::int64_t i) { return g_.reshape(g_.narrow(pairs, 2, i, 1), {both.dim(0), m.ff_size}); };
     gate = part(0), up = part(1);
   } else {
-    gate = expert_product(rows, ids, n.expert_gate, m.ff_size);
-    up = expert_product(rows, ids, n.expert_up, m.ff_size);
+    gate = expert_matmul(rows, ids, n.expert_gate, m.ff_size);
+    up = expert_matmul(rows, ids, n.expert_up, m.ff_size);
   }
   Expr y;
   if (m.clamp != 0) {
@@ -88,7 +88,7 @@ Expr DecoderBuilder::expert_outputs(Expr rows, Expr ids) {
   } else {
     y = g_.activation(c_.activation, gate) * up;
   }
-  return expert_product(y, ids, n.expert_down, c_.hidden_size);
+  return expert_matmul(y, ids, n.expert_down, c_.hidden_size);
 }
 
 Expr DecoderBuilder::experts(Expr x) {

@@ -46,7 +46,7 @@ class ConfigBytes {
     (put(fields), ...);
   }
 
-  // The angles include the scaling.
+  // The frequencies stand for the base and for all scaling parameters.
   void put(const RopeSpec& r) {
     const auto& [theta, rotated, pairing, scaling, factor, original, table_scale, fast, slow, truncate, low, high,
                  shorts, longs] = r;

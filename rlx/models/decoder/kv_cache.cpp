@@ -50,7 +50,7 @@ void KvCache::append(std::int64_t sequence, std::int64_t count) {
                 "load the model with a larger context, or shorten the sequence (truncate, reset)");
   const std::int64_t held = static_cast<std::int64_t>(tables_[s].pages().size()),
                      needed = (length + count + page_ - 1) / page_;
-  if (count > 0 && length % page_ != 0 && pool_.holders(tables_[s].pages().back()) > 1)
+  if (count > 0 && length % page_ != 0 && pool_.ref_count(tables_[s].pages().back()) > 1)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("the last page of sequence ", sequence,
                             " is shared, so no tokens can be appended after its ", length, " tokens"),
@@ -73,7 +73,7 @@ void KvCache::adopt(std::int64_t sequence, const KvPages& held) {
   if (count > context_ / page_)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(count, " pages of ", page_, " tokens do not fit in a context of ", context_, " tokens"));
-  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a page without a holder
+  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a free page
   tables_[s].expect(pages.size());
   if (windows_) windows_->adopt(sequence, count * page_, held.window_first, held.window_pages);
   tables_[s].append(pages);

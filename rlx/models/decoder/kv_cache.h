@@ -34,7 +34,8 @@ class KvCache {
   std::int64_t pages() const { return pages_; }
   std::int64_t pages_per_sequence() const { return (context_ + page_ - 1) / page_; }
   std::int64_t free_pages() const { return pool_.num_free(); }
-  /// The holders of each page: a sequence, and prefix caches that keep pages for later sequences.
+  /// The pages with their reference counts. Sequences hold references, and so do prefix caches, which keep pages for
+  /// later sequences.
   KvPagePool& pool() { return pool_; }
   /// The page tables of sliding-window layers; null where they share the pool.
   KvWindows* windows() { return windows_ ? &*windows_ : nullptr; }

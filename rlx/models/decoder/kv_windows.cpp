@@ -106,7 +106,7 @@ void KvWindows::reserve(std::span<const KvRun> run) {
     if (r.count < 1 || r.done < 0 || r.count > context_ - r.done || r.done != s.computed)
       refuse_window(concat_text("sequence ", r.sequence, " has ", s.computed, " of ", context_,
                                 " tokens, so it cannot take ", r.count, " tokens at position ", r.done));
-    if (r.done % page_ != 0 && pool_.holders(s.pages.back()) > 1)
+    if (r.done % page_ != 0 && pool_.ref_count(s.pages.back()) > 1)
       refuse_window(concat_text("the last page of sequence ", r.sequence,
                                 " is shared, so no tokens can be appended after its ", r.done, " tokens"),
                     concat_text("truncate shared sequences to whole pages of ", page_, " tokens"));
@@ -136,7 +136,7 @@ void KvWindows::adopt(std::int64_t sequence, std::int64_t tokens, std::int64_t f
   if (tokens < 0 || tokens > context_ || first < 0 || first > first_needed(tokens) || first + count != pages_in(tokens))
     refuse_window(concat_text(count, " pages of ", page_, " tokens from page ", first, " on cannot continue ", tokens,
                               " tokens with a window of ", window_));
-  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a page without a holder
+  for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a free page
   s.pages.assign(pages.begin(), pages.end());
   s.first = first, s.from = first * page_, s.computed = tokens;
 }

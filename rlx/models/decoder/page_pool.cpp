@@ -47,24 +47,24 @@ std::optional<PageId> KvPagePool::alloc() {
 
 const KvPagePool::Page& KvPagePool::held(PageId page) const {
   const Page& p = pages_[detail::checked_index("page", page, pages_.size())];
-  if (p.holders == 0) refuse_pages(concat_text("page ", page, " is free: it has no owner"));
+  if (p.ref_count == 0) refuse_pages(concat_text("page ", page, " is free: it has no owner"));
   return p;
 }
 void KvPagePool::retain(PageId page) {
-  if (held(page).holders == std::numeric_limits<std::int32_t>::max())
+  if (held(page).ref_count == std::numeric_limits<std::int32_t>::max())
     refuse_pages(concat_text("page ", page, " has too many owners"));
-  ++pages_[static_cast<std::size_t>(page)].holders;
+  ++pages_[static_cast<std::size_t>(page)].ref_count;
 }
 bool KvPagePool::release(PageId page) {
   (void)held(page);
-  if (--pages_[static_cast<std::size_t>(page)].holders != 0) return false;
+  if (--pages_[static_cast<std::size_t>(page)].ref_count != 0) return false;
   returned_.push_back(page);
   std::push_heap(returned_.begin(), returned_.end(), std::greater<>());
   --num_held_;
   return true;
 }
-std::int32_t KvPagePool::holders(PageId page) const {
-  return pages_[detail::checked_index("page", page, pages_.size())].holders;
+std::int32_t KvPagePool::ref_count(PageId page) const {
+  return pages_[detail::checked_index("page", page, pages_.size())].ref_count;
 }
 void KvPagePool::set_filled(PageId page, std::int32_t tokens) {
   (void)held(page);

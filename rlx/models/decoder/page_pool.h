@@ -21,21 +21,21 @@ struct KvPageDescriptor {
 };
 
 /// A fixed number of equal pages with reference counts. A page that several sequences share is free when the last
-/// holder releases it. Not for concurrent calls.
+/// sequence releases it. Not for concurrent calls.
 class KvPagePool {
  public:
   /// Errors: InvalidArgument for negative counts, more than 2^31 - 1 pages, or empty pages.
   KvPagePool(std::int64_t num_pages, std::size_t bytes_per_page, std::int64_t tokens_per_page);
 
-  /// Allocates the lowest free page, with one holder and no tokens; nothing when all pages are held.
+  /// Allocates the lowest free page, with one reference and no tokens; nothing when no page is free.
   std::optional<PageId> alloc();
-  /// Adds a holder. Errors: InvalidArgument for a free or unknown page.
+  /// Adds a reference. Errors: InvalidArgument for a free or unknown page.
   void retain(PageId page);
-  /// Removes a holder; true when the page became free. Allocates nothing. Errors: InvalidArgument for a free page.
+  /// Removes a reference; true when the page became free. Allocates nothing. Errors: InvalidArgument for a free page.
   bool release(PageId page);
-  /// Number of holders of the page; 0 for a free one. Errors: InvalidArgument for an unknown page.
-  std::int32_t holders(PageId page) const;
-  /// Sets the number of written tokens of a held page. Errors: InvalidArgument for more than fit, or a free page.
+  /// Reference count of the page; 0 for a free one. Errors: InvalidArgument for an unknown page.
+  std::int32_t ref_count(PageId page) const;
+  /// Sets the number of written tokens of an allocated page. Errors: InvalidArgument for more than fit, or a free page.
   void set_filled(PageId page, std::int32_t tokens);
   KvPageDescriptor descriptor(PageId page) const;
 
@@ -50,12 +50,12 @@ class KvPagePool {
 
  private:
   struct Page {
-    std::int32_t holders = 0, filled = 0;
+    std::int32_t ref_count = 0, filled = 0;
   };
   const Page& held(PageId page) const;
   std::vector<Page> pages_;
   std::vector<PageId> returned_;  // free pages below `fresh_`, a min-heap; has room for all
-  PageId fresh_ = 0;              // pages from here on were never held
+  PageId fresh_ = 0;              // pages from here on were never allocated
   std::int64_t num_held_ = 0;
   std::size_t bytes_per_page_ = 0;
   std::int64_t tokens_per_page_ = 1;

@@ -34,7 +34,7 @@ void read_deepseek_v2(const ConfigKeys& k, DecoderConfig& c) {
   MoeSpec m = read_experts(k, "n_routed_experts", "moe_intermediate_size");
   m.shared_ff_size = m.ff_size * k.size_or("n_shared_experts", 0, 0, kMostExperts);
   m.scale = k.positive("routed_scaling_factor", 1);
-  // The scale applies to weights that are not normalised, as in the authors' code.
+  // "routed_scaling_factor" applies only to expert weights that are not normalised, as in the authors' code.
   m.normalize = m.used > 1 && k.flag("norm_topk_prob", false);
   if (m.normalize) m.scale = 1;
   const std::string scores = k.text("scoring_func", "softmax"), method = k.text("topk_method", "greedy");
@@ -59,8 +59,9 @@ void read_deepseek_v2(const ConfigKeys& k, DecoderConfig& c) {
     c.layers[i].moe = static_cast<std::int64_t>(i) >= dense && static_cast<std::int64_t>(i) % every == 0;
 }
 
-// Latent attention. Files since 2025 store the keys as one head of latent vectors plus the rotated part, and the
-// model's head sizes under keys with "_mla". Older files store the heads themselves.
+// Multi-head latent attention (MLA). GGUF files since 2025 describe it as multi-query attention: one key head, the
+// latent vector plus the rotated elements. The model's own head sizes have keys that end in "_mla". Older files give
+// the sizes of the model's own heads.
 void read_deepseek2(const GgufKeys& k, DecoderConfig& c) {
   const bool split = k.has("attention.key_length_mla");
   c.vocab_size = k.table_rows("token_embd.weight");
@@ -97,7 +98,8 @@ void read_deepseek2(const GgufKeys& k, DecoderConfig& c) {
   RopeSpec rope = read_rope(k, heads, RopePairing::Interleaved);
   double growth = 1;
   if (rope.scaling == RopeScaling::Yarn) {
-    // A tenth of "mscale_all_dim". "mscale" has the same value in all models that files can store.
+    // The key holds a tenth of "mscale_all_dim" of config.json. GGUF has no key for "mscale": the converter takes only
+    // models in which both are the same number.
     const double log_multiplier = k.positive("rope.scaling.yarn_log_multiplier");
     growth = rope.factor <= 1 ? 1 : log_multiplier * std::log(rope.factor) + 1;
     rope.table_scale = 1;
@@ -126,7 +128,7 @@ void deepseek_sizes(const JsonValue& config, ModelSizes& s) {
 }
 void deepseek_sizes_of_gguf(const GgufFile& file, ModelSizes& s) {
   const auto key = [](std::string_view name) { return concat_text("deepseek2.", name); };
-  // An older file stores the heads themselves, and one up-projection of keys and values.
+  // An older file gives the sizes of the model's own heads, and has one up-projection of keys and values.
   s.latent_whole = file.find_tensor("blk.0.attn_kv_b.weight") != nullptr;
   s.head_dim = file.get_int(key(s.latent_whole ? "attention.key_length" : "attention.key_length_mla"));
   s.v_dim = file.get_int(key(s.latent_whole ? "attention.value_length" : "attention.value_length_mla"));
@@ -136,7 +138,7 @@ void deepseek_sizes_of_gguf(const GgufFile& file, ModelSizes& s) {
   s.dense_layers = file.get_int(key("leading_dense_block_count"), 0);
 }
 
-// Writes latent attention as one head of keys, as long as a latent vector plus the rotated part.
+// Writes MLA as multi-query attention: one key head, the latent vector plus the rotated elements.
 void write_deepseek(SettingsWriter& out) {
   const JsonValue& config = out.config();
   const std::int64_t rank = config.get_int("kv_lora_rank");

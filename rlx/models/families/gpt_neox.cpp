@@ -14,7 +14,7 @@ void read_gpt_neox(const ConfigKeys& k, DecoderConfig& c) {
   RopeDefaults d{.head_dim = c.head_dim, .max_positions = c.max_positions};
   d.partial = k.number_or("rotary_pct", 0.25), d.partly = true;
   c.ropes = {read_rope(k, d)};
-  // The older layout has its own key, and the common key is then ignored.
+  // Older files have the base under a key of this family, which then replaces the common key.
   if (!k.has("rope_parameters")) c.ropes[0].theta = k.positive("rotary_emb_base", c.ropes[0].theta);
   c.norm = NormKind::Layer, c.norm_bias = true;
   c.activation = parse_activation(k, "hidden_act", "gelu");

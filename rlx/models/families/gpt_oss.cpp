@@ -75,7 +75,7 @@ constexpr TensorRule kGptOssTensors[] = {
     {"model.layers.{}.mlp.experts.gate_up_proj", "blk.{}.ffn_up_exps.weight", TensorChange::OddColumns},
     {"model.layers.{}.mlp.experts.gate_up_proj_bias", "blk.{}.ffn_gate_exps.bias", TensorChange::EvenColumns},
     {"model.layers.{}.mlp.experts.gate_up_proj_bias", "blk.{}.ffn_up_exps.bias", TensorChange::OddColumns},
-    {"model.layers.{}.mlp.experts.down_proj", "blk.{}.ffn_down_exps.weight", TensorChange::Turned},
+    {"model.layers.{}.mlp.experts.down_proj", "blk.{}.ffn_down_exps.weight", TensorChange::Transposed},
     {"model.layers.{}.mlp.experts.down_proj_bias", "blk.{}.ffn_down_exps.bias"},
 };
 constexpr SettingRule kGptOssSettings[] = {

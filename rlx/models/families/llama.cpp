@@ -15,7 +15,7 @@ void read_llama(const ConfigKeys& k, DecoderConfig& c) {
   c.tied = k.flag("tie_word_embeddings", false);
 }
 
-// Rows of q and k are in the order of interleaved pairs. A file with experts is Mixtral.
+// GGUF stores the rows of q and k in the order of interleaved RoPE. A file with experts is Mixtral.
 void read_llama(const GgufKeys& k, DecoderConfig& c) {
   read_sizes(k, c);
   c.ropes = {read_rope(k, c, RopePairing::Interleaved)};

@@ -159,13 +159,13 @@ struct AttentionData {
   bool skips(double part) const { return part == 0 && hides; }
 };
 
-// The cost of `num_products` batched matmuls [B, H, S_q, S_k] of depth D, and of the softmax.
-Cost attention_cost(const CostContext& c, const AttentionSpec& s, int num_products) {
+// The cost of `num_matmuls` batched matmuls [B, H, S_q, S_k] of depth D, and of the softmax.
+Cost attention_cost(const CostContext& c, const AttentionSpec& s, int num_matmuls) {
   const int axis = sequence_axis(s.layout);
   const double scores = static_cast<double>(c.inputs[0].dim(0).value()) * static_cast<double>(s.num_heads) *
                         static_cast<double>(c.inputs[0].dim(axis).value()) *
                         static_cast<double>(c.inputs[1].dim(axis).value());
-  return c.with_flops(scores * (num_products * static_cast<double>(s.head_dim + s.v_head_dim) + 6));
+  return c.with_flops(scores * (num_matmuls * static_cast<double>(s.head_dim + s.v_head_dim) + 6));
 }
 
 template <class Op>

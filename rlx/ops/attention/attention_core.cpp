@@ -139,7 +139,8 @@ Expr merge_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads
 
 namespace {
 
-// The keys that each query sees, by position and by lengths. Broadcasts against [B, KV, G, S_q, S_k].
+// Boolean masks from positions and lengths. `keys`: the keys that each query may attend to. `row`: the queries within
+// q_len. Both broadcast to [B, KV, G, S_q, S_k].
 struct Visibility {
   std::optional<Expr> keys, row;
 };
@@ -175,7 +176,7 @@ Visibility visibility(Graph& g, const AttentionSpec& spec, const AttentionOperan
     position = position + ahead.value();
   Expr seen = g.le(key, position);
   if (spec.mask == MaskKind::SlidingWindow) {
-    // Longer than any sequence. The subtraction cannot wrap.
+    // Limits the window to more than any sequence has, so that the subtraction cannot wrap.
     const std::int64_t window = std::min(spec.window, std::int64_t{1} << (t == DType::I32 ? 29 : 40));
     seen = g.bit_and(seen, g.ge(key, position - window));
   }
@@ -253,7 +254,7 @@ Expr weigh_values(Graph& graph, const AttentionSpec& spec, const AttentionGraph&
     auto part = [&](int i) { return g.narrow(sums, 4, i * spec.v_head_dim, spec.v_head_dim); };
     return part(0) + g.where(g.gt(part(1), 0), inf, 0) + g.where(g.gt(part(2), 0), -inf, 0);
   };
-  // With few keys the extra work is small, and a branch takes time to compile.
+  // With few keys there is no branch: the extra work is small, and a branch takes time to compile.
   const Dim keys = a.v.dim(2);
   if (!may_branch || (keys.is_static() && keys.value() < 128)) return with_counts(graph);
   const Expr all = graph.reduce_min(graph.cast(graph.lt(graph.abs(a.v), inf), DType::I32), {0, 1, 2, 3});

@@ -17,7 +17,7 @@ std::vector<Tensor> run_body(const Graph& body, std::span<const Tensor> inputs) 
 }
 
 namespace {
-// Copies one row between a stack and a separate tensor.
+// Copies one row between a stacked tensor and a tensor of its own.
 void move_row(DType dtype, std::span<const std::int64_t> dims, std::byte* dst, std::int64_t to, const std::byte* src,
               std::int64_t from) {
   StridedView out = whole(dims), in = whole(dims);

@@ -21,8 +21,8 @@ Mask results_depending(const ops::If& op, const Mask& operands, bool inexact_onl
 // The residuals of both branches share results. Each slot holds a value of the branch that runs, or zeros.
 struct IfNotes {
   BodyReverse branch[2];
-  std::vector<std::size_t> slots[2];  // slots of the new residuals of each branch
-  Mask wanted, seeded;                // operands after pred; results
+  std::vector<std::size_t> slots[2];  // by branch: the slot of each of its residuals
+  Mask wanted, seeded;                // `wanted` by operand after pred, `seeded` by result
 };
 
 struct IfRules {

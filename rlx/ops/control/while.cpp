@@ -18,7 +18,7 @@ Graph embedded(const Graph& body, const Shapes& shapes, const std::vector<std::s
 }
 
 // The index of the result that counts iterations.
-int trips_of(const LoopParts& p) { return static_cast<int>(p.outputs()); }
+int iterations_result(const LoopParts& p) { return static_cast<int>(p.outputs()); }
 
 Expr any_example(Graph& g, Expr flags) { return g.gt(g.reduce(ReduceKind::Max, g.cast(flags, DType::I32), {}), 0); }
 
@@ -70,15 +70,15 @@ struct WhileRules {
     const auto& op = a.op<ops::While>();
     const LoopParts p = *loop_parts(a.box);
     std::vector<Tensor> inputs(a.inputs.begin(), a.inputs.end());
-    std::int64_t trips = 0;
-    for (; !op.max_trips || trips < *op.max_trips; ++trips) {
+    std::int64_t iterations = 0;
+    for (; !op.max_trips || iterations < *op.max_trips; ++iterations) {
       if (run_body(*op.cond, inputs)[0].at_i64(0) == 0) break;
       std::vector<Tensor> results = run_body(*op.body, inputs);
-      for (std::size_t y = p.carries; y < p.outputs(); ++y) set_row(a.out(static_cast<int>(y)), trips, results[y]);
+      for (std::size_t y = p.carries; y < p.outputs(); ++y) set_row(a.out(static_cast<int>(y)), iterations, results[y]);
       for (std::size_t k = 0; k < p.carries; ++k) inputs[p.invariants + k] = std::move(results[k]);
     }
     for (std::size_t k = 0; k < p.carries; ++k) a.out(static_cast<int>(k)) = inputs[p.invariants + k];
-    a.out(trips_of(p)).set_i64(0, trips);
+    a.out(iterations_result(p)).set_i64(0, iterations);
   }
 
   // The cost of max_trips iterations, or of one when max_trips is not set.
@@ -100,7 +100,7 @@ struct WhileRules {
     form.cond = finished(embedded(*op.cond, joint.shapes, joint.places));
     const Exprs results = add_node(c.graph(), std::move(form), joint.operands);
     set_joint_results(c, p, joint, results);
-    c.replace_output(trips_of(p), results.back());
+    c.replace_output(iterations_result(p), results.back());
   }
 
   static Augmented augment(const AugmentContext& c) {
@@ -142,7 +142,7 @@ struct WhileRules {
       if (notes.seeded[k]) seed_of[k] = at++;
     const Dim rows(*op.max_trips);
     const Shape count({}, count_dtype(g, {{rows}}));
-    const std::size_t trips = take(g.cast(c.output(trips_of(p)), count.dtype()), count);
+    const std::size_t iterations = take(g.cast(c.output(iterations_result(p)), count.dtype()), count);
     for (std::size_t k = 0; k < r.inputs.size(); ++k)
       given[k] = take(c.input(static_cast<int>(r.inputs[k])), inputs[r.inputs[k]]);
     ops::Scan back;
@@ -174,7 +174,7 @@ struct WhileRules {
     const ops::If choice{finished(happened, next), finished(skipped, same)};
     Graph body = like_body(r.backward);
     const Exprs all = add_inputs(body, shapes, "x");
-    Exprs choice_operands{body.lt(all[step], all[trips])};
+    Exprs choice_operands{body.lt(all[step], all[iterations])};
     choice_operands.insert(choice_operands.end(), all.begin(), all.end());
     back.body = finished(body, add_node(body, choice, choice_operands));
     back.length = {rows};
@@ -228,7 +228,7 @@ struct WhileRules {
     const Exprs seen = add_inputs(cond, shapes, "x");
     form.cond = finished(cond, {any_example(cond, seen[p.inputs()])});
     const Exprs in = add_inputs(body, shapes, "x");
-    const Expr runs = in[p.inputs()], trips = in[p.inputs() + 1];
+    const Expr runs = in[p.inputs()], iterations = in[p.inputs() + 1];
     const Exprs stepped =
         inline_body(body, step, Exprs(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(p.inputs())));
     Exprs next, ys, after(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(p.invariants));
@@ -240,14 +240,14 @@ struct WhileRules {
     }
     after.insert(after.end(), next.begin(), next.end());
     next.push_back(body.bit_and(runs, inline_body(body, test, after)[0]));
-    next.push_back(body.add(trips, body.cast(runs, counts.dtype())));
+    next.push_back(body.add(iterations, body.cast(runs, counts.dtype())));
     next.insert(next.end(), ys.begin(), ys.end());
     form.body = finished(body, next);
     const Exprs results = add_node(g, std::move(form), operands);
     for (std::size_t k = 0; k < p.carries; ++k) c.set_result(static_cast<int>(k), results[k]);
     for (std::size_t y = 0; y < p.ys; ++y)
       c.set_result(static_cast<int>(p.carries + y), swap_leading(g, results[p.carries + 2 + y]));
-    c.set_result(trips_of(p), g.cast(results[p.carries + 1], DType::I64));
+    c.set_result(iterations_result(p), g.cast(results[p.carries + 1], DType::I64));
   }
 
   static constexpr AttrField attrs[] = {field<&ops::While::invariants>("invariants"),

@@ -13,7 +13,7 @@ namespace rlx {
 namespace {
 
 constexpr std::int64_t kMostOfAxis = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kFewTaps = 4;  // more taps become a matmul
+constexpr std::int64_t kFewTaps = 4;  // with more taps it becomes a matmul
 
 Dims with_extent(Dims dims, std::int64_t axis, const Dim& d) {
   dims[static_cast<std::size_t>(axis)] = d;

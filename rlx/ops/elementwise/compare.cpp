@@ -14,7 +14,7 @@ bool holds(Kind fn, const T& a, const T& b) {
   if (fn == Kind::Eq) return a == b;
   if (fn == Kind::Ne) return a != b;
   if constexpr (std::is_same_v<T, std::complex<double>>) {
-    return false;  // unordered; infer refuses it
+    return false;  // has no order; infer refuses it
   } else {
     switch (fn) {
       case Kind::Lt: return a < b;

@@ -23,7 +23,8 @@ std::optional<Diagnostic> check_indexed(const InferContext& c, const Shape& x, c
 std::optional<Diagnostic> check_clamped(const InferContext& c, const Shape& x, const std::vector<std::int64_t>& axes,
                                         const Shape& indices);
 
-/// The start of the block of index i, relative to its outer part; none when the index is out of range and not clamped.
+/// The element offset of the block that index i names, within one step of the axes before the indexed ones. None when
+/// the index is out of range and not clamped.
 std::optional<std::int64_t> block_at(const IndexedBlocks& blocks, std::span<const Tensor> indices, std::int64_t i,
                                      bool clamp);
 

@@ -64,7 +64,7 @@ class Parts {
   /// The product of the updates of each element.
   Expr factors() const { return put(ScatterKind::Mul, c_.full(x().shape(), 1), updates()); }
   /// 1 where the operand, or an update, equals the extremum `y`, and the number of these at each element. In the
-  /// accumulator dtype, because f16 cannot count far.
+  /// accumulator dtype, because F16 cannot represent large counts.
   struct Ties {
     Expr x, updates, count;
   };

@@ -1,4 +1,4 @@
-// CtcLoss: connectionist temporal classification by its forward recursion. Composite of a scan over the steps.
+// CtcLoss: connectionist temporal classification by the forward algorithm. Decomposes into a scan over the time steps.
 #include <cmath>
 
 #include "rlx/ir/math/special_functions.h"
@@ -9,10 +9,11 @@
 namespace rlx {
 namespace {
 
-// The number to subtract from exponents: their maximum, or 0 where that is infinite, because inf - inf is NaN.
+// What logsumexp subtracts from the exponents: their maximum, or 0 where it is infinite, because inf - inf is NaN.
 Expr finite_part(Graph& g, const Expr& top) { return g.where(g.eq(g.abs(top), HUGE_VAL), 0.0, top); }
 
-// log(exp(a) + exp(b) + ..). Infinite where the maximum is; its derivatives are 0 where all terms are -infinity.
+// log(exp(a) + exp(b) + ..). It is infinite where the maximum is infinite. Its derivatives are 0 where all terms are
+// -infinity.
 Expr log_of_sum(Graph& g, const std::vector<Expr>& terms) {
   Expr top = terms[0];
   for (std::size_t i = 1; i < terms.size(); ++i) top = g.max(top, terms[i]);
@@ -56,7 +57,7 @@ struct CtcLossRules {
     const Expr inputs = length("input_lengths"), spelled = length("target_lengths");
     const auto number = [&](std::int64_t v) { return g.scalar(v, count); };
 
-    // Finds invalid elements: lengths out of range, and targets that are no class or the blank.
+    // Marks the valid elements of the batch: lengths in range, and targets that are classes other than the blank.
     const Expr most_steps = dim_value(g, steps, count), most_targets = dim_value(g, longest, count);
     Expr fine = g.bit_and(g.bit_and(g.ge(inputs, number(0)), g.le(inputs, most_steps)),
                           g.bit_and(g.ge(spelled, number(0)), g.le(spelled, most_targets)));
@@ -65,7 +66,7 @@ struct CtcLossRules {
     const Expr unused = g.ge(positions(g, longest, 1, 2, count), g.reshape(spelled, {n, Dim(1)}));
     fine = g.bit_and(fine, g.reduce_min(g.bit_or(is_class, unused), {1}));
 
-    // Blank, target, blank, target, .., blank.
+    // The labels of a path with all blanks: blank, target, blank, target, .., blank.
     const Expr known = g.where(is_class, targets, number(op.blank));
     const Expr blanks = g.expand(number(op.blank), {n, longest});
     const Expr spread = g.reshape(g.concat({g.unsqueeze(blanks, 2), g.unsqueeze(known, 2)}, 2), {n, Dim(2) * longest});
@@ -73,7 +74,7 @@ struct CtcLossRules {
     const Expr emitted = g.take_along_axis(x, g.reshape(labels, {Dim(1), n, states}), 2);
 
     const Expr place = positions(g, states, 1, 2, count);                             // [1, states]
-    const auto later = [&](Graph& body, Expr a, const Expr& filled, const Dim& by) {  // moved to higher states
+    const auto later = [&](Graph& body, Expr a, const Expr& filled, const Dim& by) {  // shifted `by` states up
       return body.narrow(body.concat({body.expand(filled, {n, by}), a}, 1), 1, Dim(0), states);
     };
     // A target may follow the previous target without a blank when they differ.

@@ -48,7 +48,7 @@ Expr f32_table(Graph& g, const std::vector<double>& values) {
 }
 
 // The U8 quantized values of one field in element order, [lead.., elements].
-Expr codes_of(Graph& g, Expr blocks, const Dims& lead, const BlockBits& bits) {
+Expr quantized_values_of(Graph& g, Expr blocks, const Dims& lead, const BlockBits& bits) {
   const int runs = bits.bytes / bits.run, shifts = 8 / bits.width;
   Expr b = bytes_at(g, blocks, bits.at, bits.bytes);
   b = g.reshape(b, with_last(lead, {runs, 1, bits.run}));
@@ -127,13 +127,13 @@ Expr ternary_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
 // The dequantized numbers, F32 [lead.., elements].
 Expr numbers_of(Graph& g, Expr blocks, const Dims& lead, const BlockLayout& l) {
   Expr q;
-  if (l.codes == BlockCodes::Ternary) {
+  if (l.codes == BlockValues::Ternary) {
     q = ternary_of(g, blocks, lead, l);
   } else {
-    q = codes_of(g, blocks, lead, l.low);
+    q = quantized_values_of(g, blocks, lead, l.low);
     if (l.low.width == 8) q = g.bit_xor(q, g.constant(bytes_tensor({128}, {})));
     if (l.high.bytes)
-      q = g.bit_or(q, g.shl(codes_of(g, blocks, lead, l.high), g.constant(bytes_tensor({l.low.width}, {}))));
+      q = g.bit_or(q, g.shl(quantized_values_of(g, blocks, lead, l.high), g.constant(bytes_tensor({l.low.width}, {}))));
   }
   if (l.values)
     return g.gather(f32_table(g, std::vector<double>(l.values, l.values + (std::size_t{1} << l.low.width))),
@@ -207,7 +207,7 @@ Expr decode_blocks(Graph& g, QuantScheme scheme, Expr codes, const Dims& dims) {
   Dims lead(dims.begin(), dims.end() - 1);
   lead.push_back(Dim(dims.back().value() / l.elements));
   Expr blocks = g.reshape(codes, with_last(lead, {l.bytes}));
-  if (l.codes == BlockCodes::Grid) return g.reshape(decode_grid_blocks(g, l, blocks, lead), dims);
+  if (l.codes == BlockValues::Grid) return g.reshape(decode_grid_blocks(g, l, blocks, lead), dims);
   Expr y = numbers_of(g, blocks, lead, l);
   Expr d = unit_of(g, blocks, lead, l);
   const ScaleGroups small = groups_of(g, blocks, lead, l);

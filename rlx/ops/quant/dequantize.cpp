@@ -43,7 +43,7 @@ struct DequantizeRules {
     if (auto e = check_result_dtype(c, op.dtype)) return *e;
     if (is_block_scheme(op.scheme)) return infer_blocks(c, op);
     const Shape& codes = c.input("codes");
-    if (!is_code_dtype(codes.dtype()))
+    if (!is_quantized_dtype(codes.dtype()))
       return c.dtype_error("codes must be integers (except u64), 4-bit integers, f8 or f4, got ", codes);
     if (!op.dims.empty())
       return c.attr_error("dims must be set only for block schemes: affine codes have the dimensions of the result");
@@ -51,7 +51,7 @@ struct DequantizeRules {
     if (c.has("scale")) {
       const Shape& s = c.input("scale");
       const bool narrow =
-          is_float(s.dtype()) ? s.dtype() != DType::F64 || op.dtype == DType::F64 : is_float_code(s.dtype());
+          is_float(s.dtype()) ? s.dtype() != DType::F64 || op.dtype == DType::F64 : is_float_quantized(s.dtype());
       if (!narrow)
         return c.dtype_error(
             "scale must be float or f8, and at most f32, in which the multiplication is computed, got ", s);
@@ -85,9 +85,9 @@ struct DequantizeRules {
     const Dims& x = codes.shape().dims();
     const DType computed = scale_dtype(op.dtype);
     // Integers are subtracted as integers, which is exact.
-    const DType whole = is_float_code(codes.dtype())     ? computed
-                        : dtype_bits(codes.dtype()) < 32 ? DType::I32
-                                                         : DType::I64;
+    const DType whole = is_float_quantized(codes.dtype()) ? computed
+                        : dtype_bits(codes.dtype()) < 32  ? DType::I32
+                                                          : DType::I64;
     Expr y = codes;
     if (c.has("zero_point"))
       y = g.cast(y, whole) - spread_scale(g, g.cast(c.input("zero_point"), whole), x, scale_grid(op));
@@ -153,7 +153,7 @@ struct DequantizeRules {
     for (std::int64_t i = 0; i < n; ++i) {
       const std::size_t s = place(i);
       double q;
-      if (is_float_code(codes.dtype()))
+      if (is_float_quantized(codes.dtype()))
         q = rounded_to(computed, codes.at(i) - (has_zero ? a.in("zero_point").at(static_cast<std::int64_t>(s)) : 0));
       else
         q = rounded_to(computed,

@@ -15,12 +15,13 @@ constexpr std::uint32_t kScale = 1U << 1, kZero = 1U << 2;  // OperandMask of Qu
 // The quantized value of x: round(x / scale) + zero, saturated. Computed and rounded in the dtype of the scales.
 double code_of(double x, double scale, double zero, DType computed, DType code) {
   double q = rounded_to(computed, x / scale);
-  if (!is_float_code(code)) q = std::nearbyint(q);  // halves round to even
+  if (!is_float_quantized(code)) q = std::nearbyint(q);  // halves round to even
   return rounded_to(computed, q + zero);
 }
 
 std::optional<Diagnostic> check_code_dtype(const InferContext& c, DType t) {
-  if (is_float_code(t) || t == DType::I4 || t == DType::U4 || t == DType::I32 || (is_int(t) && dtype_bits(t) <= 16))
+  if (is_float_quantized(t) || t == DType::I4 || t == DType::U4 || t == DType::I32 ||
+      (is_int(t) && dtype_bits(t) <= 16))
     return std::nullopt;
   return c.dtype_error("quantized values must be i4, u4, i8, u8, i16, u16, i32, f8 or f4, got ", dtype_name(t));
 }
@@ -55,7 +56,7 @@ struct QuantizeRules {
     const Shape& s = c.input("scale");
     if (auto e = check_code_dtype(c, op.dtype)) return *e;
     if (auto e = check_grid(c, x, scale_grid(op))) return *e;
-    if (!(is_float(s.dtype()) || is_float_code(s.dtype())) || (s.dtype() == DType::F64 && x.dtype() != DType::F64))
+    if (!(is_float(s.dtype()) || is_float_quantized(s.dtype())) || (s.dtype() == DType::F64 && x.dtype() != DType::F64))
       return c.dtype_error("scale must be float or f8, and at most f32, in which the quotient is computed, got ", s);
     if (auto e = check_scale_dims(c, "scale", s, x, scale_grid(op))) return *e;
     if (c.has("zero_point")) {
@@ -81,7 +82,7 @@ struct QuantizeRules {
       return spread_scale(g, g.cast(c.input(name), computed), x.shape().dims(), scale_grid(op));
     };
     Expr q = g.cast(x, computed) / spread("scale");
-    if (!is_float_code(op.dtype)) q = g.round(q);
+    if (!is_float_quantized(op.dtype)) q = g.round(q);
     if (c.has("zero_point")) q = q + spread("zero_point");
     c.set_result(g.cast(q, op.dtype));  // the cast saturates
   }
@@ -135,10 +136,10 @@ struct DynamicQuantizeRules {
     if (is_block_scheme(op.scheme))
       return c.attr_error("blocks of ", enum_name(op.scheme), " have their own scales: use quantize");
     if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
-    if (is_float_code(op.dtype) || op.dtype == DType::I32)
+    if (is_float_quantized(op.dtype) || op.dtype == DType::I32)
       return c.dtype_error("quantized values must be i4, u4, i8, u8, i16 or u16, got ", dtype_name(op.dtype));
     if (auto e = check_code_dtype(c, op.dtype)) return *e;
-    if (op.symmetric && code_range(op.dtype).low == 0)
+    if (op.symmetric && quantized_range(op.dtype).low == 0)
       return c.dtype_error("symmetric quantization needs a signed dtype, got ", dtype_name(op.dtype));
     if (auto e = check_grid(c, x, scale_grid(op))) return *e;
     const Dims s = scale_dims(x.dims(), scale_grid(op));
@@ -147,7 +148,7 @@ struct DynamicQuantizeRules {
   static void decompose(DecomposeContext& c) {
     Graph& g = c.graph();
     const Op& op = c.op<Op>();
-    const CodeRange range = code_range(op.dtype);
+    const QuantizedRange range = quantized_range(op.dtype);
     Expr x = g.cast(c.input(0), scale_dtype(c.input(0).dtype()));
     ops::Quantize quantize{QuantScheme::Affine, op.axis, op.block, op.dtype, {kScale}};
     const auto scale_of = [&](Expr width, double steps) { return g.where(g.eq(width, 0), 1, width) / steps; };
@@ -179,7 +180,7 @@ struct DynamicQuantizeRules {
   static void reference(const RefArgs& a) {
     const Op& op = a.op<Op>();
     const DType computed = scale_dtype(a.in(0).dtype());
-    const CodeRange range = code_range(op.dtype);
+    const QuantizedRange range = quantized_range(op.dtype);
     const ScaleIndex place(a.in(0).dims(), scale_grid(op));
     const std::vector<double> x = a.in(0).to_f64();
     std::vector<double> low(static_cast<std::size_t>(a.out(1).num_elements())), high = low;

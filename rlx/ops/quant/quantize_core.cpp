@@ -24,11 +24,11 @@ Dims split_dims(const Dims& x, std::int64_t axis, const Dim& blocks, std::int64_
 
 }  // namespace
 
-bool is_code_dtype(DType t) {
-  return (is_int(t) && t != DType::U64) || is_float_code(t) || t == DType::I4 || t == DType::U4;
+bool is_quantized_dtype(DType t) {
+  return (is_int(t) && t != DType::U64) || is_float_quantized(t) || t == DType::I4 || t == DType::U4;
 }
 
-CodeRange code_range(DType t) {
+QuantizedRange quantized_range(DType t) {
   const bool is_unsigned = is_unsigned_int(t) || t == DType::U4;
   const int bits = dtype_bits(t) - (is_unsigned ? 0 : 1);
   const double high = std::ldexp(1.0, bits) - 1;

@@ -22,14 +22,14 @@ ScaleGrid scale_grid(const Op& op) {
 }
 
 /// True for the dtypes of affine quantized values: integers except U64, and the 4- and 8-bit storage types.
-bool is_code_dtype(DType t);
+bool is_quantized_dtype(DType t);
 /// True for quantized values that are floats (F8, F4).
-constexpr bool is_float_code(DType t) { return t == DType::F8E4M3 || t == DType::F8E5M2 || t == DType::F4E2M1; }
+constexpr bool is_float_quantized(DType t) { return t == DType::F8E4M3 || t == DType::F8E5M2 || t == DType::F4E2M1; }
 /// The lowest and highest value of an integer dtype of quantized values.
-struct CodeRange {
+struct QuantizedRange {
   double low, high;
 };
-CodeRange code_range(DType t);
+QuantizedRange quantized_range(DType t);
 
 /// The dims of the scale of `x`.
 Dims scale_dims(const Dims& x, const ScaleGrid& grid);

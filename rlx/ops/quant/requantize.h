@@ -11,7 +11,7 @@
 
 namespace rlx {
 
-constexpr bool is_byte_code(DType t) { return t == DType::I8 || t == DType::U8; }
+constexpr bool is_byte_dtype(DType t) { return t == DType::I8 || t == DType::U8; }
 
 /// The error for an op with fields x_zp, w_zp, out_zp, mult, dtype and operands x, w, [bias] that does not fit a result
 /// with `channels` columns; none for a valid op.
@@ -19,10 +19,10 @@ template <class Op>
 std::optional<Diagnostic> check_requantize(const InferContext& c, const Op& op, const Dim& channels) {
   const Shape &x = c.input("x"), &w = c.input("w");
   for (const Shape* s : {&x, &w})
-    if (!is_byte_code(s->dtype())) return c.dtype_error("x and w must be i8 or u8, got ", x, " and ", w);
-  if (!is_byte_code(op.dtype)) return c.dtype_error("makes i8 or u8, not ", dtype_name(op.dtype));
+    if (!is_byte_dtype(s->dtype())) return c.dtype_error("x and w must be i8 or u8, got ", x, " and ", w);
+  if (!is_byte_dtype(op.dtype)) return c.dtype_error("makes i8 or u8, not ", dtype_name(op.dtype));
   const auto zero_point = [&](const char* name, std::int64_t zp, DType t) -> std::optional<Diagnostic> {
-    const CodeRange range = code_range(t);
+    const QuantizedRange range = quantized_range(t);
     const auto value = static_cast<double>(zp);
     if (value >= range.low && value <= range.high) return std::nullopt;
     return c.attr_error(name, " ", zp, " is not a value of ", dtype_name(t));
@@ -56,7 +56,7 @@ Expr requantized(Graph& g, const Op& op, Expr sums, std::int64_t axis) {
     dims[static_cast<std::size_t>(axis)] = Dim(static_cast<std::int64_t>(op.mult.size()));
     mult = g.reshape(g.constant(std::move(t)), dims);
   }
-  const CodeRange range = code_range(op.dtype);
+  const QuantizedRange range = quantized_range(op.dtype);
   Expr q = g.round(g.cast(sums, DType::F32) * mult);
   if (op.out_zp != 0) q = q + static_cast<double>(op.out_zp);
   return g.cast(g.clamp(q, range.low, range.high), op.dtype);
@@ -67,7 +67,7 @@ template <class Op>
 double requantized_code(const Op& op, std::int32_t sum, std::int64_t channel) {
   const auto mult = static_cast<float>(op.mult[op.mult.size() == 1 ? 0 : static_cast<std::size_t>(channel)]);
   const float product = static_cast<float>(sum) * mult;
-  const CodeRange range = code_range(op.dtype);
+  const QuantizedRange range = quantized_range(op.dtype);
   return std::clamp(std::nearbyint(static_cast<double>(product)) + static_cast<double>(op.out_zp), range.low,
                     range.high);
 }

@@ -54,8 +54,8 @@ struct GatedDeltaNetRules {
     };
     const Expr q = of_heads(scan_operand(c, "q")) * factor(op, c.input("q").dim(3)), k = of_heads(scan_operand(c, "k"));
     const Expr start = c.has("state") ? c.input("state") : c.zeros(c.result_shape(1));
-    const auto pieces = pieces_of(steps, op.chunk);
-    const std::vector<Expr> out = pieces ? by_pieces(c, *pieces, q, k, start) : by_steps(c, q, k, start);
+    const auto chunks = chunks_of(steps, op.chunk);
+    const std::vector<Expr> out = chunks ? by_chunks(c, *chunks, q, k, start) : by_steps(c, q, k, start);
     c.set_result(0, g.cast(out[0], c.result_shape(0).dtype()));
     c.set_result(1, out[1]);
   }
@@ -84,23 +84,23 @@ struct GatedDeltaNetRules {
   }
   // With G the running product of exp(g): within a chunk the corrections solve (I + A) u = beta (v - G k^T S), where A
   // is the strictly lower part of beta_i k_i . k_j G_i / G_j. The inverse is the same for all S.
-  static std::vector<Expr> by_pieces(const DecomposeContext& c, const Pieces& p, Expr q4, Expr k4, Expr start) {
+  static std::vector<Expr> by_chunks(const DecomposeContext& c, const Chunks& p, Expr q4, Expr k4, Expr start) {
     Graph& g = c.graph();
     const Dim &batch = q4.dim(0), &steps = q4.dim(1), &heads = q4.dim(2), &n = q4.dim(3), &width = c.input("v").dim(3);
     const Dim all = batch * heads;
-    const Expr q = in_pieces(g, q4, p), k = in_pieces(g, k4, p), v = in_pieces(g, scan_operand(c, "v"), p);
-    const Expr beta = g.unsqueeze(in_pieces(g, scan_operand(c, "beta"), p), -1);  // [B H, C, L, 1]
-    const Expr sums = g.cumsum(in_pieces(g, scan_operand(c, "g"), p), -1), last = g.narrow(sums, -1, p.length - 1, 1);
+    const Expr q = in_chunks(g, q4, p), k = in_chunks(g, k4, p), v = in_chunks(g, scan_operand(c, "v"), p);
+    const Expr beta = g.unsqueeze(in_chunks(g, scan_operand(c, "beta"), p), -1);  // [B H, C, L, 1]
+    const Expr sums = g.cumsum(in_chunks(g, scan_operand(c, "g"), p), -1), last = g.narrow(sums, -1, p.length - 1, 1);
     const Expr decay = decay_of(g, sums, lower_mask(g, p.length, true)), grown = g.unsqueeze(g.exp(sums), -1);
     const Expr kt = g.t(k), kb = k * beta;
     const Expr a = g.where(lower_mask(g, p.length, false), g.matmul(kb, kt) * decay, 0);
     const Expr inverse = inverse_of_unit_lower(g, a);
-    const auto by_piece = [&](Expr e) { return g.transpose(e, {1, 0, 2, 3}); };
+    const auto by_chunk = [&](Expr e) { return g.transpose(e, {1, 0, 2, 3}); };
     const LoopResult r =
         g.scan(g.reshape(start, {all, n, width}),
-               {by_piece(g.matmul(inverse, v * beta)), by_piece(g.matmul(inverse, kb * grown)),
-                by_piece(g.matmul(q, kt) * decay), by_piece(q * grown),
-                by_piece(kt * g.unsqueeze(g.exp(last - sums), -2)), by_piece(g.unsqueeze(g.exp(last), -1))},
+               {by_chunk(g.matmul(inverse, v * beta)), by_chunk(g.matmul(inverse, kb * grown)),
+                by_chunk(g.matmul(q, kt) * decay), by_chunk(q * grown),
+                by_chunk(kt * g.unsqueeze(g.exp(last - sums), -2)), by_chunk(g.unsqueeze(g.exp(last), -1))},
                [](Graph& body, const ExprList& state, const ExprList& at) {
                  const Expr u = at[0] - body.matmul(at[1], state[0]);
                  return LoopStep(state[0] * at[5] + body.matmul(at[4], u),

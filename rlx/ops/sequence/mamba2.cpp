@@ -46,8 +46,8 @@ struct Mamba2Rules {
     const Dim &heads = x.dim(2), &width = x.dim(3);
     const Expr dt = time_step(c, "dt", "dt_bias", op.dt_softplus, {heads});
     const Expr start = c.has("state") ? c.input("state") : c.zeros(c.result_shape(1));
-    const auto pieces = pieces_of(x.dim(1), op.chunk);
-    std::vector<Expr> out = pieces ? by_pieces(c, *pieces, x, dt, start) : by_steps(c, x, dt, start);
+    const auto chunks = chunks_of(x.dim(1), op.chunk);
+    std::vector<Expr> out = chunks ? by_chunks(c, *chunks, x, dt, start) : by_steps(c, x, dt, start);
     Expr y = out[0];
     if (c.has("d")) {
       const Expr d = scan_operand(c, "d");
@@ -83,11 +83,11 @@ struct Mamba2Rules {
     return {y, g.reshape(r.carries[0], c.result_shape(1).dims())};
   }
   // Matmuls inside a chunk, and one state carried from chunk to chunk.
-  static std::vector<Expr> by_pieces(const DecomposeContext& c, const Pieces& p, Expr x, Expr dt, Expr start) {
+  static std::vector<Expr> by_chunks(const DecomposeContext& c, const Chunks& p, Expr x, Expr dt, Expr start) {
     Graph& g = c.graph();
     const Expr a = scan_operand(c, "a");
     const Dim &batch = x.dim(0), &steps = x.dim(1), &heads = x.dim(2), &width = x.dim(3);
-    const Expr b = in_pieces(g, scan_operand(c, "b"), p), of_y = in_pieces(g, scan_operand(c, "c"), p);
+    const Expr b = in_chunks(g, scan_operand(c, "b"), p), of_y = in_chunks(g, scan_operand(c, "c"), p);
     const Dim &n = b.dim(3), &all = b.dim(0);  // B G
     const Dim each(heads.value() / c.input("b").dim(2).value()), count(p.count), length(p.length);
     const auto of_heads = [&](Expr e) {  // [B H, ..] -> [B G, H / G, ..]
@@ -95,17 +95,17 @@ struct Mamba2Rules {
       dims.insert(dims.end(), e.shape().dims().begin() + 1, e.shape().dims().end());
       return g.reshape(e, std::move(dims));
     };
-    const Expr xs = of_heads(in_pieces(g, x, p)), dts = of_heads(in_pieces(g, dt, p));  // [.., C, L, P], [.., C, L]
-    const Expr sums = g.cumsum(of_heads(in_pieces(g, dt * a, p)), -1);
+    const Expr xs = of_heads(in_chunks(g, x, p)), dts = of_heads(in_chunks(g, dt, p));  // [.., C, L, P], [.., C, L]
+    const Expr sums = g.cumsum(of_heads(in_chunks(g, dt * a, p)), -1);
     const Expr last = g.narrow(sums, -1, p.length - 1, 1);
     const Expr bs = g.reshape(b, {all, 1, count, length, n}), cs = g.reshape(of_y, {all, 1, count, length, n});
     const Expr weights =
         g.matmul(cs, g.t(bs)) * decay_of(g, sums, lower_mask(g, p.length, true)) * g.unsqueeze(dts, -2);
     const Expr inside = g.matmul(weights, xs);
     const Expr adds = g.matmul(g.t(xs * g.unsqueeze(dts * g.exp(last - sums), -1)), bs);  // [.., C, P, N]
-    const auto by_piece = [&](Expr e) { return g.transpose(e, {2, 0, 1, 3, 4}); };
+    const auto by_chunk = [&](Expr e) { return g.transpose(e, {2, 0, 1, 3, 4}); };
     const LoopResult r = g.scan(
-        g.reshape(start, {all, each, width, n}), {by_piece(adds), by_piece(g.exp(g.unsqueeze(last, -1)))},
+        g.reshape(start, {all, each, width, n}), {by_chunk(adds), by_chunk(g.exp(g.unsqueeze(last, -1)))},
         [](Graph&, const ExprList& state, const ExprList& at) { return LoopStep(state[0] * at[1] + at[0], state[0]); });
     const Expr before = g.transpose(r.ys[0], {1, 2, 0, 4, 3});  // [.., C, N, P]
     const Expr y = inside + g.matmul(cs, before) * g.exp(g.unsqueeze(sums, -1));

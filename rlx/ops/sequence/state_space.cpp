@@ -56,16 +56,16 @@ Expr time_step(const DecomposeContext& c, std::string_view name, std::string_vie
   return softplus ? g.softplus(x) : x;
 }
 
-std::optional<Pieces> pieces_of(const Dim& steps, std::int64_t chunk) {
+std::optional<Chunks> chunks_of(const Dim& steps, std::int64_t chunk) {
   if (!steps.is_static() || chunk <= 1 || steps.value() <= 1) return std::nullopt;
-  Pieces p;
+  Chunks p;
   while (p.length < chunk && p.length < steps.value()) p.length *= 2;
   p.count = (steps.value() + p.length - 1) / p.length;
   p.padding = p.count * p.length - steps.value();
   return p;
 }
 
-Expr in_pieces(Graph& g, Expr x, const Pieces& p) {
+Expr in_chunks(Graph& g, Expr x, const Chunks& p) {
   const auto rank = static_cast<std::size_t>(x.rank());
   if (p.padding != 0) {
     std::vector<std::int64_t> low(rank, 0), high(rank, 0);

@@ -26,12 +26,12 @@ inline double softplus_of(double x) { return x > 0 ? x + std::log1p(std::exp(-x)
 inline double silu_of(double x) { return x >= 0 ? x / (1 + std::exp(-x)) : x * std::exp(x) / (1 + std::exp(x)); }
 
 /// Chunks of `steps` steps; none when the steps are processed one by one.
-struct Pieces {
+struct Chunks {
   std::int64_t length = 1, count = 0, padding = 0;
 };
-std::optional<Pieces> pieces_of(const Dim& steps, std::int64_t chunk);
+std::optional<Chunks> chunks_of(const Dim& steps, std::int64_t chunk);
 /// x [B, S, H, ..] -> [B H, chunks, length, ..], padded with zeros at the end of S.
-Expr in_pieces(Graph& g, Expr x, const Pieces& p);
+Expr in_chunks(Graph& g, Expr x, const Chunks& p);
 /// Bool [length, length]: true at j < i, with `diagonal` at j <= i.
 Expr lower_mask(Graph& g, std::int64_t length, bool diagonal);
 /// exp(sums_i - sums_j) [.., length, length] from sums [.., length], for j <= i; 0 elsewhere.

@@ -45,7 +45,7 @@ const details = {
         {},
         [
           ["/", "search"],
-          ["[ ]", "stage before, behind"],
+          ["[ ]", "previous, next stage"],
           ["n p", "next, previous change"],
           ["f", "fit"],
           ["+ -", "zoom (or the wheel)"],
@@ -135,7 +135,7 @@ const details = {
         ),
         was
           ? [
-              el("h3", {}, side === now.scope ? "Behind this pass" : "Before this pass"),
+              el("h3", {}, side === now.scope ? "After this pass" : "Before this pass"),
               el(
                 "p",
                 { class: "mono" },
@@ -172,7 +172,7 @@ const details = {
           : [],
         replaced.length
           ? details.list(
-              "Stands for, of the stage before",
+              "Replaces, in the stage before",
               replaced.map(
                 (k) => () => el("a", { onclick: () => graphTab.showBefore(k) }, stage.before.scope.title(k)),
               ),

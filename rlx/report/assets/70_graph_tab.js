@@ -78,7 +78,7 @@ const graphTab = {
           graphTab.render();
         },
       ),
-      el("button", { id: "fit", title: "all of it (f)", onclick: () => graphTab.each((v) => v.fit()) }, "Fit"),
+      el("button", { id: "fit", title: "fit the graph (f)", onclick: () => graphTab.each((v) => v.fit()) }, "Fit"),
       el(
         "button",
         { title: "zoom in (+)", "aria-label": "zoom in", onclick: () => graphTab.each((v) => v.zoom(1.4)) },

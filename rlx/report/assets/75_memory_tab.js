@@ -254,7 +254,7 @@ const memoryTab = {
         el(
           "p",
           { class: "empty" },
-          "There is no plan: a dimension has no value. Bind all of them, for example --bind seq=16.",
+          "There is no memory plan: a symbol has no value. Bind all symbols, for example --bind seq=16.",
         ),
       );
       return;
@@ -318,7 +318,7 @@ const memoryTab = {
         { name: "name or label", width: "240px", cell: (r) => leafName(scope.rec(r[0])) || scope.rec(r[0]).label },
       ],
       {
-        label: "values and their places",
+        label: "values and their memory",
         onpick: (r) => {
           this.view?.show(r[7] && r[7][7] !== 2 ? r[7] : null);
           this.pick(plan, scope, r[0]);
@@ -330,12 +330,13 @@ const memoryTab = {
       ? el(
           "div",
           { class: "frame" },
-          el("h2", {}, "Parts, one after the other"),
-          plan.parts.map(([device, driven, nodes], k) =>
+          el("h2", {}, "Partitions, in order"),
+          plan.parts.map(([device, hostControlled, nodes], k) =>
             el(
               "p",
               { style: `margin:4px 0;border-left:4px solid ${deviceColour(device)};padding-left:8px` },
-              `part ${k}, ${driven ? "which the host drives" : `on ${data.devices[device]}`}: ${nodes.length} nodes: `,
+              `partition ${k}, ${hostControlled ? "host-controlled" : `on ${data.devices[device]}`}: `,
+              `${nodes.length} nodes: `,
               nodes
                 .slice(0, 30)
                 .map((i) => [el("a", { onclick: () => this.pick(plan, scope, i) }, scope.title(i)), " "]),
@@ -366,13 +367,13 @@ const memoryTab = {
             ),
         choose ? el("p", { class: "note" }, "Plan of ", choose) : null,
         plan.opaque
-          ? el("p", { class: "note" }, "The device keeps whole values and plans its memory itself.")
+          ? el("p", { class: "note" }, "This is an opaque device: it plans its memory itself.")
           : el(
               "p",
               { class: "note" },
-              "Each rectangle is a buffer: to the right the steps of its life, upwards its bytes. A notch: written " +
-                "over a value that dies there. Line: bytes alive. Red below the devices: a value crosses. Wheel: " +
-                "zoom the steps; drag: move.",
+              "Each rectangle is a buffer: its steps run to the right, its bytes upwards. A notch: the buffer is " +
+                "written over a value that is no longer read. Line: live bytes. Red below the devices: a value is " +
+                "copied to another device. Wheel: zoom the steps; drag: move.",
             ),
         parts,
         this.view ? el("div", { class: "picture" }, this.view.canvas) : null,
@@ -381,7 +382,7 @@ const memoryTab = {
           ? el(
               "details",
               { class: "frame", style: "max-height:30%" },
-              el("summary", {}, "notes of the plan: copies, donations, bodies, waits"),
+              el("summary", {}, "notes on the plan: copies, donations, bodies, waits"),
               el("pre", {}, plan.notes),
             )
           : null,

@@ -1,4 +1,4 @@
-// Kernels with times and floors, the fusion report, and the reports as text.
+// Kernels with times and rooflines, the fusion report, and the reports as text.
 const kernelsTab = {
   by: "step",
   rows() {
@@ -26,8 +26,8 @@ const kernelsTab = {
           "div",
           { class: "empty" },
           el("p", {}, "There are no times: the program was compiled and not run."),
-          el("p", {}, "On the command line: ", el("code", {}, "rlx inspect GRAPH --html page.html --profile")),
-          el("p", {}, "In a program: median_profile, and PageOptions::times for inspect_html."),
+          el("p", {}, "On the command line: ", el("code", {}, "rlx inspect GRAPH --html report.html --profile")),
+          el("p", {}, "In a program: pass the result of median_profile to inspect_html as ReportOptions::times."),
         ),
       );
       return;
@@ -66,14 +66,14 @@ const kernelsTab = {
         { name: "kernel", width: "240px", mono: true, cell: (r) => r.kernel, sort: (r) => r.kernel },
         { name: "time", width: "90px", num: true, cell: (r) => timeText(r.ns), sort: (r) => r.ns },
         {
-          name: "floor",
+          name: "roofline",
           width: "90px",
           num: true,
           cell: (r) => (floors ? timeText(r.floor) : "-"),
           sort: (r) => r.floor,
         },
         {
-          name: "time / floor",
+          name: "time / roofline",
           width: "90px",
           num: true,
           cell: (r) => (r.floor > 0 ? `${(r.ns / r.floor).toFixed(2)}×` : "-"),
@@ -87,7 +87,7 @@ const kernelsTab = {
           sort: (r) => r.ns,
         },
         {
-          name: "time, dark: floor",
+          name: "time (dark: roofline)",
           width: "180px",
           cell: (r) =>
             el(
@@ -137,8 +137,8 @@ const kernelsTab = {
         "div",
         { class: "cards" },
         card(timeText(all.ns), "all kernels"),
-        floors ? card(timeText(all.floor), "their floor") : "",
-        floors ? card(`${(all.ns / all.floor).toFixed(2)}×`, "time / floor") : "",
+        floors ? card(timeText(all.floor), "their roofline") : "",
+        floors ? card(`${(all.ns / all.floor).toFixed(2)}×`, "time / roofline") : "",
         card((all.flops / all.ns).toFixed(1), "GFLOP/s"),
         card(String(steps.length), "steps"),
       ),
@@ -147,9 +147,9 @@ const kernelsTab = {
         { class: "note" },
         `${data.kernels.note}${data.kernels.note ? ". " : ""}`,
         floors
-          ? `Floor: all arithmetic at ${gflops.toFixed(1)} GFLOP/s or all bytes at the bandwidth of a buffer that ` +
+          ? `Roofline: all arithmetic at ${gflops.toFixed(1)} GFLOP/s or all bytes at the bandwidth of a buffer that ` +
               `holds them (${bands.map(([b, g]) => `${bytesText(b)}: ${g.toFixed(0)} GB/s`).join(", ")}).`
-          : "Floors were not measured.",
+          : "The roofline was not measured.",
       ),
       el("div", {}, el("span", { class: "group" }, by("step", "by step"), by("kernel", "by kernel"))),
       table.el,
@@ -165,7 +165,7 @@ const kernelsTab = {
             "div",
             {},
             timeText(found.ns),
-            found.floor > 0 ? `, floor ${timeText(found.floor)} (${(found.ns / found.floor).toFixed(2)}×)` : "",
+            found.floor > 0 ? `, roofline ${timeText(found.floor)} (${(found.ns / found.floor).toFixed(2)}×)` : "",
           ),
         ]
       : [];

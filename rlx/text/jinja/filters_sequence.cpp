@@ -40,8 +40,8 @@ Value ignore_case(Heap& heap, const Value& v) { return v.is_string() ? heap.stri
 
 namespace {
 
-// Sorts short lists with Python's comparisons, so that the same pair raises an error: the run at the start, then binary
-// insertion of each further item.
+// Sorts a short list with the same comparisons as Python's sort, so that an error names the same pair of items. Python
+// first finds the sorted run at the start, then inserts each further item by binary search.
 template <class Less>
 void sort_short(std::vector<std::size_t>& order, const Less& before) {
   std::size_t run = std::min<std::size_t>(order.size(), 1);

@@ -129,7 +129,8 @@ std::string real_digits(double v, char type, std::int64_t precision, bool altern
   if (format == std::chars_format::general && digits == 0) digits = 1;
   std::string out(static_cast<std::size_t>(digits) + 340, '\0');
   if (format == std::chars_format::general) {
-    // Formatted here: Python's format without a type keeps one digit after the point and switches to exponents earlier.
+    // std::to_chars cannot write this format. Python's format without a type keeps one digit after the point and
+    // switches to exponents earlier.
     const std::to_chars_result r =
         std::to_chars(out.data(), out.data() + out.size(), size, std::chars_format::scientific, digits - 1);
     const std::string text(out.data(), static_cast<std::size_t>(r.ptr - out.data()));

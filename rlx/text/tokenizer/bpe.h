@@ -23,7 +23,7 @@ struct BpeOptions {
   bool ignore_merges = false;      // a word that is a token becomes that token without merging
   std::string continuation;        // prefix of each character inside a word for the look-up
   std::string end_of_word;         // suffix of the last character for the look-up
-  bool whole_texts = false;        // words are whole texts: split them where no token crosses
+  bool whole_texts = false;        // a word may be a whole text: split it where no token crosses
 };
 
 /// Merges of a BPE model: two ids to the rank of the merge and the merged id.
@@ -103,7 +103,7 @@ class BpeModel final : public WordModel {
   MergeTable merges_;
   std::vector<std::uint32_t> ranks_;  // by id; empty: merges_ is used
   BpeOptions options_;
-  bool plain_ = true;                           // neither continuation nor end of word
+  bool plain_ = true;                           // the model has neither a continuation prefix nor an end-of-word suffix
   std::array<TokenId, 0x800> character_ids_{};  // ids of the characters below U+0800, -1 = none
   std::array<TokenId, 256> byte_ids_{};
   std::vector<std::uint64_t> seams_;  // a bit set of adjacent characters inside tokens; empty: words are never split

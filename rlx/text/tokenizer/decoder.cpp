@@ -310,7 +310,7 @@ void TokenDecoder::Run::strip_in_stream(std::size_t index, std::string_view piec
     ++state.count;
   }
   if (piece.empty()) return;
-  state.count = s.start;  // the start is complete
+  state.count = s.start;  // nothing more is stripped at the start
   const std::string text = std::exchange(state.pending, {}) + std::string(piece);
   std::string_view rest = text;
   for (std::size_t i = 0; i < s.stop && rest.ends_with(s.pattern); ++i) rest.remove_suffix(s.pattern.size());

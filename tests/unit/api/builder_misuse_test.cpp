@@ -1,5 +1,4 @@
-// Misuse of the builder: every function with empty, dead and foreign values, and with axes, sizes and kinds that no
-// tensor has.
+// Misuse of the builder: every function with empty, dead and foreign values, and with invalid axes, sizes and kinds.
 #include <functional>
 #include <limits>
 #include <string>
@@ -318,7 +317,7 @@ TEST_CASE("misuse: builders of branches, loops and calls") {
   REFUSED("returns no value", g.call("f", x, [](Graph&, L) { return ExprList{}; }));
   REFUSED("takes (x...)", g.optimization_barrier({}));
   REFUSED("length must not be negative, got -1", g.scan(x, {}, step, {.length = Dim(-1)}));
-  REFUSED("max_trips must not be negative, got -1", g.while_loop(x, test, trip, {.max_trips = -1}));
+  REFUSED("max_trips must not be negative, got -1", g.while_loop(x, test, trip, {.max_iterations = -1}));
   REFUSED("'save' is out of range", g.checkpoint(x, same, static_cast<CallSave>(7)));
   REFUSED("an empty Expr", g.scan(x, x, [](Graph&, L, L) { return LoopStep(Expr()); }));
   REFUSED("must have the length 3", g.scan(x, x, step, {.length = Dim(3)}));
@@ -404,11 +403,11 @@ TEST_CASE("misuse: builders of collectives") {
   CHECK(g.all_gather(x, -1, "a,b", 4).shape() == Shape({4, 24}, DType::F32));
   CHECK(g.reduce_scatter(x, ReduceKind::Mean, 0, "a", 2).shape() == Shape({2, 6}, DType::F32));
   CHECK(g.all_to_all(x, 1, 0, "a", 3).shape() == Shape({12, 2}, DType::F32));
-  REFUSED("takes 4 ranks, and the program is compiled without a mesh", check_mesh(g, {}, "cpu", false));
+  REFUSED("takes 4 ranks, but the program is compiled without a mesh", check_mesh(g, {}, "cpu", false));
   REFUSED("two axes called 'a'", check_mesh(g, {{{"a", 2}, {"a", 2}}}, "cpu", false));
   REFUSED("mesh axis 'a' has 0 ranks", check_mesh(g, {{{"a", 0}}}, "cpu", false));
-  REFUSED("over 'b', which is no axis of the mesh", check_mesh(g, {{{"a", 2}}}, "cpu", true));
-  REFUSED("is built for 4 ranks, the mesh has 6 there", check_mesh(g, {{{"a", 2}, {"b", 3}}}, "cpu", true));
+  REFUSED("over 'b', which is not an axis of the mesh", check_mesh(g, {{{"a", 2}}}, "cpu", true));
+  REFUSED("is built for 4 ranks, but the mesh has 6 ranks there", check_mesh(g, {{{"a", 2}, {"b", 3}}}, "cpu", true));
   REFUSED("cpu has no communicator", check_mesh(g, {{{"a", 2}, {"b", 2}}}, "cpu", false));
 }
 

@@ -1,4 +1,4 @@
-// Wrong use of convolutions: operands and options that do not fit.
+// Misuse of convolutions: operands and options that do not fit.
 #include <doctest/doctest.h>
 
 #include "rlx/functions/conv.h"

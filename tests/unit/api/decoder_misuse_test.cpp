@@ -1,4 +1,4 @@
-// Misuse of decoders and what they are built of.
+// Misuse of decoders and of the classes that they are built of.
 #include "rlx/formats/json.h"
 #include "rlx/formats/safetensors.h"
 #include "rlx/formats/safetensors_folder.h"
@@ -126,7 +126,7 @@ TEST_CASE("misuse: decoders") {
   REFUSED("the KV cache must be", build_decoder(c, weights, {.cache_dtype = DType::I8}));
   REFUSED("77 is not a DType", build_decoder(c, weights, {.cache_dtype = test::kNoDType}));
   REFUSED("blocks", build_decoder(c, weights, {.cache_scheme = QuantScheme::Q4_K}));
-  REFUSED("blocks", build_decoder(c, weights, {.cache_scheme = QuantScheme::Q8_0}));  // heads of 16
+  REFUSED("blocks", build_decoder(c, weights, {.cache_scheme = QuantScheme::Q8_0}));  // head_dim 16
   c.kv_heads = 3;
   REFUSED("must divide", build_decoder(c, weights, {}));
   c = small_config(), c.layers[0].rope = 5;
@@ -217,7 +217,7 @@ TEST_CASE("misuse: pages of windows") {
   w.pool().retain(last);
   REFUSED("is shared", reserve(0, 18, 1));
   w.pool().release(last);
-  w.begin(1, 12);  // the other sequence gives back what it need not keep
+  w.begin(1, 12);  // the other sequence frees the pages outside its window
   CHECK(w.first(0) == 2);
   CHECK(w.first(1) == 1);
   CHECK(w.shortest(0) == 11);
@@ -288,7 +288,7 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED(moved, m.program());
   REFUSED(moved, m.profile(tokens));
   REFUSED(moved, m.options());
-  REFUSED(moved, m.forms());
+  REFUSED(moved, m.packed_weights());
   REFUSED(moved, m.config_fingerprint());
   REFUSED(moved, m.weights_fingerprint());
   REFUSED(moved, m.sources_fingerprint());

@@ -1,4 +1,4 @@
-// Misuse of what brings devices and memory of others in: plug-ins, options, DLPack, targets that are not there.
+// Misuse of devices and memory of other libraries: plug-ins, options, DLPack, missing targets.
 #include "rlx/compiler/preset_target.h"
 #include "rlx/device/plugin_backend.h"
 #include "rlx/runtime/dlpack.h"
@@ -8,11 +8,11 @@
 using namespace rlx;
 
 TEST_CASE("misuse: plug-ins") {
-  REFUSED("it gives no table", register_plugin(nullptr));
+  REFUSED("it returns no table", register_plugin(nullptr));
   rlx_plugin table{};
-  REFUSED("its table is cut short: 0 bytes", register_plugin(&table));
+  REFUSED("its table is too short: 0 bytes", register_plugin(&table));
   table.struct_size = sizeof table;
-  REFUSED("its table is of version 0.0", register_plugin(&table));
+  REFUSED("its table has version 0.0", register_plugin(&table));
   REFUSED("cannot be loaded", load_plugin("/nowhere/libacme.so"));
   REFUSED("cannot be loaded", load_plugin("/"));
   REFUSED("load_plugin was given an empty path", load_plugin(""));
@@ -21,7 +21,7 @@ TEST_CASE("misuse: plug-ins") {
 TEST_CASE("misuse: memory of other libraries") {
   REFUSED("no DLPack tensor was given", adopt(nullptr));
   dlpack::Managed foreign{};
-  REFUSED("is of version 0.0", adopt(&foreign));
+  REFUSED("has version 0.0", adopt(&foreign));
   REFUSED("an empty tensor was given", to_dlpack(Tensor()));
 }
 
@@ -34,5 +34,5 @@ TEST_CASE("misuse: devices that are not there") {
   CompiledGraph f = Session::for_target(Device::Cuda).compile(std::move(g));
   REFUSED("was compiled for CUDA by Session::for_target and cannot run", f.run({{"x", {1, 2}}}));
   REFUSED("takes no option 'thread'", Session(Device::Cpu, {{"thread", "2"}}));
-  REFUSED("it is no number", Session(Device::Cpu, {{"threads", "two"}}));
+  REFUSED("it is not a number", Session(Device::Cpu, {{"threads", "two"}}));
 }

@@ -1,4 +1,4 @@
-// Misuse of the functions that are built of ops: dtypes, parameters and values that are none.
+// Misuse of the functions that are composed of ops: wrong dtypes, parameters and empty values.
 #include <cmath>
 
 #include "rlx/functions/activations.h"
@@ -29,7 +29,7 @@ TEST_CASE("misuse: attributes that the dtype of the computation does not hold") 
   }
   REFUSED("eps 1e+39 becomes infinite or 0 in f32", g.residual_rms_norm(x, x, v, v, 1e39));
   REFUSED("scale must be finite", attend(d, HUGE_VAL));
-  // What F64 holds may stand beside F64, and 0 and the least numbers of F32 everywhere.
+  // A number that only F64 holds is allowed beside F64 values; 0 and the smallest F32 numbers are allowed everywhere.
   CHECK(attend(d, 1e300).valid());
   CHECK(attend(d, 1e-300, 1e300).valid());
   CHECK(g.rms_norm(d, {}, {}, 1e-300).valid());

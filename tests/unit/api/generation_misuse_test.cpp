@@ -1,4 +1,4 @@
-// Misuse of what draws tokens.
+// Misuse of token sampling.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ TEST_CASE("misuse: pages and batches") {
   CHECK(contains(error_text([&] { (void)pool.release(0); }), "page 0 is free"));
   CHECK(contains(error_text([&] { pool.retain(1); }), "page 1 is free"));
   CHECK(contains(error_text([&] { (void)pool.release(2); }), "page 2"));
-  CHECK(contains(error_text([&] { (void)pool.holders(-1); }), "page -1"));
+  CHECK(contains(error_text([&] { (void)pool.ref_count(-1); }), "page -1"));
   CHECK(contains(error_text([&] { (void)pool.descriptor(9); }), "page 9"));
   const PageId page = *pool.alloc();
   CHECK(contains(error_text([&] { pool.set_filled(page, 5); }), "5 tokens"));
@@ -114,7 +114,7 @@ TEST_CASE("misuse: grammars") {
   CHECK(contains(error_text([] { (void)Grammar::from_gbnf("root ::= (", "g"); }), "g:1:10"));
   CHECK(contains(error_text([] { (void)json_schema_grammar("{"); }), "not valid JSON"));
   CHECK(contains(error_text([] { (void)json_schema_grammar(R"({"not":{}})"); }), "schema#/not"));
-  // Whitespace that is none of the enumerators is none.
+  // A Whitespace value that is no enumerator is refused.
   CHECK_FALSE(json_grammar({static_cast<JsonWhitespace>(99)}).matches("[ ]"));
   Grammar grammar = Grammar::from_gbnf("root ::= \"ab\"");
   CHECK_FALSE(grammar.matches("\xFF"));
@@ -126,7 +126,7 @@ TEST_CASE("misuse: grammars") {
   CHECK_FALSE(matcher.accept_bytes("b"));
   CHECK(contains(error_text([&] { matcher.rewind(1); }), "cannot rewind 1 tokens of a sequence of 0"));
 
-  // What was moved from says so.
+  // A moved-from object says so.
   const Grammar other_grammar = std::move(grammar);
   const TokenTrie other_trie = std::move(trie);
   const GrammarMatcher other_matcher = std::move(matcher);

@@ -1,4 +1,4 @@
-// Misuse of graphs, their values, and what reads and rewrites them.
+// Misuse of graphs, their values, and the functions that read and rewrite them.
 #include <limits>
 #include <memory>
 #include <optional>
@@ -141,7 +141,7 @@ TEST_CASE("misuse: values of graphs") {
   const Expr mine = copied_to.input("x", kPair);
   copied_to = std::as_const(moved_to);
   dead(mine, "copied to");
-  const Graph copy = moved_to;  // a copy is a graph of its own
+  const Graph copy = moved_to;  // a copy is an independent graph
   const Expr y = moved_to.expr(NodeId{0});
   CHECK_FALSE(y.belongs_to(copy));
   CHECK(y.belongs_to(moved_to));
@@ -228,7 +228,7 @@ TEST_CASE("misuse: graphs") {
         std::string::npos);
   CHECK(g.leaves(kNoKind).empty());
 
-  // What was moved from is an empty graph, which may be used again.
+  // A moved-from graph is empty and may be used again.
   Graph source("source");
   source.set_outputs({source.exp(source.input("x", kPair))});
   const Graph taken = std::move(source);
@@ -242,7 +242,7 @@ TEST_CASE("misuse: graphs") {
   source.set_outputs({source.exp(source.input("x", kPair))});
   CHECK(print_text(source) != print_text(taken));
 
-  // A scope that outlives its graph, and one whose graph is moved meanwhile.
+  // A scope that outlives its graph, and a scope whose graph is moved while it is open.
   auto graph = std::make_unique<Graph>("scoped");
   {
     auto scope = graph->scope("a");

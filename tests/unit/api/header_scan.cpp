@@ -1,4 +1,4 @@
-// A small reader of declarations: enough C++ for headers of this repository, checked by header_scan_test.
+// A small reader of C++ declarations, enough for the headers of this repository; header_scan_test checks it.
 #include "tests/unit/api/header_scan.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ bool is_name(const std::string& t) {
   return !t.empty() && is_word(t[0]) && !std::isdigit(static_cast<unsigned char>(t[0]));
 }
 
-// Words and punctuation without comments, literals and preprocessor lines.
+// The words and punctuation of a text, without comments, literals and preprocessor lines.
 std::vector<std::string> tokens_of(const std::string& s) {
   std::vector<std::string> out;
   bool line_start = true;
@@ -74,7 +74,7 @@ class Reader {
     ++at_;
     return true;
   }
-  // Behind the bracket that closes the one here.
+  // The position after the bracket that closes the one at the current position.
   void skip_balanced() {
     int depth = 0;
     do {
@@ -84,7 +84,7 @@ class Reader {
       ++at_;
     } while (depth > 0);
   }
-  // Behind the `>` of the `<` here.
+  // The position after the `>` of the `<` at the current position.
   void skip_angles() {
     int depth = 0;
     do {
@@ -114,7 +114,7 @@ class Reader {
       }
     } while (eat("&&") || eat("||"));
   }
-  void body_or_end() {  // behind the parameters of a function; true things of it are recorded before
+  void body_or_end() {  // after the parameters of a function, which is recorded before
     while (at_ < t_.size()) {
       if (eat(";")) return;
       if (peek() == "{") return skip_balanced();
@@ -141,7 +141,7 @@ class Reader {
     }
   }
 
-  // Members up to the closing brace.
+  // The members of a class, up to the closing brace.
   void members(const std::string& scope, bool open) {
     bool shown = open;
     while (at_ < t_.size() && !eat("}")) {
@@ -201,7 +201,7 @@ class Reader {
       }
       at_ = start + 1;  // a forward declaration, or the type of a member
     }
-    // A variable or a function: the first bracket outside template lists tells.
+    // A variable or a function. The first bracket outside template lists decides which.
     std::string name;
     while (at_ < t_.size()) {
       const std::string t = peek();

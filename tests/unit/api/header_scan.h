@@ -1,4 +1,4 @@
-// The public functions of a header, found in its text.
+// The public functions of a header, read from its text.
 #pragma once
 
 #include <string>
@@ -6,8 +6,9 @@
 
 namespace rlx::test {
 
-/// Names of the functions that users of the header can call, "Class::function", each once, in order. Left out: deleted
-/// and defaulted ones, destructors, everything private, protected or in a namespace `detail`, and function pointers.
+/// The names of the functions that users of the header can call, as "Class::function", each once, in order. Deleted and
+/// defaulted functions, destructors, function pointers, and everything private, protected or in a namespace `detail`
+/// are left out.
 std::vector<std::string> public_functions(const std::string& header_text);
 
 }  // namespace rlx::test

@@ -1,4 +1,4 @@
-// Misuse of the functions of images: values and numbers that no pool, resize or norm takes.
+// Misuse of the functions of images: invalid operands and options of pools, resize and norms.
 #include <functional>
 #include <string>
 

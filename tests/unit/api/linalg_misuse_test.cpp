@@ -1,4 +1,4 @@
-// Misuse of linear algebra: empty, dead and foreign values, shapes and dtypes that no function of matrices takes.
+// Misuse of linear algebra: empty, dead and foreign values, invalid shapes and dtypes.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -105,8 +105,8 @@ TEST_CASE("misuse: linear algebra names the line of the call, in errors and in t
   const Expr a = g.input("a", kSquareMatrix), half = g.input("h", Shape({2, 2}, DType::F16));
   const auto here = [](int line) { return concat_text("linalg_misuse_test.cpp:", line); };
   REFUSED(here(__LINE__), linalg::det(half));               // refused by an op
-  REFUSED(here(__LINE__), linalg::matrix_power(half, -3));  // by an op of another function
-  REFUSED(here(__LINE__), linalg::expm(a, -1));             // by the function
+  REFUSED(here(__LINE__), linalg::matrix_power(half, -3));  // refused by an op of another function
+  REFUSED(here(__LINE__), linalg::expm(a, -1));             // refused by the function
   const std::size_t before = g.num_nodes();
   const int line = __LINE__ + 1;
   linalg::expm(linalg::inv(a));
@@ -120,7 +120,7 @@ TEST_CASE("misuse: linear algebra names the line of the call, in errors and in t
     }
   };
   look(g, before);
-  // What is built next stands at its own line again.
+  // The next op has its own line again.
   const Expr next = g.exp(a);
   CHECK(g.node(next.value().node).origin.loc.line == __LINE__ - 1);
 }

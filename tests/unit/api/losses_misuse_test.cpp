@@ -1,4 +1,4 @@
-// Misuse of functions of values: losses, draws, statistics, products of codes.
+// Misuse of functions of values: losses, random distributions, statistics, matmuls of quantized values.
 #include <cmath>
 #include <vector>
 
@@ -69,7 +69,7 @@ TEST_CASE("misuse: draws") {
   REFUSED("draws integers", random::randint(k, 0, 3, d, DType::F32));
   REFUSED("must not be negative, got -1", random::permutation(k, -1));
   REFUSED("axis", random::shuffle(k, x, 2));
-  REFUSED("is of floats", random::categorical(k, i));
+  REFUSED("draws floats", random::categorical(k, i));
   REFUSED("without replacement", random::categorical_distinct(k, x, 4));
   REFUSED("draws floats", random::gamma(k, 1.0, d, DType::I32));
   REFUSED("more axes than the target", random::log_gamma(k, x, {Dim(2)}));

@@ -1,4 +1,4 @@
-// Calls that must be refused: with an rlx::Error that names what was wrong, and never as a fault of ours.
+// Calls that must be refused with an rlx::Error that names the mistake, and never with an internal error.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ inline constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min();
 inline constexpr auto kNoDType = static_cast<DType>(77);
 }  // namespace rlx::test
 
-/// The expression throws an rlx::Error whose text holds `part`.
+/// The expression must throw an rlx::Error whose text holds `part`.
 #define REFUSED(part, ...)                                                                                 \
   do {                                                                                                     \
     const std::string refused_text = ::rlx::test::error_text([&] { (void)(__VA_ARGS__); });                \

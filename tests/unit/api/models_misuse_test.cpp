@@ -1,4 +1,4 @@
-// Misuse of file formats, tokenisers and models.
+// Misuse of file formats, tokenizers and models.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -97,8 +97,8 @@ TEST_CASE("misuse: files") {
   REFUSED(kNowhere, MappedFile::open(kNowhere));
   REFUSED(dir.path(), MappedFile::open(dir.path()));
   REFUSED("", MappedFile::open(""));
-  keep_lost_pages(nullptr);
-  CHECK_FALSE(lost_file_at(nullptr));
+  guard_mapping(nullptr);
+  CHECK_FALSE(damaged_file_at(nullptr));
   CHECK_FALSE(changed_file_at(&dir));
   REFUSED(kNowhere, read_file(kNowhere));
   REFUSED(kNowhere, write_file(kNowhere, "x"));
@@ -155,7 +155,7 @@ TEST_CASE("misuse: saved forms") {
   files.save("", {}, {}, "");
   const auto content = [] { return std::string(); };
   CHECK(files.find("", 0, {}, content).num_elements() == 0);
-  CHECK(files.find("", 1, {}, content).empty());  // saved with no bytes
+  CHECK(files.find("", 1, {}, content).empty());  // an entry without bytes
   CHECK(files.find("line\nkey other", 1, {}, content).empty());
   CHECK(files.path_of("") != files.path_of("a"));
   CHECK(files.problems().size() == 1);

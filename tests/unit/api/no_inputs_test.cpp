@@ -1,4 +1,4 @@
-// An empty brace means no inputs wherever a call takes inputs by name, and no values where it takes values.
+// An empty brace {} means no inputs in calls that take inputs by name, and no values in calls that take values.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace rlx {
 namespace {
 
-// count += 1; out: count.
+// The program: state count += 1; the output is count.
 Graph counting_up() {
   Graph g("counting_up");
   const Expr next = g.state("count", Tensor::zeros(test::f32({}))) + 1.0;

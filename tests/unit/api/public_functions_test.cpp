@@ -1,4 +1,5 @@
-// Every public function is misused by a test, or a list says why it cannot be: a new function without a line fails.
+// Every public function is misused by a test, or a list gives the reason why not. A new function without a line in the
+// list fails.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ using namespace rlx;
 
 namespace {
 
-using Lines = std::map<std::string, std::string>;  // function -> what the list says of it
+using Lines = std::map<std::string, std::string>;  // function -> its line in the list
 
 Lines read_list(const std::string& text) {
   Lines out;
@@ -31,7 +32,7 @@ Lines read_list(const std::string& text) {
   return out;
 }
 
-// Name of each test case of tests/unit/api -> its text.
+// The name of each test case of tests/unit/api -> its text.
 std::map<std::string, std::string> cases_of(const std::string& source) {
   std::map<std::string, std::string> out;
   const std::string mark = "\nTEST_CASE(\"";
@@ -53,7 +54,7 @@ bool mentions(const std::string& text, const std::string& word) {
   return false;
 }
 
-// What is wrong with the list, one line each.
+// The errors of the list, one line each.
 std::vector<std::string> problems(const std::set<std::string>& functions, const Lines& list,
                                   const std::map<std::string, std::string>& cases) {
   std::vector<std::string> out;

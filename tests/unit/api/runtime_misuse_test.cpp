@@ -76,14 +76,15 @@ TEST_CASE("misuse: params") {
   REFUSED("got an empty tensor", f.set_param("w", Tensor()));
   REFUSED("got [3] f32", f.set_param("w", Tensor::zeros(Shape({3}, DType::F32))));
   REFUSED("got [2, 2] i32", f.set_param("w", Tensor::zeros(Shape({2, 2}, DType::I32))));
-  REFUSED("null pointer", f.set_param_typed("w", nullptr, 16, DType::F32));
+  REFUSED("the pointer to its 16 bytes is null", f.set_param_typed("w", nullptr, 16, DType::F32));
   REFUSED("got 0", f.set_param_typed("w", nullptr, 0, DType::F32));
   REFUSED("77 is not a DType", f.set_param_typed("w", four.data(), 16, kNoDType));
   REFUSED("got i32 values", f.set_param_typed("w", four.data(), 16, DType::I32));
   REFUSED("got", f.set_param_typed("w", four.data(), std::numeric_limits<std::size_t>::max(), DType::F32));
   REFUSED("no loader was given", f.load_params(nullptr));
-  REFUSED("has no data, it takes 16", f.load_params(std::make_shared<Loader>(TensorView{nullptr, DType::F32, {}, 16})));
-  REFUSED("has 4 bytes, it takes 16",
+  REFUSED("has no data, but needs 16",
+          f.load_params(std::make_shared<Loader>(TensorView{nullptr, DType::F32, {}, 16})));
+  REFUSED("has 4 bytes, but needs 16",
           f.load_params(std::make_shared<Loader>(TensorView{four.data(), DType::F32, {}, 4})));
   REFUSED("77 is not a DType", f.load_params(std::make_shared<Loader>(TensorView{four.data(), kNoDType, {}, 16})));
   CHECK(f.unset_params() == std::vector<std::string>{"w"});
@@ -128,7 +129,7 @@ TEST_CASE("misuse: inputs and runs") {
   const MutableTensorView out{y, DType::F32, dims, 8};
   auto into = [&](TensorView i, MutableTensorView o) { f.run_into({&i, 1}, {&o, 1}); };
   REFUSED("takes 1 inputs, got 0", f.run_into({}, {&out, 1}));
-  REFUSED("has 1 outputs, got room for 0", f.run_into({&in, 1}, {}));
+  REFUSED("has 1 outputs, got views for 0", f.run_into({&in, 1}, {}));
   REFUSED("'x'", into({nullptr, DType::F32, dims, 8}, out));
   REFUSED("'x'", into({two.data(), DType::F32, dims, 4}, out));
   REFUSED("'x'", into({two.data(), DType::I32, dims, 8}, out));
@@ -140,7 +141,7 @@ TEST_CASE("misuse: inputs and runs") {
   REFUSED("77 is not a DType", into(in, {y, kNoDType, dims, 8}));
   REFUSED("takes 1 inputs, got 0", f.run_slots({}));
   REFUSED("takes 1 inputs, got 0", f.profile({}));
-  REFUSED("takes 1 inputs, got dimensions of 0", f.prepare_shape({}));
+  REFUSED("takes 1 inputs, got dimensions for 0", f.prepare_shape({}));
   const std::vector<std::int64_t> wrong[] = {{5, 5}};
   CHECK_FALSE(test::error_text([&] { f.prepare_shape(wrong); }).empty());
   REFUSED("", f.set_active_extent(ActiveExtent{5, 2}));
@@ -154,8 +155,8 @@ TEST_CASE("misuse: inputs and runs") {
   REFUSED("no input 'y'", f.set_input("y", two));
   REFUSED("'x'", f.set_input("x", std::span<const float>()));
   REFUSED("empty tensor", f.set_input("x", Tensor()));
-  REFUSED("null pointer", f.set_input_typed("x", nullptr, 8, DType::F32));
-  REFUSED("no whole number of f32", f.set_input_typed("x", two.data(), 7, DType::F32));
+  REFUSED("the pointer to its 8 bytes is null", f.set_input_typed("x", nullptr, 8, DType::F32));
+  REFUSED("not a whole number of f32", f.set_input_typed("x", two.data(), 7, DType::F32));
   REFUSED("77 is not a DType", f.set_input_typed("x", two.data(), 8, kNoDType));
   REFUSED("no input or output 'y'", f.bind_handle("y", two));
   REFUSED("empty tensor", f.bind_handle("out0", Tensor()));
@@ -269,9 +270,9 @@ TEST_CASE("misuse: models as functions") {
   REFUSED("has no name", ModelFunction("", [](Graph&) { return ExprList(); }));
   REFUSED("has no function", ModelFunction("m", nullptr));
   const ModelFunction nothing("nothing", [](Graph&) { return std::vector<Expr>(); });
-  REFUSED("gives no outputs", nothing.build_graph());
-  REFUSED("gives no outputs", nothing.compiled());
-  REFUSED("gives no outputs", nothing.operator()({}));
+  REFUSED("returns no outputs", nothing.build_graph());
+  REFUSED("returns no outputs", nothing.compiled());
+  REFUSED("returns no outputs", nothing.operator()({}));
   REFUSED("77 is no Device", nothing.compiled({.device = kNoDevice}));
   REFUSED("77 is no Precision", nothing.compiled({.precision = static_cast<Precision>(77)}));
   REFUSED("null pointer", nothing.load_params(nullptr));
@@ -345,7 +346,7 @@ TEST_CASE("misuse: devices and backends") {
   CHECK(backend_by_name("") == nullptr);
   for (const char* text : {"", ":", "cpu:", "cpu:-1", "cpu:1x", "cpu: 1", "cpu:99999999999999999999", ":0", "cpu:0:0"})
     CHECK_FALSE(parse_device_id(text).has_value());
-  CHECK(no_such_device("nvidia:x").message == "device 'nvidia:x': 'x' is no ordinal");
+  CHECK(no_such_device("nvidia:x").message == "device 'nvidia:x': 'x' is not an ordinal");
   CHECK(no_such_device("reverence", {"reference"}).hint == "did you mean 'reference'?");
   CHECK(no_such_device("").message == "there is no device ''");
   CHECK(parse_device_id("NVIDIA:3") == DeviceId(Device::Cuda, 3));
@@ -356,7 +357,7 @@ TEST_CASE("misuse: devices and backends") {
   REFUSED("this version has no CUDA backend", require_backend(Device::Cuda));
   CHECK(probe_device(Device::Cuda).count == 0);
   CHECK(probe_device(Device::Cpu).count == 1);
-  register_backend(Device::Cpu, nullptr);  // documented: the built-in one again
+  register_backend(Device::Cpu, nullptr);  // documented: registers the built-in backend again
   CHECK(backend_for(Device::Cpu) != nullptr);
 }
 
@@ -368,7 +369,7 @@ TEST_CASE("misuse: open devices") {
   const std::shared_ptr<OpenDevice> device = open_device(backend_for(Device::Cpu), Device::Cpu);
   CHECK(device == Session().open_device());
   CHECK(opened_devices(Device::Cpu).size() == 1);
-  REFUSED("a native stream was given", device->stream(1));
+  REFUSED("a native stream cannot be used", device->stream(1));
   REFUSED("no memory", device->allocate(std::size_t{1} << 62, BufferUse::Values));
   REFUSED("77 is no BufferUse", device->allocate(8, static_cast<BufferUse>(77)));
   const auto stream = device->stream();
@@ -377,13 +378,13 @@ TEST_CASE("misuse: open devices") {
   CHECK(in_use >= 8);
   std::byte bytes[16]{};
   const BufferView whole(*buffer, 0, 8), nowhere;
-  REFUSED("an upload of 16 bytes to a place of 8", stream->upload(bytes, whole));
-  REFUSED("a download of 16 bytes from a place of 8", stream->download(whole, bytes));
-  REFUSED("a copy of 16 bytes from a place of 8", stream->copy(whole, BufferView(bytes, 16)));
-  REFUSED("a place that points nowhere", stream->upload(std::span(bytes, 4), BufferView(nullptr, 8)));
-  REFUSED("16 bytes is asked of a buffer of 8", device->get(*buffer, {bytes, DType::U8, {}, 16}, *stream));
-  REFUSED("their address is null", device->put({nullptr, DType::U8, {}, 4}, nullptr, BufferUse::Values, *stream));
-  REFUSED("a read of 16 bytes from a place of 8", buffer->read(bytes));
+  REFUSED("an upload of 16 bytes to a buffer view of 8 bytes", stream->upload(bytes, whole));
+  REFUSED("a download of 16 bytes from a buffer view of 8 bytes", stream->download(whole, bytes));
+  REFUSED("a copy of 16 bytes from a buffer view of 8 bytes", stream->copy(whole, BufferView(bytes, 16)));
+  REFUSED("a buffer view without memory", stream->upload(std::span(bytes, 4), BufferView(nullptr, 8)));
+  REFUSED("16 bytes from a buffer of 8 bytes", device->get(*buffer, {bytes, DType::U8, {}, 16}, *stream));
+  REFUSED("4 bytes is null", device->put({nullptr, DType::U8, {}, 4}, nullptr, BufferUse::Values, *stream));
+  REFUSED("a read of 16 bytes from a buffer view of 8 bytes", buffer->read(bytes));
   REFUSED("an empty tensor was given", to(Tensor(), Device::Cpu));
   REFUSED("this version has no CUDA backend", to(Tensor::zeros(kRow), Device::Cuda));
   REFUSED("no buffer (a null pointer)", Tensor::on_device(nullptr, kRow));
@@ -464,7 +465,7 @@ TEST_CASE("misuse: the pipeline") {
   CHECK_FALSE(inspect_pipeline(make_module(Graph("empty")), target).text().empty());
   CHECK(dump_file(result, "folder/") == "folder/open.ir.txt");
   REFUSED("no_such_folder", dump_pipeline(result, "/no_such_folder/file"));
-  maybe_dump_pipeline(no_result());  // nothing is asked for: nothing happens
+  maybe_dump_pipeline(no_result());  // no dump was requested: no effect
   CHECK_FALSE(maybe_log_fusion(no_result()));
   CHECK_FALSE(maybe_log_dispatch(no_result()));
 
@@ -624,7 +625,7 @@ TEST_CASE("misuse: environment and clocks") {
   env_set("RLX_THREADS", "-1");
   REFUSED("RLX_THREADS", env_int("THREADS"));
   env_unset("RLX_THREADS");
-  env_unset("RLX_THREADS");  // a second time changes nothing
+  env_unset("RLX_THREADS");  // the second call has no effect
   CHECK_FALSE(env_variables().empty());
   CHECK(time_ns([] {}) >= 0);
 }

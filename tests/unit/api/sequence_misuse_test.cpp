@@ -1,4 +1,4 @@
-// Functions of recurrences and of pieces of models, called wrongly.
+// Misuse of recurrent layers and model layers.
 #include "rlx/functions/blocks.h"
 #include "rlx/functions/sequence.h"
 #include "rlx/ir/ops/sequence.h"

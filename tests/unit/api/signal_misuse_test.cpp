@@ -1,4 +1,4 @@
-// Functions over signals and the builder functions of complex values, given what they must refuse.
+// Misuse of signal functions and of the builder functions for complex values.
 #include "rlx/functions/fft.h"
 #include "rlx/functions/stft.h"
 #include "rlx/ir/ops/elementwise.h"

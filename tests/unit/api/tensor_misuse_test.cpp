@@ -43,8 +43,8 @@ TEST_CASE("misuse: error values") {
   CHECK(quoted_names({}).empty());
   CHECK(quoted_names({"a", "b"}, 0) == ", ...");
   CHECK(short_name("").empty());
-  CHECK(short_name(std::string(100000, '\x80')).size() < 256);                         // no text at all
-  CHECK(test::contains(test::error_text([] { check(false, ""); }), "please report"));  // documented: our own faults
+  CHECK(short_name(std::string(100000, '\x80')).size() < 256);                         // no valid UTF-8
+  CHECK(test::contains(test::error_text([] { check(false, ""); }), "please report"));  // documented: internal errors
 }
 
 TEST_CASE("misuse: dtypes") {
@@ -132,7 +132,7 @@ TEST_CASE("misuse: dimensions") {
     Dim a = Dim::symbol("a"), b = std::move(a);
     return a;  // NOLINT(bugprone-use-after-move)
   }();
-  CHECK(gone.text() == "0");  // a moved-from dimension is one, of some value
+  CHECK(gone.text() == "0");  // a moved-from dimension is valid, with some value
   CHECK(gone.symbols().empty());
   CHECK(gone == Dim(0));  // operator==
 }
@@ -172,7 +172,7 @@ TEST_CASE("misuse: tensors") {
     CHECK_FALSE(test::error_text([&] { (void)Tensor::copy_of(nullptr, bad); }).empty());
     CHECK_FALSE(test::error_text([&] { (void)Tensor::borrowed(nullptr, bad, nullptr); }).empty());
   }
-  // 2^62 bytes in all: these counts once wrapped to none, and element 5 lay beyond the buffer.
+  // 2^62 bytes in all: these counts once wrapped to 0, and element 5 was outside the buffer.
   REFUSED("overflows", Tensor::zeros(Shape({kMaxElements}, DType::F32)));
   REFUSED("77 is not a DType", Tensor::scalar(kNoDType, 1));
   REFUSED("77 is not a DType", Tensor::scalar_i64(kNoDType, 1));
@@ -187,7 +187,7 @@ TEST_CASE("misuse: tensors") {
   REFUSED("of a buffer of 12", Tensor::part_of(buffer, ~std::size_t{0} - 3, three));  // the sum wraps to 8
   REFUSED("of a buffer of 0", Tensor::part_of(none, 0, Shape({0}, DType::F32)));
 
-  // Bytes that elements cannot be read at.
+  // Byte offsets that are not aligned to elements.
   alignas(16) const std::byte bytes[32] = {};
   Tensor room = Tensor::zeros(Shape({40}, DType::U8));
   for (const DType d :
@@ -204,7 +204,7 @@ TEST_CASE("misuse: tensors") {
   for (const DType d : {DType::Bool, DType::U8, DType::F8E4M3, DType::I4})
     CHECK_FALSE(Tensor::borrowed(bytes + 1, Shape({2}, d), nullptr).empty());
 
-  // Numbers that an integer dtype does not hold.
+  // Numbers out of range of an integer dtype.
   REFUSED("300 is not a value of u8, which holds 0 to 255", Tensor::scalar(DType::U8, 300));
   REFUSED("-1 is not a value of u64, which holds 0 to 18446744073709551615", Tensor::scalar(DType::U64, -1));
   REFUSED("2.5 is not a value of i32", Tensor::full(Shape({2}, DType::I32), 2.5));

@@ -1,4 +1,4 @@
-// What rlx::testing refuses, and what its checks find.
+// Misuse of rlx::testing, and the mistakes that its checks find.
 #include "rlx/ir/custom_op.h"
 #include "rlx/testing/check_op.h"
 #include "rlx/testing/drawn_values.h"
@@ -11,7 +11,7 @@ namespace {
 void one_vector(testing::SampleSet& s) { s.add("vector", {Shape({4}, DType::F32)}, custom_op("test.halved_slope")); }
 void of_a_string(testing::SampleSet& s) { s.add("no op", {Shape({2}, DType::F32)}, custom_op("test.nobody_has_it")); }
 
-// x^2 with a gradient that is half of it, and a batch rule that takes the wrong slices.
+// x^2 with a gradient that is too small by half, and a batch rule that uses the wrong slices.
 OpDef halved_slope() {
   OpDef def = test::plain_record("test.halved_slope");
   def.decompose = +[](DecomposeContext& c) { c.set_result(c.input(0) * c.input(0)); };
@@ -54,7 +54,7 @@ TEST_CASE("check_op: good ops have no problems, each fault is one") {
   CHECK_MESSAGE(told.find("vmap over x0, slice 0: result 0 is ") != std::string::npos, told);
   CHECK_MESSAGE(told.find("jvp: ") == std::string::npos, told);
 
-  // An exception is a problem of its sample.
+  // An exception is reported as a problem of its sample.
   OpDef absent = test::plain_record("test.without_its_op");
   register_op(absent);
   testing::add_op_samples("test.without_its_op", of_a_string);

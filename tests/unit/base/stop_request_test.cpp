@@ -1,4 +1,4 @@
-// Runs that are asked to stop: loops end between trips, straight programs and later runs do not notice.
+// Requests to stop a run. A loop stops between two iterations; programs without loops and later runs are not affected.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -12,7 +12,7 @@ using namespace rlx;
 
 namespace {
 
-// Counts for ever, or `trips` times.
+// A loop that counts forever, or `trips` times.
 CompiledGraph endless_loop() {
   Graph g("endless");
   const Expr start = g.input("start", {{}, DType::I64});
@@ -47,7 +47,7 @@ TEST_CASE("stop request: another thread ends an endless loop") {
     CHECK(stopped(f, in) == ErrorCode::Interrupted);
   }
   other.join();
-  // Out of the scope the flag means nothing: a loop that ends by itself does.
+  // Outside the scope the flag has no effect, and the loop runs to its end.
   const auto y = f.run_typed({{"start", Tensor::scalar_i64(DType::I64, -1)}});
   CHECK(y[0].at_i64(0) == -1);
 }
@@ -68,7 +68,7 @@ TEST_CASE("stop request: scans end too, and the inner of two requests counts") {
     const StopRequest inner(no);
     CHECK(f.run_typed(in)[0].at(0) == 1000);
   }
-  {  // the one who is asked again says no, and clears the flag
+  {  // the callback asks for no stop and clears the flag
     static std::atomic<bool> asked{true};
     const StopRequest inner(asked, [] { return !asked.exchange(false); });
     CHECK(f.run_typed(in)[0].at(0) == 1000);

@@ -1,4 +1,4 @@
-// The clock.
+// The clock of timings.
 #include "rlx/base/tick.h"
 
 #include <doctest/doctest.h>

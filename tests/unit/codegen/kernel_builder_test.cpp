@@ -1,4 +1,4 @@
-// What kernels are written of: numbers, bindings, elements narrower than a word, axes that are walked as one.
+// The parts of generated kernels: numbers, bindings, elements narrower than a word, merged axes.
 #include "rlx/codegen/kernel_builder.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ Ref ref_of(Dims dims, DType t = DType::F32) {
   return r;
 }
 
-// The planned sum of x [4, 6] and a row.
+// A planned program: x [4, 6] plus a row.
 struct Sum {
   LirModule lir;
   codegen::Dialect dialect;
@@ -105,7 +105,7 @@ TEST_CASE("codegen: elements narrower than a word are not stored one by one") {
   const Sum sum(DType::BF16);
   codegen::NodeKernels node = sum.node();
   codegen::KernelBuilder k(node, "narrow");
-  CHECK(test::contains(test::error_text([&] { (void)k.store(node.out(), "0u", "1.0"); }), "dtypes of 4 bytes"));
+  CHECK(test::contains(test::error_text([&] { (void)k.store(node.out(), "0u", "1.0"); }), "a dtype of 4 bytes"));
 }
 
 TEST_CASE("codegen: every function and what it calls is in the library, callees first") {
@@ -114,7 +114,7 @@ TEST_CASE("codegen: every function and what it calls is in the library, callees 
     if (!contains(function_row(fn).dtypes, DType::F32)) continue;
     Graph g("one");
     const Expr y = g.activation(fn, g.input("x", Shape({}, DType::F32)));
-    if (codegen::step_refuses(g, g.node(y.value().node))) continue;  // known_gaps.txt says which
+    if (codegen::step_refuses(g, g.node(y.value().node))) continue;  // known_gaps.txt lists them
     const Sum sum;
     codegen::NodeKernels node = sum.node();
     codegen::KernelBuilder k(node, "function");

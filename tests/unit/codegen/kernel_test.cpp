@@ -1,4 +1,4 @@
-// Numbers and ranges of bound programs.
+// Numbers and byte ranges of bound programs.
 #include <doctest/doctest.h>
 
 #include "rlx/codegen/kernel.h"
@@ -11,7 +11,7 @@ namespace {
 
 using codegen::Number;
 
-// y = x + x, planned by hand: x at byte 512 of input 0, y a view of 40 bytes at byte 300 of the arena.
+// y = x + x with a hand-made plan: x at byte 512 of input 0, y 40 bytes at byte 300 of the arena.
 struct PlannedGraph {
   LirModule lir;
   Value x, y;
@@ -44,15 +44,15 @@ TEST_CASE("codegen: a number that is no u32, or an offset before its binding, is
   CHECK(test::contains(test::error_text([&] {
                          (void)codegen::evaluate({Number::Kind::Extent, Dim(-1), {}, 0}, p.lir, 0);
                        }),
-                       "is no u32"));
+                       "does not fit u32"));
   CHECK(test::contains(test::error_text([&] {
                          (void)codegen::evaluate({Number::Kind::Extent, Dim(std::int64_t{1} << 32), {}, 0}, p.lir, 0);
                        }),
-                       "is no u32"));
+                       "does not fit u32"));
   CHECK(test::contains(test::error_text([&] {
                          (void)codegen::evaluate({Number::Kind::Offset, {}, p.y, 0}, p.lir, 512);
                        }),
-                       "lies before its binding"));
+                       "begins before its binding"));
 }
 
 TEST_CASE("codegen: a binding begins at a multiple of 256 and covers all of its values") {

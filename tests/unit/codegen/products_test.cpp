@@ -1,4 +1,4 @@
-// Which kernels products, norms and attention become, without a device.
+// The kernels that matmuls, norms and attention become, checked without a device.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/ops/attention.h"
@@ -30,7 +30,7 @@ std::string product_kernels(std::int64_t m, std::int64_t n, std::int64_t k, bool
   return names;
 }
 
-// Bytes of what a text's groups share.
+// The bytes of workgroup memory that a kernel text declares.
 std::size_t shared_bytes(const std::string& text) {
   std::size_t bytes = 0;
   for (std::size_t at = 0; (at = text.find("var<workgroup>", at)) != std::string::npos; ++at) {
@@ -104,7 +104,7 @@ TEST_CASE("codegen: no kernel of products, norms and attention takes more than e
     check_kernels(std::move(g));
   }
   for (std::int64_t queries : {1, 100})
-    for (std::int64_t depth : {64, 256}) {  // with every operand that there is, and both results
+    for (std::int64_t depth : {64, 256}) {  // with every optional operand, and both results
       Graph g("attention");
       const auto f32 = [](Dims d) { return Shape(std::move(d), DType::F32); };
       const auto i32 = [](Dims d) { return Shape(std::move(d), DType::I32); };

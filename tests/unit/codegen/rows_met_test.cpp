@@ -1,4 +1,4 @@
-// No row of the table is dead: each writes kernels of a program of the tests.
+// No kernel entry is dead: each writes kernels for some program of the tests.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 using MetRows = std::set<const codegen::KernelEntry*>;
 
-// Adds the rows that write kernels of `g`; none where the device leaves a part to the host.
+// Adds the kernel entries that write kernels of `g`; none if a part of the program runs on the host.
 void meet_rows(const Graph& g, MetRows& met) {
   LirModule lir{Graph("none"), {}, Graph("prepare")};
   try {
@@ -36,7 +36,7 @@ void meet_rows(const Graph& g, MetRows& met) {
   }
 }
 
-// Reads of codes are two ops, so no samples.
+// Matmuls that read quantized values are two ops, so they have no samples.
 Expr decoded(Graph& g) {
   ops::Dequantize op;
   op.present.bits = 0b110;
@@ -50,7 +50,7 @@ Graph coded_gather() {
   return g;
 }
 
-// With a sum behind it the passes make the product one of an epilogue.
+// With an add after it, the passes turn the matmul into one with an epilogue.
 Graph coded_product(bool epilogue) {
   Graph g("coded");
   const Expr w = decoded(g);
@@ -59,7 +59,7 @@ Graph coded_product(bool epilogue) {
   return g;
 }
 
-// What in samples is a view or a constant: by extents that only a run knows.
+// Ops that are views or constants in samples, here with extents known only at run time.
 Graph extents_of_a_run() {
   Graph g("extents");
   const Dim n = g.symbol("n", {.min = 1, .max = 9}), m = g.symbol("m", {.min = 1, .max = 9});
@@ -83,7 +83,7 @@ TEST_CASE("codegen: every row writes kernels for a sample" * doctest::test_suite
   meet_rows(coded_gather(), met);
   meet_rows(extents_of_a_run(), met);
   for (const OpDef* def : all_op_defs())
-    if (def->view != ViewKind::Always)  // a row for the claim: the planner makes no step of it
+    if (def->view != ViewKind::Always)  // the entry exists for its claim: the planner makes no step of it
       for (const codegen::KernelEntry* row : codegen::entry_table().of(def->kind))
         CHECK_MESSAGE(met.contains(row), "no sample has a node for the row '", std::string(row->kernel), "' of ",
                       std::string(def->name));

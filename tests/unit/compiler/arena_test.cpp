@@ -1,4 +1,4 @@
-// Offsets of arena buffers: apart while both are alive, and close to the largest sum of live bytes.
+// Offsets of arena buffers: live buffers do not overlap, and the arena is close to the largest sum of live bytes.
 #include "rlx/compiler/arena.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kAlign = 64;
 
-// Whether two buffers that are alive at one step overlap anywhere: a walk over time with the live ones by offset.
+// Whether two buffers that are alive at the same step overlap. It goes through the steps with the live buffers sorted
+// by offset.
 bool overlaps(std::vector<ArenaBuffer> buffers) {
   for (std::size_t i = 0; i < buffers.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
@@ -51,7 +52,7 @@ TEST_CASE("few buffers alive at a time: the largest first, within 6 % of the flo
 }
 
 TEST_CASE("thousands alive at a time: placed in the order of time, still near the floor") {
-  // Fan-in and fan-out of equal sizes, and random lives of random sizes.
+  // Fan-in and fan-out of equal sizes, and random lifetimes of random sizes.
   std::vector<ArenaBuffer> fan_in, fan_out;
   for (std::int32_t i = 0; i < 3'500; ++i) {
     fan_in.push_back({128, i, 3'500});
@@ -76,7 +77,7 @@ TEST_CASE("no buffers, empty buffers, one step") {
 
 TEST_CASE("sums of bytes that no memory holds do not wrap to small ones") {
   constexpr std::size_t kHuge = std::size_t{1} << 58;
-  // Together at one step: no arena. One after the other: the bytes of one, and a sum that stops at the largest number.
+  // Live at the same step: no arena fits. Live one after the other: the bytes of one buffer, and a sum that saturates.
   std::vector<ArenaBuffer> together(9, ArenaBuffer{kHuge, 0, 1});
   CHECK(!place_in_arenas(together, kAlign));
   std::vector<ArenaBuffer> in_turn;
@@ -86,7 +87,7 @@ TEST_CASE("sums of bytes that no memory holds do not wrap to small ones") {
   CHECK(size->bytes == kHuge);
   CHECK(size->live_peak == kHuge);
   CHECK(size->unshared == kMostArenaBytes);
-  // The most that fits.
+  // The largest size that fits.
   std::vector<ArenaBuffer> most{{kMostArenaBytes - 63 - 128, 0, 1}, {128, 1, 2}, {kMostArenaBytes - 63 - 128, 2, 3}};
   REQUIRE(place_in_arenas(most, kAlign));
   CHECK(!overlaps(most));

@@ -1,5 +1,5 @@
-// The plan checker beside a slow one that compares all pairs: whatever breaks a plan is found, and what it finds in
-// long programs.
+// The plan checker against a quadratic one that compares all pairs: it finds every kind of fault in a plan, in long
+// programs too.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ test::ToyTarget target() {
   return t;
 }
 
-// Every pair of a read and a write, compared: what check_plan must not let through. Quadratic.
+// Compares every pair of a read and a write, in quadratic time: the faults that check_plan must find.
 std::vector<std::string> check_all_pairs(const Graph& g, const LirBufferPlan& plan) {
   std::vector<std::string> problems;
   const std::size_t n = plan.schedule.size(), words = (n + 63) / 64;
@@ -47,7 +47,7 @@ std::vector<std::string> check_all_pairs(const Graph& g, const LirBufferPlan& pl
     auto x = static_cast<std::size_t>(j);
     return before[static_cast<std::size_t>(i)][x / 64] >> (x % 64) & 1;
   };
-  // A donated input and its output may be one buffer.
+  // A donated input and its output may share a buffer.
   auto home = [&](const LirValue& v) {
     if (v.place == Place::Input)
       for (const LirAlias& a : plan.aliases)
@@ -59,14 +59,14 @@ std::vector<std::string> check_all_pairs(const Graph& g, const LirBufferPlan& pl
     return same && a.bytes != 0 && b.bytes != 0 && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
   };
 
-  // The step that wrote the bytes of each value: its own, or through views its operand's.
+  // The step that wrote the bytes of each value: its own step, or that of the operand of a view.
   auto writer = [&](Value v) {
     while (step_of[v.node.index] == kNoStep && plan.at(v).is_view) v = g.node(v.node).inputs[0];
     return step_of[v.node.index];
   };
   auto check_read = [&](Value v, std::int32_t reader, const std::string& who) {
     const LirValue& lv = plan.at(v);
-    if (lv.bytes == 0) return;  // nothing that could be written too late or too early
+    if (lv.bytes == 0) return;  // no bytes that could be written too late or too early
     std::int32_t made = writer(v);
     if (lv.place == Place::Arena && (lv.index >= plan.arenas.size() || lv.offset + lv.bytes > plan.arenas[lv.index]))
       problems.push_back(concat_text(v, " lies outside its arena"));
@@ -103,7 +103,7 @@ struct PlanToCheck {
   LirBufferPlan plan;
 };
 
-// Views, ops in place, two results, states, a donated input, values that one or many read.
+// A random program: views, in-place ops, two results, states, a donated input, values with one or many readers.
 PlanToCheck random_program(unsigned seed) {
   std::mt19937 random(seed);
   const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
@@ -125,7 +125,7 @@ PlanToCheck random_program(unsigned seed) {
       case 5: values.push_back(g.top_k(a, 8).values); break;
       case 6: values.push_back(g.tanh(g.exp(a))); break;
       case 7:
-        if (pick(8) == 0)  // one value with more readers than the history keeps apart
+        if (pick(8) == 0)  // one value with more readers than the history tracks separately
           for (std::size_t k = 0; k < AccessHistory::kManyReaders + 10; ++k)
             values.push_back(g.sum(values.back() + a) + b);
         break;
@@ -138,7 +138,7 @@ PlanToCheck random_program(unsigned seed) {
   return p;
 }
 
-// One fault of a kind in a plan; false when the plan has no place for it.
+// Puts one fault of this kind into a plan; false if the plan has no place for it.
 using Break = bool (*)(PlanToCheck&, std::mt19937&);
 
 bool drop_edge(LirBufferPlan& plan, std::mt19937& random) {
@@ -238,8 +238,8 @@ TEST_CASE("what a comparison of all pairs finds in a broken plan, the checker fi
   }
 }
 
-// A value that more steps read than the history keeps apart, whole and in parts, then steps that reuse its bytes in
-// parts, some of them kept as slices. Rows are a symbol when there is one.
+// A value with more readers than the history tracks separately, as a whole and in parts. Later steps reuse its bytes in
+// parts, some of them as slices. The rows are a symbol if one is given.
 Graph many_readers(unsigned seed, bool symbolic) {
   std::mt19937 random(seed);
   const auto pick = [&](int n) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(n)); };
@@ -269,7 +269,7 @@ Graph many_readers(unsigned seed, bool symbolic) {
   return g;
 }
 
-// Every pair that meets in bytes has an edge of its own: nobody stands for anybody.
+// Every pair of steps that share bytes has its own edge, not one implied by others.
 void order_by_bytes_alone(const Graph& g, LirBufferPlan& plan) {
   const auto touches = [&](const LirStep& s, const LirValue& w) {
     const auto meets = [&](const LirValue& v) {
@@ -337,7 +337,7 @@ TEST_CASE("order over more steps than are kept as bits: an edge or a path proves
   std::vector<std::int32_t>& waits = plan.schedule.back().predecessors;
   const auto far = std::find(waits.begin(), waits.end(), 0);
   REQUIRE(far != waits.end());
-  waits.erase(far);  // the chain leads there as well
+  waits.erase(far);  // a chain of waits implies this one
   CHECK(check_plan(g, plan).empty());
   plan.schedule[plan.schedule.size() / 2].predecessors.clear();
   CHECK(!check_plan(g, plan).empty());
@@ -350,7 +350,7 @@ TEST_CASE("the edges of a plan are the least that order it") {
     std::vector<std::vector<bool>> before(n, std::vector<bool>(n, false));
     for (std::size_t i = 0; i < n; ++i)
       for (std::int32_t j : p.plan.schedule[i].predecessors) {
-        CHECK(!before[i][static_cast<std::size_t>(j)]);  // in falling order: implied by one taken before
+        CHECK(!before[i][static_cast<std::size_t>(j)]);  // in descending order: not implied by an earlier wait
         before[i][static_cast<std::size_t>(j)] = true;
         for (std::size_t k = 0; k < n; ++k)
           if (before[static_cast<std::size_t>(j)][k]) before[i][k] = true;

@@ -1,4 +1,4 @@
-// The programs that bench/compile grows, at a size that is checked: compiled, they give what the evaluator gives.
+// The programs of bench/compile at a small size: compiled, they give the results of the evaluator.
 #include "bench/compile_shapes.h"
 
 #include "rlx/runtime/session.h"

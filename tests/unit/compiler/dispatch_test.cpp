@@ -1,5 +1,5 @@
-// Which path each op takes to the device: native, common-ir, rewritten, host-fallback, unsupported; by policy, by kind,
-// by environment.
+// The dispatch report: the path of each op to the device (native, common-ir, rewritten, host-fallback, unsupported), by
+// policy, by kind, by environment variable.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ Graph probe() {
   return g;
 }
 
-// The path of a kind: "" when it does not occur.
+// The path of a kind of op; "" if the kind does not occur.
 std::string paths(const KernelDispatchReport& report, std::string_view name) {
   std::string out;
   for (const KindDispatch& k : report.summaries)
@@ -50,7 +50,7 @@ TEST_CASE("dispatch: a kernel first, the decomposition where there is none, an e
   CHECK(report.policy == KernelDispatchPolicy::PreferNative);
   CHECK(paths(report, "clamp") == "1 native");
   CHECK(paths(report, "softmax") == "1 rewritten");
-  CHECK(paths(report, "binary") == "3 native");  // the sum, and two of the decomposition of softmax
+  CHECK(paths(report, "binary") == "3 native");  // the add, and two of the decomposition of softmax
   CHECK_FALSE(report.compile_ready());
   CHECK(contains(paths(report, "activation"), "unsupported"));
   CHECK(contains(report.text(), "dispatch on toy ("));
@@ -97,7 +97,7 @@ TEST_CASE("dispatch: force_native refuses to decompose, naming op and backend") 
 }
 
 TEST_CASE("dispatch: the report is of the program that runs, after the passes that follow legalisation") {
-  // Decompositions that share work, which is merged after legalisation.
+  // Decompositions with common subexpressions, which are merged after legalization.
   custom_ops();
   Graph g("shared");
   Expr x = g.input("x", Shape({2, 3}, DType::F32));
@@ -113,7 +113,7 @@ TEST_CASE("dispatch: the report is of the program that runs, after the passes th
   for (const PipelineStage& s : r.stages)
     if (s.name == "legalize") legal.push_back(&s.graph);
   REQUIRE(legal.size() == 2);
-  CHECK(legal[1]->num_nodes() < legal[0]->num_nodes());  // else the test sees nothing
+  CHECK(legal[1]->num_nodes() < legal[0]->num_nodes());  // else the test checks nothing
   std::map<std::string, std::size_t> runs, reported;
   for (const Node& n : legal[1]->nodes())
     if (!needs_no_kernel(n)) ++runs[std::string(op_def(n.op).name)];
@@ -126,7 +126,7 @@ TEST_CASE("dispatch: the report is of the program that runs, after the passes th
 }
 
 TEST_CASE("dispatch: bodies that a decomposition makes are made legal too") {
-  Graph g("groups");  // grouped_dot is written out as a scan, whose body multiplies matrices
+  Graph g("groups");  // grouped_dot decomposes into a scan whose body is a matmul
   g.set_outputs({g.grouped_dot(g.input("x", Shape({5, 3}, DType::F32)), g.input("w", Shape({4, 3, 2}, DType::F32)),
                                g.input("ids", Shape({5}, DType::I32)))});
   const OpSet claims = all_but({OpKind::GroupedDot, OpKind::MatMul});
@@ -162,7 +162,7 @@ TEST_CASE("dispatch: custom ops are reported by their own names") {
   CHECK(contains(report.text(), "  test.sum_and_difference: 1 rewritten: no kernel was registered for it\n"));
 }
 
-// scaled_tanh(bare(x) * w) + bare(transposed x) in two dtypes: bare reads an input, a view and computed values, and
+// scaled_tanh(bare(x) * w) + bare(transposed x) in two dtypes. bare reads an input, a view and computed values, and
 // writes outputs.
 Graph with_bare() {
   custom_ops();
@@ -215,7 +215,7 @@ TEST_CASE("dispatch: one error lists every offender, each with its line and its 
                            "test.bare([2, 3] f32) has no kernel on toy", "dispatch_test.cpp", "it is kept opaque",
                            "host_fallback = false"})
     CHECK_MESSAGE(contains(text, part), text);
-  // The same graph with the host's help, and with a policy that never takes it.
+  // The same graph with host fallback, and with a policy that forbids it.
   KernelDispatchReport helped;
   rewrite_for_backend(g, claims, "toy", helped);
   CHECK(helped.compile_ready());
@@ -245,7 +245,7 @@ TEST_CASE("dispatch: RLX_KERNEL_DISPATCH is the default of compiles, their own o
   }
   {
     RuntimeOverrides env("RLX_KERNEL_DISPATCH", "fast");
-    CHECK(contains(refused({}), "RLX_KERNEL_DISPATCH = 'fast' is no dispatch policy"));
+    CHECK(contains(refused({}), "RLX_KERNEL_DISPATCH = 'fast' is not a dispatch policy"));
     CHECK(contains(refused({}), "native, common or prefer_native"));
   }
   CHECK(kernel_dispatch_policy_name(*parse_kernel_dispatch_policy("common")) == "force_common");

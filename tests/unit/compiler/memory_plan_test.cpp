@@ -1,4 +1,4 @@
-// The memory planner: views, in-place results, outputs in place, and a checker that catches a broken plan.
+// The memory planner: views, in-place results, in-place outputs, and a checker that finds faults in a plan.
 #include "rlx/compiler/memory_plan.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ TEST_CASE("a chain of unary ops runs in one buffer, and the last one writes the 
   CHECK(check_plan(g, plan).empty());
   CHECK(plan.at(g.outputs()[0]).place == Place::Output);
   CHECK(plan.output_copies.empty());
-  // add's result, exp, neg and tanh share the output's bytes; relu has a buffer of its own.
+  // The results of add, exp, neg and tanh share the bytes of the output; relu has its own buffer.
   CHECK(plan.arena_bytes == 64 * 64 * 4);
 }
 
@@ -144,9 +144,9 @@ TEST_CASE("a state is updated in its own bytes when the old value is dead, else 
   auto state = [&](const char* name) { return g.state(name, Tensor::zeros(Shape({8}, DType::F32))); };
   Expr a = state("a"), b = state("b"), c = state("c"), e = state("e");
   (void)state("d");
-  g.set_state("a", g.tanh(a));         // its kernel writes over its operand
+  g.set_state("a", g.tanh(a));         // the kernel overwrites its operand
   g.set_state("b", g.exp(b + x) + x);  // dead before the last step begins
-  g.set_state("c", c + x);             // read by the step that makes the new value
+  g.set_state("c", c + x);             // read by the step that computes the new value
   g.set_state("d", x);
   g.set_state("e", g.exp(x));  // its old value is an output
   g.set_outputs({e});
@@ -162,7 +162,7 @@ TEST_CASE("a state is updated in its own bytes when the old value is dead, else 
   CHECK(at("b").place == Place::State);
   REQUIRE(plan.state_copies.size() == 3);
   CHECK(plan.state_copies[0].state == 2);
-  CHECK(plan.state_copies[0].reason.find("cannot write over the operand it reads there") != std::string::npos);
+  CHECK(plan.state_copies[0].reason.find("cannot write its result over this operand") != std::string::npos);
   CHECK(plan.state_copies[1].reason == "the new value is input 'x' itself");
   CHECK(plan.state_copies[2].reason == "the old value itself is an output or the new value of a state");
 }
@@ -180,7 +180,7 @@ TEST_CASE("a donated input's bytes are its output's, and readers come before the
   REQUIRE(plan.aliases.size() == 2);
   CHECK(plan.aliases[0].refused == "");
   CHECK(plan.aliases[1].refused == "");
-  // Without its edges the writer might overtake a reader of the shared bytes.
+  // Without its edges the writer could run before a reader of the shared bytes.
   for (LirStep& step : plan.schedule) step.predecessors.clear();
   CHECK(!check_plan(g, plan).empty());
 
@@ -212,7 +212,7 @@ TEST_CASE(
     "offsets and lengths beyond 4 GiB: 64 bits in the plan, and the checker does not confuse them with their low "
     "half") {
   constexpr std::size_t k4GiB = std::size_t{1} << 32;
-  Graph g("large");  // planned, not run: nothing of this size is allocated
+  Graph g("large");  // planned, not run, so nothing of this size is allocated
   Expr x = g.input("x", {{65536, 16384}, DType::F32});
   Expr a = g.exp(x), b = g.sin(x), c = g.cos(x);
   Expr last = g.narrow(c, 0, 65535, 1);
@@ -226,7 +226,7 @@ TEST_CASE(
   CHECK(plan.arena_bytes >= 3 * k4GiB);
   CHECK(plan.at(last).is_view);
   CHECK(plan.at(last).offset - at_c == k4GiB - 65536);
-  // What 32-bit arithmetic would make of it: every buffer at the same address.
+  // The plan that 32-bit arithmetic would give: every buffer at the same address.
   for (Expr e : {a, b, c}) plan.values[e.value().node.index][0].offset &= k4GiB - 1;
   CHECK(!check_plan(g, plan).empty());
 }
@@ -237,7 +237,7 @@ TEST_CASE("strides of a reshape without moving bytes") {
   CHECK(reshape_strides(dims, strides, {2, 4, 2, 4}) == Strides{96, 24, 4, 1});
   CHECK(reshape_strides(dims, strides, {8, 8}) == Strides{24, 1});
   CHECK(!reshape_strides(dims, strides, {64}));
-  CHECK(!reshape_strides(Strides{4, 3}, {1, 4}, {12}));  // a transpose cannot be flattened
+  CHECK(!reshape_strides(Strides{4, 3}, {1, 4}, {12}));  // a transposed view has no strides for one axis
   CHECK(reshape_strides(Strides{1, 6, 1}, {9, 1, 5}, {2, 3}) == Strides{3, 1});
 }
 

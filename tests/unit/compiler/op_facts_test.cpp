@@ -1,4 +1,5 @@
-// What records state is what the ops do: views have their operand's elements, per-element ops broadcast, policies obey.
+// The facts in op records agree with the ops: views have the elements of their operand, elementwise ops broadcast,
+// policies hold.
 #include "rlx/ir/op_facts.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +21,7 @@ std::vector<std::int64_t> extents(const Shape& s) {
   return out;
 }
 
-// 0, 1, 2, .. in the shape of an operand, so that each element tells where it came from.
+// 0, 1, 2, .. in the shape of an operand, so that each element identifies its source.
 Tensor numbered(const Shape& s) {
   std::vector<double> values(static_cast<std::size_t>(s.num_elements()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i);
@@ -40,7 +41,7 @@ TEST_CASE("an op is a view by its record when and only when its result lies in i
       const std::vector<std::int64_t> from = extents(x.shape()), to = extents(y.shape());
       const Node node{sample.op, {}, {y.shape()}, {}};
       const auto place = view_place(node, from, dense_strides(from), to);
-      REQUIRE(place.has_value());  // dense bytes can be read in all of these ways
+      REQUIRE(place.has_value());  // all of these views can read dense bytes
       std::vector<std::int64_t> at(to.size(), 0);
       for (std::int64_t i = 0; i < y.num_elements(); ++i) {
         std::int64_t offset = place->skip;
@@ -82,7 +83,7 @@ TEST_CASE("leaves that are found by name are those of a graph's interface") {
   }
 }
 
-// y = 2 x, as a record of another project.
+// y = 2 x, as an op that another project registers.
 OpBox twice(const char* name, PrecisionCategory precision) {
   if (!registered_op(name)) {
     OpDef def = test::plain_record(name);

@@ -1,5 +1,5 @@
-// Ordered ops: they run as often and in the order that the graph says, whatever passes, transforms, bodies and threads
-// make of the rest. A registered op that notes its runs stands for collectives and callbacks.
+// Ordered ops run as often as the graph says and in its order, whatever passes, transforms, bodies and threads do with
+// other ops. A registered op that records its runs stands for collectives and callbacks.
 #include <doctest/doctest.h>
 
 #include <mutex>
@@ -34,7 +34,7 @@ Notes& notes() {
   return n;
 }
 
-// 2 x, noting the number that the op carries; its derivative notes 100 more.
+// 2 x. The op records its number; its derivative records the number + 100.
 struct NoteRules {
   static std::int64_t number(const OpBox& op) { return std::get<0>(custom_attrs<std::int64_t>(op)); }
   static void reference(const RefArgs& a) {
@@ -74,7 +74,7 @@ Numbers taken() {
   return std::exchange(notes().ran, {});
 }
 
-// What runs when the evaluator, and compiled programs of one and three threads, run the graph.
+// The recorded runs of the evaluator, and of compiled programs on one and three threads.
 void expect_runs(const Graph& g, const NamedTensors& values, const Numbers& expected) {
   (void)taken();
   const std::vector<Tensor> exact = evaluate(g, values);
@@ -111,7 +111,7 @@ TEST_CASE("ordered ops stay, unread and equal ones too, in their order") {
   g.set_outputs({z, z * 2});
   CHECK(g.ordered().size() == 5);
   CHECK(roots(g).size() == 7);
-  CHECK_FALSE(all_live(g));  // the cosine
+  CHECK_FALSE(all_live(g));  // the cosine is dead
   expect_runs(g, {{"x", row()}}, {1, 2, 1, 3, 4});
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("the plan orders ordered ops, and its checker asks for that") {
   register_note();
   Graph g("g");
   const Expr x = g.input("x", kFour), y = g.input("y", kFour);
-  const Expr a = note(g, x, 1), b = note(g, y, 2);  // nothing else ties them
+  const Expr a = note(g, x, 1), b = note(g, y, 2);  // no data dependence between them
   g.set_outputs({a, b});
   const auto target = Session().with_threads(2).target();
   LirBufferPlan plan = plan_memory(g, *target, {});
@@ -217,7 +217,7 @@ TEST_CASE("the plan orders ordered ops, and its checker asks for that") {
   CHECK(check_plan(g, plan).empty());
   plan.schedule[1].predecessors.clear();
   REQUIRE(check_plan(g, plan).size() == 1);
-  CHECK(check_plan(g, plan)[0].find("is ordered and may run before") != std::string::npos);
+  CHECK(check_plan(g, plan)[0].find("is an ordered op, but no edge makes it run after") != std::string::npos);
 }
 
 TEST_CASE("collectives of one rank are what they are given") {

@@ -1,4 +1,4 @@
-// The pipeline's options and what can be seen of a compile.
+// The options of the pipeline, and what a compile reports.
 #include "rlx/compiler/pipeline.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ using test::error_text;
 
 using test::f32;
 
-// gelu(x w + b); with `peek` the product is an output too, which keeps it from being fused.
+// gelu(x w + b). With `peek` the matmul is an output too, which prevents its fusion.
 Graph layer(bool peek = false, Dim rows = 2) {
   Graph g("layer");
   Expr x = g.input("x", f32({rows, 4}));
@@ -125,7 +125,7 @@ TEST_CASE("a region may have results that nobody reads") {
   }
 }
 
-// What the error says of a graph whose values are [rows, columns] of 2^30 each.
+// The error of a graph whose values are [rows, columns] of 2^30 each.
 template <class Outputs>
 std::string error_of_huge(const Outputs& outputs) {
   Graph g("huge");
@@ -234,7 +234,7 @@ TEST_CASE("dim_binding fixes symbols before anything else") {
   o.dim_binding = {{"rwos", 5}};
   CHECK(contains(error_text([&] { (void)Session().compile_with(g, o); }),
                  "no symbol 'rwos'\n  hint: did you mean 'rows'?"));
-  CHECK(contains(error_text([&] { (void)bound.specialize({{"rows", 5}}); }), "no open symbol 'rows'"));
+  CHECK(contains(error_text([&] { (void)bound.specialize({{"rows", 5}}); }), "no unbound symbol 'rows'"));
   o.dim_binding = {{"rows", 65}};
   CHECK(contains(error_text([&] { (void)CompilePipeline(cpu(), o).compile_graph(g); }),
                  "'rows' = 65 is outside [1, 64]"));

@@ -1,4 +1,4 @@
-// Mixed precision: only F32 arithmetic is narrowed; indices, masks, F64, casts and the boundary stay.
+// Mixed precision: only F32 arithmetic is narrowed. Indices, masks, F64, casts, inputs and outputs keep their dtypes.
 #include "rlx/compiler/precision.h"
 
 #include <doctest/doctest.h>
@@ -63,7 +63,7 @@ TEST_CASE("a session's precision acts on the cpu, within the error of the type")
     test::Worst worst;
     for (std::int64_t i = 0; i < 32; ++i) worst.add(narrow[0].at(i), exact[0].at(i));
     CHECK(worst.value() < tolerance);
-    CHECK(worst.value() > 0);  // it really computed in the narrow type
+    CHECK(worst.value() > 0);  // the result differs, so the narrow type was used
     CHECK(narrow[2].identical(exact[2]));
   }
 }

@@ -1,4 +1,5 @@
-// A quantised weight stays quantised through a whole compile, param or constant, and runs give the reference's numbers.
+// A quantized weight stays quantized through a whole compile, as a param or constant, and runs give the results of the
+// reference rules.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
@@ -19,7 +20,7 @@ Tensor bytes(std::vector<std::int64_t> dims, DType t) {
     out.set_i64(i, (i * 37 + i / 11) % 200 - (t == DType::I8 ? 100 : 0));
   return out;
 }
-// Blocks of q4_k whose F16 numbers are small.
+// Random q4_k blocks whose F16 scales are small.
 Tensor blocks() {
   Tensor out = bytes({kRows, kColumns / 256 * 144}, DType::U8);
   for (std::int64_t b = 0; b < out.num_elements(); b += 144)
@@ -27,7 +28,7 @@ Tensor blocks() {
   return out;
 }
 
-// Weights of a graph: as params, or as constants.
+// The weights of a graph, as params or as constants.
 struct Weights {
   Graph& g;
   bool constants;
@@ -43,10 +44,10 @@ struct Weights {
 struct Case {
   Graph g{"quantised"};
   Weights weight;
-  std::size_t stored = 0;  // bytes of codes and scales
+  std::size_t stored = 0;  // bytes of quantized values and scales
   explicit Case(bool constants) : weight{g, constants, {}} {
     Tensor q = bytes({kColumns, kRows}, DType::I8), s = Tensor::full(Shape({kRows}, DType::F32), 0.01), b = blocks();
-    // The table of blocks is read in two forms: rows as they are, and cut into its fields for the product.
+    // The table of blocks is read in two layouts: rows as stored, and split into fields for the matmul.
     stored = q.size_bytes() + s.size_bytes() + 2 * b.size_bytes();
     Expr x = g.input("x", Shape({2, kColumns}, DType::F32)), ids = g.input("ids", Shape({3}, DType::I32));
     ops::Dequantize per_channel;
@@ -75,7 +76,7 @@ TEST_CASE("quantised weights are not decoded ahead, and run right") {
     const CompileResult r = CompilePipeline(Session().target()).compile_graph(c.g);
     std::size_t kept = constant_bytes(r.lir.graph);
     for (Value v : r.lir.prepare.outputs()) kept += stored_bytes(r.lir.prepare, v);
-    CHECK(kept <= c.stored + c.stored / 10 + 4096);  // and tables of a few numbers
+    CHECK(kept <= c.stored + c.stored / 10 + 4096);  // plus small tables
 
     NamedTensors all = in;
     all.insert(c.weight.params.begin(), c.weight.params.end());
@@ -86,7 +87,7 @@ TEST_CASE("quantised weights are not decoded ahead, and run right") {
     for (std::size_t i = 0; i < 2; ++i)
       for (std::int64_t k = 0; k < got[i].num_elements(); ++k)
         CHECK(test::difference(got[i].at(k), expected[i].at(k)) <= 1e-3);
-    CHECK(got[2].identical(expected[2]));  // decoding is exact
+    CHECK(got[2].identical(expected[2]));  // dequantization is exact
   }
 }
 

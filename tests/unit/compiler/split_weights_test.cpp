@@ -1,4 +1,4 @@
-// Weight preparation: what is cut out of a program, and the rule that it never grows.
+// The prepare graph: the part of a program that is split off, and the rule that it must not grow a weight.
 #include "rlx/compiler/split_weights.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ bool reads_prepared(const SplitProgram& p, std::string_view op) {
   return op_histogram(p.prepare).contains(std::string(op));
 }
 
-// The values that `g` has leaves for.
+// The values of the leaves of `g`.
 NamedTensors of(const Graph& g, const NamedTensors& values) {
   NamedTensors out;
   for (const auto& [name, value] : values)
@@ -31,7 +31,7 @@ NamedTensors of(const Graph& g, const NamedTensors& values) {
   return out;
 }
 
-// Runs both halves and compares with the whole.
+// Runs the prepare graph and the rest, and compares with the whole program.
 void check_equal(const Graph& g, const SplitProgram& p, const NamedTensors& values) {
   NamedTensors params = of(p.run, values);
   const std::vector<Tensor> prepared = evaluate(p.prepare, of(p.prepare, values));
@@ -51,7 +51,7 @@ Tensor ramp(std::vector<std::int64_t> dims) {
   return Tensor::of<float>(std::move(dims), v);
 }
 
-// A weight of 100 elements padded by `more` and added to x.
+// A weight of 100 elements, padded by `more` elements and added to x.
 Graph padded_weight(std::int64_t more) {
   Graph g("padded");
   Expr w = g.pad(g.param("w", {{100}, DType::F32}), {0}, {more});
@@ -60,7 +60,8 @@ Graph padded_weight(std::int64_t more) {
 }
 
 TEST_CASE("a value of weights is made ahead up to 1.1 times the bytes of its sources") {
-  // The sources of the pad are the weight and the padding value: 101 elements, so 111 are in and 112 are out.
+  // The sources of the pad are the weight and the padding value, 101 elements. So 111 elements are prepared and 112 are
+  // not.
   for (std::int64_t more : {0, 5, 11}) {
     CAPTURE(more);
     const Graph g = padded_weight(more);
@@ -127,7 +128,7 @@ TEST_CASE("a mutable param is read as it is, and nothing is made ahead from it")
   check_equal(g, p, {{"w", ramp({4, 3})}, {"f", Tensor::full({{4, 3}, DType::F32}, 0.5)}, {"x", ramp({2, 4})}});
 }
 
-// x times a weight that `steps` nodes made, each of which reads the one before twice.
+// x times a weight that `steps` nodes computed; each reads the node before twice.
 Graph doubled(int steps) {
   Graph g("doubled");
   Expr w = g.param("w", {{4}, DType::F32});
@@ -137,7 +138,7 @@ Graph doubled(int steps) {
 }
 
 TEST_CASE("keys and params of prepared weights are linear: chains whose every node is used twice") {
-  // Walked path by path, 64 nodes would take 2^64 steps.
+  // A walk over all paths of 64 nodes would take 2^64 steps.
   for (int steps : {1, 64, 10'000}) {
     CAPTURE(steps);
     const SplitProgram p = split_weights(doubled(steps), test::ToyTarget());
@@ -192,7 +193,7 @@ TEST_CASE("prepared weights that differ in one attribute, constant or body have 
     body->set_outputs({body->exp(x * body->constant(Tensor::of<float>({2}, v)))});
     return key([&](Graph& g, Expr w) { return g.add(ops::ElementwiseRegion{body}, {w}); });
   };
-  const auto initial = [&](float last) {  // the Tensor attribute of an op that is no constant
+  const auto initial = [&](float last) {  // the Tensor attribute of an op that is not a constant
     const float v[] = {1, last};
     return key([&](Graph& g, Expr w) {
       return w + g.add(ops::State{"s", {2}, DType::F32, Tensor::of<float>({2}, v)}, {});

@@ -1,5 +1,5 @@
-// Chains of updates of a state: placed in the state as a whole, through views, loops, branches and regions; every copy
-// that is left is told, and is an error with must_alias.
+// Chains of updates of a state. The whole chain is placed in the state, through views, loops, branches and regions.
+// Every remaining copy is reported, and is an error with must_alias.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
@@ -20,7 +20,7 @@ Expr at(Graph& g, std::int64_t row) {
 
 Tensor row_value() { return Tensor::of<float>({1, 4}, std::vector<float>{1, 2, 3, 4}); }
 
-// Runs the program three times, on one and on three threads, beside the evaluator; gives its plan.
+// Runs the program three times, on one and on three threads, and compares with the evaluator. Returns its plan.
 LirBufferPlan check_runs(const Graph& g, NamedTensors inputs, bool must_alias) {
   LirBufferPlan plan;
   for (int threads : {1, 3}) {
@@ -115,7 +115,7 @@ TEST_CASE("a cache that is updated in the body of a scan, of a while, of both br
           return ExprList{b.dynamic_update_slice(
               once, in[1] * 3.0, b.constant(Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{4, 0})))};
         },
-        [](Graph&, const ExprList& in) { return ExprList{in[0]}; });  // as it was
+        [](Graph&, const ExprList& in) { return ExprList{in[0]}; });  // unchanged
     g.set_state("cache", g.dynamic_update_slice(r[0], x, at(g, 2)));
     g.set_outputs({g.sum(x)});
     expect_no_copy(check_runs(g, {{"x", row_value()}, {"p", Tensor::scalar(DType::Bool, flag)}}, true));
@@ -152,10 +152,10 @@ TEST_CASE(
   const Expr s = g.state("cache", Tensor::zeros(kCache));
   const Expr s1 = g.dynamic_update_slice(s, x, at(g, 0)), s2 = g.dynamic_update_slice(s1, x, at(g, 1));
   g.set_state("cache", s2);
-  g.set_outputs({g.sum(s2 * s1)});  // s1 lives on
+  g.set_outputs({g.sum(s2 * s1)});  // s1 is still read
   const LirBufferPlan plan = check_runs(g, {{"x", row_value()}}, false);
   CHECK(plan.state_copies.empty());
-  CHECK(plan.update_copies.size() == 2);  // s1 lies beside the state, and s2 is made of a copy of it
+  CHECK(plan.update_copies.size() == 2);  // s1 has its own buffer, and s2 starts from a copy of it
   CompileOptions options;
   options.must_alias = true;
   const std::string text = error_text([&] { (void)Session().compile_with(Graph(g), options); });

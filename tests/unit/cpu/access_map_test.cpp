@@ -1,5 +1,5 @@
-// What steps wait for, found from the bytes they touch: every conflict of two halves is ordered, through whatever
-// chain.
+// The waits between steps, derived from the bytes that they access: every conflict of two halves of steps is ordered,
+// directly or through a chain.
 #include "rlx/backends/cpu/access_map.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ Access arena(std::size_t begin, std::size_t end, bool write, std::uint8_t halves
 
 HalfWaits same_half() { return half_waits(false, false) | half_waits(true, true); }
 
-using Steps = std::vector<std::vector<Access>>;  // what steps 0, 1, .. touch
+using Steps = std::vector<std::vector<Access>>;  // the accesses of steps 0, 1, ..
 
-// What each of them waits for.
+// The waits of each step.
 std::vector<std::vector<Wait>> waits_of(const Steps& steps, const LirBufferPlan& plan = {}) {
   std::vector<Access> all;
   for (const std::vector<Access>& s : steps) all.insert(all.end(), s.begin(), s.end());
@@ -29,7 +29,8 @@ std::vector<std::vector<Wait>> waits_of(const Steps& steps, const LirBufferPlan&
   return waits;
 }
 
-// Compares every two halves of different steps: those that meet in a byte which one of them writes must be ordered.
+// Compares every two halves of different steps. Two halves that access the same byte, one of them writing, must be
+// ordered.
 void check_order(const Steps& steps) {
   const std::vector<std::vector<Wait>> waits = waits_of(steps);
   // after[a][b]: half-step a (2 step + half) runs after half-step b.
@@ -71,10 +72,10 @@ void check_order(const Steps& steps) {
 TEST_CASE("a half waits for the half whose bytes it reads, and for what it overwrites") {
   const std::vector<std::vector<Wait>> waits = waits_of(
       {{arena(0, 50, true, kLower), arena(50, 100, true, kUpper)},
-       // Row by row from one buffer to another: halves wait for their own.
+       // Row by row from one buffer to another: each half waits for the same half.
        {arena(0, 50, false, kLower), arena(50, 100, false, kUpper), arena(100, 150, true, kLower),
         arena(150, 200, true, kUpper)},
-       // Over the first buffer, with longer rows: its lower half ends in bytes that the upper half of step 1 reads.
+       // Over the first buffer, in longer rows: the lower half ends in bytes that the upper half of step 1 reads.
        {arena(100, 150, false, kLower), arena(150, 200, false, kUpper), arena(0, 70, true, kLower),
         arena(70, 140, true, kUpper)}});
   CHECK(waits[0].empty());
@@ -84,7 +85,8 @@ TEST_CASE("a half waits for the half whose bytes it reads, and for what it overw
   REQUIRE(waits[2].size() == 2);
   CHECK(waits[2][0].step == 0);
   CHECK(waits[2][1].step == 1);
-  // Lower waits for the upper half's reading, and the upper overwrites what the lower half reads of 100..
+  // The lower half waits for the read of the upper half. The upper half overwrites bytes from 100 on that the lower
+  // half reads.
   CHECK((waits[2][1].waits & half_waits(false, true)) != 0);
   CHECK((waits[2][1].waits & half_waits(true, false)) != 0);
 }
@@ -147,7 +149,7 @@ TEST_CASE("steps that overwrite parts of what many have read wait for one anothe
   for (std::size_t i = 0; i < n; ++i) steps.push_back({arena(64 * i, 64 * i + 64, true)});
   std::size_t waits = 0;
   for (const std::vector<Wait>& w : waits_of(steps)) waits += w.size();
-  CHECK(waits < 20 * n);  // each for all of them: n * n
+  CHECK(waits < 20 * n);  // if each waited for all: n * n
 }
 
 }  // namespace rlx::cpu

@@ -19,7 +19,7 @@ namespace rlx::cpu::test {
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// The tables of every instruction set this machine can run.
+/// The kernel tables of every instruction set that this machine can run.
 inline std::vector<const KernelTable*> tables() {
   std::vector<const KernelTable*> out;
   for (const Isa isa : {Isa::Generic, Isa::Sse4, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
@@ -68,7 +68,7 @@ inline void randomize(Buffer& b, unsigned seed, float lo = -1.0F, float hi = 1.0
   for (std::int64_t i = 0; i < b.size(); ++i) b[i] = dist(rng);
 }
 
-/// Distance of `got` from `want` in units of the last place of a float at `want`.
+/// The distance of `got` from `want` in ulp of a float at `want`.
 inline double ulp_error(float got, double want) { return rlx::test::ulps(DType::F32, static_cast<double>(got), want); }
 
 using rlx::test::Worst;

@@ -1,4 +1,4 @@
-// What rows tell of the steps that they add, and what they take of a wider value in place.
+// The facts that kernel entries give about their steps, and parts of a larger value that they read in place.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -96,7 +96,7 @@ TEST_CASE("blocks are made in the places of a cache where they are put, from par
           std::vector<std::int32_t> slots(static_cast<std::size_t>(count));
           std::mt19937 rng(4);
           for (std::int32_t& s : slots)
-            s = static_cast<std::int32_t>(rng() % (kPlaces + 4)) - 2;  // some twice, some none
+            s = static_cast<std::int32_t>(rng() % (kPlaces + 4)) - 2;  // some indices occur twice, some not at all
           in.emplace("slots", Tensor::of<std::int32_t>({count}, slots));
           const std::int64_t bytes = block_layout(scheme).bytes * kDim / 32;
           in.emplace("pool", Tensor::of<std::uint8_t>(

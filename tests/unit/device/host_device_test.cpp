@@ -1,4 +1,4 @@
-// Memory of the host as a device: what states begin as, and what that costs.
+// Host memory as a device: the initial values of states, and their resident memory.
 #include "rlx/device/host_device.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 namespace rlx {
 namespace {
 
-// Resident memory of the process in bytes; 0 where the system does not tell.
+// The resident memory of the process in bytes; 0 if the system does not report it.
 std::size_t resident_bytes() {
   std::FILE* f = std::fopen("/proc/self/statm", "r");
   if (f == nullptr) return 0;
@@ -31,7 +31,7 @@ TEST_CASE("host device: memory for states is zeros of which nothing is touched, 
   const std::shared_ptr<OpenDevice> host = open_host_device({});
   for (const std::size_t bytes : {0UL, 1UL, 63UL, 65535UL, 65536UL, 65537UL, 4194303UL, 4194304UL, 12345678UL}) {
     CAPTURE(bytes);
-    for (int again = 0; again < 2; ++again) {  // the second may get the memory of the first
+    for (int again = 0; again < 2; ++again) {  // the second run may get the memory of the first
       const std::shared_ptr<Buffer> states = host->allocate(bytes, BufferUse::States);
       CHECK(allocated_as_zeros(*states));
       CHECK(states->bytes() == bytes);

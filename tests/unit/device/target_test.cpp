@@ -1,4 +1,4 @@
-// Targets say why they refuse a node, and can be narrowed without losing what they answer otherwise.
+// Targets give the reason of a refusal, and can be restricted without changing their other answers.
 #include "rlx/device/target.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ std::string why(const Graph& g, Expr e, const Target& target) {
   return text ? text : "taken";
 }
 
-// A transposition with an axis more than the generic kernels walk.
+// A transposition with one axis more than the generic kernels take.
 Expr deep_transpose(Graph& g) {
   std::vector<std::int64_t> order(17);
   std::iota(order.rbegin(), order.rend(), 0);
@@ -35,12 +35,12 @@ TEST_CASE("target: the cpu's rows say why they refuse a node") {
   Graph g("g");
   const Expr x = g.input("x", {{2, 3}, DType::F32}), wide = g.cast(x, DType::F64);
   CHECK(why(g, x, *cpu()) == "taken");
-  CHECK(why(g, g.softmax(x, 0), *cpu()) == "taken");  // the tuned row refuses the axis, the generic one takes it
+  CHECK(why(g, g.softmax(x, 0), *cpu()) == "taken");  // the tuned entry refuses the axis, the generic takes it
   CHECK(why(g, g.layer_norm(wide, g.input("a", {{3}, DType::F64}), g.input("b", {{3}, DType::F64})), *cpu()) ==
         "taken");
   CHECK(why(g, g.rms_norm(x, g.input("c", {{2}, DType::F32}), g.input("d", {{2}, DType::F32}), 1e-6, {0}), *cpu()) ==
-        "it runs along other axes than the last");
-  CHECK(why(g, deep_transpose(g), *cpu()) == "it has more axes than the kernels walk");
+        "it does not run along the last axes");
+  CHECK(why(g, deep_transpose(g), *cpu()) == "it has more axes than the kernel supports");
 }
 
 TEST_CASE("target: kinds left out are refused by that reason, the others as before; alignment only grows") {
@@ -50,7 +50,7 @@ TEST_CASE("target: kinds left out are refused by that reason, the others as befo
   const auto few = limited_to(cpu(), OpSet{OpKind::Activation, OpKind::Transfer});
   CHECK(why(g, relu, *few) == "taken");
   CHECK(why(g, sum, *few) == "the target does not list this kind of op as supported");
-  CHECK(few->kinds().count() == 1);  // no kernel makes a transfer
+  CHECK(few->kinds().count() == 1);  // transfer has no kernel
   CHECK(few->name() == cpu()->name());
   CHECK(few->limits().alignment == cpu()->limits().alignment);
   CHECK(with_alignment(few, 4096)->limits().alignment == 4096);
@@ -66,7 +66,7 @@ TEST_CASE("target: the error of a refused node gives the reason") {
   options.kernel_dispatch->host_fallback = false;
   const std::string text = error_text([&] { (void)Session().compile_with(std::move(g), options); });
   CHECK_MESSAGE(contains(text, "has no kernel on cpu"), text);
-  CHECK_MESSAGE(contains(text, "it has more axes than the kernels walk"), text);
+  CHECK_MESSAGE(contains(text, "it has more axes than the kernel supports"), text);
 }
 
 }  // namespace

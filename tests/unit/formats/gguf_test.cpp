@@ -1,4 +1,4 @@
-// GGUF files: files of the format's own package, and one message for each way a file can be wrong.
+// GGUF files: files written by the Python package gguf, and one error message for each kind of faulty file.
 #include "rlx/formats/gguf.h"
 
 #include <doctest/doctest.h>
@@ -275,7 +275,7 @@ TEST_CASE("gguf: each fault of the tensors has its message") {
   twice.records.clear(), twice.tensors = 0;
   twice.record("a", {2}, kF32, 0).record("a", {2}, kF32, 32);
   CHECK(contains(gguf_error(twice), "tensor \"a\" occurs twice"));
-  GgufBytes empty;  // no data at all, and none needed
+  GgufBytes empty;  // no data, and none is needed
   empty.record("e", {0}, kF32, 0);
   CHECK(gguf_error(empty).empty());
   CHECK(contains(error_text([&] { parse_gguf(two_tensors().bytes())->decoded("c"); }), "has no tensor \"c\""));

@@ -1,4 +1,4 @@
-// The GGUF writer: what is written reads back, what is wrong is refused, and what was left is gone on with.
+// The GGUF writer: files read back, wrong calls are refused, and an interrupted file is resumed.
 #include "rlx/formats/gguf_writer.h"
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ TEST_CASE("gguf writer: a file of the format's own package, written again, is th
   CHECK(w.begin() == 0);
   for (const GgufTensor& t : file->tensors())
     for (const std::byte& b : t.bytes) w.write({&b, 1});
-  CHECK(files_in(dir).size() == 1);  // under another name
+  CHECK(files_in(dir).size() == 1);  // under a temporary name
   CHECK_FALSE(std::filesystem::exists(dir.file("again.gguf")));
   w.commit();
   const auto again = GgufFile::open(dir.file("again.gguf"));
@@ -106,7 +106,7 @@ TEST_CASE("gguf writer: what an earlier try left whole is not written again") {
     w.write(bytes_of(a));
     w.write(bytes_of(b));
     w.write(bytes_of(c).first(100000));
-  }  // ends here
+  }  // the writer is destroyed without commit
   CHECK(files_in(dir) == std::vector<std::string>{"m.gguf.k1.partial"});
   {
     GgufWriter other(path, {.resume_key = "k2"});
@@ -114,7 +114,7 @@ TEST_CASE("gguf writer: what an earlier try left whole is not written again") {
   }
   {
     GgufWriter changed(path, {.resume_key = "k1"});
-    changed.set_bool("x", true);  // another head
+    changed.set_bool("x", true);  // another header
     CHECK(start(changed) == 0);
     changed.write(bytes_of(a));
     changed.write(bytes_of(b));
@@ -133,7 +133,7 @@ TEST_CASE("gguf writer: what an earlier try left whole is not written again") {
   CHECK(file->decoded("b").at(499) == 2);
   CHECK(file->decoded("c").at(0) == 3);
   CHECK(file->decoded("c").at(29999) == 3);
-  GgufWriter never(path, {.resume_key = "k3"});  // the old file stays as it was
+  GgufWriter never(path, {.resume_key = "k3"});  // the old file stays unchanged
   start(never);
   never.write(bytes_of(b));
   CHECK(GgufFile::open(path)->decoded("a").at(0) == 1);

@@ -1,4 +1,4 @@
-// gzip members of the system's gzip and what is said of damaged ones.
+// gzip members written by the gzip program, and the errors of damaged ones.
 #include "rlx/formats/gzip.h"
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ TEST_CASE("gzip: cut anywhere or changed anywhere is an error that names the fil
   const std::string good = hello();
   for (std::size_t n = 0; n < good.size(); ++n)
     CHECK(contains(error_text([&] { gunzip(good.substr(0, n), "f.gz"); }), "f.gz: "));
-  for (std::size_t at = 10; at < good.size(); ++at) {  // before: flags and times, which carry no content
+  for (std::size_t at = 10; at < good.size(); ++at) {  // bytes before 10 are flags and times, without content
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x40);
     CHECK(contains(error_text([&] { gunzip(bad, "f.gz"); }), "f.gz: the compressed data "));

@@ -71,23 +71,23 @@ TEST_CASE("mapped file: pages that are lost read as zeros where the owner asks f
   {
     const MappedFile file = MappedFile::open(path);
     const char* middle = file.text().data() + 50000;
-    keep_lost_pages(middle);
-    keep_lost_pages(&inside);  // no mapping of ours
-    CHECK_FALSE(lost_file_at(middle));
+    guard_mapping(middle);
+    guard_mapping(&inside);  // not one of our mappings
+    CHECK_FALSE(damaged_file_at(middle));
     CHECK_FALSE(changed_file_at(middle));
     std::filesystem::resize_file(path, 10000);
     CHECK(changed_file_at(middle) == path);
     CHECK(std::all_of(file.text().begin() + 20000, file.text().end(), [](char c) { return c == 0; }));
     CHECK(std::all_of(file.text().begin(), file.text().begin() + 8192, [](char c) { return c == 'x'; }));
-    CHECK(any_lost_pages());
-    CHECK(lost_file_at(file.text().data()) == path);
-    CHECK_FALSE(lost_file_at(other.text().data()));
-    CHECK_FALSE(lost_file_at(&inside));
+    CHECK(any_damaged_mapping());
+    CHECK(damaged_file_at(file.text().data()) == path);
+    CHECK_FALSE(damaged_file_at(other.text().data()));
+    CHECK_FALSE(damaged_file_at(&inside));
   }
-  CHECK_FALSE(any_lost_pages());
+  CHECK_FALSE(any_damaged_mapping());
   const MappedFile again = MappedFile::open(path);
-  CHECK_FALSE(lost_file_at(again.text().data()));
-  // A file that takes the place of a mapped one is no change of that.
+  CHECK_FALSE(damaged_file_at(again.text().data()));
+  // Replacing a mapped file by another one does not change the mapping.
   folder.write("new", "z");
   std::filesystem::rename(folder.file("new"), path);
   CHECK_FALSE(changed_file_at(again.text().data()));
@@ -101,7 +101,7 @@ TEST_CASE("mapped file: a program whose file is cut says so and leaves nothing b
   REQUIRE(child >= 0);
   if (child == 0) {
     if (!std::freopen(said.c_str(), "w", stderr)) ::_exit(7);
-    handle_lost_pages(LostPages::Say);
+    install_sigbus_guard(OnLostPage::Say);
     OutputFile out(folder.file("out"));
     out.write("half of it");
     const MappedFile file = MappedFile::open(path);

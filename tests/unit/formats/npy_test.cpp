@@ -1,4 +1,4 @@
-// npy and npz: files NumPy wrote, round trips, and a message for each fault.
+// npy and npz: files written by NumPy, round trips, and one error message for each fault.
 #include "rlx/formats/npy.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Files that appear whole or not at all.
+// Output files appear complete or not at all.
 #include "rlx/formats/output_file.h"
 
 #include <doctest/doctest.h>
@@ -85,7 +85,7 @@ TEST_CASE("output file: folders, missing folders and files that may not be writt
   CHECK(contains(error_text([&] { OutputFile(folder.file("no/x")); }), "cannot write \"" + folder.file("no/x")));
   const std::string path = folder.write("data", "old");
   REQUIRE(::chmod(path.c_str(), 0400) == 0);
-  if (::geteuid() != 0)  // root may write it
+  if (::geteuid() != 0)  // root can write to the folder
     CHECK(contains(error_text([&] { OutputFile{path}; }), "Permission denied"));
   CHECK(num_entries(folder.path()) == 1);
 }

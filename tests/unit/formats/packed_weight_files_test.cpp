@@ -1,4 +1,4 @@
-// Saved forms: found by later starts while their weights are the same, and never believed when they are damaged.
+// Saved packed weights: later starts find them if the weights are the same, and never use damaged ones.
 #include "rlx/formats/packed_weight_files.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ std::string text_of(const Tensor& t) { return {reinterpret_cast<const char*>(t.d
 
 const SourceIdentity kSource{1, 2, 3, 4, "head"};
 
-// A form "abcdefgh" under the key "k", in a file that `spoil` changes; what a reader then says.
+// Saves "abcdefgh" under the key "k", changes the file by `spoil`, and returns the error of a reader.
 struct Spoiled {
   Tensor found;
   std::vector<std::string> problems;
@@ -68,11 +68,11 @@ TEST_CASE("saved forms: found by key, size and source; by content where the file
   touched.mtime_ns = 5;
   CHECK(files.find("k", 8, touched, [] { return std::string("other weights"); }).empty());
   CHECK(text_of(files.find("k", 8, touched, [] { return std::string("content"); })) == "abcdefgh");
-  CHECK(text_of(files.find("k", 8, touched, never)) == "abcdefgh");  // that is its source now
+  CHECK(text_of(files.find("k", 8, touched, never)) == "abcdefgh");  // now touched is its source
   CHECK(files.problems().empty());
   const Tensor found = files.find("k", 8, touched, never);
   CHECK(reinterpret_cast<std::uintptr_t>(found.data()) % 64 == 0);
-  CHECK((files.found_bytes() == 4 * 8 && files.saved_bytes() == 2 * 8));  // once more with the new source
+  CHECK((files.found_bytes() == 4 * 8 && files.saved_bytes() == 2 * 8));  // saved once more with the new source
   REQUIRE(files.mapped().size() == 4);
   CHECK(files.mapped().back() == found.data() - 4096);
 }
@@ -118,7 +118,7 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
   REQUIRE(files.problems().size() == 1);
   CHECK(contains(files.problems()[0], "packed weights are no longer saved: cannot write"));
-  files.save("l", bytes_of("abcdefgh"), kSource, "content");  // told once, and not tried again
+  files.save("l", bytes_of("abcdefgh"), kSource, "content");  // reported once, and not tried again
   std::filesystem::create_directories(dir.file("gone"));
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
   CHECK(files.problems().size() == 1);
@@ -131,13 +131,13 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
 
 TEST_CASE("saved forms: one that is made shorter while it is mapped reads as zeros where its user asks for that") {
   const test::TempDir dir;
-  PackedWeightFiles files(dir.path(), {.keep_lost_pages = true});
+  PackedWeightFiles files(dir.path(), {.guard_mapping = true});
   files.save("k", bytes_of(std::string(10000, 'x')), kSource, "content");
   const Tensor found = files.find("k", 10000, kSource, [] { return std::string("content"); });
   REQUIRE(found.size_bytes() == 10000);
   std::filesystem::resize_file(files.path_of("k"), 4096);
   CHECK(static_cast<int>(found.data()[9000]) == 0);
-  CHECK(lost_file_at(files.mapped().at(0)) == files.path_of("k"));
+  CHECK(damaged_file_at(files.mapped().at(0)) == files.path_of("k"));
 }
 
 TEST_CASE("saved forms: a pipe in the place of a file is neither read nor waited for") {
@@ -194,11 +194,11 @@ TEST_CASE("saved forms: a second start maps what the first one made; a weight th
   };
   CHECK(count() == 2);
   Started second = start(weights, forms);
-  CHECK(second.f.prepared_bytes() == 0);  // all of it lies in files
+  CHECK(second.f.prepared_bytes() == 0);  // all packed weights are mapped from files
   CHECK(second.y == first.y);
   CHECK(count() == 2);
 
-  // Setting a weight of a mapped form copies that form; the files and other runners stay as they were.
+  // Setting a weight in a mapped packed layout copies it; the files and other instances do not change.
   CompiledGraph clone = second.f.clone();
   second.f.set_param("b", ramp({96, 8}, 9, DType::F32));
   first.f.set_param("b", ramp({96, 8}, 9, DType::F32));
@@ -207,12 +207,12 @@ TEST_CASE("saved forms: a second start maps what the first one made; a weight th
   CHECK(clone.run_typed(in)[0].to_f32() == first.y);
   CHECK(start(weights, forms).y == first.y);
 
-  // Other weights in the same file, of the same size: never the old forms.
+  // Other weights of the same size in the same file never use the old packed weights.
   write_safetensors(
       weights, std::vector<NamedTensor>{{"a", ramp({96, 64}, 1, DType::BF16)}, {"b", ramp({96, 8}, 9, DType::F32)}});
   CHECK(start(weights, forms).y == first.f.run_typed(in)[0].to_f32());
 
-  // A damaged form is made again.
+  // Damaged packed weights are made again.
   for (const auto& entry : std::filesystem::directory_iterator(forms)) std::filesystem::resize_file(entry.path(), 5000);
   const Started healed = start(weights, forms);
   CHECK(healed.problems.size() == 2);

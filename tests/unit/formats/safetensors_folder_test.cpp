@@ -1,4 +1,4 @@
-// Weights in several files: what an index may say, and what is wrong with it otherwise.
+// Sharded weights: valid index files, and the errors of invalid ones.
 #include "rlx/formats/safetensors_folder.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using test::contains;
 
-// Two files, with tensors a and b, and c.
+// Two files: one with tensors a and b, one with c.
 class ShardedFolder {
  public:
   ShardedFolder() {
@@ -49,20 +49,20 @@ TEST_CASE("safetensors folder: shards are one loader, and nothing is copied") {
     REQUIRE(view);
     CHECK(*static_cast<const float*>(view->data) == static_cast<float>(name[0]));
     const auto owner = f->files()[name == "c" ? 1 : 0];
-    CHECK(view->data == owner->find(name)->data);  // of the mapping
+    CHECK(view->data == owner->find(name)->data);  // it points into the mapping
     CHECK(f->identity(name)->inode == owner->identity(name)->inode);
     f->drop_pages(name, 0, 4);
   }
   CHECK(!f->find("d"));
   CHECK(contains(f->source(), "model.safetensors.index.json"));
-  folder.write("model.safetensors", {"x"});  // a single file wins
+  folder.write("model.safetensors", {"x"});  // a single file takes precedence
   CHECK(folder.open()->names() == std::vector<std::string>{"x"});
 }
 
 TEST_CASE("safetensors folder: faults of an index are named") {
   const ShardedFolder folder;
   folder.index(R"({"a": "one.safetensors", "b": "one.safetensors"})");
-  CHECK(folder.refusal().empty());  // files that it does not name are nobody's
+  CHECK(folder.refusal().empty());  // files that the index does not name are ignored
   folder.index(R"({"a": "one.safetensors"})");
   CHECK(contains(folder.refusal(), "\"weight_map\" does not list the tensor \"b\" of "));
   folder.index(R"({"a": "one.safetensors", "b": "one.safetensors", "c": "one.safetensors"})");

@@ -1,4 +1,4 @@
-// safetensors: files of the reference implementation, round trips, and one message for each way a file can be wrong.
+// safetensors: files of the reference implementation, round trips, and one error message for each kind of faulty file.
 #include "rlx/formats/safetensors.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Pieces of models: the decoder block with all it may have, its caches, and the functions with the field's names.
+// Model layers: the decoder block with every optional input, its caches, and the functions by common names.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -76,12 +76,12 @@ TEST_CASE("llama_decoder_block: betas, norms of heads, biases, scale, softcap, w
   op.activation = ActivationKind::GeluApprox, op.n_rot = 2;
   const Expr x = g.constant(wave_of({1, kSteps, kWidth}, 0.7));
   const Expr y = d.block(op, x);
-  // The same by primitives, head by head.
+  // The same block in primitives, head by head.
   const Expr normed = g.rms_norm(x, d.of("ln1_gamma"), d.of("ln1_beta"), 1e-3);
   const auto heads = [&](const char* w, const char* b, std::int64_t n) {  // [1, S, n, D]
     return g.reshape(g.matmul(normed, d.of(w)) + d.of(b), {1, kSteps, n, kHead});
   };
-  const auto turned = [&](Expr e, const char* gamma) {  // the first two elements by the angle of column 0
+  const auto turned = [&](Expr e, const char* gamma) {  // rotates the first two elements by the angle of column 0
     const Expr n = g.rms_norm(e, d.of(gamma), std::nullopt, 1e-3);
     const auto table = [&](const char* name) {
       return g.reshape(g.slice(d.of(name), {0, 0}, {kSteps, 1}), {1, kSteps, 1, 1});
@@ -120,7 +120,7 @@ TEST_CASE("llama_decoder_block: behind a cache, grown or written into, rows are 
     const Expr none = g.constant(Tensor::zeros(Shape({1, 0, kKv * kHead}, DType::F64)));
     const Expr first = d.block(op, g.narrow(x, 1, 0, 3), {{"k_cache", none}, {"v_cache", none}});
     const Expr rest = d.block(op, g.narrow(x, 1, 3, 2), {{"k_cache", first.result(1)}, {"v_cache", first.result(2)}});
-    const Expr room = g.constant(wave_of({1, 8, kKv * kHead}, 0.2));  // what is there does not matter
+    const Expr room = g.constant(wave_of({1, 8, kKv * kHead}, 0.2));  // its contents have no effect
     const auto start = [&](std::int32_t at) { return g.constant(test::ints({}, {at})); };
     const Expr one = d.block(op, g.narrow(x, 1, 0, 3), {{"k_cache", room}, {"v_cache", room}, {"start", start(0)}});
     const Expr two = d.block(op, g.narrow(x, 1, 3, 2),
@@ -156,7 +156,7 @@ TEST_CASE("llama_decoder_block: what is wrong with what it may have is said") {
   const Expr small = zeros({1, 4, kKv * kHead});
   CHECK(contains(said({{"k_cache", small}, {"v_cache", small}, {"start", zeros({}, DType::I32)}}),
                  "do not fit in the 4"));
-  CHECK(contains(said({{"k_cache", cache}, {"v_cache", cache}}), "cos"));  // 13 places, 8 rows
+  CHECK(contains(said({{"k_cache", cache}, {"v_cache", cache}}), "cos"));  // 13 positions, 8 rows of cos
   op.window = -1, op.mask = MaskKind::SlidingWindow;
   CHECK(contains(said({}), "window"));
 }
@@ -263,7 +263,7 @@ TEST_CASE("nn::qwen35_mtp_head: both norms, the gated attention and the last tok
   h.w_head = value({4, 6});
   h.num_heads = 2, h.kv_heads = 1, h.head_dim = 2;
   const Expr logits = nn::qwen35_mtp_head(h);
-  // Head by head, with the columns of w_q sorted by hand: q of head 0, its gate, q of head 1, its gate.
+  // Head by head, with the columns of w_q in the order q of head 0, its gate, q of head 1, its gate.
   const auto norm = [&](Expr e, Expr gamma) { return g.rms_norm(e, gamma); };
   const Expr x = g.matmul(g.concat({norm(h.embed, h.embed_norm), norm(h.hidden, h.hidden_norm)}, 2), h.w_in),
              n = norm(x, h.ln1);

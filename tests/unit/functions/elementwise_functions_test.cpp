@@ -1,4 +1,4 @@
-// Functions over elements that are built of ops: known answers (mpmath, 40 digits), every float dtype, refusals.
+// Elementwise functions composed of ops: known answers (mpmath, 40 digits), every float dtype, refusals.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -24,7 +24,7 @@ constexpr DType kFloatTypes[] = {DType::F64, DType::F32, DType::F16, DType::BF16
 
 using Build = std::function<Expr(const std::vector<Expr>&)>;
 
-/// The function's values for operands of dtype t, on the cpu; the evaluator has the same.
+/// The values of the function for operands of dtype t on the cpu, which equal those of the evaluator.
 Tensor values_of(const std::vector<std::vector<double>>& operands, DType t, const Build& build) {
   Graph g("function");
   std::vector<Expr> in;

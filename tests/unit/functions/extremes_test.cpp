@@ -1,5 +1,5 @@
-// Functions whose arguments are numbers of elements, steps or trips, at the ends of what an integer may be: each gives
-// an answer or an error at once, and never counts up to the number.
+// Functions with numbers of elements, steps or iterations, at both ends of the integer range. Each gives a result or an
+// error at once, and never counts up to the number.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -60,7 +60,7 @@ TEST_CASE("extremes: lengths that a transform is fast at") {
 }
 
 TEST_CASE("extremes: filters, powers and exponentials") {
-#if !defined(RLX_ADDRESS_SANITIZER) && !defined(RLX_THREAD_SANITIZER)  // their allocators end the program
+#if !defined(RLX_ADDRESS_SANITIZER) && !defined(RLX_THREAD_SANITIZER)  // the allocators of sanitizers end the program
   REFUSED("no memory", fft::mel_filterbank({.n_mels = kHuge}));
 #endif
   REFUSED("overflows", fft::mel_filterbank({.n_mels = kHigh}));
@@ -69,7 +69,7 @@ TEST_CASE("extremes: filters, powers and exponentials") {
   g.set_outputs({linalg::matrix_power(x, kLow), linalg::matrix_power(x, kHigh), linalg::expm(x, kHigh)});
   const Tensor turn = Tensor::of({2, 2}, std::vector<double>{0, 1, -1, 0});
   const std::vector<Tensor> out = run_of(std::move(g), turn);
-  // A quarter of a turn: its 2^63rd power is 1, and the one before it -x. exp(x) turns by one radian.
+  // A rotation by 90 degrees: its power 2^63 is 1, and the power 2^63 - 1 is -x. exp(x) rotates by one radian.
   const double want[3][4] = {{1, 0, 0, 1}, {0, -1, 1, 0}, {std::cos(1), std::sin(1), -std::sin(1), std::cos(1)}};
   for (std::size_t r = 0; r < 3; ++r)
     for (std::int64_t i = 0; i < 4; ++i) CHECK(test::difference(out[r].at(i), want[r][i]) < 1e-14);
@@ -130,7 +130,7 @@ TEST_CASE("extremes: windows of im2col that are longer than the signal, and of m
         all = all && out.at(k * places + p) == static_cast<double>(k * c.dilation + p * c.stride);
     CHECK(all);
   }
-  // Two axes of space: the elements of the window are in front of its places.
+  // Two spatial axes: in the gathered value the window axes come before the position axes.
   Graph g;
   const Tensor image = counted(Shape({2, 2, 70, 5}, DType::F32));
   g.set_outputs({nn::im2col(g.input("x", image.shape()), {66, 2})});

@@ -188,7 +188,7 @@ TEST_CASE("fft functions: convolution and windows") {
 
 TEST_CASE("fft functions: frames, their transforms, and the signal again") {
   const Tensor x = noise({2, 50}, DType::F64, 3);
-  for (const std::int64_t hop : {2, 3, 4})  // frames of whole blocks, and others
+  for (const std::int64_t hop : {2, 3, 4})  // hops that divide the frame, and others
     for (const bool center : {true, false})
       for (const bool normalized : {true, false}) {
         Graph g;
@@ -198,7 +198,7 @@ TEST_CASE("fft functions: frames, their transforms, and the signal again") {
         const Expr z = fft::stft(g.input("x", x.shape()), o);
         const std::int64_t frames = 1 + ((center ? 58 : 50) - 8) / hop;
         CHECK(z.shape() == Shape({2, 5, frames}, DType::C128));
-        // The first and the last sample are under the window's zero where frames are not centred.
+        // Without centred frames the first and the last sample are multiplied by 0 of the window.
         const Expr y = fft::istft(z, o);
         g.set_outputs({y});
         const Tensor got = Session().compile(std::move(g)).run_typed({{"x", x}}).at(0);
@@ -225,7 +225,7 @@ TEST_CASE("fft functions: Welch's method finds a tone, and noise has its power")
   const std::vector<Tensor> out = Session().compile(std::move(g)).run_typed({{"x", x}});
   CHECK(out[0].shape() == Shape({33}, DType::F64));
   CHECK(out[1].at(0) == 0.25);
-  double power = 0, whole = 0;  // Parseval: the density sums up to the mean square, but for the windows
+  double power = 0, whole = 0;  // Parseval: the density sums to the mean square, except for the effect of the windows
   for (std::int64_t k = 0; k < 33; ++k) power += out[0].at(k) * 2 / 64;
   for (std::int64_t i = 0; i < 1024; ++i) whole += x.at(i) * x.at(i) / 1024;
   CHECK(std::fabs(power / whole - 1) < 0.05);
@@ -243,7 +243,7 @@ TEST_CASE("fft functions: mel filters and log-mel spectra") {
     CHECK(top > 0.95);
     CHECK(top <= 1);
   }
-  // The triangles overlap so that they add up to 1 between the first and the last peak.
+  // The triangles overlap and sum to 1 between the first and the last peak.
   double middle = 0;
   for (std::int64_t m = 0; m < 10; ++m) middle += flat.at(m * 2049 + 512);
   CHECK(std::fabs(middle - 1) < 1e-12);

@@ -1,5 +1,4 @@
-// Pools, resizes, pads and norms of images: values that PyTorch gives for the same numbers, what NumPy gives, faults
-// that the reference project has.
+// Pools, resizes, pads and norms of images: values of PyTorch and NumPy, and known faults of the reference project.
 #include <functional>
 #include <vector>
 
@@ -24,7 +23,7 @@ using test::sequence;
 constexpr double kListed = 1e-11;  // numbers below have 12 digits
 
 using OfValue = std::function<Expr(Graph&, Expr)>;
-// fn of x, by the reference rules, checked against the cpu's kernels.
+// fn of x by the reference rules, checked against the kernels of the cpu.
 Tensor value_of(const Tensor& x, const OfValue& fn) {
   Graph g;
   const Expr in = g.input("x", x.shape());
@@ -111,7 +110,7 @@ TEST_CASE("pools agree with PyTorch") {
                {1, 1.25, 1, 1.25, 1, 1.25, 1.25, 1, 1.25, 1, 1.25, 1}, 0);
 }
 
-TEST_CASE("pools of every kind are what their names say") {  // A27: sums, minima and products were means, or zeros
+TEST_CASE("pools of every kind are what their names say") {  // A27: sum, min and product pools gave means, or zeros
   const Tensor x = doubles({1, 1, 2, 4}, {1, 2, 3, 4, 5, 6, 7, -8});
   const auto of = [&](ReduceKind fn) {
     return value_of(x, [fn](Graph&, Expr v) { return nn::pool(fn, v, {.window = {2}}); });
@@ -201,7 +200,7 @@ TEST_CASE("resizes agree with PyTorch") {
       {-1.25, -0.580882352941, 0.448529411765, -0.058823529412, -0.242647058824, 0.786764705882}, kListed);
 }
 
-TEST_CASE("twice as large repeats elements") {  // A9: the image was put beside itself
+TEST_CASE("twice as large repeats elements") {  // A9: the image was tiled instead
   const Tensor x = doubles({1, 1, 2, 2}, {1, 2, 3, 4});
   const std::vector<double> want{1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4};
   expect_close(value_of(x, [](Graph&, Expr v) { return nn::resize_nearest2x(v); }), want, 0);
@@ -218,7 +217,7 @@ TEST_CASE("pads, rolls, tiles and triangles are NumPy's") {
   expect_close(padded(2, 3, PadMode::Reflect), {3, 2, 1, 2, 3, 4, 3, 2, 1}, 0);
   expect_close(padded(2, 1, PadMode::Symmetric), {2, 1, 1, 2, 3, 4, 4}, 0);
   expect_close(padded(1, 2, PadMode::Wrap), {4, 1, 2, 3, 4, 1, 2}, 0);
-  expect_close(padded(5, 0, PadMode::Reflect), {2, 3, 4, 3, 2, 1, 2, 3, 4}, 0);  // round more than once
+  expect_close(padded(5, 0, PadMode::Reflect), {2, 3, 4, 3, 2, 1, 2, 3, 4}, 0);  // wraps around more than once
   expect_close(padded(0, 6, PadMode::Symmetric), {1, 2, 3, 4, 4, 3, 2, 1, 1, 2}, 0);
   expect_close(padded(5, 5, PadMode::Wrap), {4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1}, 0);
   const Tensor x = doubles({2, 3}, {1, 2, 3, 4, 5, 6});
@@ -267,7 +266,7 @@ TEST_CASE("norms of images agree with PyTorch") {
   };
   expect_close(running(false), {0.05625, -0.009375, -0.075}, kListed);
   expect_close(running(true), {0.934375, 0.879129464286, 0.919642857143}, kListed);
-  // What was measured gives the same as what is given.
+  // Batch statistics that are passed in give the same result as computed ones.
   expect_close(value_of(x,
                         [&](Graph&, Expr v) {
                           const auto t = nn::batch_norm_training(v);
@@ -309,12 +308,12 @@ TEST_CASE("conditioned norms and gates broadcast over the sequence") {
                1e-12);
 }
 
-TEST_CASE("the tangent of a group norm moves its mean and variance") {  // A7: they were frozen
+TEST_CASE("the tangent of a group norm moves its mean and variance") {  // A7: the statistics were constants
   Graph g;
   const Expr x = g.input("x", Shape({1, 2, 3}, DType::F64));
   g.set_outputs({g.group_norm(x, 1)});
   const Tensor at = sequence({1, 2, 3});
-  // A tangent along x, or along ones, moves nothing (but for eps).
+  // A tangent along x, or along ones, gives 0 (up to eps).
   const Graph t = jvp(g, {"x"}).graph;
   NamedTensors in{{"x", at}};
   for (const Tensor& direction : {at, Tensor::of<double>({1, 2, 3}, std::vector<double>(6, 1.0))}) {

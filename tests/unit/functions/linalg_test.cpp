@@ -1,5 +1,5 @@
-// Functions of linear algebra: values by hand, and derivatives against differences. tests/python/test_linalg.py has
-// them beside NumPy and JAX.
+// Linear algebra functions: hand-computed values, and derivatives against differences. tests/python/test_linalg.py
+// compares with NumPy and JAX.
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -49,7 +49,7 @@ TEST_CASE("linalg: values by hand") {
   expect_close(values_of(kTwo, [](Expr x) { return linalg::matrix_norm(x); })[0], {std::sqrt(30)}, 1e-15);
   expect_close(values_of(kTwo, [](Expr x) { return linalg::vector_norm(x, 3, {1}); })[0],
                {std::cbrt(65), std::cbrt(35)}, 1e-14);
-  const double e = std::exp(1);  // of a nilpotent matrix and the identity beside it
+  const double e = std::exp(1);  // the exponential of a nilpotent matrix plus the identity
   expect_close(values_of(doubles({2, 2}, {1, 3, 0, 1}), [](Expr x) { return linalg::expm(x); })[0], {e, 3 * e, 0, e},
                1e-14);
   expect_close(values_of(doubles({2, 2}, {30, 0, 0, -30}), [](Expr x) { return linalg::expm(x); })[0],

@@ -33,7 +33,7 @@ Tensor rows_of(const std::vector<std::vector<std::int64_t>>& rows) {
   return out;
 }
 
-// What the function makes of constants.
+// The result of the function on constants.
 template <class F>
 std::vector<double> loss_of(F&& build) {
   Graph g("loss");
@@ -113,7 +113,7 @@ TEST_CASE("cross entropy: classes that are none, rows of -infinity, derivatives"
   // A label of 0 beside a logit of -infinity adds nothing.
   near(run_op(ops::SoftmaxCrossEntropy{}, {f64_of({1, 3}, {-inf, 0, 0}), f64_of({1, 3}, {0, 0.5, 0.5})})[0].to_f64(),
        {std::log(2.0)});
-  // softmax - onehot, 0 where a row is ignored.
+  // softmax - onehot, 0 for an ignored row.
   Graph g("g");
   const Expr x = g.input("x", Shape({2, 2}, DType::F64));
   nn::CrossEntropyOptions o;
@@ -136,7 +136,7 @@ TEST_CASE("binary cross entropy and focal loss are PyTorch's") {
        {0.426669285762, 0.0, 1.690392016564, 1.55958115626, 0.005309500837});
   near(loss_of([&](Graph& g) { return nn::sigmoid_focal_loss(c(g, kA), c(g, kB)); }),
        {0.016893372629, 0.00937088357, 0.484672167828, 0.043321698785, 0.222468802284});
-  // No derivative meets the logarithm of 0.
+  // No derivative uses the logarithm of 0.
   Graph g("g");
   const Expr p = g.input("p", Shape({3}, DType::F64));
   g.set_outputs({nn::binary_cross_entropy(p, g.constant(f64_of({3}, {0, 1, 0.5})), std::nullopt, Reduction::Sum)});
@@ -221,14 +221,14 @@ TEST_CASE("ctc loss is PyTorch's, and its derivative is minus the posterior") {
   near(run(Reduction::None, false), {4.850793798591, 1.687812817097, HUGE_VAL});
   near(run(Reduction::Mean, true), {1.101581361098});
   near(run(Reduction::Sum, true), {6.538606615688});
-  // Lengths and targets that are none.
+  // Invalid lengths and targets.
   near(loss_of([](Graph& g) {
          return nn::ctc_loss(g.constant(f64_of({2, 4, 2}, std::vector<double>(16, -1))),
                              g.constant(rows_of({{1}, {0}, {2}, {1}})), g.constant(classes_of({3, 1, 1, 0})),
                              g.constant(classes_of({1, 1, 1, 0})), {.reduction = Reduction::None});
        }),
        {std::nan(""), std::nan(""), std::nan(""), 0});
-  // Each step's derivatives add up to -1: some state is taken.
+  // The derivatives of each step sum to -1, since the state probabilities sum to 1.
   Graph g("g");
   const Expr x = g.input("x", Shape({6, 1, 4}, DType::F64));
   nn::CtcOptions o;
@@ -246,7 +246,7 @@ TEST_CASE("ctc loss is PyTorch's, and its derivative is minus the posterior") {
 }
 
 TEST_CASE("ctc loss of infinite log-probabilities is that of logaddexp, in the rule and in its parts") {
-  // Of class 0, the blank, and class 1 in two steps; of an empty target only the blank counts.
+  // Class 0, the blank, and class 1 in two steps. For an empty target only the blank counts.
   const auto loss = [](const std::vector<double>& of_blank, const std::vector<double>& of_one, std::int64_t spelled) {
     const Tensor x = f64_of({2, 1, 2}, {of_blank[0], of_one[0], of_blank[1], of_one[1]});
     return run_op(ops::CtcLoss{0}, {x, rows_of({{1}}), classes_of({2}), classes_of({spelled})})[0].at(0);
@@ -257,6 +257,6 @@ TEST_CASE("ctc loss of infinite log-probabilities is that of logaddexp, in the r
   CHECK(loss({-1, kInf}, {-1, kInf}, 1) == -kInf);
   CHECK(loss({-kInf, -kInf}, {-kInf, -1}, 1) == kInf);
   CHECK(std::isnan(loss({-1, -kInf}, {kInf, -kInf}, 1)));
-  // A NaN stays one beside a state of probability 0.
+  // A NaN is kept next to a state of probability 0.
   CHECK(std::isnan(loss({-kInf, -1}, {std::nan(""), -1}, 1)));
 }

@@ -1,4 +1,4 @@
-// Microscaling formats and products with weights of experts: known values, and the same by other ops.
+// Microscaling formats and matmuls with expert weights: known values, and the same by other ops.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -29,14 +29,14 @@ Expr f32_in(Graph& g, std::vector<std::int64_t> dims, const std::vector<double>&
 TEST_CASE("scaled values: the exponent of the largest, codes to the nearest") {
   Graph g("g");
   const quantized::ScaledFormat f{DType::F8E4M3, 4, -1};
-  // The largest: 7 has exponent 2, so the scale is 2^(2 - 8); 8 has 3, just below it 2.
+  // The largest magnitude 7 has exponent 2, so the scale is 2^(2 - 8). 8 has exponent 3, and the number below it 2.
   const Expr x = f32_in(g, {4, 4}, {7, -1, 0.3, 0, 8, 1, 2, 4, std::nextafter(8.0F, 0.0F), 0, 0, 0, 0, 0, 0, 0});
   const quantized::ScaledValue q = quantized::scaled_quantize(x, f);
   const auto r = results_of(g, {q.scale, g.cast(q.codes, DType::F32), quantized::scaled_dequantize(q, f)});
   CHECK(r[0] == std::vector<double>{0x1p-6, 0x1p-5, 0x1p-6, 1});
   CHECK(r[1][0] == 448);
   CHECK(r[1][1] == -64);
-  CHECK(r[1][2] == 20);  // 19.2 to three bits behind the first
+  CHECK(r[1][2] == 20);  // 19.2 rounded to three fraction bits
   CHECK(r[1][4] == 256);
   CHECK(r[2][2] == 20.0 / 64);
   CHECK(r[2][8] == 7);  // saturated
@@ -85,7 +85,7 @@ TEST_CASE("products with experts' weights in blocks") {
           quantized::dequant_grouped_matmul(x, codes, which, QuantScheme::Q8_0), g.grouped_dot(x, decoded, which)});
   CHECK(r[0] == r[1]);
   CHECK(r[2] == r[3]);
-  // Affine codes: code * scale + bias.
+  // Affine quantized values: value * scale + bias.
   Graph h("h");
   const Expr small = h.constant(doubles({1, 2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}).cast(DType::U8));
   const Expr scale = f32_in(h, {1, 2, 2}, {1, 2, 0.5, 1}), bias = f32_in(h, {1, 2, 2}, {0, -1, 1, 0});

@@ -1,4 +1,4 @@
-// Draws: equal to what their formula makes of the bits, moments and distances of distributions, known answers of
+// Random distributions: equal to their formulas on the bits, moments and distances of distributions, known answers of
 // Philox.
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ using namespace rlx::test;
 
 namespace {
 
-// What the function draws with the key of a seed.
+// The draws of the function with the key of a seed.
 template <class F>
 std::vector<double> drawn(F&& draw, std::uint64_t seed = 7) {
   Graph g("draw");
@@ -39,7 +39,8 @@ Moments moments_of(const std::vector<double>& v) {
   for (double x : v) m.variance += (x - m.mean) * (x - m.mean) / static_cast<double>(v.size() - 1);
   return m;
 }
-// Within `sigmas` deviations of what chance leaves; the fourth moment is at most `kurtosis` variances squared.
+// Mean and variance are within `sigmas` standard errors; the fourth moment is at most `kurtosis` times the squared
+// variance.
 void has_moments(const std::vector<double>& v, double mean, double variance, double kurtosis = 12) {
   const Moments m = moments_of(v);
   const double n = static_cast<double>(v.size());
@@ -47,11 +48,11 @@ void has_moments(const std::vector<double>& v, double mean, double variance, dou
   CHECK_MESSAGE(std::abs(m.variance - variance) < 5 * variance * std::sqrt(kurtosis / n), "variance ", m.variance,
                 " wanted ", variance);
 }
-// The distance of the distribution from its function (Kolmogorov and Smirnov) is what chance leaves, everywhere.
+// The Kolmogorov-Smirnov test: the largest distance from the distribution function is within chance.
 template <class F>
 void has_distribution(std::vector<double> v, F&& below) {
   std::sort(v.begin(), v.end());
-  const double n = static_cast<double>(v.size()), limit = 2.0 / std::sqrt(n);  // beyond by chance in 1 of 1500
+  const double n = static_cast<double>(v.size()), limit = 2.0 / std::sqrt(n);  // exceeded by chance in 1 of 1500
   for (std::size_t i = 0; i < v.size(); ++i) {
     const double p = below(v[i]), at = static_cast<double>(i) / n;
     if (std::abs(p - at) < limit && std::abs(p - at - 1 / n) < limit) continue;
@@ -83,7 +84,7 @@ TEST_CASE("draws with a closed formula have their distributions") {
   CHECK(*std::min_element(cut.begin(), cut.end()) > -1);
   CHECK(*std::max_element(cut.begin(), cut.end()) < 2);
   has_distribution(cut, [&](double x) { return (normal(x) - normal(-1)) / (normal(2) - normal(-1)); });
-  // One side open: finite numbers all the same.
+  // A bound of infinity on one side: the draws are finite.
   for (double x : drawn([](Graph&, Expr k) { return random::truncated_normal(k, 3.0, HUGE_VAL, {Dim(100)}); }))
     CHECK((x > 3 && std::isfinite(x)));
   const std::vector<double> between = drawn([](Graph&, Expr k) { return random::uniform(k, -2.0, 6.0, kDims); });
@@ -108,7 +109,7 @@ TEST_CASE("integers, orders and choices") {
   std::sort(order.begin(), order.end());
   for (std::size_t i = 0; i < order.size(); ++i) REQUIRE(order[i] == static_cast<double>(i));
   CHECK(drawn([](Graph&, Expr k) { return random::permutation(k, 0); }).empty());
-  // Rows stay together, or each column goes its own way.
+  // Rows stay together, or each column is permuted separately.
   const auto rows = [](bool independent) {
     return drawn([&](Graph& g, Expr k) {
       return random::shuffle(k, g.iota(Shape({6, 2}, DType::I32), 0), 0, independent);
@@ -217,13 +218,14 @@ TEST_CASE("derivatives of gamma numbers keep their probability where it is") {
     for (std::int64_t i = 0; i < kDraws; ++i) {
       const double slope = got[1].at(i), at = got[2].at(i), h = 1e-3 * a;
       CAPTURE(at);
-      // What remains, beside what a step of a alone would change.
+      // The remaining difference, relative to the change by a step of a alone.
       const double alone = log_probability(a + h, at) - log_probability(a - h, at);
       const double moved = log_probability(a + h, at + h * slope) - log_probability(a - h, at - h * slope);
       CHECK(std::abs(moved) < 1e-4 * std::abs(alone) + 1e-11);
     }
   }
-  // Of what is made of them: parts that add up to 1 move by nothing together, no number moves for a bad parameter.
+  // Distributions built on gamma: the derivatives of parts that sum to 1 sum to 0, and an invalid parameter has
+  // derivative 0.
   Graph g;
   const Expr alpha = g.input("a", Shape({3}, DType::F32));
   const Expr parts = random::dirichlet(g.rng_key(5), alpha, {Dim(4)});
@@ -232,7 +234,7 @@ TEST_CASE("derivatives of gamma numbers keep their probability where it is") {
   CHECK(slopes.at(0) > 0);
   CHECK(slopes.at(1) < 0);
   CHECK(slopes.at(2) < 0);
-  Graph large;  // the number follows a + sqrt(a) n: in F32 as well the slope is about 1
+  Graph large;  // a draw is about a + sqrt(a) n, so the slope is about 1, in F32 too
   const Expr high = large.input("a", Shape({}, DType::F32));
   large.set_outputs({large.sum(random::gamma(large.rng_key(1), high, {Dim(16)}))});
   const Graph slope_of_large = value_and_grad(large, {"a"}).graph;
@@ -270,7 +272,7 @@ TEST_CASE("parameters of distributions at their edges, and no two draws alike") 
 }
 
 TEST_CASE("Philox-4x32-10 gives the vectors that Random123 publishes") {
-  // The generator as its paper has it.
+  // The generator as in its paper.
   using Words = std::vector<std::uint32_t>;
   const auto philox = [](Words c, std::uint32_t k0, std::uint32_t k1) {
     for (int round = 0; round < 10; ++round) {

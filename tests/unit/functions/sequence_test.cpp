@@ -1,4 +1,5 @@
-// Recurrent layers against numbers of ONNX Runtime and PyTorch, scans against their steps, causal convolution in parts.
+// Recurrent layers against numbers of ONNX Runtime and PyTorch, scans against single steps, causal convolution in
+// parts.
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -32,7 +33,7 @@ Tensor wave(std::vector<std::int64_t> dims, double f, DType t = DType::F32) {
   return out;
 }
 
-// Both by the reference rule and by the cpu, against the numbers.
+// Compares the reference rule and the cpu with the numbers.
 void check_results(const Graph& g, const NamedTensors& in, const std::vector<std::vector<double>>& want) {
   const auto by_rule = evaluate(g, in);
   CompiledGraph f = Session().with_threads(2).compile(Graph(g));
@@ -126,7 +127,7 @@ TEST_CASE("gru and rnn: both places of the reset gate, clip, lengths and functio
               {1, 0.7090511, 0.383583, 0.7326902, 0.6858117, 0.7048998, 0.6425622, 0.5487786}});
 }
 
-// -- layers: two of them in both directions, numbers of PyTorch in F64 --
+// -- layers: two layers in both directions, numbers of PyTorch in F64 --
 
 struct TorchLayers {
   Graph g;
@@ -324,8 +325,8 @@ TEST_CASE("scans in pieces are the scans step by step, also over many steps with
   }
 }
 
-// u = (v - k^T S) beta with equal unit keys and beta = 1 replaces what the key stood for: powers of the matrix that the
-// pieces invert would grow beyond all bounds.
+// u = (v - k^T S) beta with equal unit keys and beta = 1 replaces the value of the key. Powers of the matrix that each
+// chunk inverts would grow without bound.
 TEST_CASE("the delta rule in pieces stays exact where keys repeat") {
   const std::int64_t steps = 64;
   ops::GatedDeltaNet op;
@@ -391,7 +392,7 @@ TEST_CASE("a batch is folded into that of the op; with weights of each member wh
     const Graph many = vmap(g, batched, 5).graph;
     std::size_t kept = 0;
     for (const Node& n : many.nodes()) kept += n.kind() == OpKind::Lstm || n.kind() == OpKind::SelectiveScan;
-    CHECK(kept == (weights ? 1U : 2U));  // of w alone the product is batched, of a the steps
+    CHECK(kept == (weights ? 1U : 2U));  // a batched w affects the matmul only, a batched a every step
   }
 }
 

@@ -1,4 +1,4 @@
-// Statistics, small functions of arrays and Einstein sums: known values (NumPy's), edges.
+// Statistics, array functions and einsum: known values of NumPy, edge cases.
 #include <cmath>
 #include <limits>
 
@@ -69,7 +69,7 @@ TEST_CASE("counts and places are NumPy's") {
   close_to(at(false), {0, 0, 1, 3, 4, 4});
   close_to(at(true), {0, 1, 3, 3, 4, 4});
   for (const bool right : {false, true})
-    for (int n = 0; n <= 9; ++n) {  // every place, between and at elements
+    for (int n = 0; n <= 9; ++n) {  // every position, between elements and at them
       CAPTURE(n);
       std::vector<double> sorted, wanted, places;
       for (int i = 0; i < n; ++i) sorted.push_back(2 * i + 1);

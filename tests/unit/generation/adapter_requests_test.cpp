@@ -1,4 +1,4 @@
-// Requests with adapters of their own in one engine: answers, shared beginnings, drafts.
+// Requests with different adapters in one engine: answers, shared prefixes, drafts.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -99,7 +99,7 @@ TEST_CASE("engine: each request has the adapter it asks for, and shares beginnin
 
 namespace {
 
-// A model with adapters, on disk.
+// A model with adapters, as files.
 struct AdaptedFiles {
   AdaptedFiles(const std::string& name, const std::vector<std::string>& of, bool in_blocks = false)
       : reference(test::decoder_reference(name)), names(of), blocks(in_blocks) {
@@ -112,7 +112,7 @@ struct AdaptedFiles {
   }
   DecoderModel load(DecoderOptions o, bool with_adapters = true) const {
     o.context = 192;
-    if (blocks) o.products = MatmulPrecision::Int8;
+    if (blocks) o.matmul_precision = MatmulPrecision::Int8;
     for (std::size_t i = 0; with_adapters && i < names.size(); ++i)
       o.adapters.push_back({names[i], {{folders[i]->path()}}});
     return DecoderModel::load(blocks ? folder.file("q8_0.gguf") : folder.path(), o);
@@ -126,7 +126,8 @@ struct AdaptedFiles {
   std::vector<std::unique_ptr<test::TempDir>> folders;
 };
 
-// One of each kind: halves alone, embeddings and whole modules, lengths of rows, experts, windows, MLA, int8 products.
+// One adapter of each kind: low-rank matrices alone, embeddings and whole modules, row lengths, experts, windows, MLA,
+// int8 matmuls.
 std::vector<std::unique_ptr<AdaptedFiles>> adapted_models() {
   std::vector<std::unique_ptr<AdaptedFiles>> out;
   const auto add = [&](auto&&... args) { out.push_back(std::make_unique<AdaptedFiles>(args...)); };
@@ -140,7 +141,7 @@ std::vector<std::unique_ptr<AdaptedFiles>> adapted_models() {
   return out;
 }
 
-// Tokens of a request with the bits of their probabilities, which are those of the logits.
+// The tokens of a request, with the bits of their log-probabilities.
 struct SaidLikely {
   std::vector<TokenId> tokens;
   std::vector<double> logprobs;
@@ -182,7 +183,7 @@ TEST_CASE("adapters: rows have the same bits in runs of 1 to 64, beside other ad
     DecoderModel m = files->load(o);
     const auto num_adapters = static_cast<std::int64_t>(files->names.size());
     const std::vector<TokenId> text = test::random_tokens(3, 64, files->vocabulary());
-    // Token by token, alone; those without an adapter are the model's own.
+    // Token by token, alone; without an adapter it is the model itself.
     std::vector<std::vector<float>> wanted;
     const auto width = static_cast<std::size_t>(files->vocabulary());
     for (std::int64_t a = -1; a < num_adapters; ++a) {
@@ -200,7 +201,7 @@ TEST_CASE("adapters: rows have the same bits in runs of 1 to 64, beside other ad
     int faults = 0;
     for (std::size_t rows = 1; rows <= 64; ++rows) {
       m.reset();
-      // Up to three texts share the run, each with an adapter of its own or none.
+      // Up to three texts share a run, each with its own adapter or none.
       const std::size_t cuts[] = {rows - rows / 3 - rows / 4, rows / 3, rows / 4};
       std::vector<SequenceTokens> parts;
       for (std::size_t s = 0; s < 3; ++s) {
@@ -236,7 +237,7 @@ TEST_CASE("adapters: tokens and logits do not depend on neighbours, chunks, page
       for (unsigned i = 0; i < 10; ++i) {
         Wanted w;
         if (i % 3 != 2) w.prompt = common;
-        // Words that come again, for drafts that look back.
+        // Repeated words, for drafts by prompt lookup.
         for (unsigned n = i % 2; n < 3; ++n) {
           const std::vector<TokenId> own = test::random_tokens(20 + i / 4, 1 + i % 5, files->vocabulary());
           w.prompt.insert(w.prompt.end(), own.begin(), own.end());

@@ -1,4 +1,4 @@
-// Conversations in files: what goes on from a file has the bits of what was never saved, and no file is taken wrongly.
+// Saved conversations: a resumed conversation has the bits of one that was never saved, and no wrong file is accepted.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -59,7 +59,7 @@ TEST_CASE("conversation files: logits go on bit for bit, in every type of cache,
       DecoderOptions other = o;
       other.page = page, other.sequences = 3, other.context = 260;
       DecoderModel m = files.load(other);
-      (void)m.forward(std::vector<SequenceTokens>{{1, text}, {0, more}});  // so that pages are others
+      (void)m.forward(std::vector<SequenceTokens>{{1, text}, {0, more}});  // so that other pages are used
       const Conversation got = load_conversation(files.file(), m, 2);
       CHECK(got.tokens == text);
       REQUIRE(got.messages.size() == 2);
@@ -109,7 +109,7 @@ TEST_CASE("conversation files: other models are refused, and the same one from o
   o.cache_dtype = DType::BF16;
   CHECK(contains(refused(files.load(o)), "a cache of f32, but the model has bf16"));
   o = {};
-  o.products = MatmulPrecision::Int8;
+  o.matmul_precision = MatmulPrecision::Int8;
   CHECK(contains(refused(files.load(o)), "matmul precision exact, but the model has int8"));
   o = {};
   o.context = 20;
@@ -124,7 +124,7 @@ TEST_CASE("conversation files: other models are refused, and the same one from o
   const test::TempDir changed;
   test::write_model(changed, other);
   CHECK(contains(refused(DecoderModel::load(changed.path(), {.context = 200})), "was saved with other weights"));
-  // A copy of the model elsewhere, in two files.
+  // A copy of the model in another folder, in two files.
   const test::TempDir copy;
   test::write_model(copy, test::decoder_reference("llama2"), 2);
   DecoderModel same = DecoderModel::load(copy.path(), {.context = 100});
@@ -171,7 +171,7 @@ TEST_CASE("conversation files: cut short, altered, and what cannot be saved") {
   }
   CHECK(contains(error_text([&] { (void)load_conversation(files.folder.file("none"), m, 0); }), "cannot open"));
 
-  // Nothing is left of what could not be written, and an old file stays.
+  // A failed write leaves nothing behind, and the old file stays.
   const auto saved = [&](const std::string& path, const Conversation& c, std::int64_t cached = 0) {
     return error_text([&] { save_conversation(path, m, c, {}, cached); });
   };
@@ -186,7 +186,7 @@ TEST_CASE("conversation files: cut short, altered, and what cannot be saved") {
   CHECK(read_file(files.file()) == whole);
   CHECK(contains(error_text([&] { (void)load_conversation(files.file(), m, 0); }),
                  "has 9 tokens, so a saved conversation cannot"));
-  // Room for it.
+  // With enough disk space.
   DecoderOptions small;
   small.sequences = 2, small.context = 128, small.page = 64, small.pages = 2;
   DecoderModel full = files.load(small);
@@ -286,14 +286,14 @@ TEST_CASE("engine: an answer goes on from a file as if it had not stopped") {
     CHECK(second.statistics().reused_tokens == 128);
     CHECK(second.statistics().prompt_tokens == 12);
   }
-  // What nobody has computed yet is computed then.
+  // Tokens that were not computed yet are computed after loading.
   Engine third = engine(o);
   CHECK(third.save(folder.file("tokens"), c) == 0);
   CHECK(run(third, third.load(folder.file("tokens")).tokens, 10) == std::vector<TokenId>(all.end() - 10, all.end()));
   Engine without = engine(o, {0, false});
   CHECK(contains(error_text([&] { (void)without.save(folder.file("x"), c); }), "without a prefix cache"));
   CHECK(contains(error_text([&] { (void)without.load(folder.file("c")); }), "without a prefix cache"));
-  // Pages that requests hold.
+  // Pages that are held by requests.
   DecoderOptions small = o;
   small.pages = 4;
   Engine busy = engine(small);

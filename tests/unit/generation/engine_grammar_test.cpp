@@ -1,4 +1,4 @@
-// Grammars in the engine: every answer is a text of its grammar, whatever runs beside it.
+// Grammars in the engine: every answer matches its grammar, whatever else runs.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -43,7 +43,7 @@ const char* const kThingSchema = R"({
   "additionalProperties": false
 })";
 
-// Whether `text` is a value of kThingSchema: by a parser, and by hand.
+// Whether `text` matches kThingSchema, checked by a parser and by hand.
 bool is_thing(const std::string& text) try {
   const JsonDocument document = JsonDocument::parse(text, "answer");
   const JsonValue root = document.root();
@@ -109,7 +109,7 @@ GenerationOptions held_to(const Grammar& grammar, std::uint64_t seed) {
   o.stop_tokens = {2};
   return o;
 }
-// The text that tokens stand for, by the list that the tokeniser was made of.
+// The text of tokens, by the vocabulary that the tokenizer was made from.
 std::string joined(const std::vector<TokenId>& tokens) {
   std::string out;
   for (const TokenId t : tokens)
@@ -141,7 +141,7 @@ TEST_CASE("engine with a grammar: answers of a random model are JSON of the sche
       wanted.push_back(spoken_by(alone)[id]);
       const Spoken& s = wanted.back();
       CAPTURE(s.text);
-      CHECK(s.finish == FinishReason::GrammarEnd);  // nothing may follow the last brace: no token says so
+      CHECK(s.finish == FinishReason::GrammarEnd);  // nothing can follow the last brace, so no end token is needed
       CHECK(s.text == joined(s.tokens));
       CHECK(is_thing(s.text));
     }
@@ -156,7 +156,7 @@ TEST_CASE("engine with a grammar: answers of a random model are JSON of the sche
     std::map<RequestId, std::size_t> which;
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       which[e.submit(prompts[i], held_to(grammar, i))] = i;
-      GenerationOptions free;  // one without a grammar beside each
+      GenerationOptions free;  // a request without a grammar runs beside each
       free.max_new_tokens = 3;
       (void)e.submit(prompts[i], free);
     }
@@ -192,7 +192,7 @@ TEST_CASE("engine with a grammar: any blanks, any JSON, and answers that are cut
       CHECK(is_thing(s.text));
     } else if (s.finish == FinishReason::MaxTokens) {
       ++cut;
-      // The beginning of a text: the grammar follows its bytes.
+      // The first bytes of a text: the grammar matches single bytes.
       CHECK(GrammarMatcher(GrammarMasks(any, TokenTrie(TokenBytes{{"x"}}))).accept_bytes(joined(s.tokens)));
     } else {
       ++ended;
@@ -210,7 +210,7 @@ TEST_CASE("engine with a grammar: masks are those of every token tried against a
   const LanguageModel m = load_language_model(files.folder.path(), {.context = 16});
   const std::vector<std::string> tokens = test::text_model_tokens();
   const std::vector<TokenId> ends{2};
-  const TokenBytes bytes = token_bytes(*m.tokenizer, 99, ends);  // ids that the tokeniser lacks
+  const TokenBytes bytes = token_bytes(*m.tokenizer, 99, ends);  // ids beyond the tokenizer
   REQUIRE(bytes.bytes.size() == 99);
   for (std::size_t id = 0; id < 99; ++id) CHECK(bytes.bytes[id] == (id < 3 || id > 95 ? "" : tokens[id]));
   CHECK(bytes.end == ends);
@@ -275,41 +275,41 @@ TEST_CASE("engine with a grammar: how answers end") {
   Spoken s = say("root ::= \"z\"");
   CHECK(s.text == "z");
   CHECK(s.finish == FinishReason::GrammarEnd);
-  CHECK(e.statistics().runs == runs + 1);  // none to hear that it ends
+  CHECK(e.statistics().runs == runs + 1);  // no run to learn that it ends
   GenerationOptions with_end;
   with_end.stop_tokens = {2};
-  with_end.sampling.logit_bias = {{2, 1000.0F}};  // ends as soon as it may
+  with_end.sampling.logit_bias = {{2, 1000.0F}};  // ends as soon as it can
   s = say("root ::= \"q\" \"z\"+", with_end);
   CHECK(s.text == "qz");
   CHECK(s.finish == FinishReason::StopToken);
   CHECK(s.tokens.back() == 2);
-  // Without tokens that end it goes on as long as it may.
+  // Without end tokens it continues as long as it can.
   GenerationOptions five;
   five.max_new_tokens = 5;
   s = say("root ::= \"z\"*", five);
   CHECK(s.text == "zzzzz");
   CHECK(s.finish == FinishReason::MaxTokens);
-  // A stop string of the text itself.
+  // A stop string inside the text.
   GenerationOptions stopped;
   stopped.stop = {"yz"};
   s = say("root ::= \"x\" \"y\" \"z\" \"z\"", stopped);
   CHECK(s.text == "x");
   CHECK(s.finish == FinishReason::StopString);
-  // A character that is cut.
+  // A character that is cut off.
   GenerationOptions two;
   two.max_new_tokens = 1;
   two.sampling.logit_bias = {{static_cast<TokenId>(92), 1000.0F}};  // the first half of a character
   s = say("root ::= [\\U0001F600-\\U0001F601]", two);
   REQUIRE(s.tokens == std::vector<TokenId>{92});
   CHECK(s.text == "\xEF\xBF\xBD");
-  // What the vocabulary cannot say.
+  // A text that the vocabulary cannot produce.
   s = say("root ::= \"z\" \"Z\"");
   CHECK(s.finish == FinishReason::Failed);
   CHECK(s.text == "z");
   REQUIRE(s.problem);
   CHECK(contains(s.problem->text(), "no token of the vocabulary can follow"));
   CHECK(contains(s.problem->text(), "begin with \"Z\""));
-  // Allowed by the grammar, forbidden by a bias.
+  // A token that the grammar allows and a bias forbids.
   GenerationOptions biased;
   for (TokenId id = 0; id < 96; ++id)
     if (test::text_model_tokens()[static_cast<std::size_t>(id)][0] == 'z')

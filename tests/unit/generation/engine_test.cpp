@@ -1,5 +1,5 @@
-// The engine: answers beside a plain loop over the model, alone and together, in chunks, with shared beginnings and
-// with too few pages.
+// The engine against a plain loop over the model: requests alone and together, in chunks, with shared prefixes and with
+// too few pages.
 #include "rlx/generation/engine.h"
 
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ GenerationOptions drawn(std::uint64_t seed, std::int64_t tokens) {
   o.max_new_tokens = tokens;
   return o;
 }
-// The plain loop: one sequence, one token a call.
+// The plain loop: one sequence, one token per call.
 std::vector<TokenId> alone(DecoderModel& m, const std::vector<TokenId>& prompt, const GenerationOptions& o) {
   m.reset();
   Sampler s(o.sampling);
@@ -88,14 +88,14 @@ TEST_CASE("engine: answers are those of each request alone, whatever runs beside
   struct Case {
     std::int64_t sequences, max_tokens, page, pages;
     bool prefixes;
-    MatmulPrecision products = MatmulPrecision::Exact;
+    MatmulPrecision precision = MatmulPrecision::Exact;
   };
   for (const Case& c :
        {Case{4, 512, 0, 0, false}, Case{4, 7, 8, 0, true}, Case{3, 16, 4, 0, true}, Case{5, 9, 4, 22, true},
         Case{1, 1, 16, 0, true}, Case{3, 16, 4, 0, true, MatmulPrecision::BF16}}) {
     CAPTURE(c.pages);
     DecoderOptions o;
-    o.products = c.products;
+    o.matmul_precision = c.precision;
     DecoderModel plain = tiny.load(o);
     const std::int64_t vocab = plain.config().vocab_size;
     o.sequences = c.sequences, o.max_tokens = c.max_tokens, o.page = c.page, o.pages = c.pages;
@@ -188,7 +188,7 @@ TEST_CASE("engine: its model between requests") {
     CHECK(contains(error_text([&] { e.idle_model(); }), "the engine still has 1 unfinished requests"));
     Answers got = run_all(e);
     CHECK(got[id].tokens == wanted);
-    // What the prefix cache holds makes room for all of the context.
+    // The prefix cache gives up its pages for the whole context.
     DecoderModel& m = e.idle_model();
     CHECK(m.cache().free_pages() == 2);
     const Tensor again = m.forward(prompt);

@@ -1,4 +1,5 @@
-// The engine with a tokeniser: text in pieces, stop strings over tokens, other requests beside, whatever the layout.
+// The engine with a tokenizer: streamed text, stop strings that span tokens, other requests at the same time, every
+// layout.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ struct Said {
   std::string text{};
   FinishReason finish = FinishReason::None;
 };
-// A step, into the answers so far. Every piece of text is whole characters.
+// One step, added to the answers so far. Every streamed text has whole characters.
 void text_step(Engine& e, std::map<RequestId, Said>& out) {
   for (const GenerationEvent& event : e.step()) {
     Said& s = out[event.request];
@@ -180,21 +181,21 @@ TEST_CASE("engine: generate keeps the events of other requests for the next step
   const Said wanted = text_steps(alone)[wanted_id];
   const std::string text = alone.generate(prompt, text_options(1, 20));
 
-  const RequestId id = e.submit(other, text_options(4, 6));  // ends while the other one runs
+  const RequestId id = e.submit(other, text_options(4, 6));  // this request ends while the other one runs
   std::string pieces;
   CHECK(e.generate(prompt, text_options(1, 20), [&](std::string_view s) {
     pieces += s;
     return true;
   }) == text);
   CHECK(pieces == text);
-  CHECK_FALSE(e.idle());  // the events are there
+  CHECK_FALSE(e.idle());  // its events are not delivered yet
   const auto got = text_steps(e);
   REQUIRE(got.size() == 1);
   CHECK(got.at(id).tokens == wanted.tokens);
   CHECK(got.at(id).text == wanted.text);
   CHECK(got.at(id).finish == FinishReason::MaxTokens);
 
-  // What a caller throws ends its request; those beside it go on.
+  // An exception of a callback ends its request; the other requests go on.
   const RequestId beside = e.submit(other, text_options(4, 6));
   CHECK_THROWS_AS(e.generate(prompt, text_options(1, 20), [](std::string_view) -> bool { throw 5; }), int);
   const auto rest = text_steps(e);
@@ -227,7 +228,7 @@ TEST_CASE("engine: a run that fails loses no event, and the requests stay") {
   const RequestId first = e.submit(prompt, text_options(2, 30)), second = e.submit(prompt, text_options(4, 6));
   std::map<RequestId, Said> got;
   text_step(e, got);
-  // The second's sequence is spoiled from outside, so that the next run cannot be made.
+  // The sequence of the second request is changed from outside, so that the next run fails.
   KvCache& cache = const_cast<DecoderModel&>(e.model()).cache();
   const std::int64_t length = cache.length(1);
   cache.append(1, 40);
@@ -278,7 +279,7 @@ TEST_CASE("engine: what stops one answer is an event of that one") {
   CHECK(finish_reason_name(FinishReason::Failed) == "failed");
 }
 
-// The first tokens of another tokeniser.
+// The first tokens of another tokenizer.
 class FewerTokens : public Tokenizer {
  public:
   FewerTokens(std::shared_ptr<const Tokenizer> all, std::int64_t count) : all_(std::move(all)), count_(count) {}
@@ -305,7 +306,7 @@ class FewerTokens : public Tokenizer {
 };
 
 TEST_CASE("engine: ids that no token of the tokeniser has stand for no text") {
-  const TextModel files;  // of 96 tokens; the other tokeniser knows half of them
+  const TextModel files;  // 96 tokens; the other tokenizer knows half of them
   LanguageModel m = load_language_model(files.folder.path(), {.context = 96});
   const auto fewer = std::make_shared<FewerTokens>(m.tokenizer, 48);
   Engine e(std::move(m.decoder), fewer, {}), whole = files.engine();

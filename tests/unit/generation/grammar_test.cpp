@@ -1,4 +1,4 @@
-// GBNF read, automata beside a recogniser of their own, masks beside each token by itself, hostile grammars.
+// Grammars: reading GBNF, automata against a simple recognizer, masks against single tokens, adversarial grammars.
 #include "rlx/generation/grammar.h"
 
 #include <doctest/doctest.h>
@@ -34,13 +34,13 @@ std::string repeated(std::string_view part, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out += part;
   return out;
 }
-// Long texts are shorter under a sanitizer, which takes ten times as long.
+// Long texts are shorter under a sanitizer, which is ten times slower.
 #if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER)
 constexpr std::size_t kShorter = 20;
 #else
 constexpr std::size_t kShorter = 1;
 #endif
-// All tokens of one byte, and strings over the letters, whole characters or not; the last ends the sequence.
+// All one-byte tokens, and strings over the letters, whole characters or not; the last token ends the sequence.
 TokenBytes small_vocabulary(unsigned seed) {
   std::mt19937 rng(seed);
   TokenBytes t;
@@ -52,13 +52,13 @@ TokenBytes small_vocabulary(unsigned seed) {
     t.bytes.push_back(s.substr(from, rng() % 2 == 0 ? s.size() : 1 + rng() % s.size()));
   }
   t.bytes.emplace_back();      // a token without bytes
-  t.bytes.emplace_back("ab");  // a special one
+  t.bytes.emplace_back("ab");  // a control token
   t.special.push_back(static_cast<TokenId>(t.bytes.size()) - 1);
   t.bytes.emplace_back("</s>");
   t.end.push_back(static_cast<TokenId>(t.bytes.size()) - 1);
   return t;
 }
-// The mask of a matcher is what each token does on a copy.
+// The mask of a matcher equals the result of each token on a copy.
 void check_mask(GrammarMatcher& m, const TokenTrie& trie) {
   const auto span = m.mask();
   const std::vector<std::uint32_t> mask(span.begin(), span.end());
@@ -97,7 +97,7 @@ TEST_CASE("grammar: GBNF") {
   CHECK_FALSE(matches("root ::= [^\\n]", "\n"));
   CHECK(matches("root ::= .", "\xF4\x8F\xBF\xBF"));
   CHECK_FALSE(matches("root ::= .", "\xED\xA0\x80"));  // a surrogate
-  CHECK_FALSE(matches("root ::= .", "\xC0\x80"));      // more bytes than it needs
+  CHECK_FALSE(matches("root ::= .", "\xC0\x80"));      // an overlong encoding
   CHECK_FALSE(matches("root ::= .", "\xF4\x90\x80\x80"));
   CHECK(matches(
       "# first\nroot ::= # here too\n  \"a\" |\n  # and here\n \"b\" (\n \"c\"\n\n | \"d\" )\n\nb-2 ::= \"x\"", "bd"));
@@ -197,7 +197,7 @@ TEST_CASE("grammar: membership and what may follow, beside a recogniser of its o
     }
     const Grammar grammar = Grammar::from_gbnf(oracle.text());
     const GrammarMatcher start(GrammarMasks(grammar, TokenTrie(TokenBytes{{"x"}})));
-    // All texts of up to five letters of which the beginnings are viable, and those one byte off.
+    // All texts of up to five letters whose prefixes are viable, and texts that differ by one byte.
     std::vector<std::pair<std::string, GrammarMatcher>> level{{"", start}};
     for (std::size_t length = 0; length <= 7 && !level.empty(); ++length) {
       std::vector<std::pair<std::string, GrammarMatcher>> next;
@@ -321,7 +321,7 @@ TEST_CASE("grammar: counts of repetitions are exact, however large") {
 
 TEST_CASE("grammar: hostile grammars take little time, or say why not") {
   const std::clock_t start = std::clock();
-  // Twice as many ways with every rule.
+  // The number of derivations doubles with every rule.
   std::string doubling = "root ::= r0\n";
   for (int i = 0; i < 60; ++i)
     doubling += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " r" + std::to_string(i + 1) + " | r" +
@@ -333,20 +333,20 @@ TEST_CASE("grammar: hostile grammars take little time, or say why not") {
   CHECK(matches("root ::= x*\nx ::= \"a\" | \"a\" | \"a\" | y\ny ::= \"a\" | x", repeated("a", 20000)));
   CHECK(matches("root ::= \"(\" root \")\" | \"(\" root \")\" | root2\nroot2 ::= \"(\" root \")\" | \"x\"",
                 repeated("(", 3000) + "x" + repeated(")", 3000)));
-  // 2^n stacks, were they kept one by one.
+  // There would be 2^n stacks without sharing.
   CHECK(matches("root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"d\"",
                 repeated("a", 5000) + "d" + repeated("bc", 2500)));
-  // Left and right recursion, in constant room.
+  // Left and right recursion in constant memory.
   const std::string long_text = repeated("ab,", 200000 / kShorter) + "ab";
   CHECK(matches("root ::= root \",\" \"ab\" | \"ab\"", long_text));
   CHECK(matches("root ::= \"ab\" (\",\" root)?", long_text));
   CHECK(matches("root ::= item (\",\" item)*\nitem ::= \"ab\" | \"[\" item \"]\"", long_text));
   CHECK(matches("root ::= x\nx ::= y \",\" \"ab\" | \"ab\"\ny ::= x", long_text));
   CHECK(matches("root ::= (\"[\" root \"]\" | [a-z]+ | \",\")*", repeated("abc,[def],", 200000 / kShorter)));
-  // Every split of the text is a reading: an error, soon.
+  // Every split of the text is a derivation: an error, quickly.
   const std::string error = error_text([] { (void)matches("root ::= root root | \"a\"", repeated("a", 100000)); });
   CHECK(contains(error, "too many parses"));
-  // A matcher stays where it was.
+  // The matcher does not change.
   GrammarMatcher m(GrammarMasks(Grammar::from_gbnf("root ::= root root | \"a\""), TokenTrie(TokenBytes{{"a", "b"}})));
   CHECK(m.accept(0));
   CHECK_FALSE(error_text([&] { (void)m.accept_bytes(repeated("a", 100000)); }).empty());
@@ -385,7 +385,7 @@ TEST_CASE("grammar: what is too large is refused at once, what is only large is 
       {"root ::= " + many("(\"a\" | \"aa\" | \"aaa\")?", 5000, blank), "too large", {}},
       {"root ::= \"" + repeated("a", 2000000) + "\"", "too large", {}},
       {"root ::= \"w0\"" + numbered(100000, [](const auto& i) { return " | \"word" + i + "\""; }), {}, "word99999"},
-      // Every second character of many, and many times.
+      // Every second character of a large range, repeated many times.
       {[&] {
          std::string set;
          for (char32_t c = 0x3400; c < 0x9FFF; c += 2) append_utf8(set, c);
@@ -403,13 +403,13 @@ TEST_CASE("grammar: what is too large is refused at once, what is only large is 
     });
     CHECK(error.empty() == c.error.empty());
     CHECK(contains(error, c.error));
-    // A second at most where it is optimised.
+    // At most a second in an optimized build.
     CHECK((std::clock() - start) / CLOCKS_PER_SEC < (kShorter == 1 ? 3 : 60));
   }
 }
 
 TEST_CASE("grammar: a mask of a place in thousands of states is one walk of the vocabulary, or an error") {
-  // Words of letters, so many that a walk for each state would take minutes.
+  // So many words that one walk per state would take minutes.
   TokenBytes t;
   for (int b = 'a'; b <= 'z'; ++b) t.bytes.emplace_back(1, static_cast<char>(b));
   std::mt19937 rng(4);
@@ -420,7 +420,7 @@ TEST_CASE("grammar: a mask of a place in thousands of states is one walk of the 
   t.bytes.emplace_back();
   t.end.push_back(static_cast<TokenId>(t.bytes.size()) - 1);
   const TokenTrie trie(t);
-  // Rules that lead to themselves are not written out, and each is in a state of its own after any letter.
+  // Recursive rules are not expanded, and each letter leads to a new state.
   std::string text = "root ::= r0";
   for (int i = 1; i < 3000; ++i) text += " | r" + std::to_string(i);
   for (int i = 0; i < 3000; ++i) {
@@ -439,7 +439,7 @@ TEST_CASE("grammar: a mask of a place in thousands of states is one walk of the 
 }
 
 TEST_CASE("grammar: a long sequence keeps what it needs when the shared stacks are begun anew") {
-  // Contexts that do not come up again: each depth of nesting, in one sequence and a copy of it.
+  // Contexts that do not occur again: each depth of nesting, in one sequence and a copy of it.
   const Grammar g = Grammar::from_gbnf("root ::= \"[\" root \"]\" | \"x\"");
   GrammarMatcher m(GrammarMasks(g, TokenTrie(TokenBytes{{"[", "]", "x", ""}, {}, {3}})));
   constexpr std::size_t kDepth = 600000 / kShorter;

@@ -1,4 +1,4 @@
-// JSON schemas as grammars: what is accepted, what is refused, what cannot become a grammar.
+// JSON schemas as grammars: accepted texts, refused texts, and schemas that cannot become a grammar.
 #include "rlx/generation/json_schema.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ using test::error_text;
 
 const JsonSchemaOptions kCompact{JsonWhitespace::None};
 
-// Of the processor, for a schema: a second at most where it is optimised.
+// CPU time for a schema: at most a second in an optimized build.
 #if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER)
 constexpr std::clock_t kSecondsForAny = 60;
 #else

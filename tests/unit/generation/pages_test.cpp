@@ -1,4 +1,4 @@
-// Pages of a cache, shared beginnings and batches, beside plain models of them.
+// KV pages, the prefix cache and batches, against simple models of them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <set>
 
 #include "rlx/generation/engine/batch.h"
-#include "rlx/models/decoder/page_pool.h"
 #include "rlx/generation/prefix_cache.h"
+#include "rlx/models/decoder/page_pool.h"
 
 namespace rlx {
 
@@ -49,7 +49,7 @@ TEST_CASE("pages: a sequence grows by pages, all of them or none") {
   CHECK(pool.num_free() == 2);
   pool.retain(a.pages()[0]);
   a.replace(pool, 0, *pool.alloc());
-  CHECK(pool.holders(0) == 1);
+  CHECK(pool.ref_count(0) == 1);
   a.release(pool), b.release(pool);
   CHECK(pool.num_free() == 4);
 }
@@ -70,7 +70,7 @@ TEST_CASE("prefixes: whole pages are shared, a page in part is copied, one token
   CHECK(m.tokens == 4);
   CHECK(m.partial == -1);
   for (const PageId p : m.pages) pool.release(p);
-  m = cache.match_prefix(std::vector<TokenId>{1, 2, 3, 4});  // the last is left
+  m = cache.match_prefix(std::vector<TokenId>{1, 2, 3, 4});  // the last token is always computed again
   CHECK(m.tokens == 2);
   CHECK(m.partial == 1);
   CHECK(m.partial_tokens == 1);
@@ -92,7 +92,7 @@ TEST_CASE("prefixes: random sequences beside the set of all beginnings") {
   constexpr std::int64_t kPage = 3;
   KvPagePool pool(60, 1, kPage);
   PrefixCache cache(pool);
-  // What the content of each page was computed from: all tokens up to its end.
+  // The content of each page: the tokens that it was computed from, all up to its end.
   std::map<PageId, std::vector<TokenId>> content;
   std::vector<std::pair<std::vector<TokenId>, KvBlockTable>> running;
   for (int step = 0; step < 5000; ++step) {

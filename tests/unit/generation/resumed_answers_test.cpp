@@ -1,5 +1,5 @@
-// Answers that were cut: what goes on from a file is what would have come without the cut, whatever the answer holds.
-// And how likely tokens are.
+// Interrupted answers: an answer resumed from a file equals the answer without the interruption, for every kind of
+// request. Also log-probabilities of tokens.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -90,7 +90,7 @@ TEST_CASE("an answer that was cut and saved goes on with the tokens and the text
       json_schema_grammar(R"({"type":"array","items":{"enum":["ab","ba","abc"]},"minItems":6,"maxItems":6})",
                           {.whitespace = JsonWhitespace::None}, "schema");
   Engine whole = files.engine();
-  // A stop string that lies over tokens: part of what an answer says late.
+  // A stop string that spans tokens: part of the text is held back.
   cases.push_back({"stop string", resumed_options(5)});
   const std::string text = answer_of(whole, kResumedPrompt, cases.back().options).text;
   REQUIRE(text.size() > 20);
@@ -128,14 +128,15 @@ TEST_CASE("an answer that was cut and saved goes on with the tokens and the text
       CHECK(rest.finish == all.finish);
       CHECK(rest.begun.tokens == all.begun.tokens);
       CHECK(rest.begun.surprise_limit == all.begun.surprise_limit);
-      // A cut within a character shows U+FFFD for its beginning; one within a stop string what was held back of it.
+      // An interruption inside a character gives U+FFFD for its first bytes; one inside a stop string gives the text
+      // that was held back.
       if (!contains(begun.text, "\xEF\xBF\xBD") && begun.text.size() <= all.text.size())
         CHECK(begun.text + rest.text == all.text);
       else
         ++shorter;
     }
     CHECK(shorter < static_cast<int>(all.tokens.size()));
-    if (c.options.sampling.mirostat != 0) {  // had it learnt something else, other tokens would come
+    if (c.options.sampling.mirostat != 0) {  // with another mirostat state the tokens would differ
       GenerationOptions options = c.options;
       std::vector<TokenId> prompt = kResumedPrompt;
       prompt.insert(prompt.end(), all.tokens.begin(), all.tokens.begin() + 10);
@@ -166,7 +167,7 @@ TEST_CASE("an answer goes on behind the end of it where that can be, and says wh
   options.begun = {3, {}};
   CHECK(contains(error_text([&] { (void)e.submit(a_b_a, options); }), "the grammar of the answer is complete"));
   CHECK(e.idle());
-  // Behind a stop string that was found the answer goes on.
+  // The answer continues after a stop string that was found.
   options = resumed_options(1);
   options.stop = {"ab"}, options.begun = {2, {}};
   CHECK_FALSE(answer_of(e, a_b, options).tokens.empty());
@@ -235,7 +236,7 @@ TEST_CASE("engine: calls of two threads at a time are refused, those of a piece 
   });
   CHECK(contains(refused, "two threads call one Engine at the same time"));
   CHECK(text == answer_of(e, kResumedPrompt, options).text.substr(0, text.size()));
-  // Where a piece takes the events of its own answer, that ends what was asked for.
+  // A callback that takes the events of its own answer ends its request.
   CHECK_FALSE(e.generate(kResumedPrompt, options, [&](std::string_view) {
                  while (!e.idle()) (void)e.step();
                  return true;
@@ -325,7 +326,7 @@ TEST_CASE("engine: many requests in a small pool, the shortest context, and the 
     CHECK(said[requests[i].first] == answer_of(alone, prompt_of(i), requests[i].second).tokens);
   }
   CHECK(e.idle_model().cache().free_pages() == 3);
-  // The last token that fits is drawn without another run.
+  // The last token that fits in the context is drawn without another run.
   GenerationOptions options = resumed_options(1);
   options.stop_tokens.clear();
   CHECK(answer_of(alone, std::vector<TokenId>(127, 4), options).tokens.size() == 1);
@@ -338,7 +339,7 @@ TEST_CASE("engine: many requests in a small pool, the shortest context, and the 
     Engine busy = std::move(two);
     (void)busy.submit({kResumedPrompt.data(), 1}, options);
     (void)busy.step();
-  }  // gone with a request
+  }  // destroyed with a request in it
   CHECK(contains(error_text([&] { (void)two.step(); }), "moved from"));
 }
 

@@ -1,4 +1,4 @@
-// The chain of cuts beside plain definitions, the draw beside ops::Sample, and keys.
+// The chain of sampling filters against plain definitions, the draw against ops::Sample, and keys.
 #include "rlx/generation/sampling.h"
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ SamplingOptions with(auto... changes) {
   return o;
 }
 
-// Probabilities by id, in double, of what is in `left`.
+// The probabilities in double, by id, of the tokens in `left`.
 std::map<TokenId, double> softmax_of(const std::map<TokenId, double>& left) {
   double top = -1e300, total = 0;
   for (const auto& [id, l] : left) top = std::max(top, l);
@@ -244,7 +244,7 @@ TEST_CASE("sampling: repetitions by comparing every place with the end") {
     s.accept(said);
     check_chances(s.chances(logits), softmax_of(wanted));
   }
-  // A hundred thousand equal tokens take no square of that, and no infinite logit.
+  // A hundred thousand equal tokens take no quadratic time, and give no infinite logit.
   Sampler s(with([](SamplingOptions& o) { o.dry_multiplier = 1; }));
   s.accept(std::vector<TokenId>(100'000, 1));
   CHECK(ids(s.chances(std::vector<float>{0, 5, -5})) == std::vector<TokenId>{0, 2, 1});

@@ -1,4 +1,5 @@
-// Speculative decoding: drafts of both kinds, good and bad, leave every token of every request as it is without them.
+// Speculative decoding: with drafts of both kinds, good or bad, every token of every request is the same as without
+// drafts.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-// A reference model, changed or not, on disk.
+// A reference model as files, changed or not.
 struct DraftedModel {
   template <class Change>
   DraftedModel(const std::string& name, Change change) {
@@ -40,7 +41,7 @@ struct DraftedModel {
   test::TempDir folder;
 };
 
-// The matrices whose rows are tokens, through f(values).
+// Changes the matrices whose rows are tokens by f(values).
 template <class F>
 void change_vocabulary(test::DecoderReference& r, F f) {
   for (NamedTensor& w : r.weights) {
@@ -66,7 +67,7 @@ struct SaidTokens {
   friend bool operator==(const SaidTokens&, const SaidTokens&) = default;
 };
 
-// What a request wants, and after how many steps it comes.
+// The options of a request, and the step at which it is submitted.
 struct Wish {
   std::vector<TokenId> prompt;
   GenerationOptions options{};
@@ -83,7 +84,7 @@ std::vector<SaidTokens> say_all(Engine& e, const std::vector<Wish>& wishes) {
       of[e.submit(wishes[next].prompt, wishes[next].options)] = next;
     for (const GenerationEvent& event : e.step()) {
       SaidTokens& one = said[of.at(event.request)];
-      CHECK(one.finish == FinishReason::None);  // nothing comes behind the end
+      CHECK(one.finish == FinishReason::None);  // nothing follows the end
       if (event.token >= 0) one.tokens.push_back(event.token);
       one.text += event.text;
       one.finish = event.finish;
@@ -107,7 +108,7 @@ std::vector<SamplingOptions> every_kind() {
   return kinds;
 }
 
-// Requests of every kind; some prompts begin alike, some say the same thing again and again.
+// Requests of every kind; some prompts share a prefix, some repeat themselves.
 std::vector<Wish> wishes_for(std::uint64_t seed, std::int64_t vocab) {
   std::mt19937_64 rng(seed);
   const auto random = [&](std::size_t size) {
@@ -212,7 +213,7 @@ TEST_CASE("speculation: a model that drafts for itself is always right, one of t
   Engine plain(model.load(o), nullptr);
   const std::vector<Wish> greedy = greedy_wishes(3, 40);
   const std::vector<SaidTokens> wanted = say_all(plain, greedy);
-  // An answer that says one thing again and again is found in itself.
+  // A repetitive answer is drafted from itself by prompt lookup.
   std::vector<Wish> one_thing = greedy;
   for (Wish& w : one_thing) w.options.sampling.logit_bias = {{7, 100.0F}};
   Engine back(model.load(o), nullptr, with_drafts(8, 2));
@@ -225,7 +226,7 @@ TEST_CASE("speculation: a model that drafts for itself is always right, one of t
   CHECK(itself.statistics().drafted_tokens > 80);
   CHECK(itself.statistics().accepted_tokens == itself.statistics().drafted_tokens);
   CHECK(itself.statistics().runs < 10);
-  // Drawn with the same noise they agree as well.
+  // Draws with the same noise agree too.
   std::vector<Wish> drawn = greedy;
   for (Wish& w : drawn) w.options.sampling = {.temperature = 1.5F, .seed = 11};
   Engine also_itself(model.load(o), nullptr, with_drafts(8, 0), DraftModel{model.load(o)});
@@ -237,7 +238,7 @@ TEST_CASE("speculation: a model that drafts for itself is always right, one of t
   CHECK(say_all(wrong, greedy) == wanted);
   CHECK(wrong.statistics().accepted_tokens == 0);
   CHECK(wrong.statistics().drafted_tokens > 0);
-  CHECK(wrong.statistics().drafted_tokens < 30);  // of 120 places: it is asked less and less
+  CHECK(wrong.statistics().drafted_tokens < 30);  // of 120 positions: bad drafts are requested less and less
   CHECK(wrong.statistics().runs == 40);
 }
 
@@ -265,7 +266,7 @@ TEST_CASE("speculation: answers end where they would") {
     options.max_new_tokens = 0;
   }
   CHECK(e.statistics().runs < plain.statistics().runs / 3);
-  // One that is cancelled leaves nothing behind in its sequence.
+  // A cancelled request leaves nothing in its sequence.
   const RequestId id = e.submit(std::vector<TokenId>{4, 5, 6}, options);
   for (int i = 0; i < 4; ++i) (void)e.step();
   CHECK(e.cancel(id));
@@ -302,7 +303,7 @@ TEST_CASE("speculation: text and stop strings") {
     CHECK(say_all(e, {Wish{{1, 2}, options}})[0] == stopped);
   }
   options.stop.clear();
-  // The first piece is enough: what the same run brought behind it is not wanted.
+  // The request ends after its first text; further tokens of the same run are dropped.
   int pieces = 0;
   const std::string first =
       e.generate(std::vector<TokenId>{1, 2}, options, [&](std::string_view) { return ++pieces < 4; });
@@ -339,7 +340,7 @@ TEST_CASE("speculation: drafts keep to the grammar of their request, and to the 
   CHECK(complete > 0);
   Engine itself(load(), tokenizer, with_drafts(6, 0), DraftModel{load(), tokenizer});
   CHECK(say_all(itself, wishes) == wanted);
-  // Each draft is what the answer says, also where it ends: nothing is drafted behind that.
+  // Each draft equals the answer, including its end, and nothing is drafted after it.
   CHECK(itself.statistics().accepted_tokens == itself.statistics().drafted_tokens);
   CHECK(itself.statistics().runs < plain.statistics().runs / 2);
   Engine back(load(), tokenizer, with_drafts(6, 1));
@@ -365,7 +366,7 @@ TEST_CASE("speculation: draft models of another width, a shorter context, few pa
   DecoderOptions o;
   o.sequences = 2;
   std::vector<Wish> wishes = greedy_wishes(4, 40);
-  wishes[3].prompt = {90, 91, 92};  // which the narrow one does not know
+  wishes[3].prompt = {90, 91, 92};  // ids beyond the small vocabulary
   Engine plain(model.load(o), nullptr);
   const std::vector<SaidTokens> wanted = say_all(plain, wishes);
   const auto said = [&](DraftModel draft) {
@@ -415,7 +416,7 @@ TEST_CASE("speculation: a draft does not remember wrong ones, nor another reques
     for (int i = 0; i < 2; ++i) {  // the second one is longer
       d.draft(std::span(&place, 1));
       all.insert(all.end(), draft.tokens.begin(), draft.tokens.end());
-      draft.judge(static_cast<std::int64_t>(draft.tokens.size()));
+      draft.accept(static_cast<std::int64_t>(draft.tokens.size()));
     }
     return all;
   };
@@ -429,14 +430,14 @@ TEST_CASE("speculation: a draft does not remember wrong ones, nor another reques
     const std::vector<TokenId> wrong = drafts(used, s);
     CHECK(wrong.size() == 6);
     CHECK(s.sequence().size() == 6);
-    // Other tokens come, without a draft for some time: more of them than were drafted.
+    // Other tokens follow, without drafts for some time, and more of them than were drafted.
     s.accept((wrong[0] + 1) % 96);
     used.truncate(0, static_cast<std::int64_t>(s.sequence().size()) - 1);
     for (TokenId t = 50; t < 60; ++t) s.accept(t);
     Drafter fresh({}, DraftModel{model.load({.page = 4})}, target, nullptr);
     const std::vector<TokenId> wanted = drafts(fresh, s);
     CHECK(drafts(used, s) == wanted);
-    used.leave(0, s.sequence());
+    used.release(0, s.sequence());
   }
 }
 
@@ -444,10 +445,10 @@ TEST_CASE("speculation: drafts by looking back") {
   using Tokens = std::vector<TokenId>;
   CHECK(lookup_draft(Tokens{1, 2, 3, 4, 1, 2}, 2, 2) == Tokens{3, 4});
   CHECK(lookup_draft(Tokens{1, 2, 3, 4, 1, 2}, 3, 2).empty());
-  // The longest match, then the latest.
+  // The longest match wins, then the latest.
   CHECK(lookup_draft(Tokens{1, 2, 3, 9, 2, 3, 8, 1, 2, 3}, 1, 1) == Tokens{9});
   CHECK(lookup_draft(Tokens{2, 3, 9, 2, 3, 8, 2, 3}, 1, 3) == Tokens{8, 2, 3});
-  // Beyond the end it goes on with itself.
+  // A match that reaches the end continues into itself.
   CHECK(lookup_draft(Tokens{5, 6, 7, 6, 7}, 1, 5) == Tokens{6, 7, 6, 7, 6});
   CHECK(lookup_draft(Tokens{4, 4}, 1, 3) == Tokens{4, 4, 4});
   CHECK(lookup_draft(Tokens{4}, 1, 3).empty());
@@ -455,7 +456,7 @@ TEST_CASE("speculation: drafts by looking back") {
   CHECK(lookup_draft(Tokens{1, 2, 1}, 1, 0).empty());
   CHECK(contains(error_text([] { (void)lookup_draft({}, 0, 3); }), "a match of 0"));
   CHECK(contains(error_text([] { (void)lookup_draft({}, 1, -1); }), "prompt lookup needs"));
-  // Beside a plain search.
+  // Against a plain search.
   std::mt19937 rng(3);
   for (int round = 0; round < 300; ++round) {
     Tokens text(rng() % 24);
@@ -479,26 +480,26 @@ TEST_CASE("speculation: drafts by looking back") {
 TEST_CASE("speculation: how long drafts are") {
   DraftLength l;
   CHECK(l.next(8) == 2);
-  l.judge(2, 2);
+  l.update(2, 2);
   CHECK(l.next(8) == 4);
-  l.judge(4, 4);
+  l.update(4, 4);
   CHECK(l.next(5) == 5);
-  l.judge(5, 3);
+  l.update(5, 3);
   CHECK(l.next(8) == 4);
-  l.judge(1, 1);  // cut short by a budget: it stays
+  l.update(1, 1);  // cut short by a budget: it stays
   CHECK(l.next(8) == 4);
-  l.judge(4, 0);
+  l.update(4, 0);
   for (const int pause : {1, 2, 4, 8, 16, 32, 32}) {
     for (int i = 0; i < pause; ++i) CHECK(l.next(8) == 0);
     CHECK(l.next(8) == 1);
-    l.judge(0, 0);  // there was none after all
+    l.update(0, 0);  // there was none after all
     CHECK(l.next(8) == 1);
-    l.judge(1, 0);
+    l.update(1, 0);
   }
   for (int i = 0; i < 32; ++i) CHECK(l.next(8) == 0);
-  l.judge(1, 1);
+  l.update(1, 1);
   CHECK(l.next(8) == 2);
-  l.judge(2, 0);
+  l.update(2, 0);
   CHECK(l.next(8) == 0);
   CHECK(l.next(8) == 1);
 }

@@ -1,4 +1,4 @@
-// Stop strings in pieces, beside a search in the whole text.
+// Stop strings in streamed text, against a search in the whole text.
 #include "rlx/generation/stop_strings.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ TEST_CASE("stop strings: the text before the first one, however it comes") {
     for (auto n = rng() % 3; n > 0; --n) stops.push_back(word(1, 6));
     StopStrings s(stops);
     std::string got;
-    // The text ends where the first stop string is whole; of those that end there, the longest goes.
+    // The text ends where the first stop string is complete; of those that end there, the longest is removed.
     std::size_t cut = text.size();
     bool found = false;
     for (std::size_t end = 1; end <= text.size() && !found; ++end)

@@ -1,4 +1,5 @@
-// Layers with a window keep the last keys of a sequence alone: every bit is that of a cache which keeps all.
+// Layers with a sliding window keep only the last keys of a sequence: every bit equals that of a cache that keeps all
+// keys.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -85,7 +86,7 @@ TEST_CASE("windows: every type of cache") {
     const std::vector<TokenId> text = said(3, 260);
     CHECK(test::same_bits(last.forward(text), whole.forward(text)));
   }
-  // A model of heads that fit into blocks, with windows.
+  // A model with windows whose heads fit into quantized blocks.
   test::DecoderReference wide = test::reference_of_wide_heads();
   const auto change = [&](const std::string& from, const std::string& to) {
     const std::size_t at = wide.config.find(from);
@@ -149,7 +150,7 @@ TEST_CASE("windows: sequences are cut where the keys are there, and refused else
     const std::vector<TokenId> text = said(4, 560), more = said(5, 40);
     (void)whole.forward(text), (void)last.forward(text);
     const std::int64_t size = last.cache().windows()->page(), shortest = last.cache().shortest(0);
-    CHECK(shortest <= 560 - size);  // whatever happens, a page can be taken back
+    CHECK(shortest <= 560 - size);  // at least one page can be taken back
     for (const std::int64_t length : {std::int64_t{559}, 560 - size, std::max(shortest, 560 - 2 * size), shortest}) {
       whole.reset(), last.reset();
       (void)whole.forward(text), (void)last.forward(text);
@@ -254,7 +255,7 @@ TEST_CASE("windows: conversations in files have the rows that are there") {
     save_conversation(path, last, {text, {}}, 0);
     const Tensor wanted = whole.forward(more);
     for (const std::int64_t other : {std::int64_t{0}, std::int64_t{64}, std::int64_t{4}, std::int64_t{128}}) {
-      if ((page == 4) != (other == 4)) continue;  // sums of other pages have other bits
+      if ((page == 4) != (other == 4)) continue;  // other page sizes give other bits
       CAPTURE(other);
       DecoderOptions p;
       p.page = other, p.sequences = 2, p.context = 1000;
@@ -267,13 +268,13 @@ TEST_CASE("windows: conversations in files have the rows that are there") {
       CHECK(shortest <= 430);
       CHECK(test::same_bits(m.forward(std::vector<SequenceTokens>{{1, more}}), wanted));
       m.truncate(std::max(shortest, m.cache().shortest(1)), 1);
-      // A model that keeps whole windows takes the tokens and computes them again.
+      // A model that keeps whole windows loads the tokens and computes the keys again.
       DecoderModel all = files.load(p, true);
       CHECK(ConversationFile::open(path, all).cached() == 0);
       CHECK(load_conversation(path, all, 1).tokens == text);
       CHECK(all.length(1) == 0);
     }
-    // A file of such a model is read by one that does not.
+    // A model without windows reads a file of such a model.
     whole.truncate(430);
     save_conversation(path, whole, {text, {}}, 0);
     last.reset();
@@ -284,7 +285,7 @@ TEST_CASE("windows: conversations in files have the rows that are there") {
     CHECK(file.first() == 0);
     CHECK(file.restores(100));
   }
-  // Through engines.
+  // With engines.
   DecoderOptions o;
   o.page = 64;
   GenerationOptions g;
@@ -325,7 +326,7 @@ TEST_CASE("windows: memory is counted as it is taken") {
   std::size_t windows = 0;
   for (const DecoderLayer& l : last.config().layers) windows += l.window != 0;
   CHECK(windows > 0);
-  // A page of 64 at each end of what is kept, a page more, and a run.
+  // A page of 64 at each end of the kept keys, one more page, and a run.
   CHECK(w.pages() == (w.window() - 1 + 63) / 64 + 2 + 1);
   std::size_t bytes = 0;
   for (const IoInfo& state : last.program().states()) bytes += state.shape.size_bytes();
@@ -363,7 +364,7 @@ TEST_CASE("windows: random sequences take and give back pages, and none is lost"
           run.push_back({s, length, count});
           left -= count;
         }
-        w.reserve(run);  // never too few
+        w.reserve(run);  // never too few pages
         for (const KvRun& r : run) {
           for (std::int64_t p = std::max<std::int64_t>(0, r.done - window + 1); p < r.done + r.count; ++p)
             REQUIRE(w.slot(r.sequence, p) % page == p % page);

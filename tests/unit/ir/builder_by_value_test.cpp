@@ -1,4 +1,4 @@
-// Builder functions whose results have extents that are values, against NumPy's results written out.
+// Builder functions whose result extents are values, against results of NumPy.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
@@ -19,7 +19,7 @@ TEST_CASE("the first rows, as many as a value says, along any axis and of any in
     Graph g("first");
     const Expr x = g.input("x", Shape({2, 3}, DType::F64)), n = g.input("n", Shape({}, type));
     g.set_outputs({g.first(x, n, -1), g.first(x, 1), g.first(x, g.dim_size(x, 1), 1)});
-    CHECK(g.symbol_sources().size() == 1);  // a number and an extent are no symbols
+    CHECK(g.symbol_sources().size() == 1);  // a number and an extent need no symbol
     for (std::int64_t v : {0, 2, 3}) {
       const auto out = evaluate(g, {{"x", sequence({2, 3})}, {"n", Tensor::scalar_i64(type, v)}});
       CHECK(out[0].dims() == std::vector<std::int64_t>{2, v});
@@ -65,7 +65,7 @@ TEST_CASE("ys have the rows of trips that happened") {
       [](Graph& b, const ExprList& c) {
         return LoopStep{{b.mul(c[0], 2)}, {c[0], b.expand(c[0], {2})}};
       },
-      {.max_trips = 5, .cut_ys = true});
+      {.max_iterations = 5, .truncate_ys = true});
   g.set_outputs({loop.ys[0], loop.ys[1]});
   CHECK(g.symbol_sources().size() == 1);
   const auto out = evaluate(g, {{"limit", number(8)}});
@@ -98,7 +98,7 @@ TEST_CASE("branches of different extents: each extent that differs is a symbol")
   expect_close(run(false)[0], {2, 5});
   expect_close(run(true)[2], {1, 2, 4, 5});
   expect_close(run(false)[1], {6});
-  // Ranks and dtypes have to agree still.
+  // Ranks and dtypes must still agree.
   CHECK(contains(error_text([&] {
                    (void)g.cond_ragged(
                        yes, {x}, [](Graph&, const ExprList& v) { return v; },

@@ -1,4 +1,4 @@
-// Nodes that builder functions make of several ops, and errors about any of them, name the line of the user's call.
+// Builder functions of several ops: their nodes and errors have the line of the user's call.
 #include <doctest/doctest.h>
 
 #include <string_view>
@@ -73,7 +73,7 @@ TEST_CASE("builder places: every node of a composed function is built at the cal
       [](Graph&, const ExprList& c) {
         return LoopStep{c[0] + 1, c[0]};
       },
-      {.max_trips = 5, .cut_ys = true});
+      {.max_iterations = 5, .truncate_ys = true});
   outputs.push_back(cut.ys[0]);
   g.set_outputs(outputs);
   check_places(g);

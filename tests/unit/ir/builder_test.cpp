@@ -83,7 +83,7 @@ TEST_CASE("mm and sm are matmul and softmax") {
   CHECK(g.node(g.sm(x).value().node).op.as<ops::Softmax>().axis == 1);
 }
 
-// Every general function with its result declared rightly and wrongly.
+// Every general builder function with a right and a wrong declared result.
 TEST_CASE("a declared shape is checked against the inferred one, in every family") {
   using Call = std::function<Expr(Graph&, const DeclaredShape&)>;
   struct Family {
@@ -234,7 +234,7 @@ TEST_CASE("a scalar constant that its integer dtype does not hold is an error wi
   CHECK(contains(error_text([&] { (void)g.scalar(~std::uint64_t{0}, DType::I64); }),
                  "18446744073709551615 is not a value of i64"));
   CHECK(g.num_nodes() == 0);
-  // Every digit of a 64-bit integer stays, which a double would not hold.
+  // All digits of a 64-bit integer are kept, which a double could not hold.
   g.set_outputs({g.scalar((std::int64_t{1} << 53) + 1, DType::I64), g.scalar(~std::uint64_t{0}, DType::U64),
                  g.scalar(255, DType::U8), g.scalar(-3.0, DType::I8), g.scalar(7), g.scalar(true, DType::Bool)});
   const std::vector<Tensor> y = evaluate(g, {});
@@ -301,7 +301,7 @@ TEST_CASE("bounds of a symbol are declared once: again the same, or no bounds, i
                 text);
   CHECK(contains(error_text([&] { (void)g.symbol("n", {}); }), "and again with bounds [0, "));
   CHECK(g.symbols().at("n") == SymbolInfo{1, 8});
-  // A first mention without bounds leaves them open.
+  // A first use without bounds leaves them open.
   (void)g.symbol("m");
   (void)g.symbol("m", {2, 4, 2});
   CHECK(g.symbols().at("m") == SymbolInfo{2, 4, 2});
@@ -322,10 +322,10 @@ TEST_CASE("errors show long names by their first bytes, whole characters, and th
   CHECK(missing.size() < 1000);
   const std::string unset = error_text([&] { g.set_state(name, x); });
   CHECK(unset.size() < 1000);
-  // A name of a sentence or a path is shown whole.
+  // A name that is a sentence or a path is shown completely.
   const std::string path(256, 'p');
   CHECK(contains(error_text([&] { g.set_state(path, x); }), "has no state '" + path + "'"));
-  // What is not quoted is no name, and graphs are printed whole.
+  // Unquoted text is not a name, and graphs are printed completely.
   CHECK(concat_text("a ", path, "b").size() == 259);
   CHECK(print_text(g).size() > name.size());
 }
@@ -391,7 +391,7 @@ TEST_CASE("operands of norms, attention, rope and blocks are promoted; what is s
   rope.head_dim = rope.n_rot = 4;
   CHECK(g.layer_norm(half, vec, vec).dtype() == DType::F32);
   CHECK(g.rms_norm(half, vec, vec).dtype() == DType::F32);
-  // Keys and values are stored: what queries are says what comes out.
+  // Keys and values are only stored; the dtype of the queries decides that of the result.
   CHECK(g.attention(half, wide, wide, attention).dtype() == DType::BF16);
   CHECK(g.attention(wide, half, half, attention).dtype() == DType::F32);
   CHECK(g.attention(half, wide, wide, attention).result(1).dtype() == DType::F32);

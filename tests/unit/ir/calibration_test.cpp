@@ -1,4 +1,4 @@
-// Records of calibration: the values they speak of, what they refuse, their text.
+// Calibration records: their values, refusals and text form.
 #include "rlx/ir/quant/calibration.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Bodies seen as chains of steps, and the dots that are bias and activation.
+// Bodies as chains of steps, and FusedDots whose epilogue is bias and activation.
 #include "rlx/ir/chain.h"
 
 #include <doctest/doctest.h>

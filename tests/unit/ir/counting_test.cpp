@@ -1,4 +1,4 @@
-// What rules count with: 32 bits where those surely do.
+// The dtype for counting in rules: 32 bits if they surely suffice.
 #include "rlx/ir/build/counting.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ TEST_CASE("counts are I32 up to 2^29, of products too, and I64 beyond") {
   CHECK(count_dtype(g, {{1 << 15, (1 << 14) + 1}}) == DType::I64);
   CHECK(count_dtype(g, {{huge, huge, huge}}) == DType::I64);
   CHECK(count_dtype(g, {{0, 5}, {4, 0}}) == DType::I32);
-  CHECK(count_dtype(g, {{0, huge}}) == DType::I64);  // no elements, but places along the other axis
+  CHECK(count_dtype(g, {{0, huge}}) == DType::I64);  // no elements, but positions along the other axis
 }
 
 TEST_CASE("counts of symbols follow from their bounds; indices in I64 stay") {
@@ -29,7 +29,7 @@ TEST_CASE("counts of symbols follow from their bounds; indices in I64 stay") {
   CHECK(count_dtype(g, {{few, 1 << 17}}) == DType::I32);
   CHECK(count_dtype(g, {{few, 1 << 18}}) == DType::I64);
   CHECK(count_dtype(g, {{any}}) == DType::I64);
-  CHECK(count_dtype(g, {{any * other}}) == DType::I64);  // its bound is no number of 64 bits
+  CHECK(count_dtype(g, {{any * other}}) == DType::I64);  // its bound does not fit in 64 bits
   CHECK(count_dtype(g, {{few}}, DType::I32) == DType::I32);
   CHECK(count_dtype(g, {{few}}, DType::I64) == DType::I64);
 }

@@ -1,4 +1,4 @@
-// Ops of other projects: registration, missing rules, text and binary form, keys of prepared weights, kernels.
+// Custom ops: registration, missing rules, text and binary form, keys of prepared weights, kernels.
 #include "rlx/ir/custom_op.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ using namespace rlx::test;
 
 namespace {
 
-// A record says its level and every fact: there are no defaults that would be taken silently.
+// A record must state its level and every fact; there are no silent defaults.
 template <class Field, class Fact>
 constexpr bool kMustBeSaid = std::is_same_v<Field, Required<Fact>> && !std::is_default_constructible_v<Field>;
 static_assert(kMustBeSaid<decltype(OpDef::level), Level> && kMustBeSaid<decltype(OpDef::leaf), LeafKind> &&
@@ -111,7 +111,7 @@ TEST_CASE("an unregistered name is an error in builder, text and binary form") {
       "graph @g {\n  %0 = input() {name = \"x\"} : [2] f32\n  %1 = nobody.knows(%0) : [2] f32\n  return %1\n}\n";
   CHECK(contains(error_text([&] { parse_text(text); }), "no op 'nobody.knows' is registered"));
   CHECK(contains(error_text([&] { parse_text(text); }), "3:8"));
-  // A graph built where the op is known, read where it is not.
+  // A graph that is built where the op is registered, and read where it is not.
   std::vector<std::byte> bytes = to_bytes(one(custom_op("test.bare")));
   const std::string name = "test.bare";
   auto at = std::search(bytes.begin(), bytes.end(), name.begin(), name.end(),
@@ -143,7 +143,7 @@ TEST_CASE("a missing rule names the op and the reason; no gradient is dropped") 
   CHECK(contains(error_text([&] { jvp(g, {"x"}); }),
                  "test.bare has no forward-mode derivative: nobody wrote its tangent"));
   CHECK(contains(error_text([&] { vmap(g, {{"x", 0}}, Dim(3)); }), "test.bare cannot be batched: it knows no batches"));
-  // Without kernel and decomposition its reference rule runs it, or the compile fails when that is not wanted.
+  // Without a kernel and a decomposition the reference rule runs it, or the compile fails if the policy forbids that.
   CHECK(Session().compile(one(custom_op("test.bare"))).run({{"x", {1, 2}}})[0][1] == 2);
   CompileOptions fast;
   fast.kernel_dispatch.emplace().host_fallback = false;
@@ -210,7 +210,7 @@ TEST_CASE("a shape rule that gives what no tensor can be fails when the node is 
       +[](const InferContext&) -> Result<Shapes> { return Shapes{Shape({2}, static_cast<DType>(77))}; });
   CHECK_MESSAGE(contains(dtype, "test.no_dtype: 77 is not a DType"), dtype);
   CHECK(contains(dtype, "%1 = test.no_dtype(%0)"));
-  // Nothing is a size too.
+  // Empty attributes are valid.
   CHECK(built(
             "test.empty",
             +[](const InferContext&) -> Result<Shapes> {
@@ -234,7 +234,7 @@ TEST_CASE("custom ops compile: by kernel, by decomposition, in gradients, over w
   custom_ops();
   Graph g("mixed");
   Expr x = g.input("x", Shape({2}, DType::F32)), w = g.param("w", Shape({2}, DType::F32));
-  // Two forms of one weight that differ in their attributes alone: prepared apart.
+  // Two ops on one weight that differ only in attributes are prepared separately.
   Expr a = g.add(custom_op("test.scaled_tanh", 1.0), {w}), b = g.add(custom_op("test.scaled_tanh", 2.0), {w});
   Expr pair = g.add(custom_op("test.sum_and_difference"), {g.mul(x, a), b});
   Expr y = g.add(custom_op("test.scaled_tanh", 0.5), {pair.result(1)});
@@ -275,7 +275,7 @@ TEST_CASE("cpu kernels: duplicates, empty kernels, and what a kernel reports") {
   CHECK(contains(error_text([] { register_cpu_kernel("test.fails", {}); }), "no run function"));
   for (const char* ours : {"softmax", "relu"}) {
     const std::string text = error_text([&] { register_cpu_kernel(ours, fails); });
-    CHECK_MESSAGE(contains(text, concat_text("register_cpu_kernel('", ours, "'): that op is rlx's own")), text);
+    CHECK_MESSAGE(contains(text, concat_text("register_cpu_kernel('", ours, "'): the op is built into rlx")), text);
   }
   const std::string unknown = error_text([&] { register_cpu_kernel("test.scaled_tan", fails); });
   CHECK_MESSAGE(contains(unknown, "no op of this name is registered\n  hint: did you mean 'test.scaled_tanh'?"),

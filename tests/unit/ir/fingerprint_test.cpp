@@ -1,4 +1,4 @@
-// Fingerprints: stable, and different for every difference that matters.
+// Fingerprints are stable, and differ for every relevant difference.
 #include "rlx/ir/serial/fingerprint.h"
 
 #include <doctest/doctest.h>
@@ -73,7 +73,7 @@ AttrValue changed(const AttrField& f, const AttrValue& v) {
   return v;
 }
 
-// The node alone: fingerprints and equality do not need a sound graph.
+// The node alone: fingerprints and equality do not need a valid graph.
 Graph graph_of(const OpBox& op) {
   Graph g("g");
   g.add_node(Node{op, {}, {Shape({2}, DType::F32)}, {}});
@@ -181,7 +181,7 @@ TEST_CASE("fingerprint: of a node it is what the node computes, wherever it stan
     return %3
   })");
   CHECK(node_fingerprints(other)[3] == of[4]);
-  // The same node but for which result of its operand it reads.
+  // The same node, except that it reads another result of its operand.
   const auto last = [](std::string_view result) {
     return node_fingerprints(parse_text(concat_text(R"(graph @g {
       %0 = param() {name = "w"} : [2] f32

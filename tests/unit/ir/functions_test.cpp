@@ -46,7 +46,7 @@ TEST_CASE("the C text of a function names C functions, its helpers and its param
       "tanh",  "trunc", "erf",   "erfc",  "copysign", "fmod",  "pow",  "atan2",     "hypot", "lgamma", "tgamma"};
   const std::set<std::string> words = {"const", "double", "return", "e", "r", "x", "a", "b", "if", "else", "for", "int",
                                        "i", "y", "v", "w", "step", "NAN", "HUGE_VAL",
-                                       // of special_functions.h
+                                       // the functions of special_functions.h
                                        "c", "d", "f", "g", "h", "l", "m", "n", "p", "q", "s", "t", "u", "z", "c0", "c1",
                                        "dc", "dd", "dh", "sum", "term", "last", "even", "rate", "slope", "front",
                                        "which", "break"};

@@ -1,4 +1,4 @@
-// Operands by name: which a node has, where they lie, how they are placed, and what the errors say.
+// Named operands: which ones a node has, their positions, how they are set, and the errors.
 #include "rlx/ir/input_spec.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ TEST_CASE("operands: places follow what the attributes say is there") {
         std::string::npos);
   CHECK(op_def(OpKind::FusedResidualLN).inputs.text() == "x, residual, [bias], [gamma], [beta]");
   CHECK(op_def(OpKind::Concat).inputs.text() == "xs...");
-  // A rule that asks for what its record does not name is at fault, not the user.
+  // A rule that asks for an operand that its record does not name is an internal error.
   CHECK_THROWS_AS((void)find_operand(with, 5, "scale"), Error);
 }
 

@@ -1,4 +1,4 @@
-// Dumps, exactly as people read them.
+// Dumps, compared exactly.
 #include "rlx/ir/inspect.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// Leaves found by kind and name, in graphs that were built, copied, moved and bound.
+// Lookup of leaves by kind and name, in graphs that were built, copied, moved and bound.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"

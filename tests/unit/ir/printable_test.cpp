@@ -1,4 +1,4 @@
-// Bytes in messages: nothing raw reaches a terminal, and the width is kept.
+// Bytes in messages: no raw control byte reaches a terminal, and the width is kept.
 #include "rlx/base/printable.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The view of quantised values: what it reads from a graph, and what rewrites leave of it.
+// The map of quantized values: what it reads from a graph, and what rewrites keep of it.
 #include "rlx/ir/quant/quant_map.h"
 
 #include <vector>
@@ -51,10 +51,10 @@ TEST_CASE("a map of quantised values says what their nodes say") {
 
   const QuantEntry* affine = map.find(q.affine.value());
   REQUIRE(affine);
-  CHECK(map.find("w0") == affine);  // without a label, the leaf of the codes
+  CHECK(map.find("w0") == affine);  // without a label, the leaf of the quantized values
   CHECK(affine->scheme == QuantScheme::Affine);
   CHECK(affine->axis == 1);
-  CHECK(affine->code_dtype == DType::I4);
+  CHECK(affine->quantized_dtype == DType::I4);
   CHECK(affine->bits == 4);
   CHECK_FALSE(affine->fake);
   CHECK(q.g.shape(affine->scale.value()) == Shape({6}, DType::F32));

@@ -109,7 +109,7 @@ TEST_CASE("rewrite: staged nodes read the replacements of what they name, earlie
       step(n1), step(n3);
     else
       step(n3), step(n1);
-    r.replace(n2, Value(n1));  // an old value for an old value; it is replaced itself
+    r.replace(n2, Value(n1));  // replaces an old value by an old value that is itself replaced
     Rewritten out = commit(r);
     CHECK(body(out.graph) ==
           "  %0 = input() {name = \"x\"} : [2] f32\n  %1 = square(%0) : [2] f32\n  %2 = square(%1) : [2] f32\n  return "
@@ -196,7 +196,7 @@ TEST_CASE("rewrite: origins keep label and line and list every node that went in
   CHECK(out.graph.num_nodes() == 6);
   for (std::uint32_t i = 3; i < 6; ++i) {
     const Origin& o = out.graph.node(NodeId{i}).origin;
-    CHECK(o.label == "layer0/up");  // the replaced gelu had none, what it absorbed does
+    CHECK(o.label == "layer0/up");  // the replaced gelu had no label, the op that it absorbed has one
     CHECK(o.loc.line == 15);        // the user's line, not the pass's
     CHECK(o.pass == "test-pass");
     CHECK(o.from == std::vector<std::string>{"%3 matmul", "%4 add", "%5 gelu"});

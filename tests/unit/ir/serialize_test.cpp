@@ -112,7 +112,7 @@ TEST_CASE("binary: other files and versions are named as such") {
       "bad file: these bytes are not an rlx graph, or are damaged: they do not start with RLXGRAPH\n  g.rlxb, byte 0");
   const std::string hint = "\n  g.rlxb, byte 8\n  hint: convert the graph to text with the rlx that wrote it";
   bytes[8] = std::byte{9};
-  bytes.back() ^= std::byte{1};  // with another content as well it is another version rather than a damaged file
+  bytes.back() ^= std::byte{1};  // with other contents too, it is another version and not a damaged file
   CHECK(error_of(bytes) == "bad file: graph format version 9 is not known; this build reads version 2" + hint);
   bytes[8] = std::byte{1};
   CHECK(error_of(bytes) ==

@@ -1,4 +1,4 @@
-// The turns in which a run can know its symbols, and graphs put in that order.
+// The stages in which a run can know its symbols, and graphs sorted by stage.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
@@ -10,7 +10,7 @@ namespace rlx::test {
 TEST_CASE("symbols of one turn are known together, those made of others come later; leaves and sources come first") {
   Graph g("turns");
   const Expr x = g.input("x", Shape({8}, DType::F32)), k = g.input("k", Shape({8}, DType::I64));
-  const Expr late = g.exp(x);  // no source needs it
+  const Expr late = g.exp(x);  // no source of a symbol needs it
   const Dim a = g.symbol("a", {0, 8}, g.sum(k)), b = g.symbol("b", {0, 8}, g.reduce_max(k, {0}));
   const Expr part = g.narrow(k, 0, 0, a);
   const Dim c = g.symbol("c", {0, 8}, g.sum(part));
@@ -18,11 +18,11 @@ TEST_CASE("symbols of one turn are known together, those made of others come lat
   g.set_outputs({g.narrow(late, 0, 0, b), g.narrow(y, 0, 0, c), g.slice(x, {c}, {c + Dim(1)})});
   const auto order = symbol_order(g);
   REQUIRE(order.has_value());
-  CHECK(order->turns == std::vector<std::vector<std::string>>{{"a", "b"}, {"c"}});
-  CHECK(order->turn[part.value().node.index] == 1);
-  CHECK(order->turn[late.value().node.index] == 2);
+  CHECK(order->stages == std::vector<std::vector<std::string>>{{"a", "b"}, {"c"}});
+  CHECK(order->stage[part.value().node.index] == 1);
+  CHECK(order->stage[late.value().node.index] == 2);
   CHECK(in_symbol_order(g));
-  CHECK(has_symbols(g.nodes().back()));  // in its attributes alone
+  CHECK(has_symbols(g.nodes().back()));  // a symbol in its attributes only
   CHECK(symbols_of(g.nodes().back()) == std::vector<std::string>{"c"});
 
   const Graph sorted = sorted_by_symbols(g);
@@ -43,8 +43,8 @@ TEST_CASE("ordered ops keep their order: what a source needs brings those before
   g.set_outputs({g.first(third, g.cast(second, DType::I64)), first});
   const auto order = symbol_order(g);
   REQUIRE(order.has_value());
-  CHECK(order->turn[first.value().node.index] == 0);
-  CHECK(order->turn[third.value().node.index] == 1);
+  CHECK(order->stage[first.value().node.index] == 0);
+  CHECK(order->stage[third.value().node.index] == 1);
   const Graph sorted = sorted_by_symbols(g);
   REQUIRE(sorted.ordered().size() == 3);
   for (std::size_t i = 0; i < 3; ++i) CHECK(sorted.node(sorted.ordered()[i]).shape() == g.node(g.ordered()[i]).shape());

@@ -1,4 +1,5 @@
-// What people write and the printer does not: infinities and NaN as words, types left out, dimensions in parentheses.
+// Text that people write and the printer does not: infinities and NaN as words, omitted types, dimensions in
+// parentheses.
 #include <doctest/doctest.h>
 
 #include <cmath>

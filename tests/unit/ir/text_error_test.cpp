@@ -1,4 +1,4 @@
-// Every message of the text parser, exactly as users see it.
+// Every error message of the text parser, compared exactly.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/text.h"
@@ -149,7 +149,7 @@ TEST_CASE("parser errors: hostile nesting, ranks and lines are refused, not foll
         std::string::npos);
   CHECK(error_in("%1 = input() {name = \"y\"} : [" + std::string(100000, '(') + "] f32").find("expected a dimension") !=
         std::string::npos);
-  // Sums of symbols multiplied out would grow without bound.
+  // Expanding products of sums of symbols would grow without bound.
   std::string product = "(n)";
   std::string big = "%1 = input() {name = \"y\"} : [";
   for (int i = 0; i < 16; ++i) big += concat_text(i ? ", " : "", "a", i, " + b", i);

@@ -126,7 +126,7 @@ TEST_CASE("text: large constants are bytes, and can be left out of dumps") {
 
 TEST_CASE("text: float attributes keep every bit") {
   Graph g("eps");
-  // F64: what is computed in F32 refuses an eps that is 0 or infinite there.
+  // F64 here: an op that is computed in F32 refuses an eps that is 0 or infinite in F32.
   Expr x = g.input("x", Shape({2, 4}, DType::F64)), gamma = g.input("g", Shape({4}, DType::F64)),
        beta = g.input("b", Shape({4}, DType::F64));
   for (double eps : {1e-12, 0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 0.0}) {
@@ -232,7 +232,7 @@ TEST_CASE("text: a node in a message shows its attributes, bodies and constants 
         "%4:2 = attention(%1, %2, %3) {num_heads = 2, kv_heads = 2, head_dim = 4} : [1, 2, 8] f32, [1, 2, 2] f32");
   Expr c = g.constant(Tensor::zeros(Shape({100}, DType::F32)));
   CHECK(node_text(g, c.value().node) == "%5 = constant() {value = [100] f32 ...} : [100] f32");
-  // A broken op is shown all the same: errors about it are made of this text.
+  // An invalid op is printed too, because error messages use this text.
   Graph broken;
   broken.add_node(Node{ops::Reduce{static_cast<ReduceKind>(77), {}, false}, {}, {Shape({}, DType::F32)}, {}});
   CHECK(node_text(broken, NodeId{0}).find("reduce") != std::string::npos);

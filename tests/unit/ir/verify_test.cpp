@@ -20,7 +20,7 @@ const Shape kVec({2}, DType::F32);
 const OpBox kRelu = ops::Activation{ActivationKind::Relu};
 const NodeId kFirst{0};
 
-// All messages, one a line.
+// All messages, one per line.
 std::string problems(const Graph& g, Level level = Level::Mir) {
   std::string out;
   for (const Diagnostic& d : verify(g, level)) out += (out.empty() ? "" : "\n") + d.message;
@@ -141,7 +141,7 @@ TEST_CASE("forms: only of prepared weights, and in bodies those of the operands"
   CHECK(text_of(with_input(panels), Level::Mir).find("'x' has the packed layout 'panels(") != std::string::npos);
   CHECK(text_of(with_input(panels), Level::Lir).find("remove the packed layout") != std::string::npos);
 
-  // A scan over two matrices in a form; its body takes one of them in each step.
+  // A scan over two matrices in a packed layout; its body takes one of them per step.
   const auto scan_with = [&](const PackedLayout& taken) {
     Graph body("step");
     const Expr h = body.input("h", Shape({4, 4}, DType::F32));

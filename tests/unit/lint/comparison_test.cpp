@@ -1,6 +1,6 @@
-// No comparison of numbers may be blind to NaN: max(worst, |a - b|) keeps `worst` when the difference is NaN, and fmax
-// drops NaN by definition, and so does the largest |a| that is a unit; a kernel that returns nothing else would pass.
-// tests/support/closeness.h has the form that sees it.
+// Comparisons of numbers must detect NaN. max(worst, |a - b|) keeps `worst` if the difference is NaN, fmax ignores NaN
+// by definition, and so does a largest |a| that is used as the unit. A kernel that returns only NaN would pass.
+// tests/support/closeness.h has a comparison that detects NaN.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ std::string arguments(const std::string& text, std::size_t open) {
   return text.substr(open);
 }
 
-// The calls in `text` that forget a NaN.
+// The calls in `text` that ignore NaN.
 std::vector<std::string> blind_calls(const std::string& text) {
   static const std::regex call(R"(\b(f?max)(<\w+>)?\s*\()"), difference(R"(abs\([^;]*[^\s(,]\s*-\s)"),
       gathered(R"((\w+) = (?:std::)?max(?:<\w+>)?\s*\(\s*\1,\s*(?:std::)?f?abs\()");

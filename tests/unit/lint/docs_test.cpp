@@ -1,5 +1,5 @@
-// The pages of docs/: their C++ is part of programs that run as tests, and links between files of the repository lead
-// somewhere.
+// The pages of docs/: their C++ is part of programs that run as tests, and links between files of the repository are
+// valid.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<fs::path> files_of(const char* folder, const char* ending) {
   return found;
 }
 
-// The same of all folders inside.
+// files_of in this folder and all folders below it.
 std::vector<fs::path> files_below(const char* folder, const char* ending) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(rlx::test::source_path(folder)))
@@ -115,7 +115,7 @@ TEST_CASE("docs: pages keep to their size") {
     CAPTURE(limit.first);
     CHECK(lines(content(rlx::test::source_path(limit.first))) <= limit.second);
   }
-  // A release is a section of the second level.
+  // Each release is a second-level section.
   const std::string changes = content(rlx::test::source_path("CHANGELOG.md"));
   for (std::size_t at = changes.find("\n## "); at != std::string::npos;) {
     const std::size_t end = changes.find("\n## ", at + 1);

@@ -1,4 +1,4 @@
-// The list of known faults names a test case for each number, and every case that it names is there.
+// The list of known faults names a test case for each number, and every named case exists.
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kKnownFaults = 32;
 
-// What is wrong with the list, one line each; `source` gives the text of a file of tests.
+// The errors of the list, one line each; `source` gives the text of a test file.
 template <class Source>
 std::vector<std::string> faults_of_list(const std::string& list, const Source& source) {
   std::vector<std::string> out;
@@ -50,6 +50,6 @@ TEST_CASE("the list of known faults: what is missing is found") {
   CHECK(faults_of_list(list, source).empty());
   CHECK(faults_of_list(list + "A33  more | later: x\n", source).size() == 1);
   CHECK(faults_of_list(list.substr(list.find('\n') + 1), source).size() ==
-        kKnownFaults);  // all in the wrong place, one too few
+        kKnownFaults);  // all numbers shifted, one missing
   CHECK(faults_of_list(list.replace(list.find("a: b"), 4, "a: c"), source).size() == 1);
 }

@@ -56,7 +56,7 @@ std::vector<std::string> rlx_includes(const std::string& text) {
   return found;
 }
 
-// One sentence when `file` may not include `included`, else "".
+// An error message if `file` may not include `included`, else "".
 std::string violation(const Table& table, const std::string& file, const std::string& included) {
   const std::string from = module_of(file);
   const std::string to = module_of(included);

@@ -1,4 +1,5 @@
-// Types of the library have one definition: of two with the same name the linker keeps one, and memory goes wrong.
+// Each type of the library has one definition. If two types share a name, the linker keeps the functions of one of
+// them, which corrupts memory.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -14,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Full names of the types that a file defines, but for those of unnamed namespaces, nested ones and specialisations.
+// The full names of the types that a file defines, without those in unnamed namespaces, nested types and
+// specializations.
 std::set<std::string> types_of(const std::string& text) {
   static const std::regex opens(R"(^(?:inline )?namespace\s*([\w:]*)\s*\{$)"), closes(R"(^\}\s*//.*namespace.*)"),
       type(R"(^(?:struct|class|union|enum class|enum) (\w+)(?: final)?(?: :[^:;][^;]*)?\s*\{.*)");

@@ -1,4 +1,4 @@
-// The tables of op samples in the tree are what the samples say now, and the command reads every sample back.
+// The tables of op samples in the source tree match the samples, and the command reads every sample back.
 #include "tests/support/op_tables.h"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 namespace rlx {
 
 TEST_CASE("lint: the tables of op samples are those that update_op_tables writes") {
-  // The texts are long: a difference is said, not shown.
+  // The texts are long, so a difference is reported without them.
   const bool samples = test::read_file(test::source_path(test::kSamplesTable)) == test::op_samples_table();
   const bool examples = test::read_file(test::source_path(test::kExamplesTable)) == test::op_examples_table();
   CHECK_MESSAGE(samples, test::kSamplesTable, " is out of date: build the target update_op_tables");

@@ -1,6 +1,6 @@
-// The form of sources that no formatter keeps by itself. C++: no line over 120 columns (it cannot break strings and
-// long words of comments), no banner that reflowing would break. Python and shell: the same width, and what
-// .editorconfig says.
+// Source style that formatters do not enforce. C++: no line over 120 columns (the formatter cannot break strings and
+// long words in comments), and no banner that reflowing would break. Python and shell: the same width, and the rules of
+// .editorconfig.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ bool is_cpp(const fs::path& file) {
   return ending == ".cpp" || ending == ".h" || ending == ".inc";
 }
 
-// Python and shell: by their ending, or programs without one by their first line.
+// Python and shell, by their extension; programs without one, by their first line.
 bool is_script(const fs::path& file) {
   const std::string ending = file.extension().string();
   if (ending == ".py" || ending == ".sh") return true;
@@ -36,7 +36,7 @@ std::vector<fs::path> sources(bool wanted(const fs::path&)) {
   return found;
 }
 
-// Columns of UTF-8 text: its bytes but those that continue a code point.
+// The columns of UTF-8 text: its bytes without those that continue a code point.
 std::size_t columns(const std::string& line) {
   std::size_t n = 0;
   for (unsigned char c : line) n += (c & 0xC0) != 0x80;

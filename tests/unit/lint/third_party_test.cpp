@@ -1,5 +1,5 @@
-// Third-party headers that are slow to compile or full of macros are included by one file each; other files use what
-// that file declares.
+// Third-party headers that are slow to compile or full of macros are included by one file each. Other files use the
+// declarations of that file.
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Libraries are compiled some files of a module at a time (RLX_UNITY_LIBRARY), and which files meet changes with every
-// file added: so what two files of one module define in unnamed namespaces has two names.
+// Libraries are compiled in batches of files of a module (RLX_UNITY_LIBRARY), and the batches change with every new
+// file. So names in unnamed namespaces must be unique in a module.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,11 +20,11 @@ namespace fs = std::filesystem;
 
 bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The name that a line at the margin of an unnamed namespace defines, "" for none: a type, or the word before the
-// first bracket, brace or equals sign, where a type stands in front of it.
+// The name that an unindented line of an unnamed namespace defines, or "". It is the name of a type, or the word before
+// the first bracket, brace or equals sign if a type comes before it.
 std::string name_defined_by(std::string line) {
   if (line.empty() || (!is_name_char(line[0]) && line[0] != '[')) return {};
-  // Parameters of a template: on a line of their own, or in front.
+  // Template parameters, on their own line or in front.
   if (line.starts_with("template")) {
     int depth = 0;
     std::size_t at = line.find('<');
@@ -41,7 +41,7 @@ std::string name_defined_by(std::string line) {
       const std::size_t from = std::string(word).size();
       std::size_t end = from;
       while (end < line.size() && is_name_char(line[end])) ++end;
-      if (end < line.size() && (line[end] == ';' || line[end] == '<')) return {};  // declared, or specialised
+      if (end < line.size() && (line[end] == ';' || line[end] == '<')) return {};  // a declaration or specialization
       return line.substr(from, end - from);
     }
   for (const char* word : {"return", "using namespace", "static_assert", "namespace", "extern", "friend", "requires"})
@@ -77,7 +77,8 @@ std::set<std::string> unnamed_names(const std::string& text) {
   return found;
 }
 
-// Module and name of what is left from before this rule. It may only shrink: take a line out with its clash.
+// Module and name of violations that are older than this rule. The list may only shrink: remove a line when its clash
+// is fixed.
 const std::set<std::string>& known_clashes() {
   static const std::set<std::string> known = {
 #include "tests/unit/lint/unity_names_known.inc"
@@ -85,7 +86,7 @@ const std::set<std::string>& known_clashes() {
   return known;
 }
 
-// Kernels are compiled one by one.
+// Kernel files are compiled one by one.
 bool is_kernel(const fs::path& path) {
   return path.filename().string().ends_with("kernels.cpp") || path.parent_path().filename() == "generic";
 }

@@ -1,5 +1,5 @@
-// Low-rank adapters against logits of the Python package PEFT; several at once, beside tokens without any, over weights
-// in blocks; and what is said of adapters that do not fit.
+// Low-rank adapters against logits of the Python package PEFT: several adapters at once, beside tokens without any,
+// over quantized weights; and the errors of adapters that do not fit.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ using test::error_text;
 
 constexpr double kNearPeft = 2e-5;  // of the largest logit
 
-// A case of decoder_references with adapters over it, on disk.
+// A case of decoder_references with adapters, as files.
 class Adapted {
  public:
   explicit Adapted(const std::string& model) : reference(test::decoder_reference(model)) {
@@ -59,7 +59,7 @@ Tensor run_adapted(DecoderModel& m, std::span<const TokenId> tokens, std::int64_
   return m.forward(std::span(&part, 1));
 }
 
-// As logit_error, of the reference's model with the adapter's logits.
+// As logit_error, for the reference model with the logits of the adapter.
 double adapter_error(const Tensor& got, test::DecoderReference model, const Tensor& logits, std::int64_t first = 0) {
   model.logits = logits;
   return test::logit_error(got, model, first);
@@ -90,7 +90,7 @@ TEST_CASE("adapters: logits are PEFT's, at once and in steps, and those of the m
     DecoderModel plain = base.load({}), m = base.load({base.option(a)});
     REQUIRE(m.adapters() == std::vector<std::string>{name});
     CHECK(adapter_error(run_adapted(m, base.tokens(), 0), base.reference, a.logits) <= kNearPeft);
-    CHECK(adapter_error(plain.forward(base.tokens()), base.reference, a.logits) > 1e-2);  // it changes something
+    CHECK(adapter_error(plain.forward(base.tokens()), base.reference, a.logits) > 1e-2);  // the adapter has an effect
     m.reset(), plain.reset();
     CHECK(same_bits(m.forward(base.tokens()), 0, plain.forward(base.tokens())));
     m.reset();
@@ -127,7 +127,7 @@ TEST_CASE("adapters: several in one run, each token with its own") {
     }
   }
   CHECK(same_bits(plain.forward(base.tokens()), 0, alone[0]));
-  // Sequences at different places of the text, in pieces that a run cuts.
+  // Sequences at different positions of the text, in parts that a run splits.
   const std::int64_t adapters[] = {2, -1, 4, 1, 5, 0};
   std::size_t done[6] = {};
   for (int round = 0; round < 4; ++round) {
@@ -157,7 +157,7 @@ TEST_CASE("adapters: parts are added up, each with its scale") {
   AdapterReference one = adapter_reference("llama_qv"), two = adapter_reference("llama_all");
   AdapterOptions both = base.option(one, 0.5);
   both.parts.push_back(base.option(two, -2).parts[0]);
-  // The same as one adapter: ranks behind each other, scales in the second half.
+  // The same as one adapter: concatenated ranks, with the scale in the second half.
   AdapterReference sum = two;
   const auto number = [](const NamedTensor& w, std::int64_t i) { return static_cast<float>(w.tensor.at(i)); };
   for (NamedTensor& w : sum.weights) {
@@ -192,7 +192,7 @@ TEST_CASE("adapters: parts are added up, each with its scale") {
   m.reset();
   CHECK(adapter_error(run_adapted(m, base.tokens(), 1), base.reference, added) <= kNearPeft);
   CHECK(adapter_error(added, base.reference, two.logits) > 1e-2);
-  // A scale of 0 is the model, but for signs of zeros.
+  // Scale 0 gives the model itself, except for signs of zeros.
   DecoderModel off = base.load({base.option(two, 0)});
   CHECK(test::logit_error(run_adapted(off, base.tokens(), 0), base.reference) <= kNearPeft);
 }
@@ -323,7 +323,7 @@ TEST_CASE("adapters: what is wrong with lengths of rows, whole modules and embed
     std::erase_if(a.weights, [](const NamedTensor& w) { return contains(w.name, "lora_embedding"); });
   });
   CHECK(contains(text, "'" + embedding + "' is one of the target modules"));
-  // PEFT may write the model's own embedding beside the halves: it has to be that.
+  // PEFT may also write the embedding of the model, which must be unchanged.
   for (const bool same : {true, false}) {
     text = message("gemma2_embedding", [&](AdapterReference& a) {
       const test::DecoderReference model = test::decoder_reference(a.of);

@@ -1,4 +1,4 @@
-// Model folders: what is read, what is refused and with which words.
+// Configurations of encoders: keys that are read, refusals and their texts.
 #include "rlx/models/config.h"
 
 #include <doctest/doctest.h>
@@ -65,7 +65,7 @@ TEST_CASE("config: faults are named") {
                  "config.json: \"model_type\" is \"llama\", expected \"bert\""));
   CHECK(contains(message(with(kConfig, "hidden_size", "hiden_size")),
                  "missing key \"hidden_size\"\n  hint: did you mean 'hiden_size'?"));
-  CHECK(!contains(message(with(kConfig, "\"hidden_size\":8,", "")), "hint"));  // hidden_act is near and another thing
+  CHECK(!contains(message(with(kConfig, "\"hidden_size\":8,", "")), "hint"));  // hidden_act is similar, but another key
   CHECK(contains(message(with(kConfig, "\"hidden_size\":8", "\"hidden_size\":\"8\"")),
                  "\"hidden_size\" must be an integer, got a string"));
   CHECK(contains(message(with(kConfig, "\"hidden_size\":8", "\"hidden_size\":9")),

@@ -1,4 +1,4 @@
-// Configurations of decoders: what is read, what is refused and with which words.
+// Configurations of decoders: keys that are read, refusals and their texts.
 #include "rlx/models/decoder_config.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ DecoderConfig parsed(const std::string& text) { return parse_decoder_config(Json
 std::string refusal(const std::string& text) {
   return test::error_text([&] { (void)parsed(text); });
 }
-// A configuration with a member replaced (or, without a value, left out).
+// A configuration with one member replaced, or removed without a value.
 std::string with_member(std::string text, const std::string& key, const std::string& value) {
   const std::string member = "\"" + key + "\":";
   const std::size_t at = text.find(member);
@@ -128,7 +128,7 @@ TEST_CASE("decoder config: null is not the same as a key that is left out") {
   CHECK_FALSE(parsed(changed("gemma2", "final_logit_softcapping", "null")).logit_softcap.has_value());
   CHECK(parsed(changed("mistral", "sliding_window", "")).layers[0].window == 4096);
   CHECK(parsed(changed("mistral", "sliding_window", "null")).layers[0].window == 0);
-  // A layer that is said to slide needs to know how far.
+  // A sliding-window layer needs a window.
   const char* const missing = "\"layer_types\" holds \"sliding_attention\", but there is no \"sliding_window\"";
   const std::string types =
       changed("qwen2_window", "layer_types", R"(["full_attention","sliding_attention","full_attention"])");
@@ -144,7 +144,7 @@ TEST_CASE("decoder config: names that only some versions write") {
   CHECK(activation("\"gelu\"") == ActivationKind::GeluApprox);
   CHECK(activation("") == ActivationKind::GeluApprox);
   CHECK(activation("\"relu\"") == ActivationKind::Relu);
-  // Each family reads its own names.
+  // Each family reads its own keys.
   CHECK(parsed(changed("gpt_neox", "rms_norm_eps", "0.5")).norm_eps == 1e-5);
   CHECK(parsed(changed("qwen3", "mlp_bias", "true")).ff_bias == false);
   CHECK_FALSE(parsed(changed("gemma3", "attn_logit_softcapping", "5.0")).attention_softcap.has_value());
@@ -157,7 +157,7 @@ TEST_CASE("decoder config: who has windows, as transformers has it") {
   CHECK(parsed(with_member(moe, "layer_types", R"(["full_attention"])")).layers[2].window == 5);
   const std::string smol = changed("smollm3", "layer_types",
                                    R"(["sliding_attention","full_attention","full_attention","sliding_attention"])");
-  const DecoderConfig c = parsed(with_member(smol, "sliding_window", "7"));  // use_sliding_window or not
+  const DecoderConfig c = parsed(with_member(smol, "sliding_window", "7"));  // with or without use_sliding_window
   CHECK(c.layers[0].window == 7);
   CHECK(c.layers[1].window == 0);
 }
@@ -178,15 +178,15 @@ TEST_CASE("decoder config: tokens that see those behind them write no text") {
 
 TEST_CASE("decoder config: which of several keys about rotary positions counts") {
   const auto rope = [](const std::string& text) { return parsed(text).ropes[0]; };
-  // A scaling in the older place goes before the newer object.
+  // Scaling in the older key takes precedence over the newer object.
   const std::string both = changed("llama2", "rope_parameters", R"({"rope_type":"default","rope_theta":5.0})");
   CHECK(rope(with_member(both, "rope_scaling", R"({"rope_type":"linear","factor":3.0})")).factor == 3);
   CHECK(rope(with_member(both, "rope_scaling", "{}")).theta == 5);
-  // Dynamic scaling starts at max_position_embeddings, whatever else is there.
+  // Dynamic scaling starts at max_position_embeddings, whatever other keys say.
   CHECK(rope(changed("llama_dynamic", "rope_scaling",
                      R"({"rope_type":"dynamic","factor":2.0,"original_max_position_embeddings":8})"))
             .original_context == 32);
-  // The key of the file goes before that of the object.
+  // The top-level key takes precedence over that of the object.
   CHECK(rope(changed("llama_yarn", "original_max_position_embeddings", "16")).original_context == 16);
   const std::string yarn = R"({"rope_type":"yarn","factor":null,"original_max_position_embeddings":32})";
   CHECK(rope(changed("llama_yarn", "rope_scaling", yarn)).factor == 4);
@@ -194,7 +194,7 @@ TEST_CASE("decoder config: which of several keys about rotary positions counts")
   const std::string longer = concat_text("{\"type\":\"longrope\",\"factor\":2.0,\"short_factor\":", factors,
                                          ",\"long_factor\":", factors, "}");
   CHECK(rope(changed("phi3", "rope_scaling", longer)).table_scale == std::sqrt(1 + std::log(2.0) / std::log(32.0)));
-  // Early files of Phi-3 say another name.
+  // Early Phi-3 files use another name.
   const std::string early =
       concat_text("{\"type\":\"yarn\",\"short_factor\":", factors, ",\"long_factor\":", factors, "}");
   CHECK(rope(changed("phi3", "rope_scaling", early)).scaling == RopeScaling::Long);
@@ -211,7 +211,7 @@ TEST_CASE("decoder config: which of several keys about rotary positions counts")
 }
 
 TEST_CASE("decoder config: angles of known checkpoints") {
-  // Llama 3.1: wavelengths below 2048 stay, those above 8192 are stretched by 8, between them in part.
+  // Llama 3.1: wavelengths below 2048 are kept, those above 8192 are scaled by 8, and those between are interpolated.
   RopeSpec s{.theta = 500000, .rotated = 128, .scaling = RopeScaling::Llama3, .factor = 8, .original_context = 8192};
   const std::vector<float> f = rope_frequencies(s, 1), plain = rope_frequencies({.theta = 500000, .rotated = 128}, 1);
   CHECK(f[0] == 1);

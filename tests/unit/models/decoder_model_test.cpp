@@ -32,7 +32,7 @@ constexpr double kNear = 2e-5;  // of the largest logit, in f32
 
 DecoderOptions for_reference(const DecoderReference& r) {
   DecoderOptions o;
-  o.context = static_cast<std::int64_t>(r.tokens.size());  // angles may depend on it
+  o.context = static_cast<std::int64_t>(r.tokens.size());  // RoPE angles may depend on the context
   return o;
 }
 
@@ -47,7 +47,7 @@ struct LoadedReference {
   test::TempDir folder;
 };
 
-// The error of logits that come in chunks of the given sizes, over and over.
+// The error of logits computed in chunks of the given sizes, in a cycle.
 double chunked_error(DecoderModel& m, const LoadedReference& r, const std::vector<std::size_t>& sizes) {
   double worst = 0;
   std::size_t at = 0;
@@ -128,21 +128,21 @@ TEST_CASE("decoder: a row has the same bits however its tokens come, alone and b
     CAPTURE(std::string(matmul_precision_name(one.second)));
     const LoadedReference r(one.first);
     DecoderOptions o = for_reference(r.reference);
-    o.products = one.second;
+    o.matmul_precision = one.second;
     DecoderModel alone = r.model(o);
     const Tensor want = alone.forward(r.tokens());
     const auto n = static_cast<std::int64_t>(r.tokens().size());
     alone.reset();
     for (std::int64_t t = 0; t < n; ++t)
       CHECK(rows_of(alone.forward(r.tokens().subspan(static_cast<std::size_t>(t), 1)), 0, 1) == rows_of(want, t, 1));
-    // A prompt longer than a run, and the last row alone.
+    // A prompt longer than a run, with the last row of logits alone.
     o.max_tokens = 9;
     DecoderModel small = r.model(o);
     CHECK(rows_of(small.forward(r.tokens()), 0, n) == rows_of(want, 0, n));
     small.truncate(5);
     CHECK(rows_of(small.forward(r.tokens().subspan(5), LogitRows::Last), 0, 1) == rows_of(want, n - 1, 1));
-    // Three sequences in one pool, each at another place of the text, given in another order. Attention sums over
-    // blocks of 64 keys, which other pages would cut.
+    // Three sequences in one pool, at different positions of the text, in changing order. Attention sums over blocks of
+    // 64 keys, which other page sizes would split.
     o.page = 64, o.sequences = 3, o.max_tokens = 20;
     DecoderModel three = r.model(o);
     const std::span<const TokenId> text = r.tokens();
@@ -157,14 +157,14 @@ TEST_CASE("decoder: a row has the same bits however its tokens come, alone and b
     CHECK(rows_of(b, 0, 1) == rows_of(want, 3, 1));
     CHECK(rows_of(b, 1, 1) == rows_of(want, n - 1, 1));
     CHECK(rows_of(b, 2, 1) == rows_of(want, 30, 1));
-    // Pages that one sequence gave back serve another.
+    // Pages that one sequence released are used by another.
     three.truncate(0, 2);
     const SequenceTokens third[] = {{1, text.subspan(31, 20)}, {2, text.first(20)}};
     const Tensor c = three.forward(third);
     CHECK(rows_of(c, 0, 20) == rows_of(want, 31, 20));
     CHECK(rows_of(c, 20, 20) == rows_of(want, 0, 20));
     CHECK(three.length(2) == 20);
-    // Each part with logits of as many of its last tokens as it wants, also where a run cuts it.
+    // Each part gets logits of the requested number of last tokens, also if a run splits it.
     three.reset();
     const SequenceTokens some[] = {{1, text.first(25), 8}, {2, text.first(9), 0}, {0, text.first(17)}};
     const Tensor d = three.forward(some, LogitRows::Last);
@@ -227,7 +227,7 @@ TEST_CASE("decoder: a cache in fewer bits is near the one in f32") {
     CHECK(m.cache_bytes() * 2 == whole.cache_bytes());
     const double steps = chunked_error(m, r, {5, 1});
     CHECK(steps <= kind.near);
-    CHECK(steps > kNear);  // it is another cache
+    CHECK(steps > kNear);  // an 8-bit cache differs
   }
 }
 
@@ -304,7 +304,7 @@ TEST_CASE("decoder: what a configuration says is heard: each change of one moves
     CAPTURE(c.model);
     CAPTURE(c.from);
     DecoderReference reference = decoder_reference(c.model);
-    // Newer files list the layers' kinds beside the older key; the list wins, so it goes.
+    // Newer files list the layer types besides the older key. The list takes precedence, so it is removed here.
     const std::size_t list = reference.config.find("\"layer_types\":[");
     if (list != std::string::npos && std::string_view(c.from).find("max_window_layers") != std::string_view::npos)
       reference.config.erase(list, reference.config.find("],", list) + 2 - list);
@@ -401,7 +401,7 @@ TEST_CASE("decoder: a tensor missing, too many or of another shape is named") {
     r.weights.push_back({"model.layers.0.self_attn.q_proj.bias", Tensor::zeros(Shape({64}, DType::F32))});
   });
   CHECK(contains(text, "belongs to no part of a llama of 3 layers: 'model.layers.0.self_attn.q_proj.bias'"));
-  // All at once, and no more than can be read.
+  // All at once, and no more than the context.
   text = message([&](DecoderReference& r) { r.weights.resize(4); });
   CHECK(contains(text, "26 tensors are missing: "));
   CHECK(contains(text, "..."));
@@ -413,7 +413,7 @@ TEST_CASE("decoder: a tensor missing, too many or of another shape is named") {
     });
   };
   CHECK(contains(layers("1000"), "30 tensors, but a llama of 1000 layers has at least 1000"));
-  // Heads that would need a cache beyond any memory: the weights are looked at first.
+  // Heads that need a cache larger than any memory: the weights are checked first.
   text = message([&](DecoderReference& r) {
     const std::string key = "\"head_dim\":16";
     r.config.replace(r.config.find(key), key.size(), "\"head_dim\":1048576");

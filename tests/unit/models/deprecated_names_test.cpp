@@ -1,4 +1,4 @@
-// Names of the last release still work, and say the new one when they are compiled.
+// Names of the last release still work, and the compiler warning gives the new name.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -39,7 +39,19 @@ TEST_CASE("options by their old names are taken") {
   compile.form_cache = std::make_shared<Nothing>();
   CHECK(compile.weight_cache() == compile.form_cache);
   rlx::DecoderOptions decoder;
-  CHECK_FALSE(decoder.verifies_packed_layouts());
   decoder.verify_forms = true;
-  CHECK(decoder.verifies_packed_layouts());
+  decoder.forms = "folder";
+  decoder.products = rlx::MatmulPrecision::BF16;
+  const rlx::DecoderOptions now = decoder.with_new_names();
+  CHECK(now.verify_packed_weights);
+  CHECK(now.packed_weights == "folder");
+  CHECK(now.matmul_precision == rlx::MatmulPrecision::BF16);
+  CHECK_FALSE(now.verify_forms);
+  CHECK(now.forms.empty());
+  CHECK_FALSE(now.products);
+  CHECK(rlx::DecoderOptions{}.with_new_names().matmul_precision == rlx::MatmulPrecision::Exact);
+  rlx::PrecisionPolicy policy;
+  CHECK(policy.of_matmuls() == rlx::MatmulPrecision::Exact);
+  policy.products = rlx::MatmulPrecision::Int8;
+  CHECK(policy.of_matmuls() == rlx::MatmulPrecision::Int8);
 }

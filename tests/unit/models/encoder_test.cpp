@@ -1,4 +1,4 @@
-// Encoders of every family against vectors and scores of Python's transformers, and whole folders against those of
+// Encoders of every family against vectors and scores of Python's transformers, and whole model folders against
 // sentence-transformers.
 #include "rlx/models/encoder.h"
 
@@ -43,7 +43,7 @@ EncoderReference with_config(EncoderReference r, const std::string& from, const 
   return r;
 }
 
-// Vectors of tokens [T, H], pooled here as definitions say.
+// Vectors of tokens [T, H], pooled here by the definitions.
 std::vector<float> pooled_here(const EncoderReference& r, Pooling pooling) {
   const std::span<const float> v = r.hidden.values<float>();
   const auto width = static_cast<std::size_t>(r.hidden.dim(1));
@@ -91,7 +91,7 @@ TEST_CASE("encoder: every family gives the reference's vectors and scores, of pa
     o.output = EncoderOutput::Tokens;
     o.types = c.type_vocab_size > 1;
     CHECK(relative_error(r.tokens_of(test::run_encoder(r, o)), r.hidden) <= kNearVectors);
-    // A row without the padding of its neighbours.
+    // A row alone, without the padding of the batch.
     std::int64_t row = 0;
     for (std::size_t b = 0; b < r.lengths.size(); ++b) {
       const EncoderReference one = test::row_of(r, static_cast<std::int64_t>(b));
@@ -214,7 +214,7 @@ TEST_CASE("encoder: tensors missing, too many or of another shape are named") {
   CHECK(contains(
       message([](EncoderReference& r) { r = with_config(r, "\"hidden_size\":32", "\"hidden_size\":1073741824"); }),
       "'embeddings.tok_embeddings.weight' is [64, 32], expected [64, 1073741824]"));
-  // A bias for each of so many distances would be gigabytes.
+  // A bias table for so many distances would be gigabytes.
   const EncoderReference far = with_config(encoder_reference("mpnet"), "\"max_position_embeddings\":142",
                                            "\"max_position_embeddings\":1073741824");
   CHECK(contains(load_message(far), "'embeddings.position_embeddings.weight' is [142, 32], expected [1073741824, 32]"));
@@ -336,7 +336,7 @@ TEST_CASE("sentence encoder: long texts of models without a short limit run alon
   CHECK(done.back() == 4);
   CHECK(std::is_sorted(done.begin(), done.end()));
   CHECK(std::memcmp(encoder.embed(text).data(), all.rows(1, 1).data(), 32 * sizeof(float)) == 0);
-  // The same text cut to what short programs take, by another limit.
+  // The same text truncated to the length of short programs, by another limit.
   o.max_sequence = 512;
   SentenceEncoder brief(folder.path(), o);
   const Tensor a = brief.embed(text), b = encoder.embed(std::string(511, 'x'));

@@ -1,4 +1,4 @@
-// Blocks over checkpoints of each kind: params have the file's dtypes, products its numbers.
+// Blocks on checkpoints of each kind: params have the dtypes of the file, matmuls use its values.
 #include "rlx/models/flow.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ Tensor wave(std::vector<std::int64_t> dims, int seed) {
   return t;
 }
 
-// norm(embed(ids)) through a product with a bias.
+// norm(embed(ids)) through a linear layer with a bias.
 Graph small_model(const ModelWeights& weights) {
   Graph g("small");
   Flow flow(g, weights);
@@ -57,7 +57,7 @@ TEST_CASE("flow: weights of files and of memory keep their dtypes, and give what
     const std::string name(dtype_name(t));
     dir.write(name + "/config.json", "{}");
     write_safetensors(dir.file(name + "/model.safetensors"), typed(t));
-    // The reference: sums in F64 of the rounded numbers.
+    // The reference: F64 sums of the rounded weights.
     std::vector<double> want;
     const Tensor e = table.cast(t).cast(DType::F32), n = norm.cast(t).cast(DType::F32),
                  w = out.cast(t).cast(DType::F32);

@@ -1,4 +1,4 @@
-// Decoders from GGUF files: the same logits as from the folders they were converted from, in f32 and in blocks.
+// Decoders from GGUF files, in f32 and quantized: the same logits as from the folders that they were converted from.
 #include "rlx/models/decoder/gguf_decoder.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ using test::contains;
 
 DecoderOptions whole_context(const test::DecoderReference& r) {
   DecoderOptions o;
-  o.context = static_cast<std::int64_t>(r.tokens.size());  // Phi-3's angles depend on it
+  o.context = static_cast<std::int64_t>(r.tokens.size());  // the RoPE angles of Phi-3 depend on the context
   return o;
 }
 
@@ -47,8 +47,8 @@ TEST_CASE("gguf decoder: files as llama.cpp's converter makes them give the refe
 }
 
 TEST_CASE("gguf decoder: weights in blocks are read as they are, and mean what they decode to") {
-  // Rows of 48 and 80 elements: blocks of 32 fit none of the former; OLMo 2's down projection has 80. Phi-3's rows of
-  // 64 all fit.
+  // Rows of 48 or 80 elements (the down projection of OLMo 2) are not a multiple of 32, so they are not quantized. Rows
+  // of 64 in Phi-3 are.
   const test::DecoderReference r = test::decoder_reference("phi3");
   const std::string f32 = test::decoder_gguf(r);
   for (const QuantScheme scheme : {QuantScheme::Q8_0, QuantScheme::Q4_0, QuantScheme::Q5_1}) {
@@ -56,7 +56,7 @@ TEST_CASE("gguf decoder: weights in blocks are read as they are, and mean what t
     const test::TempDir folder;
     const std::string path = folder.write("blocks.gguf", test::with_blocks(f32, scheme));
     const auto file = GgufFile::open(path);
-    // The same numbers in a file of floats.
+    // The same values in a file of floats.
     test::GgufBytes plain;
     for (const GgufValue& v : file->metadata())
       plain.value(v.key(), v.kind(), std::string(reinterpret_cast<const char*>(v.raw().data()), v.raw().size()));
@@ -78,7 +78,7 @@ TEST_CASE("gguf decoder: weights in blocks are read as they are, and mean what t
     test::DecoderReference want = r;
     want.logits = floats.forward(r.tokens);
     CHECK(test::logit_error(codes.forward(r.tokens), want) <= 2e-5);
-    CHECK(test::logit_error(want.logits, r) > 1e-3);  // they are other weights than the reference's
+    CHECK(test::logit_error(want.logits, r) > 1e-3);  // the quantized weights differ from those of the reference
     CHECK(test::logit_error(want.logits, r) < 1);
   }
 }
@@ -152,7 +152,7 @@ TEST_CASE("gguf decoder: what is wrong with a file is named") {
   CHECK(contains(text, "1 tensor is missing: 'blk.1.attn_norm.weight'"));
   CHECK(contains(text, "belongs to no part of a llama of 3 layers: 'blk.1.attn_nomr.weight'"));
 
-  // Variants of architectures that are read, but for a part that is not built.
+  // Variants of supported architectures with a part that is not supported.
   const std::string latent = test::decoder_gguf(test::decoder_reference("deepseek_v2_lite"));
   const auto with = [&](const std::function<void(GgufWriter&)>& more, std::string_view without = "") {
     const test::TempDir folder;

@@ -1,4 +1,5 @@
-// Whether a model fits: counted before it is loaded, beside what it takes once it is; and what a system says it has.
+// The memory check of a model: the estimate before loading against the memory after it, and the memory that a system
+// reports.
 #include "rlx/models/memory_check.h"
 
 #include <doctest/doctest.h>
@@ -36,12 +37,12 @@ TEST_CASE("memory check: a limit refuses a model before it is loaded, and names 
   const MemoryNeed need = program_memory(m.program().compile_result().lir, m.config(), graph);
   CHECK(need.cache == cache);
   CHECK(need.buffers > 96 * 4);
-  // What is packed is what the program then holds; vectors, which lie in memory too, aside.
+  // The packed bytes equal those of the program, except for vectors, which are in memory too.
   CHECK(need.repacked > 0);
   CHECK(m.program().prepared_bytes() >= need.repacked);
   CHECK(m.program().prepared_bytes() <= need.repacked + need.in_files);
   CHECK(need.in_files + need.repacked < 330'000);
-  CHECK(need.in_files < 96 * 48 * 4);  // rows of the embedding are looked up
+  CHECK(need.in_files < 96 * 48 * 4);  // rows of the embedding are read from the file
   CHECK(refusal(folder.path(), o, need.total()).empty());
   const std::string late = refusal(folder.path(), o, need.total() - 1);
   CHECK(contains(late, "out of memory"));
@@ -51,7 +52,7 @@ TEST_CASE("memory check: a limit refuses a model before it is loaded, and names 
     CHECK_MESSAGE(contains(late, part), late);
   const std::string early = refusal(folder.path(), o, 1000);
   CHECK(contains(early, "keys and values of 4096 tokens"));
-  CHECK_FALSE(contains(early, "values of a run up to"));  // before anything was compiled
+  CHECK_FALSE(contains(early, "values of a run up to"));  // refused before the compile
   o.check_memory = false;
   CHECK(refusal(folder.path(), o, 1000).empty());
 }
@@ -64,7 +65,7 @@ TEST_CASE("memory check: the heads of files say what weights take") {
   for (const NamedTensor& w : reference.weights) bytes += w.tensor.size_bytes();
   DecoderOptions o;
   o.context = 64;
-  // A GGUF file in blocks needs less, and so do products of 8 bits.
+  // A quantized GGUF file needs less, and so do int8 matmuls.
   const std::string gguf = folder.write("m.gguf", test::with_blocks(test::decoder_gguf(reference), QuantScheme::Q8_0));
   const std::size_t cache = DecoderModel::load(folder.path(), o).cache_bytes();
   const std::size_t embedding = std::size_t{96} * 48 * 4;
@@ -83,7 +84,7 @@ TEST_CASE("memory check: the heads of files say what weights take") {
     if (name != "token_embd.weight") in_blocks += file->find(name)->size_bytes;
   CHECK(in_blocks < bytes - embedding);
   CHECK_MESSAGE(contains(blocks, megabytes(in_blocks)), blocks);
-  o.products = MatmulPrecision::Int8;
+  o.matmul_precision = MatmulPrecision::Int8;
   const std::string least = refusal(folder.path(), o, bytes / 8);
   CHECK_MESSAGE(contains(least, megabytes((bytes - embedding) / 4)), least);
 }

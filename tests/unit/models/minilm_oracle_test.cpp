@@ -14,7 +14,7 @@ using namespace rlx::test;
 
 namespace {
 
-// What NumPy gives in F64, one text at a time without padding: the first components, sum |y_i| and sum i y_i.
+// Results of NumPy in F64, one text at a time without padding: the first components, sum |y_i| and sum i y_i.
 struct Known {
   const char* text;
   double first[6];
@@ -53,7 +53,7 @@ TEST_CASE("MiniLM in F64 equals NumPy, in F32 it stays within 2e-6 of that" * do
   std::vector<std::string> texts;
   for (const Known& k : kKnown) texts.push_back(k.text);
   BatchOptions padded;
-  padded.pad_to_multiple = 16;  // padding must not show
+  padded.pad_to_multiple = 16;  // padding must have no effect
   const EncodedBatch batch = encoder.tokenizer().encode_batch(texts, padded);
   values["ids"] = Tensor::of<std::int32_t>({batch.batch, batch.sequence}, batch.ids);
   values["mask"] = Tensor::of<std::int32_t>({batch.batch, batch.sequence}, batch.mask).cast(DType::F64);

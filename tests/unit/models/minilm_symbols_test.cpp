@@ -1,4 +1,4 @@
-// MiniLM with runtime symbols: fused as when specialised, the same vectors bit for bit.
+// MiniLM with runtime symbols has the fusions of a specialized compile, and the same vectors bit for bit.
 #include <doctest/doctest.h>
 
 #include "rlx/models/sentence_encoder.h"
@@ -22,7 +22,7 @@ TEST_CASE("MiniLM with runtime symbols equals the specialised one" * doctest::te
   for (CompiledGraph* graph : {&exact, &bucket, &f}) graph->load_params(weights, LoadMode::Subset);
   for (const auto& [b, s] :
        std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 16}, {2, 77}, {4, 1}, {3, 128}, {1, 33}}) {
-    const std::int64_t batch = b, seq = s;  // clang 15 captures no structured bindings
+    const std::int64_t batch = b, seq = s;  // clang 15 cannot capture structured bindings
     CAPTURE(batch);
     CAPTURE(seq);
     Tensor ids = Tensor::zeros(Shape({batch, seq}, DType::I32)), mask = Tensor::zeros(Shape({batch, seq}, DType::F32));

@@ -1,4 +1,4 @@
-// Cross-encoders against the scores of sentence-transformers' CrossEncoder, and what they refuse.
+// Cross-encoders against the scores of sentence-transformers' CrossEncoder, and refusals.
 #include "rlx/models/reranker.h"
 
 #include <doctest/doctest.h>
@@ -189,7 +189,7 @@ TEST_CASE("reranker: models with several labels score, and do not rank") {
 
 namespace {
 
-// A score of each pair, alone.
+// The score of each pair alone.
 Tensor scores_of(Reranker& reranker, const test::FolderReference& r, std::size_t* cut = nullptr) {
   std::vector<float> out;
   for (const auto& pair : r.pairs) {
@@ -229,7 +229,7 @@ TEST_CASE("reranker: a Qwen3 that answers yes or no has the scores of transforme
   CHECK(test::relative_error(scores_of(r, other), said(r, "instruction")) <= 2e-5);
   CHECK(test::relative_error(scores_of(r, short_ones, &cut), said(r, "410")) <= 2e-5);
   CHECK(cut == 2);
-  CHECK(test::relative_error(said(r, "instruction"), r.scores) > 0.01);  // what is compared differs
+  CHECK(test::relative_error(said(r, "instruction"), r.scores) > 0.01);  // the scores that are compared differ
   CHECK(test::relative_error(said(r, "410"), r.scores) > 0.01);
 
   const test::TempDir folder;
@@ -245,7 +245,7 @@ TEST_CASE("reranker: a Qwen3 that answers yes or no has the scores of transforme
   const std::vector<Match> best = reranker.rank(r.pairs[0].first, passages, passages.size());
   for (std::size_t i = 1; i < best.size(); ++i) CHECK(best[i - 1].score >= best[i].score);
 
-  // An output layer of its own, with the same values.
+  // A separate output layer with the same values.
   test::FolderReference untied = r;
   replace_in(untied, "config.json", "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
   CHECK(contains(reranker_message(untied), "1 tensor is missing: 'lm_head.weight'"));
@@ -260,7 +260,7 @@ TEST_CASE("reranker: the same Qwen3 as a classifier of one label") {
   test::FolderReference classifier = r;
   replace_in(classifier, "config.json", "Qwen3ForCausalLM", "Qwen3ForSequenceClassification");
   replace_in(classifier, "config.json", "{", "{\"id2label\": {\"0\": \"LABEL_0\"},");
-  // Its weights are the row of "yes" minus that of "no", as such models are made.
+  // Its weights are the row of "yes" minus that of "no", as in published models.
   std::int64_t no = 0, yes = 0, width = 0;
   {
     const test::TempDir folder;

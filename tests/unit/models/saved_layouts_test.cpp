@@ -1,5 +1,5 @@
-// Language models whose weights lie as products read them in a folder: later starts find them, with the same logits,
-// and never use those of other weights or of damaged files.
+// Language models with saved packed weights: later starts find them and give the same logits, and never use those of
+// other weights or damaged files.
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
@@ -37,9 +37,10 @@ FormsStart start_with(const std::string& model, const DecoderOptions& options,
   FormsStart out;
   out.logits = m.forward(tokens);
   out.prepared = m.program().prepared_bytes();
-  CHECK((m.forms() == nullptr) == options.forms.empty());
-  if (!m.forms()) return out;
-  out.found = m.forms()->found_bytes(), out.saved = m.forms()->saved_bytes(), out.problems = m.forms()->problems();
+  CHECK((m.packed_weights() == nullptr) == options.packed_weights.empty());
+  if (!m.packed_weights()) return out;
+  out.found = m.packed_weights()->found_bytes(), out.saved = m.packed_weights()->saved_bytes();
+  out.problems = m.packed_weights()->problems();
   return out;
 }
 
@@ -51,7 +52,7 @@ std::vector<std::string> packed_below(const std::string& folder) {
   return out;
 }
 
-// The reference with every weight but one as it is.
+// The reference model with one weight changed.
 void write_changed(const test::TempDir& folder, test::DecoderReference reference) {
   for (NamedTensor& w : reference.weights)
     if (contains(w.name, "down_proj")) w.tensor.set(0, static_cast<double>(w.tensor.to_f32()[0]) + 1);
@@ -60,7 +61,7 @@ void write_changed(const test::TempDir& folder, test::DecoderReference reference
 
 DecoderOptions with_packed_layouts(const std::string& folder) {
   DecoderOptions o;
-  o.context = 64, o.forms = folder;
+  o.context = 64, o.packed_weights = folder;
   return o;
 }
 
@@ -75,12 +76,12 @@ TEST_CASE("saved forms of a language model: the second start maps what the first
   for (const QuantScheme scheme : {QuantScheme::Q8_0, QuantScheme::Q4_0, QuantScheme::Q4_K})
     models.push_back(dir.write(concat_text("m", models.size(), ".gguf"), test::with_blocks(f32, scheme)));
   for (const std::string& model : models)
-    for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
+    for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
       CAPTURE(model);
-      CAPTURE(std::string(matmul_precision_name(products)));
+      CAPTURE(std::string(matmul_precision_name(precision)));
       const test::TempDir forms;
       DecoderOptions o = with_packed_layouts(""), with = with_packed_layouts(forms.file("forms"));
-      o.products = with.products = products;
+      o.matmul_precision = with.matmul_precision = precision;
       const FormsStart plain = start_with(model, o), first = start_with(model, with), second = start_with(model, with);
       CHECK(first.found == 0);
       CHECK(first.saved > 0);
@@ -91,7 +92,7 @@ TEST_CASE("saved forms of a language model: the second start maps what the first
       CHECK(second.prepared + second.found <= first.prepared + 64);
       CHECK(second.prepared < first.prepared);
       CHECK((first.problems.empty() && second.problems.empty()));
-      with.verify_packed_layouts = true;
+      with.verify_packed_weights = true;
       const FormsStart verified = start_with(model, with);
       CHECK(verified.found == first.saved);
       CHECK(verified.logits.identical(plain.logits));
@@ -105,7 +106,7 @@ TEST_CASE("saved forms of a language model: one folder for several models and se
   write_changed(b, reference);
   const DecoderOptions o = with_packed_layouts(forms.path()), none = with_packed_layouts("");
   DecoderOptions int8 = o;
-  int8.products = MatmulPrecision::Int8;
+  int8.matmul_precision = MatmulPrecision::Int8;
   const FormsStart first = start_with(a.path(), o), other = start_with(b.path(), o), third = start_with(a.path(), int8);
   CHECK((first.found == 0 && other.found == 0 && third.found == 0));
   CHECK_FALSE(first.logits.identical(other.logits));
@@ -128,7 +129,7 @@ TEST_CASE("saved forms of a language model: of a checkpoint in several files") {
   CHECK(second.found == first.saved);
   CHECK(second.prepared + first.saved <= first.prepared + 64);
   CHECK(second.logits.identical(first.logits));
-  // Each of the files counts.
+  // Every file of the model is checked.
   for (const auto& entry : fs::directory_iterator(model.path())) {
     if (entry.path().extension() != ".safetensors") continue;
     fs::last_write_time(entry.path(), fs::last_write_time(entry.path()) + std::chrono::seconds(3));
@@ -146,7 +147,7 @@ TEST_CASE("saved forms of a language model: other weights in the same file are n
   const DecoderOptions o = with_packed_layouts(forms.path()), none = with_packed_layouts("");
   const FormsStart old = start_with(model.path(), o);
   const std::vector<std::string> files = packed_below(forms.path());
-  // Touched: the same weights are found by their content, once, and by the file's time from then on.
+  // A touched file: the same weights are found by their content once, and by the file time from then on.
   const std::string weights = model.file("model.safetensors");
   const auto now = fs::last_write_time(weights);
   fs::last_write_time(weights, now + std::chrono::seconds(5));
@@ -154,18 +155,18 @@ TEST_CASE("saved forms of a language model: other weights in the same file are n
   CHECK(touched.found == old.saved);
   CHECK(touched.logits.identical(old.logits));
   CHECK(start_with(model.path(), o).saved == 0);
-  // Another file of the same size, at another time.
+  // Another file of the same size, with another time.
   write_changed(model, reference);
   fs::last_write_time(weights, now + std::chrono::seconds(9));
   const FormsStart changed = start_with(model.path(), o);
-  CHECK(changed.found > 0);  // of the matrices that are the same
+  CHECK(changed.found > 0);  // the unchanged matrices are found
   CHECK(changed.found < old.saved);
   CHECK_FALSE(changed.logits.identical(old.logits));
   CHECK(changed.logits.identical(start_with(model.path(), none).logits));
   const FormsStart after = start_with(model.path(), o);
   CHECK((after.found == old.saved && after.saved == 0));
   CHECK(after.logits.identical(changed.logits));
-  CHECK(packed_below(forms.path()) == files);  // in the places of the old ones
+  CHECK(packed_below(forms.path()) == files);  // they replace the old ones
   CHECK(changed.problems.empty());
 }
 
@@ -189,11 +190,11 @@ TEST_CASE("saved forms of a language model: damaged and foreign files are told, 
   CHECK(again.found < first.saved);
   CHECK(start_with(model.path(), o).problems.empty());
   CHECK(start_with(model.path(), o).found == first.saved);
-  // Bytes that changed without the file's knowing: only whoever looks finds them.
+  // Bytes that changed while the file time did not: only a check of the contents finds them.
   std::string bytes = read_file(files[4]);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   write_file(files[4], bytes);
-  o.verify_packed_layouts = true;
+  o.verify_packed_weights = true;
   const FormsStart verified = start_with(model.path(), o);
   CHECK(verified.logits.identical(first.logits));
   REQUIRE(verified.problems.size() == 1);
@@ -212,7 +213,7 @@ TEST_CASE("saved forms of a language model: a folder that cannot be made, and a 
     CHECK(contains(refused.error().message, "folder of packed weights"));
     CHECK(contains(refused.error().message, place));
   }
-  // Files that may not grow stand for a full disk.
+  // A limit on file sizes stands for a full disk.
   const DecoderOptions o = with_packed_layouts(dir.file("full"));
   const FormsStart plain = start_with(model.path(), with_packed_layouts(""));
   FormsStart full;
@@ -230,10 +231,10 @@ TEST_CASE("saved forms of a language model: a folder that cannot be made, and a 
   }
   CHECK(full.logits.identical(plain.logits));
   CHECK((full.saved == 0 && full.found == 0));
-  REQUIRE(full.problems.size() == 1);  // and not one for each form
+  REQUIRE(full.problems.size() == 1);  // not one per packed weight
   CHECK(contains(full.problems[0], "packed weights are no longer saved: cannot write"));
   CHECK(contains(full.problems[0], "File too large"));
-  CHECK(packed_below(dir.file("full")).empty());  // nothing is left half written
+  CHECK(packed_below(dir.file("full")).empty());  // no partial file is left
   const FormsStart later = start_with(model.path(), o);
   CHECK(later.saved > 0);
   CHECK(start_with(model.path(), o).found == later.saved);

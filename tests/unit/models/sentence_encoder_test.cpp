@@ -30,7 +30,7 @@ BertConfig tiny() {
   return c;
 }
 
-// Every parameter of the graph filled with a sequence of its own.
+// Every parameter of the graph, filled with its own sequence.
 NamedTensors weights_of(const Graph& g, DType dtype) {
   NamedTensors out;
   int n = 0;
@@ -69,7 +69,7 @@ TEST_CASE("sentence encoder: the three known sentences" * doctest::test_suite(kN
   CHECK(cosine(1, 2) == doctest::Approx(0.1411).epsilon(5e-4));
   const double known[] = {0.019196, 0.120085, 0.159598, 0.067066};
   for (std::size_t i = 0; i < 4; ++i) CHECK(std::fabs(v[i] - known[i]) < 1e-6);
-  // A text alone gives what it gives in a batch padded to another length.
+  // A text alone gives the same as in a batch padded to another length.
   const Tensor alone = encoder.embed(texts[2]);
   for (std::int64_t i = 0; i < 384; ++i) CHECK(std::fabs(alone.at(i) - y.at(2 * 384 + i)) < 1e-6);
 }
@@ -207,7 +207,7 @@ TEST_CASE(
   const TinyModel model;
   auto message = [&] { return error_text([&] { SentenceEncoder encoder(model.path()); }); };
   CHECK(message().empty());
-  model.write_config(1);  // gave vectors of the first layer
+  model.write_config(1);  // this once gave vectors of the first layer
   CHECK(contains(message(), "model.safetensors: config.json does not account for the tensor 'encoder.layer.1."));
   model.write_config(1000);
   CHECK(contains(message(),
@@ -217,7 +217,7 @@ TEST_CASE(
   CHECK(contains(message(), "config.json: \"num_hidden_layers\" is 1000000000, expected 1 to 1024"));
   model.write_config(2);
   std::vector<NamedTensor> weights = TinyModel::tensors();
-  weights.push_back({"pooler.dense.weight", Tensor::zeros(Shape({4, 4}, DType::F32))});  // not used, and no matter
+  weights.push_back({"pooler.dense.weight", Tensor::zeros(Shape({4, 4}, DType::F32))});  // unused and ignored
   model.write_weights(weights);
   CHECK(message().empty());
   weights.push_back({"encoder.layer.0.adapter.weight", Tensor::zeros(Shape({4, 4}, DType::F32))});
@@ -226,7 +226,7 @@ TEST_CASE(
   weights = TinyModel::tensors();
   for (NamedTensor& t : weights)
     if (t.name == "encoder.layer.1.output.dense.bias") t.name = "encoder.layer.1.output.dense.bais";
-  model.write_weights(weights);  // what is missing says more than what is left over
+  model.write_weights(weights);  // a missing weight is reported before a surplus one
   CHECK(
       contains(message(), "model.safetensors: the weights have no tensor 'encoder.layer.1.output.dense.bias' [4] f32"));
 }

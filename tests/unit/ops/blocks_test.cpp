@@ -1,4 +1,4 @@
-// HIR blocks against NumPy, under both fusion policies, and what each policy emits.
+// HIR blocks against NumPy under both fusion policies, and the ops that each policy emits.
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -82,7 +82,7 @@ TEST_CASE("linear blocks: bias, activation, two products at once") {
 
 TEST_CASE("Direct emits fused ops, Fusable primitive chains") {
   const Graph direct = lowered(encoder(MaskKind::None), encoder_operands(), FusionPolicy::Direct);
-  CHECK(count(direct, OpKind::FusedDot) == 4);  // q, k and v in one
+  CHECK(count(direct, OpKind::FusedDot) == 4);  // q, k and v in one matmul
   CHECK(count(direct, OpKind::FusedResidualLN) == 2);
   CHECK(count(direct, OpKind::MatMul) == 0);
   CHECK(count(direct, OpKind::LayerNorm) == 0);

@@ -1,5 +1,5 @@
-// Derivatives and batching of shape, indexing and reduction ops where a careless rule goes wrong: zeros, ties, masked
-// rows, clamped and dropped indices. Hand-computed.
+// Derivatives and batching of shape, indexing and reduction ops in cases where a simple rule is wrong: zeros, ties,
+// masked rows, clamped and dropped indices. Values are hand-computed.
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -18,7 +18,7 @@ namespace {
 using test::doubles;
 using test::expect_close;
 
-// Gradient of sum(f(x) * cotangent) by x; no cotangent: ones.
+// The gradient of sum(f(x) * cotangent) by x; the default cotangent is ones.
 Tensor gradient(const Tensor& x, const std::function<Expr(Graph&, Expr)>& f,
                 const std::vector<double>& cotangent = {}) {
   Graph g;
@@ -130,7 +130,7 @@ TEST_CASE("batched tables with batched indices") {
   g.set_outputs({g.gather(table, at), g.scatter_add(table, at, g.constant(doubles({2}, {10, 20})))});
   const auto out = evaluate(vmap(g, {{"table", 0}, {"at", 0}}, 2).graph,
                             {{"table", doubles({2, 3}, {1, 2, 3, 4, 5, 6})}, {"at", ids({2, 2}, {2, 0, -1, 5})}});
-  expect_close(out[0], {3, 1, 4, 6}, 0);          // clamped within their own table
+  expect_close(out[0], {3, 1, 4, 6}, 0);          // clamped within their own batch entry
   expect_close(out[1], {21, 2, 13, 4, 5, 6}, 0);  // dropped, not added to a neighbour
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("derivatives of running and reduced products and extrema hold where a 
       const Expr x = g.input("x", Shape({g.symbol("n"), 2}, DType::F64));
       g.set_outputs({g.sum(f(g, x))});
       const Graph first = grad(g, {"x"}).graph;
-      const Graph second = hvp(g, {"x"}).graph;  // reverse mode of the product's own derivative
+      const Graph second = hvp(g, {"x"}).graph;  // reverse mode of the derivative rule of the product
       const Tensor v = test::sequence({n, 2});
       CHECK(evaluate(first, {{"x", v}, {"d_output", doubles({}, {1})}}).at(0).num_elements() == 2 * n);
       const NamedTensors values = {{"x", v}, {"tangent_x", v}, {"d_output", doubles({}, {1})}};

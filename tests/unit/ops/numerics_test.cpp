@@ -1,4 +1,4 @@
-// docs/numerics.md, statement by statement: by the evaluator, and by the cpu where a kernel could differ.
+// Every statement of docs/numerics.md, checked on the evaluator, and on the cpu if a kernel could differ.
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -20,7 +20,7 @@ using K = ActivationKind;
 
 using test::kInf;
 
-/// f of the values as dtype t, by the evaluator or by the cpu.
+/// f of the values in dtype t, by the evaluator or by the cpu.
 std::vector<double> apply(const std::vector<double>& x, const Function& f, DType t = DType::F64, bool cpu = false) {
   Graph g;
   const Tensor v = doubles({static_cast<std::int64_t>(x.size())}, x).cast(t);
@@ -93,7 +93,7 @@ TEST_CASE("numerics: ties") {
   CHECK(derivative(2, [](Graph& g, Expr x) { return g.min(x, 2.0); }) == 0.5);
   CHECK(derivative(2, [](Graph& g, Expr x) { return g.clamp(x, 0.0, 2.0); }) == 0.5);
   CHECK(derivative(2, [](Graph& g, Expr x) { return g.reduce_max(g.concat({x, g.stop_gradient(x)}, 0)); }) == 0.5);
-  // Running: position 0 belongs to x alone, position 1 to both.
+  // Cumulative: position 0 is x alone (derivative 1), position 1 is a tie (derivative 0.5).
   CHECK(derivative(2, [](Graph& g, Expr x) { return g.cummax(g.concat({x, g.stop_gradient(x)}, 0), 0); }) == 1.5);
   for (bool cpu : {false, true}) {
     const std::vector<double> tied = {1, 4, 4, -2, -2};

@@ -1,4 +1,4 @@
-// Every pass keeps the results: layers under both policies, one by one and all together.
+// Every pass keeps the results: layers under both fusion policies, each pass alone and all together.
 #include "rlx/ir/ops/blocks.h"
 #include "tests/support/needs.h"
 #include "tests/support/shapes.h"
@@ -52,7 +52,7 @@ TEST_CASE("an encoder layer is the same after the passes") {
     CHECK(count(after, OpKind::FusedResidualLN) == 2);
     CHECK(report.missed.empty());
 
-    // Without the block: q, k and v are one product with one bias, read through slices.
+    // Without the attention block, q, k and v are one matmul with one bias, read through slices.
     OpSet kinds = OpSet::everything();
     kinds.remove(OpKind::FusedAttentionBlock);
     context.claims = &kinds;
@@ -77,13 +77,13 @@ TEST_CASE("a decoder layer is the same after the passes") {
     CHECK(count(after, OpKind::FusedSwiGLU) == 1);
     CHECK(count(after, OpKind::FusedResidualRmsNorm) == 1);
     CHECK(count(after, OpKind::DotGeneral) + count(after, OpKind::FusedDot) == 4);
-    CHECK(count(after, OpKind::Binary) == 0);  // the last residual is in the epilogue of the last product
+    CHECK(count(after, OpKind::Binary) == 0);  // the last residual is in the epilogue of the last matmul
   }
 }
 
 namespace {
 
-/// Elementwise ops of several shapes and dtypes, products, norms, layout ops: what random programs are made of.
+/// The ops of random programs: elementwise ops of several shapes and dtypes, matmuls, norms, layout ops.
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15ULL + 1), g_("random") {
@@ -109,7 +109,7 @@ class RandomGraph {
     return state_ >> 8;
   }
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(next() % n); }
-  // Recent values more often: chains get long.
+  // Prefers recent values, so chains get long.
   Expr any() {
     return below(3) == 0 ? values_[below(values_.size())]
                          : values_[values_.size() - 1 - below(std::min<std::size_t>(values_.size(), 4))];
@@ -158,7 +158,7 @@ class RandomGraph {
         case 13: return keep(g_.cast(g_.cast(a, DType::F64), DType::F32) * 1.0 + 0.5);
       }
     } catch (const Error&) {
-      // shapes that do not go together: another op is drawn
+      // the shapes do not fit: another op is drawn
     }
   }
   void keep(Expr e) { values_.push_back(e); }
@@ -198,7 +198,7 @@ TEST_CASE("random graphs are the same after each pass and after all") {
     context.claims = &kinds;
     check_same_results(g, run_all(g, context), 1e-4, seed);
   }
-  // The graphs hold what the passes look for.
+  // The graphs contain the patterns of the passes.
   for (const char* pattern : {"matmul_bias_act", "matmul_epilogue", "shared_input_matmul", "residual_ln",
                               "residual_rms_norm", "elementwise_region"}) {
     INFO(report.summary_line());

@@ -1,4 +1,4 @@
-// Graphs and checks shared by the tests of passes.
+// Shared graphs and checks for the tests of passes.
 #pragma once
 
 #include <algorithm>

@@ -56,7 +56,7 @@ TEST_CASE("claims choose the fusion passes") {
                                  "unfuse-elementwise-regions", "eliminate-dead-code"});
   options.skip_fusion = true;
   CHECK(fusion_passes(FusionTarget::Cpu, options).empty());
-  // What is written out is recognised before the patterns look for it, where the target has the op.
+  // Decomposed ops are recognized before the fusion patterns run, if the target has the op.
   CHECK(names(fusion_passes_for_supported({OpKind::Activation, OpKind::LayerNorm, OpKind::Attention}, {})) ==
         std::vector<std::string>{"recognize-activations", "recognize-norms", "recognize-attention",
                                  "unfuse-elementwise-regions", "eliminate-dead-code"});
@@ -190,7 +190,7 @@ TEST_CASE("what follows a convolution is fused into it, along its features, or a
                b = g.param("b", last ? f32({3}) : f32({1, 3, 1, 1})),
                row = g.param("row", last ? f32({4, 5, 1}) : f32({5})),
                r = g.input("r", last ? f32({1, 4, 5, 3}) : f32({1, 3, 4, 5}));
-    // Filters of their own: equal convolutions would be one.
+    // Each convolution has its own filters, because equal ones would be merged.
     const auto conv = [&](const char* w) {
       return g.conv(x, g.param(w, last ? f32({3, 3, 2, 3}) : f32({3, 2, 3, 3})), op);
     };

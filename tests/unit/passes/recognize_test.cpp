@@ -1,4 +1,4 @@
-// What exporters write out of primitives becomes the ops, and the patterns behind them fuse.
+// Ops that exporters write as primitives are recognized, and later patterns fuse them.
 #include <optional>
 
 #include "tests/support/exported_graphs.h"
@@ -12,7 +12,7 @@ namespace {
 
 enum class Mask { None, Added, Where, WhereLowest };
 
-// softmax(mask(scale * q k^T)) v with `num_batch` batch axes; heads beside the rows when `rows_first`.
+// softmax(mask(scale * q k^T)) v with `num_batch` batch axes; with `rows_first` the head axis comes after the rows.
 Graph written_attention(int num_batch, bool rows_first, Mask mask, std::optional<double> softcap) {
   Graph g("attention");
   Dims lead(static_cast<std::size_t>(num_batch), Dim(2));

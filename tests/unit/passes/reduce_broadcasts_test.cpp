@@ -1,4 +1,4 @@
-// Reductions of repeated elements: the values of the written-out form, and no memory for it.
+// Reductions of broadcast values give the results of the expanded form without its memory.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -22,8 +22,7 @@ bool takes(ReduceKind fn, DType t) {
   return t != DType::Bool;
 }
 
-// The same number, zeros by their sign too; a NaN is a NaN: its sign is that of the operation that met it first, and
-// what is summed in another order meets another first.
+// Equal numbers, with the sign of zeros. All NaN are equal: the sign of a NaN depends on the order of summation.
 void check_same(double a, double b) {
   CHECK((a == b || (std::isnan(a) && std::isnan(b))));
   CHECK((std::isnan(a) || std::signbit(a) == std::signbit(b)));
@@ -83,7 +82,7 @@ TEST_CASE("reduce-broadcasts keeps every value: dtypes, kinds, infinities, NaN, 
         const NamedTensors in = {{"x", filled(t, c.x)}};
         const Tensor want = evaluate(g, in)[0], got = evaluate(*after, in)[0];
         CHECK(got.shape() == want.shape());
-        // Few and short numbers: sums are exact.
+        // A few numbers of few bits: sums are exact.
         for (std::int64_t i = 0; i < want.num_elements() && !is_complex(t); ++i) {
           CAPTURE(i);
           check_same(want.at(i), got.at(i));
@@ -96,7 +95,7 @@ TEST_CASE("reduce-broadcasts: counts beyond what the dtype holds") {
   const auto value = [](const Graph& g, const Tensor& x) {
     return evaluate(*reduce_broadcasts.run(g, {}), {{"x", x}})[0];
   };
-  // f16 holds no 100000, and 1e-7 times it is 0.01.
+  // f16 cannot hold 100000, but 1e-7 times it is 0.01.
   const Tensor tiny = Tensor::full(Shape({}, DType::F64), 1e-7).cast(DType::F16);
   CHECK(value(reduced(ReduceKind::Sum, Shape({}, DType::F16), {100'000}, {0}), tiny).at(0) ==
         doctest::Approx(tiny.at(0) * 1e5).epsilon(1e-3));
@@ -113,11 +112,12 @@ TEST_CASE("reduce-broadcasts: counts beyond what the dtype holds") {
 TEST_CASE("a reduction of repeated elements is planned and run without memory for them") {
   for (DType t : {DType::F32, DType::F16, DType::I32, DType::C64})
     for (ReduceKind fn : kKinds) {
-      // Powers of floats and complex products with infinities are not what repeated steps give: these are written out.
+      // Powers of floats and complex products with infinities differ from repeated multiplication, so these stay
+      // expanded.
       if (!takes(fn, t) || (fn == ReduceKind::Prod && !is_int(t)) || (fn == ReduceKind::Sum && is_complex(t))) continue;
       CAPTURE(dtype_name(t));
       CAPTURE(enum_name(fn));
-      const Graph g = reduced(fn, Shape({20'000, 1}, t), {20'000, 20'000}, {0, 1});  // 0.4 to 3 GB when written out
+      const Graph g = reduced(fn, Shape({20'000, 1}, t), {20'000, 20'000}, {0, 1});  // 0.4 to 3 GB when expanded
       const CompileResult r = CompilePipeline(Session().target()).compile_graph(g);
       CHECK(r.lir.plan.arena_bytes < std::size_t{1} << 20);
     }
@@ -134,7 +134,7 @@ TEST_CASE("reductions of what a symbol repeats: runtime extents give what specia
         CAPTURE(enum_name(fn));
         CAPTURE(dtype_name(t));
         CAPTURE(some_more);
-        // The length comes from a second input; x alone does not tell it.
+        // The length comes from a second input; x alone does not give it.
         Graph g("symbolic");
         g.symbol("n", {.min = 0, .max = 64});
         const Expr x = g.input("x", Shape({8, 1}, t)), y = g.input("y", Shape({n}, t));
@@ -152,7 +152,7 @@ TEST_CASE("reductions of what a symbol repeats: runtime extents give what specia
           const Tensor special = Session().compile(g.bind({{"n", extent}})).run_typed(in)[0];
           REQUIRE(got.shape() == special.shape());
           for (std::int64_t i = 0; i < special.num_elements(); ++i) check_same(got.at(i), special.at(i));
-          // 64 factors round in f32 as they do not in the evaluator.
+          // 64 factors round differently in f32 and in the evaluator.
           for (std::int64_t i = 0; i < want.num_elements() && (fn != ReduceKind::Prod || is_int(t)); ++i) {
             const double a = want.at(i), b = got.at(i);
             CHECK((a == b || (std::isnan(a) && std::isnan(b))));

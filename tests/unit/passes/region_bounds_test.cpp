@@ -1,4 +1,4 @@
-// Regions that a target refuses for their size: the bounds it gives save work and change nothing.
+// Regions that a target refuses for their size: the bounds of the target save work and change no result.
 #include "bench/compile_shapes.h"
 #include "rlx/device/registry.h"
 #include "rlx/ir/ops/fused.h"
@@ -9,9 +9,9 @@
 namespace rlx {
 namespace {
 
-std::size_t asked_ops = 0;  // in the bodies of regions that the target was asked about
+std::size_t asked_ops = 0;  // ops in the regions that the target was asked about
 
-// The cpu, with the bounds it gives or without.
+// The cpu target, with or without its bounds.
 class Counting final : public Claims {
  public:
   explicit Counting(bool bounds) : bounds_(bounds) {
@@ -38,7 +38,7 @@ Graph marked(const Graph& g, bool bounds) {
   return mark_elementwise_regions.run(g, context).value_or(g);
 }
 
-// A tree of casts, broadcasts, constants and functions of `seed` over some inputs: many values alive at once.
+// A random tree of casts, broadcasts, constants and functions over some inputs, with many live values.
 Graph tangle(std::uint64_t seed, int inputs, int n) {
   Graph g("tangle");
   std::uint64_t s = seed * 0x9e3779b97f4a7c15ULL + 1;

@@ -1,4 +1,4 @@
-// Pages of compiles: any text in them, and that all of the result is there, read back from the JSON.
+// HTML reports of compiles: they may contain any text, and their JSON has the whole compile result.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -24,7 +24,7 @@ std::string data_of(const std::string& page) {
   return page.substr(at, page.find(close, at) - at);
 }
 
-// The data of a page, with its nodes as they were.
+// The data of a report, with its nodes restored.
 class ReportData {
  public:
   explicit ReportData(const std::string& page) : document_(JsonDocument::parse(data_of(page), "page")) {
@@ -81,7 +81,7 @@ class ReportData {
   std::vector<std::vector<std::string>> stages_;
 };
 
-// The same of a graph.
+// The same lines, from a graph.
 std::vector<std::string> lines_of(const Graph& g) {
   std::vector<std::string> out;
   for (const Node& n : g.nodes()) {
@@ -94,7 +94,7 @@ std::vector<std::string> lines_of(const Graph& g) {
   return out;
 }
 
-// Layers with biases, skips, a product that is an output (a missed fusion), views, a loop and a state.
+// Layers with biases, residuals, a matmul that is an output (a missed fusion), views, a loop and a state.
 Graph program(int layers) {
   Graph g("program");
   Expr x = g.input("x", Shape({4, 8}, DType::F32));
@@ -158,7 +158,7 @@ TEST_CASE("page: nodes that a pass leaves keep their number, those it makes get 
   const ReportData page(inspect_html(result));
   for (JsonValue stage : page.root().at("stages").elements("stages"))
     if (stage.get_string("name") == "fuse-dot-epilogue") {
-      // Twelve products become fused ones; x, weights, biases, the state and the end stay, but for operands.
+      // Twelve matmuls become fused ones. x, weights, biases, the state and the last ops stay, with other operands.
       const std::size_t changed = stage.at("set").elements("set").size() / 2;
       CHECK(changed >= 12);
       CHECK(changed <= 16);

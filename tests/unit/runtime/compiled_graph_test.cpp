@@ -1,4 +1,4 @@
-// The boundary of a compiled graph: names, lengths, dtypes, shapes, weights, states, clones.
+// The interface of a compiled graph: names, lengths, dtypes, shapes, weights, states, clones.
 #include "rlx/runtime/compiled_graph.h"
 
 #include <doctest/doctest.h>
@@ -180,12 +180,9 @@ TEST_CASE("bytes that values cannot be read at: runs refuse them by name, weight
   f.set_param_typed("w", bytes + 1, 12, DType::F32);
   CHECK(f.run({{"x", {2, 2, 2}}})[0] == std::vector<float>{2, 4, 6});
   const TensorView odd{bytes + 1, DType::F32, {}, 12}, fine{values, DType::F32, {}, 12};
-  CHECK(holds(text_of([&] { f.run_slots({&odd, 1}); }), "input 'x': its bytes do not lie at a multiple of 4"));
+  CHECK(holds(text_of([&] { f.run_slots({&odd, 1}); }), "input 'x': its address is not a multiple of 4"));
   const MutableTensorView room{bytes + 17, DType::F32, {}, 12}, good{bytes + 20, DType::F32, {}, 12};
-  CHECK(holds(text_of([&] {
-                f.run_into({&fine, 1}, {&room, 1});
-              }),
-              "output 'out0': its bytes do not lie at a multiple"));
+  CHECK(holds(text_of([&] { f.run_into({&fine, 1}, {&room, 1}); }), "output 'out0': its address is not a multiple"));
   f.run_into({&fine, 1}, {&good, 1});
   CHECK(reinterpret_cast<const float*>(bytes + 20)[2] == 9);
 }
@@ -235,7 +232,8 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const std::vector<float> values = {1, 2, 3, 4};
   const std::vector<std::int64_t> dims{4};
   const TensorView v = view_of(values.data(), dims);
-  const std::string_view refused = "input 'x' of graph 'sums' lies in this object's own memory, which the run writes";
+  const std::string_view refused =
+      "input 'x' of graph 'sums' is in memory of this CompiledGraph, which the run overwrites";
 
   CompiledGraph f = compile(false);
   const Slot first = f.run_slots({&v, 1})[0];
@@ -245,10 +243,10 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const NamedTensors borrowed{{"x", Tensor::borrowed(slot.data, Shape({4}, DType::F32), nullptr)}};
   CHECK(holds(text_of([&] { f.run_raw(borrowed); }), refused));
   CHECK(holds(text_of([&] { f.commit_no_wait(borrowed); }), refused));
-  CompiledGraph other = f.clone();  // its memory is another
+  CompiledGraph other = f.clone();  // it has its own memory
   CHECK(other.run_slots({&slot, 1}).size() == 2);
 
-  // Where results go elsewhere a slot may be read.
+  // A slot may be an input if the results go elsewhere.
   const std::vector<float> once = f.run({{"x", values}})[0], sums = f.run({{"x", once}})[1];
   CHECK(once == std::vector<float>{4, 7, 9, 10});
   f.run_slots({&v, 1});
@@ -258,7 +256,7 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   f.run_slots({&v, 1});
   f.run_into({&slot, 1}, out);
   CHECK(b == sums);
-  // Not by a run that takes more memory, which replaces what the slot lies in.
+  // But not for a run that needs more memory, which replaces the memory of the slot.
   Graph two("two");
   Expr x = two.input("x", {{4}, DType::F32}), y = two.input("y", {{two.symbol("m", {.max = 4096})}, DType::F32});
   two.set_outputs({x + 1.0, two.cumsum(two.reverse(y, {0}), 0)});
@@ -270,13 +268,13 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const TensorView large[] = {kept, view_of(ones.data(), many)};
   std::vector<float> c(4096);
   const MutableTensorView room[] = {{a.data(), DType::F32, dims, 16}, {c.data(), DType::F32, many, 4096 * 4}};
-  CHECK(holds(text_of([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' lies in"));
+  CHECK(holds(text_of([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' is in"));
   const TensorView fits[] = {kept, v};
   const MutableTensorView small_room[] = {{a.data(), DType::F32, dims, 16}, {b.data(), DType::F32, dims, 16}};
   grows.run_into(fits, small_room);
   CHECK(a == std::vector<float>{3, 4, 5, 6});
 
-  // A donated input may be the slot of its output, like the buffer that run_into is given for both.
+  // A donated input may be the slot of its output, as run_into may use one buffer for both.
   CompiledGraph g = compile(true);
   const Slot result = g.run_slots({&v, 1})[0];
   const TensorView in_place = view_of(at(g, result), dims);

@@ -1,5 +1,5 @@
-// Symbols whose values a run computes from weights, states and whatever else: where the run stops for them, what each
-// way of running gives, and what is refused.
+// Symbols whose values a run computes, from weights, states and other values: the host sync points, the results of each
+// way of running, and refusals.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -35,7 +35,7 @@ Graph by_weights() {
   return g;
 }
 
-// The same with f32 outputs alone.
+// The same program with f32 outputs only.
 Graph doubled() {
   Graph g = by_weights();
   const std::vector<Value> outputs = g.outputs();
@@ -76,7 +76,7 @@ TEST_CASE("each way of running gives what the weights say, also after they chang
       CHECK(f.clone().run({{"x", x}})[0] == want);
       bool multiplies = false;
       for (const NodeTime& t : f.profile({&in, 1})) multiplies = multiplies || t.op != "slice";
-      CHECK(multiplies);  // of the steps before the stop too
+      CHECK(multiplies);  // of the steps before the sync point too
     }
     CHECK(f.outputs()[0].shape.dim(0) == Dim::symbol("n"));
   }
@@ -152,7 +152,7 @@ TEST_CASE("a state that each run changes decides the extent; a cache that is rea
     CHECK(f.read_state("length").at_i64(0) == run);
   }
   CHECK(contains(error_text([&] { (void)f.run({{"x", {1, 1}}}); }), "= 5 is outside [0, 4]"));
-  CHECK(f.read_state("length").at_i64(0) == 4);  // nothing wrote it before the stop
+  CHECK(f.read_state("length").at_i64(0) == 4);  // it was not written before the sync point
   f.reset();
   CHECK(f.run({{"x", {1, 1}}})[1].size() == 2);
 }
@@ -238,10 +238,10 @@ TEST_CASE("extents of inputs, symbols that inputs decide and computed ones toget
   const Dim rows = g.symbol("rows", {.min = 1, .max = 6});
   const Expr x = g.input("x", f32({rows, 4})), k = g.input("k", Shape({}, DType::I64));
   const Expr w = g.param("w", f32({4}));
-  const Dim n = g.value_dim(k, 4);                                     // inputs decide it
+  const Dim n = g.value_dim(k, 4);                                     // it depends on inputs
   const Expr part = g.narrow(x, 1, 0, n);                              // [rows, n]
   const Expr over = g.cast(g.gt(g.sum(x * w, {1}), 0.0), DType::I64);  // [rows]
-  const Dim m = g.value_dim(g.min(g.sum(over), g.dim_size(x, 0)), 6);  // the run decides it
+  const Dim m = g.value_dim(g.min(g.sum(over), g.dim_size(x, 0)), 6);  // it is computed in the run
   g.set_outputs({g.narrow(part, 0, 0, m), g.sum(part)});
   for (const bool runtime : {false, true}) {
     CompileOptions options;
@@ -287,7 +287,7 @@ TEST_CASE("what a computed symbol cannot be is refused when compiling, by name")
   CHECK(compiled({}, SymbolMode::runtime(8)).empty());
   CHECK(
       contains(compiled({}, {}), "symbol 'n' of graph 'refused' takes its value from the run and has no upper bound"));
-  CHECK(contains(compiled({0, 8}, SymbolMode::bucket({4, 8})), "no code can be chosen by it"));
+  CHECK(contains(compiled({0, 8}, SymbolMode::bucket({4, 8})), "it cannot be specialised or bucketed"));
   CHECK(contains(compiled({0, 8}, SymbolMode::specialise()), "symbol_modes"));
 }
 

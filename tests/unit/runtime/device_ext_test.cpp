@@ -1,4 +1,4 @@
-// Device queries: what is here, what it supports, and the reasons for "not available".
+// Device queries: available devices, their support, and the reasons for "not available".
 #include "rlx/runtime/device_ext.h"
 
 #include <doctest/doctest.h>
@@ -59,12 +59,12 @@ TEST_CASE("graphs are probed by the compiler's own legalisation") {
   CHECK(none->first == 0);
   KernelDispatchReport report = dispatch_report_for_device(g, Device::Cpu);
   CHECK(report.compile_ready());
-  REQUIRE(report.summaries.size() == 2);  // the product as dot_general or in its packed form, and gelu
+  REQUIRE(report.summaries.size() == 2);  // the matmul as dot_general or in its packed layout, and gelu
   for (const KindDispatch& k : report.summaries) CHECK(k.node_count == 1);
   const Graph legal = legalize_graph_for_device(g, Device::Cpu);
   for (const Node& n : legal.nodes()) CHECK(n.kind() != OpKind::MatMul);  // a composite without a kernel
   CHECK(legal.shape(legal.outputs().at(0)) == g.shape(g.outputs()[0]));
-  // A device that is not there, by what the documents say of it.
+  // A device that is not available, by its documented claims.
   const Graph there = legalize_graph_for_device(g, Device::Cuda, &report);
   for (const Node& n : there.nodes()) CHECK(preset_target(Device::Cuda)->has(n.kind()));
   CHECK(test::contains(report.text(), "cuda (documented preset)"));
@@ -87,7 +87,7 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
     CHECK_MESSAGE(test::contains(text, "this version has no"), text);
     CHECK_MESSAGE(test::contains(text, "run it with a Session on one of"), text);
   }
-  // What the documents do not name goes to the cpu, where that may be; else it is refused with that reason.
+  // Ops without a documented claim run on the cpu if the policy allows that; else they are refused with that reason.
   for (Device d : {Device::Metal, Device::Cuda, Device::Ane}) {
     CAPTURE(device_info(d).id);
     Graph g("sorted");
@@ -95,14 +95,14 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
     CompiledGraph f = Session::for_target(d).compile(Graph(g));
     CHECK(test::contains(f.compile_result().dispatch.text(), "sort: 1 host-fallback"));
     const std::string run = test::error_text([&] { f.run({{"x", std::vector<float>(4)}}); });
-    CHECK_MESSAGE(test::contains(run, "graph 'sorted' was compiled for "), run);  // not a part of it
+    CHECK_MESSAGE(test::contains(run, "graph 'sorted' was compiled for "), run);  // not for a part of it
     CompileOptions alone;
     alone.kernel_dispatch.emplace().host_fallback = false;
     const std::string text = test::error_text([&] { (void)Session::for_target(d).compile_with(std::move(g), alone); });
-    CHECK_MESSAGE(test::contains(text, "the documents do not name the op among those of the device"), text);
+    CHECK_MESSAGE(test::contains(text, "the documentation of the device does not list the op"), text);
     CHECK_MESSAGE(test::contains(text, "hint: write it in ops that the device has, or pick another device"), text);
   }
-  // All that would give a plan values says so, whatever the device.
+  // Every call that would give values to a plan says so, on every device.
   for (Device d : {Device::Cpu, Device::Cuda, Device::Tpu}) {
     CAPTURE(device_info(d).id);
     Graph g("plan");
@@ -122,7 +122,7 @@ TEST_CASE("programs compile for devices that are not there, and say why they can
     refused([&] { f.prepare_shape({}); });
     refused([&] { f.run(); });
   }
-  // Where the backend is there its own rows answer, and a value beyond a binding is refused by name.
+  // If the backend is available, its kernel entries answer, and a value larger than a binding is refused by name.
   CHECK(Session::for_target(Device::Cpu).target()->name() == Session(Device::Cpu).target()->name());
   Graph large("large");
   Expr y = large.input("x", Shape({1 << 26}, DType::F32));
@@ -148,7 +148,7 @@ TEST_CASE("a program for devices that are not there may use any ordinal, and a l
   options.placement.push_back({"layer1", {Device::Cuda, 2}});
   CHECK(
       test::contains(test::error_text([&] { (void)Session::for_target(Device::Cuda).compile_with(Graph(g), options); }),
-                     "label 'layer1' goes to cuda:1 and to cuda:2"));
+                     "label 'layer1' is placed on cuda:1 and on cuda:2"));
   CHECK(test::contains(test::error_text([&] {
                          (void)Session::for_target({Device::Cuda, -1});
                        }),

@@ -1,4 +1,4 @@
-// Tensors from and to other libraries: bytes shared, owners counted, what is not ours to read refused by name.
+// DLPack: tensors from and to other libraries share bytes and count owners, and unreadable ones are refused by name.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-// A tensor of another library.
+// A tensor that another library owns.
 struct Foreign {
   std::vector<float> values;
   std::vector<std::int64_t> dims, strides;
@@ -45,14 +45,14 @@ TEST_CASE("dlpack: dense bytes are shared, and the deleter is called with the la
     Tensor t = adopt(&f.managed);
     CHECK(t.data() == reinterpret_cast<const std::byte*>(f.values.data()));
     Tensor other = t;
-    t.mutable_data()[0] = std::byte{1};  // copies: bytes of others are never written
+    t.mutable_data()[0] = std::byte{1};  // copies, because bytes of other libraries are never written
     CHECK(f.values[0] == 0);
     t = Tensor();
     CHECK(f.deleted == 0);
     CHECK(other.at(5) == 5);
   }
   CHECK(f.deleted == 1);
-  // Dims of one element may have any stride.
+  // A dimension of extent 1 may have any stride.
   Foreign g({1, 3}, {77, 1}, 3);
   CHECK(adopt(&g.managed).data() == reinterpret_cast<const std::byte*>(g.values.data()));
   CHECK(g.deleted == 1);
@@ -93,10 +93,10 @@ TEST_CASE("dlpack: what cannot be taken is refused by name, and stays the caller
   };
   using dlpack::Managed;
   CHECK(contains(error_text([] { (void)adopt(nullptr); }), "no DLPack tensor was given"));
-  refused([](Managed& m) { m.version.major = 2; }, "is of version 2.0, this rlx reads 1.x");
-  refused([](Managed& m) { m.tensor.dtype.lanes = 4; }, "has elements of 4 lanes");
-  refused([](Managed& m) { m.tensor.dtype.bits = 24; }, "has elements of code 2 and 24 bits");
-  refused([](Managed& m) { m.tensor.dtype.code = dlpack::Code::OpaqueHandle; }, "which no dtype of rlx is");
+  refused([](Managed& m) { m.version.major = 2; }, "has version 2.0, but this rlx reads 1.x");
+  refused([](Managed& m) { m.tensor.dtype.lanes = 4; }, "has elements with 4 lanes");
+  refused([](Managed& m) { m.tensor.dtype.bits = 24; }, "has elements of type code 2 with 24 bits");
+  refused([](Managed& m) { m.tensor.dtype.code = dlpack::Code::OpaqueHandle; }, "which no rlx dtype matches");
   refused(
       [](Managed& m) {
         m.tensor.dtype = {dlpack::Code::Int, 4, 1};
@@ -122,7 +122,7 @@ TEST_CASE("dlpack: every dtype goes out and comes back, sharing the bytes") {
     CHECK(back.shape() == t.shape());
     CHECK(back.data() == t.data());
   }
-  // A result outlives the tensor that was given away.
+  // A result outlives the tensor that was exported.
   dlpack::Managed* m = to_dlpack(Tensor::full(Shape({2}, DType::F32), 3));
   CHECK(static_cast<const float*>(m->tensor.data)[1] == 3);
   m->deleter(m);

@@ -1,4 +1,4 @@
-// RLX_IR_DUMP: what a compile writes, once per process from the start, then added.
+// RLX_IR_DUMP: the file that compiles write. The first compile of a process truncates it, later ones append.
 #include <doctest/doctest.h>
 
 #include "rlx/runtime/env.h"
@@ -48,7 +48,7 @@ TEST_CASE("RLX_IR_DUMP: a full disk is told with its reason") {
   RuntimeOverrides dump("RLX_IR_DUMP", "/dev/full");
   const std::string text = test::error_text([] { compile("one"); });
   CHECK_MESSAGE(test::contains(text, "cannot write '/dev/full': No space left on device"), text);
-  CHECK_MESSAGE(test::contains(text, "hint: point RLX_IR_DUMP at a place with room"), text);
+  CHECK_MESSAGE(test::contains(text, "hint: set RLX_IR_DUMP to a path on a disk with free space"), text);
 }
 
 }  // namespace

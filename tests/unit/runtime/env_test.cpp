@@ -1,4 +1,5 @@
-// Environment variables: prefixes, overrides and their end, flags, numbers, and what they make a compile print.
+// Environment variables: prefixes, overrides and their end, flags, numbers, and the output that they request from a
+// compile.
 #include "rlx/runtime/env.h"
 
 #include <doctest/doctest.h>
@@ -63,9 +64,9 @@ TEST_CASE("flags and numbers") {
 TEST_CASE("overrides reach sessions") {
   RuntimeOverrides threads("RLX_THREADS", "1");
   CHECK(Session().target()->threads() == 1);
-  CHECK(Session().with_threads(2).target()->threads() == 2);  // what the program says wins
+  CHECK(Session().with_threads(2).target()->threads() == 2);  // the setting of the program takes precedence
   RuntimeOverrides bad("RLX_THREADS", "none");
-  CHECK(test::contains(test::error_text([] { Session s; }), "RLX_THREADS = 'none' is no positive number"));
+  CHECK(test::contains(test::error_text([] { Session s; }), "RLX_THREADS = 'none' is not a positive number"));
 }
 
 TEST_CASE("every documented variable has its prefix and says what it does") {

@@ -1,5 +1,5 @@
-// Wrong use of a compiled graph: every entry names what is wrong and the nearest right thing, in clones too, and leaves
-// the program usable.
+// Misuse of a compiled graph: every error names the mistake and the closest valid name, in clones too, and the program
+// stays usable.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -44,7 +44,7 @@ std::shared_ptr<const WeightLoader> file(std::string name, Shape shape) {
 }
 
 struct Case {
-  const char* message;  // a part of it
+  const char* message;  // a part of the message
   std::function<void(CompiledGraph&)> call;
 };
 
@@ -114,7 +114,7 @@ std::vector<Case> cases() {
        [](C& f) {
          f.load_params(file("table", f32({5, 3})));
        }},
-      {"tensor 'table' is [5, 4] f32 in the file, the graph needs [5, 3] f32",
+      {"tensor 'table' is [5, 4] f32 in the file, but the graph needs [5, 3] f32",
        [](C& f) {
          f.load_params(file("table", f32({5, 4})), LoadMode::Subset);
        }},
@@ -160,7 +160,7 @@ std::vector<Case> cases() {
        [ids](C& f) {
          f.run_typed({{"idx", ids}});
        }},
-      {"output 'out1' is [2] i32, run returns f32",
+      {"output 'out1' is [2] i32, but run returns f32",
        [ids](C& f) {
          f.set_input("ids", ids);
          f.run({{"tokens", {1, 2, 3, 4, 5, 6}}});
@@ -190,16 +190,16 @@ std::vector<Case> cases() {
       {"input 'tokens' is [2, 3] f32 (24 bytes), got 20 bytes",
        run_into([](auto& in, auto&) { in[1].size_bytes = 20; })},
       {"input 'tokens' has no data", run_into([](auto& in, auto&) { in[1].data = nullptr; })},
-      {"has 2 outputs, got room for 1", run_into([](auto&, auto& out) { out.pop_back(); })},
+      {"has 2 outputs, got views for 1", run_into([](auto&, auto& out) { out.pop_back(); })},
       {"output 'out1' is [2] i32, the view is f32", run_into([](auto&, auto& out) { out[1].dtype = DType::F32; })},
       {"output 'out0' is [2, 4] f32 (32 bytes), the view has 16 bytes",
        run_into([](auto&, auto& out) { out[0].size_bytes = 16; })},
-      {"output 'out0' has no room", run_into([](auto&, auto& out) { out[0].data = nullptr; })},
+      {"output 'out0' has no memory", run_into([](auto&, auto& out) { out[0].data = nullptr; })},
       {"'tokens' is missing", run_slots([](auto& in) { in.pop_back(); })},
       {"input 'tokens' is [2, 3] f32, got f64 values", run_slots([](auto& in) { in[1].dtype = DType::F64; })},
       {"(24 bytes), got 28 bytes", run_slots([](auto& in) { in[1].size_bytes = 28; })},
       {"has no data", run_slots([](auto& in) { in[0].data = nullptr; })},
-      {"takes 2 inputs, got dimensions of 1",
+      {"takes 2 inputs, got dimensions for 1",
        [](C& f) { f.prepare_shape(std::vector<std::vector<std::int64_t>>{{2}}); }},
       {"'tokens'",
        [](C& f) {
@@ -233,7 +233,7 @@ TEST_CASE("wrong names, lengths, dtypes and missing values: every entry says whi
       CompiledGraph& used = cloned ? g : f;
       const std::string text = test::error_text([&] { c.call(used); });
       CHECK_MESSAGE(test::contains(text, c.message), "the message is: ", text);
-      // What was refused changed nothing: the program runs as before.
+      // Refused calls changed nothing: the program runs as before.
       const Tensor out =
           used.run_typed({{"ids", Tensor::zeros({{2}, DType::I32})}, {"tokens", Tensor::zeros(f32({2, 3}))}})[0];
       CHECK(out.to_f32() == std::vector<float>(8, 3.0F));
@@ -276,7 +276,7 @@ TEST_CASE("weights that are missing are named by every run, in a clone too") {
     CHECK(test::contains(test::error_text([&] { h->run_into(in, out); }), text));
     CHECK(test::contains(test::error_text([&] { h->profile(in); }), text));
   }
-  c.set_param("weight", floats(12));  // the clone's alone
+  c.set_param("weight", floats(12));  // of the clone only
   CHECK(c.run_typed({{"ids", ids}, {"tokens", x}})[0].to_f32() == std::vector<float>(8, 3.0F));
   CHECK(f.unset_params() == std::vector<std::string>{"weight"});
   Graph symbolic("symbolic");

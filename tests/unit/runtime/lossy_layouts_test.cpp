@@ -1,4 +1,5 @@
-// Forms with loss: none without leave, never more than the policy states, only in products; what becomes of the values.
+// Lossy packed layouts: none without allowed precision loss, never more loss than the policy states, only in matmuls;
+// and the values that remain.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -26,9 +27,9 @@ Tensor normals(std::vector<std::int64_t> dims, unsigned seed, double scale = 1) 
   return out;
 }
 
-CompileOptions with(MatmulPrecision products, KeepValues keep = KeepValues::Yes) {
+CompileOptions with(MatmulPrecision precision, KeepValues keep = KeepValues::Yes) {
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_matmul_precision(products, keep);
+  options.precision = PrecisionPolicy::with_matmul_precision(precision, keep);
   return options;
 }
 
@@ -37,8 +38,8 @@ const PackedLayout& packed_layout_of_param(const CompiledGraph& f, std::size_t w
   return packed_layout_of(g, Value(g.leaves(OpKind::Param)[which]));
 }
 
-// What may be lost of element (i, j) of x [M, K] times w [K, N], as PrecisionPolicy::matmul says.
-double allowed(MatmulPrecision products, const Tensor& x, const Tensor& w, std::int64_t i, std::int64_t j) {
+// The error bound of element (i, j) of x [M, K] times w [K, N], as PrecisionPolicy::matmul states.
+double allowed(MatmulPrecision precision, const Tensor& x, const Tensor& w, std::int64_t i, std::int64_t j) {
   const std::int64_t k = w.shape().dim(0).value(), n = w.shape().dim(1).value();
   double terms = 0, of_x = 0;
   test::Worst largest;
@@ -48,7 +49,7 @@ double allowed(MatmulPrecision products, const Tensor& x, const Tensor& w, std::
     largest.add(w.at(at * n + j), 0);
   }
   const double int8 = of_x * largest.value() / 254;
-  const double loss = products == MatmulPrecision::Exact ? 0 : products == MatmulPrecision::BF16 ? terms / 256 : int8;
+  const double loss = precision == MatmulPrecision::Exact ? 0 : precision == MatmulPrecision::BF16 ? terms / 256 : int8;
   REQUIRE(std::isfinite(terms + int8));
   return loss + kExactly * (terms + 1e-30);
 }
@@ -59,38 +60,38 @@ TEST_CASE("lossy forms: no more is lost than the policy says, at every size and 
          {std::array<std::int64_t, 3>{1, 1, 1}, {3, 7, 5}, {1, 384, 100}, {17, 33, 49}, {64, 256, 96}, {5, 64, 131}}) {
       const std::int64_t m = extents[0], k = extents[1], n = extents[2];
       const Tensor x = normals({m, k}, 1), w = normals({k, n}, 2, 0.05), bias = normals({n}, 3);
-      for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
-        INFO(isa, " ", m, "x", k, "x", n, " ", std::string(matmul_precision_name(products)));
+      for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
+        INFO(isa, " ", m, "x", k, "x", n, " ", std::string(matmul_precision_name(precision)));
         Graph g("product");
         Expr p = g.matmul(g.input("x", x.shape()), g.param("w", w.shape()));
         g.set_outputs({p, g.relu(p * 0.5 + g.param("bias", bias.shape()))});
         const NamedTensors all{{"x", x}, {"w", w}, {"bias", bias}};
         const std::vector<Tensor> want = evaluate(g, all);
-        CompiledGraph f = Session().with_isa(isa).compile_with(g, with(products));
+        CompiledGraph f = Session().with_isa(isa).compile_with(g, with(precision));
         f.set_param("w", w);
         f.set_param("bias", bias);
         const std::vector<Tensor> got = f.run_typed({{"x", x}});
         bool same = true;
         for (std::int64_t i = 0; i < m * n; ++i) {
-          const double loss = allowed(products, x, w, i / n, i % n);
+          const double loss = allowed(precision, x, w, i / n, i % n);
           REQUIRE(test::difference(got[0].at(i), want[0].at(i)) <= loss);
           REQUIRE(test::difference(got[1].at(i), want[1].at(i)) <= 0.5 * loss + kExactly);
           same = same && got[0].at(i) == want[0].at(i);
         }
-        if (k >= 64 && products != MatmulPrecision::Exact) CHECK(!same);  // the form is what was read
-        CHECK(packed_layout_of_param(f).lossless == (products == MatmulPrecision::Exact));
+        if (k >= 64 && precision != MatmulPrecision::Exact) CHECK(!same);  // the lossy layout was read
+        CHECK(packed_layout_of_param(f).lossless == (precision == MatmulPrecision::Exact));
       }
     }
 }
 
 TEST_CASE("lossy forms: a product of few rows has the bits that it has among many") {
   const Tensor x = normals({40, 200}, 4), w = normals({200, 150}, 5);
-  for (const MatmulPrecision products : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
-    CAPTURE(std::string(matmul_precision_name(products)));
+  for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
+    CAPTURE(std::string(matmul_precision_name(precision)));
     const auto run = [&](std::int64_t rows) {
       Graph g("rows");
       g.set_outputs({g.matmul(g.input("x", Shape({rows, 200}, DType::F32)), g.param("w", w.shape()))});
-      CompiledGraph f = Session().with_threads(rows > 1 ? 2 : 1).compile_with(g, with(products));
+      CompiledGraph f = Session().with_threads(rows > 1 ? 2 : 1).compile_with(g, with(precision));
       f.set_param("w", w);
       return f.run_typed({{"x", Tensor::copy_of(x.data(), Shape({rows, 200}, DType::F32))}})[0];
     };
@@ -110,16 +111,16 @@ TEST_CASE("lossy forms: int8 takes a byte a value and a scale a column, halves t
   g.set_outputs({rows, g.matmul(g.tanh(rows), g.transpose(table, {1, 0})), g.sum(table)});
   const Tensor values = normals({kVocabulary, kD}, 6), ids = test::ints({4}, {95, 0, 47, 48});
   const std::vector<Tensor> want = evaluate(g, {{"table", values}, {"ids", ids}});
-  for (const MatmulPrecision products : {MatmulPrecision::BF16, MatmulPrecision::Int8}) {
-    CompiledGraph f = Session().compile_with(g, with(products));
+  for (const MatmulPrecision precision : {MatmulPrecision::BF16, MatmulPrecision::Int8}) {
+    CompiledGraph f = Session().compile_with(g, with(precision));
     f.set_param("table", values);
     const std::vector<Tensor> got = f.run_typed({{"ids", ids}});
     CHECK(got[0].identical(want[0]));
     CHECK(test::difference(got[2].at(0), want[2].at(0)) < 1e-3);
     CHECK(!got[1].identical(want[1]));
     const std::int64_t bytes =
-        products == MatmulPrecision::BF16 ? 2 * kVocabulary * kD : kVocabulary * kD + 4 * kVocabulary;
-    CHECK(f.prepared_bytes() == static_cast<std::size_t>(bytes + 4 * kVocabulary * kD + 4));  // and the sum
+        precision == MatmulPrecision::BF16 ? 2 * kVocabulary * kD : kVocabulary * kD + 4 * kVocabulary;
+    CHECK(f.prepared_bytes() == static_cast<std::size_t>(bytes + 4 * kVocabulary * kD + 4));  // plus the sum
   }
 }
 
@@ -148,27 +149,27 @@ TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is
   g.set_outputs(
       {g.matmul(g.input("x", Shape({g.symbol("n"), 64}, DType::F32)), g.param("w", Shape({64, 96}, DType::F32)))});
   const Tensor w = normals({64, 96}, 7), x = normals({3, 64}, 8);
-  const std::size_t form = 64 * 96 + 4 * 96, raw = 4 * 64 * 96;
+  const std::size_t layout = 64 * 96 + 4 * 96, raw = 4 * 64 * 96;
   CompiledGraph kept = Session().compile_with(g, with(MatmulPrecision::Int8)),
                 dropped = Session().compile_with(g, with(MatmulPrecision::Int8, KeepValues::No));
   for (CompiledGraph* f : {&kept, &dropped}) {
     f->set_param("w", w);
     const Tensor first = f->run_typed({{"x", x}})[0];
-    CHECK(f->prepared_bytes() == (f == &kept ? form + raw : form));
-    f->set_param("w", normals({64, 96}, 9));  // a new value needs no old one
+    CHECK(f->prepared_bytes() == (f == &kept ? layout + raw : layout));
+    f->set_param("w", normals({64, 96}, 9));  // setting a new value needs no old one
     CHECK(!f->run_typed({{"x", x}})[0].identical(first));
     CompiledGraph clone = f->clone();
     f->set_param("w", w);
     CHECK(f->run_typed({{"x", x}})[0].identical(first));
     CHECK(!clone.run_typed({{"x", x}})[0].identical(first));
-    // Another length, which reads the same form.
+    // Another length, which reads the same packed layout.
     CHECK(f->run_typed({{"x", normals({9, 64}, 8)}})[0].shape().dim(0) == 9);
-    CHECK(f->prepared_bytes() == (f == &kept ? form + raw : form));
+    CHECK(f->prepared_bytes() == (f == &kept ? layout + raw : layout));
   }
   const Tensor row = normals({1, 96}, 10);
   CHECK_NOTHROW(kept.set_param("w", row, {2, 1}));
   const std::string why = test::error_text([&] { dropped.set_param("w", row, {2, 1}); });
-  CHECK(test::contains(why, "the values of param 'w' were let go: only a form with loss has them"));
+  CHECK(test::contains(why, "the values of param 'w' were freed: only a lossy packed layout remains"));
   CHECK(test::contains(why, "KeepValues::Yes"));
 }
 
@@ -224,9 +225,9 @@ TEST_CASE("lossy forms: a policy that is none is refused") {
       test::contains(test::error_text([] { PrecisionPolicy::with_matmul_precision(static_cast<MatmulPrecision>(7)); }),
                      "7 is no Products"));
   PrecisionPolicy policy;
-  policy.products = static_cast<MatmulPrecision>(9);
+  policy.matmul_precision = static_cast<MatmulPrecision>(9);
   CHECK(test::contains(test::error_text([&] { Session().with_policy(policy); }), "9 is no Products"));
-  CHECK(Session().policy().products == MatmulPrecision::Exact);
+  CHECK(Session().policy().matmul_precision == MatmulPrecision::Exact);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Models as functions: when graphs are built and compiled, what programs share, and threads that want the same one.
+// ModelFunction: when graphs are built and compiled, what programs share, and threads that request the same program.
 #include "rlx/runtime/model_function.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-int times_built = 0;  // of the model below
+int times_built = 0;  // how often the model below was built
 
 // relu(x w + 1), of x [n, 3].
 const ModelFunction small_net("small net", [](Graph& g) {
@@ -33,7 +33,7 @@ Tensor ones(std::int64_t rows) { return Tensor::full(Shape({rows, 3}, DType::F32
 
 TEST_CASE("model function: a graph is built once for each device, precision and size") {
   const ModelFunction& net = small_net;
-  CHECK(times_built == 0);  // not before somebody asks
+  CHECK(times_built == 0);  // not before the first call
   CHECK(net.num_programs() == 0);
   net.set_param("w", Tensor::of<float>({3, 2}, {1, -2, 3, -4, 5, -6}));
   CHECK(times_built == 0);
@@ -41,7 +41,7 @@ TEST_CASE("model function: a graph is built once for each device, precision and 
   REQUIRE(y.size() == 1);
   CHECK(y[0].identical(Tensor::of<float>({2, 2}, {10, 0, 10, 0})));
   CHECK(times_built == 1);
-  CHECK(net({{"x", ones(1)}})[0].identical(Tensor::of<float>({1, 2}, {10, 0})));  // another n, the same program
+  CHECK(net({{"x", ones(1)}})[0].identical(Tensor::of<float>({1, 2}, {10, 0})));  // another n uses the same program
   CHECK(times_built == 1);
   const ModelKey half{.precision = Precision::BF16};
   CHECK(net({{"x", ones(2)}}, half)[0].identical(y[0]));
@@ -51,7 +51,7 @@ TEST_CASE("model function: a graph is built once for each device, precision and 
   CHECK(net.compiled(bound)->inputs()[0].shape == Shape({2, 3}, DType::F32));
   CHECK(times_built == 3);
   CHECK(net.num_programs() == 3);
-  // Weights of all programs, those that are there and those to come.
+  // Sets weights of all programs, existing and later ones.
   net.set_param("w", Tensor::of<float>({3, 2}, {1, 1, 1, 1, 1, 1}));
   for (const ModelKey& key : {ModelKey{}, half, bound, ModelKey{.dims = {{"n", 1}}}})
     CHECK(net({{"x", ones(key.dims.contains("n") ? key.dims.at("n") : 2)}}, key)[0].at(0) == 4);
@@ -132,18 +132,18 @@ TEST_CASE("model function: what is wrong is said, and the next call tries again"
           g.matmul(g.input("a", Shape({2, 3}, DType::F32)), g.input("b", Shape({2, 3}, DType::F32)))};
     return std::vector<Expr>{g.input("x", Shape({1}, DType::F32)) * g.param("k", Shape({1}, DType::F32))};
   });
-  CHECK(
-      contains(error_text([&] { (void)net.compiled(); }), "the function of the model 'fails first' gives no outputs"));
+  CHECK(contains(error_text([&] { (void)net.compiled(); }),
+                 "the function of the model 'fails first' returns no outputs"));
   CHECK(contains(error_text([&] { (void)net.compiled(); }), "shape mismatch"));
   CHECK(net.num_programs() == 0);
   CHECK(contains(error_text([&] { net.load_params(nullptr); }), "no loader was given"));
   const NamedTensors x{{"x", Tensor::of<float>({1}, {3})}};
   net.set_param("q", Tensor::of<float>({1}, {2}));
   CHECK(contains(error_text([&] { (void)net.compiled(); }), "'q'"));
-  net.set_param("k", Tensor::of<float>({1}, {2}));  // the wrong one is forgotten
+  net.set_param("k", Tensor::of<float>({1}, {2}));  // the wrong weight is not kept
   CHECK(net(x)[0].at(0) == 6);
   const ModelFunction::Program held = net.compiled();
-  CHECK(contains(error_text([&] { (void)net.compiled(); }), "this thread holds the program of the model already"));
+  CHECK(contains(error_text([&] { (void)net.compiled(); }), "this thread already holds the program of the model"));
   CHECK(contains(error_text([&] { (void)net.compiled({.device = Device::Mlx}); }), "not available"));
   ModelFunction::Program first = net.compiled({.precision = Precision::BF16});
   const ModelFunction::Program second = std::move(first);

@@ -1,5 +1,5 @@
-// Forms of weights through whole compiles: made from where the elements lie, in the dtype they are stored in; codes
-// that products read without decoding them ahead.
+// Packed layouts through whole compiles: weights are packed in place from their sources, in their stored dtype, and
+// matmuls read quantized values without dequantizing them first.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Tensor values(std::vector<std::int64_t> dims, int seed, DType t = DType::F32) {
   return out;
 }
 
-/// Forms that the run graph reads its params in.
+/// The packed layouts of the params of the run graph.
 std::vector<PackedLayout> forms(const CompiledGraph& f) {
   const Graph& g = f.compile_result().lir.graph;
   std::vector<PackedLayout> out;
@@ -79,7 +79,7 @@ TEST_CASE("forms: a weight in half precision stays so, whatever lies between it 
     const std::vector<PackedLayout> all = forms(f);
     REQUIRE(!all.empty());
     std::int64_t bytes = 0;
-    for (const PackedLayout& form : all) bytes += form.bytes;
+    for (const PackedLayout& layout : all) bytes += layout.bytes;
     CHECK(bytes == (96 + 64) * 64 * 2);
     CHECK(!op_histogram(f.compile_result().lir.graph).contains("cast"));
     CHECK(!op_histogram(f.compile_result().lir.prepare).contains("cast"));
@@ -100,7 +100,7 @@ TEST_CASE("forms: parts of one weight are read where they lie, and the weight is
   CompiledGraph f = check_runs(g, {{"qkv", values({3 * kD, kD}, 4)}}, in);
   CHECK(forms(f).size() == 3);
   CHECK(f.prepared_bytes() < 3 * kD * kD * 4 * 5 / 4);  // panels of 48 columns over 64
-  // A new value reaches all three.
+  // A new value reaches all three readers.
   NamedTensors all = in;
   all.insert_or_assign("qkv", values({3 * kD, kD}, 9));
   f.set_param("qkv", all.at("qkv"));
@@ -139,7 +139,7 @@ TEST_CASE("forms: a checkpoint in another dtype than the param's goes into the f
   }
 }
 
-// -- codes --
+// -- quantized values --
 
 struct Coded {
   const char* what;
@@ -205,7 +205,7 @@ Tensor coded_values(const Coded& c, std::int64_t k, std::int64_t n) {
   return out;
 }
 
-// x [m, k] by the decoded weight, with bias and activation, plain, and through a strided x.
+// x [m, k] times the dequantized weight: with bias and activation, plain, and with a strided x.
 TEST_CASE("coded products: every layout of codes, read where they lie") {
   for (const std::array<std::int64_t, 3>& extents :
        {std::array<std::int64_t, 3>{1, 256, 96}, {9, 512, 70}, {33, 256, 1}, {2, 96, 130}}) {
@@ -244,17 +244,17 @@ TEST_CASE("coded products: every layout of codes, read where they lie") {
           CHECK(lir.plan.values[i][0].place == Place::None);
           ++decoded;
         }
-      // Blocks have a form of their own, in which nothing is lost; other codes are read as they are.
+      // Block schemes have their own lossless packed layout; other quantized values are read as they are.
       CHECK(decoded == (is_block_scheme(c.op.scheme) ? 0 : 1));
       CHECK(lir.plan.arena_bytes < static_cast<std::size_t>(m * n * 4 + 4 * m * (k + n) + 4096));
       CHECK(forms(f).size() == (is_block_scheme(c.op.scheme) ? 1 : 0));
-      for (const PackedLayout& form : forms(f)) CHECK(form.lossless);
+      for (const PackedLayout& layout : forms(f)) CHECK(layout.lossless);
     }
   }
 }
 
 TEST_CASE("coded products: codes that a run makes stay until they are read, also where another reader wants numbers") {
-  // The codes die with the second product; between them other values want their bytes.
+  // The quantized values are dead after the second matmul; between the two, other values need memory.
   for (const bool also_decoded : {false, true}) {
     CAPTURE(also_decoded);
     Graph g("made");

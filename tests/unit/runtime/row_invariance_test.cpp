@@ -1,4 +1,4 @@
-// A row of a result has the same bits whatever rows stand beside it: batches of every size against the largest.
+// A row of a result has the same bits whatever other rows are in the batch: batches of every size against the largest.
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Session: every entry to the compiler, its options and its answers.
+// Session: every way to compile, its options and its results.
 #include "rlx/runtime/session.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ Graph layer() {
   return g;
 }
 
-// What the HIR blocks of a compile were lowered to.
+// The ops that the HIR blocks of a compile were lowered to.
 bool lowered_to_fused(const CompiledGraph& f) {
   for (const PipelineStage& s : f.compile_result().stages)
     if (s.name == lower_hir.name) return op_histogram(s.graph).contains("fused_dot");
@@ -102,13 +102,13 @@ TEST_CASE("a planned program is believed only where it fits") {
   LirModule overlapping = good;
   for (auto& node : overlapping.plan.values)
     for (LirValue& v : node) v = LirValue{Place::Arena, 0, 0, std::size_t{1} << 20, {}, false};
-  CHECK(test::contains(refused(s, overlapping), "unsound plan"));
+  CHECK(test::contains(refused(s, overlapping), "invalid plan"));
   LirModule no_weights = good;
   no_weights.prepare.set_outputs(std::vector<Value>{});
   CHECK(test::contains(refused(s, no_weights), "prepared weights"));
   CompileOptions few;
   few.supported_ops = OpSet{OpKind::Binary};
-  CHECK(test::contains(refused(s, good, few), "another target"));
+  CHECK(test::contains(refused(s, good, few), "a target other than"));
   CompileOptions wide;
   wide.arena_alignment = 4096;
   CHECK(test::contains(refused(s, good, wide), "aligned to"));
@@ -170,7 +170,8 @@ TEST_CASE("the arena is aligned as asked") {
                      reinterpret_cast<const float*>(f.arena_ptr() + f.run_slots({&view, 1})[1].offset)));
   }
   o.arena_alignment = 96;
-  CHECK(test::contains(test::error_text([&] { (void)Session().compile_with(layer(), o); }), "96 is no power of two"));
+  CHECK(
+      test::contains(test::error_text([&] { (void)Session().compile_with(layer(), o); }), "96 is not a power of two"));
 }
 
 TEST_CASE("an aligned arena has room for every shape, in whatever order they grow") {
@@ -178,7 +179,7 @@ TEST_CASE("an aligned arena has room for every shape, in whatever order they gro
   o.arena_alignment = std::size_t{1} << 16;
   Graph g("grows");
   Expr x = g.input("x", {{g.symbol("n", {.max = 1 << 20})}, DType::F32});
-  g.set_outputs({x + 1.0});  // no arena: what grows is one slot, by one alignment at a time
+  g.set_outputs({x + 1.0});  // no arena: only one slot grows, by one alignment at a time
   CompiledGraph f = Session().compile_with(std::move(g), o);
   for (std::int64_t n = 64; n < 1 << 17; n += 16320) {
     const std::vector<float> ones(static_cast<std::size_t>(n), 1.0F);

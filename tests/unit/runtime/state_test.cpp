@@ -1,5 +1,5 @@
-// Values that stay between runs: states shared, reset and invalid; handles and sticky inputs; donated buffers; the runs
-// that hand out their memory.
+// Values that are kept between runs: shared, reset and invalid states; handles and sticky inputs; donated buffers; runs
+// that return their own memory.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using test::error_text;
 using test::f32;
 Tensor vec(std::vector<float> v) { return Tensor::of<float>({static_cast<std::int64_t>(v.size())}, v); }
 
-// cache[at] = x; returns the whole cache's sum over rows.
+// cache[at] = x; the output is the sum of the cache over rows.
 Graph append(std::int64_t rows, const char* name) {
   Graph g(name);
   Expr x = g.input("x", f32({1, 4})), at = g.input("at", {{2}, DType::I32});
@@ -64,14 +64,14 @@ TEST_CASE("sharing without a state of that name says what is near") {
   CompiledGraph b = Session().compile(std::move(g));
   CHECK(contains(error_text([&] { b.share_state_from(a); }), "graph 'a' has no state 'cachet'"));
   CHECK(contains(error_text([&] { b.share_state_from(a); }), "did you mean 'cache'?"));
-  // Two backends of one device have memory of their own.
+  // Two backends of one device have separate memory.
   CompiledGraph oracle = Session::on_backend("reference").compile(append(8, "oracle"));
   const std::string apart = error_text([&] { oracle.share_state_from(a); });
   CHECK_MESSAGE(contains(apart,
                          "graph 'oracle' runs on cpu (backend 'reference'), graph 'a' on cpu (backend "
                          "'cpu'): they cannot share states"),
                 apart);
-  CHECK_MESSAGE(contains(apart, "copy with read_state and write_state"), apart);
+  CHECK_MESSAGE(contains(apart, "copy the states with read_state and write_state"), apart);
   CHECK(contains(error_text([&] {
                    a.write_state("cache", Tensor::zeros(f32({8, 5})));
                  }),
@@ -83,7 +83,7 @@ TEST_CASE("sharing without a state of that name says what is near") {
 }
 
 TEST_CASE("a failed run leaves its states invalid until they are reset or written") {
-  // The reference backend with runs that fail after their work when told to.
+  // The reference backend, whose runs fail after their work on request.
   bool fail_next_run = false;
   register_backend(Device::OpenGl,
                    std::make_shared<test::HookedBackend>(
@@ -105,7 +105,7 @@ TEST_CASE("a failed run leaves its states invalid until they are reset or writte
   auto run = [](CompiledGraph& h) { return h.run({{"x", {1, 2}}})[0]; };
   CHECK(run(f) == std::vector<float>{5, 6});
   CHECK(contains(error_text([&] { f.run({{"x", {1, 2, 3}}}); }), "pass 2 values"));
-  CHECK(f.read_state("count").to_f32() == std::vector<float>{1});  // refused before it began: nothing is touched
+  CHECK(f.read_state("count").to_f32() == std::vector<float>{1});  // refused before it began: nothing changed
   fail_next_run = true;
   CHECK(contains(error_text([&] { run(f); }), "the device is lost"));
   CHECK(contains(error_text([&] { f.read_state("total"); }), "state 'total' is invalid after a failed run"));
@@ -137,7 +137,7 @@ TEST_CASE("handles carry values from outputs to inputs of their name") {
   c.run({{"x", {0, 0, 1}}});
   CHECK(c.read_handle("out0").to_f32() == std::vector<float>{3, 5, 8});
   CHECK(f.read_handle("out0").to_f32() == std::vector<float>{3, 5, 7});
-  CHECK(f.run({{"out0", {0, 0, 0}}, {"x", {1, 1, 1}}})[0] == std::vector<float>{1, 1, 1});  // given values win
+  CHECK(f.run({{"out0", {0, 0, 0}}, {"x", {1, 1, 1}}})[0] == std::vector<float>{1, 1, 1});  // a given value is used
 
   CHECK(contains(error_text([&] { f.bind_handle("out2", std::vector<float>(3)); }), "no input or output 'out2'"));
   CHECK(contains(error_text([&] { f.bind_handle("out1", std::vector<float>(2)); }),
@@ -183,7 +183,7 @@ TEST_CASE("run_raw, run_pipelined and commits agree with run") {
   CHECK(views[1].dtype == DType::I32);
   CHECK(static_cast<const std::int32_t*>(views[1].data)[1] == 6);
 
-  CHECK(f.sync_pending().size() == 2);  // run_raw leaves its outputs in the same place
+  CHECK(f.sync_pending().size() == 2);  // run_raw leaves its outputs in the same memory
   CHECK(f.sync_pending().empty());
   f.commit_no_wait({{"x", {1, 1}}});
   f.commit_no_wait(NamedTensors{{"x", Tensor::of<float>({1, 2}, std::vector<float>{5, 6})}});
@@ -193,7 +193,10 @@ TEST_CASE("run_raw, run_pipelined and commits agree with run") {
   CHECK(f.read_state("sum").to_f32() == std::vector<float>{10, 13});
   CHECK(f.output_index("out1") == 1);
   CHECK(contains(error_text([&] { f.output_index("out7"); }), "graph 'double' has no output 'out7'"));
-  CHECK(contains(error_text([&] { f.run_pipelined({{{"x", {1, 2}}}}); }), "output 'out1' is [2] i32, run returns f32"));
+  CHECK(contains(error_text([&] {
+                   f.run_pipelined({{{"x", {1, 2}}}});
+                 }),
+                 "output 'out1' is [2] i32, but run returns f32"));
 }
 
 TEST_CASE("an active extent computes the first rows of a padded batch, or says that it cannot") {
@@ -214,12 +217,15 @@ TEST_CASE("an active extent computes the first rows of a padded batch, or says t
   f.run_into({&in, 1}, to);
   CHECK(room == std::vector<float>{2, 4, 6, 8, -1, -1, -1, -1});
   CHECK(f.run_slots({&in, 1})[0].count == 4);
-  CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6}}})[0].size() == 6);  // three rows: not the padded batch
+  CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6}}})[0].size() == 6);  // three rows, not the padded batch
   CompiledGraph c = f.clone();
   CHECK(f.set_active_extent(std::nullopt));
   CHECK(f.run({{"x", padded}})[0].size() == 8);
   CHECK(c.run({{"x", padded}})[0].size() == 4);
-  CHECK(contains(error_text([&] { f.set_active_extent(ActiveExtent{5, 4}); }), "an active extent of 5 of 4 rows"));
+  CHECK(contains(error_text([&] {
+                   f.set_active_extent(ActiveExtent{5, 4});
+                 }),
+                 "invalid active extent: actual = 5, upper = 4"));
 
   Graph fixed("fixed");
   fixed.set_outputs({fixed.input("x", f32({4, 2})) * 2.0});
@@ -243,7 +249,7 @@ TEST_CASE("run_pipelined returns the outputs of each run") {
 }
 
 TEST_CASE("new values of states and what is made of them are one region, each in its state's memory") {
-  // 300 elements: a block of the tape and a rest. The second half of the step reads the first half's states.
+  // 300 elements: a block of the tape and a remainder. The second half of the step reads states of the first half.
   constexpr std::int64_t kSize = 300;
   std::vector<float> w0(kSize), d(kSize);
   for (std::size_t i = 0; i < d.size(); ++i) {
@@ -253,11 +259,11 @@ TEST_CASE("new values of states and what is made of them are one region, each in
   Graph g("adam");
   const Expr grad = g.input("d", f32({kSize})), m0 = g.state("m", Tensor::zeros(f32({kSize})));
   const Expr v0 = g.state("v", Tensor::zeros(f32({kSize}))), w = g.state("w", vec(w0));
-  g.set_outputs({g.sum(w)});  // before the step, or w would be read after its new value is made
+  g.set_outputs({g.sum(w)});  // computed before the update, else w would be read after it
   const Expr m = 0.5 * m0 + grad, v = 0.25 * v0 + grad * grad;
   g.set_state("m", m);
   g.set_state("v", v);
-  g.set_state("w", w - m / (v + 1.0) + m0);  // the old m after the new one: m is not written early
+  g.set_state("w", w - m / (v + 1.0) + m0);  // reads the old m after the new one: m must not be written early
   CompileOptions options;
   options.must_alias = true;
   for (const int threads : {1, 2}) {
@@ -303,7 +309,7 @@ TEST_CASE("a donated input's buffer takes the output; other overlaps are refused
     CHECK(std::count(memory.begin(), memory.end(), 3.0F) == 32);
     CHECK(memory[5 * 32] == 3.0F);
     CHECK(memory[4 * 32] == 1.0F);
-    std::vector<float> apart(memory.size());  // two buffers are as good
+    std::vector<float> apart(memory.size());  // separate buffers work too
     row.assign(32, 4.0F);
     f.run_into(views(memory.data()), rooms(apart.data()));
     CHECK(apart[5 * 32 + 31] == 4.0F);
@@ -371,7 +377,7 @@ TEST_CASE("must_alias names the state that is copied, and why") {
     g.set_outputs({a});
   });
   CHECK(contains(returned, "the old value itself is an output or the new value of a state"));
-  CHECK(compile([](Graph& g, Expr a, Expr b) {  // whichever operand the state is, and through other ops
+  CHECK(compile([](Graph& g, Expr a, Expr b) {  // for each operand that the state may be, and through other ops
           g.set_outputs({g.sum(a)});
           g.set_state("a", g.exp(b) + a * 0.5);
           g.set_state("b", g.softmax(g.matmul(b, g.exp(b))));

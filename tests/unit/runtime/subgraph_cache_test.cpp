@@ -1,4 +1,4 @@
-// Branches and loops that the host drives.
+// Host-controlled branches and loops.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
@@ -29,7 +29,7 @@ TEST_CASE("run_if runs the branch that the predicate says, each compiled once") 
     const NamedTensors in{{"x", pair(1, 2)}, {"not read", number(0)}};
     for (int i = 0; i < 3; ++i) {
       CHECK(run_if(cache, session, number(0.5F), doubled, negated, in)[0].at(1) == 4);
-      CHECK(cache.size() == (i == 0 ? 1U : 2U));  // the other branch is compiled when it is taken
+      CHECK(cache.size() == (i == 0 ? 1U : 2U));  // the other branch is compiled when it is first taken
       CHECK(run_if(cache, session, number(0), doubled, negated, in)[0].at(1) == -2);
     }
     CHECK(contains(error_text([&] { run_if(cache, session, pair(1, 1), doubled, negated, in); }),
@@ -71,7 +71,7 @@ TEST_CASE("run_while binds the state by its names, until the condition or the li
   CHECK(contains(error_text([&] {
                    run_while(cache, session, cond, cond, from(0), {"n", "x"});
                  }),
-                 "has 1 outputs, the state 2"));
+                 "has 1 outputs, but the state has 2"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runtime and bucket symbols: the results of specialise, bit for bit, on programs whose extents move everything.
+// Runtime and bucket symbols give the results of specialise, bit for bit, on programs whose extents affect every op.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ namespace {
 
 using Program = Graph (*)();
 
-// Element i of a tensor of any dtype; distinct neighbours, of both signs, no large numbers.
+// Element i of a tensor of any dtype: adjacent elements differ, both signs occur, numbers are small.
 Tensor filled(const Shape& shape, std::uint32_t seed) {
   Tensor t = Tensor::zeros(shape);
   std::uint32_t state = seed * 2654435761u + 12345;
@@ -145,7 +145,7 @@ Graph encoder() {
   return g;
 }
 
-// One step of a decoder: rows of new keys go into a cache (a state) at `at`, queries see its first `kv` rows.
+// One step of a decoder: new key rows are written to a cache (a state) at `at`, and queries see its first `kv` rows.
 Graph decoder() {
   Graph g("decoder");
   const Dim kv = g.symbol("kv", {.min = 3, .max = 24}), step = g.symbol("step", {.min = 1, .max = 3});
@@ -186,7 +186,7 @@ Graph pieces() {  // concat and slices along the symbolic axis, extents that shr
   return g;
 }
 
-Graph merged() {  // batch and sequence as one axis and back
+Graph merged() {  // merges batch and sequence into one axis and splits them again
   Graph g("merged");
   const Dim b = g.symbol("b", {.min = 1, .max = 5}), s = g.symbol("s", {.min = 1, .max = 9, .divisor = 1});
   Expr x = g.input("x", {{b, s, 12}, DType::F32});
@@ -215,7 +215,7 @@ Graph reductions() {
   return g;
 }
 
-Graph positions() {  // tables made from extents
+Graph positions() {  // tables computed from extents
   Graph g("positions");
   const Dim s = g.symbol("s", {.min = 1, .max = 33});
   Expr x = g.input("x", {{2, s, 16}, DType::F32});
@@ -244,7 +244,7 @@ Graph other_dtypes() {
   return g;
 }
 
-// Attention written out, its heads a symbol, with masks of every extent that may repeat.
+// Attention in primitives, with a symbolic number of heads and masks of every broadcast shape.
 template <int kMask>
 Graph written_attention() {
   Graph g("written_attention");
@@ -260,7 +260,7 @@ Graph written_attention() {
   return g;
 }
 
-// The same with heads beside their rows, as projections give them.
+// The same with the head axis after the rows, as projections give them.
 Graph written_rows_first() {
   Graph g("written_rows_first");
   const Dim s = g.symbol("s", {.min = 1, .max = 20}), h = g.symbol("h", {.min = 1, .max = 8});
@@ -272,7 +272,7 @@ Graph written_rows_first() {
   return g;
 }
 
-// Products whose vectors and residuals look alike where the batch is 1.
+// Matmuls whose bias vectors and residuals have the same shape if the batch is 1.
 Graph epilogues() {
   Graph g("epilogues");
   const Dim n = g.symbol("n", {.min = 1, .max = 9});
@@ -371,7 +371,7 @@ TEST_CASE("bucket symbols give the results of specialise, one compile and one ar
   CHECK(f.arena_bytes() == small);
   CHECK(run(1, 9) != eight);
   CHECK(f.arena_bytes() > small);
-  CHECK(run(2, 5) != eight);  // another batch is specialised
+  CHECK(run(2, 5) != eight);  // another batch is another specialization
   CHECK(run(1, 7) == eight);
   CHECK(f.prepared_bytes() == prepared);
 }
@@ -401,7 +401,7 @@ TEST_CASE("symbolic graphs fuse as bound ones do") {
     const Graph g = build();
     CompileOptions bound, left;
     for (const auto& [name, info] : g.symbols()) {
-      bound.dim_binding.emplace(name, info.max - 1);  // not the maximum: a full slice would vanish
+      bound.dim_binding.emplace(name, info.max - 1);  // not the maximum, since a full slice would be removed
       left.symbol_modes.emplace(name, kRuntime);
     }
     const auto target = Session().target();
@@ -419,7 +419,7 @@ TEST_CASE("symbolic graphs fuse as bound ones do") {
   }
 }
 
-// Running sums over rows: what is padding must not count, what stays between runs must.
+// Cumulative sums over rows: padding must not count, values kept between runs must.
 Graph running() {
   Graph g("running");
   const Dim n = g.symbol("n", {.min = 1, .max = 64});
@@ -458,7 +458,7 @@ TEST_CASE("programs of other extents share weights, and each sets its own") {
   many.set_param("b", Tensor::full(Shape({48}, DType::F32), 4));
   CHECK(last(many, 4000) == 36);
   CHECK(last(few, 8) == 35);
-  CompiledGraph late = compiled_for(100);  // of weights that come later
+  CompiledGraph late = compiled_for(100);  // with weights that are set later
   CompiledGraph unset = compiled_for(8);
   late.share_weights_from(unset);
   CHECK(late.unset_params().size() == 2);
@@ -483,7 +483,7 @@ TEST_CASE("states, clones and an active extent at runtime extents") {
     CHECK(other.read_state("total").at(0) == 37);
     CHECK(twin.run_typed(rows(1))[1].at(0) == 4);  // has its own
     CHECK_THROWS_AS(f.run_typed(rows(65)), Error);
-    CHECK(f.run_typed(rows(1))[1].at(0) == 38);  // a value that is refused leaves the states as they were
+    CHECK(f.run_typed(rows(1))[1].at(0) == 38);  // a refused value does not change the states
   }
   CompileOptions options;
   options.symbol_modes = {{"kv", kRuntime}, {"step", kRuntime}};
@@ -517,7 +517,7 @@ TEST_CASE("a program used all the time keeps its weights while others come and g
     g.set_outputs({x * g.param("scale", {{2}, DType::F32})});
     CompiledGraph f = session.compile(std::move(g));
     f.set_param("scale", {2, 3});
-    for (std::int64_t n = 80; n > 1; --n) {  // downwards: memory that grows would bind everything anew
+    for (std::int64_t n = 80; n > 1; --n) {  // downwards, because growing memory would bind everything again
       CHECK(f.run_typed(rows(n))[0].at(2 * n - 1) == 3);
       CHECK(f.run_typed(rows(1))[0].to_f32() == std::vector<float>{2, 3});
     }
@@ -597,7 +597,7 @@ Graph ops_of_others() {
   return g;
 }
 
-// Takes even numbers of rows, which nobody can tell of a symbol.
+// Takes even numbers of rows only, which cannot be proved for a symbol.
 Result<Shapes> infer_even(const InferContext& c) {
   const Dim& rows = c.input(0).dim(0);
   if (rows.is_static() && rows.value() % 2 != 0) return c.error("x ", c.input(0), " has an odd number of rows");
@@ -644,7 +644,7 @@ Graph unbounded() {
   g.set_outputs({g.relu(g.input("x", {{g.symbol("rows"), 4}, DType::F32}))});
   return g;
 }
-Graph window() {  // fits up to n = 10 only, which the bounds do not say
+Graph window() {  // fits up to n = 10 only, and the bounds allow more
   Graph g("window");
   const Dim n = g.symbol("n", {.min = 1, .max = 16});
   Expr x = g.input("x", {{n}, DType::F32});
@@ -656,7 +656,8 @@ TEST_CASE("errors name the symbol, the value and what it leaves") {
   holds(run_error(one_symbol, "n", SymbolMode::runtime(16), 20), "symbol 'n' = 20 is above its runtime bound 16");
   holds(run_error(one_symbol, "n", kRuntime, 50), "symbol 'n' = 50 is outside [2, 48] or not a multiple of 2");
   holds(run_error(one_symbol, "n", kRuntime, 7), "symbol 'n' = 7 is outside [2, 48] or not a multiple of 2");
-  holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10), "symbol 'n' = 10 is beyond its ladder [4, 8]");
+  holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10),
+        "symbol 'n' = 10 is above the largest bucket of its ladder [4, 8]");
   holds(run_error(window, "n", kRuntime, 12), "slice does not fit with n = 12");
   CHECK(run_error(window, "n", kRuntime, 10).empty());
 
@@ -664,14 +665,14 @@ TEST_CASE("errors name the symbol, the value and what it leaves") {
   holds(open, "runtime symbol 'rows' has no upper bound");
   holds(open, "SymbolMode::runtime(N)");
   holds(compile_error(unbounded(), {{"row", kRuntime}}), "did you mean 'rows'?");
-  holds(compile_error(one_symbol(), {{"n", SymbolMode::runtime(1)}}), "the bound 1 is below its least value 2");
+  holds(compile_error(one_symbol(), {{"n", SymbolMode::runtime(1)}}), "the bound 1 is below its minimum 2");
   holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({8, 8})}}),
-        "symbol 'n': the ladder [8, 8] must hold positive extents, ascending");
+        "symbol 'n': the ladder [8, 8] must hold positive extents in ascending order");
   holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({})}}), "symbol 'n': the ladder []");
   for (const SymbolMode& mode : {SymbolMode::specialise(), kRuntime}) {
     const std::string state = compile_error(symbolic_state(), {{"n", mode}});
     holds(state, "state 'cache' [n, 2] f32 has a symbol");
-    holds(state, "read a slice of it, or fix the symbol with dim_binding");
+    holds(state, "read a slice of it, or bind the symbol with dim_binding");
   }
   Graph weights("weights");
   const Dim n = weights.symbol("n", {.min = 1, .max = 8});

@@ -1,5 +1,5 @@
 // Symbols whose value is computed in the run: slices and reshapes by value, on the evaluator and compiled, with every
-// mode of the symbol; text, bytes, verification, derivatives, and what is refused.
+// symbol mode; text, binary form, verification, derivatives, refusals.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
@@ -19,7 +19,7 @@
 namespace rlx::test {
 namespace {
 
-// The first n of x [8], doubled, and their sum; n is how many flags are set.
+// The first n of x [8], doubled, and their sum; n is the number of set flags.
 Graph counted(bool with_sum = true) {
   Graph g("counted");
   const Expr x = g.input("x", Shape({8}, DType::F64)), flags = g.input("flags", Shape({8}, DType::I64));
@@ -99,8 +99,8 @@ TEST_CASE("the rows of a while that happened") {
         const Expr next = b.mul(c[0], 2);
         return LoopStep{{next}, {next}};
       },
-      {.max_trips = 10});
-  const Dim trips = g.symbol("trips", {0, 10}, loop.trips);
+      {.max_iterations = 10});
+  const Dim trips = g.symbol("trips", {0, 10}, loop.iterations);
   g.set_outputs({g.slice(loop.ys[0], {0}, {trips})});
   CompiledGraph f = Session().compile(Graph(g));
   for (double most : {1.0, 5.0, 100.0, 1e9}) {

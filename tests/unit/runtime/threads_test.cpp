@@ -1,4 +1,4 @@
-// Threads of programs: one pool for all, thread counts above the processors, steps that are really shared out.
+// Threads of programs: one pool for all, more threads than CPUs, steps that are really distributed.
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -56,10 +56,10 @@ TEST_CASE("a hundred shapes with eight threads, and their clones, run on one poo
   f.set_param("w", weights());
   one.set_param("w", weights());
   for (int n = 1; n <= 100; ++n) CHECK(same_bits(run_rows(f, 3 * n), run_rows(one, 3 * n)));
-  // Up to here the pool may have grown for other tests of this process; from here on it does not.
+  // Other tests of this process may have grown the pool before; from here on it must not grow.
   const int before = threads_of_this_process();
   CHECK(before >= 8);
-  CHECK(before <= kMaxThreads + 4);  // the sanitizers have a thread of their own
+  CHECK(before <= kMaxThreads + 4);  // the sanitizers have their own thread
   std::vector<CompiledGraph> clones;
   for (int i = 0; i < 20; ++i) {
     clones.push_back(f.clone());
@@ -81,7 +81,7 @@ TEST_CASE("sixty-four threads give the bits of one; more are refused by name") {
   CHECK_THROWS_AS(Session().with_threads(-1), Error);
   const RuntimeOverrides env("RLX_THREADS", "65");
   CHECK_THROWS_WITH_AS(Session(), doctest::Contains("RLX_THREADS = 65"), Error);
-  CHECK_THROWS_WITH_AS(Session(), doctest::Contains("hint: unset it"), Error);  // 0 is refused there
+  CHECK_THROWS_WITH_AS(Session(), doctest::Contains("hint: unset it"), Error);  // 0 is refused
 }
 
 TEST_CASE("programs that let the pool grow at the same time") {
@@ -120,13 +120,13 @@ TEST_CASE("audited runs: every step that has two chunks is shared out, with the 
           CHECK_MESSAGE(s.num_threads() == std::min<std::int64_t>(threads, s.chunks), s.kernel, " ", s.node);
           if (finest) CHECK_MESSAGE(s.chunks >= 2, s.kernel, " ", s.node);
         }
-        if (finest) CHECK(run.steps[1].chunks == n);  // a row each
+        if (finest) CHECK(run.steps[1].chunks == n);  // one row each
       }
     }
 }
 
 TEST_CASE("the audit notices a step that one thread takes whole") {
-  // Two audited threads, of which the second never comes: the meeting fails instead of passing for shared.
+  // Two audited threads, of which the second never arrives: the check fails and does not count as distributed work.
   ThreadPool pool(2);
   ChunkWatch watch;
   std::atomic<int> took{0};
@@ -142,7 +142,7 @@ TEST_CASE("the audit notices a step that one thread takes whole") {
   watch.reset();
   pool.parallel_for(
       2, [&](std::int64_t) { watch.enter(2, "step"); }, 1);
-  CHECK(watch.threads() == 1);  // a run of one thread waits for nobody, and the mask says so
+  CHECK(watch.threads() == 1);  // a run of one thread waits for no other, and the mask says so
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Timelines: what stands in them, that events of a thread nest, several threads, sessions, processes.
+// Traces: their contents, nesting of the events of a thread, several threads, sessions, processes.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ TEST_CASE("traces: compile, weights, runs and every step, nested, on one thread 
     }
     for (const LirStep& s : f.compile_result().lir.plan.schedule) {
       CAPTURE(s.node);
-      CHECK(seen[s.node.text()] >= 3);  // once a run, or by several threads
+      CHECK(seen[s.node.text()] >= 3);  // once per run, or by several threads
     }
     CHECK(contains(trace->json(), "layer \\\"0\\\" \\u003cb\\u003e"));
   }

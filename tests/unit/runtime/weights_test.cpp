@@ -1,5 +1,4 @@
-// What becomes of weights: packed from the caller's memory, no second copy kept, and read back when a later shape needs
-// them.
+// Weights: packed from the caller's memory, without a second copy, and read back if a later shape needs them.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -19,7 +18,7 @@ namespace {
 
 using test::f32;
 
-/// `n` small values that differ from those of other seeds; sums of some hundred are exact in F32.
+/// `n` small values that depend on the seed; sums of some hundred are exact in F32.
 std::vector<float> values(std::size_t n, int seed) {
   std::vector<float> v(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -33,10 +32,10 @@ Tensor tensor(std::vector<std::int64_t> dims, int seed) {
   return Tensor::of<float>(std::move(dims), values(n, seed));
 }
 
-/// What the reference rules give for the values.
+/// The results of the reference rules for the values.
 std::vector<float> expected(const Graph& g, const NamedTensors& v) { return evaluate(g, v)[0].to_f32(); }
 
-/// Bytes of a packed [k, n] weight: whole panels of columns.
+/// The bytes of a packed [k, n] weight: whole panels of columns.
 void check_packed_only(const CompiledGraph& f, std::size_t raw_bytes) {
   CHECK(f.prepared_bytes() >= raw_bytes);
   CHECK(f.prepared_bytes() < raw_bytes + raw_bytes / 4);
@@ -49,7 +48,7 @@ Graph product(Dim rows, std::int64_t k, std::int64_t n) {
   return g;
 }
 
-/// Tensors of memory, as a checkpoint holds them.
+/// Tensors in memory, as a checkpoint holds them.
 class MemoryLoader final : public WeightLoader {
  public:
   explicit MemoryLoader(NamedTensors t) : tensors_(std::move(t)) {
@@ -78,7 +77,7 @@ TEST_CASE("set_param packs from the caller's memory and keeps no other copy") {
   const NamedTensors v{{"x", tensor({3, 64}, 2)}, {"w", Tensor::of<float>({64, 96}, w)}};
   f.set_param("w", w);
   check_packed_only(f, 64 * 96 * 4);
-  w.assign(w.size(), 0);  // the caller's memory is the caller's again
+  w.assign(w.size(), 0);  // the caller may change its memory again
   CHECK(f.run({{"x", v.at("x").to_f32()}})[0] == expected(product(3, 64, 96), v));
   check_packed_only(f, 64 * 96 * 4);
 }
@@ -91,16 +90,16 @@ TEST_CASE("before the first shape a copy waits, and is given back when it is pac
   CHECK(f.run({{"x", v.at("x").to_f32()}})[0] == expected(product(5, 64, 96), v));
   check_packed_only(f, 64 * 96 * 4);
   const std::size_t packed = f.prepared_bytes();
-  f.run({{"x", values(7 * 64, 1)}});  // another shape finds the same form
+  f.run({{"x", values(7 * 64, 1)}});  // another shape uses the same packed layout
   CHECK(f.prepared_bytes() == packed);
-  f.set_param("w", values(64 * 96, 4));  // now straight into it
+  f.set_param("w", values(64 * 96, 4));  // now packed directly into it
   CHECK(f.prepared_bytes() == packed);
   CHECK(f.run({{"x", v.at("x").to_f32()}})[0] ==
         expected(product(5, 64, 96), {{"x", v.at("x")}, {"w", tensor({64, 96}, 4)}}));
 }
 
-// Resident bytes of this process at their highest since the last call; 0 where the system does not tell, and under the
-// thread sanitizer, whose shadow memory counts several times over.
+// The peak of resident bytes of this process since the last call. It is 0 if the system does not report it, and under
+// the thread sanitizer, whose shadow memory is counted too.
 std::size_t peak_and_reset() {
 #if defined(RLX_THREAD_SANITIZER)
   return 0;
@@ -199,7 +198,7 @@ TEST_CASE("values computed from weights follow each weight that is set alone") {
   Graph g("computed");
   Expr x = g.input("x", f32({4, 16}));
   Expr w1 = g.param("w1", f32({16, 16})), w2 = g.param("w2", f32({16, 16}));
-  // One form joins w1 itself and a sum that holds it.
+  // One packed layout concatenates w1 and a sum that contains it.
   g.set_outputs(
       {g.matmul(x, g.concat({w1, w1 + w2}, 1)) + g.concat({g.param("b1", f32({16})), g.param("b2", f32({16}))}, 0)});
   CompiledGraph f = Session().compile(g);
@@ -225,7 +224,7 @@ TEST_CASE("values computed from weights follow each weight that is set alone") {
   CHECK(c.run({{"x", v.at("x").to_f32()}})[0] == expected(g, v));
 }
 
-// The first shape packs the whole weight, a later one reads a part of it: the values come back out of the packed form.
+// The first shape packs the whole weight, a later one reads a part of it: the values are unpacked.
 TEST_CASE("a shape that needs another form of a weight finds its values") {
   for (bool transposed : {false, true}) {
     CAPTURE(transposed);
@@ -237,7 +236,7 @@ TEST_CASE("a shape that needs another form of a weight finds its values") {
            u = g.param("u", transposed ? f32({64, 33}) : f32({33, 64}));
       auto product = [&](Expr a, Expr b) { return g.matmul(a, transposed ? g.t(b) : b); };
       auto part = transposed ? g.slice(w, {0, 0}, {128, n}, {1, 1}) : g.slice(w, {0, 0}, {n, 128}, {1, 1});
-      // z times u and w: joined into one packed form, so that w is one of its sources.
+      // z times u and w: both are in one packed layout, so w is one of its sources.
       g.set_outputs({product(x, part) + product(z, w), product(z, u)});
       return g;
     };
@@ -280,7 +279,7 @@ TEST_CASE("a checkpoint in half precision is converted tensor by tensor and let 
     auto loader = std::make_shared<const MemoryLoader>(NamedTensors{{"w", tensor({32, 64}, 1).cast(DType::F16)}});
     std::weak_ptr<const MemoryLoader> alive = loader;
     CHECK(f.load_params(std::move(loader)) == 1);
-    if (symbolic) CHECK(f.prepared_bytes() == 0);  // still where the loader holds it
+    if (symbolic) CHECK(f.prepared_bytes() == 0);  // still in the memory of the loader
     const NamedTensors v{{"x", tensor({2, 32}, 2)}, {"w", tensor({32, 64}, 1)}};
     CHECK(f.run({{"x", v.at("x").to_f32()}})[0] == expected(product(2, 32, 64), v));
     check_packed_only(f, 32 * 64 * 4);
@@ -321,7 +320,7 @@ TEST_CASE("a mutable weight keeps its own layout: no packed form, and each new v
 }
 
 TEST_CASE("a weight that sixty-four products made, each from the one before twice, compiles and runs") {
-  // A permutation to the power 2^64: the permutation of order three to the power 2^64 mod 3 = 1.
+  // A permutation of order three to the power 2^64, which is the power 2^64 mod 3 = 1.
   Graph g("powers");
   Expr w = g.param("w", f32({3, 3}));
   for (int i = 0; i < 64; ++i) w = g.matmul(w, w);

@@ -1,5 +1,4 @@
-// The comparison every numeric test rests on: it sees NaN, infinities, subnormal numbers and the last place of each
-// dtype.
+// The comparison that all numeric tests use: it detects NaN, infinities, subnormal numbers and 1 ulp of each dtype.
 #include "tests/support/closeness.h"
 #include "tests/support/values.h"
 
@@ -49,7 +48,7 @@ TEST_CASE("closeness: the last place of every float dtype") {
   CHECK(last_place(DType::F4E2M1, 4) == 2);
   CHECK(last_place(DType::F4E2M1, 0.5) == 0.5);
   CHECK_THROWS_AS(last_place(DType::I32, 1), Error);
-  // Of every dtype the neighbour of 1 is one place away.
+  // In every dtype the number next to 1 is 1 ulp away.
   for (DType t : {DType::F64, DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2, DType::F4E2M1}) {
     CAPTURE(dtype_name(t));
     const Tensor next = one(t, 1 + epsilon_of(t));

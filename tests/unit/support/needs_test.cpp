@@ -1,4 +1,4 @@
-// What a run takes a part of: every part has its round.
+// Tests that run in parts: every part has its round.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// A variable of the environment that is another until the end of the scope.
+// Sets an environment variable until the end of the scope.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value) : name_(name) {

@@ -1,4 +1,4 @@
-// The bounds that numeric tests allow: they hold for what is computed well, and are broken by what is not.
+// The error bounds of numeric tests: correct results are within them, wrong results are not.
 #include "tests/support/rounding.h"
 
 #include <complex>
@@ -21,7 +21,7 @@ Tensor floats(std::vector<float> values) {
   return Tensor::of<float>({n}, values);
 }
 
-// The gap of `got` from output 0 of the graph that `build` makes of an input x.
+// The gap between `got` and output 0 of the graph that `build` makes of an input x.
 template <class Build>
 Gap gap_of(const Build& build, const Tensor& x, const Tensor& got, std::int64_t* undecided = nullptr) {
   Graph g;
@@ -61,7 +61,7 @@ TEST_CASE("rounding: a complex number has two parts, each with an error") {
   // The real part is a number, the imaginary part is rounded.
   const double huge = static_cast<double>(-3e38F), rounded = static_cast<double>(1.25F - 1e-9F);
   CHECK(gap_of(minus, number(0, 1.25), number(huge, rounded)).size <= 1);
-  // Nothing is known of the other part of what is NaN.
+  // The other part of a complex NaN is unspecified.
   const auto plus = [](Graph&, Expr x) { return x + 1.0; };
   CHECK(gap_of(plus, number(kNan, 1), number(kNan, 1.5)).size == 0);
   CHECK(gap_of(plus, number(kNan, 1), number(2, 1)).size == kApart);
@@ -74,11 +74,11 @@ TEST_CASE("rounding: a sum is measured by its terms, and a cancelled difference 
   CHECK(gap_of(total, floats({1e6F, 1, -1e6F}), scalar(1.0625F)).size < 1);  // eps * 2e6 = 0.24
   CHECK(gap_of(total, floats({1e6F, 1, -1e6F}), scalar(3)).size > 1);
   CHECK(gap_of(total, floats({1, 1, 1}), scalar(3.0001F)).size > 1);
-  // Many equal terms drift, by half a unit each at worst.
+  // Many equal terms drift, by at most half an ulp each.
   const Tensor ones = floats(std::vector<float>(64, 1));
   CHECK(gap_of(total, ones, scalar(64 * (1 + 15 * 0x1p-23F))).size <= 1);
   CHECK(gap_of(total, ones, scalar(64 * (1 + 20 * 0x1p-23F))).size > 1);
-  // Products below the normal numbers, each rounded to the least one.
+  // Subnormal products, each rounded to the smallest subnormal number.
   const auto products = [](Graph& g, Expr x) { return g.matmul(g.reshape(x, {1, 4}), g.reshape(x, {4, 1})); };
   const Tensor tiny = floats({1e-20F, 1e-20F, 1e-20F, 1e-20F});
   CHECK(gap_of(products, tiny, floats({4e-40F + 2.5e-45F}).reshaped({1, 1})).size <= 1);
@@ -102,13 +102,13 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(undecided == 0);
   CHECK(gap_of(best, floats({0.1F, 1.5F, 1.5F}), index(2), &undecided).size == 0);
   CHECK(undecided == 1);
-  // exp(-120) vanishes in f32, whose interval around it lies below and above 0: both true, but 0 is false.
+  // exp(-120) underflows in f32, and its interval contains numbers below and above 0: both are true, but 0 is false.
   undecided = 0;
   const auto some = [](Graph& g, Expr x) { return g.cast(g.exp(x), DType::Bool); };
   CHECK(gap_of(some, floats({-120, -9}), floats({0, 1}).cast(DType::Bool), &undecided).size == 0);
   CHECK(undecided == 1);
   CHECK(gap_of(some, floats({-120, -9}), floats({0, 0}).cast(DType::Bool)).size == kApart);
-  // The same number beside an infinity: -inf, or NaN where it has vanished.
+  // The same number times an infinity: -inf, or NaN if it underflowed.
   undecided = 0;
   const auto beside = [](Graph& g, Expr x) {
     return g.matmul(g.reshape(g.exp(x) * -1.0, {1, 2}), g.constant(floats({kInfF, 1}).reshaped({2, 1})));
@@ -116,7 +116,7 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(beside, floats({-120, 0}), floats({kNanF}).reshaped({1, 1}), &undecided).size == 0);
   CHECK(undecided == 1);
   CHECK(gap_of(beside, floats({-9, 0}), floats({kNanF}).reshaped({1, 1})).size == kApart);
-  // A power of a negative base by an exponent that is whole when rounded.
+  // A power of a negative base with an exponent that becomes an integer by rounding.
   undecided = 0;
   const auto power = [](Graph& g, Expr x) { return g.pow(g.constant(floats({-1, 2})), x + 1e-9); };
   CHECK(gap_of(power, floats({2, 2}), floats({1, 4}), &undecided).size <= 1);
@@ -126,13 +126,13 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   const auto vanished = [](Graph& g, Expr x) { return g.pow(g.constant(floats({kNanF})), x * 1e-30 * 1e-30); };
   CHECK(gap_of(vanished, floats({1}), floats({1}), &undecided).size == 0);  // NaN^0
   CHECK(undecided == 1);
-  // silu(-inf), written out or recognised.
+  // silu(-inf), as primitives or as the recognized op.
   undecided = 0;
   const auto written = [](Graph& g, Expr x) { return x * g.sigmoid(x); };
   CHECK(gap_of(written, floats({-kInfF, 0, kNanF}), floats({0, 0, kNanF}), &undecided).size == 0);
   CHECK(undecided == 1);
   CHECK(gap_of(written, floats({-kInfF, 0, kNanF}), floats({0, 0, 0})).size == kApart);
-  // Either zero may be the largest of both.
+  // The max of -0 and 0 may be either.
   undecided = 0;
   const auto largest = [](Graph& g, Expr x) { return g.recip(g.reduce_max(x, {0}, true)); };
   CHECK(gap_of(largest, floats({-0.0F, 0.0F, -1}), floats({-kInfF}), &undecided).size == 0);
@@ -140,7 +140,7 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(larger, floats({-0.0F, 0.0F}), floats({-kInfF, kInfF}), &undecided).size == 0);
   CHECK(undecided == 2);
   CHECK(gap_of(largest, floats({0.0F, 0.0F, -1}), floats({-kInfF})).size == kApart);
-  // Attention may add up before it divides.
+  // Attention may sum before it divides.
   undecided = 0;
   const auto mean_of_two = [](Graph& g, Expr x) {
     const Expr q = g.constant(Tensor::zeros({{1, 2, 1}, DType::F32}));
@@ -152,13 +152,13 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(mean_of_two, floats({3e38F, 3e38F}), two_inf, &undecided).size == 0);
   CHECK(undecided == 2);
   CHECK(gap_of(mean_of_two, floats({1e38F, 1e38F}), two_inf).size == kApart);
-  // A NaN beside numbers that rounding puts in either order.
+  // A NaN beside numbers whose order depends on rounding.
   undecided = 0;
   const auto places = [](Graph& g, Expr x) { return g.top_k(x / 3.0 * 3.0, 3).indices; };
   const Tensor close = floats({1, kNanF, 1.0000001F, 0.5F});
   CHECK(gap_of(places, close, Tensor::of<std::int32_t>({3}, {1, 0, 2}), &undecided).size == 0);
   CHECK(undecided >= 2);
-  // Attention's weights below the normal numbers may be 0, and NaN beside them seen or not; a hidden key is not.
+  // Subnormal attention weights may be 0, so a NaN in v of their keys may be lost; a NaN of a hidden key never counts.
   undecided = 0;
   const auto biased = [](Graph& g, Expr x) {
     const Expr q = g.constant(Tensor::zeros({{1, 1, 1}, DType::F32}));
@@ -172,7 +172,7 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(undecided == 1);
   CHECK(gap_of(biased, floats({-80, 0}), floats({2}).reshaped({1, 1, 1})).size == kApart);
   CHECK(gap_of(biased, floats({-kInfF, 0}), floats({kNanF}).reshaped({1, 1, 1})).size == kApart);
-  // The angle of what lies beside the cut.
+  // The angle of numbers next to the branch cut.
   undecided = 0;
   const auto turned = [](Graph& g, Expr x) { return g.atan2(x / 3.0 * 3.0 - 1.0, g.constant(floats({-1, -1}))); };
   const float pi = 3.14159274F;
@@ -180,7 +180,7 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of(turned, floats({1, 2}), floats({pi, 2.35619449F})).size <= 1);
   CHECK(gap_of(turned, floats({1, 2}), floats({kNanF, 2.35619449F})).size == kApart);
   CHECK(gap_of(turned, floats({1, 2}), floats({pi, -2.35619449F})).size > 1);
-  // A sum of zeros, where its sign shows; that of one product of numbers is known.
+  // A sum of zeros whose sign matters; the sign of a single product is known.
   const auto one_over_sum = [](Graph& g, Expr x) { return 1.0 / g.sum(x, {0}, true); };
   CHECK(gap_of(one_over_sum, floats({-0.0F, -0.0F}), floats({kInfF}), &undecided).size == 0);
   CHECK(gap_of(one_over_sum, floats({-0.0F, -0.0F}), floats({-kInfF}), &undecided).size == 0);
@@ -190,7 +190,7 @@ TEST_CASE("rounding: what rounding decides is counted, not checked; nothing else
   CHECK(gap_of([](Graph& g, Expr x) { return g.cast(g.gt(g.sum(x, {0}, true), 0.0), DType::F32); }, floats({0, 0}),
                floats({1}))
             .size == kApart);
-  // Beyond the largest number of the dtype the bound ends.
+  // The bound ends at the largest number of the dtype.
   undecided = 0;
   CHECK(gap_of([](Graph& g, Expr x) { return g.exp(x); }, floats({100}), floats({kInfF}), &undecided).size == 0);
   CHECK(undecided == 1);
@@ -215,7 +215,7 @@ TEST_CASE("rounding: products may be made in any order, so partial ones that lea
   CHECK(undecided == 1);
   CHECK(gap_of(product, floats({kInfF, 1e-30F, 1e-30F}), scalar(kNanF), &undecided).size == 0);
   CHECK(undecided == 2);
-  CHECK(gap_of(product, floats({1e-30F, 1e-30F, 1e30F}), scalar(0), &undecided).size <= 1);  // the first two vanish
+  CHECK(gap_of(product, floats({1e-30F, 1e-30F, 1e30F}), scalar(0), &undecided).size <= 1);  // the first two underflow
   CHECK(gap_of(product, floats({1e-30F, 1e-30F, 1e30F}), scalar(1e-12), &undecided).size > 1);
   CHECK(gap_of(running, floats({0, 1e30F, 1e30F}), floats({0, 0, kNanF}), &undecided).size == 0);
   CHECK(undecided == 3);
@@ -251,7 +251,7 @@ TEST_CASE("rounding: NaN reaches the line of what is resampled by a product, and
   CHECK(gap_of(area(3), x, floats({1, 1, kNanF}), &undecided).size == 0);
   CHECK(undecided == 6);
   CHECK(gap_of(area(3), floats(std::vector<float>(32, 1)), floats({1, kNanF, 1})).size == kApart);
-  CHECK(gap_of(area(4), x, floats({1, 1, kNanF, kNanF})).size == kApart);  // windows beside each other
+  CHECK(gap_of(area(4), x, floats({1, 1, kNanF, kNanF})).size == kApart);  // adjacent windows
   CHECK(gap_of(area(4), x, floats({1, 1, 1, kNanF})).size <= 1);
 }
 

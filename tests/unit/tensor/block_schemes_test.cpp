@@ -1,4 +1,4 @@
-// Block schemes: bytes with known values (by PyPI gguf 0.19.0, see tests/parity/gguf_blocks.py), and made blocks.
+// Block schemes: bytes with known values (by PyPI gguf 0.19.0, see tests/parity/gguf_blocks.py), and quantized blocks.
 #include "rlx/tensor/block_schemes.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ namespace {
 struct Known {
   QuantScheme scheme;
   std::vector<std::pair<int, double>> values;  // some elements
-  std::uint64_t sum;                           // of the bits of all: h = h * 31 + bits
+  std::uint64_t sum;                           // a hash of all bits: h = h * 31 + bits
 };
 const Known kKnown[] = {
     {QuantScheme::Q8_0,
@@ -88,7 +88,7 @@ TEST_CASE("block schemes: known blocks decode to known numbers, bit for bit") {
     const BlockLayout& l = block_layout(k.scheme);
     std::vector<std::byte> bytes(static_cast<std::size_t>(l.bytes));
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>((i * 37 + 11) & 255);
-    set_f16(bytes, l.d_at, 0x2e66);                   // 0.1 as near as F16 has it
+    set_f16(bytes, l.d_at, 0x2e66);                   // 0.1 rounded to F16
     if (l.m_at >= 0) set_f16(bytes, l.m_at, 0xb800);  // -0.5
     const std::vector<float> y = decoded(k.scheme, bytes);
     for (const auto& [i, value] : k.values) CHECK(static_cast<double>(y[static_cast<std::size_t>(i)]) == value);
@@ -99,7 +99,7 @@ TEST_CASE("block schemes: known blocks decode to known numbers, bit for bit") {
 }
 
 TEST_CASE("block schemes: drawn blocks of every scheme decode as the format's package decodes them") {
-  // Written by tests/parity/gguf_blocks.py --sums: of 64 blocks, h = h * 31 + bits with one pattern for NaN.
+  // Written by tests/parity/gguf_blocks.py --sums: the hash h = h * 31 + bits of 64 blocks, with one pattern for NaN.
   const std::pair<QuantScheme, std::uint64_t> sums[] = {
       {QuantScheme::Q8_0, 0x87f2de6bef3d1840ull},    {QuantScheme::Q4_0, 0xea56911db6c22400ull},
       {QuantScheme::Q4_1, 0xa0be3c5a52b11c9bull},    {QuantScheme::Q5_0, 0x8ea2f37976fd6400ull},
@@ -129,7 +129,7 @@ TEST_CASE("block schemes: drawn blocks of every scheme decode as the format's pa
 }
 
 TEST_CASE("block schemes: made blocks come back, and every code is the nearest one") {
-  // Half a step of the coarsest code beside the largest element: 1 / (2 steps).
+  // Half a step of the coarsest quantization, relative to the largest element: 1 / (2 steps).
   const std::pair<QuantScheme, double> allowed[] = {
       {QuantScheme::Q8_0, 0.005}, {QuantScheme::Q4_0, 0.08}, {QuantScheme::Q4_1, 0.08}, {QuantScheme::Q5_0, 0.04},
       {QuantScheme::Q5_1, 0.04},  {QuantScheme::Q2_K, 0.45}, {QuantScheme::Q3_K, 0.2},  {QuantScheme::Q4_K, 0.09},
@@ -146,7 +146,7 @@ TEST_CASE("block schemes: made blocks come back, and every code is the nearest o
       }
       const double left = furthest(x, y);
       CHECK(left <= bound * largest);
-      // Making blocks of what was decoded loses no more.
+      // Quantizing dequantized values again loses nothing more.
       CHECK(furthest(decoded(scheme, coded(scheme, y)), y) <= left);
     }
   }
@@ -165,7 +165,7 @@ TEST_CASE("block schemes: zeros, infinities and NaN") {
     x[3] = std::numeric_limits<float>::infinity();
     for (float v : decoded(scheme, coded(scheme, x))) CHECK(std::isfinite(v));
   }
-  // d infinite or NaN says so.
+  // An infinite or NaN d gives infinite or NaN values.
   std::vector<std::byte> bytes(34, std::byte{1});
   set_f16(bytes, 0, 0x7c00);
   CHECK(std::isinf(decoded(QuantScheme::Q8_0, bytes)[0]));
@@ -182,9 +182,9 @@ TEST_CASE("block schemes: layouts hold together") {
     CHECK(l.scheme == static_cast<QuantScheme>(i));
     CHECK(l.elements % l.group == 0);
     CHECK(l.groups() <= 16);
-    if (l.codes == BlockCodes::Grid || l.codes == BlockCodes::Ternary) continue;
+    if (l.codes == BlockValues::Grid || l.codes == BlockValues::Ternary) continue;
     CHECK(l.low.bytes * 8 / l.low.width == l.elements);
     if (l.high.bytes) CHECK(l.high.bytes * 8 / l.high.width == l.elements);
-    CHECK((l.codes == BlockCodes::Table) == (l.values != nullptr));
+    CHECK((l.codes == BlockValues::Table) == (l.values != nullptr));
   }
 }

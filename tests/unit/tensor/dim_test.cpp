@@ -21,7 +21,7 @@ void expect_text(const Dim& d, std::string_view text) {
   CHECK(*back == d);
 }
 
-// A random expression and, beside it, its value for n = 12 and m = 7.
+// A random expression, and its value for n = 12 and m = 7.
 struct Drawn {
   Dim dim;
   std::int64_t value;
@@ -133,7 +133,7 @@ TEST_CASE("dim: random expressions have the value of their parts, and their text
     auto back = parse_dim(d.dim.text());
     REQUIRE(back);
     CHECK(*back == d.dim);
-    // Binding in two steps ends at the same place.
+    // Binding in two steps gives the same value.
     CHECK(d.dim.bind({{"n", 12}}).bind({{"m", 7}}) == Dim(d.value));
   }
 }

@@ -1,4 +1,4 @@
-// Chat templates beside what Python's jinja2 makes of them: tests/parity/chat_cases.py says of what, and
+// Chat templates against the output of Python's jinja2. The cases are in tests/parity/chat_cases.py, and
 // chat_templates.py --update-cases writes the file.
 #include <doctest/doctest.h>
 
@@ -33,7 +33,7 @@ Outcome outcome_of(std::string_view source, const JsonValue& variables) {
   }
 }
 
-// Python counts the pieces of its output, of which rlx makes others.
+// Python counts the parts of its output, and rlx makes other parts.
 std::string without_piece(std::string message) {
   const std::string opening = "sequence item ";
   if (message.starts_with(opening)) message.erase(opening.size(), message.find(':') - opening.size());

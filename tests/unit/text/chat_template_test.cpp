@@ -1,4 +1,4 @@
-// Chat templates as users call them: files, variables, errors with their places, and programs that mean harm.
+// Chat templates as users call them: files, variables, errors with positions, and adversarial templates.
 #include "rlx/text/chat_template.h"
 
 #include <doctest/doctest.h>
@@ -52,7 +52,7 @@ TEST_CASE("a chat template sees messages, tools, special tokens and what the cal
 
 TEST_CASE("strftime_now reads the time that is given") {
   ChatTemplateOptions options;
-  options.now = 1753963200;  // noon in Greenwich: the same day nearly everywhere
+  options.now = 1753963200;  // noon UTC: the same day in nearly all time zones
   CHECK(render("{{ strftime_now('%Y-%m-%d %B %%') }}", options) == "2025-07-31 July %");
   CHECK(render("{{ strftime_now('%Y') | int >= 2025 }}") == "True");
   CHECK(render("{{ strftime_now('') }}") == "");
@@ -98,7 +98,7 @@ TEST_CASE("chat templates are found in model folders") {
     dir.write("chat_template.jinja", "{% if %}");
     CHECK(contains(error_text([&] { (void)source_of(dir); }), "chat_template.jinja"));
   }
-  {  // of a GGUF file: special tokens by what its metadata name
+  {  // of a GGUF file, whose metadata name the special tokens
     const test::TempDir dir;
     const auto written = [&](const char* source) {
       GgufWriter out(dir.file("m.gguf"));
@@ -193,12 +193,12 @@ TEST_CASE("hostile chat templates end in an error, soon and within bounds" * doc
   };
   for (const auto& one : cases) {
     const std::string source = one.first, part = one.second;
-    const std::clock_t start = std::clock();  // of this process: the machine may be busy
+    const std::clock_t start = std::clock();  // CPU time of this process, because the machine may be busy
     const std::string said = error_text([&] { (void)render(source); });
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     CAPTURE(source.substr(0, 120));
     CHECK_MESSAGE(contains(said, part), said);
-    CHECK(seconds < 20);  // two at most, but under sanitizers
+    CHECK(seconds < 20);  // at most two, except under sanitizers
     if (!part.empty()) CHECK(!said.empty());
   }
 }

@@ -1,4 +1,4 @@
-// Pairs of texts against the rows that the Python package `tokenizers` makes and cuts
+// Pairs of texts against the rows and truncation of the Python package `tokenizers`
 // (scripts/make_encoder_references.py).
 #include <doctest/doctest.h>
 

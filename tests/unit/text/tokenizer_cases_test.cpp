@@ -1,5 +1,5 @@
-// Small tokenizer.json files of every kind against ids and texts that the Python package `tokenizers` gave
-// (tests/parity/make_tokenizer_cases.py writes them; tokenizers_compare.py compares real files and far more texts).
+// Small tokenizer.json files of every kind against ids and texts of the Python package `tokenizers`.
+// tests/parity/make_tokenizer_cases.py writes them; tokenizers_compare.py compares real files and many more texts.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace rlx {
 namespace {
 
-// The pieces of a streaming decode, joined; each must be whole characters.
+// The concatenated parts of a streaming decode; each must have whole characters.
 std::string streamed_text(const Tokenizer& t, const std::vector<TokenId>& ids, bool skip_special_tokens) {
   StreamDecoder stream(t, skip_special_tokens);
   std::string out;
@@ -37,7 +37,7 @@ TEST_CASE("tokenizer.json: recorded ids, texts and streams of every component") 
     at = end + 1;
     const std::string name(line.root().get_string("name"));
     CAPTURE(name);
-    // The tokeniser is a value of the line; as a document of its own it is the text between its braces.
+    // The tokenizer is a value in the line. As a separate document it is the text between its braces.
     const std::string_view text = std::string_view(lines).substr(0, end);
     const std::size_t begin = text.rfind("\"tokenizer\":") + 12, stop = text.rfind(",\"cases\":");
     const std::unique_ptr<Tokenizer> t =

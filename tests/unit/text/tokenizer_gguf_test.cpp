@@ -1,4 +1,4 @@
-// Tokenisers from GGUF metadata: what the keys mean, and what is said of those that do not fit.
+// Tokenizers from GGUF metadata: the meaning of the keys, and the errors of keys that do not fit.
 #include <doctest/doctest.h>
 
 #include "rlx/formats/gguf.h"
@@ -30,7 +30,7 @@ GgufBytes& add_numbers(GgufBytes& g, std::string_view key, GgufKind kind, std::i
 std::unique_ptr<Tokenizer> read_gguf(const GgufBytes& g) {
   const std::string bytes = g.bytes();
   const auto file = GgufFile::from_bytes(std::as_bytes(std::span(bytes)), "m.gguf");
-  return tokenizer_from_gguf(*file);  // keeps nothing of the file
+  return tokenizer_from_gguf(*file);  // keeps no reference to the file
 }
 
 std::string message_of_gguf(const GgufBytes& g) {
@@ -70,7 +70,7 @@ TEST_CASE("tokenizer_from_gguf: byte-level BPE") {
   CHECK(t->decode(Ids{2, 5}, false) == "ab<|end|>");
   CHECK(t->prefix_ids().empty());
   CHECK(t->vocab_size() == 7);
-  // llama-bpe puts the token of beginnings before a text where the file does not say.
+  // llama-bpe puts the BOS token before a text if the file does not say otherwise.
   CHECK(contains(message_of_gguf(gpt2_file("llama-bpe")), "tokenizer.ggml.bos_token_id"));
   GgufBytes g = gpt2_file("llama-bpe");
   g.number<std::uint32_t>("tokenizer.ggml.bos_token_id", GgufKind::U32, 5);
@@ -81,7 +81,7 @@ TEST_CASE("tokenizer_from_gguf: SentencePiece by scores") {
   const std::unique_ptr<Tokenizer> t = read_gguf(llama_file());
   CHECK(t->encode("ab") == Ids{1, 7});
   CHECK(t->encode("aba b") == Ids{1, 6, 3, 8, 6, 4});  // "ba" has the better score than "ab"
-  CHECK(t->encode("x", false) == Ids{6, 0});           // no byte tokens: unknown
+  CHECK(t->encode("x", false) == Ids{6, 0});           // no byte tokens: the unknown token
   CHECK(t->decode(t->encode("ab ab")) == "ab ab");
   GgufBytes g = llama_file();
   g.number<std::uint8_t>("tokenizer.ggml.add_space_prefix", GgufKind::Bool, 0);

@@ -1,8 +1,9 @@
-// tokenizer.json: faulty and hostile files are refused with a reason, in little time; long texts stay linear.
+// tokenizer.json: faulty and adversarial files are refused quickly with a reason, and long texts take linear time.
 #include <doctest/doctest.h>
 
 #include <array>
 #include <chrono>
+#include <functional>
 
 #include "rlx/formats/json.h"
 #include "rlx/text/stream_decoder.h"
@@ -20,7 +21,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const std::string& text) {
   return tokenizer_from_json(JsonDocument::parse(text, "t.json"));
 }
 
-// A tokenizer.json of a model and the other parts, each with a comma before it.
+// A tokenizer.json with a model and other parts, each with a comma before it.
 std::string tokenizer_text(const std::string& model, const std::string& parts = "") {
   return concat_text(R"({"model":)", model, parts, "}");
 }
@@ -122,7 +123,7 @@ TEST_CASE("tokenizer.json: components that are not known or do not fit are named
 }
 
 TEST_CASE("tokenizer.json: hostile rules cost an error, neither memory nor time") {
-  // Twice as long in each of 60 steps.
+  // Each of 60 steps doubles the length.
   std::string steps;
   for (int i = 0; i < 60; ++i) {
     steps += concat_text(i == 0 ? "" : ",", R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})");
@@ -131,7 +132,7 @@ TEST_CASE("tokenizer.json: hostile rules cost an error, neither memory nor time"
       read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges),
                                     concat_text(R"(,"normalizer":{"type":"Sequence","normalizers":[)", steps, "]}")));
   CHECK(contains(error_text([&] { (void)grows->encode("aaaaaaaa"); }), "the normaliser turned a text"));
-  // A pattern that tries exponentially many ways.
+  // A pattern with exponential backtracking.
   const std::unique_ptr<Tokenizer> slow = read_tokenizer(tokenizer_text(
       bpe_text(kBpeVocab, kBpeMerges),
       R"(,"pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a|aa|b?a)+[cd]"},"behavior":"Isolated"})"));
@@ -139,7 +140,7 @@ TEST_CASE("tokenizer.json: hostile rules cost an error, neither memory nor time"
   CHECK(seconds_taken([&] {
           CHECK(contains(error_text([&] { (void)slow->encode(std::string(400, 'a') + "b"); }), "needs too many steps"));
         }) < 20);
-  // Merges that make each other: a and b become ab, which is asked to become what it is made of.
+  // Cyclic merges: a and b become ab, which is merged into its own parts.
   const std::unique_ptr<Tokenizer> cyclic = read_tokenizer(
       tokenizer_text(bpe_text(R"("a":0,"b":1,"ab":2,"aba":3,"abab":4)", R"("ab ab","ab a","a b","aba b")")));
   CHECK(cyclic->encode("ababab") == Ids{4, 2});
@@ -155,7 +156,7 @@ TEST_CASE("tokenizer.json: a word of a million characters takes no longer than i
   const std::unique_ptr<Tokenizer> u = read_tokenizer(tokenizer_text(kUnigramText));
   CHECK(seconds_taken([&] { ids = u->encode(many); }) < 30);
   CHECK(ids == Ids(1000000, 1));
-  // Marks of falling combining class, which a sort that swaps neighbours would need hours for.
+  // Marks in descending combining class, for which an insertion sort would need hours.
   const std::unique_ptr<Tokenizer> nfd =
       read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges), R"(,"normalizer":{"type":"NFC"})"));
   std::string marks = "a";
@@ -164,7 +165,7 @@ TEST_CASE("tokenizer.json: a word of a million characters takes no longer than i
 }
 
 TEST_CASE("tokenizer.json: long and short words are merged alike") {
-  // The walk over pairs that short words take and the heap of long ones: the same text cut where nothing merges across.
+  // The pair scan for short words and the heap for long ones: the same text, split where nothing merges across.
   const std::unique_ptr<Tokenizer> t = read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges)));
   std::uint32_t state = 1;
   for (int round = 0; round < 200; ++round) {
@@ -177,7 +178,7 @@ TEST_CASE("tokenizer.json: long and short words are merged alike") {
         piece += "aaab"[state >> 30];
       }
       piece += 'c';
-      whole += piece;  // no token begins with c, and none goes on behind one
+      whole += piece;  // no token begins with c or continues after one
       const Ids ids = t->encode(piece);
       want.insert(want.end(), ids.begin(), ids.end());
     }
@@ -186,7 +187,7 @@ TEST_CASE("tokenizer.json: long and short words are merged alike") {
 }
 
 TEST_CASE("StreamDecoder: pieces never end inside a character") {
-  // Bytes of two characters over three tokens: C3 A9 F0 9F | 98 | 80.
+  // The bytes of two characters in three tokens: C3 A9 F0 9F | 98 | 80.
   const std::unique_ptr<Tokenizer> t = read_tokenizer(
       tokenizer_text(bpe_text(R"("Ã©ðŁ":0,"ĺ":1,"Ģ":2,"!":3,"<s>":4)", ""),
                      R"(,"added_tokens":[{"id":4,"content":"<s>","special":true}],"decoder":{"type":"ByteLevel"})"));

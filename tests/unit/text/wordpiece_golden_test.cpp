@@ -1,5 +1,5 @@
-// Token ids of the real MiniLM vocabulary against ids recorded from the Python package `tokenizers`
-// (tests/parity/wordpiece_parity.py --update-golden writes the file and compares far more texts).
+// Token ids with the real MiniLM vocabulary against ids recorded from the Python package `tokenizers`.
+// tests/parity/wordpiece_parity.py --update-golden writes the file and compares many more texts.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// WordPiece on small vocabularies: normalisation, splitting, search, added tokens, batching, decoding, bad input.
+// WordPiece on small vocabularies: normalization, splitting, search, added tokens, batching, decoding, invalid input.
 #include "rlx/text/wordpiece.h"
 
 #include <doctest/doctest.h>
@@ -66,7 +66,7 @@ TEST_CASE("wordpiece: words, pieces, unknown words, punctuation") {
   CHECK(t.encode("Hello, WORLD!") == Ids{2, 5, 10, 6, 11, 3});
   CHECK(t.encode("Hello", false) == Ids{5});
   CHECK(t.encode("running") == Ids{2, 8, 9, 7, 3});
-  CHECK(t.encode("runner") == Ids{2, 1, 3});  // one unknown rest makes the whole word unknown
+  CHECK(t.encode("runner") == Ids{2, 1, 3});  // an unknown remainder makes the whole word unknown
   CHECK(t.encode("") == Ids{2, 3});
   CHECK(t.encode(" \t\r\n") == Ids{2, 3});
   CHECK(t.encode("it's") == Ids{2, 16, 17, 18, 3});
@@ -78,11 +78,11 @@ TEST_CASE("wordpiece: normalisation") {
   CHECK(t.encode("CAFÉ cafe\xCC\x81") == Ids{2, 12, 12, 3});
   CHECK(t.encode("中中hello") == Ids{2, 13, 13, 5, 3});
   CHECK(t.encode("ΑΣ") == Ids{2, 14, 15, 3});                         // no final sigma
-  CHECK(t.encode("he\xE2\x80\x8Bllo he\x01llo") == Ids{2, 5, 5, 3});  // zero width space and control vanish
+  CHECK(t.encode("he\xE2\x80\x8Bllo he\x01llo") == Ids{2, 5, 5, 3});  // zero width space and control are removed
   CHECK(t.encode("hello\xE3\x80\x80world\xC2\xA0it") == Ids{2, 5, 6, 16, 3});
   CHECK(t.encode(std::string("he\0llo", 6)) == Ids{2, 5, 3});
   CHECK(t.normalize("Ἄ İ\xEF\xBF\xBDx") == "α ix");
-  // Canonical order among marks that are kept: combining class 216 before 226, whatever order they come in.
+  // Canonical order of kept marks: combining class 216 before 226, in whatever order they come.
   CHECK(t.normalize("\xF0\x9D\x85\xAD\xF0\x9D\x85\xA5") == "\xF0\x9D\x85\xA5\xF0\x9D\x85\xAD");
 
   WordPieceOptions cased;
@@ -108,7 +108,7 @@ TEST_CASE("wordpiece: special tokens are split out of the raw text") {
   const WordPieceTokenizer t = small();
   CHECK(t.encode("[CLS]hello[SEP]") == Ids{2, 2, 5, 3, 3});
   CHECK(t.encode("[MASK][MASK]", false) == Ids{4, 4});
-  CHECK(t.encode("[mask]", false) == Ids{1, 1, 1});  // case counts
+  CHECK(t.encode("[mask]", false) == Ids{1, 1, 1});  // case matters
   CHECK(t.encode("[[SEP]", false) == Ids{1, 3});
 }
 
@@ -119,13 +119,13 @@ TEST_CASE("wordpiece: added tokens with flags") {
          {"id":12,"content":"Ça","normalized":true},{"id":13,"content":"<r>!","normalized":false})"));
   CHECK(t.vocab_size() == 14);
   CHECK(t.encode("x <r>  x", false) == Ids{7, 10, 7});
-  CHECK(t.encode("<r>!", false) == Ids{13});  // the longest token at a place wins
+  CHECK(t.encode("<r>!", false) == Ids{13});  // the longest token at a position wins
   CHECK(t.encode("fox ox", false) == Ids{5, 11});
   CHECK(t.encode("x \t<l>x", false) == Ids{7, 9, 7});
-  CHECK(t.encode("xÇAx ca", false) == Ids{7, 12, 7, 12});  // matched in normalised text
+  CHECK(t.encode("xÇAx ca", false) == Ids{7, 12, 7, 12});  // matched in normalized text
   CHECK(t.token_to_id("<r>") == 10);
   CHECK(t.id_to_token(12) == "Ça");
-  CHECK(t.decode(Ids{2, 5, 6, 12, 3}) == "foxes ca");  // the library, too, decodes it as it was matched
+  CHECK(t.decode(Ids{2, 5, 6, 12, 3}) == "foxes ca");  // the library also decodes it as it was matched
 }
 
 TEST_CASE("wordpiece: padding and truncation stored in tokenizer.json are ignored") {
@@ -143,7 +143,7 @@ TEST_CASE("wordpiece: vocabulary look-ups") {
   CHECK(t.id_to_token(13) == "中");
   CHECK_FALSE(t.id_to_token(-1));
   CHECK_FALSE(t.id_to_token(19));
-  // CRLF files, no newline at the end, the last of equal lines.
+  // CRLF files, no newline at the end, duplicate lines (the last one counts).
   const WordPieceTokenizer crlf =
       WordPieceTokenizer::from_vocab("[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\na\r\na\r\nb", "v");
   CHECK(crlf.encode("a b", false) == Ids{5, 6});
@@ -290,14 +290,14 @@ TEST_CASE("wordpiece: the code points whose ids differ from the Python library a
       std::string text = "x";
       append_utf8(text, c);
       text += "x";
-      // Dropped (x + ##x) or split off (x, unknown, x): to a library that does not know them, "x?x" is one unknown
-      // word.
+      // Removed (x + ##x) or split off (x, unknown, x). A library that does not know these characters makes "x?x" one
+      // unknown word.
       const Ids ids = t.encode(text, false);
       if (ids != Ids{7, 8} && ids != Ids{7, 1, 7}) plain.push_back(c);
     }
   }
   CHECK(num_points == 568);
-  // The two that the library knows under the category they had in early versions of Unicode.
+  // Two characters that the library has in the category of early Unicode versions.
   CHECK(plain == std::vector<unsigned>{0x166D, 0x1734});
 }
 

@@ -155,7 +155,7 @@ TEST_CASE("schedule: every chunk once, after its predecessors, over many runs") 
     constexpr int kRuns = 300;
     for (int run = 0; run < kRuns; ++run) {
       for (auto& d : data) d->done = 0;
-      if (run % 50 == 49) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // let the workers sleep
+      if (run % 50 == 49) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // lets the workers sleep
       pool.run(schedule);
     }
     CHECK_FALSE(broken.load());
@@ -217,7 +217,7 @@ TEST_CASE("two threads begin at the two halves of a step") {
     std::int64_t none = -1;
     if (!first[worker_index()].compare_exchange_strong(none, c)) return;
     begun.fetch_add(1);
-    // Until the other one has joined.
+    // Waits until the other one has joined.
     while (begun.load() < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   });
   CHECK(first[0].load() == 0);
@@ -326,7 +326,7 @@ TEST_CASE("a pool grows to the largest run, at most 64 threads; a smaller run le
         },
         threads);
     CHECK(runs_of.load() == most);
-    CHECK(came.load() == most);  // every thread took part, and each has an index of its own
+    CHECK(came.load() == most);  // every thread took part, and each has its own index
     CHECK(top.load() == most - 1);
     bool once = true;
     for (const auto& r : ran) once = once && r.load() == 1;
@@ -362,7 +362,7 @@ TEST_CASE("a thread count is checked by name") {
   CHECK_THROWS_AS(ThreadPool(65), Error);
 }
 
-// Emulators of other processors and the thread sanitizer cannot start threads in the child of a fork.
+// CPU emulators and the thread sanitizer cannot start threads in the child of a fork.
 #if defined(__linux__) && defined(__x86_64__) && !defined(RLX_THREAD_SANITIZER)
 TEST_CASE("the child of a fork runs on workers of its own") {
   ThreadPool pool(3);

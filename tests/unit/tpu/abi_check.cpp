@@ -1,4 +1,4 @@
-// Our declarations of the PJRT C interface against the real header, where a build has one (RLX_PJRT_HEADER_DIR).
+// Our declarations of the PJRT C API against the real header, if a build has one (RLX_PJRT_HEADER_DIR).
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -12,12 +12,12 @@
 namespace rlx::tpu::abi {
 namespace {
 
-// Offset and size of one member.
+// Checks the offset and size of one member.
 #define RLX_SAME(ours, theirs, member)                                                                        \
   static_assert(offsetof(ours, member) == offsetof(theirs, member), #theirs "." #member " moved");            \
   static_assert(sizeof(static_cast<ours*>(nullptr)->member) == sizeof(static_cast<theirs*>(nullptr)->member), \
                 #theirs "." #member " has another size");
-// The size of a struct, its members, and the place of its function.
+// Checks the size of a struct, its members, and the position of its function.
 #define RLX_SAME_STRUCT(ours, theirs)                                                \
   static_assert(sizeof(ours) == sizeof(theirs), #theirs " has another size");        \
   static_assert(alignof(ours) == alignof(theirs), #theirs " has another alignment"); \

@@ -1,5 +1,5 @@
-// What can go wrong with a PJRT plug-in: each a clear error that names device, plug-in and call; nothing of the
-// plug-in's is lost, the process lives, and a new session works.
+// Faults of PJRT plug-ins. Each gives a clear error that names device, plug-in and call; no object of the plug-in
+// leaks, the process goes on, and a new session works.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -45,7 +45,7 @@ const test::FakeControl& fake() {
   return *control;
 }
 
-// A folder that goes with the test.
+// A temporary folder of the test.
 struct Folder {
   Folder() : path(fs::temp_directory_path() / concat_text("rlx-tpu-", ::getpid(), "-", count++)) {
     fs::create_directories(path);
@@ -53,7 +53,7 @@ struct Folder {
   ~Folder() { fs::remove_all(path); }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  // The stand-in under a name that nothing was opened by yet: it is asked for a client again.
+  // The fake plug-in under a new file name, so it is opened and asked for a client again.
   std::string plugin() const {
     const fs::path link = path / concat_text("fake-", count++, ".so");
     fs::create_symlink(fake_path(), link);
@@ -65,7 +65,7 @@ struct Folder {
 
 DeviceOptions by(std::string path) { return {{"plugin", std::move(path)}}; }
 
-// s += x; out: s before. To the stand-in both are copies of x.
+// s += x; the output is the old s. For the fake plug-in both are copies of x.
 Graph counter() {
   Graph g("counter");
   const Expr x = g.input("x", f32({2})), s = g.state("s", Tensor::zeros(f32({2})));
@@ -98,12 +98,12 @@ TEST_CASE("tpu: what is no plug-in is told with the way to one") {
   const std::string missing = reason((folder.path / "none.so").string());
   CHECK_MESSAGE(contains(missing, "device TPU is not available: the PJRT plug-in"), missing);
   CHECK_MESSAGE(contains(missing, "No such file"), missing);
-  CHECK_MESSAGE(contains(missing, "RLX_TPU_PLUGIN=PATH takes any PJRT plug-in"), missing);
+  CHECK_MESSAGE(contains(missing, "set RLX_TPU_PLUGIN to the path of a PJRT plug-in"), missing);
   std::ofstream(folder.path / "text.so") << "no library";
   const std::string text = reason((folder.path / "text.so").string());
   CHECK_MESSAGE(contains(text, "text.so cannot be loaded"), text);
   const std::string other = reason("libm.so.6");
-  CHECK_MESSAGE(contains(other, "libm.so.6 has no function GetPjrtApi: it is no PJRT plug-in"), other);
+  CHECK_MESSAGE(contains(other, "libm.so.6 has no function GetPjrtApi, so it is not a PJRT plug-in"), other);
   CHECK(contains(error_text([] { Session(Device::Tpu, {{"plugins", "x"}}); }), "did you mean 'plugin'"));
 }
 
@@ -112,13 +112,13 @@ TEST_CASE("tpu: a table of another version, or one that is cut short") {
   fake().reset();
   fake().version(1, 0);
   const std::string version = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
-  CHECK_MESSAGE(contains(version, "has PJRT 1.99; this rlx speaks version 0"), version);
+  CHECK_MESSAGE(contains(version, "has PJRT 1.99, but this rlx supports version 0"), version);
   fake().version(0, 40);
   const std::string empty = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
   CHECK_MESSAGE(contains(empty, "has PJRT 0.99 without the function PJRT_Error_Destroy"), empty);
   fake().version(0, 8);
   const std::string none = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
-  CHECK_MESSAGE(contains(none, "gave a table of 8 bytes, which is none of PJRT"), none);
+  CHECK_MESSAGE(contains(none, "returned a table of 8 bytes, which is too short for PJRT"), none);
   fake().version(0, 40 + 8 * 73);  // nothing that was appended since the first versions
   CHECK(run_counter(Session(Device::Tpu, by(folder.plugin()))) == std::vector<float>{5, 6});
   fake().version(0, 0);
@@ -130,19 +130,19 @@ TEST_CASE("tpu: no device, several devices, an ordinal that there is not") {
   fake().reset();
   fake().devices(0);
   const std::string none = error_text([&] { Session(Device::Tpu, by(folder.plugin())); });
-  CHECK_MESSAGE(contains(none, "finds no device"), none);
+  CHECK_MESSAGE(contains(none, "found no device"), none);
   fake().devices(3);
   const std::string three = folder.plugin();
   CHECK(run_counter(Session({Device::Tpu, 2}, by(three))) == std::vector<float>{5, 6});
-  CHECK(fake().calls(abi::Call<abi::ClientCompile>::index) == 1);  // for that one alone
-  // A plan for a device that is not here is text, whatever was opened before.
+  CHECK(fake().calls(abi::Call<abi::ClientCompile>::index) == 1);  // for that program only
+  // A plan for a device that is not available is text, whatever was opened before.
   ::setenv("RLX_TPU_PLUGIN", three.c_str(), 1);
   (void)Session({Device::Tpu, 1});
   CompiledGraph plan = Session::for_target({Device::Tpu, 7}).compile(counter());
   ::unsetenv("RLX_TPU_PLUGIN");
   CHECK(contains(plan.code(), "func.func public @main("));
   const std::string beyond = error_text([&] { Session({Device::Tpu, 3}, by(three)); });
-  CHECK_MESSAGE(contains(beyond, "there is no device tpu:3: the machine has 3 of the kind"), beyond);
+  CHECK_MESSAGE(contains(beyond, "there is no device tpu:3: the machine has 3 of this kind"), beyond);
   fake().reset();
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("tpu: an error at every step is told, and leaves nothing behind") {
       if (code == 8 && !step.at_open && step.index == abi::Call<abi::ClientBufferFromHostBuffer>::index)
         CHECK_MESSAGE(contains(text, "has no memory for 8 bytes of"), text);
       if (code == 8 && step.index == abi::Call<abi::LoadedExecutableExecute>::index) {
-        CHECK_MESSAGE(contains(text, "device tpu has no memory for 1234 bytes of arena, the most is 1048576"), text);
+        CHECK_MESSAGE(contains(text, "device tpu has no memory for 1234 bytes of arena, the limit is 1048576"), text);
         CHECK_MESSAGE(contains(text, "graph 'counter'"), text);
       }
       fake().reset();
@@ -210,9 +210,9 @@ TEST_CASE("tpu: whatever function fails or is not there, it is told or not misse
       if (!fake().has(index)) continue;
       ++functions;
       CAPTURE(index);
-      for (const bool kept : {false, true}) {  // the program is compiled, or loaded
+      for (const bool kept : {false, true}) {  // the program is compiled, or loaded from the cache
         if (!kept) fs::remove_all(folder.path / "kept");
-        // What is asked once in a process is asked again, and what says what failed has to work.
+        // Queries that a process makes once are repeated here, and the functions that report errors must work.
         options["plugin"] = folder.plugin();
         const bool tells = index == abi::Call<abi::ErrorMessage>::index ||
                            index == abi::Call<abi::ErrorGetCode>::index || index == abi::Call<abi::ErrorDestroy>::index;
@@ -248,7 +248,7 @@ TEST_CASE("tpu: what makes no sense is refused before a plug-in sees it, which m
   };
   CHECK(put(data, {2, 2}, 16).empty());
   CHECK(put(nullptr, {0, 3}, 0).empty());
-  CHECK(contains(put(nullptr, {2, 2}, 16), "their address is null"));
+  CHECK(contains(put(nullptr, {2, 2}, 16), "is null"));
   CHECK(contains(put(data, {2, 2}, 12), "put was given 12 bytes for a value [2, 2] f32"));
   CHECK(contains(put(data, {-2, -2}, 16), "put was given 16 bytes for a value [-2, -2] f32"));
   const std::int64_t wraps = std::int64_t{1} << 62;
@@ -257,7 +257,10 @@ TEST_CASE("tpu: what makes no sense is refused before a plug-in sees it, which m
   const std::shared_ptr<Buffer> there = device->put({reinterpret_cast<const std::byte*>(data), DType::F32, dims, 16},
                                                     nullptr, BufferUse::Values, *stream);
   CHECK(contains(error_text([&] { device->get(*there, {nullptr, DType::F32, dims, 16}, *stream); }), "is null"));
-  CHECK(contains(error_text([&] { device->get(*there, {data, DType::F32, dims, 8}, *stream); }), "which keeps whole"));
+  CHECK(contains(error_text([&] {
+                   device->get(*there, {data, DType::F32, dims, 8}, *stream);
+                 }),
+                 "which transfers whole"));
   CHECK(contains(error_text([&] { (void)device->adopt(0, f32({4}), nullptr, Event()); }), "is null"));
   const Session host(Device::Cpu);
   const std::shared_ptr<Buffer> foreign = host.open_device()->allocate(16, BufferUse::Values);
@@ -301,7 +304,7 @@ TEST_CASE("tpu: bytes that are used in place are held until the plug-in is done 
     CHECK(read == std::vector<float>{7, 8});
     there.reset();
     CHECK(alive.expired());
-    // Where the call that would have taken it fails, the owner is let go of.
+    // If the call that would have taken ownership fails, the owner is released.
     here = value();
     const std::weak_ptr<std::vector<float>> refused = here;
     const std::size_t index = adopts ? abi::Call<abi::ClientCreateViewOfDeviceBuffer>::index
@@ -309,7 +312,7 @@ TEST_CASE("tpu: bytes that are used in place are held until the plug-in is done 
     fake().set(index, FakeCall::Fails, 3);
     CHECK(contains(error_text([&] { (void)(adopts ? adopt(here) : put(here)); }), "the board is on fire"));
     fake().set(index, FakeCall::Idle, 0);
-    CHECK(contains(error_text([&] { (void)(adopts ? adopt(here) : put(here)); }), "gave no buffer"));
+    CHECK(contains(error_text([&] { (void)(adopts ? adopt(here) : put(here)); }), "returned no buffer"));
     fake().reset();
     if (!adopts) {
       fake().set(abi::Call<abi::EventOnReady>::index, FakeCall::Fails, 13);
@@ -331,10 +334,10 @@ TEST_CASE("tpu: settings of a plug-in's client") {
   options["client"] = "device_count=2,fast=true,share=0.5,name=none such";
   const Session two({Device::Tpu, 1}, options);
   CHECK(run_counter(two) == std::vector<float>{5, 6});
-  CHECK(contains(error_text([&] { Session({Device::Tpu, 1}, by(options["plugin"])); }), "has 1 of the kind"));
+  CHECK(contains(error_text([&] { Session({Device::Tpu, 1}, by(options["plugin"])); }), "has 1 of this kind"));
   for (const char* bad : {"device_count", "=2", "device_count=2,,fast=true"}) {
     options["client"] = bad;
-    CHECK_MESSAGE(contains(error_text([&] { Session(Device::Tpu, options); }), "is no NAME=VALUE"), std::string(bad));
+    CHECK_MESSAGE(contains(error_text([&] { Session(Device::Tpu, options); }), "is not NAME=VALUE"), std::string(bad));
   }
 }
 
@@ -359,7 +362,7 @@ TEST_CASE("tpu: calls that say they succeeded and made nothing") {
     CAPTURE(index);
     fake().set(index, FakeCall::Idle, 0);
     const std::string text = error_text([&] { (void)run_counter(Session(Device::Tpu, by(path))); });
-    CHECK_MESSAGE(contains(text, "says that it succeeded, but"), text);
+    CHECK_MESSAGE(contains(text, "reported success, but"), text);
     CHECK_MESSAGE(contains(text, path), text);
     fake().reset();
     CHECK(run_counter(Session(Device::Tpu, by(path))) == std::vector<float>{5, 6});
@@ -367,7 +370,7 @@ TEST_CASE("tpu: calls that say they succeeded and made nothing") {
   }
   fake().set(abi::Call<abi::ClientCreate>::index, FakeCall::Idle, 0);
   const std::string other = folder.plugin();
-  CHECK(contains(error_text([&] { Session(Device::Tpu, by(other)); }), "gave no client"));
+  CHECK(contains(error_text([&] { Session(Device::Tpu, by(other)); }), "returned no client"));
   fake().reset();
   CHECK(run_counter(Session(Device::Tpu, by(other))) == std::vector<float>{5, 6});
 }
@@ -407,7 +410,7 @@ TEST_CASE("tpu: a device that is lost is opened anew by the next session") {
   const std::string after = error_text([&] { f.run({{"x", {3, 4}}}); });
   CHECK_MESSAGE(contains(after, "was lost"), after);
   const std::shared_ptr<OpenDevice>& device = first.open_device();
-  CHECK(contains(error_text([&] { (void)device->stream(); }), "device tpu was lost: what it held is gone"));
+  CHECK(contains(error_text([&] { (void)device->stream(); }), "device tpu was lost, and its values with it"));
   const Session second(Device::Tpu, by(path));
   CHECK(second.open_device() != first.open_device());
   CHECK(run_counter(second) == std::vector<float>{5, 6});
@@ -445,7 +448,7 @@ TEST_CASE("tpu: an input that is donated is given away only by its sole owner") 
   const std::size_t before = fake().live(2);
   const std::vector<Tensor> out = f.run_device(std::move(given));
   CHECK(out[0].to_host().to_f32() == std::vector<float>{2, 2});
-  CHECK(fake().live(2) == before);  // the input's went, the output's came
+  CHECK(fake().live(2) == before);  // the buffer of the input was freed, that of the output was created
 }
 
 TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged there is compiled anew") {
@@ -468,7 +471,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   for (const auto& entry : fs::directory_iterator(cache)) files.push_back(entry.path());
   REQUIRE(files.size() == 1);
   const std::string whole = test::read_file(files[0]);
-  for (std::size_t at = 0; at < whole.size(); at += 3) {  // one byte is another
+  for (std::size_t at = 0; at < whole.size(); at += 3) {  // one byte changed
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
     std::ofstream(files[0], std::ios::binary) << damaged;
@@ -477,7 +480,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   }
   std::ofstream(files[0], std::ios::binary) << whole.substr(0, whole.size() / 2);
   CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
-  // Compilers read these by themselves.
+  // Variables that compilers read themselves.
   for (const char* flags : {"XLA_FLAGS", "LIBTPU_INIT_ARGS"}) {
     ::setenv(flags, "--some_flag=1", 1);
     CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
@@ -485,7 +488,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
     ::unsetenv(flags);
   }
   CHECK(start() == std::pair<std::size_t, std::size_t>(0, 1));
-  // A plug-in that refuses what it made once, and one that cannot load or serialise at all.
+  // A plug-in that refuses its own serialized program, and one that cannot load or serialize at all.
   fake().set(load, FakeCall::Fails, 3);
   CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   for (const std::size_t index : {load, abi::Call<abi::ExecutableSerialize>::index}) {
@@ -496,7 +499,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
     CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   }
   fake().reset();
-  // What was kept of another program, under the name of this one.
+  // The cached file of another program, under the name of this one.
   fs::remove_all(cache);
   const auto kept_alone = [&] {
     std::vector<fs::path> found;
@@ -513,12 +516,12 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   fs::rename(kept_alone(), mine);
   CHECK(start() == std::pair<std::size_t, std::size_t>(1, 0));
   CHECK(test::read_file(mine) == test::read_file(folder.path / "mine"));
-  // Folders that take nothing: a file of that name, no place for one, one that cannot be written.
+  // Cache folders that cannot be used: a file of that name, no parent folder, a read-only folder.
   for (const std::string& place : {fake_path(), std::string("/proc/rlx/kept"), std::string("/proc/self")}) {
     options["cache"] = place;
     CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   }
-  // A disk that is full: no file may grow.
+  // A full disk: no file can grow.
   const std::string full = (folder.path / "full").string();
   options["cache"] = full;
   {
@@ -537,7 +540,7 @@ TEST_CASE("tpu: compiled programs are kept in a folder, and what is damaged ther
   CHECK(fs::is_empty(full));
   CHECK(run_counter(Session(Device::Tpu, options)) == std::vector<float>{5, 6});
   CHECK(!fs::is_empty(full));
-  // One that is full, where this process may mount it for a thread of its own.
+  // A full file system, if this process can mount one for its own thread.
   bool mounted = false;
   std::thread([&] {
     const fs::path small = folder.path / "small";
@@ -576,7 +579,7 @@ TEST_CASE("tpu: texts of programs are written where RLX_TPU_HLO_DUMP says") {
     CHECK(contains(test::read_file(entry.path()), "func.func public @main("));
   }
   CHECK(files == 1);
-  // Where they cannot be: a full disk, a folder that is none.
+  // Where files cannot be written: a full disk, a folder that is a file.
   for (const std::string& bad : {std::string("/dev/full"), fake_path() + "/"}) {
     ::setenv("RLX_TPU_HLO_DUMP", bad.c_str(), 1);
     const std::string text = error_text([&] { (void)run_counter(Session(Device::Tpu, by(folder.plugin()))); });
@@ -594,7 +597,7 @@ TEST_CASE("tpu: threads run programs of one device, and let go of what others ma
   CompiledGraph first = session.compile(counter());
   first.set_param("w", Tensor::full(f32({2}), 1));
   std::mutex mutex;
-  std::vector<Tensor> made;  // by any thread, dropped by another
+  std::vector<Tensor> made;  // made by any thread, dropped by another
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

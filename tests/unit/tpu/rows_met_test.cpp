@@ -1,4 +1,4 @@
-// No row of the emitter is dead: each writes a node of a program of the tests.
+// No entry of the emitter is dead: each writes a node of some program of the tests.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -20,7 +20,7 @@ void add_kinds(const Graph& g, std::set<OpKind>& kinds) {
   }
 }
 
-// Adds the kinds of the text that `g` becomes; none where the device leaves a part to the host.
+// Adds the kinds of ops in the text of `g`; none if a part of the program runs on the host.
 void meet_kinds(const Graph& g, std::set<OpKind>& met) {
   CompileOptions options;
   for (const auto& [name, info] : g.symbols()) options.symbol_modes.emplace(name, SymbolMode::runtime());
@@ -32,7 +32,7 @@ void meet_kinds(const Graph& g, std::set<OpKind>& met) {
   }
 }
 
-// What in samples is a constant.
+// Ops whose operands are constants in samples.
 Graph extent_of_a_run() {
   Graph g("extent");
   const Expr x = g.input("x", Shape({g.symbol("n", {.min = 1, .max = 9})}, DType::F32));
@@ -53,7 +53,7 @@ TEST_CASE("StableHLO: every row writes a node of a sample, and there is one row 
     const std::string name(def->name);
     const std::size_t rows = tpu::entry_table().of(def->kind).size();
     CHECK_MESSAGE(rows <= 1, "there are ", rows, " rows of ", name);
-    // The rows of views are for the claim: the compiler leaves the operand in its place.
+    // The entries of views exist for their claims: the compiler uses the operand itself.
     if (rows != 0 && def->view != ViewKind::Always)
       CHECK_MESSAGE(met.contains(def->kind), "no sample has a node for the row of ", name);
   }

@@ -1,5 +1,5 @@
-// The text that graphs become, on any machine: its spelling, its borders, its constants, and what it refuses. What the
-// programs compute is asked of a plug-in, by tests/devices.
+// The StableHLO text of graphs, on any machine: syntax, limits, constants, refusals. tests/devices checks the results
+// with a plug-in.
 #include "rlx/backends/tpu/stablehlo.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ std::size_t count(const std::string& text, std::string_view part) {
 void expect_has(const std::string& text, std::string_view part) {
   CHECK_MESSAGE(text.find(part) != std::string::npos, "no '", std::string(part), "' in\n", text);
 }
-// The text of a constant of that value alone.
+// The text of a constant with this value in all elements.
 std::string constant_text(const Tensor& value) {
   Graph g("constant");
   g.set_outputs({g.constant(value)});
@@ -97,7 +97,7 @@ TEST_CASE("StableHLO: constants are exact") {
   expect_has(constant_text(Tensor::scalar_i64(DType::I64, -5)), "dense<-5> : tensor<i64>");
   expect_has(constant_text(tensor_of<std::uint64_t>(Shape({}, DType::U64), {~std::uint64_t{0}})),
              "dense<18446744073709551615> : tensor<ui64>");
-  // Equal elements are one number, others all bytes as they lie.
+  // Equal elements are one number; other constants are all their bytes.
   const std::string equal = constant_text(Tensor::full(Shape({400, 3}, DType::F32), 2));
   expect_has(equal, "dense<2.0> : tensor<f32>");
   expect_has(equal, "-> tensor<400x3xf32>");
@@ -123,7 +123,7 @@ TEST_CASE("StableHLO: every primitive but four factors has a row, and nothing ca
   for (const OpDef* def : all_op_defs()) {
     const bool of_the_compiler = def->level != Level::Mir || def->kind == OpKind::Custom || def->is_leaf();
     if (of_the_compiler || def->is_composite()) continue;
-    using enum OpKind;  // of which StableHLO has no op: the host makes them
+    using enum OpKind;  // StableHLO has no such ops: the host computes them
     if (def->kind == Lu || def->kind == Qr || def->kind == Eigh || def->kind == Svd) continue;
     CHECK_MESSAGE(tpu::stablehlo_kinds().has(def->kind), std::string(def->name), " has no row");
   }
@@ -146,7 +146,7 @@ TEST_CASE("StableHLO: ops that others see run are a chain of tokens, through bra
   const Expr x = g.input("x", {{2}, DType::F32}), pred = g.input("pred", {{}, DType::Bool});
   const auto sum = [](Graph& b, const Expr& v) { return b.all_reduce(v, ReduceKind::Sum, "data", 1); };
   Expr y = sum(g, x);
-  sum(g, x * 2.0);  // nobody reads it
+  sum(g, x * 2.0);  // no reader
   y = g.cond(
       pred, {y}, [&](Graph& b, const ExprList& in) { return ExprList{sum(b, in[0])}; },
       [](Graph&, const ExprList& in) { return ExprList{in[0] * 3.0}; })[0];
@@ -158,8 +158,8 @@ TEST_CASE("StableHLO: ops that others see run are a chain of tokens, through bra
           .carries[0];
   g.set_outputs({y});
   const std::string text = text_of(g);
-  CHECK(count(text, "stablehlo.after_all") == 1);  // where the chain begins
-  // A barrier for each collective and one for the end; each takes the token of the last and gives one.
+  CHECK(count(text, "stablehlo.after_all") == 1);  // the start of the token chain
+  // One barrier per collective and one at the end. Each takes the token of the one before and gives a new one.
   CHECK(count(text, "\"stablehlo.optimization_barrier\"") == 5);
   std::vector<std::string> taken;
   for (std::size_t at = text.find("optimization_barrier\"("); at != std::string::npos;
@@ -183,14 +183,14 @@ TEST_CASE("StableHLO: reasons of what is refused") {
   const Expr two = g.add(ops::AllReduce{ReduceKind::Sum, "data", 2}, {x});
   const Expr norm = g.add(ops::RmsNorm{{1}}, {x});
   CHECK(std::string(tpu::stablehlo_refuses(g, two.value().node)) == "the device runs one rank");
-  CHECK(std::string(tpu::stablehlo_refuses(g, norm.value().node)) == "StableHLO text has no row for this kind");
+  CHECK(std::string(tpu::stablehlo_refuses(g, norm.value().node)) == "there is no StableHLO for this kind");
   CHECK(tpu::stablehlo_refuses(g, x.value().node) == nullptr);
-  // A branch holds what the text cannot say.
+  // A branch holds an op that the text cannot express.
   const Expr pred = g.input("pred", {{}, DType::Bool});
   const Expr branch = g.cond(
       pred, {x}, [](Graph& b, const ExprList& in) { return ExprList{b.add(ops::RmsNorm{{1}}, {in[0]})}; },
       [](Graph&, const ExprList& in) { return ExprList{in[0]}; })[0];
-  CHECK(std::string(tpu::stablehlo_refuses(g, branch.value().node)) == "StableHLO text has no row for this kind");
+  CHECK(std::string(tpu::stablehlo_refuses(g, branch.value().node)) == "there is no StableHLO for this kind");
 }
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Derivatives and batching of branches, loops and calls against the same programs written out, to second order.
+// Derivatives and batching of branches, loops and calls, to second order, against the same programs unrolled.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -49,7 +49,7 @@ NamedTensors with(NamedTensors values, const TransformResult& t, const Graph& g)
   return values;
 }
 
-// Values, tangents, cotangents, Hessians and batches of a one-output loss written in two ways.
+// Compares values, tangents, cotangents, Hessians and batches of a loss that is written in two ways.
 void expect_equivalent(const Graph& a, const Graph& b, const NamedTensors& values, const std::vector<Wrt>& wrt,
                        const std::string& batched, bool second = true) {
   expect_same(a, b, values);
@@ -60,7 +60,7 @@ void expect_equivalent(const Graph& a, const Graph& b, const NamedTensors& value
   if (second) {
     const TransformResult ha = hvp(a, wrt), hb = hvp(b, wrt);
     expect_same(ha.graph, hb.graph, with(values, hb, b));
-    // Reverse over reverse: the gradient of a number made of the first gradient.
+    // Reverse over reverse: the gradient of a scalar function of the first gradient.
     const auto twice = [&](const Graph& g) {
       GradResult first = value_and_grad(g, wrt);
       Graph& h = first.graph;
@@ -157,12 +157,12 @@ TEST_CASE("a branch and its select: values, jvp, vjp, second order, vmap") {
     for (const char* batched : {"x", "y"})
       expect_equivalent(branches(false), branches(true), values, {"x", "y"}, batched);
   }
-  // A neighbour's sign may differ: some examples go one way, some the other.
+  // Examples of a batch differ in sign: some take one branch, some the other.
   const NamedTensors values{{"x", doubles({3}, {-0.3, 0.1, 0.05})}, {"y", sequence({3}, 0.5, 0.2)}};
   expect_equivalent(branches(false), branches(true), values, {"x", "y"}, "x");
 }
 
-// x' = x + a sin(x) while sum(x) < limit, at most `bound` times; a row of every trip.
+// x' = x + a sin(x) while sum(x) < limit, at most `bound` iterations, with a row of ys each.
 Graph looped(bool written_out, std::int64_t bound) {
   Graph g;
   const Expr x0 = g.input("x", f64({2})), a = g.input("a", f64({2}));
@@ -184,7 +184,7 @@ Graph looped(bool written_out, std::int64_t bound) {
           const Expr next = c[0] + a * b.sin(c[0]);
           return LoopStep{next, next * a};
         },
-        {.max_trips = bound});
+        {.max_iterations = bound});
     last = r.carries[0], ys = r.ys[0];
   }
   g.set_outputs({g.sum(g.square(last)) + g.sum(ys * ys)});
@@ -208,7 +208,7 @@ TEST_CASE("vmap of a while loop whose bound is shared runs it without masks") {
       [](Graph&, const ExprList& c) {
         return LoopStep{{c[0] * 2, c[1] - 1}};
       });
-  g.set_outputs({r.carries[0], r.trips});
+  g.set_outputs({r.carries[0], r.iterations});
   const Graph batched = vmap(g, {{"x", 0}}, 2).graph;
   for (const Node& node : batched.nodes())
     if (node.kind() == OpKind::While) CHECK(node.num_results() == 3);
@@ -298,7 +298,7 @@ TEST_CASE("a checkpoint computes again behind a barrier: all of it, or what is n
 
 TEST_CASE("a function with derivatives of its own: they are taken, in every mode") {
   using L = const ExprList&;
-  // f(x, y) = x y, whose derivative by x is said to be 10 times as large.
+  // f(x, y) = x y, with a custom derivative by x that is 10 times too large.
   CustomFn fn;
   fn.body = [](Graph&, L in) { return ExprList{in[0] * in[1]}; };
   fn.forward = [](Graph&, L in) { return ExprList{in[0] * in[1], in[1], in[0]}; };
@@ -327,7 +327,7 @@ TEST_CASE("a function with derivatives of its own: they are taken, in every mode
       expect_close(evaluate(jvp(g, {"x", "y"}).graph, moving)[1], {56}, 0);
     else
       CHECK(contains(error_text([&] { (void)jvp(g, {"x", "y"}); }), "but no jvp body"));
-    // Batched over x alone: y is shared, and its gradient is the sum over the batch of each example's, one by one.
+    // Batched over x alone: y is shared, and its gradient is the sum over the per-example gradients.
     const Graph batched = vmap(value_and_grad(g, {"x", "y"}).graph, {{"x", 0}}, 2).graph;
     const std::vector<Tensor> many = evaluate(batched, {{"x", doubles({2}, {3, 4})}, {"y", doubles({}, {5})}});
     expect_close(many[1], {50, 50}, 0);

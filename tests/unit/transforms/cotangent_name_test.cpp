@@ -1,4 +1,4 @@
-// Cotangent inputs are found under both of their names.
+// Cotangent inputs are found by both of their names.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"

@@ -1,4 +1,4 @@
-// Derivatives with answers worked out by hand, in both modes.
+// Derivatives with hand-computed values, in both modes.
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -40,7 +40,7 @@ void expect_slope(ActivationKind fn, double x, double slope) {
 }
 
 TEST_CASE("activations: slopes at chosen points") {
-  expect_slope(ActivationKind::Gelu, 0.5, 0.8674951246561629);  // cdf + x pdf, not the tanh form's slope
+  expect_slope(ActivationKind::Gelu, 0.5, 0.8674951246561629);  // cdf + x pdf, not the slope of the tanh form
   expect_slope(ActivationKind::GeluApprox, 0.5, 0.8673699035346424);
   Graph far = unary(ActivationKind::GeluApprox, Shape({}, DType::F32));  // where 1 + tanh cancels
   const Tensor slope = tangent(far, {{"x", Tensor::scalar(DType::F32, -5)}}, {{"x", Tensor::scalar(DType::F32, 1)}});
@@ -83,7 +83,7 @@ TEST_CASE("norms: forward mode moves the statistics and the weights") {
   }
   NamedTensors values{
       {"x", doubles({1, 3}, {1, 2, 6})}, {"gamma", doubles({3}, {1, 2, 3})}, {"beta", doubles({3}, {0, 0, 0})}};
-  // Layer norm does not see a common shift, neither norm sees a common factor.
+  // Layer norm is invariant to a common shift, and both norms to a common factor.
   expect_close(tangent(ln, values, {{"x", doubles({1, 3}, {1, 1, 1})}}), {0, 0, 0}, 1e-14);
   expect_close(tangent(ln, values, {{"x", doubles({1, 3}, {1, 2, 6})}}), {0, 0, 0}, 1e-14);
   expect_close(tangent(rms, values, {{"x", doubles({1, 3}, {1, 2, 6})}}), {0, 0, 0}, 1e-14);
@@ -101,7 +101,7 @@ TEST_CASE("reductions: extrema, ties and products") {
   };
   NamedTensors x{{"x", doubles({2, 3}, {3, 1, 3, 5, 7, 6})}};
   const Tensor t = doubles({2, 3}, {1, 10, 100, 1, 10, 100});
-  // Two maxima share; forward and reverse mode agree on it.
+  // Two equal maxima share the derivative, in forward and reverse mode.
   expect_close(tangent(reduction(ReduceKind::Max), x, {{"x", t}}), {50.5, 10}, 1e-14);
   expect_close(gradients(reduction(ReduceKind::Max), x, {"x"}, doubles({2}, {1, 2})).at(0), {0.5, 0, 0.5, 0, 2, 0},
                1e-14);
@@ -109,7 +109,7 @@ TEST_CASE("reductions: extrema, ties and products") {
   // d(xyz) = yz dx + ..
   expect_close(tangent(reduction(ReduceKind::Prod), x, {{"x", t}}),
                {3 * 1 + 9 * 10 + 3 * 100, 42 * 1 + 30 * 10 + 35 * 100}, 1e-12);
-  // A zero does not spoil the others' derivative.
+  // A zero factor does not make the other derivatives wrong.
   expect_close(
       gradients(reduction(ReduceKind::Prod), {{"x", doubles({2, 3}, {0, 2, 3, 0, 0, 4})}}, {"x"}, doubles({2}, {1, 1}))
           .at(0),
@@ -175,7 +175,7 @@ TEST_CASE("attention: a row that sees no key has zero output and zero derivative
     expect_close(doubles({2}, {d[0].at(0), d[0].at(1)}), {0, 0}, 0);
     for (const Tensor& t : d)
       for (std::int64_t i = 0; i < t.num_elements(); ++i) CHECK(std::isfinite(t.at(i)));
-    CHECK(std::fabs(d[0].at(2)) + std::fabs(d[0].at(3)) > 1e-3);  // the other row learns
+    CHECK(std::fabs(d[0].at(2)) + std::fabs(d[0].at(3)) > 1e-3);  // the other row has a gradient
     const Tensor t = tangent(g, values, {{"q", sequence({1, 2, 2})}, {"v", sequence({1, 2, 2})}});
     CHECK(t.at(0) == 0);
     CHECK(t.at(1) == 0);
@@ -208,7 +208,7 @@ TEST_CASE("gelu: the derivative keeps its digits where 1 + erf cancels, and is s
 }
 
 TEST_CASE("complex values: the gradient is not conjugated") {
-  // Re(z * conj z) has no op of its own; Re(z^2) = a^2 - b^2 has the derivative 2 z, which pairs as Re(g t).
+  // The cast gives Re(z^2) = a^2 - b^2. Its gradient is g = 2 z, and a tangent t changes the result by Re(g t).
   Graph g;
   Expr z = g.input("z", Shape({}, DType::C128));
   g.set_outputs({g.cast(z * z, DType::F64)});

@@ -14,7 +14,7 @@
 namespace rlx::test {
 namespace {
 
-// Drawn values for every leaf of `g`.
+// Random values for every leaf of `g`.
 NamedTensors draw_leaves(const Graph& g) {
   NamedTensors out;
   for (OpKind kind : {OpKind::Input, OpKind::Param})
@@ -64,7 +64,7 @@ void check_second_order(const Graph& g, const std::vector<std::string>& names) {
   CHECK(std::fabs(with_v[1 + n].at(0) - slope) < 1e-11);
   CHECK(std::fabs(slope - (above[0].at(0) - below[0].at(0)) / (2 * kStep)) < 1e-7);
   CHECK(std::fabs(u_hv - v_hu) < 1e-11);
-  CHECK(std::fabs(u_hv) > 1e-6);  // the model is curved where we stand
+  CHECK(std::fabs(u_hv) > 1e-6);  // the second derivative is not 0 here
 }
 
 TEST_CASE("hvp: a small network") {
@@ -144,7 +144,7 @@ TEST_CASE("Jacobians and Hessians") {
   CHECK(h[1].dims() == std::vector<std::int64_t>{1, 1});
   const double expected[] = {10, 6, 6, 30};
   for (std::size_t i = 0; i < 4; ++i) expect_close(h[i], {expected[i]}, 1e-12);
-  // Shapes are output dims, then leaf dims.
+  // The shapes of a Jacobian are the output dims, then the leaf dims.
   Graph m;
   Expr w = m.param("w", Shape({2, 3}, DType::F64));
   m.set_outputs({m.sum(m.tanh(w), {1})});

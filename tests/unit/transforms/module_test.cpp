@@ -15,7 +15,7 @@
 namespace rlx::test {
 namespace {
 
-// A HIR block, a fused op and a norm behind a weight: y = rms_norm(gelu(x w + b)).
+// A HIR block, a fused op and a norm: y = rms_norm(gelu(x w + b)).
 Graph block_model() {
   Graph g("blocks");
   Expr x = g.input("x", Shape({2, 3}, DType::F64)), w = g.param("w", Shape({3, 4}, DType::F64));
@@ -85,7 +85,7 @@ TEST_CASE("linearize: one point, many directions") {
   REQUIRE(!lin.residuals.empty());
   verify_or_throw(lin.primal.graph, Level::Mir, "primal");
   verify_or_throw(lin.linear, Level::Mir, "linear");
-  // The linear graph reads residuals and tangents; gamma and b stand still, x and w do not.
+  // The linear graph reads residuals and tangents. gamma and b have no tangents, x and w do.
   std::vector<std::string> inputs;
   for (NodeId id : lin.linear.leaves(OpKind::Input)) inputs.push_back(lin.linear.leaf_name(id));
   std::vector<std::string> expected = lin.residuals;

@@ -1,4 +1,4 @@
-// Reverse and forward mode as a user meets them: names, seeds, outputs, symbols, states, errors.
+// Reverse and forward mode as users call them: names, seeds, outputs, symbols, states, errors.
 #include <memory>
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 namespace rlx::test {
 namespace {
 
-// loss = sum((x w)^2), and a second output that does not count.
+// loss = sum((x w)^2), and a second output without a cotangent.
 Graph small_model() {
   Graph g("model");
   Expr x = g.input("x", Shape({2, 2}, DType::F64)), w = g.param("w", Shape({2, 1}, DType::F64));
@@ -35,7 +35,7 @@ TEST_CASE("vjp refuses an output whose extent the graph computes, and names it")
   const std::string text = error_text([&] { (void)vjp(g, {"x"}); });
   CHECK_MESSAGE(contains(text, "vjp: output 1 is ["), text);
   CHECK_MESSAGE(contains(text, "remove it from the outputs"), text);
-  CHECK(value_and_grad(g, {"x"}).graph.outputs().size() == 3);  // there it has no cotangent
+  CHECK(value_and_grad(g, {"x"}).graph.outputs().size() == 3);  // it has no cotangent here
   g.set_outputs({g.sum(first)});
   CHECK(vjp(g, {"x"}).graph.outputs().size() == 2);
   g.set_outputs({first});
@@ -134,7 +134,7 @@ TEST_CASE("derivatives of derivatives: x^4") {
     g.set_outputs({g.expr(g.outputs()[1])});
     expect_close(evaluate(g, values).at(0), {e}, 1e-12);
   }
-  // With seeds as inputs the second one gets a name of its own.
+  // With seeds as inputs, the second seed gets another name.
   Graph f;
   f.set_outputs({f.square(f.input("x", Shape({}, DType::F64)))});
   GradResult twice = grad(grad(f, {"x"}).graph, {"x"});

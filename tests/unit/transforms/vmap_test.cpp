@@ -1,4 +1,4 @@
-// Batching as a user meets it: where axes go, what is shared, nesting, and the traps of broadcasting.
+// vmap as users call it: batch axes, shared inputs, nesting, and broadcasting pitfalls.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
@@ -13,7 +13,7 @@ namespace rlx::test {
 namespace {
 
 TEST_CASE("vmap: a batched row added to a shared matrix keeps its axis") {
-  // Batch and columns have the same extent: only the position of the axis tells them apart.
+  // Batch and columns have the same extent, so only the position of the axis distinguishes them.
   Graph g;
   g.set_outputs({g.input("x", Shape({2, 3}, DType::F64)) + g.input("bias", Shape({3}, DType::F64))});
   NamedTensors values{{"x", doubles({2, 3}, {0, 0, 0, 1, 1, 1})},
@@ -78,7 +78,7 @@ TEST_CASE("vmap: axes of leaves and outputs") {
   Graph g;
   Expr x = g.input("x", Shape({2, 3}, DType::F64));
   g.set_outputs({x * 1.0, g.param("w", Shape({2}, DType::F64)) + 1.0});
-  // x comes as [2, 3, B] and leaves as [2, B, 3]; w does not depend on the batch.
+  // x is given as [2, 3, B], the result is [2, B, 3], and w does not depend on the batch.
   TransformResult r = vmap(g, {{"x", -1}}, 2, {1, std::nullopt});
   CHECK(r.graph.shape(r.graph.find_leaf(OpKind::Input, "x")) == Shape({2, 3, 2}, DType::F64));
   std::vector<Tensor> y = evaluate(
@@ -100,7 +100,7 @@ TEST_CASE("vmap: nested, symbolic, and with gradients inside and outside") {
   // Per-example gradients: 2 x^2 w.
   TransformResult each = vmap(value_and_grad(g, {"w"}).graph, {{"x", 0}}, Dim::symbol("batch"));
   expect_close(evaluate(each.graph, values).at(1), {2, 16, 18, 64, 50, 144}, 1e-12);
-  // The gradient of the summed batch is their sum.
+  // The gradient of the sum over the batch is the sum of these gradients.
   Graph all = vmap(g, {{"x", 0}}, 3).graph;
   all.set_outputs({all.sum(all.expr(all.outputs()[0]))});
   expect_close(evaluate(value_and_grad(all, {"w"}).graph, values).at(1), {70, 224}, 1e-12);

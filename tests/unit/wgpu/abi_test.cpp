@@ -1,4 +1,4 @@
-// Our declarations of wgpu-native against its headers, where this build was given them (RLX_WGPU_DIR).
+// Our declarations of wgpu-native against its headers, if this build has them (RLX_WGPU_DIR).
 #include <doctest/doctest.h>
 
 #include "rlx/backends/wgpu/abi.h"
@@ -11,7 +11,7 @@
 
 namespace rlx::wgpu::abi {
 
-// Sizes and places of members. The list is of what this backend fills in or reads.
+// The sizes and offsets of the members that this backend writes or reads.
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs))
 #define SAME_PLACE(ours, a, theirs, b)                     \
   static_assert(offsetof(ours, a) == offsetof(theirs, b)); \
@@ -144,7 +144,7 @@ SAME_VALUE(BufferBinding::Uniform, WGPUBufferBindingType_Uniform);
 SAME_VALUE(BufferBinding::Storage, WGPUBufferBindingType_Storage);
 SAME_VALUE(QueryType::Timestamp, WGPUQueryType_Timestamp);
 
-// Constants of flags are no constant expressions there.
+// Flag constants are not constant expressions in the header.
 TEST_CASE("wgpu: our declarations are those of the headers") {
   CHECK(backends::kVulkan == WGPUInstanceBackend_Vulkan);
   CHECK(backends::kGl == WGPUInstanceBackend_GL);
@@ -159,7 +159,7 @@ TEST_CASE("wgpu: our declarations are those of the headers") {
   CHECK(kStageCompute == WGPUShaderStage_Compute);
 }
 
-// The same numbers of parameters, of the same sizes; pointers and handles are alike to a call.
+// Equal numbers of parameters with equal sizes. Pointers and handles are interchangeable in a call.
 template <class A, class B>
 constexpr bool same_parameter = sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B> &&
                                 std::is_floating_point_v<A> == std::is_floating_point_v<B>;

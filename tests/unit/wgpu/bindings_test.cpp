@@ -1,5 +1,5 @@
-// What launches are given, by the rules of browsers, which the stand-in has: every binding may be written, so no two of
-// a launch may share bytes; drivers are not as strict.
+// The bindings of launches, by the rules of browsers, which the fake wgpu library enforces: every binding may be
+// written, so two bindings of a launch must not overlap. Drivers are less strict.
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Programs for wgpu are compiled where no device is.
+// Programs for wgpu compile on machines without a device.
 #include <doctest/doctest.h>
 
 #include "rlx/compiler/pipeline.h"
@@ -38,7 +38,7 @@ TEST_CASE("wgpu: options of compiles are checked") {
   CHECK(test::contains(test::error_text([] {
                          (void)backend_for(Device::Vulkan)->compile_options({{"kernels", "fast"}});
                        }),
-                       "give hardware or software"));
+                       "pass hardware or software"));
 }
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Mesa's cache on a full disk is seen before Mesa sees it.
+// A full disk under Mesa's shader cache is detected before Mesa uses the cache.
 #include "rlx/backends/wgpu/driver_cache.h"
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@
 namespace rlx {
 namespace {
 
-// A variable that is put back.
+// Sets an environment variable and restores it.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {

@@ -1,5 +1,5 @@
-// What can go wrong with wgpu-native, on the stand-in, which does at each of its functions what a driver may: each an
-// error that names the device and the way out; nothing is left behind, and a new session works.
+// Faults of wgpu-native, with a fake library that can fail in each of its functions. Each fault gives an error that
+// names the device and the way out, nothing leaks, and a new session works.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -24,7 +24,7 @@ using test::StandInFault;
 using wgpu::abi::AdapterType;
 using wgpu::abi::BackendType;
 
-// s += x; last = x; out: x, x * w. To the stand-in copies alone are what they are.
+// s += x; last = x; the outputs are x and x * w. The fake library executes copies only, so only their values are right.
 Graph counter() {
   Graph g("counter");
   const Expr x = g.input("x", f32({4})), w = g.param("w", f32({4}));
@@ -35,7 +35,7 @@ Graph counter() {
   return g;
 }
 
-// All that a program does with a device. Checks catch what is thrown inside of them: nothing is called there.
+// All uses of a device by a program. Nothing is called inside a CHECK, because a CHECK catches exceptions.
 void use(const Session& session) {
   CompiledGraph f = session.compile(counter());
   f.set_param("w", Tensor::full(f32({4}), 2));
@@ -103,7 +103,7 @@ TEST_CASE("wgpu: a kind of device takes the adapters of its interface, hardware 
   CHECK(names(Device::DirectX, "CHIP") == Names{"chip, DirectX 12, a driver"});
   CHECK(names(Device::Gpu, "software").size() == 1);
   CHECK(StandIn::adapters(Device::Vulkan, "chip").reason ==
-        "RLX_GPU_ADAPTER = 'chip' is in no adapter's name: there is raster, Vulkan, a driver, software; "
+        "RLX_GPU_ADAPTER = 'chip' matches no adapter; the adapters are: raster, Vulkan, a driver, software; "
         "card, Vulkan, a driver");
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("wgpu: devices of DirectX open like others; on this system there are n
   buffer->read(std::as_writable_bytes(std::span(back)));
   CHECK(back == x);
 #ifndef _WIN32
-  CHECK(wgpu::adapters_of(Device::DirectX).reason == "DirectX 12 is there on Windows only");
+  CHECK(wgpu::adapters_of(Device::DirectX).reason == "DirectX 12 exists on Windows only");
 #endif
   CHECK(contains(error_text([] { Session session(Device::DirectX); }), "this version has no DirectX 12 backend"));
 }
@@ -143,7 +143,7 @@ TEST_CASE("wgpu: webgpu asks for WebGPU's default limits, others for all that th
   CHECK(all->limits().buffer_size == card.buffer_bytes);
   const auto device = std::make_shared<wgpu::WgpuDevice>(Device::WebGpu, web, 0);
   CHECK(contains(error_text([&] { (void)device->allocate(257 << 20, BufferUse::Values); }),
-                 "device webgpu has no memory for 269484032 bytes of values, the most is 268435456"));
+                 "device webgpu has no memory for 269484032 bytes of values, the limit is 268435456"));
   const TargetLimits limits = require_backend(Device::WebGpu)->target({})->limits();
   CHECK(limits.max_buffer_bytes == std::size_t{128} << 20);
   CHECK(limits.max_bindings == 7);
@@ -175,7 +175,7 @@ TEST_CASE("wgpu: a device that is lost at any call: told by the next that matter
         stand_in.control().fault(function, nth, how, 1);
         std::string text = error_text([&] { use(session); });
         const bool happened = stand_in.control().faulted();
-        if (happened && text.empty()) text = error_text([&] { use(session); });  // it was the last thing
+        if (happened && text.empty()) text = error_text([&] { use(session); });  // it failed in the last call
         if (!happened) {
           CHECK(text.empty());
           break;
@@ -198,7 +198,7 @@ TEST_CASE("wgpu: a call that is refused is told with the device and what it was 
   const std::size_t before = stand_in.control().live();
   for (const char* function : kFunctions) {
     const std::string name = function;
-    if (name == "QueueSubmitForIndex" || name == "DevicePoll") continue;  // the library ends the process there
+    if (name == "QueueSubmitForIndex" || name == "DevicePoll") continue;  // the library ends the process if this fails
     std::size_t nth = 0;
     for (;; ++nth) {
       CAPTURE(std::string(function));
@@ -209,7 +209,7 @@ TEST_CASE("wgpu: a call that is refused is told with the device and what it was 
       if (!stand_in.control().faulted()) break;
       CHECK_MESSAGE(contains(text, "device vulkan"), text);
       if (name == "BufferGetConstMappedRange")  // said to be there, and is not
-        CHECK_MESSAGE(contains(text, "was lost: results could not be brought to the host"), text);
+        CHECK_MESSAGE(contains(text, "was lost: results could not be copied to the host"), text);
       else
         CHECK_MESSAGE((contains(text, "this is not valid") && contains(text, "please report it")), text);
       use(Session(Device::Vulkan));
@@ -232,7 +232,7 @@ TEST_CASE("wgpu: a driver without memory: asked again when the queue has drained
   stand_in.control().fault("DeviceCreateBuffer", 0, StandInFault::OutOfMemory, 2);
   const std::string text = error_text([&] { (void)device.allocate(1000, BufferUse::Values); });
   CHECK_MESSAGE(contains(text, "out of memory: device vulkan has no memory for 1000 bytes of values"), text);
-  CHECK_MESSAGE(contains(text, "in use are 100 bytes for values: let go of what is not needed"), text);
+  CHECK_MESSAGE(contains(text, "in use are 100 bytes for values: free what is not needed"), text);
   use(session);
   CHECK(StandIn::broken() == "");
 }
@@ -242,7 +242,7 @@ TEST_CASE("wgpu: results that the library says it cannot bring lose the device")
   const Session session(Device::Vulkan);
   stand_in.control().fault("BufferMapAsync", 1, StandInFault::MapFails, 1);
   const std::string text = error_text([&] { use(session); });
-  CHECK_MESSAGE(contains(text, "device vulkan (stand-in, Vulkan, a driver) was lost: results could not be brought"),
+  CHECK_MESSAGE(contains(text, "device vulkan (stand-in, Vulkan, a driver) was lost: results could not be copied"),
                 text);
   CHECK(session.open_device()->lost());
   use(Session(Device::Vulkan));
@@ -259,8 +259,8 @@ TEST_CASE("wgpu: a value that a run makes larger than a binding may be names ker
   CompiledGraph f = Session(Device::Vulkan).compile(std::move(g));
   CHECK(f.run({{"x", std::vector<float>(100, 7)}})[1] == std::vector<float>(100, 7));
   const std::string text = error_text([&] { (void)f.run({{"x", std::vector<float>(2000, 7)}}); });
-  CHECK_MESSAGE(contains(text, "device vulkan gives a kernel no more than 4096 bytes of a value, but kernel "), text);
-  CHECK_MESSAGE(contains(text, "asks for 8000"), text);
+  CHECK_MESSAGE(contains(text, "device vulkan binds at most 4096 bytes of a value, but kernel "), text);
+  CHECK_MESSAGE(contains(text, "needs 8000"), text);
   CHECK_MESSAGE(contains(text, "%"), text);  // the node
   CHECK_MESSAGE(contains(text, "CompileOptions::placement"), text);
   CHECK(f.run({{"x", std::vector<float>(100, 7)}})[1] == std::vector<float>(100, 7));

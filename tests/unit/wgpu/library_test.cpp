@@ -1,4 +1,4 @@
-// What is said of libraries that cannot be used.
+// The errors of wgpu libraries that cannot be used.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -32,7 +32,7 @@ TEST_CASE("wgpu: a library that is not there: what was tried, and how to get it"
 
 TEST_CASE("wgpu: a library of another version is refused by its number, before anything of it is called") {
   const std::string text = refusal({test::build_path("tests/libfalse_wgpu_28.so")});
-  CHECK(contains(text, "is wgpu-native 28.0.2.7, but rlx is written for version 29"));
+  CHECK(contains(text, "is wgpu-native 28.0.2.7, but rlx needs version 29"));
 }
 
 TEST_CASE("wgpu: a library that lacks a function is refused by that") {
@@ -40,6 +40,6 @@ TEST_CASE("wgpu: a library that lacks a function is refused by that") {
   CHECK(contains(text, "has no function wgpuCreateInstance"));
 }
 
-TEST_CASE("wgpu: another library altogether") { CHECK(contains(refusal({"libm.so.6"}), "is no wgpu-native")); }
+TEST_CASE("wgpu: another library altogether") { CHECK(contains(refusal({"libm.so.6"}), "is not wgpu-native")); }
 
 }  // namespace rlx

@@ -1,5 +1,5 @@
-// Streams over the one queue of a device, on the stand-in: results that nobody asks for, streams that wait for each
-// other, threads.
+// Streams on the single queue of a device, with the fake library: results that are never read, streams that wait for
+// each other, threads.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ using test::StandInFault;
 
 std::shared_ptr<OpenDevice> opened() { return open_device(require_backend(Device::Vulkan), Device::Vulkan); }
 
-// A number on its way through the device to `to`; what it passes through is let go of before it is there.
+// Copies a number through the device to `to`; the buffers in between are released before it arrives.
 void send(OpenDevice& device, Stream& stream, std::int32_t n, std::int32_t& to) {
   const std::shared_ptr<Buffer> a = device.allocate(4, BufferUse::Values), b = device.allocate(4, BufferUse::Values);
   stream.upload(std::as_bytes(std::span(&n, 1)), BufferView(*a, 0, 4));
@@ -122,7 +122,7 @@ TEST_CASE("wgpu: threads with streams of their own that wait for each other's po
   const std::shared_ptr<OpenDevice> device = opened();
   constexpr int kThreads = 4;
   std::mutex mutex;
-  Event shared;  // of any of them
+  Event shared;  // an event of any stream
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
@@ -246,9 +246,9 @@ TEST_CASE("wgpu: kernels that no program holds go when there are many, those fir
   const auto before = compiled();
   CHECK(get(0) == held);
   (void)get(most + 1);
-  CHECK(compiled() == before);  // kept
+  CHECK(compiled() == before);  // the kernel was cached
   (void)get(1);
-  CHECK(compiled() == before + 1);  // gone, as it was the first
+  CHECK(compiled() == before + 1);  // evicted, as it was the oldest
   CHECK(StandIn::broken() == "");
 }
 

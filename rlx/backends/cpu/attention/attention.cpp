@@ -145,7 +145,7 @@ const char* paged_refuses(const Graph& g, NodeId id) {
     return "its pools are neither f32, f16, bf16 nor blocks of q8_0 or q4_0";
   if (const int i = operand_at(g, id, "sinks"); i >= 0 && in_dtype(g, id, i) != DType::F32)
     return "its sinks are not f32";
-  return refuse_unless(operand_at(g, id, "mask") < 0, "it has a mask of new tokens");
+  return refuse_unless(operand_at(g, id, "mask") < 0, "it has a mask for the new tokens");
 }
 
 struct PagedStep {
@@ -216,7 +216,7 @@ void lower_paged(LowerContext& c) {
   a.page = k.dim(1), a.pages = k.dim(0), a.blocks_stride = blocks.dim(1);
   a.ranges = s.ranges.data();
   a.pool = *pool_type(op, k.dtype);
-  if (op.round_q && a.pool == PoolType::Q8_0) a.rounds_q = c.kernels().strips;
+  if (op.round_q && a.pool == PoolType::Q8_0) a.rounds_q = c.kernels().interleaved;
   c.point(a.q, q);
   c.point(a.k, k);
   c.point(a.v, v);

@@ -26,7 +26,7 @@ void run_copies(OneRank& s, std::int64_t) {
 // An ordered op: the thread that runs the program runs it, after all earlier tasks and before all later ones.
 void lower_copies(LowerContext& c) {
   auto& s = c.keep<OneRank>();
-  s.parts.resize(c.node().num_results());  // must not move, because fields are pointed to
+  s.parts.resize(c.node().num_results());  // not resized later: the binding keeps pointers to fields of its elements
   const auto* permute = c.node().op.get_if<ops::Permute>();
   const bool zeros = c.num_inputs() == 0 || (permute && permute->pairs.empty());
   double bytes = 0;
@@ -43,7 +43,7 @@ void lower_copies(LowerContext& c) {
 
 template <class Op>
 const char* refuses(const Graph& g, NodeId id) {
-  return refuse_unless(g.node(id).op.as<Op>().ranks == 1, "it takes several ranks, and the cpu has no communicator");
+  return refuse_unless(g.node(id).op.as<Op>().ranks == 1, "it needs several ranks, but the cpu has no communicator");
 }
 bool same_place(const Graph&, NodeId, int operand, int result) { return operand == result; }
 

@@ -44,7 +44,7 @@ struct Places {
   explicit Places(LowerContext& c) : operands(c.node().inputs.size()), results(c.node().num_results()) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const View v = c.in(static_cast<int>(i));
-      check(v.dense(), "operands of a body lie row-major");
+      check(v.dense(), "an operand of a body is not row-major");
       c.point(operands[i], v);
       operand_bytes.push_back(size_bytes(v.dtype, v.elements()));
     }
@@ -91,9 +91,9 @@ struct Carries {
     }
   }
   /// With a known iteration count `trips`, chooses the first buffer so that the last iteration writes the result.
-  void begin(const Places& p, std::int64_t trips) {
+  void begin(const Places& p, std::int64_t iterations) {
     for (std::size_t i = 0; i < now.size(); ++i) {
-      now[i] = other[i] && trips % 2 != 0 ? other[i] : p.results[i];
+      now[i] = other[i] && iterations % 2 != 0 ? other[i] : p.results[i];
       copy_bytes(now[i], p.operands[first_operand + i], bytes[i]);
     }
   }
@@ -169,28 +169,28 @@ struct WhileStep {
 };
 void run_while(WhileStep& s, std::int64_t) {
   const Places& p = s.places;
-  const std::size_t trips_result = s.parts.outputs();
+  const std::size_t iterations_result = s.parts.outputs();
   s.carries.begin(p, 0);
   for (std::size_t i = 0; i < s.parts.invariants; ++i) s.body.read(i, p.operands[i]), s.cond.read(i, p.operands[i]);
   s.cond.write(0, reinterpret_cast<std::byte*>(&s.again));
-  std::int64_t trips = 0;
-  for (; trips < s.most; ++trips) {
+  std::int64_t iterations = 0;
+  for (; iterations < s.most; ++iterations) {
     StopRequest::check();
     for (std::size_t i = 0; i < s.parts.carries; ++i) s.cond.read(s.parts.first_carry() + i, s.carries.now[i]);
     s.cond.run();
     if (s.again == 0) break;
-    for (std::size_t r = s.parts.carries; r < trips_result; ++r)
-      s.body.write(r, p.results[r] + static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes);
+    for (std::size_t r = s.parts.carries; r < iterations_result; ++r)
+      s.body.write(r, p.results[r] + static_cast<std::size_t>(iterations) * s.body.outputs[r].view.bytes);
     s.carries.point(p, s.body);
     s.body.run();
     s.carries.turn(p);
   }
   s.carries.end(p);
-  for (std::size_t r = s.parts.carries; r < trips_result; ++r) {  // zero the rows of iterations that did not run
-    const std::size_t done = static_cast<std::size_t>(trips) * s.body.outputs[r].view.bytes;
+  for (std::size_t r = s.parts.carries; r < iterations_result; ++r) {  // zero the rows of iterations that did not run
+    const std::size_t done = static_cast<std::size_t>(iterations) * s.body.outputs[r].view.bytes;
     if (done < p.result_bytes[r]) std::memset(p.results[r] + done, 0, p.result_bytes[r] - done);
   }
-  std::memcpy(p.results[trips_result], &trips, sizeof trips);
+  std::memcpy(p.results[iterations_result], &iterations, sizeof iterations);
 }
 
 // -- kernel entries --
@@ -207,9 +207,9 @@ bool whole_bytes(const Shape& s) { return dtype_bits(s.dtype()) >= 8; }
 const char* control_refuses(const Graph& g, NodeId id) {
   const Node& n = g.node(id);
   for (Value v : n.inputs)
-    if (!whole_bytes(g.shape(v))) return "an operand's elements are less than a byte";
+    if (!whole_bytes(g.shape(v))) return "an operand has elements smaller than a byte";
   for (const Shape& s : n.shapes)
-    if (!whole_bytes(s)) return "a result's elements are less than a byte";
+    if (!whole_bytes(s)) return "a result has elements smaller than a byte";
   for (const Subgraph& body : body_graphs(n.op))
     for (std::uint32_t i = 0; i < body->num_nodes(); ++i)
       if (entry_table().refuses(*body, NodeId{i}) && !runs_on_host(*body, NodeId{i}))

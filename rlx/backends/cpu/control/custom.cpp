@@ -37,10 +37,9 @@ void register_cpu_kernel(std::string_view name, const CpuKernel& kernel) {
                 concat_text("register_cpu_kernel('", name, "'): the kernel has no run function"));
   if (!registered_op(name)) {
     if (find_op(name))
-      throw Error(
-          ErrorCode::InvalidArgument,
-          concat_text("register_cpu_kernel('", name, "'): that op is rlx's own, its kernels are part of the backend"),
-          "register an op of your own with register_op, and a kernel for that");
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("register_cpu_kernel('", name, "'): the op is built into rlx, and so are its kernels"),
+                  "register an op under another name with register_op, and a kernel for it");
     std::vector<std::string> names;
     for (const OpDef* def : registered_ops()) names.emplace_back(def->name);
     throw Error(ErrorCode::NotFound, concat_text("register_cpu_kernel('", name, "'): no op of this name is registered"),
@@ -105,7 +104,7 @@ void lower_custom(LowerContext& c) {
   s.inputs.reserve(s.num_inputs);
   s.outputs.reserve(s.views.size() - s.num_inputs);
   for (std::size_t i = 0; i < s.views.size(); ++i) {
-    check(s.views[i].dense(), "a custom kernel reads and writes dense values");
+    check(s.views[i].dense(), "a custom kernel got a strided value");
     c.point(s.data[i], s.views[i]);
     bytes += static_cast<double>(size_bytes(s.views[i].dtype, s.views[i].elements()));
   }

@@ -32,7 +32,7 @@ void lower_host(LowerContext& c) {
   double bytes = 0;
   for (std::size_t i = 0; i < s.inputs.size(); ++i) {
     const View x = c.in(static_cast<int>(i));
-    check(x.dense(), "a reference rule reads dense values");
+    check(x.dense(), "a reference rule got a strided value");
     s.input_shapes.push_back(c.graph().shape(c.node().inputs[i]));
     c.point(s.inputs[i], x);
     bytes += static_cast<double>(s.input_shapes.back().size_bytes());

@@ -26,21 +26,21 @@ int features_axis(const Graph& g, NodeId id) {
 }
 const char* conv_epilogue_refuses(const Graph& g, NodeId id) {
   return refuse_unless(match_conv_epilogue(g, id, features_axis(g, id)).has_value(),
-                       "the kernel has no epilogue of this form");
+                       "the kernel does not support this epilogue");
 }
 void point_conv_epilogue(LowerContext& c, ConvEpilogue& e) {
   if (c.node().kind() != OpKind::FusedConv) return;
-  check(c.out().dense(), "the result of a convolution with an epilogue lies row-major");
-  const EpilogueForm form = *match_conv_epilogue(c.graph(), c.id(), features_axis(c.graph(), c.id()));
+  check(c.out().dense(), "the result of a convolution with an epilogue is not row-major");
+  const EpilogueMatch layout = *match_conv_epilogue(c.graph(), c.id(), features_axis(c.graph(), c.id()));
   e.used = true;
-  e.alpha = form.alpha;
-  e.act = form.act;
-  e.residual_after_act = form.residual_after_act;
-  e.has_low = form.low.has_value(), e.has_high = form.high.has_value();
-  e.low = form.low.value_or(0), e.high = form.high.value_or(0);
-  point_epilogue_operand(c, e.bias, form.bias);
-  point_epilogue_operand(c, e.residual, form.residual);
-  point_epilogue_operand(c, e.mul, form.mul);
+  e.alpha = layout.alpha;
+  e.act = layout.act;
+  e.residual_after_act = layout.residual_after_act;
+  e.has_low = layout.low.has_value(), e.has_high = layout.high.has_value();
+  e.low = layout.low.value_or(0), e.high = layout.high.value_or(0);
+  point_epilogue_operand(c, e.bias, layout.bias);
+  point_epilogue_operand(c, e.residual, layout.residual);
+  point_epilogue_operand(c, e.mul, layout.mul);
 }
 
 const char* conv_refuses(const Graph& g, NodeId id) {
@@ -48,15 +48,16 @@ const char* conv_refuses(const Graph& g, NodeId id) {
   const DType x = in_dtype(g, id, 0), w = in_dtype(g, id, 1), y = g.shape(id).dtype();
   const bool floats = conv_type(x) && conv_type(w) && conv_type(y);
   const bool all_or_none = (x == DType::F64) == (y == DType::F64) && (w == DType::F64) == (y == DType::F64);
-  if (const char* why = refuse_unless(floats && all_or_none, "its operands and result are not f32, f64, bf16 or f16"))
+  if (const char* why =
+          refuse_unless(floats && all_or_none, "its operands and result are not f32, bf16 or f16, nor all f64"))
     return why;
-  return refuse_unless(g.shape(id).rank() - 2 <= kConvMaxAxes, "it has more axes than the kernel");
+  return refuse_unless(g.shape(id).rank() - 2 <= kConvMaxAxes, "it has more axes than the kernel supports");
 }
 
 struct ConvRun {
-  ConvProduct conv;
+  ConvGemm conv;
   ConvPlan plan;
-  ConvProduct filters;  // read by pack_w; its panels are those of `conv`
+  ConvGemm filters;  // read by pack_w; its panels are those of `conv`
   ConvPlan filters_plan;
   void* panels = nullptr;
   std::vector<float> zeros;
@@ -82,7 +83,7 @@ bool folds(const ConvRowAxis& outer, const ConvRowAxis& inner) {
 }
 
 // The row axes: batch and space. Neighbouring axes that fold are merged.
-void set_axes(ConvProduct& c, const ConvGeometry& g, const View& x, const View& w, const View& y) {
+void set_axes(ConvGemm& c, const ConvGeometry& g, const View& x, const View& w, const View& y) {
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   std::vector<ConvRowAxis> axes;
   ConvRowAxis batch;
@@ -105,7 +106,7 @@ void set_axes(ConvProduct& c, const ConvGeometry& g, const View& x, const View& 
 }
 
 // When x is packed, lines run along the axis where x is contiguous; else along the innermost axis that is long enough.
-int line_of(const ConvProduct& c) {
+int line_of(const ConvGemm& c) {
   constexpr std::int64_t kLong = 6;
   int best = c.num_axes - 1;
   if (c.x_feature != 1) {
@@ -126,7 +127,7 @@ void run_copy(const CopyRun& r, std::int64_t chunk) { r.kernels->copy_x(r.copy, 
 
 // Makes `conv` read a copy of x with padding, channels last, where rows cannot be read in place but would be read
 // often. Returns false where that does not pay.
-bool copy_x(LowerContext& c, ConvProduct& conv, const View& x) {
+bool copy_x(LowerContext& c, ConvGemm& conv, const View& x) {
   constexpr std::int64_t kFew = 16;
   const ConvRowAxis& last = conv.axes[conv.num_axes - 1];
   std::int64_t taps = 1;
@@ -178,7 +179,7 @@ void lower_conv(LowerContext& c) {
   const ConvGeometry g = conv_geometry(*conv_of(c.node().op), x.rank());
   const auto at = [](std::int64_t axis) { return static_cast<int>(axis); };
   auto& r = c.keep<ConvRun>();
-  ConvProduct& conv = r.conv;
+  ConvGemm& conv = r.conv;
   set_axes(conv, g, x, w, y);
   conv.groups = g.groups * g.batch_groups;
   conv.depth = w.dim(at(g.w_in));
@@ -201,8 +202,9 @@ void lower_conv(LowerContext& c) {
   r.zeros.resize(static_cast<std::size_t>(conv.depth * most_taps));
   conv.zeros = r.zeros.data();
   r.scratch = c.scratch(r.plan.scratch_bytes);
-  if (const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]); !form.empty()) {
-    check(reads_packed_b(c.kernels(), form, r.plan.k, conv.features), "filters in panels of another instruction set");
+  if (const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]); !layout.empty()) {
+    check(reads_packed_b(c.kernels(), layout, r.plan.k, conv.features),
+          "the filters are packed for another instruction set");
     c.point(conv.panels, w);
   } else {
     c.point(r.filters.w, w);
@@ -218,7 +220,7 @@ void lower_conv(LowerContext& c) {
 // -- depthwise --
 
 const char* depthwise_refuses(const Graph& g, NodeId id) {
-  if (!packed_layout_of(g, g.node(id).inputs[1]).empty()) return "its filters are in panels";
+  if (!packed_layout_of(g, g.node(id).inputs[1]).empty()) return "its filters are prepacked";
   if (const char* why = refuse_unless_f32(g, id)) return why;
   if (const char* why = conv_epilogue_refuses(g, id)) return why;
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
@@ -226,11 +228,11 @@ const char* depthwise_refuses(const Graph& g, NodeId id) {
   const Dim &depth = w.dim(static_cast<int>(geo.w_in)), &features = w.dim(static_cast<int>(geo.w_out));
   if (geo.groups == 1 || geo.space.size() > 2 || !depth.is_static() || !features.is_static() ||
       !takes_few(depth.value(), features.value() / geo.groups, geo.x_feature + 1 == x.rank()))
-    return "it is not one feature, or a few, by filters of their own along one or two axes";
+    return "it is not a depthwise convolution along one or two axes with few features per group";
   for (const ConvAxis& a : geo.space) {
     const Dim& window = w.dim(static_cast<int>(a.w));
     if (a.lhs_dilation != 1 || !window.is_static() || window.value() > 64)
-      return "its window is too long, or x is spread";
+      return "its window is longer than 64 elements, or x is dilated";
   }
   return nullptr;
 }
@@ -296,8 +298,8 @@ std::optional<PackedLayout> conv_packed_layout(const KernelTable& kernels, const
   if (operand != 1 || m.dtype != DType::F32 || m.k < 1 || m.n < 1) return std::nullopt;
   return packed_b_layout(kernels, {m.k, m.n, DType::F32, DType::F32, MatmulPrecision::Exact});
 }
-bool conv_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& form) {
-  const std::optional<Panels> panels = panels_of(form);
+bool conv_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& layout) {
+  const std::optional<Panels> panels = panels_of(layout);
   return operand == 1 && panels && panels->type == PackedBType::F32;
 }
 

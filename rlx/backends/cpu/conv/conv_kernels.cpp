@@ -14,7 +14,7 @@
 namespace rlx::cpu {
 
 namespace {
-// Made on demand, because the code that fills a table is compiled for its instruction set.
+// Filled at first use, because the code that fills a table is compiled for its instruction set.
 template <Isa kIsa>
 const ConvKernels& conv_table() {
   static const ConvKernels table = [] {

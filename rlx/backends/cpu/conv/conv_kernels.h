@@ -41,7 +41,7 @@ struct ConvEpilogue {
 };
 
 /// y = x * w. The batch is an axis with one tap. `line` is the axis that lines run along.
-struct ConvProduct {
+struct ConvGemm {
   int num_axes = 0;  // batch and space
   ConvRowAxis axes[kConvMaxAxes + 1];
   int line = 0;
@@ -60,7 +60,7 @@ struct ConvProduct {
   ConvEpilogue epilogue{};
 };
 
-/// How a convolution is cut. `plan` makes it; it is valid for all data of those extents.
+/// How a convolution is split into chunks. `plan` makes it. It is valid for all data of those extents.
 struct ConvPlan {
   bool in_place = false;         // rows of x are read in place; else they are packed along k
   bool staged = false;           // few features: blocks at the ends of lines are copied with their padding
@@ -116,7 +116,8 @@ constexpr bool takes_few(std::int64_t depth, std::int64_t multiple, bool feature
 /// features.
 struct DepthwisePlan {
   bool features_last = true;
-  std::int64_t lines = 0, lines_per_chunk = 1, line_chunks = 1;  // lines of the batch; not features_last: of a feature
+  std::int64_t lines = 0, lines_per_chunk = 1, line_chunks = 1;  // features_last: lines of the whole batch; else of a
+                                                                 // plane
   std::int64_t cols_per_chunk = 1, col_chunks = 1;               // for features_last
   std::int64_t features_per_chunk = 1;                           // features of the batch; not for features_last
   std::int64_t chunks = 0;
@@ -124,12 +125,12 @@ struct DepthwisePlan {
 };
 
 struct ConvKernels {
-  ConvPlan (*plan)(const ConvProduct& conv, int threads);
+  ConvPlan (*plan)(const ConvGemm& conv, int threads);
   /// Copies some lines along the last axis.
   void (*copy_x)(const ConvCopy& copy, std::int64_t chunk);
   /// Packs the filters into panels. All chunks must run before any chunk of `run`.
-  void (*pack_w)(const ConvProduct& conv, const ConvPlan& plan, void* panels, std::int64_t chunk);
-  void (*run)(const ConvProduct& conv, const ConvPlan& plan, std::int64_t chunk, void* scratch);
+  void (*pack_w)(const ConvGemm& conv, const ConvPlan& plan, void* panels, std::int64_t chunk);
+  void (*run)(const ConvGemm& conv, const ConvPlan& plan, std::int64_t chunk, void* scratch);
   DepthwisePlan (*depthwise_plan)(const DepthwiseF32& conv, int threads);
   /// Writes `lane_bytes` bytes. Reads only extents.
   void (*depthwise_lanes)(const DepthwiseF32& conv, void* lanes);

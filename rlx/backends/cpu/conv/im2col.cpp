@@ -18,7 +18,7 @@ using i64 = std::int64_t;
 struct ColumnsStep {
   struct Axis {
     ConvAxis moves;
-    i64 places = 1, extent = 1, taps = 1, x = 0;  // x: the stride, in bytes
+    i64 places = 1, extent = 1, taps = 1, x = 0;  // x: stride of x, in bytes
   };
   int space = 0;  // spatial axes without the axis of lines
   Axis axes[kGemmMaxAxes];
@@ -138,17 +138,17 @@ const char* columns_refuse(const Graph& g, NodeId id) {
   const DType x = in_dtype(g, id, 0), w = in_dtype(g, id, 1), y = g.shape(id).dtype();
   const bool bytes = is_byte_type(x) && is_byte_type(w) && y == DType::I32;
   if (const char* why = refuse_unless(bytes || (x == y && w == y && (is_whole_number(y) || is_complex(y))),
-                                      "its operands are not integers or complex numbers with sums as wide"))
+                                      "its operands are not integers or complex numbers of the dtype of the result"))
     return why;
   const ConvGeometry geo = conv_geometry(g.node(id).op.as<ops::Conv>(), g.shape(id).rank());
   if (const char* why = refuse_unless(geo.batch_groups == 1 && places_are_one_axis(geo),
-                                      "it has groups of the batch, or a result whose axes are mixed"))
+                                      "it has batch groups, or the spatial axes of its result are not adjacent"))
     return why;
-  return refuse_unless(g.shape(id).rank() + 2 < kGemmMaxAxes, "it has more axes than the kernel");
+  return refuse_unless(g.shape(id).rank() + 2 < kGemmMaxAxes, "it has more axes than the kernel supports");
 }
 
 /// A matmul with the columns of some lines. Operands count elements.
-struct ColumnsProduct {
+struct Im2colGemm {
   i64 groups = 1, features = 1, k = 1;  // features: of a group
   std::vector<GemmAxis> taps;           // a: steps of k, b: strides of w; then the features of x
   i64 w_out = 1, y_feature = 1, y_place = 1;
@@ -156,8 +156,8 @@ struct ColumnsProduct {
 
 /// Sets the axes: positions are rows where the features of the result are contiguous, else columns.
 template <class Operands>
-void set_columns_axes(Operands& p, const ColumnsProduct& c, bool places_first, i64 places, i64 place, i64 step,
-                      i64 members, i64 y_batch) {
+void set_columns_axes(Operands& p, const Im2colGemm& c, bool places_first, i64 places, i64 place, i64 step, i64 members,
+                      i64 y_batch) {
   p.m = places_first ? places : c.features;
   p.n = places_first ? c.features : places;
   p.a_m_stride = places_first ? place : c.w_out;
@@ -181,7 +181,7 @@ void lower_columns(LowerContext& c) {
   const ConvGeometry g = conv_geometry(c.op<ops::Conv>(), x.rank());
   ColumnsStep lines;
   lines.element = static_cast<i64>(size_bytes(x.dtype));
-  ColumnsProduct product;
+  Im2colGemm product;
   product.groups = lines.groups = g.groups;
   lines.depth = w.dim(axis(g.w_in));
   product.features = y.dim(axis(g.y_feature)) / g.groups;
@@ -238,13 +238,13 @@ void lower_columns(LowerContext& c) {
       const i64 places = own_lines * s.line.places, all = s.lines * s.line.places;
       const i64 place = s.by_place ? s.k : 1, one_step = s.by_place ? 1 : all;
       const i64 at = member * y_batch + line * s.line.places * product.y_place;
-      const ProductSource from{nullptr, columns}, filters{&w};
-      const ProductSource &a = places_first ? from : filters, &b = places_first ? filters : from;
+      const MatmulSource from{nullptr, columns}, filters{&w};
+      const MatmulSource &a = places_first ? from : filters, &b = places_first ? filters : from;
       if (bytes) {
         ByteGemm p;
         set_columns_axes(p, product, places_first, places, place, one_step, members, y_batch);
         p.a_signed = (places_first ? x : w).dtype == DType::I8, p.b_signed = (places_first ? w : x).dtype == DType::I8;
-        add_byte_product(c, p, a, b, at);
+        add_int8_matmul(c, p, a, b, at);
       } else {
         MatmulOperands p;
         set_columns_axes(p, product, places_first, places, place, one_step, members, y_batch);
@@ -262,7 +262,7 @@ bool lower_conv_bf16(LowerContext& c) {
   const auto* op = c.node().op.get_if<ops::Conv>();
   const bool halves =
       x.dtype == DType::BF16 && w.dtype == DType::BF16 && (y.dtype == DType::BF16 || y.dtype == DType::F32);
-  if (op == nullptr || !halves || c.kernels().pairs == nullptr || x.rank() + 2 >= kGemmMaxAxes) return false;
+  if (op == nullptr || !halves || c.kernels().bf16 == nullptr || x.rank() + 2 >= kGemmMaxAxes) return false;
   const ConvGeometry g = conv_geometry(*op, x.rank());
   if (g.batch_groups != 1 || !places_are_one_axis(g)) return false;
   // bf16 pair kernels run 32 steps of k at once. Columns are written and read once for all features of a group.

@@ -1,4 +1,4 @@
-// Complex numbers from two parts and their parts, as strided moves of reals; C64 arithmetic.
+// Makes complex numbers from real and imaginary parts, and extracts these, by strided copies of reals; C64 arithmetic.
 #include <algorithm>
 #include <span>
 
@@ -29,7 +29,7 @@ void add_complex_move(LowerContext& c, const View& x, const std::vector<std::int
   const int bits = is_complex(y.dtype) ? dtype_bits(y.dtype) / 2 : dtype_bits(y.dtype);
   auto& s = c.keep<ComplexMove>();
   s.move = GenericMove(bits, y.dims, x_strides, y_strides, x_start, y_start);
-  if (c.finest()) s.move.cut_finest();
+  if (c.finest()) s.move.tile_finest();
   c.point(s.x, x);
   c.point(s.y, y);
   c.step<run_complex_move>(s, s.move.chunks(), static_cast<double>(y.elements()));
@@ -125,19 +125,19 @@ std::optional<ComplexFn> complex_fn(const Graph& g, NodeId id) {
 }
 const char* arithmetic_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_high_rank(g.shape(id))) return why;
-  return refuse_unless(complex_fn(g, id).has_value(), "it is no sum, product or quotient of c64");
+  return refuse_unless(complex_fn(g, id).has_value(), "it is not a sum, product or quotient of c64 values");
 }
 
 struct ComplexRun {
   ComplexFn fn = ComplexFn::Add;
   const ComplexKernels* kernels = nullptr;
-  RowWalk<3> walk;  // two operands, the result
+  RowIterator<3> walk;  // two operands, the result
   const float *a = nullptr, *b = nullptr;
   float* y = nullptr;
   std::int64_t block = 1, blocks_per_row = 1, blocks = 0, blocks_per_chunk = 1;
 
   static void run(const ComplexRun& s, std::int64_t chunk) {
-    RowWalk<3> walk = s.walk;
+    RowIterator<3> walk = s.walk;
     const std::int64_t begin = chunk * s.blocks_per_chunk, end = std::min(s.blocks, begin + s.blocks_per_chunk);
     walk.seek(begin / s.blocks_per_row);
     for (std::int64_t i = begin; i < end; ++i) {
@@ -184,7 +184,7 @@ struct ComplexExp {
 };
 const char* exp_refuses(const Graph& g, NodeId id) {
   const bool is_exp = g.node(id).op.as<ops::Activation>().fn == ActivationKind::Exp;
-  return refuse_unless(is_exp && g.shape(id).dtype() == DType::C64, "it is no exponential of c64");
+  return refuse_unless(is_exp && g.shape(id).dtype() == DType::C64, "it is not an exponential of c64 values");
 }
 void lower_exp(LowerContext& c) {
   const View y = c.out();

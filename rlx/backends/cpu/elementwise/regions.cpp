@@ -223,7 +223,7 @@ class TapeWriter {
       for (const Operand& o : list) add(o);
     }
     void add(const Operand& o) {
-      check(count < std::size(at), "an op of a tape has three operands at most");
+      check(count < std::size(at), "an op of a tape has more than three operands");
       at[count++] = o;
     }
     std::size_t size() const { return count; }
@@ -434,7 +434,7 @@ class TapeWriter {
     return v;
   }
 
-  /// `s` as a second step of the instruction that makes its operand at `place`.
+  /// The TapeThen that fuses `s` into the instruction that computes its operand `place`; None when there is none.
   TapeThen as_then(const Ssa& s, int place) const {
     switch (s.instr.op) {
       case TapeOp::Add: return TapeThen::Add;
@@ -594,7 +594,7 @@ Written write_single(const Graph& g, NodeId id) {
 }
 
 /// True when the results of `n`, an F16 or BF16 node, are exactly representable before rounding.
-bool keeps_halves(const Graph& g, const Node& n) {
+bool keeps_16bit(const Graph& g, const Node& n) {
   if (const auto* op = n.op.get_if<ops::Activation>()) {
     using A = ActivationKind;
     constexpr A kExact[] = {A::Neg, A::Abs, A::Relu, A::Sign, A::Floor, A::Ceil, A::Round, A::Trunc};
@@ -630,7 +630,7 @@ Written write_region(const Graph& g, NodeId id) {
       for (Value v : n.inputs) in.add(values[v.node.index]);
       values[i] = w.tape.node(n, in);
       // A store does the rounding.
-      if (w.tape.ok() && read[i] && has_half_bits(n.shape().dtype()) && !keeps_halves(body, n))
+      if (w.tape.ok() && read[i] && has_half_bits(n.shape().dtype()) && !keeps_16bit(body, n))
         values[i] = w.tape.rounded(values[i]);
     }
     if (!w.tape.ok()) return w;
@@ -641,14 +641,15 @@ Written write_region(const Graph& g, NodeId id) {
 }
 
 const char* tape_refuses(const Graph& g, NodeId id) {
-  return refuse_unless(g.shape(id).rank() <= kTapeMaxRank, "it has more axes than the kernel");
+  return refuse_unless(g.shape(id).rank() <= kTapeMaxRank, "it has more axes than the kernel supports");
 }
 const char* single_refuses(const Graph& g, NodeId id) {
   if (const char* why = tape_refuses(g, id)) return why;
   // A single Bool op runs byte by byte, with four times as many elements per vector as tape registers have.
   if (g.node(id).kind() == OpKind::Binary && g.shape(id).dtype() == DType::Bool)
-    return "functions of two flags have loops of their own";
-  return refuse_unless(write_single(g, id).tape.ok(), "the tape has no instruction for this function and dtype");
+    return "binary ops of bools have their own kernel";
+  return refuse_unless(write_single(g, id).tape.ok(),
+                       "the elementwise kernel has no instruction for this function and dtype");
 }
 const char* region_refuses(const Graph& g, NodeId id) {
   if (const char* why = tape_refuses(g, id)) return why;
@@ -675,7 +676,7 @@ void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& vie
               const std::vector<std::int64_t>& element) {
   const View y = c.out();
   if (y.elements() == 0) return;
-  check(w.ok(), "a tape that was accepted can be written");
+  check(w.ok(), "an accepted op cannot be written as a tape");
   auto& s = c.keep<TapeStep>();
   s.instrs = w.instrs();
   Tape& t = s.tape;
@@ -692,7 +693,7 @@ void add_tape(LowerContext& c, const TapeWriter& w, const std::vector<View>& vie
   for (std::size_t i = 0; i < w.outputs().size(); ++i) {
     t.outputs[i] = w.outputs()[i];
     const View out = c.out(static_cast<int>(i));
-    check(out.dense(), "results of elementwise kernels lie row-major");
+    check(out.dense(), "the result of an elementwise kernel is not row-major");
     c.point(s.outputs[i], out);
   }
   t.instrs = s.instrs.data();

@@ -237,7 +237,7 @@ std::optional<std::vector<int>> registers_of(const RegionCode& code) {
 }
 
 struct Region64Step {
-  RowWalk<kRegionWalks> walk;
+  RowIterator<kRegionWalks> walk;
   RegionCode code;
   std::vector<int> registers;
   const void* in[kRegionInputs] = {};
@@ -268,7 +268,7 @@ void run_region_64bit(const Region64Step& s, std::int64_t chunk) {
     else
       std::fill_n(reinterpret_cast<std::uint8_t*>(to), kRegionBlock, static_cast<std::uint8_t>(c.bits));
   }
-  RowWalk<kRegionWalks> walk = s.walk;
+  RowIterator<kRegionWalks> walk = s.walk;
   const std::int64_t begin = chunk * s.blocks_per_chunk, end = std::min(s.blocks, begin + s.blocks_per_chunk);
   walk.seek(begin / s.blocks_per_row);
   for (std::int64_t b = begin; b < end; ++b) {
@@ -318,7 +318,7 @@ const char* region_64bit_refuses(const Graph& g, NodeId id) {
   const RegionCode code = region_code(g, id, Isa::Generic);
   return refuse_unless(
       code.ok && code.types.size() <= 64 && registers_of(code),
-      "its values are not all f64, i64 and bool, or there are too many, or one of its ops has no loop");
+      "its values are not all f64, i64 and bool, or there are too many of them, or one of its ops has no kernel");
 }
 
 void lower_region_64bit(LowerContext& c) {
@@ -335,7 +335,7 @@ void lower_region_64bit(LowerContext& c) {
   }
   for (std::size_t o = 0; o < s.code.outputs.size(); ++o) {
     const View out = c.out(static_cast<int>(o));
-    check(out.dense(), "results of elementwise kernels lie row-major");
+    check(out.dense(), "the result of an elementwise kernel is not row-major");
     strides[kRegionInputs + o] = out.strides;
     c.point(s.out[o], out);
   }

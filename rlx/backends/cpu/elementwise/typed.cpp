@@ -17,7 +17,7 @@ constexpr std::int64_t kSpreadBlock = 256;   // elements per block when an opera
 constexpr std::int64_t kDirectBlock = 4096;  // when all are
 
 struct TypedStep {
-  RowWalk<4> walk;  // three operands, the result
+  RowIterator<4> walk;  // three operands, the result
   int num_inputs = 0;
   const void* in[3] = {};
   void* out = nullptr;
@@ -38,7 +38,7 @@ void spread_elements(const void* from, std::int64_t at, std::int64_t step, std::
 
 void run_typed(const TypedStep& s, std::int64_t chunk) {
   alignas(64) std::byte spread[3][kSpreadBlock * 8];
-  RowWalk<4> walk = s.walk;
+  RowIterator<4> walk = s.walk;
   const std::int64_t begin = chunk * s.blocks_per_chunk, end = std::min(s.blocks, begin + s.blocks_per_chunk);
   walk.seek(begin / s.blocks_per_row);
   std::int64_t filled[3] = {-1, -1, -1};  // the offset whose element fills the whole block
@@ -107,7 +107,7 @@ bool lower_typed(LowerContext& c) {
   bool swaps = false;
   const TypedFn fn = typed_fn(typed_kernels(c.kernels().isa), c.graph(), c.id(), swaps);
   if (!fn) return false;
-  RowWalk<4> walk;
+  RowIterator<4> walk;
   std::vector<std::vector<std::int64_t>> strides;
   const int inputs = c.num_inputs();
   const auto place = [&](int i) { return swaps ? 1 - i : i; };

@@ -22,17 +22,17 @@ struct FftReals {
 
 // One axis of a transform.
 struct FftPass {
-  FftForm form = FftForm::Complex;
+  FftVariant form = FftVariant::Complex;
   bool inverse = false;
   double scale = 1;
   std::int64_t n = 1, lines = 0, inner = 1;
 
-  bool even_real() const { return form == FftForm::RealEven || form == FftForm::ToRealEven; }
+  bool even_real() const { return form == FftVariant::RealEven || form == FftVariant::ToRealEven; }
   std::int64_t half() const { return n / 2; }
   /// Points of the underlying complex transform.
   std::int64_t points() const { return even_real() ? half() : n; }
-  bool to_real() const { return form == FftForm::ToRealEven || form == FftForm::ToRealOdd; }
-  bool from_real() const { return form == FftForm::RealEven || form == FftForm::RealOdd; }
+  bool to_real() const { return form == FftVariant::ToRealEven || form == FftVariant::ToRealOdd; }
+  bool from_real() const { return form == FftVariant::RealEven || form == FftVariant::RealOdd; }
   std::int64_t x_points() const { return to_real() ? half() + 1 : n; }
   std::int64_t y_points() const { return from_real() ? half() + 1 : n; }
   std::int64_t x_parts() const { return from_real() ? 1 : 2; }
@@ -74,7 +74,7 @@ void add_many(LowerContext& c, const FftTable<T>& table, const FftPass& p, FftRe
   s.job.form = p.form;
   s.job.inverse = p.inverse;
   s.job.scale = static_cast<T>(p.scale);
-  if (p.even_real()) s.job.turns = fft_turns<T>(p.n);
+  if (p.even_real()) s.job.turns = fft_twiddles<T>(p.n);
   s.job.n = p.n;
   s.job.x_points = p.x_points(), s.job.y_points = p.y_points();
   s.job.lines = p.lines, s.job.inner = p.inner;
@@ -144,7 +144,7 @@ struct FftLineJob {
     switch (phase) {
       case FftPhase::Gather: return copy(x_line, p.inner, input, 1, p.x_parts(), begin, end);
       case FftPhase::Scatter:
-        return copy(p.form == FftForm::RealEven ? output : input, 1, y_line, p.inner, p.y_parts(), begin, end);
+        return copy(p.form == FftVariant::RealEven ? output : input, 1, y_line, p.inner, p.y_parts(), begin, end);
       case FftPhase::Fold: return table->fold(strided ? input : x_line, turns.data(), p.half(), begin, end, input);
       case FftPhase::Mirror: return mirror(strided ? input : x_line, begin, end, input);
       case FftPhase::Line:
@@ -153,7 +153,7 @@ struct FftLineJob {
                       between, scratch);
         return;
       case FftPhase::Columns: {
-        FftSource<T> from{strided || p.to_real() ? input : x_line, p.points(), p.form == FftForm::RealOdd};
+        FftSource<T> from{strided || p.to_real() ? input : x_line, p.points(), p.form == FftVariant::RealOdd};
         if (by_convolution) from.times = chirp.data();
         for (std::int64_t b = begin; b < end; ++b) table->columns(plan, from, p.inverse, b, between, scratch);
         return;
@@ -182,9 +182,9 @@ struct FftLineJob {
  private:
   FftTarget<T> result(T* input, T* y_line, bool strided) const {
     FftTarget<T> to;
-    to.y = strided || pass.form == FftForm::RealEven ? input : y_line;
-    to.count = pass.form == FftForm::RealOdd ? pass.half() + 1 : pass.points();
-    to.real = pass.form == FftForm::ToRealOdd;
+    to.y = strided || pass.form == FftVariant::RealEven ? input : y_line;
+    to.count = pass.form == FftVariant::RealOdd ? pass.half() + 1 : pass.points();
+    to.real = pass.form == FftVariant::ToRealOdd;
     return to;
   }
   static void copy(const T* from, std::int64_t x_step, T* to, std::int64_t y_step, std::int64_t parts,
@@ -244,7 +244,7 @@ void plan_line(const FftTable<T>& table, const FftKernels& kernels, const FftPas
   job.pass = p;
   job.table = &table;
   const bool strided = p.inner > 1, by_convolution = !fft_has_small_factors(p.points());
-  if (p.even_real()) job.turns = fft_turns<T>(p.n);
+  if (p.even_real()) job.turns = fft_twiddles<T>(p.n);
   if (by_convolution) {
     const std::int64_t length = fft_convolution_length(p.points());
     job.plan = fft_two_steps<T>(length, table.lanes, 1);
@@ -254,16 +254,16 @@ void plan_line(const FftTable<T>& table, const FftKernels& kernels, const FftPas
     job.plan = fft_two_steps<T>(p.points(), table.lanes, p.scale);
   }
   if (strided) job.phases.push_back(FftPhase::Gather);
-  if (p.form == FftForm::ToRealEven) job.phases.push_back(FftPhase::Fold);
-  if (p.form == FftForm::ToRealOdd) job.phases.push_back(FftPhase::Mirror);
+  if (p.form == FftVariant::ToRealEven) job.phases.push_back(FftPhase::Fold);
+  if (p.form == FftVariant::ToRealOdd) job.phases.push_back(FftPhase::Mirror);
   if (!by_convolution && fft_is_short_line(job.plan.n))
     job.phases.push_back(FftPhase::Line);
   else
     job.phases.insert(job.phases.end(), {FftPhase::Columns, FftPhase::Rows});
   if (by_convolution) job.phases.insert(job.phases.end(), {FftPhase::ColumnsBack, FftPhase::RowsBack});
-  if (p.form == FftForm::RealEven) job.phases.push_back(FftPhase::Unfold);
+  if (p.form == FftVariant::RealEven) job.phases.push_back(FftPhase::Unfold);
   if (strided) job.phases.push_back(FftPhase::Scatter);
-  const std::int64_t input = strided || p.form != FftForm::Complex ? 2 * (p.n + 2) : 0;
+  const std::int64_t input = strided || p.form != FftVariant::Complex ? 2 * (p.n + 2) : 0;
   const std::int64_t output = by_convolution ? 2 * job.plan.n : strided ? 2 * (p.n + 2) : 0;
   job.between_at = fft_round_up(input, 16);
   job.output_at = job.between_at + fft_round_up(fft_between(job.plan, table.lanes), 16);
@@ -293,7 +293,7 @@ void add_lines(LowerContext& c, const FftPass& p, FftLinesStep<T>& s, std::size_
       const std::int64_t units = job.units(phase);
       const double part = ns / static_cast<double>(p.lines * static_cast<std::int64_t>(job.phases.size()));
       step.per_chunk = fft_chunk(c, units, part);
-      // Even with kFinestCut a copy does not have a chunk per element.
+      // Even with kFinestTiling a copy does not have a chunk per element.
       if (c.finest()) step.per_chunk = std::max<std::int64_t>(1, units / 5);
       c.step<FftPhaseStep<T>::run>(step, (units + step.per_chunk - 1) / step.per_chunk, part);
     }
@@ -399,8 +399,8 @@ void lower_passes(LowerContext& c) {
     p.inner = around_y.inner;
     p.inverse = op.inverse;
     if (last) p.scale = scale;
-    if (halves && real) p.form = p.n % 2 == 0 ? FftForm::RealEven : FftForm::RealOdd;
-    if (halves && to_real) p.form = p.n % 2 == 0 ? FftForm::ToRealEven : FftForm::ToRealOdd;
+    if (halves && real) p.form = p.n % 2 == 0 ? FftVariant::RealEven : FftVariant::RealOdd;
+    if (halves && to_real) p.form = p.n % 2 == 0 ? FftVariant::ToRealEven : FftVariant::ToRealOdd;
     FftPlaces<T> at{first ? x : y, y, {}, {}};
     if (detour && !first) at.x = {nullptr, common, 0};
     if (detour && !last) at.y = {nullptr, common, 0};

@@ -43,14 +43,14 @@ std::int64_t fft_between(const FftTwoSteps<T>& plan, std::int64_t lanes) {
 }
 
 /// Input and output types of multi-line transforms, and the mapping of lines to lanes.
-enum class FftForm : std::uint8_t { Complex, RealEven, RealOdd, ToRealEven, ToRealOdd };
+enum class FftVariant : std::uint8_t { Complex, RealEven, RealOdd, ToRealEven, ToRealOdd };
 template <class T>
 struct FftManyLines {
   FftLanes<T> plan;  // of n points; n / 2 for even real lines
-  FftForm form = FftForm::Complex;
+  FftVariant form = FftVariant::Complex;
   bool inverse = false;
   T scale = 1;
-  std::vector<T> turns;                     // fft_turns, for even real lines
+  std::vector<T> turns;                     // fft_twiddles, for even real lines
   std::int64_t n = 1;                       // points of a whole line
   std::int64_t x_points = 1, y_points = 1;  // elements of a line in x and in y
   // Line l starts at l / inner * points * inner + l % inner. Its elements are `inner` apart.
@@ -70,7 +70,7 @@ bool fft_by_blocks(const FftManyLines<T>& job) {
   constexpr std::int64_t kFewest = 256;
   const auto& radices = job.plan.radices;
   return job.plan.n >= kFewest && radices.size() > 1 && (radices[0] == 8 || radices[0] == 4) &&
-         (job.form == FftForm::RealEven || job.form == FftForm::ToRealEven);
+         (job.form == FftVariant::RealEven || job.form == FftVariant::ToRealEven);
 }
 
 /// Input of the first step: `count` elements, then zeros. `real`: without imaginary parts.
@@ -140,7 +140,7 @@ FftTwoSteps<T> fft_two_steps(std::int64_t n, std::int64_t lanes, double scale);
 double fft_two_step_work(std::int64_t n, std::int64_t lanes);
 /// i/2 exp(-2 pi i k / n) for k in [0, n / 4].
 template <class T>
-std::vector<T> fft_turns(std::int64_t n);
+std::vector<T> fft_twiddles(std::int64_t n);
 /// Bluestein's convolution for n points: its length; exp(-pi i j^2 / n) for j in [0, n); and the spectrum of the
 /// conjugate, times 1 / length and `scale`.
 std::int64_t fft_convolution_length(std::int64_t n);

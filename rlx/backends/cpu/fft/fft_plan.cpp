@@ -7,7 +7,7 @@
 namespace rlx::cpu {
 namespace {
 
-using Exact = WideComplex;
+using Exact = DoubleComplex;
 
 // exp(-2 pi i k / n) for any k; for many k as products of two tables of about sqrt(n) roots each, 2 sqrt(n) in all.
 class Roots {
@@ -27,7 +27,7 @@ class Roots {
     const auto mask = (std::int64_t{1} << shift_) - 1;
     const auto high = static_cast<std::size_t>(k >> shift_), low = static_cast<std::size_t>(k & mask);
     if (low == 0) return high_[high];
-    return wide_product(high_[high], low_[low]);
+    return double_product(high_[high], low_[low]);
   }
 
  private:
@@ -160,10 +160,10 @@ FftTwoSteps<T> fft_two_steps(std::int64_t n, std::int64_t lanes, double scale) {
 }
 
 template <class T>
-std::vector<T> fft_turns(std::int64_t n) {
+std::vector<T> fft_twiddles(std::int64_t n) {
   const Roots roots(n);
   std::vector<T> out;
-  for (std::int64_t k = 0; k <= n / 4; ++k) append(out, wide_product({0, 0.5L}, roots(k)));
+  for (std::int64_t k = 0; k <= n / 4; ++k) append(out, double_product({0, 0.5L}, roots(k)));
   return out;
 }
 
@@ -216,7 +216,7 @@ std::vector<T> fft_chirp_spectrum(const FftKernels& kernels, std::int64_t n, std
 #define RLX_FFT_PLANS(T)                                                        \
   template FftLanes<T> fft_lanes<T>(std::int64_t);                              \
   template FftTwoSteps<T> fft_two_steps<T>(std::int64_t, std::int64_t, double); \
-  template std::vector<T> fft_turns<T>(std::int64_t);                           \
+  template std::vector<T> fft_twiddles<T>(std::int64_t);                        \
   template std::vector<T> fft_chirp<T>(std::int64_t);                           \
   template std::vector<T> fft_chirp_spectrum<T>(const FftKernels&, std::int64_t, std::int64_t, double);
 RLX_FFT_PLANS(float)

@@ -13,7 +13,7 @@ inline constexpr int kGenericMaxRank = 16;
 
 /// Iterates over an index space row by row, with the offsets of up to four operands at each row of the last axis.
 template <int N>
-struct RowWalk {
+struct RowIterator {
   int rank = 0;
   std::int64_t dims[kGenericMaxRank] = {};
   std::int64_t strides[N][kGenericMaxRank] = {};
@@ -68,12 +68,12 @@ class GenericMove {
               const std::vector<std::int64_t>& y_strides, std::int64_t x_start, std::int64_t y_start);
   std::int64_t chunks() const { return chunks_; }
   /// One row per chunk.
-  void cut_finest();
+  void tile_finest();
   /// `x_extra` and `y_extra` elements are added to the starts.
   void run(const void* x, void* y, std::int64_t chunk, std::int64_t x_extra = 0, std::int64_t y_extra = 0) const;
 
  private:
-  RowWalk<2> walk_;
+  RowIterator<2> walk_;
   int bits_ = 8;
   std::int64_t x_start_ = 0, y_start_ = 0, rows_per_chunk_ = 1, chunks_ = 0;
 };

@@ -15,7 +15,7 @@ inline constexpr int kGenericBlock = 256;
 
 /// Calls f(A{}) with the compute type of `t` in generic kernels: double, int64, uint64 (also Bool) or complex<double>.
 template <class F>
-decltype(auto) visit_wide(DType t, F&& f) {
+decltype(auto) visit_f64(DType t, F&& f) {
   if (is_complex(t)) return f(std::complex<double>{});
   if (is_signed_int(t)) return f(std::int64_t{});
   if (is_unsigned_int(t) || t == DType::Bool) return f(std::uint64_t{});

@@ -77,7 +77,7 @@ void lower(LowerContext& c) {
   if (y.elements() == 0) return;
   const ConvGeometry g = conv_geometry(c.op<ops::Conv>(), x.rank());
   const auto axis = [](std::int64_t a) { return static_cast<int>(a); };
-  visit_wide(y.dtype, [&]<class A>(A) {
+  visit_f64(y.dtype, [&]<class A>(A) {
     auto& s = c.keep<ConvStep<A>>();
     for (const ConvAxis& a : g.space) {
       auto& to = s.axes[s.space++];

@@ -12,9 +12,9 @@ namespace {
 // Rows run over the batch and lhs-free axes. A row is a block of the rhs-free axes, which are its columns.
 template <class A>
 struct DotStep {
-  RowWalk<2> rows;   // batch and lhs free: offsets into a and b
-  RowWalk<2> inner;  // contracted: offsets into a and b
-  RowWalk<1> cols;   // rhs free: offset into b
+  RowIterator<2> rows;   // batch and lhs free: offsets into a and b
+  RowIterator<2> inner;  // contracted: offsets into a and b
+  RowIterator<1> cols;   // rhs free: offset into b
   std::int64_t num_rows = 1, num_cols = 1, depth = 1, units = 0, per_chunk = 1, blocks = 1;
   const void *a = nullptr, *b = nullptr;
   void* y = nullptr;
@@ -27,9 +27,9 @@ struct DotStep {
       const std::int64_t row = u / s.blocks, first = u % s.blocks * kGenericBlock;
       const int n = static_cast<int>(std::min<std::int64_t>(kGenericBlock, s.num_cols - first));
       A acc[kGenericBlock] = {}, values[kGenericBlock], scale;
-      RowWalk<2> at = s.rows;
+      RowIterator<2> at = s.rows;
       seek_element(at, row);
-      RowWalk<2> inner = s.inner;
+      RowIterator<2> inner = s.inner;
       const std::int64_t inner_rows = s.depth == 0 ? 0 : inner.rows();
       for (std::int64_t r = 0; r < inner_rows; ++r, inner.next()) {
         for (std::int64_t k = 0; k < inner.cols(); ++k) {
@@ -43,12 +43,12 @@ struct DotStep {
   }
   /// Moves to element `i`, with the last axis included.
   template <int N>
-  static void seek_element(RowWalk<N>& w, std::int64_t i) {
+  static void seek_element(RowIterator<N>& w, std::int64_t i) {
     w.seek(i / w.cols());
     for (int o = 0; o < N; ++o) w.offset[o] += i % w.cols() * w.step(o);
   }
   static void load_columns(const DotStep& s, std::int64_t base, std::int64_t first, int n, A* out) {
-    RowWalk<1> cols = s.cols;
+    RowIterator<1> cols = s.cols;
     cols.seek(first / cols.cols());
     std::int64_t col = first % cols.cols();
     for (int done = 0; done < n;) {
@@ -75,7 +75,7 @@ void lower(LowerContext& c) {
   const auto& op = c.op<ops::DotGeneral>();
   const View a = c.in(0), b = c.in(1), y = c.out();
   if (y.elements() == 0) return;
-  visit_wide(y.dtype, [&]<class A>(A) {
+  visit_f64(y.dtype, [&]<class A>(A) {
     auto& s = c.keep<DotStep<A>>();
     std::vector<std::int64_t> row_dims, inner_dims, col_dims;
     std::vector<std::vector<std::int64_t>> row_strides(2), inner_strides(2), col_strides(1);

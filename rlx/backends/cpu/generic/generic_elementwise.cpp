@@ -107,7 +107,7 @@ VectorFn vector_fn(const Node& n, Isa isa) {
 
 const char* f64_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_high_rank(g.shape(id))) return why;
-  const bool has_fn = visit_wide(computed_dtype(g, id), [&]<class A>(A) { return node_fn<A>(g, id) != nullptr; });
+  const bool has_fn = visit_f64(computed_dtype(g, id), [&]<class A>(A) { return node_fn<A>(g, id) != nullptr; });
   return refuse_unless(has_fn, "its function is not defined for this dtype");
 }
 
@@ -126,7 +126,7 @@ bool holds(DType t) {
 
 template <class A>
 struct F64Step {
-  RowWalk<4> walk;  // three operands, the result
+  RowIterator<4> walk;  // three operands, the result
   int num_inputs = 0;
   BlockArgs args;
   const void* in[3] = {};
@@ -138,7 +138,7 @@ struct F64Step {
 
   static void run(const F64Step& s, std::int64_t chunk) {
     A values[3][kGenericBlock], result[kGenericBlock];
-    RowWalk<4> walk = s.walk;
+    RowIterator<4> walk = s.walk;
     const std::int64_t begin = chunk * s.blocks_per_chunk, end = std::min(s.blocks, begin + s.blocks_per_chunk);
     walk.seek(begin / s.blocks_per_row);
     for (std::int64_t b = begin; b < end; ++b) {
@@ -165,7 +165,7 @@ void lower_f64(LowerContext& c) {
   const View y = c.out();
   if (y.elements() == 0 || lower_typed(c)) return;
   const DType computed = computed_dtype(c.graph(), c.id());
-  visit_wide(computed, [&]<class A>(A) {
+  visit_f64(computed, [&]<class A>(A) {
     auto& s = c.keep<F64Step<A>>();
     s.num_inputs = c.num_inputs();
     s.args.bits = dtype_bits(computed);

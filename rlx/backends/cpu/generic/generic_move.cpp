@@ -76,14 +76,14 @@ GenericMove::GenericMove(int bits, std::span<const std::int64_t> dims, const std
   chunks_ = rows == 0 || walk_.cols() == 0 ? 0 : (rows + rows_per_chunk_ - 1) / rows_per_chunk_;
 }
 
-void GenericMove::cut_finest() {
+void GenericMove::tile_finest() {
   if (bits_ < 8 || chunks_ == 0) return;
   rows_per_chunk_ = 1;
   chunks_ = walk_.rows();
 }
 
 void GenericMove::run(const void* x, void* y, std::int64_t chunk, std::int64_t x_extra, std::int64_t y_extra) const {
-  RowWalk<2> walk = walk_;
+  RowIterator<2> walk = walk_;
   const std::int64_t begin = chunk * rows_per_chunk_, end = std::min(walk.rows(), begin + rows_per_chunk_);
   const auto move = row_mover(bits_);
   walk.seek(begin);

@@ -57,7 +57,7 @@ A identity_of(ReduceKind fn, DType t) {
 // result.
 template <class A>
 struct ReduceStep {
-  RowWalk<1> kept, reduced;
+  RowIterator<1> kept, reduced;
   ReduceKind fn = ReduceKind::Sum;
   A identity{};
   double count = 1;
@@ -68,7 +68,7 @@ struct ReduceStep {
   std::int64_t results = 0, per_chunk = 1;
 
   static void run(const ReduceStep& s, std::int64_t chunk) {
-    RowWalk<1> kept = s.kept;
+    RowIterator<1> kept = s.kept;
     const std::int64_t begin = chunk * s.per_chunk, end = std::min(s.results, begin + s.per_chunk), cols = kept.cols();
     kept.seek(begin / cols);
     for (std::int64_t r = begin; r < end; ++r) {
@@ -76,7 +76,7 @@ struct ReduceStep {
       if (r != begin && col == 0) kept.next();
       const std::int64_t base = kept.offset[0] + col * kept.step(0);
       A acc = s.identity, values[kGenericBlock];
-      RowWalk<1> walk = s.reduced;
+      RowIterator<1> walk = s.reduced;
       const std::int64_t rows = walk.cols() == 0 ? 0 : walk.rows();
       for (std::int64_t row = 0; row < rows; ++row, walk.next()) {
         for (std::int64_t i = 0; i < walk.cols(); i += kGenericBlock) {
@@ -97,7 +97,7 @@ void lower_reduce(LowerContext& c) {
   const auto& op = c.op<ops::Reduce>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  visit_wide(x.dtype, [&]<class A>(A) {
+  visit_f64(x.dtype, [&]<class A>(A) {
     auto& s = c.keep<ReduceStep<A>>();
     std::vector<std::int64_t> dims[2];
     std::vector<std::vector<std::int64_t>> strides[2] = {{{}}, {{}}};
@@ -134,7 +134,7 @@ struct Lines {
 
   void set(LowerContext& c, std::int64_t along) {
     const View in = c.in(0);
-    check(in.dense(), "lines lie row-major");
+    check(in.dense(), "the operand of a scan is not row-major");
     axis = around(in, along);
     lines = axis.outer * axis.inner;
     per_chunk = c.grain(std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, axis.extent)));
@@ -169,7 +169,7 @@ struct ArgStep : Lines {
 void lower_arg_reduce(LowerContext& c) {
   const auto& op = c.op<ops::ArgReduce>();
   if (c.out().elements() == 0) return;
-  visit_wide(c.in(0).dtype, [&]<class A>(A) {
+  visit_f64(c.in(0).dtype, [&]<class A>(A) {
     auto& s = c.keep<ArgStep<A>>();
     s.set(c, op.axis);
     s.maximum = op.fn == ArgReduceKind::Max;
@@ -209,7 +209,7 @@ void lower_scan(LowerContext& c) {
   const auto& op = c.op<ops::Cumulative>();
   if (c.out().elements() == 0) return;
   constexpr ReduceKind kFns[] = {ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min};
-  visit_wide(c.in(0).dtype, [&]<class A>(A) {
+  visit_f64(c.in(0).dtype, [&]<class A>(A) {
     auto& s = c.keep<ScanStep<A>>();
     s.set(c, op.axis);
     s.fn = kFns[static_cast<std::size_t>(op.fn)];

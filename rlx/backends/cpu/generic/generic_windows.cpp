@@ -27,7 +27,7 @@ struct WindowStep {
   double places = 1;
   const void* x = nullptr;
   void *y = nullptr, *place = nullptr;
-  bool wide_places = false;
+  bool places_i64 = false;
   LoadBlock<A> load = nullptr;
   StoreBlock<A> store = nullptr;
   std::int64_t results = 0, per_chunk = 1;
@@ -96,7 +96,7 @@ struct WindowStep {
       }
       if (s.y != nullptr) s.store(s.y, r, 1, 1, &acc);
       if (s.place != nullptr) {
-        if (s.wide_places)
+        if (s.places_i64)
           static_cast<std::int64_t*>(s.place)[r] = at;
         else
           static_cast<std::int32_t*>(s.place)[r] = static_cast<std::int32_t>(at);
@@ -114,8 +114,8 @@ void lower_reduce_window(LowerContext& c) {
   const auto& op = c.op<ops::ReduceWindow>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  check(x.dense(), "x of windows lies row-major");
-  visit_wide(x.dtype, [&]<class A>(A) {
+  check(x.dense(), "the operand of a window op is not row-major");
+  visit_f64(x.dtype, [&]<class A>(A) {
     auto& s = c.keep<WindowStep<A>>();
     const std::vector<WindowAxis> axes = window_axes(op);
     const std::vector<std::int64_t> strides = row_major_strides(x.dims);
@@ -136,7 +136,7 @@ void lower_reduce_window(LowerContext& c) {
     c.point(s.x, x);
     if (c.is_read(0)) c.point(s.y, y);
     if (extremum && c.is_read(1)) {
-      s.wide_places = c.out(1).dtype == DType::I64;
+      s.places_i64 = c.out(1).dtype == DType::I64;
       c.point(s.place, c.out(1));
     }
     const double held = std::min(places, static_cast<double>(std::max<std::int64_t>(1, x.elements())));

@@ -43,7 +43,7 @@ const char* gather_refuses(const Graph& g, NodeId id) {
   for (const std::int64_t axis : op.axes)
     if (op.mode == IndexMode::Clamp && in_shape(g, id, 0).dim(static_cast<int>(axis)).is_static(0) &&
         in_shape(g, id, 1).rank() == 0)
-      return "it takes one row of none";
+      return "it gathers a row from an axis of extent 0";
   return index_refuses(g, id);
 }
 bool gather_reads_strided(const Graph&, NodeId, int operand) { return operand > 0; }
@@ -80,16 +80,16 @@ void lower_panel_gather(LowerContext& c) {
   c.step<run_panel_gather>(s, (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk, row_ns * static_cast<double>(s.rows));
 }
 const char* panel_gather_refuses(const Graph& g, NodeId id) {
-  return refuse_unless(panels_of(packed_layout_of(g, g.node(id).inputs[0])).has_value(), "its table is not in panels");
+  return refuse_unless(panels_of(packed_layout_of(g, g.node(id).inputs[0])).has_value(), "its table is not prepacked");
 }
 // True for gathers of table rows with clamped indices.
 bool reads_rows(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Gather>();
   return op.axes == std::vector<std::int64_t>{0} && op.mode == IndexMode::Clamp;
 }
-bool gather_reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) {
-  return operand == 0 && reads_rows(g, id) && in_dtype(g, id, 0) == DType::F32 && form.lossless &&
-         panels_of(form).has_value();
+bool gather_reads_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) {
+  return operand == 0 && reads_rows(g, id) && in_dtype(g, id, 0) == DType::F32 && layout.lossless &&
+         panels_of(layout).has_value();
 }
 
 constexpr KernelEntry kGatherEntries[] = {

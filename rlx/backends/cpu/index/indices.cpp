@@ -1,3 +1,4 @@
+// Resolves the index operands of a gather or scatter, and joins the kernel entries of indexed ops.
 #include "rlx/backends/cpu/index/indices.h"
 
 #include "rlx/backends/cpu/generic/generic.h"

@@ -85,7 +85,7 @@ void add_copy(LowerContext& c, CopyStep& s, std::span<const std::int64_t> dims, 
   } else {
     p.move = GenericMove(dtype_bits(x.dtype), dims, x_strides, y_strides, bytewise ? 0 : x_element,
                          bytewise ? 0 : y_element);
-    if (c.finest()) p.move.cut_finest();
+    if (c.finest()) p.move.tile_finest();
     p.chunks = p.move.chunks();
   }
   c.point(p.x, x, bytewise ? x_element : 0);
@@ -119,7 +119,7 @@ void lower_reshape(LowerContext& c) {
   // No kernel here writes over its operand: at the same place, y is x with other dims.
   if (y.where->place == x.where->place && y.where->index == x.where->index && y.where->offset == x.where->offset)
     return;
-  check(y.dense(), "a reshaped copy lies row-major");
+  check(y.dense(), "the result of a reshape is not row-major");
   CopyStep& s = begin_copies(c);
   add_copy(c, s, x.dims, x, 0, x.strides, y, 0, row_major_strides(x.dims));
   end_copies(c, s);

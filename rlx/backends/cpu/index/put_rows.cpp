@@ -43,15 +43,15 @@ void run_encoded_rows(const RowsStep& s, std::int64_t chunk) {
 }
 const char* put_rows_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Scatter>();
-  if (op.fn != ScatterKind::Set) return "it combines what it puts with what is there";
-  if (op.axes != std::vector<std::int64_t>{0}) return "its indices run along other axes than the first";
-  if (in_shape(g, id, 1).rank() != 1) return "its indices are no vector";
+  if (op.fn != ScatterKind::Set) return "it combines updates with old values";
+  if (op.axes != std::vector<std::int64_t>{0}) return "its indices are not along the first axis";
+  if (in_shape(g, id, 1).rank() != 1) return "its indices are not a vector";
   // Finding a row costs more than moving a short one.
   const Shape& x = in_shape(g, id, 0);
   std::int64_t row = 1;
   for (int a = 1; a < x.rank() && row != 0; ++a) row = x.dim(a).is_static() ? row * x.dim(a).value() : 0;
-  if (row != 0 && row < 16) return "its rows are short";
-  return refuse_unless(dtype_bits(in_dtype(g, id, 0)) >= 8, "its elements are parts of bytes");
+  if (row != 0 && row < 16) return "its rows have fewer than 16 elements";
+  return refuse_unless(dtype_bits(in_dtype(g, id, 0)) >= 8, "its elements are smaller than a byte");
 }
 void lower_put_rows(LowerContext& c) {
   const View x = c.in(0), y = c.out(), indices = c.in(1), updates = c.in(2);

@@ -62,7 +62,7 @@ struct ScatterStep {
   const ScatterKernels* kernels = nullptr;  // null: `put_generic`
 
   static void run(const ScatterStep& s, std::int64_t chunk) { s.put_share(s.updates, 0, chunk); }
-  // With a single share, offsets of some updates at a time are computed right before they are applied.
+  // For a single chunk: computes the offsets of some updates at a time and applies these.
   static void run_found(const ScatterStep& s, std::int64_t) {
     std::int64_t at[kPlacesTogether];
     Updates some = s.updates;

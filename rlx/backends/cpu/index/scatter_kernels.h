@@ -1,4 +1,4 @@
-// Scatter updates, in the type they are computed in.
+// Scatter kernels. They apply updates in the dtype in which the update is computed.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,8 @@ struct FactorStep {
   FactorArgs args;
   FactorKernels::Run run = nullptr;
   std::int64_t matrices = 0, per_chunk = 1;
-  const Scratch* scratch = nullptr;  // per thread, or
-  const Common* common = nullptr;    // common memory for a single worker
+  const Scratch* scratch = nullptr;  // per thread; null where `common` is used
+  const Common* common = nullptr;    // shared memory, used where a single chunk runs
 
   static void run_chunk(const FactorStep& s, std::int64_t chunk) {
     const std::int64_t first = chunk * s.per_chunk;

@@ -9,7 +9,7 @@ namespace {
 
 const char* bf16_refuses(const Graph& g, NodeId id) {
   const std::optional<Panels> p = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
-  if (!p || p->type != PackedBType::BF16Pairs) return "its second operand is not in panels of pairs";
+  if (!p || p->type != PackedBType::BF16Pairs) return "the weight is not prepacked as bf16 pairs";
   if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32)
     return "its operands and result are not f32";
   return epilogue_refuses(g, id);
@@ -18,11 +18,11 @@ const char* bf16_refuses(const Graph& g, NodeId id) {
 void lower_bf16(LowerContext& c) {
   if (c.out().elements() == 0) return;
   auto& p = c.keep<RoundedMatmul<Bf16Gemm, Bf16Kernels>>();
-  p.kernels = c.kernels().pairs;
+  p.kernels = c.kernels().bf16;
   point_rounded(c, p);
   check(reads_packed_b(c.kernels(), packed_layout_of(c.graph(), c.node().inputs[1]), p.gemm.k, p.gemm.n),
-        "a weight in pairs of another machine");
-  add_rounded(c, p, 0.1, p.kernels->products == Bf16DotKind::Tiles ? 1500 : 300);
+        "the weight is packed for another instruction set");
+  add_rounded(c, p, 0.1, p.kernels->kind == Bf16DotKind::Tiles ? 1500 : 300);
 }
 
 constexpr KernelEntry kBf16Entries[] = {

@@ -18,7 +18,7 @@ std::span<const Bf16DotKind> bf16_dot_kinds([[maybe_unused]] Isa isa) {
 #if defined(RLX_HAS_BF16_DOT)
   static constexpr Bf16DotKind kAll[] = {Bf16DotKind::Dot, Bf16DotKind::Tiles};
   if (isa == Isa::Avx512 && isa_supported(isa) && machine_has_avx512bf16())
-    return std::span(kAll).first(has_tiles(TileProducts::BF16) ? 2 : 1);
+    return std::span(kAll).first(has_tiles(TileType::BF16) ? 2 : 1);
 #endif
   return {};
 }
@@ -33,23 +33,23 @@ std::optional<Bf16DotKind> fast_bf16_matmul(Isa isa) {
   return has.back();
 }
 
-const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind products) {
+const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind kind) {
 #if defined(RLX_HAS_BF16_DOT)
-  if (const auto has = bf16_dot_kinds(isa); !has.empty() && products <= has.back())
-    return products == Bf16DotKind::Tiles ? avx512bf16::bf16_tile_table() : avx512bf16::bf16_table();
+  if (const auto has = bf16_dot_kinds(isa); !has.empty() && kind <= has.back())
+    return kind == Bf16DotKind::Tiles ? avx512bf16::bf16_tile_table() : avx512bf16::bf16_table();
 #endif
   throw Error(ErrorCode::Unsupported,
-              concat_text("this machine has no ", products == Bf16DotKind::Dot ? "dot products" : "tiles",
-                          " of bf16 beside ", isa_name(isa)));
+              concat_text("this machine has no bf16 ", kind == Bf16DotKind::Dot ? "dot-product" : "tile",
+                          " instructions with ", isa_name(isa)));
 }
 
-const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind products) {
+const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind kind) {
 #if defined(RLX_HAS_BF16_DOT)
-  if (const auto has = bf16_dot_kinds(isa); !has.empty() && products <= has.back())
-    return products == Bf16DotKind::Tiles ? avx512bf16::bf16_strided_table<true>()
-                                          : avx512bf16::bf16_strided_table<false>();
+  if (const auto has = bf16_dot_kinds(isa); !has.empty() && kind <= has.back())
+    return kind == Bf16DotKind::Tiles ? avx512bf16::bf16_strided_table<true>()
+                                      : avx512bf16::bf16_strided_table<false>();
 #endif
-  throw Error(ErrorCode::Unsupported, concat_text("this machine has no products of bf16 beside ", isa_name(isa)));
+  throw Error(ErrorCode::Unsupported, concat_text("this machine has no bf16 matmul instructions with ", isa_name(isa)));
 }
 
 }  // namespace rlx::cpu

@@ -1,7 +1,7 @@
 // bf16 GEMM with bf16 instructions of the processor: A is rounded to bf16, sums are F32.
 //
 // B has the bf16 pair (VNNI) layout: panels of 16 columns. Each panel is one stream of memory. For each two steps of k
-// it has the pairs of its columns side by side. k is padded with zeros to a multiple of kPairGroup, columns to 16.
+// it has the pairs of its columns side by side. k is padded with zeros to a multiple of kBf16Group, columns to 16.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,21 @@
 namespace rlx::cpu {
 
 /// Steps of k of an AMX tile.
-inline constexpr std::int64_t kPairGroup = 32;
-inline constexpr std::int64_t kPairLanes = 16;
-constexpr std::int64_t padded_pairs(std::int64_t k) { return (k + kPairGroup - 1) / kPairGroup * kPairGroup; }
+inline constexpr std::int64_t kBf16Group = 32;
+inline constexpr std::int64_t kBf16Lanes = 16;
+constexpr std::int64_t padded_bf16(std::int64_t k) { return (k + kBf16Group - 1) / kBf16Group * kBf16Group; }
 /// Bytes of a panel of a matrix with `k` rows.
-constexpr std::int64_t bf16_panel_bytes(std::int64_t k) { return padded_pairs(k) * kPairLanes * 2; }
+constexpr std::int64_t bf16_panel_bytes(std::int64_t k) { return padded_bf16(k) * kBf16Lanes * 2; }
 
 /// C[M, N] = epilogue(bf16(A[M, K]) * B). Rows of A are `lda` floats apart; the elements of a row are contiguous. The
-/// sum of an element is one chain over k, the same for every M and every cut, but the processor defines the chain. The
-/// processor flushes subnormal numbers of A, B and the sums to zero, unless `row_least` is given.
+/// sum of an element is one chain over k, the same for every M and every plan. The processor defines the order in the
+/// chain. The processor flushes subnormal numbers of A, B and the sums to zero, unless `row_least` is given.
 struct Bf16Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
   std::int64_t lda = 0;
-  const void* strips = nullptr;
-  std::int32_t* codes = nullptr;  // packed A in bf16, `InterleavedPlan::code_bytes`, shared by all chunks
+  const void* panels = nullptr;
+  std::int32_t* quants = nullptr;  // packed A in bf16, `InterleavedPlan::packed_a_bytes`, shared by all chunks
   float* c = nullptr;
   std::int64_t ldc = 0;
   GemmEpilogue epilogue;
@@ -51,7 +51,7 @@ enum class Bf16DotKind : std::uint8_t {
 };
 
 struct Bf16Kernels {
-  Bf16DotKind products;
+  Bf16DotKind kind;
   InterleavedPlan (*plan)(const Bf16Gemm& gemm, int threads);
   /// Rounds the rows of some blocks of A. All chunks must run before any chunk of `run`.
   void (*quantize)(const Bf16Gemm& gemm, const InterleavedPlan& plan, std::int64_t chunk);
@@ -65,10 +65,10 @@ std::span<const Bf16DotKind> bf16_dot_kinds(Isa isa);
 /// The fastest of them, where it is faster than the F32 GEMM.
 std::optional<Bf16DotKind> fast_bf16_matmul(Isa isa);
 /// Errors: Unsupported where this machine lacks the instructions.
-const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind products);
+const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind kind);
 /// The matmuls of matmul/matmul_kernels.h with the same instructions: BF16 operands, C in BF16 or F32. An element whose
 /// chain has no subnormal number is the processor's chain; other elements are the chain of multiply-adds. Which one
 /// applies depends only on the element's own row of A and column of B.
-const MatmulKernels& bf16_strided_kernels(Isa isa, Bf16DotKind products);
+const MatmulKernels& bf16_strided_kernels(Isa isa, Bf16DotKind kind);
 
 }  // namespace rlx::cpu

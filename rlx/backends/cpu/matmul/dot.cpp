@@ -17,8 +17,8 @@ constexpr const char* kNotF32 = "its operands and result are not f32";
 
 const char* packed_refuses(const Graph& g, NodeId id) {
   const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
-  if (!panels) return "its second operand is not in panels";
-  if (panels->type == PackedBType::BF16Pairs) return "its panels are for products of bf16";
+  if (!panels) return "the weight is not prepacked";
+  if (panels->type == PackedBType::BF16Pairs) return "the weight is prepacked as bf16 pairs";
   if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32) return kNotF32;
   return epilogue_refuses(g, id);
 }
@@ -38,25 +38,25 @@ double gemm_cost_ns(const LowerContext& c, std::int64_t m, std::int64_t n, std::
 
 void lower_packed(LowerContext& c) {
   const Value weight = c.node().inputs[1];
-  const PackedLayout& form = packed_layout_of(c.graph(), weight);
+  const PackedLayout& layout = packed_layout_of(c.graph(), weight);
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_packed_b(c.kernels(), form, k, n), "a weight in panels of another instruction set");
+  check(reads_packed_b(c.kernels(), layout, k, n), "the weight is packed for another instruction set");
   auto& p = c.keep<PackedGemm>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a packed product folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   p.run = c.kernels().gemm_f32;
   p.gemm.m = rows->rows;
   p.gemm.n = n;
   p.gemm.k = k;
-  p.gemm.b_type = panels_of(form)->type;
+  p.gemm.b_type = panels_of(layout)->type;
   p.gemm.lda = rows->ld;
   p.gemm.ldc = n;
   c.point(p.gemm.a, x);
   c.point(p.gemm.b_packed, c.in(1));
   c.point(p.gemm.c, y);
-  const EpilogueForm epilogue = *match_epilogue(c.graph(), c.id());
+  const EpilogueMatch epilogue = *match_epilogue(c.graph(), c.id());
   point_epilogue(c, epilogue, n, p.gemm.epilogue);
   p.plan = c.kernels().gemm_plan_f32(p.gemm.m, n, k, c.threads());
   // The last panels of a matmul prefetch the first panel of the next matmul; the last matmul of a run prefetches for
@@ -79,16 +79,16 @@ void lower_packed(LowerContext& c) {
 const char* strided_dot_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
-                       "it has more axes than the kernel");
+                       "it has more axes than the kernel supports");
 }
 
 // A bias runs along the columns, so the last axis of the result must be an axis of rhs.
 const char* strided_fused_refuses(const Graph& g, NodeId id) {
   if (const char* why = strided_dot_refuses(g, id)) return why;
   if (const char* why = epilogue_refuses(g, id)) return why;
-  const auto form = match_epilogue(g, id);
-  return refuse_unless(!form->bias.used() || has_rhs_free_axis(g, id),
-                       "a bias needs a last axis that comes from the second operand");
+  const auto layout = match_epilogue(g, id);
+  return refuse_unless(!layout->bias.used() || has_rhs_free_axis(g, id),
+                       "the bias runs along an axis that does not come from the second operand");
 }
 
 std::optional<PackedLayout> dot_packed_layout(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
@@ -99,8 +99,8 @@ std::optional<PackedLayout> dot_packed_layout(const KernelTable& kernels, const 
   if (const auto pairs = bf16_pair_layout(kernels, m)) return pairs;
   return packed_b_layout(kernels, m);
 }
-bool dot_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& form) {
-  return operand == 1 && (panels_of(form) || interleaved_panels_of(form));
+bool dot_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& layout) {
+  return operand == 1 && (panels_of(layout) || interleaved_panels_of(layout));
 }
 
 struct StridedGemm {
@@ -122,14 +122,14 @@ void lower_strided(LowerContext& c) {
   if (y.elements() == 0) return;
   auto& p = c.keep<StridedGemm>();
   GemmStridedF32& gemm = p.gemm;
-  const EpilogueForm form = *match_epilogue(c.graph(), c.id());
-  DotAxes axes = dot_axes(c, form.bias.used());
-  const bool turned = !form.bias.used() && turn_vector(axes);
+  const EpilogueMatch layout = *match_epilogue(c.graph(), c.id());
+  DotAxes axes = dot_axes(c, layout.bias.used());
+  const bool turned = !layout.bias.used() && as_gemv(axes);
   place_axes(axes, gemm);
   c.point(gemm.a, turned ? w : x);
   c.point(gemm.b, turned ? x : w);
   c.point(gemm.c, y);
-  point_epilogue(c, form, gemm.n, gemm.epilogue);
+  point_epilogue(c, layout, gemm.n, gemm.epilogue);
   p.kernels = &c.kernels();
   p.plan = p.kernels->gemm_strided_plan_f32(gemm, c.threads());
   p.scratch = c.scratch(p.plan.scratch_bytes);

@@ -88,7 +88,7 @@ DotAxes dot_axes(const LowerContext& c, bool last_axis_alone) {
   return out;
 }
 
-bool turn_vector(DotAxes& axes) {
+bool as_gemv(DotAxes& axes) {
   if (axes.col.extent != 1 || axes.row.extent <= 1 || axes.row.c != 1) return false;
   const auto swap = [](GemmAxis& axis) { std::swap(axis.a, axis.b); };
   std::swap(axes.row, axes.col);

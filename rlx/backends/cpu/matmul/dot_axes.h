@@ -22,15 +22,16 @@ std::vector<GemmAxis> folded(const std::vector<GemmAxis>& axes);
 DotAxes dot_axes(const LowerContext& c, bool last_axis_alone = false);
 /// With one column it transposes the matmul, so that the row fills whole vectors. Returns true when the operands are
 /// swapped.
-bool turn_vector(DotAxes& axes);
+bool as_gemv(DotAxes& axes);
 /// Whether rhs has an axis that is neither contracted nor a batch axis.
 bool has_rhs_free_axis(const Graph& g, NodeId id);
 
 /// Writes the axes into the operands of a kernel: GemmStridedF32 or MatmulOperands.
 template <class Operands>
 void place_axes(const DotAxes& axes, Operands& p) {
-  check(axes.col.extent == 1 || axes.col.c == 1, "columns of a product are adjacent");
-  check(axes.outer.size() <= kGemmMaxAxes && axes.contracted.size() <= kGemmMaxAxes, "a product of this many axes");
+  check(axes.col.extent == 1 || axes.col.c == 1, "the columns of a matmul result are not adjacent");
+  check(axes.outer.size() <= kGemmMaxAxes && axes.contracted.size() <= kGemmMaxAxes,
+        "a matmul has more axes than its kernel supports");
   p.m = axes.row.extent, p.a_m_stride = axes.row.a;
   p.ldc = axes.row.extent > 1 ? axes.row.c : axes.col.extent;
   p.n = axes.col.extent, p.b_n_stride = axes.col.b;

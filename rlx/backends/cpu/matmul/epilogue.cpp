@@ -32,7 +32,7 @@ class EpilogueMatcher {
   explicit EpilogueMatcher(const Graph& body, int axis = -1, bool clips = false)
       : body_(body), inputs_(body.leaves(OpKind::Input)), axis_(axis), clips_(clips) {}
 
-  std::optional<EpilogueForm> match() {
+  std::optional<EpilogueMatch> match() {
     if (body_.outputs().size() != 1 || inputs_.empty()) return std::nullopt;
     if (body_.shape(inputs_[0]).dtype() != DType::F32 || body_.shape(inputs_[0]).rank() < 1) return std::nullopt;
     accumulator_ = body_.shape(inputs_[0]);
@@ -139,24 +139,24 @@ class EpilogueMatcher {
   int axis_;
   bool clips_;
   Shape accumulator_;
-  EpilogueForm form_;
+  EpilogueMatch form_;
   bool after_act_ = false, late_residual_ = false;
 };
 
 }  // namespace
 
-std::optional<EpilogueForm> match_epilogue(const Graph& g, NodeId id) {
+std::optional<EpilogueMatch> match_epilogue(const Graph& g, NodeId id) {
   const auto* fused = g.node(id).op.get_if<ops::FusedDot>();
-  return fused && fused->epilogue ? EpilogueMatcher(*fused->epilogue).match() : EpilogueForm{};
+  return fused && fused->epilogue ? EpilogueMatcher(*fused->epilogue).match() : EpilogueMatch{};
 }
 
-std::optional<EpilogueForm> match_conv_epilogue(const Graph& g, NodeId id, int features) {
+std::optional<EpilogueMatch> match_conv_epilogue(const Graph& g, NodeId id, int features) {
   const auto* fused = g.node(id).op.get_if<ops::FusedConv>();
-  return fused && fused->epilogue ? EpilogueMatcher(*fused->epilogue, features, true).match() : EpilogueForm{};
+  return fused && fused->epilogue ? EpilogueMatcher(*fused->epilogue, features, true).match() : EpilogueMatch{};
 }
 
 const char* epilogue_refuses(const Graph& g, NodeId id) {
-  return refuse_unless(match_epilogue(g, id).has_value(), "the kernel has no epilogue of this form");
+  return refuse_unless(match_epilogue(g, id).has_value(), "the kernel does not support this epilogue");
 }
 
 bool read_before_written(const Graph& g, NodeId id, int i) {
@@ -179,12 +179,12 @@ void point_epilogue_operand(LowerContext& c, const float*& field, const Epilogue
     field = operand.constant;
   } else if (operand.operand >= 0) {
     const View v = c.in(2 + operand.operand);
-    check(v.dense(), "operands of an epilogue lie row-major");
+    check(v.dense(), "an operand of an epilogue is not row-major");
     c.point(field, v);
   }
 }
 
-void point_epilogue(LowerContext& c, const EpilogueForm& form, std::int64_t n, GemmEpilogue& e) {
+void point_epilogue(LowerContext& c, const EpilogueMatch& form, std::int64_t n, GemmEpilogue& e) {
   e.alpha = form.alpha;
   e.act = form.act;
   e.residual_after_act = form.residual_after_act;

@@ -15,7 +15,7 @@ struct EpilogueOperand {
 };
 
 /// An epilogue as GemmEpilogue describes it.
-struct EpilogueForm {
+struct EpilogueMatch {
   float alpha = 1.0F;
   Act act = Act::None;
   bool residual_after_act = false;
@@ -24,9 +24,9 @@ struct EpilogueForm {
 };
 
 /// The epilogue of a matmul when the kernels support it. DotGeneral has an empty one.
-std::optional<EpilogueForm> match_epilogue(const Graph& g, NodeId id);
+std::optional<EpilogueMatch> match_epilogue(const Graph& g, NodeId id);
 /// The same for a convolution, whose vectors lie along axis `features` of the result. Conv has an empty one.
-std::optional<EpilogueForm> match_conv_epilogue(const Graph& g, NodeId id, int features);
+std::optional<EpilogueMatch> match_conv_epilogue(const Graph& g, NodeId id, int features);
 /// Why the kernels do not support the epilogue, for `KernelEntry::refuses`.
 const char* epilogue_refuses(const Graph& g, NodeId id);
 /// Whether operand `i` of a FusedDot's epilogue is the residual or the multiplier. Each of their elements is read right
@@ -40,6 +40,6 @@ bool lies_over_epilogue(const Graph& g, NodeId id, int operand, int result);
 /// Points `field` at an epilogue operand, if there is one: a constant, or operand 2 + i of the node.
 void point_epilogue_operand(LowerContext& c, const float*& field, const EpilogueOperand& operand);
 /// Fills in `e`. Operand i of the epilogue is operand 2 + i of the node. Rows of results are `n` apart.
-void point_epilogue(LowerContext& c, const EpilogueForm& form, std::int64_t n, GemmEpilogue& e);
+void point_epilogue(LowerContext& c, const EpilogueMatch& form, std::int64_t n, GemmEpilogue& e);
 
 }  // namespace rlx::cpu

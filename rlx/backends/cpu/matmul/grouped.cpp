@@ -19,7 +19,7 @@ void multiply(const KernelTable& kernels, const GemmStridedF32& gemm, void* scra
     kernels.gemm_strided_f32(gemm, plan, chunk, nullptr, scratch);
 }
 
-struct GroupProducts {
+struct GroupMatmuls {
   const Grouping* grouping = nullptr;
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
@@ -29,14 +29,14 @@ struct GroupProducts {
   std::int64_t b_group = 0, b_k = 0, b_n = 1;
   float* c = nullptr;  // [M, N] in the order of groups; for sums the result [E, K, N]
 };
-GemmStridedF32 column_part(const GroupProducts& s, std::int64_t part) {
+GemmStridedF32 column_part(const GroupMatmuls& s, std::int64_t part) {
   GemmStridedF32 gemm;
   gemm.n = std::min(s.columns, s.n - part * s.columns);
   gemm.ldc = s.n;
   gemm.num_contracted = 1;
   return gemm;
 }
-void run_grouped_rows(const GroupProducts& s, std::int64_t chunk) {
+void run_grouped_rows(const GroupMatmuls& s, std::int64_t chunk) {
   const std::int64_t tile = chunk / s.column_chunks, part = chunk % s.column_chunks;
   if (tile >= *s.grouping->num_tiles) return;
   const std::int64_t e = s.grouping->tiles[2 * tile], first = s.grouping->tiles[2 * tile + 1];
@@ -50,7 +50,7 @@ void run_grouped_rows(const GroupProducts& s, std::int64_t chunk) {
   gemm.contracted[0] = {s.k, 1, s.b_k, 0};
   multiply(*s.kernels, gemm, s.scratch->mine());
 }
-void run_sums(const GroupProducts& s, std::int64_t chunk) {
+void run_sums(const GroupMatmuls& s, std::int64_t chunk) {
   const std::int64_t e = chunk / s.column_chunks, part = chunk % s.column_chunks;
   const std::int64_t first = s.grouping->starts[e], count = s.grouping->starts[e + 1] - first;
   GemmStridedF32 gemm = column_part(s, part);
@@ -71,7 +71,7 @@ void lower_f32(LowerContext& c) {
   const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
   const std::int64_t groups = rows ? other.dim(0) : y.dim(0);
   const Grouping& g = add_grouping(c, groups);
-  auto& s = c.keep<GroupProducts>();
+  auto& s = c.keep<GroupMatmuls>();
   s.grouping = &g;
   s.kernels = &c.kernels();
   s.k = x.dim(1);
@@ -104,31 +104,31 @@ void lower_f32(LowerContext& c) {
 
 // -- packed matrices --
 
-struct FormedGroups {
+struct PackedGroups {
   const Grouping* grouping = nullptr;
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
   std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
-  std::optional<Strips> strips{};                             // else packed B panels
+  std::optional<InterleavedPanels> interleaved{};             // else packed B panels
   Panels panels{};
-  std::int64_t matrix_bytes = 0, piece_bytes = 0, piece = 1;  // of columns that are packed together
-  const float* a = nullptr;                                   // sorted rows [M, K]
+  std::int64_t matrix_bytes = 0, unit_bytes = 0, piece = 1;  // of columns that are packed together
+  const float* a = nullptr;                                  // sorted rows [M, K]
   const std::byte* b = nullptr;
   float* c = nullptr;  // [M, N] in the order of groups
 };
-void run_formed(const FormedGroups& s, std::int64_t chunk) {
+void run_packed_groups(const PackedGroups& s, std::int64_t chunk) {
   const std::int64_t tile = chunk / s.column_chunks, first_column = chunk % s.column_chunks * s.columns;
   if (tile >= *s.grouping->num_tiles) return;
   const std::int64_t e = s.grouping->tiles[2 * tile], first = s.grouping->tiles[2 * tile + 1];
   const std::int64_t m = std::min(kGroupTileRows, s.grouping->starts[e + 1] - first);
   const std::int64_t n = std::min(s.columns, s.n - first_column);
   const float* const a = s.a + first * s.k;
-  const std::byte* const b = s.b + e * s.matrix_bytes + first_column / s.piece * s.piece_bytes;
+  const std::byte* const b = s.b + e * s.matrix_bytes + first_column / s.piece * s.unit_bytes;
   float* const out = s.c + first * s.n + first_column;
-  if (s.strips && s.strips->int8) {
-    InterleavedGemm gemm{m,   n,   s.k, s.strips->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()),
-                         out, s.n, {}};
-    const InterleavedKernels& kernels = *s.kernels->strips;
+  if (s.interleaved && s.interleaved->int8) {
+    InterleavedGemm gemm{
+        m, n, s.k, s.interleaved->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()), out, s.n, {}};
+    const InterleavedKernels& kernels = *s.kernels->interleaved;
     const InterleavedPlan plan = kernels.plan(gemm, 1);
     for (std::int64_t i = 0; i < plan.quantize_chunks; ++i) kernels.quantize(gemm, plan, i);
     for (std::int64_t i = 0; i < plan.chunks; ++i) kernels.run(gemm, plan, i);
@@ -141,49 +141,49 @@ void run_formed(const FormedGroups& s, std::int64_t chunk) {
     const GemmPlan plan = s.kernels->gemm_plan_f32(m, columns, s.k, 1);
     for (std::int64_t i = 0; i < plan.chunks; ++i) s.kernels->gemm_f32(gemm, plan, i);
   };
-  if (!s.strips) {
+  if (!s.interleaved) {
     gemm.b_type = s.panels.type;
     return run(n, b, out);
   }
-  const std::int64_t width = s.kernels->packed_nr_f32(s.n), lanes = s.strips->lanes;
+  const std::int64_t width = s.kernels->packed_nr_f32(s.n), lanes = s.interleaved->lanes;
   for (std::int64_t at = 0; at < n; at += width) {
     const std::int64_t columns = std::min(width, n - at);
     auto* panel = reinterpret_cast<float*>(s.scratch->mine());
-    s.kernels->strips->decode(s.strips->kind, s.k, b + at / lanes * s.piece_bytes, (columns + lanes - 1) / lanes,
-                              panel);
+    s.kernels->interleaved->decode(s.interleaved->kind, s.k, b + at / lanes * s.unit_bytes,
+                                   (columns + lanes - 1) / lanes, panel);
     run(columns, panel, out + at);
   }
 }
-void lower_formed(LowerContext& c) {
-  const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]);
+void lower_packed_groups(LowerContext& c) {
+  const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
   const Grouping& g = add_grouping(c, c.in(1).dim(0));
-  auto& s = c.keep<FormedGroups>();
+  auto& s = c.keep<PackedGroups>();
   s.grouping = &g;
   s.kernels = &c.kernels();
   s.k = x.dim(1), s.n = y.dim(1);
-  s.strips = interleaved_panels_of(form);
-  s.matrix_bytes = layout_of_one_matrix(form).bytes;
+  s.interleaved = interleaved_panels_of(layout);
+  s.matrix_bytes = layout_of_one_matrix(layout).bytes;
   const std::int64_t width = c.kernels().packed_nr_f32(s.n);
   std::int64_t scratch = 0;
-  if (s.strips) {
-    check(reads_interleaved(c.kernels(), form, s.k, s.n), "weights in strips of another instruction set");
-    s.piece = s.strips->lanes;
-    s.piece_bytes = interleaved_traits(s.strips->kind).interleaved_bytes(s.k / kInterleavedGroup, s.strips->lanes);
+  if (s.interleaved) {
+    check(reads_interleaved(c.kernels(), layout, s.k, s.n), "the weights are packed for another instruction set");
+    s.piece = s.interleaved->lanes;
+    s.unit_bytes = interleaved_traits(s.interleaved->kind).panel_bytes(s.k / kInterleavedGroup, s.interleaved->lanes);
     InterleavedGemm most;
-    most.m = kGroupTileRows, most.n = s.n, most.k = s.k, most.kind = s.strips->kind;
-    scratch = s.strips->int8 ? c.kernels().strips->plan(most, 1).code_bytes
-                             : s.k * width * static_cast<std::int64_t>(sizeof(float));
+    most.m = kGroupTileRows, most.n = s.n, most.k = s.k, most.kind = s.interleaved->kind;
+    scratch = s.interleaved->int8 ? c.kernels().interleaved->plan(most, 1).packed_a_bytes
+                                  : s.k * width * static_cast<std::int64_t>(sizeof(float));
   } else {
-    check(reads_packed_b(c.kernels(), form, s.k, s.n), "weights in panels of another instruction set");
-    s.panels = *panels_of(form);
+    check(reads_packed_b(c.kernels(), layout, s.k, s.n), "the weights are packed for another instruction set");
+    s.panels = *panels_of(layout);
     s.piece = s.panels.width;
-    s.piece_bytes = s.k * s.panels.width * panel_element_bytes(s.panels.type);
+    s.unit_bytes = s.k * s.panels.width * panel_element_bytes(s.panels.type);
   }
   s.scratch = c.scratch(static_cast<std::size_t>(std::max<std::int64_t>(scratch, 64)));
   // Columns of a chunk: whole panels, some 64 K elements of the matrix.
-  const std::int64_t unit = s.strips ? std::max(width, s.piece) : s.piece;
+  const std::int64_t unit = s.interleaved ? std::max(width, s.piece) : s.piece;
   s.columns = c.finest() ? unit : std::max<std::int64_t>(1, (65536 / s.k + unit - 1) / unit) * unit;
   s.column_chunks = (s.n + s.columns - 1) / s.columns;
   s.a = add_group_rows(c, g, x, false);
@@ -191,7 +191,7 @@ void lower_formed(LowerContext& c) {
   s.c = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(y.elements()) * sizeof(float)));
   const double ns =
       2.0 * static_cast<double>(x.elements()) * static_cast<double>(s.n) / gemm_flops_per_ns(c.kernels().isa);
-  c.step<run_formed>(s, g.most_tiles() * s.column_chunks, ns);
+  c.step<run_packed_groups>(s, g.most_tiles() * s.column_chunks, ns);
   add_ungroup_rows(c, g, s.c, s.n);
 }
 
@@ -242,7 +242,7 @@ void lower_generic(LowerContext& c) {
   if (y.elements() == 0 || add_zeros_for_nothing(c)) return;
   const bool rows = c.op<ops::GroupedDot>().fn == GroupedKind::Rows;
   const Grouping& g = add_grouping(c, rows ? other.dim(0) : y.dim(0));
-  visit_wide(x.dtype, [&]<class A>(A) {
+  visit_f64(x.dtype, [&]<class A>(A) {
     auto& s = c.keep<GenericGroups<A>>();
     s.grouping = &g;
     s.rows = rows;
@@ -264,17 +264,18 @@ void lower_generic(LowerContext& c) {
   });
 }
 
-bool in_form(const Graph& g, NodeId id) { return !packed_layout_of(g, g.node(id).inputs[1]).empty(); }
-const char* formed_refuses(const Graph& g, NodeId id, bool strips) {
-  const PackedLayout& form = packed_layout_of(g, g.node(id).inputs[1]);
-  if (strips ? !interleaved_panels_of(form) : !panels_of(form))
-    return strips ? "its matrices are not in strips" : "nor in panels";
+bool is_packed(const Graph& g, NodeId id) { return !packed_layout_of(g, g.node(id).inputs[1]).empty(); }
+const char* packed_groups_refuse(const Graph& g, NodeId id, bool interleaved) {
+  const PackedLayout& layout = packed_layout_of(g, g.node(id).inputs[1]);
+  if (interleaved ? !interleaved_panels_of(layout) : !panels_of(layout))
+    return interleaved ? "its weights are not in the interleaved block-quantized layout"
+                  : "its weights are not packed B tiles";
   return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
 }
-const char* interleaved_refuses_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, true); }
-const char* panels_refuse_groups(const Graph& g, NodeId id) { return formed_refuses(g, id, false); }
+const char* interleaved_refuses_groups(const Graph& g, NodeId id) { return packed_groups_refuse(g, id, true); }
+const char* panels_refuse_groups(const Graph& g, NodeId id) { return packed_groups_refuse(g, id, false); }
 const char* generic_refuses_groups(const Graph& g, NodeId id) {
-  return refuse_unless(!in_form(g, id), "its matrices are in a form");
+  return refuse_unless(!is_packed(g, id), "its weights are prepacked");
 }
 std::optional<PackedLayout> groups_packed_layout(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
                                                  const ConstantMatrix& m) {
@@ -282,13 +283,13 @@ std::optional<PackedLayout> groups_packed_layout(const KernelTable& kernels, con
     return std::nullopt;
   return is_block_scheme(m.scheme) ? interleaved_layout(kernels, m) : std::optional(packed_b_layout(kernels, m));
 }
-bool groups_read_packed(const Graph& g, NodeId id, int operand, const PackedLayout& form) {
+bool groups_read_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) {
   return operand == 1 && g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows &&
-         (panels_of(form) || interleaved_panels_of(form));
+         (panels_of(layout) || interleaved_panels_of(layout));
 }
 
 const char* f32_refuses(const Graph& g, NodeId id) {
-  if (in_form(g, id)) return "its matrices are in a form";
+  if (is_packed(g, id)) return "its weights are prepacked";
   return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
 }
 bool reads_strided_weights(const Graph& g, NodeId id, int operand) {
@@ -296,14 +297,14 @@ bool reads_strided_weights(const Graph& g, NodeId id, int operand) {
 }
 
 constexpr KernelEntry kGroupedEntries[] = {
-    {OpKind::GroupedDot, "grouped_interleaved", interleaved_refuses_groups, lower_formed},
-    {OpKind::GroupedDot, "grouped_packed", panels_refuse_groups, lower_formed},
+    {OpKind::GroupedDot, "grouped_interleaved", interleaved_refuses_groups, lower_packed_groups},
+    {OpKind::GroupedDot, "grouped_packed", panels_refuse_groups, lower_packed_groups},
     {.kind = OpKind::GroupedDot,
      .kernel = "grouped_gemm_f32",
      .refuses = f32_refuses,
      .lower = lower_f32,
      .reads_strided = reads_strided_weights,
-     .form = groups_packed_layout,
+     .packed_layout = groups_packed_layout,
      .reads_packed = groups_read_packed},
     {OpKind::GroupedDot, "generic_groups", generic_refuses_groups, lower_generic, reads_strided_weights},
 };

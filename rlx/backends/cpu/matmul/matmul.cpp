@@ -23,13 +23,14 @@ const char* matmul_refuses(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
   const bool halves = is_half(t) && (y == t || y == DType::F32);
   const bool same = y == t && (t == DType::F64 || is_complex(t) || is_number_of_bytes(t));
-  if (const char* why = refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
-                                      "its operands are not f64, f16, bf16, complex or integers with sums as wide"))
+  if (const char* why =
+          refuse_unless((same || halves) && in_dtype(g, id, 1) == t,
+                        "its operands are not f64, f16, bf16, complex or integers of the dtype of the result"))
     return why;
   // The parts of complex numbers take one more axis.
   const int most = is_complex(t) ? kGemmMaxAxes - 1 : kGemmMaxAxes;
   return refuse_unless(g.shape(id).rank() <= most && in_shape(g, id, 0).rank() <= most,
-                       "it has more axes than the kernel");
+                       "it has more axes than the kernel supports");
 }
 
 /// The accumulator dtype for results of dtype `y`.
@@ -44,7 +45,7 @@ DType sums_of(DType y) {
 }
 
 /// Describes a complex matmul as a matmul of parts.
-void turn_complex(MatmulOperands& p, DType part) {
+void complex_as_parts(MatmulOperands& p, DType part) {
   p.b_complex = true;
   p.a_type = p.b_type = p.c_type = part;
   p.n *= 2, p.ldc *= 2, p.a_m_stride *= 2;
@@ -79,13 +80,13 @@ void add_product(LowerContext& c, MatmulStep& s, double run_ns) {
   c.step<&MatmulStep::run>(s, s.plan.chunks, run_ns);
 }
 
-double bf16_flops_per_ns(const Bf16Kernels& pairs) { return pairs.products == Bf16DotKind::Tiles ? 1000 : 300; }
+double bf16_flops_per_ns(const Bf16Kernels& pairs) { return pairs.kind == Bf16DotKind::Tiles ? 1000 : 300; }
 
 /// Selects kernels for operands of `t` with accumulators of `sums`: bf16 pair kernels where the machine has them.
 /// Returns their speed in operations per ns.
 double choose_kernels(LowerContext& c, MatmulStep& s, DType t, DType sums) {
-  if (const Bf16Kernels* const pairs = t == DType::BF16 ? c.kernels().pairs : nullptr) {
-    s.kernels = &bf16_strided_kernels(c.kernels().isa, pairs->products);
+  if (const Bf16Kernels* const pairs = t == DType::BF16 ? c.kernels().bf16 : nullptr) {
+    s.kernels = &bf16_strided_kernels(c.kernels().isa, pairs->kind);
     return bf16_flops_per_ns(*pairs);
   }
   s.kernels = &matmul_kernels(c.kernels().isa, sums);
@@ -99,12 +100,12 @@ void lower_matmul(LowerContext& c) {
   auto& s = c.keep<MatmulStep>();
   MatmulOperands& p = s.product;
   DotAxes axes = dot_axes(c);
-  bool swapped = turn_vector(axes);
+  bool swapped = as_gemv(axes);
   place_axes(axes, p);
   p.a_type = p.b_type = x.dtype;
   // So few columns leave most lanes empty; transposed, they become rows.
-  if (!swapped && p.n <= kTurnedRows && p.m >= 8 * p.n && !is_complex(x.dtype) && is_float(x.dtype))
-    turn_product(p), swapped = true;
+  if (!swapped && p.n <= kTransposedRows && p.m >= 8 * p.n && !is_complex(x.dtype) && is_float(x.dtype))
+    transpose_matmul(p), swapped = true;
   p.c_type = y.dtype;
   c.point(p.a, swapped ? w : x);
   c.point(p.b, swapped ? x : w);
@@ -114,19 +115,19 @@ void lower_matmul(LowerContext& c) {
   const DType sums = sums_of(y.dtype);
   // bf16 pair kernels need a depth of at least 1.
   const double speed = choose_kernels(c, s, depth > 0 ? x.dtype : DType::F32, sums);
-  if (is_complex(y.dtype)) turn_complex(p, sums);
+  if (is_complex(y.dtype)) complex_as_parts(p, sums);
   const double products = static_cast<double>(y.elements());
   if (p.b_complex) depth *= 4;
   add_product(c, s, std::max(2 * products * depth / speed, 0.3 * static_cast<double>(w.elements())));
 }
 
-bool product_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
+bool matmul_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
 // -- f16 and bf16 with packed B: rows of x are widened, the GEMM is f32, and results are rounded --
 
-const char* panels_of_halves_refuse(const Graph& g, NodeId id) {
+const char* packed_16bit_refuses(const Graph& g, NodeId id) {
   const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
-  if (!panels || panels->type == PackedBType::BF16Pairs) return "its second operand is not in panels";
+  if (!panels || panels->type == PackedBType::BF16Pairs) return "the weight is not prepacked";
   const DType t = in_dtype(g, id, 0), y = g.shape(id).dtype();
   return refuse_unless(is_half(t) && (y == t || y == DType::F32), "its operands are not f16 or bf16");
 }
@@ -137,7 +138,7 @@ std::optional<PackedLayout> packed_layout_16bit(const KernelTable& kernels, cons
   if (is_block_scheme(m.scheme)) return std::nullopt;
   ConstantMatrix exact = m;
   // With bf16 operands the bf16 instructions lose nothing (matmul/bf16_kernels.h).
-  if (kernels.pairs != nullptr && m.stored == DType::BF16 && m.dtype == DType::BF16) {
+  if (kernels.bf16 != nullptr && m.stored == DType::BF16 && m.dtype == DType::BF16) {
     exact.allowed_loss = MatmulPrecision::BF16;
     return bf16_pair_layout(kernels, exact);
   }
@@ -145,49 +146,49 @@ std::optional<PackedLayout> packed_layout_16bit(const KernelTable& kernels, cons
   if (exact.stored != m.dtype) return std::nullopt;
   return packed_b_layout(kernels, exact);
 }
-bool reads_packed_16bit(const Graph& g, NodeId id, int operand, const PackedLayout& form) {
-  const std::optional<Panels> p = panels_of(form);
+bool reads_packed_16bit(const Graph& g, NodeId id, int operand, const PackedLayout& layout) {
+  const std::optional<Panels> p = panels_of(layout);
   if (operand != 1 || !p || !is_half(in_dtype(g, id, 0))) return false;
-  if (p->type == PackedBType::BF16Pairs) return form.lossless && in_dtype(g, id, 0) == DType::BF16;
+  if (p->type == PackedBType::BF16Pairs) return layout.lossless && in_dtype(g, id, 0) == DType::BF16;
   return p->type == PackedBType::F16 || p->type == PackedBType::BF16;
 }
 
 // -- bf16 with a weight in the bf16 pair layout --
 
-const char* pairs_of_halves_refuse(const Graph& g, NodeId id) {
-  const PackedLayout& form = packed_layout_of(g, g.node(id).inputs[1]);
-  const std::optional<Panels> panels = panels_of(form);
-  if (!panels || panels->type != PackedBType::BF16Pairs || !form.lossless)
-    return "its second operand is not in panels of pairs of what it is";
+const char* bf16_pairs_refuse(const Graph& g, NodeId id) {
+  const PackedLayout& layout = packed_layout_of(g, g.node(id).inputs[1]);
+  const std::optional<Panels> panels = panels_of(layout);
+  if (!panels || panels->type != PackedBType::BF16Pairs || !layout.lossless)
+    return "the weight is not prepacked as bf16 pairs without loss";
   const DType y = g.shape(id).dtype();
   return refuse_unless(in_dtype(g, id, 0) == DType::BF16 && (y == DType::BF16 || y == DType::F32),
                        "its operands are not bf16");
 }
 
-void lower_pairs_of_halves(LowerContext& c) {
+void lower_bf16_pairs(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   auto& s = c.keep<MatmulStep>();
   MatmulOperands& p = s.product;
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   p.m = rows->rows, p.n = y.dim(-1), p.a_m_stride = rows->ld, p.ldc = p.n;
   p.num_contracted = 1;
   p.contracted[0] = {x.dim(-1), 1, 1, 0};
   p.a_type = p.b_type = DType::BF16, p.c_type = y.dtype;
   check(reads_packed_b(c.kernels(), packed_layout_of(c.graph(), c.node().inputs[1]), x.dim(-1), p.n),
-        "a weight in pairs of another machine");
+        "the weight is packed for another instruction set");
   c.point(p.a, x);
-  p.b_strips = true;
+  p.b_packed = true;
   c.point(p.b, c.in(1));
   c.point(p.c, y);
-  s.kernels = &bf16_strided_kernels(c.kernels().isa, c.kernels().pairs->products);
+  s.kernels = &bf16_strided_kernels(c.kernels().isa, c.kernels().bf16->kind);
   const double weights = static_cast<double>(p.n) * static_cast<double>(x.dim(-1));
   add_product(c, s,
-              std::max(2 * static_cast<double>(p.m) * weights / bf16_flops_per_ns(*c.kernels().pairs), weights / 30));
+              std::max(2 * static_cast<double>(p.m) * weights / bf16_flops_per_ns(*c.kernels().bf16), weights / 30));
 }
 
-struct HalvesStep {
+struct Packed16BitStep {
   GemmF32 gemm;
   GemmPlan plan;
   const KernelTable* kernels = nullptr;
@@ -198,37 +199,37 @@ struct HalvesStep {
   std::int64_t ld_x = 0, rows_per_chunk = 1, y_at = 0;  // in the common memory, in floats
   const Common* wide = nullptr;
 
-  float* wide_x() const { return reinterpret_cast<float*>(wide->base); }
-  static void widen(const HalvesStep& s, std::int64_t chunk) {
+  float* x_f32() const { return reinterpret_cast<float*>(wide->base); }
+  static void widen(const Packed16BitStep& s, std::int64_t chunk) {
     const std::int64_t end = std::min(s.gemm.m, (chunk + 1) * s.rows_per_chunk);
     for (std::int64_t r = chunk * s.rows_per_chunk; r < end; ++r)
-      s.convert->widen(s.x_type, static_cast<const std::uint16_t*>(s.x) + r * s.ld_x, s.wide_x() + r * s.gemm.k,
+      s.convert->widen(s.x_type, static_cast<const std::uint16_t*>(s.x) + r * s.ld_x, s.x_f32() + r * s.gemm.k,
                        s.gemm.k);
   }
-  static void run(const HalvesStep& s, std::int64_t chunk) {
+  static void run(const Packed16BitStep& s, std::int64_t chunk) {
     GemmF32 g = s.gemm;
-    g.a = s.wide_x();
-    if (is_half(s.y_type)) g.c = s.wide_x() + s.y_at;
+    g.a = s.x_f32();
+    if (is_half(s.y_type)) g.c = s.x_f32() + s.y_at;
     s.kernels->gemm_f32(g, s.plan, chunk);
   }
-  static void narrow(const HalvesStep& s, std::int64_t chunk) {
+  static void narrow(const Packed16BitStep& s, std::int64_t chunk) {
     const std::int64_t first = chunk * s.rows_per_chunk * s.gemm.n;
     const std::int64_t count = std::min(s.gemm.m * s.gemm.n - first, s.rows_per_chunk * s.gemm.n);
-    s.convert->narrow(s.y_type, s.wide_x() + s.y_at + first, static_cast<std::uint16_t*>(s.y) + first, count);
+    s.convert->narrow(s.y_type, s.x_f32() + s.y_at + first, static_cast<std::uint16_t*>(s.y) + first, count);
   }
 };
 
-void lower_halves(LowerContext& c) {
+void lower_packed_16bit(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  auto& s = c.keep<HalvesStep>();
+  auto& s = c.keep<Packed16BitStep>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   GemmF32& g = s.gemm;
   g.m = rows->rows, g.n = y.dim(-1), g.k = x.dim(-1);
-  const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]);
-  check(reads_packed_b(c.kernels(), form, g.k, g.n), "a weight in panels of another instruction set");
-  g.b_type = panels_of(form)->type;
+  const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
+  check(reads_packed_b(c.kernels(), layout, g.k, g.n), "the weight is packed for another instruction set");
+  g.b_type = panels_of(layout)->type;
   g.lda = g.k, g.ldc = g.n;
   c.point(g.b_packed, c.in(1));
   c.point(s.x, x);
@@ -245,17 +246,17 @@ void lower_halves(LowerContext& c) {
   s.wide = c.common(static_cast<std::size_t>(s.y_at + (is_half(y.dtype) ? g.m * g.n : 0)) * sizeof(float));
   s.plan = s.kernels->gemm_plan_f32(g.m, g.n, g.k, c.threads());
   const std::int64_t chunks = (g.m + s.rows_per_chunk - 1) / s.rows_per_chunk;
-  c.step<&HalvesStep::widen>(s, chunks, 0.1 * static_cast<double>(g.m * g.k));
+  c.step<&Packed16BitStep::widen>(s, chunks, 0.1 * static_cast<double>(g.m * g.k));
   const double mnk = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-  c.step<&HalvesStep::run>(
+  c.step<&Packed16BitStep::run>(
       s, s.plan.chunks, std::max(2 * mnk / gemm_flops_per_ns(c.kernels().isa), static_cast<double>(g.n * g.k) / 25.0));
-  if (is_half(y.dtype)) c.step<&HalvesStep::narrow>(s, chunks, 0.1 * static_cast<double>(g.m * g.n));
+  if (is_half(y.dtype)) c.step<&Packed16BitStep::narrow>(s, chunks, 0.1 * static_cast<double>(g.m * g.n));
 }
 
 constexpr KernelEntry kMatmulEntries[] = {
-    {OpKind::DotGeneral, "gemm_bf16_pairs", pairs_of_halves_refuse, lower_pairs_of_halves, reads_strided_rows},
-    {OpKind::DotGeneral, "gemm_packed_16bit", panels_of_halves_refuse, lower_halves, reads_strided_rows},
-    {OpKind::DotGeneral, "gemm_product", matmul_refuses, lower_matmul, product_reads_strided, nullptr, false,
+    {OpKind::DotGeneral, "gemm_bf16_pairs", bf16_pairs_refuse, lower_bf16_pairs, reads_strided_rows},
+    {OpKind::DotGeneral, "gemm_packed_16bit", packed_16bit_refuses, lower_packed_16bit, reads_strided_rows},
+    {OpKind::DotGeneral, "gemm_product", matmul_refuses, lower_matmul, matmul_reads_strided, nullptr, false,
      packed_layout_16bit, reads_packed_16bit},
 };
 
@@ -263,7 +264,7 @@ constexpr KernelEntry kMatmulEntries[] = {
 
 std::span<const KernelEntry> matmul_entries() { return kMatmulEntries; }
 
-void add_number_product(LowerContext& c, const MatmulOperands& product, const ProductSource& a, const ProductSource& b,
+void add_number_product(LowerContext& c, const MatmulOperands& product, const MatmulSource& a, const MatmulSource& b,
                         std::int64_t at) {
   auto& s = c.keep<MatmulStep>();
   MatmulOperands& p = s.product;
@@ -278,7 +279,7 @@ void add_number_product(LowerContext& c, const MatmulOperands& product, const Pr
   for (int i = 0; i < p.num_outer; ++i) work *= static_cast<double>(p.outer[i].extent);
   if (is_complex(p.c_type)) {
     work *= 4;
-    turn_complex(p, sums);
+    complex_as_parts(p, sums);
   }
   add_product(c, s, work / speed);
 }

@@ -8,22 +8,22 @@
 namespace rlx::cpu {
 
 /// An operand: a value of the node, or bytes of its workspace.
-struct ProductSource {
+struct MatmulSource {
   const View* view = nullptr;
   const void* bytes = nullptr;
 };
 
 /// Adds the tasks of a matmul whose result is stored to the node's result from element `at` on; for complex numbers
 /// `at` counts those. The dtypes select the kernels. The result's dtype decides the accumulator type.
-void add_number_product(LowerContext& c, const MatmulOperands& product, const ProductSource& a, const ProductSource& b,
+void add_number_product(LowerContext& c, const MatmulOperands& product, const MatmulSource& a, const MatmulSource& b,
                         std::int64_t at);
 /// The same for int8 with I32 accumulators. k and the number of matmuls follow from the axes.
-void add_byte_product(LowerContext& c, const ByteGemm& product, const ProductSource& a, const ProductSource& b,
-                      std::int64_t at);
+void add_int8_matmul(LowerContext& c, const ByteGemm& product, const MatmulSource& a, const MatmulSource& b,
+                     std::int64_t at);
 
 /// Points `field` at the operand.
 template <class T>
-void point_source(LowerContext& c, T*& field, const ProductSource& from) {
+void point_source(LowerContext& c, T*& field, const MatmulSource& from) {
   if (from.view != nullptr)
     c.point(field, *from.view);
   else

@@ -13,22 +13,22 @@
 namespace rlx::cpu {
 namespace {
 
-struct FoundProducts {
+struct FoundKernels {
   const MatmulKernels* f64 = nullptr;
   const MatmulKernels* f32 = nullptr;
   const MatmulKernels* i32 = nullptr;
   const MatmulKernels* i64 = nullptr;
 };
-FoundProducts found_products(Isa isa) {
-  FoundProducts found;
-  RLX_FOR_ISA(isa, find_products(found));
+FoundKernels found_kernels(Isa isa) {
+  FoundKernels found;
+  RLX_FOR_ISA(isa, find_kernels(found));
   return found;
 }
 
 }  // namespace
 
 const MatmulKernels& matmul_kernels(Isa isa, DType sums) {
-  const FoundProducts found = found_products(isa);
+  const FoundKernels found = found_kernels(isa);
   switch (sums) {
     case DType::F64: return *found.f64;
     case DType::I32: return *found.i32;

@@ -12,7 +12,7 @@ namespace rlx::cpu {
 
 /// C[.., M, N] = A[.., M, K] * B[.., K, N], as GemmStridedF32 describes. `a_type`, `b_type` and `c_type` are the
 /// dtypes: all F64; or each F32, F16 or BF16; or integers, either each of at most 32 bits or all of 64. Rows of C are
-/// contiguous. The sum of an element is one chain of multiply-adds in the order of k, the same for every M, cut and
+/// contiguous. The sum of an element is one chain of multiply-adds in the order of k, the same for every M, plan and
 /// register tile. It is rounded once, to C. Integer sums wrap.
 ///
 /// Complex matmuls (`b_complex`) work on the parts of A and C, F32 or F64, with B in complex numbers. A row of A is
@@ -28,27 +28,27 @@ struct MatmulOperands {
   std::int64_t ldc = 0;
   DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
   bool b_complex = false;
-  bool c_turned = false;  // C is transposed: its rows are contiguous, its columns are `ldc` apart; not complex
-  bool b_strips = false;  // B is packed as in matmul/bf16_kernels.h, in whole panels; bf16 pair kernels only
+  bool c_transposed = false;  // C is transposed: its rows are contiguous, its columns are `ldc` apart; not complex
+  bool b_packed = false;      // B is packed as in matmul/bf16_kernels.h, in whole panels; bf16 pair kernels only
   int num_contracted = 0, num_outer = 0;
   GemmAxis contracted[kGemmMaxAxes];
   GemmAxis outer[kGemmMaxAxes];
 };
 
 /// Most rows of a matmul whose C is transposed.
-inline constexpr std::int64_t kTurnedRows = 8;
+inline constexpr std::int64_t kTransposedRows = 8;
 /// A matmul with few columns as a skinny GEMM, C^T = B^T A^T, which reads its other operand once.
-inline void turn_product(MatmulOperands& p) {
+inline void transpose_matmul(MatmulOperands& p) {
   std::swap(p.m, p.n);
   std::swap(p.a, p.b);
   std::swap(p.a_m_stride, p.b_n_stride);
   std::swap(p.a_type, p.b_type);
   for (int i = 0; i < p.num_contracted; ++i) std::swap(p.contracted[i].a, p.contracted[i].b);
   for (int i = 0; i < p.num_outer; ++i) std::swap(p.outer[i].a, p.outer[i].b);
-  p.c_turned = true;
+  p.c_transposed = true;
 }
 
-/// How a matmul is cut. Chunks are ranges of register tiles. The cut does not change any bit of a result.
+/// How a matmul is split into chunks, which are ranges of register tiles. No bit of a result depends on the plan.
 struct MatmulPlan {
   std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t k = 1;

@@ -26,7 +26,7 @@ DType panel_dtype(PackedBType t) {
 // Bytes of a matrix: the elements of all panels, and the scales of I8.
 std::int64_t packed_bytes(const Panels& p, std::int64_t k, std::int64_t n) {
   const std::int64_t columns = (n + p.lanes - 1) / p.lanes * p.lanes;
-  const std::int64_t elements = (p.type == PackedBType::BF16Pairs ? padded_pairs(k) : k) * columns;
+  const std::int64_t elements = (p.type == PackedBType::BF16Pairs ? padded_bf16(k) : k) * columns;
   return p.type == PackedBType::I8 ? panel_scales_at(elements) + columns * static_cast<std::int64_t>(sizeof(float))
                                    : elements * panel_element_bytes(p.type);
 }
@@ -43,7 +43,7 @@ struct PanelColumn {
 };
 PanelColumn column_of(const Panels& p, std::int64_t k, std::int64_t n, std::int64_t j) {
   const std::int64_t first = j / p.width * p.width;
-  if (p.type == PackedBType::BF16Pairs) return {first * padded_pairs(k) + 2 * (j - first), 2 * p.width, 2};
+  if (p.type == PackedBType::BF16Pairs) return {first * padded_bf16(k) + 2 * (j - first), 2 * p.width, 2};
   const std::int64_t step = std::min(p.width, (n - first + p.lanes - 1) / p.lanes * p.lanes);
   return {first * k + (j - first), step};
 }
@@ -89,7 +89,7 @@ template <class To>
 void fill_zeros(const Panels& p, const PanelSource& s, std::int64_t j, std::int64_t k, To* panels) {
   if (p.type != PackedBType::BF16Pairs) return;
   const PanelColumn column = column_of(p, s.op.k, s.op.n, j);
-  for (; k < padded_pairs(s.op.k); ++k) panels[column.element(k)] = To(0.0F);
+  for (; k < padded_bf16(s.op.k); ++k) panels[column.element(k)] = To(0.0F);
 }
 // Writes zeros after the last column, if the source has the last column.
 template <class To>
@@ -127,10 +127,10 @@ void move_pairs(const Panels& p, const PanelSource& s, std::int64_t first, const
                 std::uint16_t* panels) {
   constexpr std::int64_t kWords = 16;  // of a column at a time
   const std::int64_t k = s.op.k, lanes = p.lanes;
-  std::uint16_t* const strip = panels + (s.first + first) * padded_pairs(k);
+  std::uint16_t* const strip = panels + (s.first + first) * padded_bf16(k);
   for (std::int64_t k0 = 0; k0 < k; k0 += 2 * kWords) {
     const std::int64_t words = std::min(kWords, (k - k0) / 2);
-    std::uint32_t block[kWords][kPairLanes];
+    std::uint32_t block[kWords][kBf16Lanes];
     for (std::int64_t c = 0; c < lanes; ++c) {
       const std::uint16_t* from = values + s.source.offset + (first + c) * s.source.n_stride + k0;
       std::uint32_t column[kWords] = {};
@@ -181,8 +181,8 @@ PackedLayout packed_b_layout(const KernelTable& kernels, const ConstantMatrix& m
 }
 
 std::optional<PackedLayout> bf16_pair_layout(const KernelTable& kernels, const ConstantMatrix& m) {
-  if (!kernels.pairs || m.allowed_loss != MatmulPrecision::BF16 || m.stored == DType::F16) return std::nullopt;
-  const Panels p{kPairLanes, kPairLanes, PackedBType::BF16Pairs};
+  if (!kernels.bf16 || m.allowed_loss != MatmulPrecision::BF16 || m.stored == DType::F16) return std::nullopt;
+  const Panels p{kBf16Lanes, kBf16Lanes, PackedBType::BF16Pairs};
   return PackedLayout{kId,
                       {p.width, p.lanes, static_cast<std::int64_t>(p.type), kVersion},
                       packed_bytes(p, m.k, m.n),
@@ -190,25 +190,25 @@ std::optional<PackedLayout> bf16_pair_layout(const KernelTable& kernels, const C
                       m.stored == DType::BF16};
 }
 
-std::optional<Panels> panels_of(const PackedLayout& form) {
-  if (form.id != kId || form.params.size() != 4 || form.params[3] != kVersion) return std::nullopt;
-  const Panels p{form.params[0], form.params[1], static_cast<PackedBType>(form.params[2])};
-  if (p.width < 1 || p.lanes < 1 || form.params[2] < 0 || form.params[2] > 4) return std::nullopt;
+std::optional<Panels> panels_of(const PackedLayout& layout) {
+  if (layout.id != kId || layout.params.size() != 4 || layout.params[3] != kVersion) return std::nullopt;
+  const Panels p{layout.params[0], layout.params[1], static_cast<PackedBType>(layout.params[2])};
+  if (p.width < 1 || p.lanes < 1 || layout.params[2] < 0 || layout.params[2] > 4) return std::nullopt;
   return p;
 }
 
-bool reads_packed_b(const KernelTable& kernels, const PackedLayout& form, std::int64_t k, std::int64_t n) {
-  const std::optional<Panels> p = panels_of(form);
+bool reads_packed_b(const KernelTable& kernels, const PackedLayout& layout, std::int64_t k, std::int64_t n) {
+  const std::optional<Panels> p = panels_of(layout);
   if (p && p->type == PackedBType::BF16Pairs)
-    return layout_of_one_matrix(form) ==
+    return layout_of_one_matrix(layout) ==
            bf16_pair_layout(kernels,
-                            {k, n, DType::F32, form.lossless ? DType::BF16 : DType::F32, MatmulPrecision::BF16});
-  const MatmulPrecision allowed_loss = form.lossless                        ? MatmulPrecision::Exact
+                            {k, n, DType::F32, layout.lossless ? DType::BF16 : DType::F32, MatmulPrecision::BF16});
+  const MatmulPrecision allowed_loss = layout.lossless                      ? MatmulPrecision::Exact
                                        : !p || p->type == PackedBType::BF16 ? MatmulPrecision::BF16
                                                                             : MatmulPrecision::Int8;
-  return p && layout_of_one_matrix(form) ==
-                  packed_b_layout(kernels,
-                                  {k, n, DType::F32, form.lossless ? panel_dtype(p->type) : DType::F32, allowed_loss});
+  return p && layout_of_one_matrix(layout) ==
+                  packed_b_layout(
+                      kernels, {k, n, DType::F32, layout.lossless ? panel_dtype(p->type) : DType::F32, allowed_loss});
 }
 
 std::int64_t panel_chunk(const Panels& p, std::int64_t k) {
@@ -251,7 +251,8 @@ void encode_packed_b(const KernelTable& kernels, const PanelSource& s, DType fro
         convert_columns(p, s, typed, reinterpret_cast<To*>(to), scales);
       });
     else
-      throw Error(ErrorCode::Internal, concat_text("a weight of ", dtype_name(from), " reached panels; please report"));
+      throw Error(ErrorCode::Internal,
+                  concat_text("a weight of dtype ", dtype_name(from), " cannot be packed; please report"));
   });
 }
 

@@ -13,7 +13,7 @@ const char* prepack_refuses(const Graph& g, NodeId id) {
     if (const DType from = in_dtype(g, id, i); from != DType::F32 && from != DType::BF16 && from != DType::F16)
       return "a source is not f32, bf16 or f16";
   return refuse_unless(panels_of(op.form).has_value() && op.form.count == 1,
-                       "its form is not that of one matrix in panels");
+                       "its packed layout is not packed B tiles of one matrix");
 }
 
 struct PrepackStep {
@@ -35,7 +35,7 @@ void run_prepack(const PrepackStep& s, std::int64_t chunk) {
 
 void lower_prepack(LowerContext& c) {
   const auto& op = c.op<ops::Relayout>();
-  check(reads_packed_b(c.kernels(), op.form, op.k, op.n), "a matrix in panels of another instruction set");
+  check(reads_packed_b(c.kernels(), op.form, op.k, op.n), "a matrix is packed for another instruction set");
   const Panels panels = *panels_of(op.form);
   const std::int64_t columns = c.finest() ? panels.width : panel_chunk(panels, op.k);
   std::int64_t first = 0;
@@ -43,7 +43,7 @@ void lower_prepack(LowerContext& c) {
     const ops::PackedSource source = op.source(static_cast<std::size_t>(i));
     if (source.columns == 0) continue;
     const View x = c.in(i);
-    check(x.dense(), "a source of panels lies row-major");
+    check(x.dense(), "a matrix to pack is not row-major");
     auto& s = c.keep<PrepackStep>();
     s.kernels = &c.kernels();
     s.op = op;

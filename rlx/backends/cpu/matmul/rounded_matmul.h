@@ -1,4 +1,4 @@
-// Matmuls that first round the rows x into common memory: with block-quantized and bf16 weights.
+// Matmuls that first round the activation x into memory shared by all threads: with block-quantized and bf16 weights.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct RoundedMatmul {
 
   Gemm placed() const {
     Gemm g = gemm;
-    g.codes = reinterpret_cast<std::int32_t*>(common->base);
+    g.quants = reinterpret_cast<std::int32_t*>(common->base);
     return g;
   }
   static void quantize(const RoundedMatmul& p, std::int64_t chunk) { p.kernels->quantize(p.placed(), p.plan, chunk); }
@@ -36,11 +36,11 @@ template <class Gemm, class Kernels>
 void point_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p) {
   const View x = c.in(0), y = c.out();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product with a formed weight folds to rows");
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   p.gemm.m = rows->rows, p.gemm.n = y.dim(-1), p.gemm.k = x.dim(-1);
   p.gemm.lda = rows->ld, p.gemm.ldc = p.gemm.n;
   c.point(p.gemm.a, x);
-  c.point(p.gemm.strips, c.in(1));
+  c.point(p.gemm.panels, c.in(1));
   c.point(p.gemm.c, y);
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), p.gemm.n, p.gemm.epilogue);
 }
@@ -50,7 +50,7 @@ template <class Gemm, class Kernels>
 void add_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p, double round_ns, double flops_per_ns) {
   using Product = RoundedMatmul<Gemm, Kernels>;
   p.plan = p.kernels->plan(p.gemm, c.threads());
-  p.common = c.common(static_cast<std::size_t>(p.plan.code_bytes));
+  p.common = c.common(static_cast<std::size_t>(p.plan.packed_a_bytes));
   c.step<&Product::quantize>(p, p.plan.quantize_chunks, round_ns * static_cast<double>(p.gemm.m * p.gemm.k));
   c.step<&Product::run>(p, p.plan.chunks, matmul_ns(p.gemm.m, p.gemm.n, p.gemm.k, flops_per_ns));
 }

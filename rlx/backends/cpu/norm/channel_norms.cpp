@@ -50,7 +50,7 @@ void lower_group_norm(LowerContext& c) {
   const auto& op = c.op<ops::GroupNorm>();
   const View x = c.in(0);
   if (x.elements() == 0) return;
-  check(x.dense(), "x of a norm of channels lies row-major");
+  check(x.dense(), "x of a channel norm is not row-major");
   auto& s = c.keep<ChannelNormStep>();
   point_norm(c, s);
   s.norm.n = x.dim(0), s.norm.channels = x.dim(1), s.norm.places = product(std::span(x.dims).subspan(2));
@@ -64,7 +64,7 @@ void lower_batch_norm(LowerContext& c) {
   const auto& op = c.op<ops::BatchNorm>();
   const View x = c.in(0);
   const auto axis = static_cast<std::size_t>(op.axis);
-  check(x.dense(), "x of a norm of channels lies row-major");
+  check(x.dense(), "x of a channel norm is not row-major");
   ChannelNormF32 norm;
   norm.n = product(std::span(x.dims).first(axis)), norm.channels = x.dims[axis];
   norm.places = product(std::span(x.dims).subspan(axis + 1));

@@ -20,7 +20,7 @@ template <class Op>
 const char* last_axis_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   return refuse_unless(g.node(id).op.template as<Op>().axis == in_shape(g, id, 0).rank() - 1,
-                       "it runs along another axis than the last");
+                       "it does not run along the last axis");
 }
 
 /// Refuses all but f32 norms over the last axes together.
@@ -29,7 +29,7 @@ const char* last_axes_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_unless_f32(g, id)) return why;
   const auto& axes = g.node(id).op.template as<Op>().axes;
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
-  return refuse_unless(axes.front() == first, "it runs along other axes than the last");  // axes are sorted
+  return refuse_unless(axes.front() == first, "it does not run along the last axes");  // axes are sorted
 }
 
 struct NormStep {
@@ -63,14 +63,14 @@ const char* fused_norm_refuses(const Graph& g, NodeId id) {
 }
 
 // What a norm's op describes; -1 for absent results.
-struct NormForm {
+struct NormArgs {
   bool layer = true;
   double eps = 0;
   int axes = 1;           // number of normalised axes, the last ones
   bool residual = false;  // whether a residual, and perhaps a bias, is added first
   int sum = -1, mean = -1, rstd = -1;
 };
-void add_norm(LowerContext& c, const NormForm& form) {
+void add_norm(LowerContext& c, const NormArgs& form) {
   const View x = c.in(0), y = c.out(0);
   const auto operand = [&](std::string_view name) {
     return find_operand(c.node().op, c.num_inputs(), name).value_or(-1);
@@ -82,7 +82,7 @@ void add_norm(LowerContext& c, const NormForm& form) {
     if (const auto rows = as_rows(x)) {
       s.rows = rows->rows, n.cols = rows->cols, n.ld_x = rows->ld;
     } else {
-      check(!form.residual, "x of a norm with a residual folds to rows");
+      check(!form.residual, "x of a norm with a residual does not fold to a matrix");
       s.rows = product(std::span(x.dims).first(x.dims.size() - 1)), n.cols = n.ld_x = x.dim(-1);
       s.runs = Runs(x), in_runs = true;
     }
@@ -101,7 +101,7 @@ void add_norm(LowerContext& c, const NormForm& form) {
   if (form.residual) {
     const View r = c.in(residual);
     const auto residual_rows = as_rows(r);
-    check(residual_rows.has_value(), "the residual of a norm folds to rows");
+    check(residual_rows.has_value(), "the residual of a norm does not fold to a matrix");
     n.ld_residual = residual_rows->ld;
     c.point(n.residual, r);
     if (const int bias = operand("bias"); bias >= 0) c.point(n.bias, c.in(bias));
@@ -178,7 +178,7 @@ void lower_softmax(LowerContext& c) {
   if (y.elements() == 0) return;
   auto& s = c.keep<SoftmaxStep>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a softmax folds to rows");
+  check(rows.has_value(), "x of a softmax does not fold to a matrix");
   s.rows = rows->rows;
   s.cols = rows->cols;
   s.ld_x = rows->ld;
@@ -212,7 +212,7 @@ void lower_cross_entropy(LowerContext& c) {
   const View x = c.in(0), labels = c.in(1);
   auto& s = c.keep<CrossEntropyStep>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "logits of a cross entropy fold to rows");
+  check(rows.has_value(), "the logits of a cross entropy do not fold to a matrix");
   if (rows->rows == 0 || (!c.is_read(0) && !c.is_read(1))) return;
   s.count = rows->rows, s.rows.cols = rows->cols, s.rows.ld_x = rows->ld;
   c.point(s.rows.x, x);
@@ -238,13 +238,13 @@ constexpr KernelEntry kNormEntries[] = {
     // Before the f32 entries, whose refusals tell more about what no entry takes.
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_16",
-     .refuses = half_layer_norm_refuses,
-     .lower = lower_half_layer_norm,
+     .refuses = layer_norm_16bit_refuses,
+     .lower = lower_layer_norm_16bit,
      .skips_unread = 0b110},
     {.kind = OpKind::RmsNorm,
      .kernel = "rms_norm_16",
-     .refuses = half_rms_norm_refuses,
-     .lower = lower_half_rms_norm,
+     .refuses = rms_norm_16bit_refuses,
+     .lower = lower_rms_norm_16bit,
      .skips_unread = 0b10},
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_f32",

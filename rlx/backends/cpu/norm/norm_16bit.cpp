@@ -14,14 +14,14 @@ namespace {
 
 const char* half_norm_refuses(const Graph& g, NodeId id, const std::vector<std::int64_t>& axes) {
   const DType t = in_dtype(g, id, 0);
-  if (t != DType::F16 && t != DType::BF16) return "its operands are not of 16 bits";
+  if (t != DType::F16 && t != DType::BF16) return "its operands are not f16 or bf16";
   for (int i = 1; i < static_cast<int>(g.node(id).inputs.size()); ++i)
-    if (in_dtype(g, id, i) != t) return "its operands are of several dtypes";
+    if (in_dtype(g, id, i) != t) return "its operands have different dtypes";
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
-  return refuse_unless(!axes.empty() && axes.front() == first, "it runs along other axes than the last");
+  return refuse_unless(!axes.empty() && axes.front() == first, "it does not run along the last axes");
 }
 
-struct HalfNormStep {
+struct Norm16BitStep {
   DType dtype = DType::BF16;
   bool layer = true;
   std::int64_t rows = 0, cols = 0, per_chunk = 1;
@@ -33,7 +33,7 @@ struct HalfNormStep {
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
 };
-void run_half_norm(const HalfNormStep& s, std::int64_t chunk) {
+void run_half_norm(const Norm16BitStep& s, std::int64_t chunk) {
   auto* row = reinterpret_cast<float*>(s.scratch->mine());
   NormF32 n;
   n.cols = n.ld_x = n.ld_y = n.ld_sum = s.cols;
@@ -57,7 +57,7 @@ void run_half_norm(const HalfNormStep& s, std::int64_t chunk) {
 
 void add_half_norm(LowerContext& c, bool layer, double eps, std::size_t axes) {
   const View x = c.in(0);
-  auto& s = c.keep<HalfNormStep>();
+  auto& s = c.keep<Norm16BitStep>();
   s.dtype = x.dtype, s.layer = layer, s.eps = static_cast<float>(eps);
   const std::size_t split = x.dims.size() - axes;
   s.rows = product(std::span(x.dims).first(split)), s.cols = product(std::span(x.dims).subspan(split));
@@ -83,17 +83,17 @@ void add_half_norm(LowerContext& c, bool layer, double eps, std::size_t axes) {
 
 }  // namespace
 
-const char* half_layer_norm_refuses(const Graph& g, NodeId id) {
+const char* layer_norm_16bit_refuses(const Graph& g, NodeId id) {
   return half_norm_refuses(g, id, g.node(id).op.as<ops::LayerNorm>().axes);
 }
-const char* half_rms_norm_refuses(const Graph& g, NodeId id) {
+const char* rms_norm_16bit_refuses(const Graph& g, NodeId id) {
   return half_norm_refuses(g, id, g.node(id).op.as<ops::RmsNorm>().axes);
 }
-void lower_half_layer_norm(LowerContext& c) {
+void lower_layer_norm_16bit(LowerContext& c) {
   const auto& op = c.op<ops::LayerNorm>();
   add_half_norm(c, true, op.eps, op.axes.size());
 }
-void lower_half_rms_norm(LowerContext& c) {
+void lower_rms_norm_16bit(LowerContext& c) {
   const auto& op = c.op<ops::RmsNorm>();
   add_half_norm(c, false, op.eps, op.axes.size());
 }

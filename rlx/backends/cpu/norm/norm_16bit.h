@@ -5,9 +5,9 @@
 
 namespace rlx::cpu {
 
-const char* half_layer_norm_refuses(const Graph& g, NodeId id);
-const char* half_rms_norm_refuses(const Graph& g, NodeId id);
-void lower_half_layer_norm(LowerContext& c);
-void lower_half_rms_norm(LowerContext& c);
+const char* layer_norm_16bit_refuses(const Graph& g, NodeId id);
+const char* rms_norm_16bit_refuses(const Graph& g, NodeId id);
+void lower_layer_norm_16bit(LowerContext& c);
+void lower_rms_norm_16bit(LowerContext& c);
 
 }  // namespace rlx::cpu

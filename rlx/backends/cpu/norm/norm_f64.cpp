@@ -28,7 +28,7 @@ const char* norm_f64_refuses(const Graph& g, NodeId id) {
   // first.
   const auto& axes = g.node(id).op.template as<Op>().axes;
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
-  if (axes.empty() || axes.front() != first) return "it runs along other axes than the last";
+  if (axes.empty() || axes.front() != first) return "it does not run along the last axes";
   return refuse_unless(every_dtype(g, id, DType::F64), "its operands and results are not all of one float type");
 }
 
@@ -85,7 +85,7 @@ const char* softmax_f64_refuses(const Graph& g, NodeId id) {
 struct F64SoftmaxStep {
   const void* x = nullptr;
   void* y = nullptr;
-  std::int64_t outer = 1, r = 1, inner = 1, per_chunk = 1, strips = 1;
+  std::int64_t outer = 1, r = 1, inner = 1, per_chunk = 1, column_blocks = 1;
   bool log = false, wide = false;
   const F64RowKernels* kernels = nullptr;
 };
@@ -94,7 +94,8 @@ void run_softmax_rows_f64(const F64SoftmaxStep& s, std::int64_t chunk) {
                          std::min(s.outer, (chunk + 1) * s.per_chunk));
 }
 void run_softmax_columns(const F64SoftmaxStep& s, std::int64_t chunk) {
-  const std::int64_t outer = chunk / s.strips, col = chunk % s.strips * s.per_chunk, at = outer * s.r * s.inner;
+  const std::int64_t outer = chunk / s.column_blocks, col = chunk % s.column_blocks * s.per_chunk,
+                     at = outer * s.r * s.inner;
   const std::int64_t cols = std::min(s.per_chunk, s.inner - col);
   if (s.wide)
     s.kernels->softmax_columns_f64(s.log, static_cast<const double*>(s.x) + at, static_cast<double*>(s.y) + at, s.r,
@@ -125,8 +126,8 @@ void add_softmax_f64(LowerContext& c, bool log, std::size_t axis) {
   // A few cache lines of each row at least; more where there are few rows.
   const std::int64_t fewest = s.wide ? 32 : 64;
   s.per_chunk = c.grain(std::clamp<std::int64_t>(fewest * (4096 / (s.r * fewest) + 1), fewest, 4096));
-  s.strips = (s.inner + s.per_chunk - 1) / s.per_chunk;
-  c.step<run_softmax_columns>(s, s.outer * s.strips, cost * static_cast<double>(y.elements()));
+  s.column_blocks = (s.inner + s.per_chunk - 1) / s.per_chunk;
+  c.step<run_softmax_columns>(s, s.outer * s.column_blocks, cost * static_cast<double>(y.elements()));
 }
 void lower_softmax_f64(LowerContext& c) {
   add_softmax_f64(c, false, static_cast<std::size_t>(c.op<ops::Softmax>().axis));

@@ -12,7 +12,7 @@ namespace rlx::cpu {
 const char* decoder_refuses(const Graph& g, NodeId id) {
   const auto& op = g.node(id).op.as<ops::Dequantize>();
   return refuse_unless(op.dtype == DType::F32 || op.dtype == DType::BF16 || op.dtype == DType::F16,
-                       "its numbers are wider than f32");
+                       "its result is not f32, f16 or bf16");
 }
 
 void Decoder::point(LowerContext& c, NodeId id) {
@@ -22,13 +22,13 @@ void Decoder::point(LowerContext& c, NodeId id) {
     const std::optional<int> i = find_operand(n.op, static_cast<int>(n.inputs.size()), name);
     if (!i) return std::nullopt;
     View v = c.value(n.inputs[static_cast<std::size_t>(*i)]);
-    check(v.dense(), "operands of a dequantize lie row-major");
+    check(v.dense(), "an operand of a dequantize is not row-major");
     return v;
   };
   scheme_ = op.scheme;
-  const View codes = *operand("codes");
-  dtype_ = codes.dtype;
-  c.point(codes_, codes);
+  const View quants = *operand("codes");
+  dtype_ = quants.dtype;
+  c.point(quants_, quants);
   if (is_block_scheme(scheme_)) {
     const BlockLayout& l = block_layout(scheme_);
     grain_ = l.elements;
@@ -52,7 +52,7 @@ void Decoder::point(LowerContext& c, NodeId id) {
   }
   if (!op.axis) return;
   has_axis_ = true;
-  const AxisView axis = around(codes, *op.axis);
+  const AxisView axis = around(quants, *op.axis);
   inner_ = axis.inner, extent_ = axis.extent, block_ = op.block;
   if (block_ > 0) blocks_ = (extent_ + block_ - 1) / block_;
 }
@@ -67,7 +67,7 @@ void Decoder::read(std::int64_t first, std::int64_t count, float* to) const {
   if (is_block_scheme(scheme_)) {
     const BlockLayout& l = block_layout(scheme_);
     const auto bytes = static_cast<std::size_t>(count / l.elements * l.bytes);
-    dequantize_blocks(scheme_, {codes_ + first / l.elements * l.bytes, bytes}, {to, static_cast<std::size_t>(count)});
+    dequantize_blocks(scheme_, {quants_ + first / l.elements * l.bytes, bytes}, {to, static_cast<std::size_t>(count)});
     return;
   }
   const std::int64_t end = first + count;
@@ -105,25 +105,25 @@ void Decoder::read_run(std::int64_t first, std::int64_t count, std::int64_t scal
     }
   };
   // The difference of quantized value and zero point is exact in 64 bits and is rounded once.
-  const auto integers = [&]<class T>(const T* codes) {
+  const auto integers = [&]<class T>(const T* quants) {
     const T* zero = has_zero_ ? reinterpret_cast<const T*>(zero_) : nullptr;
     finish([&](std::int64_t i, std::int64_t s) {
-      const auto q = static_cast<std::uint64_t>(codes[i]);  // wraps
+      const auto q = static_cast<std::uint64_t>(quants[i]);  // wraps
       return static_cast<float>(static_cast<std::int64_t>(zero ? q - static_cast<std::uint64_t>(zero[s]) : q));
     });
   };
   switch (dtype_) {
-    case DType::I8: return integers(reinterpret_cast<const std::int8_t*>(codes_) + first);
-    case DType::U8: return integers(reinterpret_cast<const std::uint8_t*>(codes_) + first);
-    case DType::I16: return integers(reinterpret_cast<const std::int16_t*>(codes_) + first);
-    case DType::U16: return integers(reinterpret_cast<const std::uint16_t*>(codes_) + first);
-    case DType::I32: return integers(reinterpret_cast<const std::int32_t*>(codes_) + first);
-    case DType::U32: return integers(reinterpret_cast<const std::uint32_t*>(codes_) + first);
-    case DType::I64: return integers(reinterpret_cast<const std::int64_t*>(codes_) + first);
+    case DType::I8: return integers(reinterpret_cast<const std::int8_t*>(quants_) + first);
+    case DType::U8: return integers(reinterpret_cast<const std::uint8_t*>(quants_) + first);
+    case DType::I16: return integers(reinterpret_cast<const std::int16_t*>(quants_) + first);
+    case DType::U16: return integers(reinterpret_cast<const std::uint16_t*>(quants_) + first);
+    case DType::I32: return integers(reinterpret_cast<const std::int32_t*>(quants_) + first);
+    case DType::U32: return integers(reinterpret_cast<const std::uint32_t*>(quants_) + first);
+    case DType::I64: return integers(reinterpret_cast<const std::int64_t*>(quants_) + first);
     default: break;  // 4 bits and small floats: exact in double
   }
   finish([&](std::int64_t i, std::int64_t s) {
-    const double q = load_element<double>(codes_, dtype_, first + i);
+    const double q = load_element<double>(quants_, dtype_, first + i);
     return static_cast<float>(has_zero_ ? q - load_element<double>(zero_, dtype_, s) : q);
   });
 }

@@ -20,7 +20,7 @@ class Decoder {
   /// Ranges must start and end at multiples of this, or at the last element: the elements of a block.
   std::int64_t grain() const { return grain_; }
   /// Bytes of quantized values per element, for estimates.
-  double code_bytes() const { return code_bytes_; }
+  double packed_a_bytes() const { return code_bytes_; }
   /// Decodes elements [first, first + count).
   void read(std::int64_t first, std::int64_t count, float* to) const;
 
@@ -30,7 +30,7 @@ class Decoder {
 
   QuantScheme scheme_ = QuantScheme::Affine;
   DType dtype_ = DType::I8, scale_dtype_ = DType::F32;
-  const std::byte *codes_ = nullptr, *scale_ = nullptr, *zero_ = nullptr;
+  const std::byte *quants_ = nullptr, *scale_ = nullptr, *zero_ = nullptr;
   const float* global_ = nullptr;
   bool has_scale_ = false, has_zero_ = false, has_global_ = false, has_axis_ = false;
   std::int64_t inner_ = 1, extent_ = 1, block_ = 0, blocks_ = 1;

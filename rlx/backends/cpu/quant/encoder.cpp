@@ -7,7 +7,8 @@
 namespace rlx::cpu {
 
 const char* encoder_refuses(const Graph& g, NodeId quantize) {
-  if (!is_block_scheme(g.node(quantize).op.as<ops::Quantize>().scheme)) return "its codes are no blocks";
+  if (!is_block_scheme(g.node(quantize).op.as<ops::Quantize>().scheme))
+    return "its quantized values are not in a block scheme";
   return refuse_unless(g.shape(g.node(quantize).inputs[0]).dtype() == DType::F32, "x is not f32");
 }
 

@@ -14,13 +14,13 @@
 
 namespace rlx::cpu {
 
-const ByteKernels& byte_kernels(Isa isa, Int8Matmul products) {
-  if (products > int8_matmul(isa).back())
+const ByteKernels& byte_kernels(Isa isa, Int8Matmul kind) {
+  if (kind > int8_matmul(isa).back())
     throw Error(ErrorCode::Unsupported,
-                concat_text("this machine has no such products of bytes beside ", isa_name(isa)));
+                concat_text("this machine has no int8 matmul instructions of this kind with ", isa_name(isa)));
 #if defined(RLX_HAS_BYTE_DOT)
-  if (products == Int8Matmul::Tiles) return avx512vnni::byte_tile_table();
-  if (products == Int8Matmul::Dot) return avx512vnni::byte_table();
+  if (kind == Int8Matmul::Tiles) return avx512vnni::byte_tile_table();
+  if (kind == Int8Matmul::Dot) return avx512vnni::byte_table();
 #endif
   return RLX_FOR_ISA(isa, byte_table());
 }

@@ -10,9 +10,9 @@ namespace rlx::cpu {
 namespace {
 
 const char* interleaved_refuses(const Graph& g, NodeId id, bool int8) {
-  const std::optional<Strips> s = interleaved_panels_of(packed_layout_of(g, g.node(id).inputs[1]));
-  if (!s) return "its second operand is not in strips";
-  if (s->int8 != int8) return int8 ? "its strips are for products of x as it is" : "its strips are for x in 8 bits";
+  const std::optional<InterleavedPanels> s = interleaved_panels_of(packed_layout_of(g, g.node(id).inputs[1]));
+  if (!s) return "the weight is not in the interleaved block-quantized layout";
+  if (s->int8 != int8) return int8 ? "the weight is packed for f32 x" : "the weight is packed for int8 x";
   if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32)
     return "its operands and result are not f32";
   return epilogue_refuses(g, id);
@@ -24,35 +24,35 @@ const char* exact_refuses(const Graph& g, NodeId id) { return interleaved_refuse
 
 void lower_int8(LowerContext& c) {
   if (c.out().elements() == 0) return;
-  const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]);
+  const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
   auto& p = c.keep<RoundedMatmul<InterleavedGemm, InterleavedKernels>>();
-  p.kernels = c.kernels().strips;
-  p.gemm.kind = interleaved_panels_of(form)->kind;
+  p.kernels = c.kernels().interleaved;
+  p.gemm.kind = interleaved_panels_of(layout)->kind;
   point_rounded(c, p);
-  check(reads_interleaved(c.kernels(), form, p.gemm.k, p.gemm.n), "a weight in strips of another instruction set");
+  check(reads_interleaved(c.kernels(), layout, p.gemm.k, p.gemm.n), "the weight is packed for another instruction set");
   add_rounded(c, p, 0.15, 4 * gemm_flops_per_ns(c.kernels().isa));
 }
 
 // -- decoded values --
 
 // Columns are decoded some at a time, as many as a panel of the f32 kernels has.
-struct ExactProduct {
+struct InterleavedF32Step {
   GemmF32 gemm;
   InterleavedKind kind = InterleavedKind::Q4_0;
-  const std::byte* strips = nullptr;
-  std::int64_t interleaved_bytes = 0, width = 0, panels_per_chunk = 1;
+  const std::byte* interleaved = nullptr;
+  std::int64_t panel_bytes = 0, width = 0, panels_per_chunk = 1;
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
 };
-void run_exact(const ExactProduct& p, std::int64_t chunk) {
+void run_exact(const InterleavedF32Step& p, std::int64_t chunk) {
   const std::int64_t lanes = p.kernels->lanes_f32;
   auto* panel = reinterpret_cast<float*>(p.scratch->mine());
   const std::int64_t first = chunk * p.panels_per_chunk * p.width;
   for (std::int64_t n0 = first; n0 < std::min(p.gemm.n, first + p.panels_per_chunk * p.width); n0 += p.width) {
     GemmF32 g = p.gemm;
     g.n = std::min(p.width, g.n - n0);
-    p.kernels->strips->decode(p.kind, g.k, p.strips + n0 / lanes * p.interleaved_bytes, (g.n + lanes - 1) / lanes,
-                              panel);
+    p.kernels->interleaved->decode(p.kind, g.k, p.interleaved + n0 / lanes * p.panel_bytes, (g.n + lanes - 1) / lanes,
+                                   panel);
     g.b_packed = panel;
     g.c += n0;
     if (g.epilogue.bias) g.epilogue.bias += n0;
@@ -64,24 +64,24 @@ void run_exact(const ExactProduct& p, std::int64_t chunk) {
 }
 
 void lower_exact(LowerContext& c) {
-  const PackedLayout& form = packed_layout_of(c.graph(), c.node().inputs[1]);
+  const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_interleaved(c.kernels(), form, k, n), "a weight in strips of another instruction set");
-  auto& p = c.keep<ExactProduct>();
+  check(reads_interleaved(c.kernels(), layout, k, n), "the weight is packed for another instruction set");
+  auto& p = c.keep<InterleavedF32Step>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product in strips folds to rows");
-  const Strips strips = *interleaved_panels_of(form);
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
+  const InterleavedPanels interleaved = *interleaved_panels_of(layout);
   p.kernels = &c.kernels();
-  p.kind = strips.kind;
-  p.interleaved_bytes = interleaved_traits(strips.kind).interleaved_bytes(k / kInterleavedGroup, strips.lanes);
+  p.kind = interleaved.kind;
+  p.panel_bytes = interleaved_traits(interleaved.kind).panel_bytes(k / kInterleavedGroup, interleaved.lanes);
   p.width = p.kernels->packed_nr_f32(n);
-  check(p.width % strips.lanes == 0, "panels are whole strips");
+  check(p.width % interleaved.lanes == 0, "a panel is not a multiple of the vector width of the packed layout");
   p.gemm.m = rows->rows, p.gemm.n = n, p.gemm.k = k;
   p.gemm.lda = rows->ld, p.gemm.ldc = n;
   c.point(p.gemm.a, x);
-  c.point(p.strips, c.in(1));
+  c.point(p.interleaved, c.in(1));
   c.point(p.gemm.c, y);
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), n, p.gemm.epilogue);
   p.scratch = c.scratch(static_cast<std::size_t>(k * p.width) * sizeof(float));

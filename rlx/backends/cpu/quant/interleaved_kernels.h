@@ -51,10 +51,10 @@ struct InterleavedTraits {
   constexpr std::int64_t unit_at(std::int64_t g, std::int64_t lanes) const {
     return g / unit_groups() * unit_bytes(lanes);
   }
-  constexpr std::int64_t codes_at(std::int64_t g, std::int64_t lanes) const {
+  constexpr std::int64_t quantized_at(std::int64_t g, std::int64_t lanes) const {
     return unit_at(g, lanes) + header_bytes(lanes) + g % unit_groups() * group_bytes(lanes);
   }
-  constexpr std::int64_t interleaved_bytes(std::int64_t groups, std::int64_t lanes) const {
+  constexpr std::int64_t panel_bytes(std::int64_t groups, std::int64_t lanes) const {
     return (groups + unit_groups() - 1) / unit_groups() * header_bytes(lanes) + groups * group_bytes(lanes);
   }
 };
@@ -89,34 +89,34 @@ struct InterleavedGemm {
   InterleavedKind kind = InterleavedKind::Q4_0;
   const float* a = nullptr;
   std::int64_t lda = 0;
-  const void* strips = nullptr;
-  std::int32_t* codes = nullptr;  // quantized A, `InterleavedPlan::code_bytes`, shared by all chunks
+  const void* panels = nullptr;
+  std::int32_t* quants = nullptr;  // quantized A, `InterleavedPlan::packed_a_bytes`, shared by all chunks
   float* c = nullptr;
   std::int64_t ldc = 0;
   GemmEpilogue epilogue;
 };
 
-/// How such a GEMM is cut. An element is one chain over the groups in the order of k, whatever the cut.
+/// How such a GEMM is split into chunks. An element is one chain over the groups in the order of k in every plan.
 struct InterleavedPlan {
-  std::int64_t chunks = 0;  // chunk = row chunk * strip_chunks + strip chunk
-  std::int64_t strips = 0, strips_per_chunk = 0, strip_chunks = 0;
+  std::int64_t chunks = 0;  // chunk = row chunk * strip_chunks + chunk of panels
+  std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
   std::int64_t blocks = 0, blocks_per_chunk = 0;  // of rows, one register tile each
   std::int64_t quantize_chunks = 0, blocks_per_quantize = 0;
-  std::int64_t code_bytes = 0;
+  std::int64_t packed_a_bytes = 0;
   bool tiles = false;  // the blocks are blocks of AMX tiles
 };
 
 /// The inputs of a plan, for every GEMM that reads such panels.
-struct StripCut {
-  std::int64_t m = 0, k = 0, lanes = 0, strips = 0;
+struct PanelPartition {
+  std::int64_t m = 0, k = 0, lanes = 0, panels = 0;
   std::int64_t blocks = 0, most_blocks = 0, block_rows = 0;  // of rows; most blocks that panels are applied to together
-  std::int64_t row_bytes = 0, interleaved_bytes = 0;         // quantized bytes of a row of A; bytes of a panel
-  std::int64_t strips_together = 1;                          // of a register tile
+  std::int64_t row_bytes = 0, panel_bytes = 0;               // quantized bytes of a row of A; bytes of a panel
+  std::int64_t panels_per_tile = 1;                          // of a register tile
   std::int64_t cached = 512 << 10;                           // bytes of quantized A that stay in L2 while panels pass
   double ops_per_ns = 500;
 };
-/// Completes a plan whose blocks and bytes are set. `threads` may be kFinestCut.
-void cut_strips(const StripCut& cut, int threads, InterleavedPlan& plan);
+/// Completes a plan whose blocks and bytes are set. `threads` may be kFinestTiling.
+void partition_panels(const PanelPartition& cut, int threads, InterleavedPlan& plan);
 
 /// How int8 dot products are summed. Sums are exact, so all give the same bits.
 enum class Int8Matmul : std::uint8_t {
@@ -129,40 +129,40 @@ enum class Int8Matmul : std::uint8_t {
 /// InterleavedGemm, and results are the same bit for bit.
 struct BlockScores {
   std::int64_t rows = 0, count = 0, k = 0;  // rows of x; keys; elements of a row, a multiple of 32
-  const std::int32_t* codes = nullptr;      // quantized x, from `round_score_row`
+  const std::int32_t* quants = nullptr;     // quantized x, from `round_score_row`
   const void* keys = nullptr;
   std::int64_t stride = 0;  // bytes between keys
-  void* strip = nullptr;    // scratch: `score_strip_bytes`
+  void* strip = nullptr;    // scratch: `score_panel_bytes`
   float* out = nullptr;
   std::int64_t ld_out = 0;
 };
 
 /// The kernels of one instruction set.
 struct InterleavedKernels {
-  Int8Matmul products;
+  Int8Matmul kind;
   InterleavedPlan (*plan)(const InterleavedGemm& gemm, int threads);
   /// Rounds the rows of some blocks of A. All chunks must run before any chunk of `run`.
   void (*quantize)(const InterleavedGemm& gemm, const InterleavedPlan& plan, std::int64_t chunk);
   void (*run)(const InterleavedGemm& gemm, const InterleavedPlan& plan, std::int64_t chunk);
   /// Decodes `count` adjacent panels to f32, [k][count * lanes]. Each value is rounded as dequantize_blocks rounds it.
-  void (*decode)(InterleavedKind kind, std::int64_t k, const void* strips, std::int64_t count, float* panel);
+  void (*decode)(InterleavedKind kind, std::int64_t k, const void* panels, std::int64_t count, float* panel);
   /// Runs `iterations` of the fastest loop of int8 dot products on registers and returns the number of operations, to
   /// measure the peak.
   std::int64_t (*dot_peak)(std::int64_t iterations);
   /// Rounds `row` [K] times `scale` as row `at` of `rows` of `codes`, which has `score_words` words per row.
   void (*round_score_row)(const float* row, float scale, std::int64_t k, std::int64_t at, std::int64_t rows,
-                          std::int32_t* codes);
+                          std::int32_t* quants);
   void (*block_scores)(const BlockScores& scores);
 };
 
 /// Sizes for BlockScores: words of a quantized row, bytes of a panel.
 constexpr std::int64_t score_words(std::int64_t k) { return k / kInterleavedGroup * 10; }
-constexpr std::int64_t score_strip_bytes(std::int64_t k, std::int64_t lanes) {
-  return interleaved_traits(InterleavedKind::Q8_0).interleaved_bytes(k / kInterleavedGroup, lanes);
+constexpr std::int64_t score_panel_bytes(std::int64_t k, std::int64_t lanes) {
+  return interleaved_traits(InterleavedKind::Q8_0).panel_bytes(k / kInterleavedGroup, lanes);
 }
 
 /// The kernels of `isa`. Errors: Unsupported where this machine lacks the instructions.
-const InterleavedKernels& interleaved_kernels(Isa isa, Int8Matmul products);
+const InterleavedKernels& interleaved_kernels(Isa isa, Int8Matmul kind);
 /// The int8 instructions of this machine for `isa`, the fastest last.
 std::span<const Int8Matmul> int8_matmul(Isa isa);
 

@@ -26,16 +26,16 @@ std::optional<InterleavedKind> kind_of(QuantScheme scheme) {
 // One column of an interleaved panel.
 class InterleavedColumn {
  public:
-  InterleavedColumn(const Strips& s, std::int64_t k, std::int64_t column, std::byte* strips)
+  InterleavedColumn(const InterleavedPanels& s, std::int64_t k, std::int64_t column, std::byte* panels)
       : kind_(s.kind), traits_(interleaved_traits(s.kind)), lanes_(s.lanes), lane_(column % s.lanes) {
-    at_ = strips + column / lanes_ * traits_.interleaved_bytes(k / kInterleavedGroup, lanes_);
+    at_ = panels + column / lanes_ * traits_.panel_bytes(k / kInterleavedGroup, lanes_);
   }
 
   // Writes block `b`, which is group b, or unit b of eight groups.
   void put(std::int64_t b, const BlockNumbers& n) {
     const std::int64_t groups = traits_.unit_groups() == 2 ? 1 : 8, first = b * groups;
     put_scales(first, n);
-    for (std::int64_t g = 0; g < groups; ++g) put_codes(first + g, n.codes.data() + g * kInterleavedGroup);
+    for (std::int64_t g = 0; g < groups; ++g) put_quantized(first + g, n.codes.data() + g * kInterleavedGroup);
   }
   // Writes all numbers of a block but its quantized values, into the unit of group `first`.
   void put_scales(std::int64_t first, const BlockNumbers& n) {
@@ -54,9 +54,9 @@ class InterleavedColumn {
     }
   }
   // Writes the 32 quantized values of group `g`, eight at a time. Nibbles must not exceed 15.
-  void put_codes(std::int64_t g, const std::uint8_t* codes) {
+  void put_quantized(std::int64_t g, const std::uint8_t* quants) {
     std::uint64_t eight[4];
-    std::memcpy(eight, codes, sizeof eight);
+    std::memcpy(eight, quants, sizeof eight);
     if (traits_.nibbles) eight[0] |= eight[2] << 4, eight[1] |= eight[3] << 4;
     std::uint8_t bytes[kInterleavedGroup];
     std::memcpy(bytes, eight, sizeof bytes);
@@ -95,12 +95,12 @@ class InterleavedColumn {
     std::byte* unit = at_ + traits_.unit_at(b, lanes_);
     std::memcpy(unit + d_at(b), block, 2);
     if (traits_.mins()) std::memcpy(unit + m_at(b), block + 2, 2);
-    const std::byte* codes = block + (traits_.mins() ? 4 : 2);
+    const std::byte* quants = block + (traits_.mins() ? 4 : 2);
     const std::uint32_t flip = kind_ == InterleavedKind::Q8_0 ? 0x80808080U : 0;
     std::byte* to = word(b, 0);
     for (std::int64_t j = 0; j < words(); ++j, to += lanes_ * 4) {
       std::uint32_t four;
-      std::memcpy(&four, codes + 4 * j, 4);
+      std::memcpy(&four, quants + 4 * j, 4);
       four ^= flip;
       std::memcpy(to, &four, 4);
     }
@@ -112,7 +112,7 @@ class InterleavedColumn {
     for (std::int64_t b = 0; b < groups / each; ++b) put(b, BlockNumbers{});
     clear_tail(groups);
   }
-  // Clears the numbers of the groups that the last unit lacks.
+  // Zeros the scales and minima of the groups that are missing in the last unit.
   void clear_tail(std::int64_t groups) {
     if (groups % traits_.unit_groups() == 0) return;
     std::byte* unit = at_ + traits_.unit_at(groups, lanes_);
@@ -132,7 +132,7 @@ class InterleavedColumn {
     return (traits_.scales == InterleavedScales::Pairs ? 4 : 2) * lanes_ + 2 * g * lanes_ + lane_;
   }
   std::byte* word(std::int64_t g, std::int64_t j) const {
-    return at_ + traits_.codes_at(g, lanes_) + (j * lanes_ + lane_) * 4;
+    return at_ + traits_.quantized_at(g, lanes_) + (j * lanes_ + lane_) * 4;
   }
   static void put_half(std::byte* to, std::uint16_t bits) { std::memcpy(to, &bits, 2); }
   static void put_byte(std::byte* to, std::int8_t v) { std::memcpy(to, &v, 1); }
@@ -171,8 +171,8 @@ void transpose_words(FourWords (&v)[4]) {
 
 // Moves a whole panel of blocks of the kind that `move_block` moves one by one. `columns` are the first blocks of its
 // columns.
-void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte* const> columns, std::int64_t each,
-                std::byte* strip) {
+void move_panel(const InterleavedPanels& s, const BlockLayout& l, std::span<const std::byte* const> columns,
+                std::int64_t each, std::byte* strip) {
   const InterleavedTraits t = interleaved_traits(s.kind);
   const std::int64_t lanes = s.lanes, words = t.nibbles ? 4 : 8, header = t.mins() ? 4 : 2;
   const std::uint32_t flip = s.kind == InterleavedKind::Q8_0 ? 0x80808080U : 0;
@@ -183,7 +183,7 @@ void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte
       std::memcpy(numbers + 2 * lane, block, 2);
       if (t.mins()) std::memcpy(numbers + 2 * (2 * lanes + lane), block + 2, 2);
     }
-    std::byte* const codes = strip + t.codes_at(b, lanes);
+    std::byte* const quants = strip + t.quantized_at(b, lanes);
     for (std::int64_t lane = 0; lane < lanes; lane += 4)
       for (std::int64_t word = 0; word < words; word += 4) {
         FourWords four[4];
@@ -192,7 +192,7 @@ void move_strip(const Strips& s, const BlockLayout& l, std::span<const std::byte
         transpose_words(four);
         for (std::int64_t i = 0; i < 4; ++i) {
           four[i] ^= flip;
-          std::memcpy(codes + ((word + i) * lanes + lane) * 4, &four[i], 16);
+          std::memcpy(quants + ((word + i) * lanes + lane) * 4, &four[i], 16);
         }
       }
   }
@@ -219,7 +219,7 @@ void put_runs(InterleavedColumn& column, std::int64_t b, const BlockLayout& l, c
   column.put_scales(8 * b, n);
   constexpr std::uint64_t kOnes = 0x0101010101010101U;
   for (int g = 0; g < 8; ++g) {
-    std::uint8_t codes[kInterleavedGroup];
+    std::uint8_t quants[kInterleavedGroup];
     const auto [low, low_shift] = group_bits(l.low, g);
     const auto [high, high_shift] = l.high.bytes > 0 ? group_bits(l.high, g) : std::pair{low, 0};
     const std::uint64_t high_mask = l.high.bytes > 0 ? kOnes * ((1U << l.high.width) - 1U) : 0;
@@ -228,9 +228,9 @@ void put_runs(InterleavedColumn& column, std::int64_t b, const BlockLayout& l, c
       std::memcpy(&eight, low + i, 8);
       std::memcpy(&above, high + i, 8);
       eight = (eight >> low_shift & kOnes * 15U) | (above >> high_shift & high_mask) << 4;
-      std::memcpy(codes + i, &eight, 8);
+      std::memcpy(quants + i, &eight, 8);
     }
-    column.put_codes(8 * b + g, codes);
+    column.put_quantized(8 * b + g, quants);
   }
 }
 
@@ -247,43 +247,43 @@ std::optional<PackedLayout> interleaved_layout(const KernelTable& kernels, const
   const std::optional<InterleavedKind> kind = kind_of(m.scheme);
   if (!kind || m.dtype != DType::F32 || m.k < 1 || m.n < 1 || m.k % block_layout(m.scheme).elements != 0)
     return std::nullopt;
-  const std::int64_t lanes = kernels.lanes_f32, strips = (m.n + lanes - 1) / lanes;
-  const std::int64_t bytes = strips * interleaved_traits(*kind).interleaved_bytes(m.k / kInterleavedGroup, lanes);
+  const std::int64_t lanes = kernels.lanes_f32, panels = (m.n + lanes - 1) / lanes;
+  const std::int64_t bytes = panels * interleaved_traits(*kind).panel_bytes(m.k / kInterleavedGroup, lanes);
   return PackedLayout{
       kInterleavedId,
       {static_cast<std::int64_t>(*kind), lanes, m.allowed_loss == MatmulPrecision::Int8 ? 1 : 0, kInterleavedVersion},
       bytes};
 }
 
-std::optional<Strips> interleaved_panels_of(const PackedLayout& form) {
-  if (form.id != kInterleavedId || form.params.size() != 4 || form.params[3] != kInterleavedVersion)
+std::optional<InterleavedPanels> interleaved_panels_of(const PackedLayout& layout) {
+  if (layout.id != kInterleavedId || layout.params.size() != 4 || layout.params[3] != kInterleavedVersion)
     return std::nullopt;
-  if (form.params[0] < 0 || form.params[0] >= kNumInterleavedKinds || form.params[1] < 1) return std::nullopt;
-  if (form.params[2] < 0 || form.params[2] > 1) return std::nullopt;
-  return Strips{static_cast<InterleavedKind>(form.params[0]), form.params[1], form.params[2] == 1};
+  if (layout.params[0] < 0 || layout.params[0] >= kNumInterleavedKinds || layout.params[1] < 1) return std::nullopt;
+  if (layout.params[2] < 0 || layout.params[2] > 1) return std::nullopt;
+  return InterleavedPanels{static_cast<InterleavedKind>(layout.params[0]), layout.params[1], layout.params[2] == 1};
 }
 
-QuantScheme interleaved_scheme(const PackedLayout& form) {
-  const std::optional<Strips> s = interleaved_panels_of(form);
+QuantScheme interleaved_scheme(const PackedLayout& layout) {
+  const std::optional<InterleavedPanels> s = interleaved_panels_of(layout);
   return s ? kInterleavedSchemes[static_cast<int>(s->kind)] : QuantScheme::Affine;
 }
 
-bool reads_interleaved(const KernelTable& kernels, const PackedLayout& form, std::int64_t k, std::int64_t n) {
-  const std::optional<Strips> s = interleaved_panels_of(form);
+bool reads_interleaved(const KernelTable& kernels, const PackedLayout& layout, std::int64_t k, std::int64_t n) {
+  const std::optional<InterleavedPanels> s = interleaved_panels_of(layout);
   if (!s) return false;
   ConstantMatrix m{k, n, DType::F32, DType::U8, s->int8 ? MatmulPrecision::Int8 : MatmulPrecision::Exact};
-  m.scheme = interleaved_scheme(form);
-  return layout_of_one_matrix(form) == interleaved_layout(kernels, m);
+  m.scheme = interleaved_scheme(layout);
+  return layout_of_one_matrix(layout) == interleaved_layout(kernels, m);
 }
 
-std::int64_t strip_chunk(const PackedLayout& form, std::int64_t k) {
-  const Strips s = *interleaved_panels_of(form);
-  const std::int64_t bytes = interleaved_traits(s.kind).interleaved_bytes(k / kInterleavedGroup, s.lanes);
+std::int64_t encode_columns_at_a_time(const PackedLayout& layout, std::int64_t k) {
+  const InterleavedPanels s = *interleaved_panels_of(layout);
+  const std::int64_t bytes = interleaved_traits(s.kind).panel_bytes(k / kInterleavedGroup, s.lanes);
   return s.lanes * std::max<std::int64_t>(1, (std::int64_t{1} << 18) / std::max<std::int64_t>(1, bytes));
 }
 
 void encode_interleaved(const PanelSource& s, const std::byte* blocks, std::byte* to) {
-  const Strips strips = *interleaved_panels_of(s.op.form);
+  const InterleavedPanels panels = *interleaved_panels_of(s.op.form);
   const BlockLayout& l = block_layout(s.op.scheme);
   const std::int64_t each = s.op.k / l.elements, groups = s.op.k / kInterleavedGroup;
   const bool moved = l.elements == kInterleavedGroup && (l.low.width == 8 || l.high.bytes == 0);
@@ -292,23 +292,22 @@ void encode_interleaved(const PanelSource& s, const std::byte* blocks, std::byte
   std::vector<const std::byte*> whole;
   // Interleaves blocks of the columns of a panel, so that the writes are one stream.
   for (std::int64_t j = s.begin; j < s.end;) {
-    const std::int64_t stop = std::min(s.end, (s.first + j) / strips.lanes * strips.lanes + strips.lanes - s.first);
+    const std::int64_t stop = std::min(s.end, (s.first + j) / panels.lanes * panels.lanes + panels.lanes - s.first);
     const auto first_block = [&](std::int64_t c) {
       return blocks + (s.source.offset + c * s.source.n_stride) / l.elements * l.bytes;
     };
-    if (moved && stop - j == strips.lanes) {
+    if (moved && stop - j == panels.lanes) {
       whole.clear();
       for (std::int64_t c = j; c < stop; ++c) whole.push_back(first_block(c));
-      move_strip(
-          strips, l, whole, each,
-          to + (s.first + j) / strips.lanes * interleaved_traits(strips.kind).interleaved_bytes(groups, strips.lanes));
+      move_panel(panels, l, whole, each,
+                 to + (s.first + j) / panels.lanes * interleaved_traits(panels.kind).panel_bytes(groups, panels.lanes));
       if (groups % 2 != 0)
-        for (std::int64_t c = j; c < stop; ++c) InterleavedColumn(strips, s.op.k, s.first + c, to).clear_tail(groups);
+        for (std::int64_t c = j; c < stop; ++c) InterleavedColumn(panels, s.op.k, s.first + c, to).clear_tail(groups);
       j = stop;
       continue;
     }
     columns.clear();
-    for (std::int64_t c = j; c < stop; ++c) columns.emplace_back(strips, s.op.k, s.first + c, to);
+    for (std::int64_t c = j; c < stop; ++c) columns.emplace_back(panels, s.op.k, s.first + c, to);
     for (std::int64_t b = 0; b < each; ++b)
       for (std::int64_t c = j; c < stop; ++c) {
         InterleavedColumn& column = columns[static_cast<std::size_t>(c - j)];
@@ -324,14 +323,14 @@ void encode_interleaved(const PanelSource& s, const std::byte* blocks, std::byte
     j = stop;
   }
   if (s.first + s.end == s.op.n)
-    for (std::int64_t j = s.op.n; j % strips.lanes != 0; ++j) InterleavedColumn(strips, s.op.k, j, to).clear(groups);
+    for (std::int64_t j = s.op.n; j % panels.lanes != 0; ++j) InterleavedColumn(panels, s.op.k, j, to).clear(groups);
 }
 
-void decode_interleaved(const PanelSource& s, const std::byte* strips, std::byte* blocks) {
-  const Strips form = *interleaved_panels_of(s.op.form);
+void decode_interleaved(const PanelSource& s, const std::byte* panels, std::byte* blocks) {
+  const InterleavedPanels layout = *interleaved_panels_of(s.op.form);
   const BlockLayout& l = block_layout(s.op.scheme);
   for_source_columns(s, [&](std::int64_t column, std::int64_t first) {
-    const InterleavedColumn c(form, s.op.k, column, const_cast<std::byte*>(strips));  // only read
+    const InterleavedColumn c(layout, s.op.k, column, const_cast<std::byte*>(panels));  // only read
     for (std::int64_t b = 0; b < s.op.k / l.elements; ++b)
       pack_block(s.op.scheme, c.get(b), {blocks + (first + b) * l.bytes, static_cast<std::size_t>(l.bytes)});
   });

@@ -13,7 +13,7 @@
 namespace rlx::cpu {
 
 /// Panels of `lanes` columns. With `int8` their matmuls round x to int8 in blocks of 32 steps of k.
-struct Strips {
+struct InterleavedPanels {
   InterleavedKind kind = InterleavedKind::Q4_0;
   std::int64_t lanes = 0;
   bool int8 = false;
@@ -23,17 +23,17 @@ struct Strips {
 /// `m.allowed_loss` applies to x.
 std::optional<PackedLayout> interleaved_layout(const KernelTable& kernels, const ConstantMatrix& m);
 /// The panels that `form` describes; nullopt for other packed layouts.
-std::optional<Strips> interleaved_panels_of(const PackedLayout& form);
+std::optional<InterleavedPanels> interleaved_panels_of(const PackedLayout& layout);
 /// The block scheme of these panels; Affine for other packed layouts.
-QuantScheme interleaved_scheme(const PackedLayout& form);
+QuantScheme interleaved_scheme(const PackedLayout& layout);
 /// True when these kernels read `form` as one or several matrices [k, n].
-bool reads_interleaved(const KernelTable& kernels, const PackedLayout& form, std::int64_t k, std::int64_t n);
+bool reads_interleaved(const KernelTable& kernels, const PackedLayout& layout, std::int64_t k, std::int64_t n);
 
 /// Columns that a thread encodes at a time: whole panels, some 256 KB of them.
-std::int64_t strip_chunk(const PackedLayout& form, std::int64_t k);
+std::int64_t encode_columns_at_a_time(const PackedLayout& layout, std::int64_t k);
 /// Encodes the columns from `blocks`, the bytes of the source, into the panels of their matrix at `to`.
 void encode_interleaved(const PanelSource& s, const std::byte* blocks, std::byte* to);
 /// The inverse: the blocks of the source, bit for bit.
-void decode_interleaved(const PanelSource& s, const std::byte* strips, std::byte* blocks);
+void decode_interleaved(const PanelSource& s, const std::byte* panels, std::byte* blocks);
 
 }  // namespace rlx::cpu

@@ -72,7 +72,7 @@ bool encode_reads_strided(const Graph&, NodeId, int operand) { return operand ==
 // -- matmuls --
 
 // x [.., K] times a Dequantize of rank 2, which is decoded some columns at a time.
-struct CodedProduct {
+struct QuantizedStep {
   GemmF32 gemm;
   Decoder decoder;
   const KernelTable* kernels = nullptr;
@@ -80,7 +80,7 @@ struct CodedProduct {
   std::int64_t width = 0;   // columns per chunk
   const Scratch* scratch = nullptr;
 };
-void run_coded(const CodedProduct& p, std::int64_t chunk) {
+void run_quantized(const QuantizedStep& p, std::int64_t chunk) {
   GemmF32 g = p.gemm;
   const std::int64_t n0 = chunk * p.width, cols = std::min(p.width, g.n - n0);
   auto* decoded = reinterpret_cast<float*>(p.scratch->mine());
@@ -111,29 +111,29 @@ const std::vector<std::int64_t>& contracted(const Graph& g, NodeId id, bool rhs)
   return rhs ? dot.rhs_contract : dot.lhs_contract;
 }
 
-const char* coded_refuses(const Graph& g, NodeId id) {
+const char* quantized_refuses(const Graph& g, NodeId id) {
   const NodeId from = g.node(id).inputs[1].node;
   const auto* op = g.node(from).op.get_if<ops::Dequantize>();
-  if (!op) return "its second operand is not decoded from codes";
+  if (!op) return "its second operand is not a dequantize";
   if (in_dtype(g, id, 0) != DType::F32 || op->dtype != DType::F32 || g.shape(id).dtype() != DType::F32)
     return "its operands and result are not f32";
   const Shape &x = in_shape(g, id, 0), &w = in_shape(g, id, 1);
   const auto &lc = contracted(g, id, false), &rc = contracted(g, id, true);
   if (is_batched(g, id) || w.rank() != 2 || !w.is_static() || x.rank() < 1 || lc.size() != 1 || lc[0] != x.rank() - 1)
-    return "the codes are not those of one matrix that the last axis meets";
-  if (is_block_scheme(op->scheme) && rc[0] != 1) return "the blocks lie along the columns of the product";
+    return "the quantized values are not one matrix contracted with the last axis of x";
+  if (is_block_scheme(op->scheme) && rc[0] != 1) return "the quantized blocks are not along the contracted axis";
   if (const char* why = decoder_refuses(g, from)) return why;
   return epilogue_refuses(g, id);
 }
-bool coded_reads(const Graph& g, NodeId id, int operand) { return operand == 1 && coded_refuses(g, id) == nullptr; }
+bool coded_reads(const Graph& g, NodeId id, int operand) { return operand == 1 && quantized_refuses(g, id) == nullptr; }
 
 void lower_coded(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
   const NodeId from = c.node().inputs[1].node;
-  auto& p = c.keep<CodedProduct>();
+  auto& p = c.keep<QuantizedStep>();
   const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a product folds to rows");
+  check(rows.has_value(), "x of a matmul does not fold to a matrix");
   p.kernels = &c.kernels();
   p.decoder.point(c, from);
   p.transposed = contracted(c.graph(), c.id(), true)[0] == 1;
@@ -147,7 +147,7 @@ void lower_coded(LowerContext& c) {
   p.scratch = c.scratch(2 * static_cast<std::size_t>(std::max<std::int64_t>(floats, 1)) * sizeof(float));
   const double mnk = static_cast<double>(p.gemm.m) * static_cast<double>(p.gemm.n) * static_cast<double>(p.gemm.k);
   const double decoded = 2.0 * static_cast<double>(p.gemm.n) * static_cast<double>(p.gemm.k);
-  c.step<run_coded>(p, (p.gemm.n + p.width - 1) / p.width, decoded + 2 * mnk / gemm_flops_per_ns(c.kernels().isa));
+  c.step<run_quantized>(p, (p.gemm.n + p.width - 1) / p.width, decoded + 2 * mnk / gemm_flops_per_ns(c.kernels().isa));
 }
 
 std::optional<PackedLayout> quantized_layout(const KernelTable& kernels, const Graph& g, NodeId id, int operand,
@@ -155,8 +155,8 @@ std::optional<PackedLayout> quantized_layout(const KernelTable& kernels, const G
   if (operand != 1 || in_dtype(g, id, 0) != DType::F32) return std::nullopt;
   return interleaved_layout(kernels, m);
 }
-bool quantized_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& form) {
-  return operand == 1 && interleaved_panels_of(form).has_value();
+bool quantized_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& layout) {
+  return operand == 1 && interleaved_panels_of(layout).has_value();
 }
 
 constexpr KernelEntry kQuantizedEntries[] = {
@@ -164,19 +164,19 @@ constexpr KernelEntry kQuantizedEntries[] = {
     {OpKind::Quantize, "encode_blocks", encoder_refuses, lower_encode, encode_reads_strided},
     {.kind = OpKind::DotGeneral,
      .kernel = "gemm_quantized_f32",
-     .refuses = coded_refuses,
+     .refuses = quantized_refuses,
      .lower = lower_coded,
      .reads_strided = reads_strided_rows,
-     .form = quantized_layout,
+     .packed_layout = quantized_layout,
      .reads_packed = quantized_reads_packed,
      .reads_encoded = coded_reads},
     {.kind = OpKind::FusedDot,
      .kernel = "gemm_quantized_f32",
-     .refuses = coded_refuses,
+     .refuses = quantized_refuses,
      .lower = lower_coded,
      .reads_strided = reads_strided_rows,
      .in_place = lies_over_epilogue,
-     .form = quantized_layout,
+     .packed_layout = quantized_layout,
      .reads_packed = quantized_reads_packed,
      .reads_encoded = coded_reads},
 };

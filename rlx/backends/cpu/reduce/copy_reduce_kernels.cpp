@@ -8,5 +8,5 @@
 #include "rlx/backends/cpu/foreach_isa.h"
 
 namespace rlx::cpu {
-void fill_data_kernels(Isa isa, KernelTable& table) { RLX_FOR_ISA(isa, fill_data(table)); }
+void fill_copy_reduce_kernels(Isa isa, KernelTable& table) { RLX_FOR_ISA(isa, fill_data(table)); }
 }  // namespace rlx::cpu

@@ -22,9 +22,9 @@ const char* axes_refuse(const Graph& g, NodeId id) {
   const std::size_t second = last_group(axes);
   if (second == 0) return nullptr;
   const DType t = in_dtype(g, id, 0);
-  if (t == DType::F16 || t == DType::BF16 || t == DType::Bool) return "its axes are not neighbours";
+  if (t == DType::F16 || t == DType::BF16 || t == DType::Bool) return "its axes are not adjacent";
   return refuse_unless(last_group({axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(second)}) == 0,
-                       "its axes are neighbours in more than two groups");
+                       "its axes form more than two groups of adjacent axes");
 }
 
 const char* refuses(const Graph& g, NodeId id) {
@@ -40,7 +40,7 @@ DType dtype_reduced_as(const Graph& g, NodeId id) {
 const char* typed_reduce_refuses(const Graph& g, NodeId id) {
   const DType t = in_dtype(g, id, 0);
   if (!has_typed_reduce(dtype_reduced_as(g, id)) || g.shape(id).dtype() != t)
-    return "its dtype is none of those with kernels of reductions";
+    return "no reduction kernel has its dtype";
   if (is_int(t) && g.node(id).op.as<ops::Reduce>().fn == rlx::ReduceKind::Mean) return "it is a mean of integers";
   return axes_refuse(g, id);
 }
@@ -64,7 +64,7 @@ void set_reduced(R& reduce, std::span<const std::int64_t> dims, std::span<const 
 template <class F>
 void each_group(LowerContext& c, F add) {
   const View x = c.in(0), y = c.out();
-  check(x.dense(), "x of a reduction lies row-major");
+  check(x.dense(), "x of a reduction is not row-major");
   const std::vector<std::int64_t>& axes = c.op<ops::Reduce>().axes;
   const std::size_t second = last_group(axes);
   const std::span<const std::int64_t> all(axes);
@@ -142,17 +142,17 @@ void lower(LowerContext& c) {
 
 struct TypedReduceStep {
   TypedReduce reduce;
-  std::int64_t strips = 1, units = 0, per_chunk = 1;  // blocks of columns; units in all; units of a chunk
+  std::int64_t column_blocks = 1, units = 0, per_chunk = 1;  // blocks of columns; units in all; units of a chunk
   const TypedReduceKernels* kernels = nullptr;
 };
 void run_typed_reduce(const TypedReduceStep& s, std::int64_t chunk) {
   const std::int64_t end = std::min(s.units, (chunk + 1) * s.per_chunk);
   for (std::int64_t u = chunk * s.per_chunk; u < end; ++u) {
-    const std::int64_t col = u % s.strips * kReduceColumns;
-    s.kernels->run(s.reduce, u / s.strips, col, std::min(kReduceColumns, s.reduce.inner - col));
+    const std::int64_t col = u % s.column_blocks * kReduceColumns;
+    s.kernels->run(s.reduce, u / s.column_blocks, col, std::min(kReduceColumns, s.reduce.inner - col));
   }
 }
-// any and all of no elements.
+// any and all over zero elements.
 struct NoneStep {
   bool* y = nullptr;
   std::int64_t n = 0;
@@ -183,8 +183,8 @@ void lower_typed_reduce(LowerContext& c) {
           between = c.workspace(static_cast<std::size_t>(results) * static_cast<std::size_t>(dtype_bits(x.dtype) / 8));
         point_ends(c, s.reduce, from, to, between);
         s.kernels = &typed_reduce_kernels(c.kernels().isa);
-        s.strips = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
-        s.units = s.reduce.outer * s.strips;
+        s.column_blocks = (s.reduce.inner + kReduceColumns - 1) / kReduceColumns;
+        s.units = s.reduce.outer * s.column_blocks;
         const std::int64_t r = std::max<std::int64_t>(1, s.reduce.r),
                            in_unit = r * std::min(kReduceColumns, s.reduce.inner);
         s.per_chunk = c.grain(std::max<std::int64_t>(1, 32768 / in_unit));

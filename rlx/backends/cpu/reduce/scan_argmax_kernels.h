@@ -9,7 +9,7 @@
 namespace rlx::cpu {
 
 /// A scan of any dtype but complex. Floats accumulate in double; integers accumulate in their width and wrap.
-struct LineScan {
+struct ScanArgs {
   ReduceKind kind = ReduceKind::Sum;
   DType dtype = DType::F32;
   bool exclusive = false, reverse = false;
@@ -28,9 +28,9 @@ struct ScanArgmaxKernels {
   void (*best_columns)(DType t, bool maximum, const void* x, std::int64_t at, std::int64_t ld, std::int64_t rows,
                        std::int64_t cols, std::int32_t* places);
   /// Scans the n elements from `at` on. A result depends only on the elements up to it.
-  void (*scan)(const LineScan& scan, std::int64_t at, std::int64_t n);
+  void (*scan)(const ScanArgs& scan, std::int64_t at, std::int64_t n);
   /// Scans `cols` columns of `rows` rows that are `ld` elements apart.
-  void (*scan_columns)(const LineScan& scan, std::int64_t at, std::int64_t ld, std::int64_t rows, std::int64_t cols);
+  void (*scan_columns)(const ScanArgs& scan, std::int64_t at, std::int64_t ld, std::int64_t rows, std::int64_t cols);
 };
 
 /// True when kernels for the dtype exist.

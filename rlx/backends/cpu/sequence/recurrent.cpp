@@ -45,9 +45,8 @@ template <class Op>
 const char* cell_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_other_floats(g, id)) return why;
   for (ActivationKind fn : g.node(id).op.template as<Op>().activations)
-    if (!cell_fn(fn)) return "a function of its gates has no vector form here";
-  return refuse_unless(recurrent_operand(g, id, "w") < 0,
-                       "it is taken behind the product with w, which is a node of its own");
+    if (!cell_fn(fn)) return "a gate activation has no vector kernel";
+  return refuse_unless(recurrent_operand(g, id, "w") < 0, "its matmul with w is not a separate node");
 }
 
 /// A whole recurrence: packing, then either each thread runs its rows through all steps, or all threads share each

@@ -1,6 +1,6 @@
 // F32 recurrences: gated cells (RNN, GRU, LSTM) and state-space scans.
 //
-// Each element of a state is one chain of sums over k, whatever the cut, so bits do not depend on the number of
+// Each element of a state is one chain of sums over k, so its bits do not depend on the chunks or on the number of
 // threads.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Samples tokens from rows of logits, without sorting the tokens that top_k, top_p and min_p drop. Tokens are the same
-// as those of the decomposition in the evaluator. Every number that decides is rounded as there. Sums in another order
-// are kept as intervals; where an interval does not decide a cut, the row is computed again in the order of the
-// decomposition.
+// as those of the decomposition in the evaluator. Every number that a comparison reads is rounded as in the evaluator.
+// Sums in another order are kept as intervals. Where an interval leaves open whether a filter drops a token, the row is
+// computed again in the order of the decomposition.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -153,7 +153,7 @@ class RowDraw {
     if (k == 1 || (by_p_ && !(top_p_ > 0))) return first_.token;
     start_drawing();
     if (by_p_ || by_min_) {
-      draw_of(k == n_ ? cut_all() : cut_in_order(k));
+      draw_of(k == n_ ? filter_all() : filter_in_order(k));
     } else if (k < n_) {
       draw_of(select(k));
     } else {
@@ -195,7 +195,7 @@ class RowDraw {
 
   // What top_p and min_p keep of the first k tokens, at the front of the candidates. Every sum has the order of the
   // reference.
-  std::int64_t cut_in_order(std::int64_t k) {
+  std::int64_t filter_in_order(std::int64_t k) {
     const std::int64_t count = select_in_order(k);
     double total = 0, before = 0;
     for (std::int64_t r = 0; r < count; ++r) total += exponential(candidates_[r].logit);
@@ -213,13 +213,13 @@ class RowDraw {
 
   // The same for all tokens, in linear time. Sums have any order and are intervals that contain the reference sums.
   // Returns kOpen when a comparison falls inside an interval.
-  std::int64_t cut_all() {
+  std::int64_t filter_all() {
     total_ = 0;
     for (std::int64_t v = 0; v < n_; ++v) total_ += exponentials_[v] = exponential(x_[v]);
     error_ = static_cast<double>(n_ + 8) * 0x1p-52;  // of both sums, and of the following steps
     std::int64_t count = by_p_ ? nucleus() : select(n_);
     if (count != kOpen && by_min_) count = likely_enough(count);
-    return count == kOpen ? cut_in_order(n_) : count;
+    return count == kOpen ? filter_in_order(n_) : count;
   }
 
   static constexpr std::int64_t kOpen = -1;

@@ -111,7 +111,7 @@ template <class W>
 struct OrderStep : SortedLines {
   struct Operand {
     int bits = 8;
-    bool places = false;  // an operand is an iota along the axis: the order itself is stored
+    bool places = false;  // the operand is an iota along the axis, so the sorted indices themselves are stored
     const void* x = nullptr;
     void* y = nullptr;
   };
@@ -135,7 +135,7 @@ struct OrderStep : SortedLines {
           const Operand& o = s.operands[s.only_places];
           if (put_counted_places(keys, n, o.bits, o.y, base, step)) continue;
         }
-      const OrderedLine line{base, step, n, order, order_keys(*s.kernels, keys, n, order, scratch)};
+      const SortedSlice line{base, step, n, order, order_keys(*s.kernels, keys, n, order, scratch)};
       for (const Operand& o : s.operands) {
         if (o.y == nullptr) continue;  // nobody reads it
         if (o.places)

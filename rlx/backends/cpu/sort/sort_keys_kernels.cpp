@@ -1,3 +1,4 @@
+// Sort keys as numbers of the sort kernels, counting and radix argsort, and moves by the resulting order.
 #include "rlx/backends/cpu/sort/sort_keys_kernels.h"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ void load_bools(const void* x, std::int64_t at, std::int64_t step, std::int64_t 
 }
 // F16 or BF16 as integers of the same order: -0 counts as 0, NaN is above all.
 template <int kInfinity>
-void load_half_keys(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, std::int32_t* out) {
+void load_keys_16bit(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, std::int32_t* out) {
   const auto* p = static_cast<const std::int16_t*>(x) + at;
   each_place(n, step, [p, out](std::int64_t i, std::int64_t from) {
     const std::int32_t bits = p[from], magnitude = bits & 0x7fff;
@@ -62,7 +63,7 @@ void load_half_keys(const void* x, std::int64_t at, std::int64_t step, std::int6
 }
 
 template <class E>
-void move_by(const OrderedLine& l, const void* x, void* y) {
+void move_by(const SortedSlice& l, const void* x, void* y) {
   const std::int64_t step = l.step, mask = l.mask, n = l.n, base = l.base;
   const std::int64_t* const order = l.order;
   const E* const from = static_cast<const E*>(x) + base;
@@ -73,7 +74,7 @@ struct OrderedBytes16 {
   std::uint64_t a, b;
 };
 template <class P>
-void put_places_as(const OrderedLine& l, void* y) {
+void put_places_as(const SortedSlice& l, void* y) {
   P* const to = static_cast<P*>(y) + l.base;
   const std::int64_t* const order = l.order;
   const std::int64_t mask = l.mask;
@@ -149,8 +150,8 @@ KeyLine<W> key_line(DType t, Isa isa) {
   } else {
     switch (t) {
       case DType::Bool: return {load_bools, store_as<W, std::uint8_t>};
-      case DType::F16: return {load_half_keys<0x7c00>};
-      case DType::BF16: return {load_half_keys<0x7f80>};
+      case DType::F16: return {load_keys_16bit<0x7c00>};
+      case DType::BF16: return {load_keys_16bit<0x7f80>};
       case DType::I8: return of(std::int8_t{});
       case DType::U8: return of(std::uint8_t{});
       case DType::I16: return of(std::int16_t{});
@@ -254,7 +255,7 @@ bool put_counted_places(const std::int32_t* keys, std::int64_t n, int bits, void
   return true;
 }
 
-void move_ordered(const OrderedLine& line, int bits, const void* x, void* y) {
+void move_ordered(const SortedSlice& line, int bits, const void* x, void* y) {
   switch (bits) {
     case 8: return move_by<std::uint8_t>(line, x, y);
     case 16: return move_by<std::uint16_t>(line, x, y);
@@ -266,7 +267,7 @@ void move_ordered(const OrderedLine& line, int bits, const void* x, void* y) {
   for (std::int64_t i = 0; i < line.n; ++i)
     generic_move_row(bits, x, line.base + (line.order[i] & line.mask) * line.step, y, line.base + i * line.step, 1);
 }
-void put_places(const OrderedLine& line, int bits, void* y) {
+void put_places(const SortedSlice& line, int bits, void* y) {
   if (bits == 32)
     put_places_as<std::int32_t>(line, y);
   else

@@ -11,8 +11,9 @@
 
 namespace rlx::cpu {
 
-/// A line of any dtype as W: float (F32, F16, BF16), double, int32 (integers up to 32 bits, Bool, order keys of F16 and
-/// BF16) or int64. Unsigned integers of the same width are mapped to signed ones of the same order.
+/// Loads a line of any dtype as keys of type W: float (F32, F16, BF16), double, int32 (integers up to 32 bits, Bool,
+/// order keys of F16 and BF16) or int64. Unsigned integers of the same width are mapped to signed ones of the same
+/// order.
 template <class W>
 struct KeyLine {
   void (*loads)(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, W* out) = nullptr;
@@ -63,14 +64,14 @@ std::int64_t order_keys(const SortKernels& k, const std::int64_t* keys, std::int
 
 /// A line permuted by an order: y[i] = x[order[i] & mask]. Elements have `bits` bits and lie `step` elements apart from
 /// `base` on.
-struct OrderedLine {
+struct SortedSlice {
   std::int64_t base = 0, step = 1, n = 0;
   const std::int64_t* order = nullptr;
   std::int64_t mask = 0;
 };
-void move_ordered(const OrderedLine& line, int bits, const void* x, void* y);
+void move_ordered(const SortedSlice& line, int bits, const void* x, void* y);
 /// Stores the indices themselves, as integers of 32 or 64 bits.
-void put_places(const OrderedLine& line, int bits, void* y);
+void put_places(const SortedSlice& line, int bits, void* y);
 
 /// order_keys and put_places in one pass by counting sort, where keys have few distinct values; else returns false.
 bool put_counted_places(const std::int32_t* keys, std::int64_t n, int bits, void* y, std::int64_t base,

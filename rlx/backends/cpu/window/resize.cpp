@@ -19,7 +19,7 @@ const char* resize_refuses(const Graph& g, NodeId id) {
   if (op.axes.empty()) return "it resamples no axis";
   for (std::size_t i = 0; i < op.axes.size(); ++i)
     if (std::max(op.sizes[i], x.dim(static_cast<int>(op.axes[i])).value()) > (std::int64_t{1} << 20))
-      return "an axis is longer than its tables";
+      return "an axis is longer than 2^20 elements";
   return nullptr;
 }
 
@@ -113,7 +113,7 @@ void lower_resize(LowerContext& c) {
   const auto& op = c.op<ops::Interpolate>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  check(x.dense(), "x of a resize lies row-major");
+  check(x.dense(), "x of a resize is not row-major");
   // Shrinking axes from the first, then growing axes from the last.
   std::vector<std::size_t> order;
   const auto grows = [&](std::size_t i) { return op.sizes[i] > x.dim(static_cast<int>(op.axes[i])); };
@@ -177,7 +177,7 @@ void lower_resize(LowerContext& c) {
           reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(s.stage.outer * s.stage.to()) * sizeof(float)));
     const double one = cost(s.stage, 1) + 10;
     s.per_chunk = c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(20000 / one)));
-    // An outer index with much work is cut along its rows.
+    // An outer index with much work is split along its rows.
     s.cuts = a.inner == 1 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(one / 20000), 1, a.m);
     if (c.finest() && a.inner > 1) s.cuts = a.m;
     c.step<run_resize>(s, (s.stage.outer + s.per_chunk - 1) / s.per_chunk * s.cuts,

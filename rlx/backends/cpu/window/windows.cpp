@@ -29,9 +29,9 @@ const char* refuse_windows(const std::vector<WindowAxis>& axes, const Shape& x) 
   if (axes.empty()) return "a scalar has no axes";
   const WindowedAxes w = windowed_axes(axes);
   if (x.is_static() && x.num_elements() > std::numeric_limits<std::int32_t>::max())
-    return "x has more elements than the kernel counts";
+    return "x has 2^31 elements or more";
   return refuse_unless(w.last - w.first <= static_cast<std::size_t>(kWindowMaxAxes),
-                       "its windows have more axes than the kernel walks");
+                       "its windows have more axes than the kernel supports");
 }
 const char* window_refuses(const Graph& g, NodeId id) {
   if (in_dtype(g, id, 0) != DType::F32) return "its operand is not f32";
@@ -83,7 +83,7 @@ void lower_window(LowerContext& c) {
   const auto& op = c.op<ops::ReduceWindow>();
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  check(x.dense(), "x of windows lies row-major");
+  check(x.dense(), "x of a window op is not row-major");
   auto& s = c.keep<WindowF32Step>();
   s.windows = windows_over(x, window_axes(op), y.dims);
   WindowF32& w = s.windows;
@@ -129,7 +129,7 @@ void lower_window_scatter(LowerContext& c) {
   const auto& op = c.op<ops::SelectAndScatter>();
   const View x = c.in(0), source = c.in(1), dx = c.out();
   if (dx.elements() == 0) return;
-  check(x.dense() && source.dense(), "operands of windows lie row-major");
+  check(x.dense() && source.dense(), "an operand of a window op is not row-major");
   auto& s = c.keep<WindowScatterStep>();
   s.windows = windows_over(x, window_axes(op), source.dims);
   s.windows.fn = kernel_kind(op.select);

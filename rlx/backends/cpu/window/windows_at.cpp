@@ -37,7 +37,7 @@ void add_window(LowerContext& c, const View& whole, const View& window, const Vi
   }
   s.move = in_y ? GenericMove(s.bits, window.dims, window.strides, whole.strides, 0, 0)
                 : GenericMove(s.bits, window.dims, whole.strides, window.strides, 0, 0);
-  if (c.finest()) s.move.cut_finest();
+  if (c.finest()) s.move.tile_finest();
   c.point(s.starts.data, starts);
   c.point(s.x, in_y ? window : whole);
   c.point(s.y, in_y ? whole : window);
@@ -79,7 +79,7 @@ void copy_unless_in_place(LowerContext& c, const View& x, const View& y) {
   if (!in_place && y.elements() > 0) {
     auto& s = c.keep<WholeCopy>();
     s.move = GenericMove(dtype_bits(x.dtype), x.dims, x.strides, y.strides, 0, 0);
-    if (c.finest()) s.move.cut_finest();
+    if (c.finest()) s.move.tile_finest();
     c.point(s.x, x);
     c.point(s.y, y);
     c.step<run_whole>(s, s.move.chunks(), 0.3 * static_cast<double>(y.elements()));

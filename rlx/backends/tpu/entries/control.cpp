@@ -71,7 +71,7 @@ class Loop {
     };
     const auto step = [&](const Hlos& v) {
       follow(v);
-      return trip(body, reverse, v);
+      return iteration(body, reverse, v);
     };
     Hlos last = w_.with_regions("while", start_, types_, {{types_, cond}, {types_, step}});
     follow(last);
@@ -93,7 +93,7 @@ class Loop {
   void follow(const Hlos& v) {
     if (ordered_) w_.set_order(v[v.size() - 2]);
   }
-  Hlos trip(const Graph& body, bool reverse, const Hlos& v) {
+  Hlos iteration(const Graph& body, bool reverse, const Hlos& v) {
     const Hlo& count = v.back();
     const Hlo at = reverse ? w_.sub(number(rows_ - 1), count) : count;
     Hlos inputs(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(parts_.first_x()));
@@ -137,12 +137,12 @@ void emit_while(EmitContext& c) {
   const auto& op = c.op<ops::While>();
   Writer& w = c.w;
   const LoopParts parts = *loop_parts(c.node().op);
-  const auto trips = static_cast<std::uint32_t>(parts.outputs());
+  const auto iterations = static_cast<std::uint32_t>(parts.outputs());
   if (op.max_trips && *op.max_trips == 0) {  // ys are empty
     for (std::uint32_t k = 0; k < parts.carries; ++k) c.set(k, c.in(static_cast<int>(parts.first_carry() + k)));
-    for (auto y = static_cast<std::uint32_t>(parts.carries); y < trips; ++y)
+    for (auto y = static_cast<std::uint32_t>(parts.carries); y < iterations; ++y)
       c.set(y, w.full(c.type(y).dtype, 0, c.dims(y)));
-    return c.set(trips, w.scalar(DType::I64, 0));
+    return c.set(iterations, w.scalar(DType::I64, 0));
   }
   const DType count = op.max_trips ? count_dtype(*op.max_trips) : DType::I64;
   Loop loop(c, parts, op.max_trips.value_or(0), count);
@@ -151,7 +151,7 @@ void emit_while(EmitContext& c) {
     return op.max_trips ? w.both(w.compare("LT", done, loop.number(*op.max_trips)), more) : more;
   });
   loop.set_results(last);
-  c.set(trips, w.convert(last.back(), DType::I64));
+  c.set(iterations, w.convert(last.back(), DType::I64));
 }
 
 void emit_scan(EmitContext& c) {

@@ -83,7 +83,7 @@ Term real_function(const Term& x, ActivationKind fn, bool own, const FunctionPar
     case K::Popcount:
     case K::Clz: break;
   }
-  check(false, "a function of floats without an expression");
+  check(false, "a float function has no StableHLO expression");
   return x;
 }
 
@@ -100,7 +100,7 @@ Hlo integer_function(Writer& w, const Hlo& x, ActivationKind fn) {
     case ActivationKind::Clz: return w.op("count_leading_zeros", x);
     default: break;
   }
-  check(false, "a function of integers without an expression");
+  check(false, "an integer function has no StableHLO expression");
   return x;
 }
 
@@ -198,7 +198,7 @@ const char* refuses_activation(const Graph& g, NodeId id) {
   const ActivationKind fn = g.node(id).op.as<ops::Activation>().fn;
   const bool gamma = fn == ActivationKind::Lgamma || fn == ActivationKind::Polygamma;
   return refuse_unless(!gamma || g.shape(id).dtype() != DType::F64,
-                       "XLA's gamma functions of f64 lose digits beside their roots and where they are tiny");
+                       "XLA's gamma functions of f64 lose digits near their roots and where they are tiny");
 }
 const char* refuses_binary(const Graph& g, NodeId id) {
   const BinaryKind fn = g.node(id).op.as<ops::Binary>().fn;
@@ -207,7 +207,7 @@ const char* refuses_binary(const Graph& g, NodeId id) {
 }
 const char* refuses_compare(const Graph& g, NodeId id) {
   for (Value v : g.node(id).inputs)
-    if (is_storage_only(g.shape(v).dtype())) return "it compares values of a dtype that is only stored";
+    if (is_storage_only(g.shape(v).dtype())) return "it compares values of a dtype that is for storage only";
   return nullptr;
 }
 
@@ -260,7 +260,7 @@ Hlo binary(Writer& w, const Hlo& a, const Hlo& b, BinaryKind fn) {
     case BinaryKind::Igammac:
     case BinaryKind::IgammaGradA: break;  // refused
   }
-  check(false, "a function of two operands without an expression");
+  check(false, "a binary function has no StableHLO expression");
   return a;
 }
 

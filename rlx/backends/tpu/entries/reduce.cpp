@@ -49,8 +49,9 @@ Hlo divided(Writer& w, const Hlo& x, std::int64_t n) {
   return w.complex(w.div(re, by), w.div(im, by));
 }
 
-// Softmax has its own kernel entry instead of its decomposition, because of the quotient. XLA multiplies by the
-// reciprocal of each row's sum. This is accurate enough here, but not where a graph divides.
+// Softmax has a kernel entry and is not decomposed, because XLA replaces the division by a broadcast sum by a
+// multiplication with the reciprocal. That is accurate enough for a softmax; for divisions of a graph `quotient`
+// prevents it.
 void emit_softmax(EmitContext& c) {
   const std::int64_t axis = c.op<ops::Softmax>().axis;
   const std::int64_t axes[] = {axis};

@@ -1,4 +1,4 @@
-// Attention of every instruction set against a double loop.
+// Attention kernels of every instruction set against plain loops in double.
 #include <algorithm>
 
 #include "tests/support/needs.h"
@@ -14,7 +14,7 @@ struct Options {
   AttentionMask mask = AttentionMask::None;
   std::int64_t window = 0;
   float softcap = 0;
-  int custom = 0;  // 0 none, 1 F32 [B, Sk], 2 U8 [B, 1, Sq, Sk], of pairs that are near: 3 U8 [Sq, Sk], 4 F32 turned
+  int custom = 0;  // 0 none, 1 F32 [B, Sk], 2 U8 [B, 1, Sq, Sk]; of near pairs: 3 U8 [Sq, Sk], 4 F32 transposed
   bool bias = false;
   int threads = 1;
   bool lengths = false, sinks = false, lse = false;
@@ -40,7 +40,7 @@ void check(const KernelTable& t, const Options& o) {
   std::mt19937 rng(6);
   for (auto& m : full_mask) m = rng() % 3 != 0 ? 1 : 0;
   for (std::int64_t j = 0; j < o.sk;
-       ++j) {  // the last batch sees nothing through the key mask; one query through the full one
+       ++j) {  // the key mask hides all keys of the last batch entry, the full mask all keys of one query
     key_mask[(o.b - 1) * o.sk + j] = 0.2F;
     full_mask[static_cast<std::size_t>(j)] = 0;
   }
@@ -70,7 +70,7 @@ void check(const KernelTable& t, const Options& o) {
     a.custom_type = MaskType::F32, a.custom = turned_mask.data(), a.custom_q_stride = 1, a.custom_k_stride = o.sq;
   }
   if (o.bias) a.bias = bias.data(), a.bias_head_stride = o.sq * o.sk, a.bias_q_stride = o.sk, a.bias_k_stride = 1;
-  // Entry 0 has fewer keys and queries, the last one more than there are; what lies behind is NaN.
+  // Batch entry 0 has fewer keys and queries, the last entry more than there are. Elements beyond the lengths are NaN.
   std::vector<std::int32_t> kv_lens(static_cast<std::size_t>(o.b), static_cast<std::int32_t>(o.sk + 3));
   std::vector<std::int32_t> q_lens(static_cast<std::size_t>(o.b), static_cast<std::int32_t>(o.sq + 3));
   std::vector<std::int64_t> kv(kv_lens.size(), o.sk), qn(kv_lens.size(), o.sq);
@@ -148,7 +148,7 @@ void check(const KernelTable& t, const Options& o) {
         }
       }
       for (std::int64_t i = 0; i < o.sq; ++i) {
-        CHECK(out[(b * o.sq + i) * os + o.h * o.dv] == 3.0F);  // beyond the heads nothing is written
+        CHECK(out[(b * o.sq + i) * os + o.h * o.dv] == 3.0F);  // nothing is written beyond the heads
       }
     }
   }
@@ -229,7 +229,7 @@ TEST_CASE("attention: a key block without a visible key, large scores, NaN") {
     const std::int64_t s = 200, d = 8;
     Buffer q(s * d, 30.0F), k(s * d, 30.0F), v(s * d, 1.0F), out(s * d), mask(s, 1.0F);
     for (std::int64_t j = 0; j < 150; ++j) mask[j] = 0.0F;
-    k[10 * d] = kNan;  // hidden keys do not matter
+    k[10 * d] = kNan;  // hidden keys have no effect
     AttentionF32 a;
     a.batch = 1, a.q_len = s, a.k_len = s, a.heads = 1, a.kv_heads = 1, a.head_dim = d, a.v_head_dim = d;
     a.q = q.data(), a.k = k.data(), a.v = v.data(), a.out = out.data();
@@ -239,15 +239,15 @@ TEST_CASE("attention: a key block without a visible key, large scores, NaN") {
     Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4));
     for (std::int64_t c = 0; c < plan.chunks; ++c) t->attention_f32(a, plan, c, scratch.data());
     for (std::int64_t i = 0; i < s * d; ++i) CHECK(out[i] == doctest::Approx(1.0F));
-    k[160 * d] = kNan;                                                                // a visible one does,
-    for (std::int64_t j = 152; j < 160; ++j) k[j * d] = static_cast<float>(j - 120);  // and can hide larger scores
+    k[160 * d] = kNan;                                                                // a visible key has an effect
+    for (std::int64_t j = 152; j < 160; ++j) k[j * d] = static_cast<float>(j - 120);  // and may hide larger scores
     for (std::int64_t c = 0; c < plan.chunks; ++c) t->attention_f32(a, plan, c, scratch.data());
     for (std::int64_t i = 0; i < s * d; ++i) CHECK(std::isnan(out[i]));
   }
 }
 
-// One attention in a head layout, with what its results must not depend on: the threads it is planned for, and keys
-// that a query does not see.
+// One attention in a head layout. Its results must not depend on the number of threads, and not on keys that a query
+// does not see.
 struct AttentionCase {
   std::int64_t b = 2, sq, sk, h = 4, hkv = 2, d;
   AttentionMask mask = AttentionMask::None;
@@ -316,7 +316,7 @@ struct AttentionCase {
   }
 };
 
-// How many elements differ in their bits; NaN is NaN.
+// The number of elements whose bits differ; all NaN are equal.
 int bits_apart(const std::vector<float>& a, const std::vector<float>& b) {
   int apart = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -375,7 +375,7 @@ TEST_CASE("attention: what lies at a hidden key reaches no result") {
   visit_masks([](const KernelTable& t, AttentionCase& c) {
     const std::vector<float> clean = c.run(t, 1);
     const float bad[] = {kNan, kInf, -kInf};
-    // Keys that no query of a batch entry sees: nothing changes at all.
+    // Keys that no query of a batch entry sees change nothing.
     int hidden = 0;
     for (std::int64_t n = 0; n < c.b; ++n) {
       for (std::int64_t j = 0; j < c.sk; ++j) {
@@ -390,7 +390,7 @@ TEST_CASE("attention: what lies at a hidden key reaches no result") {
       }
     }
     if (hidden) CHECK(bits_apart(clean, c.run(t, 1)) == 0);
-    // A key that some see: their rows become NaN or infinite, those of the others stay.
+    // A key that some queries see: their rows become NaN or infinite, other rows stay the same.
     const auto value = [&](std::int64_t j, std::int64_t head) { return &c.v[c.at(c.hkv, c.sk, 0, j, head)]; };
     for (const std::int64_t j : {std::int64_t{0}, c.sk / 2, c.sk - 1}) {
       std::vector<float> kept;

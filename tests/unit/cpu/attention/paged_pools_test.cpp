@@ -1,5 +1,5 @@
-// Attention over pages: pools of other types give the bits of pools that hold the same numbers as f32, and a row has
-// the same bits whether the heads that share its keys go with it or not. Blocks are made as quantize_blocks makes them.
+// Paged attention. Pools of other types give the bits of f32 pools with the same numbers, and a row has the same bits
+// whether the heads that share its keys are computed together or not. quantize_blocks makes the blocks.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,7 +18,7 @@ struct PagedCase {
   std::int64_t heads, kv_heads, d, dv, page, threads;
 };
 
-// Rows of numbers in another type: what the pool holds, and the numbers that these are.
+// Rows of numbers in another type: the contents of the pool, and their values as f32.
 struct TypedRows {
   std::vector<std::byte> bytes;
   Buffer numbers;
@@ -44,7 +44,7 @@ TypedRows::TypedRows(PoolType type, const Buffer& x, std::int64_t rows, std::int
 
 constexpr std::int64_t kTokens = 9, kRequests = 3, kPages = 7;
 
-// y and lse of all tokens, [T, H, Dv] and [T, H]; `expand`: every head has keys of its own, the same ones.
+// y [T, H, Dv] and lse [T, H] of all tokens. `expand`: every head has its own copy of the keys.
 struct PagedResult {
   Buffer y, lse;
   explicit PagedResult(const PagedCase& c) : y(kTokens * c.heads * c.dv, kNan), lse(kTokens * c.heads, kNan) {}
@@ -71,7 +71,7 @@ void attend(const KernelTable& t, const PagedCase& c, PoolType type, const void*
   a.scale = 0.2F, a.mask_kind = AttentionMask::SlidingWindow, a.window = c.page;
   a.kv_lens = lens, a.blocks = blocks, a.blocks_stride = 2, a.page = c.page, a.pages = kPages, a.ranges = ranges;
   a.lse_q_stride = c.heads, a.lse_head_stride = 1, a.pool = type, a.rounds_q = rounds_q;
-  // One call for all, or one for each head, whose keys lie where those of its kv head do.
+  // One call for all heads, or one call per head with the keys of its kv head.
   for (std::int64_t h = 0; h < (expand ? c.heads : 1); ++h) {
     a.heads = expand ? 1 : c.heads, a.kv_heads = expand ? 1 : c.kv_heads;
     a.q = q.data() + h * c.d, a.out = out.y.data() + h * c.dv, a.lse = out.lse.data() + h, a.sinks = sinks.data() + h;
@@ -108,19 +108,19 @@ TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
         randomize(k, 1, -2, 2);
         randomize(v, 2);
         randomize(q, 3, -2, 2);
-        for (std::int64_t i = 0; i < 32; ++i) q[i] = 0;  // a block of no magnitude
+        for (std::int64_t i = 0; i < 32; ++i) q[i] = 0;  // a block of zeros
         const TypedRows tk(PoolType::Q8_0, k, rows, c.d), tv(PoolType::Q8_0, v, rows, c.dv);
         PagedResult together(c), apart(c), of_numbers(c), again(c);
-        const InterleavedKernels& strips = interleaved_kernels(t->isa, products);
-        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, together, &strips, &q);
-        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), true, apart, &strips, &q);
-        // Every kernel has the bits of the one that every machine has, and a row those it has alone.
+        const InterleavedKernels& panels = interleaved_kernels(t->isa, products);
+        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, together, &panels, &q);
+        attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), true, apart, &panels, &q);
+        // Every kernel gives the bits of the baseline kernel, and a row has the same bits alone.
         attend(*t, c, PoolType::Q8_0, tk.bytes.data(), tv.bytes.data(), false, again,
                &interleaved_kernels(t->isa, Int8Matmul::Pairs), &q);
         CHECK(same_bits(together.y, apart.y, n));
         CHECK(same_bits(together.lse, apart.lse, kTokens * c.heads));
         CHECK(same_bits(together.y, again.y, n));
-        // As attention of f32 has it of queries that were rounded beforehand.
+        // As f32 attention of queries that were rounded before.
         for (std::int64_t at = 0; at < kTokens * c.heads * c.d; at += 32) {
           float largest = 0;  // of finite numbers
           for (std::int64_t i = at; i < at + 32; ++i)
@@ -134,7 +134,7 @@ TEST_CASE("paged attention: queries rounded to the keys' 8 bits") {
           const double error = std::fabs(static_cast<double>(together.y[i]) - static_cast<double>(of_numbers.y[i]));
           if (!(error <= worst)) worst = error;  // NaN too
         }
-        CHECK(worst < 2e-3);  // a code at a border may be rounded the other way, the scale being a factor of q here
+        CHECK(worst < 2e-3);  // the scale is a factor of q here, so a tie may round the other way
       }
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("paged attention: pools of every type, and heads that share keys") {
       for (const PoolType type : {PoolType::F32, PoolType::F16, PoolType::BF16, PoolType::Q8_0, PoolType::Q4_0}) {
         if (!share.next()) continue;
         PagedCase c = base;
-        if (type == PoolType::F16 || type == PoolType::BF16) c.d -= 11, c.dv -= 5;  // no whole vectors
+        if (type == PoolType::F16 || type == PoolType::BF16) c.d -= 11, c.dv -= 5;  // not whole vectors
         INFO(isa_name(t->isa), " ", static_cast<int>(type), " heads ", c.heads, " of ", c.kv_heads, " page ", c.page);
         const std::int64_t rows = kPages * c.page * c.kv_heads;
         Buffer k(rows * c.d), v(rows * c.dv);
@@ -177,7 +177,7 @@ TEST_CASE("blocks of q8_0 are those of quantize_blocks") {
     randomize(x, 8, -5, 5);
     const float odd[] = {kNan, kInf, -kInf, kMax, -kMax, kTiny, -kTiny, 0.0F, -0.0F, 1e7F, 8.4e6F, 3e-6F, 7e-8F};
     for (std::int64_t i = 0; i < 13; ++i) {
-      x[32 * i + 5] = odd[i];                                                      // among others
+      x[32 * i + 5] = odd[i];                                                      // among other values
       for (std::int64_t e = 0; e < 32; ++e) x[32 * (20 + i) + e] = odd[i] * 1.0F;  // alone
     }
     for (std::int64_t e = 0; e < 32; ++e) x[32 * 35 + e] = (static_cast<float>(e) - 16) / 127.0F * 0.5F;  // ties

@@ -1,5 +1,5 @@
-// Convolutions on each instruction set: operands whose sums are exact, so that every cut and kernel gives the
-// reference's numbers; the kernel that a geometry is for; filters that are weights, packed once.
+// Convolutions on each instruction set. Sums of the operands are exact, so every partition and kernel gives the results
+// of the reference rule. Also the kernel chosen for a geometry, and filters that are weights, packed once.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -103,8 +103,8 @@ TEST_CASE("conv kernels: windows over lines and edges of every length") {
   check_everywhere({2, 3, 20, 1, 9, 34, 3, 3, 2, 1});
   check_everywhere({1, 1, 17, 1, 8, 19, 5, 5, 1, 2});
   check_everywhere({1, 4, 33, 1, 7, 40, 3, 9, 1, 4});
-  check_everywhere({1, 3, 5, 1, 40, 3, 3, 3, 1, 2});      // lines down
-  check_everywhere({2, 5, 21, 1, 33, 31, 30, 29, 1, 1});  // sums in several runs of k
+  check_everywhere({1, 3, 5, 1, 40, 3, 3, 3, 1, 2});      // rows of the image
+  check_everywhere({2, 5, 21, 1, 33, 31, 30, 29, 1, 1});  // sums in several blocks of k
   check_everywhere({1, 17, 5, 1, 3, 3, 5, 5, 1, 4});
   check_everywhere({1, 24, 40, 3, 6, 7, 3, 3, 1, 1});
 }
@@ -154,7 +154,7 @@ void check_columns(const ConvCase& c, bool last, DType x_type, DType w_type, DTy
   ops::Conv op = at.op;
   op.high = {c.pad, c.pad - 1};
   if (out != x_type) op.out = out;
-  // Whole numbers, whose sums are exact; those of bytes reach both ends, and wrap where the sums are bytes too.
+  // Integers, whose sums are exact. 8-bit values reach both ends of their range, and sums that are 8-bit wrap.
   const Tensor x = numbers_as(small_numbers(at.x, is_complex(x_type) ? 4 : 127, 1), x_type),
                w = numbers_as(small_numbers(at.w, is_complex(w_type) ? 3 : 127, 2), w_type);
   const Tensor operands[] = {x, w};
@@ -190,7 +190,7 @@ TEST_CASE("conv kernels: integers and complex numbers are products, with the bit
     for (const bool last : {false, true})
       for (const ConvCase& c : cases)
         for (const auto& type : types) check_columns(c, last, type.x, type.w, type.out, *t, 2, "conv_columns");
-  // Cut as finely as it can be is the conformance tests'; here in parts of the batch, and of a member.
+  // The conformance tests use the finest partition; here there are parts of the batch, and parts of one batch element.
   check_columns({5, 64, 4, 1, 56, 56, 3, 3, 1, 1}, true, DType::I32, DType::I32, DType::I32, *tables().back(), 2,
                 "conv_columns");
   check_columns({2, 64, 3, 1, 120, 130, 3, 3, 1, 1}, false, DType::I32, DType::I32, DType::I32, *tables().back(), 2,
@@ -199,7 +199,7 @@ TEST_CASE("conv kernels: integers and complex numbers are products, with the bit
                 "conv_columns");
 }
 
-// -- what follows a convolution --
+// -- epilogues of a convolution --
 
 namespace {
 
@@ -228,7 +228,7 @@ void check_relocated(const ConvCase& c, bool last, Follows follows, const Kernel
   const Dims bias_dims = last ? Dims{out} : Dims{out, 1, 1};
   Tensor x = small_numbers(at.x, 4, 1);
   const Tensor w = small_numbers(at.w, 3, 2), bias = small_numbers(bias_dims, 9, 3);
-  // Some element is NaN, and stays so but for a maximum of the compared kinds.
+  // An element is NaN and stays NaN, except in a max that compares.
   x.mutable_values<float>()[x.num_elements() / 2] = std::numeric_limits<float>::quiet_NaN();
   const auto built = [&](bool whole) {
     Graph g;

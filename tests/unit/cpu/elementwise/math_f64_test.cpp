@@ -1,5 +1,5 @@
-// Vector math of doubles of every instruction set against libm in extended precision: the bounds in units of the last
-// place stated in math_f64.inc, special values, and results that depend on their own operand alone.
+// F64 vector math of every instruction set against libm in extended precision: the ulp bounds stated in math_f64.inc,
+// special values, and results that depend on their own operand alone.
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -32,7 +32,7 @@ Real mish_w(Real x) {
   const Real e = std::exp(vanish_w(std::min(x, Real(60))));
   return vanish_w(x) * (e * (e + 2) / (e * (e + 2) + 2));
 }
-// For x / sqrt(2) as the definition rounds it.
+// For x / sqrt(2), rounded as in the definition.
 Real gelu_w(Real x) {
   const auto z = static_cast<double>(static_cast<double>(-x) * 0.70710678118654752440);
   return 0.5L * vanish_w(x) * std::erfc(static_cast<Real>(z));
@@ -83,7 +83,7 @@ const WideCase kWideCases[] = {
     {A::Relu, [](Real x) { return x < 0 ? Real(0) : x; }, 0},
 };
 
-/// Doubles of every sign and exponent, both ends of each binade among them, and what functions are asked for.
+/// Doubles of every sign and exponent, including both ends of each binade, and special operands of functions.
 std::vector<double> wide_sweep(int per_binade) {
   std::vector<double> out;
   std::mt19937_64 rng(11);
@@ -95,14 +95,14 @@ std::vector<double> wide_sweep(int per_binade) {
   std::uniform_real_distribution<double> unit(-1, 1);
   for (const double span : {1.0, 3.0, 8.0, 40.0, 800.0, 1e5, 9e5})
     for (int i = 0; i < 400 * per_binade; ++i) out.push_back(unit(rng) * span);
-  for (int i = -2000; i <= 2000; ++i) {  // multiples of pi / 2 and beside them, where sines and cosines nearly vanish
+  for (int i = -2000; i <= 2000; ++i) {  // multiples of pi / 2 and their neighbours, where sine or cosine is nearly 0
     const double x = static_cast<double>(i) * 1.5707963267948966;
     out.insert(out.end(), {x, std::nextafter(x, 1e9), std::nextafter(x, -1e9), static_cast<double>(i) * 0.5});
   }
   return out;
 }
 
-/// In units of the last place of a double at `want`, as kernel_test.h does for floats.
+/// The error in ulp of a double at `want`, as kernel_test.h does for floats.
 double wide_ulps(double got, Real want) {
   const double rounded = static_cast<double>(want);
   if (std::isnan(got) || std::isnan(rounded)) return std::isnan(got) && std::isnan(rounded) ? 0 : 1e300;
@@ -124,7 +124,7 @@ std::vector<double> f64_run(const F64Kernels& k, A fn, const std::vector<double>
 }
 
 TEST_CASE("wide math: every function over every exponent, in ulp against long doubles") {
-  if (std::numeric_limits<Real>::digits < 64) return;  // nothing to compare with
+  if (std::numeric_limits<Real>::digits < 64) return;  // no wider type to compare with
   int per_binade = 8;
   if (const char* more = std::getenv("RLX_SWEEP")) per_binade = std::atoi(more);
   const std::vector<double> values = wide_sweep(per_binade);
@@ -169,7 +169,7 @@ TEST_CASE("wide math: erfinv inverts, its ends and what lies outside") {
         CHECK((a == 1 ? y[i] == std::copysign(HUGE_VAL, x[i]) : std::isnan(y[i])));
         continue;
       }
-      Real exact = std::fabs(y[i]);  // and a step of Newton's
+      Real exact = std::fabs(y[i]);  // plus a Newton step
       const Real e = a < 0.5L ? std::erf(exact) - a : (1 - a) - std::erfc(exact);
       exact -= e * 0.886226925452758013649083741670572591L * std::exp(exact * exact);
       const double apart = wide_ulps(y[i], std::copysign(exact, static_cast<Real>(x[i])));

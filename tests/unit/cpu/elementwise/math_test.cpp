@@ -1,4 +1,5 @@
-// Vector math of every instruction set against double libm: the ulp bounds stated in math.inc, and the special values.
+// F32 vector math of every instruction set against libm in double: the ulp bounds stated in math.inc, and special
+// values.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -10,7 +11,7 @@
 namespace rlx::cpu::test {
 namespace {
 
-/// Runs a tape of one instruction over flat inputs.
+/// Runs a tape of one instruction on contiguous inputs.
 void run_op(const KernelTable& t, TapeOp op, const std::vector<const Buffer*>& in, Buffer& out) {
   Tape tape;
   tape.rank = 1;
@@ -129,7 +130,7 @@ TEST_CASE("math: every function over every exponent, in ulp against double libm"
       run_op(*t, u.op, {&x}, y);
       double worst = -1;
       float at = 0;
-      int signs = 0;  // of zeros: -0 stays, and what vanishes below is -0
+      int signs = 0;  // zeros: -0 stays -0, and results that underflow from below are -0
       for (std::int64_t i = 0; i < n; ++i) {
         const double exact = want[static_cast<std::size_t>(i)];
         const double e = ulp_error(y[i], exact);
@@ -146,7 +147,7 @@ TEST_CASE("math: every function over every exponent, in ulp against double libm"
   }
 }
 
-/// The same values in another order, hence in other lanes beside other values, give the same bits.
+/// The same values in another order, so in other lanes beside other values, give the same bits.
 void check_lanes(const KernelTable& t, TapeOp op, const std::vector<std::vector<float>>& operands) {
   const auto n = static_cast<std::int64_t>(operands[0].size());
   std::vector<std::int64_t> order(operands[0].size());
@@ -170,7 +171,7 @@ void check_lanes(const KernelTable& t, TapeOp op, const std::vector<std::vector<
   auto bits = [](float v) { return std::bit_cast<std::uint32_t>(v); };
   int moved = 0, short_runs = 0;
   for (std::int64_t i = 0; i < n; ++i) moved += bits(z[i]) != bits(y[order[static_cast<std::size_t>(i)]]);
-  // Tapes of 1 to 40 elements: the lanes past the end hold what the run before left there.
+  // Tapes of 1 to 40 elements: the lanes past the end hold values of the run before.
   for (std::int64_t at = 0, length = 1; at + length <= std::min<std::int64_t>(n, 4000);
        at += length, length = length % 40 + 1) {
     std::vector<std::unique_ptr<Buffer>> part;
@@ -199,7 +200,7 @@ TEST_CASE("math: an element's result does not depend on its neighbours nor on la
   std::vector<float> y = x, z = x;
   std::shuffle(y.begin(), y.end(), rng);
   std::shuffle(z.begin(), z.end(), rng);
-  // Bases of pow that take its fast path, now and then one that does not.
+  // Bases of pow that use its fast path, and sometimes one that does not.
   std::vector<float> base(x.size()), exponent(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     base[i] = i % 61 == 0 ? x[i] : std::fabs(tame(rng)) + 0.1F;
@@ -273,7 +274,7 @@ TEST_CASE("math: hypot and logaddexp over every exponent, far apart and close") 
     worst = -1;
     for (std::int64_t i = 0; i < n; ++i) {
       const double p = static_cast<double>(a[i]), q = static_cast<double>(b[i]), want = sum.real(p, q);
-      // Where logarithm and operands cancel, it is exact to units of theirs.
+      // Where the logarithm and the operands cancel, the error is in ulp of the operands.
       const bool cancels = std::fabs(want) < 1e-3 * std::min(1.0, std::fabs(std::max(p, q)));
       const double e = cancels ? std::fabs(static_cast<double>(y[i]) - want) * 1e9 : ulp_error(y[i], want);
       if (!(e <= worst)) worst = e;

@@ -1,5 +1,5 @@
-// Regions of half floats and of bits read as numbers: one pass, with the bits of op after op. What rounds in registers
-// rounds like a store.
+// Regions of 16-bit floats and of bitcasts: one pass gives the bits of separate ops. Rounding in registers equals
+// rounding at a store.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -29,7 +29,7 @@ Tensor half_draw(DType t, std::vector<std::int64_t> dims, unsigned seed) {
 
 using HalfMaker = std::vector<Expr> (*)(Graph&, const std::vector<Expr>&);
 
-/// Compiles the graph as regions and op by op, and compares bits, of NaN whether it is one.
+/// Compiles the graph as regions and op by op, and compares bits; all NaN are equal.
 void check_half_region(const std::vector<Tensor>& in, HalfMaker make, std::size_t regions = 1, std::size_t others = 0) {
   Graph g;
   std::vector<Expr> x;
@@ -157,7 +157,7 @@ TEST_CASE("half regions: rounding in registers leaves what a store and a load le
       tape.rank = 1, tape.dims[0] = kHigh, tape.num_inputs = 2;
       tape.inputs[0] = {TapeType::F32, {1}};
       tape.inputs[1] = {TapeType::F32, {1}};
-      // Alone, and as the second step of a sum.
+      // Alone, and as the second step after an add.
       TapeInstr instrs[2];
       instrs[0].op = bf16 ? TapeOp::RoundBF16 : TapeOp::RoundF16, instrs[0].dst = 2, instrs[0].a = 0;
       instrs[1].op = TapeOp::Add, instrs[1].dst = 3, instrs[1].a = 0, instrs[1].b = 1, instrs[1].c = kTapeImm;

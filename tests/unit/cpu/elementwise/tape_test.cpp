@@ -10,7 +10,7 @@ namespace {
 
 constexpr float kTrue = 1.0F;
 
-/// What a two- or three-operand F32 operation means, one value at a time; `known` is false for operations of other
+/// The reference of F32 operations with two or three operands, for one value. `known` is false for operations of other
 /// tests.
 float scalar_f32(TapeOp op, float a, float b, float c, bool& known) {
   known = true;
@@ -205,7 +205,7 @@ TEST_CASE("tape: broadcasts of every kind, chunks, several outputs") {
       tape.inputs[2] = {TapeType::F32, {d[1], 1, 0}};
       tape.inputs[3] = {TapeType::F32, {0, 1, 0}};
       tape.inputs[4] = {TapeType::F32, {0, 0, 0}};
-      tape.inputs[5] = {TapeType::F32, {2, 2 * d[0], 2 * d[0] * d[1]}};  // transposed with gaps
+      tape.inputs[5] = {TapeType::F32, {2, 2 * d[0], 2 * d[0] * d[1]}};  // transposed, with gaps
       const TapeInstr instrs[] = {{TapeOp::Add, 6, 0, 1, 0, 0, 0},
                                   {TapeOp::Mul, 7, 6, 2, 0, 0, 0},
                                   {TapeOp::Sub, 8, 7, 3, 0, 0, 0},
@@ -239,7 +239,7 @@ TEST_CASE("tape: broadcasts of every kind, chunks, several outputs") {
 TEST_CASE("tape: storage types and conversions") {
   for (const KernelTable* t : tables()) {
     CAPTURE(isa_name(t->isa));
-    // every bf16 and f16 value goes in and comes out unchanged, except that a NaN stays some NaN
+    // every bf16 and f16 value passes unchanged; a NaN stays a NaN
     for (const TapeType type : {TapeType::BF16, TapeType::F16}) {
       std::vector<std::uint16_t> in(65536), out(65536);
       Buffer values(65536);
@@ -352,7 +352,7 @@ TEST_CASE("tape: two steps joined give the bits of two instructions, over regist
       for (const Step& step : steps)
         for (const int imm : {-1, 0, 1})  // which operand of the first step is an immediate
           for (const bool imm_then : {false, true})
-            for (const int over : {-1, 0, 1, 2}) {  // which input the result lies over
+            for (const int over : {-1, 0, 1, 2}) {  // which input the result overwrites
               fill();
               TapeInstr both{
                   .op = first, .dst = 3, .a = 0, .b = 1, .c = 2, .imm = 0.3F, .then = step.then, .imm_then = -0.7F};
@@ -469,7 +469,7 @@ TEST_CASE("tape: many numbers divided by one are rounded as each division is") {
     return std::ldexp(1.0F + static_cast<float>(rng() % 0x800000U) / 0x1p23F, e) * (rng() % 2 == 0 ? 1.0F : -1.0F);
   };
   for (int i = 0; i < 60; ++i) divisors.push_back(draw(i % 3 == 0 ? 35 : 2));
-  // Beside tame numbers too: the ends of the range in which quotients come from the reciprocal, and what lies beyond.
+  // Beside ordinary numbers: the ends of the range in which quotients use the reciprocal, and numbers outside of it.
   const float specials[] = {kNan,  kInf,     -kInf,     0.0F,    -0.0F,           1e-40F,        -1e-40F,
                             3e38F, 0x1p-78F, -0x1p-78F, 0x1p80F, 0x1.fffffep-79F, 0x1.fffffep79F};
   constexpr std::size_t kSpecials = std::size(specials);
@@ -479,7 +479,7 @@ TEST_CASE("tape: many numbers divided by one are rounded as each division is") {
     for (std::size_t which = 0; which < divisors.size(); ++which) {
       const float y = divisors[which];
       Buffer x(n), out(n, 7.0F);
-      // Whole blocks of tame numbers, of numbers up to the ends of the range, and blocks with specials in between.
+      // Whole blocks of ordinary numbers, of numbers up to the ends of the range, and blocks with special values.
       for (std::int64_t i = 0; i < n; ++i) x[i] = draw(i < n / 2 ? 1 : i < n * 3 / 4 ? 76 : 120);
       for (std::int64_t i = n * 3 / 4; i < n; i += 37) x[i] = specials[static_cast<std::size_t>(i) % kSpecials];
       for (std::int64_t i = 11; i < n / 2; i += 130) x[i] = specials[static_cast<std::size_t>(i) % kSpecials];

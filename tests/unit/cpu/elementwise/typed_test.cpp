@@ -1,5 +1,5 @@
-// Elementwise ops in the dtype itself, norms and softmax of F64: compiled for the cpu against the reference rules, over
-// broadcasts and strides, lengths around blocks and vectors, and in cuts of every size. Regions of them.
+// Elementwise ops in their own dtype, and norms and softmax of F64: compiled for the cpu against the reference rules.
+// They cover broadcasts and strides, lengths around blocks and vectors, partitions of every size, and regions.
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -21,7 +21,7 @@
 namespace rlx::cpu::test {
 namespace {
 
-/// Elements of every bit pattern, of floats among them NaN, infinities and denormals.
+/// Elements of every bit pattern; floats include NaN, infinities and denormals.
 Tensor typed_draw(DType t, std::vector<std::int64_t> dims, unsigned seed) {
   Tensor x = Tensor::zeros(Shape(Dims(dims.begin(), dims.end()), t));
   std::mt19937 rng(seed);
@@ -40,7 +40,7 @@ bool typed_same(const Tensor& a, const Tensor& b) {
   return a.size_bytes() == b.size_bytes() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-/// Runs a graph of operands on 1 and 2 threads and compares bits.
+/// Runs a graph of these operands on 1 and 2 threads and compares bits.
 template <class F>
 void check_typed(const std::vector<Tensor>& in, F&& make) {
   const auto graph = [&] {
@@ -146,7 +146,7 @@ void check_columns(std::int64_t r, std::int64_t inner, double bound, Run&& run) 
   std::vector<T> x(static_cast<std::size_t>(r * inner));
   for (T& v : x) v = static_cast<T>(normal(rng) * 4);
   const auto at = [&](std::int64_t i, std::int64_t j) { return static_cast<std::size_t>(i * inner + j); };
-  for (std::int64_t i = 0; i < r; ++i) {  // columns of -inf, with one NaN, with one +inf, of -inf but for one
+  for (std::int64_t i = 0; i < r; ++i) {  // columns: all -inf, one NaN, one +inf, all -inf but one
     if (inner > 4) x[at(i, 1)] = static_cast<T>(-HUGE_VAL), x[at(i, 4)] = static_cast<T>(-HUGE_VAL);
     if (inner > 4 && i == r / 2)
       x[at(i, 2)] = static_cast<T>(NAN), x[at(i, 3)] = static_cast<T>(HUGE_VAL), x[at(i, 4)] = 1;
@@ -257,7 +257,7 @@ TEST_CASE("wide rows: norms of doubles against long doubles, lengths around vect
             for (std::size_t j = 0; j < c; ++j) {
               long double want = (x[r * c + j] - m) * scale;
               if (affine) want = want * gamma[j] + beta[j];
-              // One column is 0 / sqrt(eps) of a difference that rounds.
+              // One column has the difference 0, up to rounding, over sqrt(eps).
               worst.add(y[r * c + j], static_cast<double>(want), cols == 1 ? 300 : 1);
             }
           }
@@ -283,7 +283,7 @@ Tensor region_draw(DType t, std::vector<std::int64_t> dims, unsigned seed) {
 
 using RegionMaker = std::vector<Expr> (*)(Graph&, const std::vector<Expr>&);
 
-/// Compiles the graph in many ways; `fused`: there is a region among its steps.
+/// Compiles the graph with several options. `fused`: its steps must have a region.
 void check_region(const std::vector<Tensor>& in, RegionMaker make, bool fused = true) {
   const auto graph = [&] {
     Graph g;

@@ -1,30 +1,30 @@
-// Kernels of Fourier transforms of many lines, by every instruction set, beside the sum that defines them: lengths
-// whose passes go through parts that fit the first cache, lengths below, and lines beside each other or apart.
+// FFT kernels over many vectors, of every instruction set, against the defining sum: lengths whose passes work on
+// blocks that fit in L1, shorter lengths, and vectors with and without gaps.
 #include "rlx/backends/cpu/fft/fft_kernels.h"
 
 #include <complex>
 
-#include "tests/unit/cpu/kernel_test.h"
 #include "rlx/ir/math/roots_of_unity.h"
 #include "tests/support/needs.h"
+#include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {
 namespace {
 
 struct FftCase {
-  FftForm form;
+  FftVariant form;
   std::int64_t n, inner;
   bool inverse;
 };
 
 // sum_j x_j exp(-+ 2 pi i j k / n), element k.
-WideComplex transformed(const std::vector<WideComplex>& x, const std::vector<WideComplex>& roots, std::int64_t k,
-                        bool inverse) {
+DoubleComplex transformed(const std::vector<DoubleComplex>& x, const std::vector<DoubleComplex>& roots, std::int64_t k,
+                          bool inverse) {
   const auto n = static_cast<std::int64_t>(x.size());
-  WideComplex sum = 0;
+  DoubleComplex sum = 0;
   for (std::int64_t j = 0; j < n; ++j) {
-    const WideComplex w = roots[static_cast<std::size_t>(j * k % n)];
-    sum += wide_product(x[static_cast<std::size_t>(j)], inverse ? std::conj(w) : w);
+    const DoubleComplex w = roots[static_cast<std::size_t>(j * k % n)];
+    sum += double_product(x[static_cast<std::size_t>(j)], inverse ? std::conj(w) : w);
   }
   return sum;
 }
@@ -34,12 +34,12 @@ void check_lines(const FftTable<T>& table, const FftCase& c) {
   CAPTURE(static_cast<int>(c.form));
   CAPTURE(c.n);
   CAPTURE(c.inner);
-  const bool from_real = c.form == FftForm::RealEven, to_real = c.form == FftForm::ToRealEven;
+  const bool from_real = c.form == FftVariant::RealEven, to_real = c.form == FftVariant::ToRealEven;
   FftManyLines<T> job;
-  const std::int64_t points = c.form == FftForm::Complex ? c.n : c.n / 2;
+  const std::int64_t points = c.form == FftVariant::Complex ? c.n : c.n / 2;
   job.plan = fft_lanes<T>(points);
   job.form = c.form, job.inverse = c.inverse, job.scale = static_cast<T>(0.5);
-  if (c.form != FftForm::Complex) job.turns = fft_turns<T>(c.n);
+  if (c.form != FftVariant::Complex) job.turns = fft_twiddles<T>(c.n);
   job.n = c.n, job.inner = c.inner, job.lines = c.inner * (c.inner == 1 ? table.lanes + 1 : 2);
   job.x_points = to_real ? c.n / 2 + 1 : c.n, job.y_points = from_real ? c.n / 2 + 1 : c.n;
   const std::int64_t x_parts = from_real ? 1 : 2, y_parts = to_real ? 1 : 2, guard = 64;
@@ -49,7 +49,7 @@ void check_lines(const FftTable<T>& table, const FftCase& c) {
   for (T& v : x) v = draw(rng);
   const T untouched = 12345.5;
   std::vector<T> y(static_cast<std::size_t>(job.lines * job.y_points * y_parts + guard), untouched);
-  const std::int64_t reals = fft_lane_scratch(points + (c.form == FftForm::Complex ? 0 : 1), table.lanes);
+  const std::int64_t reals = fft_lane_scratch(points + (c.form == FftVariant::Complex ? 0 : 1), table.lanes);
   std::vector<T> scratch(static_cast<std::size_t>(reals + 64 / static_cast<std::int64_t>(sizeof(T)) + guard),
                          untouched);
   T* aligned = scratch.data();
@@ -60,27 +60,27 @@ void check_lines(const FftTable<T>& table, const FftCase& c) {
     CHECK(aligned[reals + i % (scratch.data() + scratch.size() - aligned - reals)] == untouched);
   }
 
-  std::vector<WideComplex> roots;
+  std::vector<DoubleComplex> roots;
   for (std::int64_t k = 0; k < c.n; ++k) roots.push_back(root_of_unity(k, c.n));
   for (const std::int64_t line : {std::int64_t{0}, job.lines - 1}) {
     const auto at = [&](std::int64_t j, std::int64_t extent) {
       return static_cast<std::size_t>(line / c.inner * extent * c.inner + line % c.inner + j * c.inner);
     };
-    std::vector<WideComplex> all(static_cast<std::size_t>(c.n));
+    std::vector<DoubleComplex> all(static_cast<std::size_t>(c.n));
     for (std::int64_t j = 0; j < job.x_points; ++j) {
       const std::size_t i = at(j, job.x_points);
-      WideComplex v = from_real ? WideComplex(x[i]) : WideComplex(x[2 * i], x[2 * i + 1]);
+      DoubleComplex v = from_real ? DoubleComplex(x[i]) : DoubleComplex(x[2 * i], x[2 * i + 1]);
       if (to_real && (j == 0 || 2 * j == c.n)) v = v.real();
       all[static_cast<std::size_t>(j)] = v;
       if (to_real && j > 0) all[static_cast<std::size_t>(c.n - j)] = std::conj(v);
     }
     long double error = 0, size = 0;
-    // Of long lines elements of every vector and lane, and the last.
+    // For long vectors: elements of every SIMD vector and lane, and the last element.
     const std::int64_t step = job.y_points <= 64 ? 1 : 7;
     for (std::int64_t k = (job.y_points - 1) % step; k < job.y_points; k += step) {
-      const WideComplex want = transformed(all, roots, k, c.inverse) * 0.5L;
+      const DoubleComplex want = transformed(all, roots, k, c.inverse) * 0.5L;
       const std::size_t i = at(k, job.y_points);
-      const WideComplex got = to_real ? WideComplex(y[i]) : WideComplex(y[2 * i], y[2 * i + 1]);
+      const DoubleComplex got = to_real ? DoubleComplex(y[i]) : DoubleComplex(y[2 * i], y[2 * i + 1]);
       error += std::norm(got - want), size += std::norm(want);
     }
     const long double eps = std::numeric_limits<T>::epsilon();
@@ -96,14 +96,14 @@ TEST_CASE("fft kernels: many lines, by every instruction set") {
   std::vector<FftCase> cases;
   for (const std::int64_t n : {16, 256, 260, 500})
     for (const std::int64_t inner : {1, 3, 19})
-      for (const bool inverse : {false, true}) cases.push_back({FftForm::Complex, n, inner, inverse});
+      for (const bool inverse : {false, true}) cases.push_back({FftVariant::Complex, n, inner, inverse});
   for (const std::int64_t n : {30, 512, 528})
     for (const std::int64_t inner : {1, 3, 19}) {
-      cases.push_back({FftForm::RealEven, n, inner, false});
-      cases.push_back({FftForm::ToRealEven, n, inner, true});
+      cases.push_back({FftVariant::RealEven, n, inner, false});
+      cases.push_back({FftVariant::ToRealEven, n, inner, true});
     }
-  cases.push_back({FftForm::RealEven, 1000, 1, false});
-  cases.push_back({FftForm::ToRealEven, 1000, 1, true});
+  cases.push_back({FftVariant::RealEven, 1000, 1, false});
+  cases.push_back({FftVariant::ToRealEven, 1000, 1, true});
   rlx::test::Share share(3);
   for (const Isa isa : {Isa::Generic, Isa::Sse4, Isa::Avx2, Isa::Avx512, Isa::Neon}) {
     if (!isa_supported(isa)) continue;
@@ -115,7 +115,7 @@ TEST_CASE("fft kernels: many lines, by every instruction set") {
   }
 }
 
-// Lines of any number, each as it is alone wherever it lies, over themselves too.
+// Any number of vectors: each has the bits that it has alone, at any address and in place.
 template <class T>
 void check_sixteen(const FftTable<T>& table, bool inverse) {
   constexpr std::int64_t kMost = 21;
@@ -126,7 +126,7 @@ void check_sixteen(const FftTable<T>& table, bool inverse) {
   std::mt19937 rng(16);
   std::uniform_real_distribution<T> draw(-1, 1);
   for (T& v : x) v = draw(rng);
-  x[32 * 2 + 5] = std::numeric_limits<T>::infinity();  // stays in its line
+  x[32 * 2 + 5] = std::numeric_limits<T>::infinity();  // affects its own vector only
   FftManyLines<T> job;
   job.plan = fft_lanes<T>(16);
   job.n = job.x_points = job.y_points = 16, job.inverse = inverse;
@@ -153,7 +153,8 @@ TEST_CASE("fft kernels: short lines give the same wherever they lie") {
   }
 }
 
-// A line whole, at any address and over itself, beside the sum for some elements; scratch as steps have it.
+// A whole vector at any address and in place, with the scratch memory of steps; some elements are compared with the
+// sum.
 template <class T>
 void check_line(const FftTable<T>& table, std::int64_t n, bool inverse) {
   CAPTURE(n);
@@ -173,7 +174,7 @@ void check_line(const FftTable<T>& table, std::int64_t n, bool inverse) {
   CHECK(y.front() == untouched);
   CHECK(y.back() == untouched);
   for (std::int64_t i = 0; i < guard; ++i) CHECK(aligned[reals + i] == untouched);
-  std::vector<WideComplex> all, roots;
+  std::vector<DoubleComplex> all, roots;
   for (std::int64_t j = 0; j < n; ++j) {
     all.emplace_back(x[static_cast<std::size_t>(2 * j)], x[static_cast<std::size_t>(2 * j + 1)]);
     roots.push_back(root_of_unity(j, n));
@@ -181,8 +182,8 @@ void check_line(const FftTable<T>& table, std::int64_t n, bool inverse) {
   long double error = 0, size = 0;
   for (std::int64_t k = 0; k < n; k += n <= 512 ? 1 : 37) {
     const auto i = static_cast<std::size_t>(2 * k + 1);
-    const WideComplex want = transformed(all, roots, k, inverse) * 0.25L;
-    error += std::norm(WideComplex(y[i], y[i + 1]) - want), size += std::norm(want);
+    const DoubleComplex want = transformed(all, roots, k, inverse) * 0.25L;
+    error += std::norm(DoubleComplex(y[i], y[i + 1]) - want), size += std::norm(want);
   }
   const long double eps = std::numeric_limits<T>::epsilon();
   CHECK(std::sqrt(error) <= 0.8L * eps * std::sqrt(1 + std::log2(static_cast<long double>(n))) * std::sqrt(size));

@@ -1,5 +1,5 @@
-// Products of bf16: panels of pairs come back bit for bit, products lose what rounding x loses and no more, with the
-// same bits at any number of rows and in every cut.
+// bf16 matmuls: the bf16 pair layout unpacks bit for bit, the error is that of rounding x, and the bits are the same
+// for any number of rows and every partition.
 #include "rlx/backends/cpu/matmul/bf16_kernels.h"
 
 #include <algorithm>
@@ -14,33 +14,33 @@
 namespace rlx::cpu::test {
 namespace {
 
-// Empty on machines without products of bf16.
+// Empty on machines without bf16 matmul kernels.
 std::vector<const Bf16Kernels*> bf16_sets() {
   std::vector<const Bf16Kernels*> out;
   for (const Bf16DotKind p : bf16_dot_kinds(Isa::Avx512)) out.push_back(&bf16_kernels(Isa::Avx512, p));
   return out;
 }
-// The kernels of this machine with the pairs in them, chosen for speed or not.
+// The kernels of this machine with the bf16 pair layout, whether they are the preferred ones or not.
 KernelTable table_with_pairs() {
   KernelTable t = kernels_for(Isa::Avx512);
-  t.pairs = bf16_sets().back();
+  t.bf16 = bf16_sets().back();
   return t;
 }
 
 float as_bf16(float v) { return static_cast<float>(BF16(v)); }
 
-// A matrix [k, n] of numbers of bf16 and its panels.
+// A matrix [k, n] of bf16 numbers and its packed layout.
 struct Bf16Matrix {
   std::int64_t k, n;
   std::vector<BF16> numbers;  // [n, k]
-  PackedLayout form;
+  PackedLayout layout;
   Buffer panels;
   Bf16Matrix(std::int64_t depth, std::int64_t columns, unsigned seed)
       : k(depth),
         n(columns),
         numbers(static_cast<std::size_t>(k * n)),
-        form(*bf16_pair_layout(table_with_pairs(), {k, n, DType::F32, DType::BF16, MatmulPrecision::BF16})),
-        panels(form.bytes / 4, kNan) {
+        layout(*bf16_pair_layout(table_with_pairs(), {k, n, DType::F32, DType::BF16, MatmulPrecision::BF16})),
+        panels(layout.bytes / 4, kNan) {
     std::mt19937 rng(seed);
     std::normal_distribution<float> normal(0, 0.1F);
     for (BF16& v : numbers) v = BF16(normal(rng));
@@ -50,23 +50,23 @@ struct Bf16Matrix {
     return static_cast<float>(numbers[static_cast<std::size_t>(j * k + kk)]);
   }
   void encode() {
-    const ops::Relayout op{form, k, n, false, DType::F32, {}};
+    const ops::Relayout op{layout, k, n, false, DType::F32, {}};
     encode_packed_b(table_with_pairs(), {op, {n, 0, 1, k}, 0, 0, n}, DType::BF16,
                     reinterpret_cast<const std::byte*>(numbers.data()), reinterpret_cast<std::byte*>(panels.data()));
     REQUIRE(panels.intact());
   }
 };
 
-// C of x times the matrix, all chunks backwards.
+// x times the matrix, with all chunks in reverse order.
 void multiply(const Bf16Kernels& kernels, const Bf16Matrix& w, const Buffer& x, std::int64_t m, Buffer& c, int threads,
               const GemmEpilogue& epilogue = {}) {
   Bf16Gemm g;
   g.m = m, g.n = w.n, g.k = w.k, g.a = x.data(), g.lda = w.k;
-  g.strips = w.panels.data(), g.c = c.data(), g.ldc = w.n, g.epilogue = epilogue;
+  g.panels = w.panels.data(), g.c = c.data(), g.ldc = w.n, g.epilogue = epilogue;
   const InterleavedPlan plan = kernels.plan(g, threads);
-  REQUIRE(plan.code_bytes > 0);
-  Buffer rounded(plan.code_bytes / 4, kNan);
-  g.codes = reinterpret_cast<std::int32_t*>(rounded.data());
+  REQUIRE(plan.packed_a_bytes > 0);
+  Buffer rounded(plan.packed_a_bytes / 4, kNan);
+  g.quants = reinterpret_cast<std::int32_t*>(rounded.data());
   for (std::int64_t i = plan.quantize_chunks; i-- > 0;) kernels.quantize(g, plan, i);
   for (std::int64_t i = plan.chunks; i-- > 0;) kernels.run(g, plan, i);
   CHECK(c.intact());
@@ -83,13 +83,13 @@ TEST_CASE("pairs: panels from every dtype and layout, in pieces, and back") {
           for (const std::int64_t cut : {std::int64_t{0}, n / 3, std::min<std::int64_t>(n, 16)}) {
             CAPTURE(dtype_name(from));
             INFO(k, "x", n, " cut at ", cut);
-            const PackedLayout form = *bf16_pair_layout(t, {k, n, DType::F32, from, MatmulPrecision::BF16});
-            CHECK(form.lossless == (from == DType::BF16));
-            CHECK(reads_packed_b(t, form, k, n));
-            const ops::Relayout op{form, k, n, false, DType::F32, {}};
+            const PackedLayout layout = *bf16_pair_layout(t, {k, n, DType::F32, from, MatmulPrecision::BF16});
+            CHECK(layout.lossless == (from == DType::BF16));
+            CHECK(reads_packed_b(t, layout, k, n));
+            const ops::Relayout op{layout, k, n, false, DType::F32, {}};
             const ops::PackedSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
             std::vector<std::byte> values(size_bytes(from, k * n)), back(size_bytes(DType::F32, k * n));
-            Buffer panels(form.bytes / 4, kNan);
+            Buffer panels(layout.bytes / 4, kNan);
             for (std::int64_t i = 0; i < k * n; ++i)
               store_element(values.data(), from, i, static_cast<double>(i % 251) - 120.5);
             auto* bytes = reinterpret_cast<std::byte*>(panels.data());
@@ -102,16 +102,16 @@ TEST_CASE("pairs: panels from every dtype and layout, in pieces, and back") {
               same = same && load_element<float>(back.data(), DType::F32, i) ==
                                  as_bf16(load_element<float>(values.data(), from, i));
             CHECK(same);
-            // All else is zeros: no word of NaN is left.
+            // All other bytes are zeros: no NaN is left.
             std::int64_t zeros = 0;
             const auto* words = reinterpret_cast<const BF16*>(bytes);
-            for (std::int64_t i = 0; i < form.bytes / 2; ++i) zeros += static_cast<float>(words[i]) == 0.0F;
+            for (std::int64_t i = 0; i < layout.bytes / 2; ++i) zeros += static_cast<float>(words[i]) == 0.0F;
             std::int64_t own = 0;
             for (std::int64_t i = 0; i < k * n; ++i) own += load_element<float>(back.data(), DType::F32, i) == 0.0F;
-            CHECK(zeros - own == form.bytes / 2 - k * n);
+            CHECK(zeros - own == layout.bytes / 2 - k * n);
             for (const std::int64_t j : {std::int64_t{0}, n - 1}) {
               std::vector<float> column(static_cast<std::size_t>(k));
-              read_panel_column(*panels_of(form), k, n, j, bytes, column.data());
+              read_panel_column(*panels_of(layout), k, n, j, bytes, column.data());
               for (std::int64_t kk = 0; kk < k; ++kk)
                 CHECK(column[static_cast<std::size_t>(kk)] ==
                       load_element<float>(back.data(), DType::F32, kk * at.k_stride + j * at.n_stride));
@@ -130,12 +130,12 @@ TEST_CASE("pairs: forms are made with leave alone, and told apart") {
   const KernelTable t = table_with_pairs();
   CHECK_FALSE(
       bf16_pair_layout(t, {64, 32, DType::F32, DType::F16, MatmulPrecision::BF16}));  // would lose bits of the weight
-  const PackedLayout form = *bf16_pair_layout(t, {64, 32, DType::F32, DType::BF16, MatmulPrecision::BF16});
-  CHECK(reads_packed_b(t, form, 64, 32));
-  CHECK_FALSE(reads_packed_b(t, form, 64, 33));
-  CHECK_FALSE(reads_packed_b(*tables().front(), form, 64, 32));
-  for (std::size_t i = 0; i < form.params.size(); ++i) {
-    PackedLayout other = form;
+  const PackedLayout layout = *bf16_pair_layout(t, {64, 32, DType::F32, DType::BF16, MatmulPrecision::BF16});
+  CHECK(reads_packed_b(t, layout, 64, 32));
+  CHECK_FALSE(reads_packed_b(t, layout, 64, 33));
+  CHECK_FALSE(reads_packed_b(*tables().front(), layout, 64, 32));
+  for (std::size_t i = 0; i < layout.params.size(); ++i) {
+    PackedLayout other = layout;
     other.params[i] += 1;
     CHECK_FALSE(reads_packed_b(t, other, 64, 32));
   }
@@ -152,7 +152,7 @@ TEST_CASE("pairs: products are those of x in bf16, at any size") {
                                                        {70, 100, 1000},
                                                        {600, 40, 520}}) {
       const std::int64_t m = extents[0], n = extents[1], k = extents[2];
-      INFO(static_cast<int>(kernels->products), " ", m, "x", n, "x", k);
+      INFO(static_cast<int>(kernels->kind), " ", m, "x", n, "x", k);
       const Bf16Matrix w(k, n, 7);
       Buffer x(m * k), c(m * n, kNan);
       randomize(x, 11, -3, 3);
@@ -185,7 +185,7 @@ TEST_CASE("pairs: a row has the same bits alone and among 1 to 64, in every cut"
       bool same = true;
       for (std::int64_t m = 1; m <= 64; ++m) {
         Buffer c(m * n, kNan);
-        multiply(*kernels, w, x, m, c, m % 3 == 0 ? kFinestCut : static_cast<int>(m % 3));
+        multiply(*kernels, w, x, m, c, m % 3 == 0 ? kFinestTiling : static_cast<int>(m % 3));
         same = same && std::equal(c.data(), c.data() + m * n, all.data());
       }
       CHECK(same);
@@ -194,7 +194,7 @@ TEST_CASE("pairs: a row has the same bits alone and among 1 to 64, in every cut"
 
 TEST_CASE("pairs: what is not finite and next to nothing in x and in the weights") {
   for (const Bf16Kernels* kernels : bf16_sets()) {
-    CAPTURE(static_cast<int>(kernels->products));
+    CAPTURE(static_cast<int>(kernels->kind));
     const std::int64_t m = 7, n = 20, k = 45;
     Bf16Matrix w(k, n, 1);
     w.numbers[static_cast<std::size_t>(3 * k + 2)] = BF16(kInf);
@@ -202,7 +202,7 @@ TEST_CASE("pairs: what is not finite and next to nothing in x and in the weights
     w.encode();
     Buffer x(m * k), c(m * n, 7);
     randomize(x, 2, 0.5F, 1);
-    x[1 * k + 44] = kNan, x[2 * k + 1] = kInf, x[3 * k] = 3.4e38F;  // the last rounds to infinity
+    x[1 * k + 44] = kNan, x[2 * k + 1] = kInf, x[3 * k] = 3.4e38F;  // the last one rounds to infinity
     for (std::int64_t i = 0; i < k; ++i) x[4 * k + i] = i % 2 == 0 ? -0.0F : 0.0F, x[5 * k + i] *= 1e-39F;
     multiply(*kernels, w, x, m, c, 1);
     for (std::int64_t i = 0; i < m; ++i)
@@ -216,7 +216,7 @@ TEST_CASE("pairs: what is not finite and next to nothing in x and in the weights
           CHECK_FALSE(std::isfinite(got));
         } else {
           CHECK(std::isfinite(got));
-          if (i == 4 || i == 5) CHECK(got == 0);  // subnormal numbers are taken as zeros
+          if (i == 4 || i == 5) CHECK(got == 0);  // subnormal numbers count as zeros
         }
       }
   }
@@ -225,7 +225,7 @@ TEST_CASE("pairs: what is not finite and next to nothing in x and in the weights
 TEST_CASE("pairs: epilogues are those of the other products") {
   const std::int64_t m = 20, n = 37, k = 64;
   for (const Bf16Kernels* kernels : bf16_sets()) {
-    CAPTURE(static_cast<int>(kernels->products));
+    CAPTURE(static_cast<int>(kernels->kind));
     const Bf16Matrix w(k, n, 4);
     Buffer x(m * k), plain(m * n), bias(n), residual(m * n), mul(m * n);
     randomize(x, 1), randomize(bias, 2), randomize(residual, 3), randomize(mul, 4);

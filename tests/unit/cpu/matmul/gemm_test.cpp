@@ -1,4 +1,4 @@
-// Packed and strided GEMM of every instruction set against a double loop.
+// Packed and strided GEMM of every instruction set against plain loops in double.
 #include "tests/support/needs.h"
 #include "tests/unit/cpu/kernel_test.h"
 
@@ -166,7 +166,7 @@ TEST_CASE("pack_b: any strides and column ranges give the same panels") {
     }
     t->pack_b_f32(b.data(), n, 1, k, n, 0, n, whole.data());
     const std::int64_t cuts[] = {0, 7, 8, 64, 70, 101};
-    for (int i = 4; i >= 0; --i) {  // as a PyTorch weight [N, K], in pieces, last first
+    for (int i = 4; i >= 0; --i) {  // as a PyTorch weight [N, K], in parts, the last one first
       t->pack_b_f32(transposed.data() + cuts[i] * k, 1, k, k, n, cuts[i], cuts[i + 1], parts.data());
     }
     CHECK(std::memcmp(whole.data(), parts.data(), static_cast<std::size_t>(size) * 4) == 0);
@@ -176,7 +176,8 @@ TEST_CASE("pack_b: any strides and column ranges give the same panels") {
 
 TEST_CASE("packed gemm: the result does not depend on the number of threads it is planned for") {
   for (const KernelTable* t : tables()) {
-    // Rows that would leave a last chunk of one row on 16 or 64 threads, columns that leave a panel of one vector.
+    // Numbers of rows that would leave a last chunk of one row on 16 or 64 threads, and of columns that leave a panel
+    // of one vector.
     for (const GemmCase s : {GemmCase{16, 384, 384}, GemmCase{100, 200, 300}, GemmCase{1, 500, 700},
                              GemmCase{129, 40, 64}, GemmCase{1081, 40, 64}, GemmCase{4105, 33, 16}}) {
       Buffer a(s.m * s.k), b(s.k * s.n), first(s.m * s.n), c(s.m * s.n), packed(t->packed_size_f32(s.k, s.n));
@@ -197,7 +198,7 @@ TEST_CASE("packed gemm: the result does not depend on the number of threads it i
   }
 }
 
-/// Runs a strided product as the backend does: A packed first where the plan says so.
+/// Runs a strided matmul as the backend does: A is packed first if the plan says so.
 void run_strided(const KernelTable& t, const GemmStridedF32& g, int threads) {
   const GemmStridedPlan plan = t.gemm_strided_plan_f32(g, threads);
   Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan), packed_a(plan.pack_a_floats, kNan);
@@ -276,12 +277,12 @@ TEST_CASE("a row of a product has the same bits whatever rows stand beside it, p
           run_strided(*t, g, 2);
           CHECK(same(c, m));
         }
-        // Scale, bias and residual in the kernel are what they are as steps of their own.
+        // Scale, bias and residual in the kernel equal those of separate steps.
         for (const std::int64_t m : {std::int64_t{1}, std::int64_t{3}, most}) {
           run_packed(m, a.data(), true, c.data());
           int apart = 0;
           for (std::int64_t i = 0; i < m * n; ++i) {
-            volatile float v = all[i] * 0.37F;  // each rounded by itself
+            volatile float v = all[i] * 0.37F;  // each is rounded separately
             v = v + bias[i % n];
             v = v + residual[i];
             apart += c[i] == v ? 0 : 1;
@@ -294,7 +295,7 @@ TEST_CASE("a row of a product has the same bits whatever rows stand beside it, p
 }
 
 TEST_CASE("strided gemm: any strides of both operands, several contracted axes, outer axes, few and many rows") {
-  // K is 33, or 3 x 11 with a gap between the runs of one side, of both, or in the other order than in memory.
+  // K is 33, or 3 x 11 with a gap between the parts of one side or of both, or in an order other than in memory.
   enum class Depth { One, GapInA, GapInB, Crossed, Last = Crossed };
   rlx::test::Share share(3);
   for (const KernelTable* t : tables()) {
@@ -306,7 +307,7 @@ TEST_CASE("strided gemm: any strides of both operands, several contracted axes, 
           const auto depth = static_cast<Depth>(form / 4);
           if (m == 300 && (n != 70 || depth == Depth::GapInA || depth == Depth::GapInB)) continue;  // chunks of rows
           const bool ta = (form & 1) != 0, tb = (form & 2) != 0;
-          // Offset of step q of the contraction, in steps of a side.
+          // The offset of step q of the contraction, in steps of a side.
           const auto at = [&](std::int64_t q, bool gap) {
             if (depth == Depth::One) return q;
             if (depth == Depth::Crossed) return q / 11 + q % 11 * 3;
@@ -331,7 +332,7 @@ TEST_CASE("strided gemm: any strides of both operands, several contracted axes, 
             g.contracted[1] = {11, (crossed ? 3 : 1) * a_step, (crossed ? 3 : 1) * b_step, 0};
           }
           g.num_outer = 2;
-          g.outer[0] = {2, 3 * m * ka, 0, 3 * m * n};  // B is shared over the first outer axis
+          g.outer[0] = {2, 3 * m * ka, 0, 3 * m * n};  // B is shared along the first outer axis
           g.outer[1] = {3, m * ka, kb * n, m * n};
           g.epilogue.alpha = 0.5F;
           g.epilogue.residual = residual.data();

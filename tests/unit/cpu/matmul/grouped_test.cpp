@@ -1,5 +1,5 @@
-// Products by group whose matrices are weights: they are put in the forms of other products, read for the groups that
-// have rows alone, and give what the decoded or widened matrices give.
+// Grouped matmuls whose matrices are weights. They use the packed layouts of other matmuls, read only the groups that
+// have rows, and give the results of the dequantized or widened matrices.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -18,9 +18,9 @@ constexpr std::int64_t kGroups = 5;
 
 struct GroupCase {
   Stored stored;
-  bool apart;  // a param of each matrix, [N, K]; else one of all, [E, N, K]
+  bool apart;  // one param [N, K] per matrix; else one param [E, N, K]
   std::int64_t m, k, n;
-  MatmulPrecision products = MatmulPrecision::Exact;
+  MatmulPrecision precision = MatmulPrecision::Exact;
 };
 
 std::optional<QuantScheme> scheme_of(Stored s) {
@@ -33,7 +33,7 @@ DType dtype_of(Stored s) {
   return s == Stored::F32 ? DType::F32 : s == Stored::BF16 ? DType::BF16 : s == Stored::F16 ? DType::F16 : DType::U8;
 }
 
-// Weights as they are stored, [rows, K] numbers each, and these numbers.
+// Weights as stored, [rows, K] each, and their values.
 struct StoredWeights {
   Tensor tensor;
   std::vector<float> numbers;
@@ -64,7 +64,7 @@ StoredWeights stored_weights(Stored s, std::int64_t rows, std::int64_t k, std::v
 
 void check_groups(const GroupCase& c, const std::string& isa) {
   INFO("stored ", static_cast<int>(c.stored), c.apart ? " apart " : " stacked ", c.m, "x", c.k, "x", c.n, " ", isa,
-       " products ", static_cast<int>(c.products));
+       " products ", static_cast<int>(c.precision));
   Graph g("groups");
   const Expr x = g.input("x", Shape({c.m, c.k}, DType::F32)), ids = g.input("ids", Shape({c.m}, DType::I32));
   const auto scheme = scheme_of(c.stored);
@@ -89,14 +89,14 @@ void check_groups(const GroupCase& c, const std::string& isa) {
   }
   g.set_outputs({g.grouped_dot(x, g.transpose(all, {0, 2, 1}), ids)});
   CompileOptions options;
-  options.precision = PrecisionPolicy::with_matmul_precision(c.products);
+  options.precision = PrecisionPolicy::with_matmul_precision(c.precision);
   CompiledGraph f = Session().with_isa(isa).with_threads(2).compile_with(std::move(g), options);
   for (const auto& [name, tensor] : params) f.set_param(name, tensor);
   std::mt19937 rng(4);
   std::uniform_real_distribution<float> uniform(-2, 2);
   Tensor rows = Tensor::zeros(Shape({c.m, c.k}, DType::F32)), of = Tensor::zeros(Shape({c.m}, DType::I32));
   for (float& v : rows.mutable_values<float>()) v = uniform(rng);
-  // Not of the third group; some of none.
+  // No row of the third group; some rows of no group.
   for (std::int32_t& e : of.mutable_values<std::int32_t>()) e = static_cast<std::int32_t>(rng() % 7) - 1;
   for (std::int32_t& e : of.mutable_values<std::int32_t>()) e = e == 2 ? 3 : e;
   const Tensor y = f.run_typed({{"x", rows}, {"ids", of}})[0];
@@ -129,7 +129,7 @@ void check_groups(const GroupCase& c, const std::string& isa) {
         rounded += largest.value() / 254 * weights;
       }
       worst.add(static_cast<double>(got), want,
-                (c.products == MatmulPrecision::Int8 ? rounded : 0) + 2e-6 * terms + 1e-30);
+                (c.precision == MatmulPrecision::Int8 ? rounded : 0) + 2e-6 * terms + 1e-30);
     }
   }
   CHECK(worst.value() <= 1);

@@ -1,5 +1,5 @@
-// Products of F64, F16 and BF16: every sum is the chain of multiply-adds in the order of k, bit for bit; by
-// instructions for pairs of BF16 within the bound.
+// Matmuls of F64, F16 and BF16: every sum is the chain of multiply-adds in the order of k, bit for bit. Kernels with
+// BF16 dot-product instructions are within a bound.
 #include "rlx/backends/cpu/matmul/matmul_kernels.h"
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace rlx::cpu::test {
 namespace {
 
-/// Elements of one dtype, with some behind the last that nobody may write.
+/// Elements of one dtype, with guard elements after the last.
 struct Elements {
   DType type;
   std::vector<std::byte> bytes;
@@ -45,7 +45,7 @@ struct Elements {
   static constexpr std::int64_t kGuard = 16;
 };
 
-/// The chain as the kernels have it: one rounding a step where the instruction set multiplies and adds at once.
+/// The chain of the kernels: one rounding per step if the instruction set has FMA.
 template <class T>
 double chain(const Isa isa, const Elements& a, std::int64_t at_a, std::int64_t step_a, const Elements& b,
              std::int64_t at_b, std::int64_t step_b, std::int64_t k) {
@@ -70,7 +70,7 @@ void run_cut(const MatmulKernels& kernels, const MatmulOperands& p, int threads)
 
 struct ProductCase {
   std::int64_t m, n, k;
-  bool a_t, b_t;  // operands that lie transposed
+  bool a_t, b_t;  // transposed operands
 };
 
 void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads, std::mt19937& dice) {
@@ -97,11 +97,11 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   const MatmulKernels& kernels = matmul_kernels(isa, t == DType::F64 ? t : DType::F32);
   run_cut(kernels, p, threads);
   REQUIRE(c.intact());
-  if (s.n <= kTurnedRows) {
+  if (s.n <= kTransposedRows) {
     Elements turned(y, s.m * s.n);
-    turn_product(p), p.c = turned.bytes.data();
+    transpose_matmul(p), p.c = turned.bytes.data();
     run_cut(kernels, p, threads);
-    turn_product(p), p.c_turned = false;
+    transpose_matmul(p), p.c_transposed = false;
     CHECK(turned.bytes == c.bytes);
   }
   Elements want(y, 1);
@@ -133,10 +133,10 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
           for (const std::int64_t k : {0, 1, 33, 515}) {
             if (!share.next()) continue;
             const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
-            constexpr int kCuts[] = {1, 3, kFinestCut};
+            constexpr int kCuts[] = {1, 3, kFinestTiling};
             check_product(table->isa, t, y, s, kCuts[dice() % 3], dice);
           }
-  // Few rows take B's lines as they lie: all that is no whole vector, step or block of rows.
+  // Skinny GEMM reads B in place: sizes that are not a multiple of the vector, the step or the block of rows.
   for (const KernelTable* table : tables())
     for (const auto& [t, y] : dtypes)
       for (const ProductCase& s : {ProductCase{1, 64, 4, false, false},
@@ -147,7 +147,7 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
                                    {130, 3, 67, false, true},
                                    {450, 8, 70, true, false},
                                    {33, 5, 300, false, false}})
-        for (const int threads : {1, kFinestCut}) check_product(table->isa, t, y, s, threads, dice);
+        for (const int threads : {1, kFinestTiling}) check_product(table->isa, t, y, s, threads, dice);
 }
 
 TEST_CASE("a row of a product has the same bits alone and among others") {
@@ -195,7 +195,7 @@ TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infiniti
       }
       std::mt19937 dice(5);
       for (float& v : wide) v = std::bit_cast<float>(static_cast<std::uint32_t>(dice()));
-      kernels.narrow(t, wide.data(), back.data(), 65533);  // no whole number of vectors
+      kernels.narrow(t, wide.data(), back.data(), 65533);  // not a multiple of the vector length
       for (std::size_t i = 0; i < 65533; ++i) {
         const std::uint16_t want = t == DType::F16 ? float_to_f16_bits(wide[i]) : float_to_bf16_bits(wide[i]);
         const float again = t == DType::F16 ? f16_bits_to_float(back[i]) : bf16_bits_to_float(back[i]);
@@ -242,7 +242,7 @@ TEST_CASE("products of integers wrap: every width, layout and size, cut in every
       for (const std::int64_t n : {1, 17, 53})
         for (const std::int64_t k : {0, 1, 33, 270}) {
           const ProductCase s{m, n, k, dice() % 2 == 0, dice() % 2 == 0};
-          constexpr int kCuts[] = {1, 3, kFinestCut};
+          constexpr int kCuts[] = {1, 3, kFinestTiling};
           check_integers<std::int8_t>(table->isa, DType::I8, s, kCuts[dice() % 3], dice);
           check_integers<std::uint8_t>(table->isa, DType::U8, s, kCuts[dice() % 3], dice);
           check_integers<std::int16_t>(table->isa, DType::I16, s, kCuts[dice() % 3], dice);
@@ -269,7 +269,7 @@ void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, 
   p.b_complex = true;
   p.a_m_stride = s.a_t ? 2 : 2 * s.k, p.b_n_stride = s.b_t ? s.k : 1;
   const std::int64_t step_a = s.a_t ? s.m : 1, step_b = s.b_t ? 1 : s.n;
-  if (inner_axis) {  // the same steps as two axes
+  if (inner_axis) {  // the same contraction as two axes
     p.contracted[p.num_contracted++] = {s.k / 3, 2 * 3 * step_a, 3 * step_b, 0};
     p.contracted[p.num_contracted++] = {3, 2 * step_a, step_b, 0};
   } else {
@@ -299,7 +299,7 @@ void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, 
 TEST_CASE("products of complex numbers: every layout and size, cut in every way") {
   std::mt19937 dice(10);
   rlx::test::Share share(2);
-  constexpr int kCuts[] = {1, 3, kFinestCut};
+  constexpr int kCuts[] = {1, 3, kFinestTiling};
   for (const KernelTable* table : tables())
     for (const std::int64_t m : {1, 7, 70})
       for (const std::int64_t n : {1, 12, 53})
@@ -321,7 +321,7 @@ TEST_CASE("products of complex numbers: every layout and size, cut in every way"
     }
 }
 
-// -- products of bf16 by instructions for pairs, which make zeros of subnormal numbers --
+// -- matmuls with BF16 dot-product instructions, which flush subnormal numbers to zero --
 
 std::vector<const MatmulKernels*> bf16_strided_sets() {
   std::vector<const MatmulKernels*> out;
@@ -329,7 +329,7 @@ std::vector<const MatmulKernels*> bf16_strided_sets() {
   return out;
 }
 
-/// x [m, k] times w [k, n], of two contracted axes where `inner` divides k.
+/// x [m, k] times w [k, n], with two contracted axes if `inner` divides k.
 struct PairCase {
   std::int64_t m, n, k, inner;
   bool a_t, b_t;
@@ -343,7 +343,7 @@ struct PairCase {
         b_t(b_turned),
         a(DType::BF16, m * k),
         b(DType::BF16, n * k) {}
-  // With two axes the outer of them lies innermost, so that runs are short and k has no stride of its own.
+  // With two axes the outer one is innermost in memory, so k has no single stride.
   std::int64_t place(std::int64_t kk) const { return inner == k ? kk : kk % inner * (k / inner) + kk / inner; }
   std::int64_t at_a(std::int64_t i, std::int64_t kk) const { return a_t ? place(kk) * m + i : i * k + place(kk); }
   std::int64_t at_b(std::int64_t kk, std::int64_t j) const { return b_t ? j * k + place(kk) : place(kk) * n + j; }
@@ -363,7 +363,7 @@ struct PairCase {
     }
     return p;
   }
-  /// The chain of multiply-adds, and the exact sum with the sum of its terms' magnitudes.
+  /// The chain of multiply-adds, and the exact sum with the sum of the magnitudes of its terms.
   float ordered(std::int64_t i, std::int64_t j) const {
     float sum = 0;
     for (std::int64_t kk = 0; kk < k; ++kk)
@@ -383,9 +383,9 @@ struct PairCase {
     MatmulOperands p = operands(c);
     run_cut(kernels, p, threads);
     CHECK(c.intact());
-    if (n <= kTurnedRows) {
+    if (n <= kTransposedRows) {
       Elements turned(y, m * n);
-      turn_product(p), p.c = turned.bytes.data();
+      transpose_matmul(p), p.c = turned.bytes.data();
       run_cut(kernels, p, threads);
       CHECK(turned.bytes == c.bytes);
     }
@@ -421,7 +421,7 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
           PairCase s(m, n, k, inner, a_t, b_t);
           s.a.draw(dice);
           s.b.draw(dice);
-          // Half of the rows cancel: the second half of k is the first with the other sign, but for the last bits.
+          // Half of the rows cancel: the second half of k is the negated first half, except for the last bits.
           for (std::int64_t i = 0; i < m; i += 2)
             for (std::int64_t kk = 0; kk < k / 2; ++kk)
               s.a.set(s.at_a(i, k - 1 - kk), -s.a.at(s.at_a(i, kk)) * (kk % 3 == 0 ? 1.0 : 0.99));
@@ -433,8 +433,8 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
               const double gap = std::abs(one.at(i * n + j) - sum);
               worst = std::max(worst, terms > 0 ? gap / (terms * 0x1p-23) : gap);
             }
-          CHECK(worst <= 4);  // half of what sums may lose
-          for (const int threads : {3, kFinestCut}) {
+          CHECK(worst <= 4);  // half of the allowed error of sums
+          for (const int threads : {3, kFinestTiling}) {
             const Elements other = s.run(*kernels, DType::F32, threads);
             CHECK(other.bytes == one.bytes);
           }
@@ -455,14 +455,15 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
       s.a.draw(dice);
       s.b.draw(dice);
       const Elements before = s.run(*kernels, DType::F32, 1);
-      // One subnormal number; a row whose products are subnormal with one column alone; one that is so with all.
+      // One subnormal number; a row whose products with one column are subnormal; a row whose products with all columns
+      // are.
       s.a.set(s.at_a(3, 40), 0x1.4p-130);
       for (std::int64_t kk = 0; kk < k; ++kk) {
         s.a.set(s.at_a(20, kk), s.a.at(s.at_a(20, kk)) * 0x1p-70);
         s.b.set(s.at_b(kk, 17), s.b.at(s.at_b(kk, 17)) * 0x1p-60);
         s.a.set(s.at_a(36, kk), s.a.at(s.at_a(36, kk)) * 0x1p-125);
       }
-      s.b.set(s.at_b(0, 30), 0x1p120);  // and what a lost one would have brought
+      s.b.set(s.at_b(0, 30), 0x1p120);  // the contribution that flushing would lose
       const Elements after = s.run(*kernels, DType::F32, 1);
       std::int64_t wrong = 0;
       for (std::int64_t i = 0; i < m; ++i)
@@ -475,8 +476,8 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
             wrong += got != before.at(i * n + j);
         }
       CHECK(wrong == 0);
-      CHECK(after.bytes == s.run(*kernels, DType::F32, kFinestCut).bytes);
-      // Each row alone, and some together.
+      CHECK(after.bytes == s.run(*kernels, DType::F32, kFinestTiling).bytes);
+      // Each row alone, and several rows together.
       for (const std::int64_t rows : {1, 5, 16})
         for (std::int64_t first = 0; first + rows <= m; first += rows) {
           PairCase some(rows, n, k, k, turned, turned);
@@ -486,7 +487,7 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
           const Elements own = some.run(*kernels, DType::F32, 2);
           for (std::int64_t i = 0; i < rows * n; ++i) REQUIRE(own.at(i) == after.at(first * n + i));
         }
-      // Zeros are no subnormal numbers, infinities and NaN stay what they are.
+      // Zeros do not count as subnormal; infinities and NaN stay.
       const double inf = std::numeric_limits<double>::infinity();
       s.a.set(s.at_a(5, 9), inf);
       s.a.set(s.at_a(6, 9), std::nan(""));

@@ -1,4 +1,4 @@
-// Panels: elements of 16 bits give the bits that their widened values give, and every way into panels has a way back.
+// Packed B: 16-bit elements give the bits of their widened values, and every packing has an exact unpacking.
 #include "rlx/backends/cpu/matmul/packed_b.h"
 
 #include <bit>
@@ -65,7 +65,8 @@ TEST_CASE("panels: products of 16-bit panels have the bits of products of the wi
             }
 }
 
-// A source [k, n] or [n, k] in dtype `from` into panels of `type`, column ranges in any order, and back.
+// Packs a source [k, n] or [n, k] of dtype `from` into panels of `type`, with column ranges in any order, and unpacks
+// it.
 void check_round_trip(const KernelTable& t, DType from, PackedBType type, std::int64_t k, std::int64_t n,
                       bool transposed) {
   const DType stored[] = {DType::F32, DType::BF16, DType::F16};
@@ -73,13 +74,13 @@ void check_round_trip(const KernelTable& t, DType from, PackedBType type, std::i
   ops::Relayout op{packed_b_layout(t, {k, n, DType::F32, kept}), k, n, false, DType::F32, {}};
   const ops::PackedSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
   std::vector<std::byte> values(size_bytes(from, k * n) + 16), back(size_bytes(kept, k * n) + 16),
-      form(static_cast<std::size_t>(op.form.bytes), std::byte{0xff});
+      layout(static_cast<std::size_t>(op.form.bytes), std::byte{0xff});
   for (std::int64_t i = 0; i < k * n; ++i) store_element(values.data(), from, i, static_cast<double>(i % 251) - 120.5);
   REQUIRE(reads_packed_b(t, op.form, k, n));
   const std::int64_t cut = n / 3;
   for (const auto& [begin, end] : {std::pair{cut, n}, std::pair{std::int64_t{0}, cut}})
-    encode_packed_b(t, {op, at, 0, begin, end}, from, values.data(), form.data());
-  decode_packed_b({op, at, 0, 0, n}, form.data(), kept, back.data());
+    encode_packed_b(t, {op, at, 0, begin, end}, from, values.data(), layout.data());
+  decode_packed_b({op, at, 0, 0, n}, layout.data(), kept, back.data());
   bool same = true;
   for (std::int64_t i = 0; i < k * n; ++i) {
     std::byte rounded[8];
@@ -87,11 +88,11 @@ void check_round_trip(const KernelTable& t, DType from, PackedBType type, std::i
     same = same && load_element<double>(back.data(), kept, i) == load_element<double>(rounded, kept, 0);
   }
   CHECK(same);
-  // Behind the last column stand zeros, which products add up.
+  // After the last column there are zeros, which the matmul adds.
   const Panels p = *panels_of(op.form);
   for (std::int64_t j = n; j % p.lanes != 0; ++j) {
     std::vector<float> column(static_cast<std::size_t>(k), 7);
-    read_panel_column(p, k, n, j, form.data(), column.data());
+    read_panel_column(p, k, n, j, layout.data(), column.data());
     for (float v : column) CHECK(v == 0.0F);
   }
 }
@@ -124,13 +125,13 @@ TEST_CASE("panels: codes lie within half a step of the values, from every dtype 
             CHECK(!op.form.lossless);
             const ops::PackedSource at{n, 0, transposed ? 1 : n, transposed ? k : 1};
             std::vector<std::byte> values(size_bytes(from, k * n) + 16), back(size_bytes(DType::F64, k * n) + 16),
-                form(static_cast<std::size_t>(op.form.bytes), std::byte{0xff});
+                layout(static_cast<std::size_t>(op.form.bytes), std::byte{0xff});
             for (std::int64_t i = 0; i < k * n; ++i)
               store_element(values.data(), from, i,
                             static_cast<double>(i * 37 % 251 - 125) / (from == DType::I8 ? 1 : 8));
             for (const auto& [begin, end] : {std::pair{n / 3, n}, std::pair{std::int64_t{0}, n / 3}})
-              encode_packed_b(*t, {op, at, 0, begin, end}, from, values.data(), form.data());
-            decode_packed_b({op, at, 0, 0, n}, form.data(), DType::F64, back.data());
+              encode_packed_b(*t, {op, at, 0, begin, end}, from, values.data(), layout.data());
+            decode_packed_b({op, at, 0, 0, n}, layout.data(), DType::F64, back.data());
             const auto element = [&](const std::vector<std::byte>& of, DType dtype, std::int64_t kk, std::int64_t j) {
               return load_element<double>(of.data(), dtype, kk * at.k_stride + j * at.n_stride);
             };
@@ -147,7 +148,7 @@ TEST_CASE("panels: codes lie within half a step of the values, from every dtype 
             const Panels p = *panels_of(op.form);
             for (std::int64_t j = n; j % p.lanes != 0; ++j) {
               std::vector<float> column(static_cast<std::size_t>(k), 7);
-              read_panel_column(p, k, n, j, form.data(), column.data());
+              read_panel_column(p, k, n, j, layout.data(), column.data());
               for (float v : column) CHECK(v == 0.0F);
             }
           }
@@ -155,18 +156,18 @@ TEST_CASE("panels: codes lie within half a step of the values, from every dtype 
 
 TEST_CASE("panels: forms of other kernels, versions and shapes are told apart") {
   const KernelTable& t = *tables().back();
-  const PackedLayout form = packed_b_layout(t, {70, 33, DType::F32, DType::F32});
-  CHECK(reads_packed_b(t, form, 70, 33));
-  CHECK(!reads_packed_b(t, form, 70, 34 + 64));
-  for (std::size_t i = 0; i < form.params.size(); ++i) {
-    PackedLayout other = form;
+  const PackedLayout layout = packed_b_layout(t, {70, 33, DType::F32, DType::F32});
+  CHECK(reads_packed_b(t, layout, 70, 33));
+  CHECK(!reads_packed_b(t, layout, 70, 34 + 64));
+  for (std::size_t i = 0; i < layout.params.size(); ++i) {
+    PackedLayout other = layout;
     other.params[i] += 1;
     CHECK(!reads_packed_b(t, other, 70, 33));
   }
-  PackedLayout other = form;
+  PackedLayout other = layout;
   other.bytes += 64;
   CHECK(!reads_packed_b(t, other, 70, 33));
-  other = form, other.id = "blocks";
+  other = layout, other.id = "blocks";
   CHECK(!panels_of(other));
 }
 

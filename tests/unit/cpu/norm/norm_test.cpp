@@ -1,4 +1,4 @@
-// Norms, softmax, pooling and rotary embedding of every instruction set against double loops.
+// Norms, softmax, pooling and rotary embedding of every instruction set against plain loops in double.
 #include "rlx/functions/stats.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/values.h"
@@ -80,7 +80,7 @@ TEST_CASE("layer norm: mean far above the deviation; in place") {
   }
 }
 
-// Rows that are constant, almost, infinite in one place, and such with a mean far above the deviation.
+// Rows that are constant or nearly constant, that have one infinity, or whose mean is far above the deviation.
 double variance_sample(std::int64_t row, std::int64_t i) {
   switch (row) {
     case 0: return 3;
@@ -170,7 +170,7 @@ TEST_CASE("softmax and log softmax") {
         CHECK(y[r * ld + cols] == 5.0F);
       }
       CHECK(y.intact());
-      for (std::int64_t j = 0; j < cols; ++j) x[j] = -kInf;  // nothing to choose from
+      for (std::int64_t j = 0; j < cols; ++j) x[j] = -kInf;  // all elements are masked
       t->log_softmax_f32(x.data(), ld, z.data(), ld, cols, 0, 1);
       for (std::int64_t j = 0; j < cols; ++j) CHECK(z[j] == -kInf);
       x[0] = kNan;

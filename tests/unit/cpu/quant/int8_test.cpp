@@ -1,4 +1,5 @@
-// Products of bytes by every instruction set and way of this machine: exact, whatever shapes, strides, signs and cuts.
+// int8 matmuls of every instruction set and kernel of this machine are exact for all shapes, strides, signs and
+// partitions.
 #include <algorithm>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace {
 struct ByteCase {
   std::int64_t m, n, k;
   bool a_signed, b_signed, b_transposed;
-  std::int64_t products = 1, splits = 1;  // contracted axes of k / splits and splits
+  std::int64_t batch = 1, splits = 1;  // contracted axes of k / splits and splits
 };
 
 std::uint8_t byte_at(std::int64_t i, std::uint32_t seed) {
@@ -23,7 +24,7 @@ std::uint8_t byte_at(std::int64_t i, std::uint32_t seed) {
   return static_cast<std::uint8_t>(x % 11 == 0 ? 128 : x % 13 == 0 ? 127 : x % 17 == 0 ? 255 : x >> 24);
 }
 
-// Runs the product as kernels cut it for `threads`, and compares every element.
+// Runs the matmul as partitioned for `threads`, and compares every element.
 void check_product(const ByteKernels& kernels, const ByteCase& c, int threads, std::int64_t& compared) {
   CAPTURE(c.m);
   CAPTURE(c.n);
@@ -31,13 +32,13 @@ void check_product(const ByteKernels& kernels, const ByteCase& c, int threads, s
   CAPTURE(c.a_signed);
   CAPTURE(c.b_signed);
   CAPTURE(c.b_transposed);
-  std::vector<std::uint8_t> a(static_cast<std::size_t>(c.products * c.m * c.k)),
-      b(static_cast<std::size_t>(c.products * c.n * c.k));
+  std::vector<std::uint8_t> a(static_cast<std::size_t>(c.batch * c.m * c.k)),
+      b(static_cast<std::size_t>(c.batch * c.n * c.k));
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = byte_at(static_cast<std::int64_t>(i), 1);
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = byte_at(static_cast<std::int64_t>(i), 77);
-  std::vector<std::int32_t> y(static_cast<std::size_t>(c.products * c.m * c.n), -7);
+  std::vector<std::int32_t> y(static_cast<std::size_t>(c.batch * c.m * c.n), -7);
   ByteGemm g;
-  g.m = c.m, g.n = c.n, g.k = c.k, g.products = c.products;
+  g.m = c.m, g.n = c.n, g.k = c.k, g.batch = c.batch;
   g.a_signed = c.a_signed, g.b_signed = c.b_signed;
   g.a = a.data(), g.b = b.data(), g.c = y.data();
   g.a_m_stride = c.k, g.b_n_stride = c.b_transposed ? c.k : 1, g.ldc = c.n;
@@ -50,20 +51,20 @@ void check_product(const ByteKernels& kernels, const ByteCase& c, int threads, s
     g.num_contracted = 1;
     g.contracted[0] = {c.k, 1, step, 0};
   }
-  if (c.products > 1) g.num_outer = 1, g.outer[0] = {c.products, c.m * c.k, c.n * c.k, c.m * c.n};
+  if (c.batch > 1) g.num_outer = 1, g.outer[0] = {c.batch, c.m * c.k, c.n * c.k, c.m * c.n};
   const ByteGemmPlan plan = kernels.plan(g, threads);
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> codes(static_cast<std::size_t>(plan.code_bytes) / 64 + 1),
+  std::vector<Line> codes(static_cast<std::size_t>(plan.packed_a_bytes) / 64 + 1),
       panel(static_cast<std::size_t>(plan.panel_bytes) / 64 + 1);
-  g.codes = codes[0].bytes;
+  g.quants = codes[0].bytes;
   for (std::int64_t i = 0; i < plan.pack_chunks; ++i) kernels.pack(g, plan, i);
   for (std::int64_t i = plan.chunks - 1; i >= 0; --i) kernels.run(g, plan, i, panel[0].bytes);
   const auto number = [](std::uint8_t v, bool is_signed) {
     return is_signed ? static_cast<std::int64_t>(static_cast<std::int8_t>(v)) : static_cast<std::int64_t>(v);
   };
-  for (std::int64_t p = 0; p < c.products; ++p)
+  for (std::int64_t p = 0; p < c.batch; ++p)
     for (std::int64_t i = 0; i < c.m; ++i)
       for (std::int64_t j = 0; j < c.n; ++j) {
         std::int64_t sum = 0;
@@ -109,7 +110,7 @@ TEST_CASE("products of bytes are exact by every instruction set") {
                                       ByteCase{8, 530, 74, a_signed, b_signed, transposed},
                                       ByteCase{40, 35, 1100, a_signed, b_signed, transposed},
                                       ByteCase{16, 48, 0, a_signed, b_signed, transposed}})
-              for (const int threads : {1, 3, kFinestCut})
+              for (const int threads : {1, 3, kFinestTiling})
                 if (share.next()) check_product(kernels, c, threads, compared);
     }
   }

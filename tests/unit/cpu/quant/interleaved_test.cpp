@@ -1,5 +1,6 @@
-// Strips: every block comes back bit for bit, decoded numbers are those of the blocks, and products with x in 8 bits
-// lose no more than they may, with the same bits at any number of rows, cut or instruction.
+// The interleaved block-quantized layout: every block unpacks bit for bit, dequantized values are those of the blocks,
+// and matmuls with x in 8 bits stay within the error bound, with the same bits for any number of rows, partition or
+// instruction.
 #include "rlx/backends/cpu/quant/interleaved_layout.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ constexpr QuantScheme kInterleavableSchemes[] = {QuantScheme::Q4_0, QuantScheme:
                                                  QuantScheme::Q5_1, QuantScheme::Q8_0, QuantScheme::Q4_K,
                                                  QuantScheme::Q5_K, QuantScheme::Q6_K};
 
-// The kernels of an instruction set, with each way to sum products of bytes that the machine has.
+// The kernels of an instruction set, with each int8 dot-product instruction of the machine.
 struct InterleavedSet {
   const KernelTable* table;
   const InterleavedKernels* kernels;
@@ -28,7 +29,7 @@ std::vector<InterleavedSet> interleaved_sets() {
   return out;
 }
 
-// Blocks of [n, k] weights and the numbers they stand for.
+// The blocks of [n, k] weights and their dequantized values.
 struct Blocks {
   QuantScheme scheme;
   std::int64_t n, k;
@@ -62,7 +63,7 @@ struct Encoded {
   ops::Relayout op;
   ops::PackedSource at;
   std::vector<std::byte> storage;
-  const std::byte* strips = nullptr;
+  const std::byte* panels = nullptr;
 };
 Encoded encoded(const KernelTable& t, const Blocks& b) {
   ConstantMatrix m{b.k, b.n, DType::F32, DType::U8, MatmulPrecision::Int8};
@@ -73,10 +74,10 @@ Encoded encoded(const KernelTable& t, const Blocks& b) {
   e.storage.assign(static_cast<std::size_t>(e.op.form.bytes) + 64, std::byte{0xff});
   const auto address = reinterpret_cast<std::uintptr_t>(e.storage.data());
   std::byte* to = e.storage.data() + (64 - address % 64) % 64;
-  e.strips = to;
+  e.panels = to;
   REQUIRE(reads_interleaved(t, e.op.form, b.k, b.n));
   REQUIRE(interleaved_scheme(e.op.form) == b.scheme);
-  const std::int64_t cut = b.n / 3;  // in pieces that end inside a strip
+  const std::int64_t cut = b.n / 3;  // in parts that end inside a group of interleaved columns
   for (const auto& [begin, end] : {std::pair{cut, b.n}, std::pair{std::int64_t{0}, cut}})
     encode_interleaved({e.op, e.at, 0, begin, end}, b.bytes.data(), to);
   return e;
@@ -96,14 +97,14 @@ TEST_CASE("strips: blocks of any bits come back, in pieces") {
           const Blocks b = Blocks::of_any_bits(s, n, depth_of(s, blocks), static_cast<unsigned>(n));
           const Encoded e = encoded(*t, b);
           std::vector<std::byte> back(b.bytes.size(), std::byte{0x11});
-          decode_interleaved({e.op, e.at, 0, 0, n}, e.strips, back.data());
+          decode_interleaved({e.op, e.at, 0, 0, n}, e.panels, back.data());
           CHECK(back == b.bytes);
-          // No byte of the form is left as it was, so that equal weights make equal files.
+          // Every byte of the layout is written, so equal weights make equal files.
           const Encoded again = [&] {
             Encoded other = encoded(*t, b);
             return other;
           }();
-          CHECK(std::equal(e.strips, e.strips + e.op.form.bytes, again.strips));
+          CHECK(std::equal(e.panels, e.panels + e.op.form.bytes, again.panels));
         }
 }
 
@@ -142,7 +143,7 @@ TEST_CASE("strips: decoded numbers are those of the blocks, bit for bit") {
         b.decode();
         const Encoded e = encoded(*set.table, b);
         Buffer panel(k * n);
-        set.kernels->decode(interleaved_panels_of(e.op.form)->kind, k, e.strips, 2, panel.data());
+        set.kernels->decode(interleaved_panels_of(e.op.form)->kind, k, e.panels, 2, panel.data());
         CHECK(panel.intact());
         bool same = true;
         for (std::int64_t j = 0; j < n; ++j)
@@ -155,23 +156,23 @@ TEST_CASE("strips: decoded numbers are those of the blocks, bit for bit") {
       }
 }
 
-// C of x times the strips, all chunks backwards.
+// x times the interleaved weights, with all chunks in reverse order.
 void multiply(const InterleavedSet& set, const Encoded& e, const Buffer& x, std::int64_t m, Buffer& c, int threads,
               const GemmEpilogue& epilogue = {}) {
   InterleavedGemm g;
   g.m = m, g.n = e.op.n, g.k = e.op.k, g.kind = interleaved_panels_of(e.op.form)->kind;
-  g.a = x.data(), g.lda = g.k, g.strips = e.strips, g.c = c.data(), g.ldc = g.n, g.epilogue = epilogue;
+  g.a = x.data(), g.lda = g.k, g.panels = e.panels, g.c = c.data(), g.ldc = g.n, g.epilogue = epilogue;
   const InterleavedPlan plan = set.kernels->plan(g, threads);
-  REQUIRE(plan.code_bytes > 0);
-  Buffer codes(plan.code_bytes / 4 + 1);
-  g.codes = reinterpret_cast<std::int32_t*>(codes.data());
+  REQUIRE(plan.packed_a_bytes > 0);
+  Buffer codes(plan.packed_a_bytes / 4 + 1);
+  g.quants = reinterpret_cast<std::int32_t*>(codes.data());
   for (std::int64_t i = plan.quantize_chunks; i-- > 0;) set.kernels->quantize(g, plan, i);
   for (std::int64_t i = plan.chunks; i-- > 0;) set.kernels->run(g, plan, i);
   CHECK(c.intact());
   CHECK(codes.intact());
 }
 
-// What quant/interleaved_kernels.h says may be lost, of sums in F32 of the order given there.
+// The error bound of quant/interleaved_kernels.h, for F32 sums in the order given there.
 struct Bound {
   double want = 0, loss = 0;
 };
@@ -189,7 +190,7 @@ Bound bound_of(const Buffer& x, const Blocks& b, std::int64_t i, std::int64_t j)
       weights += std::fabs(w);
     }
     out.loss += (largest.value() / 254 + 0x1p-119) * weights;
-    terms += largest.value() * weights;  // minima and numbers above them are added apart
+    terms += largest.value() * weights;  // minima and the values above them are summed separately
   }
   out.loss += 4e-6 * terms;
   REQUIRE(std::isfinite(out.want + out.loss));
@@ -207,8 +208,8 @@ TEST_CASE("strips: products of x in 8 bits lose what they may, at any size") {
                                                          {13, 64, 2},
                                                          {40, 50, 1}}) {
         const std::int64_t m = extents[0], n = extents[1], k = depth_of(s, extents[2]);
-        INFO(isa_name(set.table->isa), " ", static_cast<int>(set.kernels->products), " ", quant_scheme_name(s), " ", m,
-             "x", n, "x", k);
+        INFO(isa_name(set.table->isa), " ", static_cast<int>(set.kernels->kind), " ", quant_scheme_name(s), " ", m, "x",
+             n, "x", k);
         const Blocks b = Blocks::of_normals(s, n, k, 7);
         const Encoded e = encoded(*set.table, b);
         Buffer x(m * k), c(m * n, kNan);
@@ -220,7 +221,7 @@ TEST_CASE("strips: products of x in 8 bits lose what they may, at any size") {
           worst.add(c[i], bound.want, bound.loss);
         }
         CHECK(worst.value() <= 1);
-        if (k >= 64) CHECK(worst.value() > 0.01);  // the bound is of what happens
+        if (k >= 64) CHECK(worst.value() > 0.01);  // the bound is not far above the real error
       }
 }
 
@@ -240,7 +241,8 @@ TEST_CASE("strips: a row has the same bits alone and among 1 to 64, in every cut
       for (const Int8Matmul p : int8_matmul(t->isa)) {
         for (std::int64_t m = 1; m <= 64; ++m) {
           Buffer c(m * n, kNan);
-          multiply({t, &interleaved_kernels(t->isa, p)}, e, x, m, c, m % 3 == 0 ? kFinestCut : static_cast<int>(m % 3));
+          multiply({t, &interleaved_kernels(t->isa, p)}, e, x, m, c,
+                   m % 3 == 0 ? kFinestTiling : static_cast<int>(m % 3));
           same = same && std::equal(c.data(), c.data() + m * n, all.data());
         }
       }
@@ -274,8 +276,8 @@ TEST_CASE("strips: what is not finite, nothing and next to nothing in x and in t
       x[3 * k + k - 1] = -kInf;
       for (std::int64_t i = 0; i < k; ++i) {
         x[4 * k + i] = i % 2 == 0 ? -0.0F : 0.0F;
-        x[5 * k + i] *= 1e-39F;               // all of it next to nothing
-        x[6 * k + i] *= i < 32 ? 1e-37F : 1;  // a block of it
+        x[5 * k + i] *= 1e-39F;               // the whole row is tiny
+        x[6 * k + i] *= i < 32 ? 1e-37F : 1;  // one block is tiny
         x[7 * k + i] *= 1e30F;
       }
       multiply(set, e, x, m, c, 1);

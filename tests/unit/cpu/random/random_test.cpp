@@ -1,4 +1,4 @@
-// Random bits of every instruction set against the scalar form.
+// Random bits of every instruction set against the scalar code.
 #include <cstdint>
 #include <vector>
 

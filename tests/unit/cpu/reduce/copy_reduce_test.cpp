@@ -109,7 +109,7 @@ TEST_CASE("reductions: NaN in any place wins, long sums keep their accuracy") {
     Buffer partials(plan.partial_floats);
     for (std::int64_t c = 0; c < plan.chunks; ++c) t->reduce_f32(r, plan, c, partials.data());
     t->reduce_finish_f32(r, plan, partials.data());
-    CHECK(y[0] == 20.0F * 1024 * 1024);  // a running sum would stop at 2^24
+    CHECK(y[0] == 20.0F * 1024 * 1024);  // a running F32 sum would stop at 2^24
   }
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("instruction sets: names, the best one, refusals") {
       CHECK(kernels_for(isa).isa == isa);
     } else {
       CHECK_THROWS_AS(kernels_for(isa), Error);
-      // Who asks for it learns whether the build or the machine lacks it.
+      // The error says whether the build or the machine lacks the instruction set.
       CHECK_THROWS_WITH_AS(parse_isa(isa_name(isa)), doctest::Contains("kernels"), Error);
       if (isa_built(isa)) CHECK_THROWS_WITH_AS(kernels_for(isa), doctest::Contains("this machine cannot run"), Error);
     }
@@ -225,7 +225,7 @@ TEST_CASE("wide reductions: every dtype, kind and layout, NaN among them") {
           CAPTURE(static_cast<int>(kind));
           Tensor x = Tensor::zeros(Shape({e.outer * e.r * e.inner}, type));
           for (std::int64_t i = 0; i < x.num_elements(); ++i) {
-            // Exact in every order: sums of small integers, products of ones and few twos.
+            // Exact in every order: sums of small integers, products of ones and a few twos.
             const double v = kind == ReduceKind::Prod ? (i % 977 == 0 ? 2.0 : 1.0)
                              : type == DType::BF16    ? static_cast<double>(i % 3) - 1
                                                    : static_cast<double>((i * 7) % 5) - (is_unsigned_int(type) ? 0 : 2);
@@ -277,7 +277,7 @@ TEST_CASE("wide reductions: every dtype, kind and layout, NaN among them") {
 TEST_CASE("wide reductions: extrema of halves, every bit pattern with others") {
   constexpr std::int64_t kAll = 65536;
   for (const DType type : {DType::F16, DType::BF16}) {
-    // Each pattern stands above one of nine, so that all meet zeros, infinities, NaN and numbers of both signs.
+    // Each pattern is paired with one of nine values: zeros, infinities, NaN and numbers of both signs.
     const std::uint16_t infinity = type == DType::BF16 ? 0x7f80 : 0x7c00;
     const std::uint16_t others[] = {
         0, 0x8000, 0x0001, 0x8001, 0x3c05, 0xbc05, infinity, static_cast<std::uint16_t>(infinity | 0x8000), 0xffff};

@@ -1,5 +1,5 @@
-// Kernels of lines of every instruction set, against plain loops: where an extremum lies, running reductions; and
-// scatters in every dtype, whose updates to one element keep their order.
+// Argmax, argmin and cumulative kernels of every instruction set against plain loops, and scatters in every dtype,
+// which apply the updates of one element in order.
 #include "rlx/backends/cpu/reduce/scan_argmax_kernels.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr DType kLineTypes[] = {DType::F32, DType::F64, DType::F16, DType::BF16,
                                 DType::U16, DType::I32, DType::U32, DType::I64,  DType::U64, DType::Bool};
 constexpr std::int64_t kLineSizes[] = {1, 2, 7, 8, 9, 63, 64, 65, 200, 511, 512, 513, 1030};
 
-/// Few different numbers, the ends of the dtype, and some NaN.
+/// A few different numbers, the ends of the dtype, and some NaN.
 Tensor line_values(DType t, std::vector<std::int64_t> dims, int seed, bool nan) {
   const Shape shape(Dims(dims.begin(), dims.end()), t);
   Tensor x = Tensor::zeros(shape);
@@ -39,7 +39,7 @@ Tensor line_values(DType t, std::vector<std::int64_t> dims, int seed, bool nan) 
   }
   return x;
 }
-/// The bits of two tensors, any NaN for any other.
+/// Compares the bits of two tensors; all NaN are equal.
 bool same_values(const Tensor& a, const Tensor& b) {
   for (std::int64_t i = 0; i < a.num_elements(); ++i) {
     const double x = a.at(i), y = b.at(i);
@@ -96,7 +96,7 @@ TEST_CASE("line kernels: running reductions, both ways, with and without the ele
             CAPTURE(kind);
             CAPTURE(n);
             CAPTURE(form);
-            // Products of few numbers that stay small: whole numbers are exact in every dtype.
+            // Products of a few numbers that stay small: integers are exact in every dtype.
             Tensor x = line_values(t, {n}, form, kind >= 2 && n % 2 == 0);
             if (kind == 1)
               for (std::int64_t i = 0; i < n; ++i) x.set(i, i == n / 2 ? 3 : 1);
@@ -107,7 +107,7 @@ TEST_CASE("line kernels: running reductions, both ways, with and without the ele
             Tensor y = Tensor::zeros(x.shape());
             k.scan({kKinds[kind], t, exclusive, reverse, x.data(), y.mutable_data()}, 0, n);
             CHECK(same_values(y, expected));
-            // The same line as the columns of a matrix.
+            // The same vector as the columns of a matrix.
             constexpr std::int64_t kCols = 19;
             Tensor wide = Tensor::zeros(Shape({n, kCols}, t)), out = wide, column = y;
             for (std::int64_t i = 0; i < n * kCols; ++i) wide.set(i, x.at(i / kCols));
@@ -176,7 +176,7 @@ TEST_CASE("scatter kernels: every function and dtype, places shared in parts, up
 }
 
 TEST_CASE("indexed blocks: rows of indices that stand still, that move alone, and that move together") {
-  // Index tensors of dims [3, 4] for two axes of a [5, 6] table, each with the strides of one way to repeat.
+  // Index tensors of dims [3, 4] for two axes of a [5, 6] table, each broadcast in another way.
   std::vector<std::int32_t> rows{0, 4, 2, -1, 3, 1, 2, 5, 0, 0, 4, 1};
   std::vector<std::int64_t> cols{5, 0, 1, 2, 6, 3, 3, 4, -2, 1, 0, 2};
   const std::vector<std::int64_t> ways[] = {{4, 1}, {0, 1}, {1, 0}, {0, 0}};
@@ -247,7 +247,7 @@ TEST_CASE("index kernels: places and what lies there, rows of every length aroun
           expected.push_back(-9);
           index_kernels(table->isa).places(rows, count, clamp, 5, n, at.data());
           CHECK(at == expected);
-          // Of an axis without elements there is none.
+          // An empty axis has no extremum.
           const IndexRow none{data, wide, step, 0, 20};
           std::vector<std::int64_t> nowhere(static_cast<std::size_t>(n));
           index_kernels(table->isa).places(&none, 1, clamp, 0, n, nowhere.data());
@@ -324,7 +324,7 @@ TEST_CASE("reductions on the cpu: axes in one, two and three groups, and extents
             CHECK(same_values(got, expected));
             continue;
           }
-          std::int64_t wrong = 0;  // small whole numbers: what is not exact is a quotient
+          std::int64_t wrong = 0;  // small integers: only quotients are inexact
           for (std::int64_t i = 0; i < expected.num_elements(); ++i) {
             const double a = got.at(i), b = expected.at(i);
             wrong += !(std::fabs(a - b) <= std::fabs(b) * (t == DType::BF16 ? 8e-3 : 1e-6) + 1e-7 ||

@@ -1,4 +1,4 @@
-// Tokens that the cpu draws by partial selection against the reference rule, which sorts: always the same.
+// Token sampling of the cpu, by partial selection, always draws the tokens of the reference rule, which sorts.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 using test::kInf;
 
-/// What is drawn: logits [rows, tokens] and settings of each row; min_p and mask only where they are not empty.
+/// A draw: logits [rows, tokens] and settings per row; min_p and mask are optional.
 struct Draw {
   Tensor logits;
   std::vector<double> temperature, top_k, top_p, min_p;
@@ -30,7 +30,7 @@ Tensor of_rows(const std::vector<double>& v, DType t) {
   return Tensor::of<double>({static_cast<std::int64_t>(v.size())}, v).cast(t);
 }
 
-// Runs the draw compiled and by the reference rule: the same tokens; logprobs as far as float sums allow.
+// Runs the draw compiled and by the reference rule. Tokens are equal, log-probabilities up to the rounding of sums.
 void expect_same(const std::string& name, const Draw& d, DType settings = DType::F32) {
   INFO(name);
   const std::int64_t rows = d.logits.dim(0), tokens = d.logits.dim(1);
@@ -61,7 +61,7 @@ void expect_same(const std::string& name, const Draw& d, DType settings = DType:
   }
 }
 
-// Every combination of the settings, a row each; `logits(row, token)`.
+// Every combination of the settings, one row each; `logits(row, token)`.
 template <class F>
 Draw combinations(std::int64_t tokens, bool with_min_p, DType t, F&& logits) {
   const auto v = static_cast<double>(tokens);
@@ -111,7 +111,7 @@ TEST_CASE("sample on the cpu: every combination of settings, over logits of ever
 }
 
 TEST_CASE("sample on the cpu: large vocabularies, with few and many tokens left") {
-  // Under the sanitizers an eighth of the tokens.
+  // An eighth of the tokens under the sanitizers.
   const auto part = static_cast<std::int64_t>(test::one_in(8));
   for (std::int64_t tokens : {std::int64_t{1000}, 30'000 / part, 130'000 / part}) {
     Draw d;
@@ -140,7 +140,7 @@ TEST_CASE("sample on the cpu: large vocabularies, with few and many tokens left"
       expect_same("bf16", d);
     }
     if (tokens > 30'000 / part) break;
-    // The order that selection likes least: each logit larger than those before it.
+    // The worst order for selection: each logit is larger than those before it.
     for (std::int64_t i = 0; i < noise.num_elements(); ++i)
       store_element(d.logits.mutable_data(), d.logits.dtype(), i, static_cast<double>(i % tokens) * 1e-3);
     expect_same("ascending", d);

@@ -1,5 +1,5 @@
-// Kernels of order of every instruction set: against the standard library's sort, at sizes around those of vectors and
-// networks, on shapes of data that spoil pivots; and rows of them through the compiler, NaN and both zeros included.
+// Sort kernels of every instruction set against std::sort: sizes around those of vectors and sorting networks, and data
+// that is bad for pivots. Also whole rows through the compiler, with NaN and both zeros.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -22,7 +22,8 @@ constexpr std::int64_t kSizes[] = {0,   1,   2,   3,    7,    8,    9,    15,   
                                    32,  33,  47,  48,   63,   64,   65,   100,  127,   128,   129,
                                    130, 255, 257, 1000, 2047, 4096, 4097, 9000, 16384, 20011, 70001};
 
-/// Ordinary numbers, few different ones, one alone, ascending, descending, from both ends, organ pipes, an outlier.
+/// Kinds of data: random, few different values, one value, ascending, descending, from both ends, organ pipes, an
+/// outlier.
 template <class T>
 std::vector<T> shaped(int shape, std::int64_t n, std::mt19937_64& random) {
   std::vector<T> x(static_cast<std::size_t>(n));
@@ -55,7 +56,7 @@ void check_sort(const char* name, void (*sort)(T*, std::int64_t, T*)) {
       CAPTURE(shape);
       std::vector<T> x = shaped<T>(shape, n, random), expected = x;
       const T mark = static_cast<T>(77);
-      x.push_back(mark);  // behind what is sorted
+      x.push_back(mark);  // after the sorted range
       std::vector<T> scratch(static_cast<std::size_t>(n + kSortSlack + 1), mark);
       std::sort(expected.begin(), expected.end());
       expected.push_back(mark);
@@ -145,7 +146,7 @@ void check_highest(void (*highest)(const T*, std::int64_t, std::int64_t, T*)) {
       const T least = kFloat ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
       for (std::int64_t i = 0; i < rows; ++i) {
         const auto row = static_cast<std::size_t>(i * chains);
-        x[row + 3] = kFloat ? std::numeric_limits<T>::quiet_NaN() : least;  // a chain of NaN alone
+        x[row + 3] = kFloat ? std::numeric_limits<T>::quiet_NaN() : least;  // a part of NaN alone
         x[row + 5] = least;
         if (i == 0 && kFloat) x[row + 40] = std::numeric_limits<T>::quiet_NaN();
       }
@@ -277,7 +278,7 @@ TEST_CASE("top_k on the cpu: ties to the smaller place, NaN first, rising and fa
        {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::U8, DType::U32, DType::U64})
     for (const std::int64_t k : {1, 3, 40, 600, 2500, 3000})
       for (int shape = 0; shape < 8; ++shape) {
-        // The last: fewer than k numbers above the lowest one; NaN all over, some in front; both zeros.
+        // The last rows: fewer than k numbers above the lowest one; all NaN; some NaN in front; both zeros.
         CAPTURE(dtype_name(t));
         CAPTURE(k);
         CAPTURE(shape);

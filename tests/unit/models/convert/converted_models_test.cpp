@@ -1,5 +1,5 @@
-// Models that `rlx convert` made: the logits of transformers come out of the GGUF file and of the folder made of that,
-// and the file is the one that llama.cpp's converter makes.
+// Models written by `rlx convert`: the GGUF file, and the folder made from it, give the logits of transformers, and the
+// file equals the one of llama.cpp's converter.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,11 +25,11 @@ namespace {
 
 DecoderOptions context_of(const test::DecoderReference& r) {
   DecoderOptions o;
-  o.context = static_cast<std::int64_t>(r.tokens.size());  // angles of LongRoPE and of dynamic scaling depend on it
+  o.context = static_cast<std::int64_t>(r.tokens.size());  // LongRoPE and dynamic scaling depend on it
   return o;
 }
 
-// Cases that a GGUF file cannot hold, and what the error says of each.
+// Cases that a GGUF file cannot hold, with part of their errors.
 const std::map<std::string, std::string>& not_expressible() {
   static const std::map<std::string, std::string> cases{
       {"deepseek_v2", "\"topk_method\": \"group_limited_greedy\" cannot be expressed"},
@@ -42,7 +42,7 @@ const std::map<std::string, std::string>& not_expressible() {
   return cases;
 }
 
-// The bytes of a scalar of the metadata as a number, a text or the raw bytes.
+// A scalar of the metadata as a number, a text or raw bytes.
 std::string said(const GgufValue& v) {
   if (v.is_string()) return std::string(v.as_string());
   if (v.is_array() || v.kind() == GgufKind::Bool)
@@ -109,7 +109,7 @@ TEST_CASE("converted models: the file holds what llama.cpp's converter makes of 
       }
       for (const GgufValue& v : other->metadata()) {
         CAPTURE(std::string(v.key()));
-        // Which say who made the file, and of what; there is no tokeniser here.
+        // Keys that name the writer and source of the file. These files have no tokenizer.
         if (v.key() == "general.name" || v.key() == "general.size_label" || v.key() == "general.quantization_version" ||
             v.key().starts_with("tokenizer."))
           continue;
@@ -150,7 +150,7 @@ TEST_CASE("converted models: numbers of layers, tensors in a folder and an array
               .identical(w.tensor));
   }
   CHECK(numbers == 12);
-  // What is no number, or is not there.
+  // Keys that are no numbers, or are missing.
   const auto refused = [&](const std::function<void(std::vector<NamedTensor>&)>& change) {
     test::DecoderReference r = reference;
     change(r.weights);
@@ -174,7 +174,7 @@ TEST_CASE("converted models: numbers of layers, tensors in a folder and an array
 }
 
 TEST_CASE("converted models: matrices that are turned and taken apart survive other types and files of blocks") {
-  // gpt-oss has experts whose gate and up are one matrix, GPT-2 matrices that lie the other way round.
+  // gpt-oss has gate and up of each expert in one matrix, GPT-2 has transposed matrices.
   for (const char* name : {"gpt_oss", "gpt2", "qwen3_moe_all", "gpt_neox"}) {
     CAPTURE(std::string(name));
     const test::DecoderReference reference = test::decoder_reference(name);
@@ -193,7 +193,7 @@ TEST_CASE("converted models: matrices that are turned and taken apart survive ot
         CHECK(again->at(t.name).type == t.type);
         CHECK(std::ranges::equal(again->at(t.name).bytes, t.bytes));
       }
-      // Blocks become F16, the same ones in a folder and in a file.
+      // Quantized blocks become F16, the same in a folder and in a file.
       ConvertOptions blocks;
       blocks.type = GgufType::Q8_0;
       convert_to_gguf(folder.path(), folder.file("q8.gguf"), blocks);
@@ -256,11 +256,11 @@ TEST_CASE("converted models: files of a largest size hold the same tensors, and 
       CHECK(std::ranges::equal(split->at(t.name).bytes, t.bytes));
     }
     CHECK(split->get_int("gpt-oss.block_count") == 4);
-    CHECK(std::filesystem::file_size(path_of(part)) < 60000 + 8192);  // and the head
+    CHECK(std::filesystem::file_size(path_of(part)) < 60000 + 8192);  // plus the header
   }
   CHECK(test::logit_error(DecoderModel::load(path_of(2)).forward(reference.tokens), reference) < 2e-5);
 
-  // A folder in shards, of the parts.
+  // A sharded folder, from the split files.
   options.split_max_bytes = 100000;
   convert_to_folder(path_of(1), folder.file("back"), options);
   CHECK_FALSE(std::filesystem::exists(folder.file("back/model.safetensors")));
@@ -272,7 +272,7 @@ TEST_CASE("converted models: files of a largest size hold the same tensors, and 
   options.split_max_bytes = 100000;
   CHECK(test::contains(test::error_text([&] { convert_to_folder(path_of(1), folder.file("one"), options); }),
                        "has a model.safetensors, which would be loaded instead"));
-  options.split_max_bytes = 1;  // each tensor is a file
+  options.split_max_bytes = 1;  // one file per tensor
   convert_to_gguf(folder.file("whole.gguf"), folder.file("each.gguf"), options);
   CHECK(GgufFile::open(folder.file(concat_text("each-00001-of-000", whole->tensors().size(), ".gguf")))->num_parts() ==
         whole->tensors().size());

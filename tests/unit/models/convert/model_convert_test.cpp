@@ -1,4 +1,4 @@
-// Conversions between folders and GGUF files: names, orders of rows, types, what stays when one ends early, refusals.
+// Conversions between folders and GGUF files: names, row orders, types, interrupted conversions, refusals.
 #include "rlx/models/convert/model_convert.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-// A model of two layers: 40 tokens, width 64, four heads of 16 and two of keys and values, tied or not.
+// A model of two layers: 40 tokens, width 64, four heads of 16, two kv heads, tied embeddings or not.
 struct SmallModel {
   test::TempDir dir;
   std::map<std::string, Tensor> tensors;
@@ -102,7 +102,7 @@ TEST_CASE("convert: a folder becomes a file whose metadata and tensors say the s
     CHECK(file->tensors().size() == m.tensors.size());
     CHECK(file->at("token_embd.weight").type == GgufType::F16);
     CHECK(file->at("output_norm.weight").type == GgufType::F32);
-    // Row r of a head of q: halves of the head in turn, where the model rotates neighbours.
+    // Row r of a head of q: rows of both halves alternate if the model rotates adjacent pairs.
     const Tensor q = file->decoded("blk.1.attn_q.weight"), own = m.tensors.at("model.layers.1.self_attn.q_proj.weight");
     for (int r = 0; r < 64; ++r) {
       const int from = is_llama ? r / 16 * 16 + r % 2 * 8 + r % 16 / 2 : r;
@@ -125,7 +125,7 @@ TEST_CASE("convert: a folder becomes a file whose metadata and tensors say the s
       const Tensor got = Tensor::copy_of(view->data, Shape(Dims(view->dims.begin(), view->dims.end()), view->dtype));
       CHECK(got.cast(DType::F64).identical(t.cast(DType::F64)));
     }
-    // The folder that came back makes the same file again.
+    // The folder converted back gives the same file again.
     convert_to_gguf(m.dir.file("back"), m.dir.file("again.gguf"), {});
     const auto again = GgufFile::open(m.dir.file("again.gguf"));
     CHECK(again->architecture() == a);
@@ -174,7 +174,7 @@ TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what it
                    "layer_types": ["full_attention", "sliding_attention"])";
   CHECK(contains(conversion_error(m, "gemma3_text"), "are not every 6th layer"));
 
-  // The layout of transformers 5: angles for each type of layer, of which the file's keys have both.
+  // The layout of transformers 5: RoPE parameters per layer type; the GGUF keys hold both.
   const std::string three = plain + R"(, "head_dim": 16, "sliding_window": 32,
       "query_pre_attn_scalar": 16, "final_logit_softcapping": 5.0)";
   const auto angles = [&](const std::string& global, const std::string& local) {
@@ -219,7 +219,7 @@ TEST_CASE("convert: types of matrices, of the output matrix, and of rows that no
   auto file = GgufFile::open(m.convert("llama", options));
   CHECK(last == all);
   CHECK(file->get_int("general.file_type") == 2);
-  CHECK(file->at("output.weight").type == GgufType::Q8_0);  // rows of 64 take no Q6_K
+  CHECK(file->at("output.weight").type == GgufType::Q8_0);  // rows of 64 do not fit Q6_K
   CHECK(file->at("token_embd.weight").type == GgufType::Q4_0);
   CHECK(file->at("blk.0.attn_norm.weight").type == GgufType::F32);
   CHECK(notes == std::vector<std::string>{
@@ -234,7 +234,7 @@ TEST_CASE("convert: types of matrices, of the output matrix, and of rows that no
   CHECK(file->at("output.weight").type == GgufType::BF16);
   CHECK(file->at("blk.0.ffn_down.weight").type == GgufType::Q8_0);
   CHECK(contains(notes.at(1), "has rows of 64 elements, which is not a multiple of 256: Q8_0 is used instead of Q6_K"));
-  // From one file to another, and to a folder: blocks become F16.
+  // From one file to another, and to a folder: quantized blocks become F16.
   ConvertOptions half;
   half.type = GgufType::F16;
   convert_to_gguf(file->source(), m.dir.file("half.gguf"), half);
@@ -296,7 +296,7 @@ TEST_CASE("convert: matrices of experts have importance weights of their own") {
   const std::vector<std::int64_t> dims{2, 8, 32}, columns{2, 32}, counts{2};
   std::vector<float> x(512), sums(64, 0.01F);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) / 101 - 0.5F;
-  sums[3] = 100, sums[32 + 9] = 100;  // column 3 of the first, column 9 of the second
+  sums[3] = 100, sums[32 + 9] = 100;  // column 3 of the first expert, column 9 of the second
   const float one[] = {1, 1};
   GgufWriter model(dir.file("m.gguf")), imatrix(dir.file("w.gguf"));
   model.add_tensor("experts", GgufType::F32, dims);
@@ -339,7 +339,7 @@ TEST_CASE("convert: what ended early goes on, to the same bytes") {
   };
   CHECK_THROWS_AS(m.convert("llama", stopped), Stop);
   CHECK_FALSE(std::filesystem::exists(m.dir.file("m.gguf")));
-  // The folder is the same, so its files keep their times.
+  // The folder is unchanged, so its files keep their times.
   std::vector<std::string> notes;
   options.note = [&](const std::string& text) { notes.push_back(text); };
   stopped.progress = [](std::size_t done, std::size_t total) {
@@ -450,7 +450,7 @@ TEST_CASE("convert: rope scalings of both forms") {
   SmallModel dynamic;
   dynamic.settings += R"(, "rope_scaling": {"type": "dynamic", "factor": 2.0})";
   CHECK(contains(conversion_error(dynamic, "llama"), "the rope scaling \"dynamic\" cannot be expressed"));
-  SmallModel both;  // of both layouts the older one counts, and of the newer one's keys its own
+  SmallModel both;  // if both layouts are given, the older one is used, plus keys that only the newer one has
   const std::string plain = both.settings;
   both.settings +=
       R"(, "rope_scaling": {"type": "linear", "factor": 2.0}, "rope_parameters": {"rope_type": "default"})";
@@ -470,7 +470,7 @@ TEST_CASE("convert: settings of families that a GGUF file cannot say are refused
   struct Case {
     const char *model_type, *settings, *message;
   };
-  // Settings are looked at before weights, so these need none.
+  // Settings are checked before weights, so these models need no weights.
   for (const Case& c : {
            Case{"qwen2", R"("use_sliding_window": true, "sliding_window": 8)", "a sliding window of qwen2"},
            {"qwen3_moe", R"("num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 8,

@@ -53,7 +53,7 @@ TEST_CASE("causal and window masks align the last query with the last key") {
   y = run_op(op, {queries(), keys(), values()});
   expect_close(y[0], {0.7670818903, -0.1079181097, 0.4883756526, -0.160668407, 0.1541056195, 0.1672103927, 0.5733113178,
                       0.5295031525});
-  op.window = std::numeric_limits<std::int64_t>::max();  // sees everything a causal mask does
+  op.window = std::numeric_limits<std::int64_t>::max();  // sees every key that a causal mask shows
   expect_close(run_op(op, {queries(), keys(), values()})[0],
                run_op(heads_first(2, 2, MaskKind::Causal), {queries(), keys(), values()})[0]);
 }
@@ -74,7 +74,7 @@ TEST_CASE("more queries than keys: the first rows see nothing and give zeros wit
 }
 
 TEST_CASE("the layout is an attribute, not guessed from equal extents") {
-  // Two queries and two heads: [1, 2, 2, 2] reads differently by layout.
+  // Two queries and two heads: the meaning of [1, 2, 2, 2] depends on the layout.
   Tensor q = sequence({1, 2, 2, 2}), k = sequence({1, 2, 2, 2}, 0.8, 0.1), v = sequence({1, 2, 2, 2}, -0.5, 0.3);
   auto op = heads_first(2, 2);
   expect_close(run_op(op, {q, k, v})[0], {0.7670818903, -0.1079181097, 0.7079181097, -0.1670818903, 0.0073131346,
@@ -112,13 +112,13 @@ TEST_CASE("a custom mask of keys hides keys; a row without keys gives zeros") {
 
 TEST_CASE("a custom mask of queries by keys is read as [.., S_q, S_k]") {
   auto op = heads_first(2, 2, MaskKind::Custom);
-  Tensor lower = Tensor::zeros(Shape({1, 1, 2, 3}, DType::Bool));  // what the causal mask shows
+  Tensor lower = Tensor::zeros(Shape({1, 1, 2, 3}, DType::Bool));  // the keys that the causal mask shows
   for (int i : {0, 1, 3, 4, 5}) lower.set_i64(i, 1);
   const Tensor causal = run_op(heads_first(2, 2, MaskKind::Causal), {queries(), keys(), values()})[0];
   expect_close(run_op(op, {queries(), keys(), values(), lower})[0], causal);
   expect_close(run_op(op, {queries(), keys(), values(), lower.reshaped({1, 2, 3})})[0], causal);
   expect_close(run_op(op, {queries(), keys(), values(), lower.reshaped({2, 3})})[0], causal);
-  // As many batch entries as queries: still the queries, for every entry.
+  // As many batch entries as queries: the axis is still that of the queries, for every entry.
   Tensor q = sequence({2, 2, 2, 2}), k = sequence({2, 2, 3, 2}, 0.8, 0.1), v = sequence({2, 2, 3, 2}, -0.5, 0.3);
   expect_close(run_op(op, {q, k, v, lower.reshaped({2, 3})})[0],
                run_op(heads_first(2, 2, MaskKind::Causal), {q, k, v})[0]);
@@ -126,7 +126,7 @@ TEST_CASE("a custom mask of queries by keys is read as [.., S_q, S_k]") {
 
 namespace {
 
-// `t` with NaN, inf and -inf by turns in row `j` of every [S, D].
+// `t` with NaN, inf and -inf in turn in row `j` of every [S, D].
 Tensor spoilt(Tensor t, std::int64_t j) {
   const double bad[] = {std::numeric_limits<double>::quiet_NaN(), kInf, -kInf};
   const std::int64_t rows = t.dim(2), depth = t.dim(3);
@@ -138,7 +138,7 @@ Tensor spoilt(Tensor t, std::int64_t j) {
 }  // namespace
 
 TEST_CASE("what lies at a hidden key reaches no result and no gradient, by the rules and by the decomposition") {
-  // Key 2 is hidden from all; causally key 1 from the first of two queries as well.
+  // Key 2 is hidden from all queries. With the causal mask key 1 is also hidden from the first of two queries.
   Tensor hide2 = Tensor::full(Shape({2, 3}, DType::Bool), 1), bias = Tensor::zeros(Shape({1, 3}, DType::F64));
   hide2.set_i64(2, 0), hide2.set_i64(5, 0), hide2.set_i64(1, 0);
   bias.set(2, -kInf);
@@ -158,7 +158,7 @@ TEST_CASE("what lies at a hidden key reaches no result and no gradient, by the r
           if (i / 2 % 3 == 2) CHECK((d[1].at(i) == 0 && d[2].at(i) == 0));
       }
     }
-    // A key that one query sees and the other does not: the row of the latter and what it gives stay.
+    // A key that one query sees and the other does not: the row of the other query and its cotangents stay.
     auto op = heads_first(2, 2, MaskKind::Custom);
     op.softcap = softcap;
     Graph g;
@@ -174,7 +174,7 @@ TEST_CASE("what lies at a hidden key reaches no result and no gradient, by the r
       if (i / 2 % 2 == 0) {
         CHECK(y.at(i) == clean.at(i));
       } else {
-        const double bad = v.at((i / 4 * 3 + 1) * 2 + i % 2);  // what the weights of two keys pass on
+        const double bad = v.at((i / 4 * 3 + 1) * 2 + i % 2);  // the result of the weights of two keys
         CHECK((std::isnan(bad) ? std::isnan(y.at(i)) : y.at(i) == bad));
       }
       CHECK((std::isnan(y.at(i)) ? std::isnan(by_parts.at(i))
@@ -240,7 +240,7 @@ TEST_CASE("fully masked rows: q, k and v may hold anything, in every dtype on th
       Expr q = g.input("q", Shape({1, 2, 3, 2}, dtype)), k = g.input("k", Shape({1, 2, 2, 2}, dtype)),
            v = g.input("v", Shape({1, 2, 2, 2}, dtype)), dy = g.input("dy", Shape({1, 2, 3, 2}, dtype));
       auto op = heads_first(2, 2, kind);
-      // More queries than keys: causally the first one sees nothing.
+      // More queries than keys: with the causal mask the first query sees no key.
       Tensor mask = doubles({3, 2}, {0, 0, 1, 0, 1, 0});
       if (kind == MaskKind::Bias)
         for (std::int64_t i = 0; i < 6; ++i) mask.set(i, mask.at(i) != 0 ? 0.0 : -kInf);
@@ -263,7 +263,7 @@ TEST_CASE("fully masked rows: q, k and v may hold anything, in every dtype on th
         for (const Tensor& t : {out[0], out[1]})
           for (std::int64_t i = 0; i < t.num_elements(); ++i)
             if (i / 2 % 3 == 0) CHECK(t.at(i) == 0);
-        // The last key: nobody sees it under a mask that hides it; the last query does under the others.
+        // The last key: no query sees it under a mask that hides it; the last query sees it under the others.
         if (m)
           for (const Tensor& t : {out[2], out[3]})
             for (std::int64_t i = 0; i < t.num_elements(); ++i)
@@ -366,7 +366,7 @@ TEST_CASE("attention shape rules name what does not fit") {
 
 namespace {
 
-// The names that an attention's node has beside q, k, v; the lengths of each batch entry.
+// The names of the inputs of an attention node after q, k, v, and the lengths of each batch entry.
 Tensor lengths_of(const std::vector<std::int32_t>& n) {
   return Tensor::of<std::int32_t>({static_cast<std::int64_t>(n.size())}, n);
 }
@@ -420,9 +420,9 @@ TEST_CASE("lengths: each entry is the attention of the part that is there, and w
           }
         }
     }
-    // And its cotangents: those of the parts, zero behind, whatever lies there.
+    // The cotangents: those of the parts, and zero beyond the lengths, whatever the operands hold there.
     auto back = backward_of(whole);
-    back.present.bits = 1U << 5 | 1U << 6;  // its operands begin with q, k, v, dy
+    back.present.bits = 1U << 5 | 1U << 6;  // its operands start with q, k, v, dy
     const Tensor dy = sequence({4, 2, 3, 2}, 0.5, 0.1);
     const auto d = run_op(back, {spoilt_behind(q, qs), spoilt_behind(k, kv), spoilt_behind(v, kv),
                                  spoilt_behind(dy, qs), lengths_of(kv), lengths_of(qs)});
@@ -466,13 +466,13 @@ TEST_CASE("log-sum-exp and sinks: a sink is a key of that score without a value"
     for (std::int64_t d = 0; d < 2; ++d)
       CHECK(got[0].at(i * 2 + d) == doctest::Approx(plain[0].at(i * 2 + d) * std::exp(lse) / sum).epsilon(1e-12));
   }
-  // A row that sees no key: zeros, and the sink's score as log-sum-exp; behind q_len not even that.
+  // A row that sees no key gives zeros, and the score of the sink as lse; a row beyond q_len gives lse -inf.
   with.softcap.reset();
   with.present.bits = kKvLen | kQLen | kSinks;
   const auto none = run_op(with, {queries(), keys(), values(), lengths_of({0}), lengths_of({1}), sinks});
   expect_close(none[0], Tensor::zeros(queries().shape()));
   expect_close(none[1], {0.7, -kInf, -kInf, -kInf});
-  // One number for each head of each entry.
+  // One number per head and batch entry.
   const Tensor q = sequence({2, 2, 2, 2}), k = sequence({2, 2, 3, 2}, 0.8, 0.1), v = sequence({2, 2, 3, 2}, -0.5, 0.3);
   with.present.bits = kSinks;
   const auto own = run_op(with, {q, k, v, doubles({2, 2}, {0.7, -1, 0.2, 3})});
@@ -489,7 +489,7 @@ TEST_CASE("values may have another size than keys, and keys another dtype than q
   const Tensor v = sequence({1, 2, 3, 3}, -0.5, 0.3);
   const auto y = run_op(op, {queries(), keys(), v});
   CHECK(y[0].shape() == Shape({1, 2, 2, 3}, DType::F64));
-  // Column d of the result follows from column d of v alone.
+  // Column d of the result depends on column d of v alone.
   auto one = heads_first(2, 2, MaskKind::Causal);
   one.v_head_dim = 1;
   for (std::int64_t d = 0; d < 3; ++d) {

@@ -1,5 +1,5 @@
-// PagedAttention against Attention over caches that are put together by hand: pages in any order, requests of several
-// lengths, tokens of no request, draft trees; by the rules and on the cpu.
+// PagedAttention against Attention over contiguous caches: pages in any order, requests of several lengths, tokens of
+// no request, draft trees; by the reference rules and on the cpu.
 #include <cmath>
 #include <limits>
 
@@ -24,10 +24,10 @@ ops::PagedAttention paged(MaskKind mask) {
   return op;
 }
 
-// Three requests in nine tokens of which the last two belong to none; pages of theirs lie anywhere, one is shared.
+// Three requests in nine tokens; the last two tokens belong to none. Pages are in any order, and one is shared.
 struct Requests {
   std::vector<std::int32_t> kv_len{7, 3, 4}, q_start{0, 4, 5, 7};
-  std::vector<std::int32_t> table{5, 0, 2, 3, -1, 99, 5, 6, 1};  // [3, 3]; what is behind kv_len may be no page
+  std::vector<std::int32_t> table{5, 0, 2, 3, -1, 99, 5, 6, 1};  // [3, 3]; entries beyond kv_len may be invalid
   std::int64_t tokens = 9;
   Tensor q = sequence({9, kHeads, kDepth}), k = sequence({kPages, kPage, kKvHeads, kDepth}, 0.8, 0.1),
          v = sequence({kPages, kPage, kKvHeads, kDepth}, -0.5, 0.3);
@@ -49,7 +49,7 @@ struct Requests {
   }
 };
 
-// What `got` (y, lse) has for each request is Attention's over its own cache; the rest is nothing.
+// `got` (y, lse) must equal Attention over the cache of each request; other tokens have zeros.
 void expect_attention(const Requests& r, const std::vector<Tensor>& got, const ops::PagedAttention& op,
                       const std::optional<Tensor>& sinks, double tolerance) {
   ops::Attention one;
@@ -76,7 +76,7 @@ void expect_attention(const Requests& r, const std::vector<Tensor>& got, const o
   }
 }
 
-// On the cpu in F32; `native` tells whether one kernel ran it, not the ops of its decomposition.
+// On the cpu in F32. `native` is set to whether one kernel ran it, not its decomposition.
 std::vector<Tensor> on_cpu(const ops::PagedAttention& op, const std::vector<Tensor>& operands, int threads,
                            bool native = true) {
   Graph g;
@@ -101,7 +101,7 @@ std::vector<Tensor> on_cpu(const ops::PagedAttention& op, const std::vector<Tens
 
 TEST_CASE("paged attention is attention over each request's own cache; tokens of no request are zeros") {
   Requests r;
-  // What no request sees may hold anything: pages of nobody, rows behind kv_len, queries of no request.
+  // Elements that no request sees may hold anything: unused pages, rows beyond kv_len, queries of no request.
   for (std::int64_t e = 0; e < kPage * kKvHeads * kDepth; ++e) r.k.set(4 * kPage * kKvHeads * kDepth + e, kNan);
   for (std::int64_t e = 0; e < kKvHeads * kDepth; ++e) r.v.set((2 * kPage + 1) * kKvHeads * kDepth + e, kNan);
   for (std::int64_t e = 7 * kHeads * kDepth; e < 9 * kHeads * kDepth; ++e) r.q.set(e, kNan);
@@ -163,7 +163,7 @@ TEST_CASE("a paged mask covers a request's own new tokens: a draft tree") {
   const auto got = run_op(paged(MaskKind::Custom), with);
   const auto causal = run_op(paged(MaskKind::Causal), in);
   for (std::int64_t e = 0; e < 2 * kHeads * kDepth; ++e) CHECK(got[0].at(e) == doctest::Approx(causal[0].at(e)));
-  // The third token as if the second had never been: its key taken out by a bias of the same tree.
+  // The third token as if the second did not exist: a bias hides its key.
   Tensor bias = doubles({3, 3}, {0, -kInf, -kInf, 0, 0, -kInf, 0, -kInf, 0});
   std::vector<Tensor> biased = in;
   biased.push_back(bias);

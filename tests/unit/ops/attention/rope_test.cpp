@@ -1,4 +1,4 @@
-// Rope against NumPy: both pairings, partial rotation, tables wider than they need to be, the inverse.
+// Rope against NumPy: both pairings, partial rotation, tables wider than needed, the inverse.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/ops/rope.h"
@@ -79,7 +79,7 @@ TEST_CASE("rope with positions takes those rows of its tables, the nearest where
   const std::vector<std::int64_t> rows{0, 0, 1, 4, 4, 3};
   expect_close(run_op(placed, {x, cos, sin, Tensor::of<std::int32_t>({2, 3}, {-1, 0, 1, 7, 4, 3})})[0],
                run_op(op, {x, table(cos, rows, {2, 3, 2}), table(sin, rows, {2, 3, 2})})[0]);
-  // Decoding: one row, far beyond the length of what it turns.
+  // Decoding: one token at a position far beyond its own sequence length.
   expect_close(run_op(placed, {sequence({1, 1, 8}), cos, sin, Tensor::of<std::int32_t>({1}, {3})})[0],
                run_op(op, {sequence({1, 1, 8}), table(cos, {3}, {1, 2}), table(sin, {3}, {1, 2})})[0]);
   const Shape xs({2, 3, 8}, DType::F32), t({5, 2}, DType::F32);

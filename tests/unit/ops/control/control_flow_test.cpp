@@ -1,4 +1,4 @@
-// Branches, loops and calls as a user builds them: values, captured values, errors, text, and what passes make of them.
+// Branches, loops and calls as users build them: values, captured values, errors, text, and the effect of passes.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/evaluate.h"
@@ -88,7 +88,7 @@ TEST_CASE("scan: bodies in bodies take values of any graph around them") {
   const Expr x = g.input("x", f64({2, 3})), a = g.input("a", f64({}));
   const LoopResult r = g.scan(g.scalar(0.0, DType::F64), x, [&](Graph& outer, const ExprList& c, const ExprList& row) {
     const LoopResult inner = outer.scan(c, row, [&](Graph&, const ExprList& d, const ExprList& e) {
-      return LoopStep{d[0] * a + e[0] + c[0]};  // a of two graphs up, c of one
+      return LoopStep{d[0] * a + e[0] + c[0]};  // a is captured from two graphs up, c from one
     });
     return LoopStep{inner.carries, inner.carries};
   });
@@ -117,8 +117,8 @@ TEST_CASE("while: stops by its condition or silently at max_trips; rows behind t
         [&](Graph&, const ExprList& c) {
           return LoopStep{c[0] * 2, bound ? ExprList{c[0]} : ExprList{}};
         },
-        {.max_trips = bound});
-    ExprList outputs{r.carries[0], r.trips};
+        {.max_iterations = bound});
+    ExprList outputs{r.carries[0], r.iterations};
     if (bound) outputs.push_back(r.ys[0]);
     g.set_outputs(outputs);
     const std::vector<Tensor> got = run_everywhere(g, {{"x", doubles({}, {1})}, {"limit", doubles({}, {10})}});
@@ -299,7 +299,7 @@ TEST_CASE("what cannot be a body is refused by name") {
   });
   CHECK_MESSAGE(contains(text, "returns no value"), text);
   CHECK_MESSAGE(contains(text, "hint: return at least one value"), text);
-  // A body with a free value, made by hand.
+  // A hand-made body with a free value.
   Graph bad("bad");
   bad.set_outputs({bad.param("w", f64({2}))});
   text = error_text([&] { (void)g.add(ops::Call{CallSave::All, std::make_shared<const Graph>(bad)}, {}); });
@@ -347,12 +347,12 @@ TEST_CASE("the compiler keeps a recomputation apart, and runs passes inside bodi
   for (const Node& n : lir.nodes()) {
     if (const auto* a = n.op.get_if<ops::Activation>()) sines += a->fn == ActivationKind::Sin;
     if (const auto* s = n.op.get_if<ops::Scan>()) {
-      CHECK(s->body->outputs().size() == 1);            // nobody reads the y
-      CHECK(count(*s->body, OpKind::Activation) == 1);  // equal sines are one
+      CHECK(s->body->outputs().size() == 1);            // no one reads the y
+      CHECK(count(*s->body, OpKind::Activation) == 1);  // equal sines are merged
       CHECK(count(*s->body, OpKind::Constant) == 1);    // 1 + 2
     }
   }
-  CHECK(sines == 2);  // of x, and of what came through the barrier
+  CHECK(sines == 2);  // sin of x, and sin of the value after the barrier
   CHECK(count(lir, OpKind::Scan) == 1);
 }
 

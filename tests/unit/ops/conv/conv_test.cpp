@@ -1,4 +1,4 @@
-// Conv and the functions made of it: known values, layouts, what is refused.
+// Conv and the functions composed of it: known values, layouts, refusals.
 #include <doctest/doctest.h>
 
 #include "rlx/functions/conv.h"
@@ -114,7 +114,7 @@ TEST_CASE("conv functions: paddings, channels last, depthwise, im2col") {
   const auto spread = [](Graph&, Expr a, Expr) {
     return nn::im2col(a, {3}, {.strides = {2}, .dilation = {2}, .padding = nn::ConvPadding::of({1})}, {2});
   };
-  // 0 1 0 2 0 3 0: places 0, 2, and 4 in the window are zeros.
+  // 0 1 0 2 0 3 0: the positions 0, 2 and 4 in the window are zeros.
   CHECK(conv_value(doubles({1, 1, 3}, {1, 2, 3}), unread, spread).dims() == std::vector<std::int64_t>{1, 3, 2});
 }
 

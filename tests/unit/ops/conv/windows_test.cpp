@@ -1,4 +1,4 @@
-// Windows and resampled axes: values by hand, NaN and ties, extents that are symbols, and what is refused.
+// Windowed reductions and resampled axes: hand-computed values, NaN and ties, symbolic extents, refusals.
 #include <limits>
 #include <vector>
 
@@ -33,13 +33,13 @@ TEST_CASE("windows reduce what stands in them, and nothing is their identity") {
   const auto y = [&](const ops::ReduceWindow& op) { return test::run_op(op, {x})[0]; };
   expect_close(y(windows(ReduceKind::Sum, {3})), {6, 9, 12}, 0);
   expect_close(y(windows(ReduceKind::Sum, {2}, {2}, {1}, {2})), {1, 5, 9, 0}, 0);
-  expect_close(y(windows(ReduceKind::Mean, {2}, {2}, {1}, {2})), {0.5, 2.5, 4.5, 0}, 0);  // of all places
+  expect_close(y(windows(ReduceKind::Mean, {2}, {2}, {1}, {2})), {0.5, 2.5, 4.5, 0}, 0);  // divides by the whole window
   expect_close(y(windows(ReduceKind::Max, {2}, {2}, {1}, {2})), {1, 3, 5, -kInf}, 0);
   expect_close(y(windows(ReduceKind::Min, {2}, {2}, {1}, {2})), {1, 2, 4, kInf}, 0);
   expect_close(y(windows(ReduceKind::Prod, {2}, {2}, {1}, {2})), {1, 6, 20, 1}, 0);
   expect_close(y(windows(ReduceKind::Sum, {2}, {}, {-1}, {-1})), {5, 7}, 0);                     // cropped
-  expect_close(y(windows(ReduceKind::Sum, {3}, {}, {}, {}, {}, {2})), {9}, 0);                   // every second
-  expect_close(y(windows(ReduceKind::Sum, {2}, {}, {}, {}, {2})), {1, 2, 2, 3, 3, 4, 4, 5}, 0);  // gaps
+  expect_close(y(windows(ReduceKind::Sum, {3}, {}, {}, {}, {}, {2})), {9}, 0);                   // every second element
+  expect_close(y(windows(ReduceKind::Sum, {2}, {}, {}, {}, {2})), {1, 2, 2, 3, 3, 4, 4, 5}, 0);  // inserted gaps
   CHECK(y(windows(ReduceKind::Sum, {6})).num_elements() == 0);
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("an extremum knows the first place that it has, and NaN is one") {
   const std::vector<Tensor> both = test::run_op(windows(ReduceKind::Min, {2, 2}, {}, {1, 0}, {2, 0}), {x});
   expect_close(both[0], {1, 4, kNan, kNan, kNan, kNan, kInf, kInf}, 0);
   expect_close(both[1], {0, 1, 3, 5, 3, 5, -1, -1}, 0);
-  // The element, not the padding beside it, is the maximum.
+  // The element is the maximum, not the padding next to it.
   expect_close(test::run_op(windows(ReduceKind::Max, {2}, {2}, {1}, {0}), {doubles({1}, {-kInf})})[1], {0}, 0);
 
   const ops::SelectAndScatter back{ReduceKind::Max, {1, 2}};

@@ -75,7 +75,7 @@ TEST_CASE("fused_dot applies its epilogue to the product") {
 
 TEST_CASE("the inputs of a body have the shapes of its operands: from the builder, from text, in regions") {
   const Shape x({2, 3}, DType::F32), w({3, 2}, DType::F32), one({1}, DType::F32), two({2}, DType::F32);
-  // As a vector [2] given [1], which a kernel would read beyond its end.
+  // A bias declared [2] but given as [1], which a kernel would read beyond its end.
   auto body = std::make_shared<Graph>("epilogue");
   Expr acc = body->input("acc", Shape({2, 2}, DType::F32)), bias = body->input("bias", two);
   body->set_outputs({acc + bias});
@@ -104,7 +104,7 @@ TEST_CASE("the inputs of a body have the shapes of its operands: from the builde
   auto with_bias = [&](const char* dim) { return std::string(text).replace(text.find("BIAS"), 4, dim); };
   CHECK(contains(error_text([&] { verify_or_throw(parse_text(with_bias("3")), Level::Mir, "the graph"); }),
                  "input 1 of the epilogue is [3] f32, but its operand is [1] f32"));
-  // Declared as it is, the bias is broadcast.
+  // Declared as [1], the bias is broadcast.
   CompiledGraph f = Session(Device::Cpu).compile(parse_text(with_bias("1")));
   f.set_param("w", std::vector<float>(12, 1));
   f.set_param("b", std::vector<float>{10});

@@ -1,4 +1,4 @@
-// GroupedDot against one product for each group, in the evaluator and on the cpu; what belongs to no group.
+// GroupedDot against one matmul per group, in the evaluator and on the cpu, with rows of no group.
 #include <cmath>
 #include <vector>
 
@@ -39,7 +39,7 @@ TEST_CASE("grouped_dot: rows take the matrix of their group") {
   expect_close(run(ops::GroupedDot{}, {x, w, ids}), {2100, 0, 65}, 0);
   const Tensor y = doubles({3, 1}, {1, 10, 100});
   expect_close(run(ops::GroupedDot{GroupedKind::Contract, 2}, {x, y, ids}), {500, 600, 1, 2}, 0);
-  // What is infinite elsewhere does no harm.
+  // Infinities in other groups have no effect.
   const Tensor far = doubles({2, 2, 1}, {1, 10, HUGE_VAL, NAN});
   CHECK(run(ops::GroupedDot{}, {x, far, ids}).at(2) == 65);
 }

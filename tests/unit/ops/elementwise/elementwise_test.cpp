@@ -51,7 +51,7 @@ TEST_CASE("activations at -2.5, -0.5, 0 and 1.5") {
       {Kind::Abs, {2.5, 0.5, 0, 1.5}},
       {Kind::Tan, {0.7470222972386603, -0.5463024898437905, 0.0, 14.101419947171719}},
       {Kind::Atan, {-1.1902899496825317, -0.4636476090008061, 0.0, 0.982793723247329}},
-      {Kind::Round, {-2, 0, 0, 2}},  // halves go to the even neighbour
+      {Kind::Round, {-2, 0, 0, 2}},  // ties go to even
       {Kind::Floor, {-3, -1, 0, 1}},
       {Kind::Ceil, {-2, 0, 0, 2}},
       {Kind::Sign, {-1, -1, 0, 1}},
@@ -120,7 +120,7 @@ TEST_CASE("activations at infinities and NaN") {
   CHECK(std::isnan(at(Kind::Acosh).at(0)));
   CHECK(std::isnan(at(Kind::Asin).at(1)));
   CHECK(at(Kind::Cbrt).at(0) == -kInf);
-  // Large arguments do not overflow on the way.
+  // Large arguments do not overflow in between.
   expect_close(one(ops::Activation{Kind::Softplus}, {doubles({2}, {800, -800})}), {800, 0}, 0);
   expect_close(one(ops::Activation{Kind::Sigmoid}, {doubles({2}, {800, -800})}), {1, 0}, 0);
 }
@@ -155,7 +155,7 @@ TEST_CASE("activations of integers, bools and complex numbers") {
 }
 
 TEST_CASE("results round once to the dtype") {
-  // 1 + 2^-9 lies halfway between two bf16 numbers: to the even one.
+  // 1 + 2^-9 is a tie between two bf16 numbers and rounds to even.
   const Tensor x = doubles({2}, {1 + 0x1p-9, 3}).cast(DType::F32).cast(DType::BF16);
   CHECK(x.at(0) == 1);
   CHECK(one(ops::Activation{ActivationKind::Recip}, {x}).at(1) == 0.333984375);
@@ -219,7 +219,7 @@ TEST_CASE("comparisons: NaN, unsigned order, complex equality") {
   CHECK(ints(one(ops::Compare{Kind::Gt}, {a, b})) == Ints{0, 0, 0, 0});
   CHECK(ints(one(ops::Compare{Kind::Ge}, {a, b})) == Ints{0, 1, 0, 1});
   CHECK(ints(one(ops::Compare{Kind::Lt}, {vec<std::uint64_t>({1}), vec<std::uint64_t>({~0ull})})) == Ints{1});
-  // Neighbours above 2^53 differ as integers although not as doubles.
+  // Adjacent integers above 2^53 differ, although they are equal as doubles.
   CHECK(ints(one(ops::Compare{Kind::Lt}, {vec<std::int64_t>({1ll << 53}), vec<std::int64_t>({(1ll << 53) + 1})})) ==
         Ints{1});
 }

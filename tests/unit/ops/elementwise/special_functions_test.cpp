@@ -109,7 +109,7 @@ TEST_CASE("special functions at the ends of their domains") {
     for (const auto& [a, x] : {std::pair{-1.0, 1.0}, {1.0, -1.0}, {0.0, 0.0}, {inf, inf}})
       CHECK(std::isnan(pair_value(fn, a, x)));
   }
-  // Series, continued fraction and the expansion for large a meet: P around x = a, whose median is a - 1/3.
+  // Where the series, the continued fraction and the expansion for large a meet: P around x = a, with median a - 1/3.
   for (double a : {9.9e5, 1.01e6, 1e9, 1e14})
     CHECK(pair_value(Pair::Igamma, a, a) == doctest::Approx(0.5).epsilon(1e-3));
 }
@@ -155,7 +155,7 @@ TEST_CASE("remainders have the sign of the dividend; integers by 0 give 0") {
   }
 }
 
-// What samples cannot ask for, as second derivatives by a do not exist.
+// Cases that samples cannot have, because second derivatives by a do not exist.
 TEST_CASE("derivatives of the incomplete gamma functions") {
   Graph g("loss");
   const Expr a = g.input("a", {{4}, DType::F64}), x = g.input("x", {{4}, DType::F64});

@@ -1,5 +1,5 @@
-// Gather and scatter in the general form: several axes, every function and mode, the builders of NumPy's and ONNX's
-// shapes, derivatives where updates meet, and updates in place.
+// General gather and scatter: several axes, every function and mode, the NumPy and ONNX builders, derivatives of
+// updates to the same element, in-place updates.
 #include <cmath>
 #include <vector>
 
@@ -35,7 +35,7 @@ TEST_CASE("gather along several axes picks elements; other axes stay around the 
   expect_close(run(both, {k3x4, ints({2}, {-1, 9}), ints({2}, {9, -1})}), {3, 8}, 0);  // clamped, not wrapped
   const ops::Gather filled{{0, 1}, IndexMode::Fill, -7};
   expect_close(run(filled, {k3x4, ints({3}, {-1, 1, 3}), ints({3}, {0, 1, 0})}), {-7, 5, -7}, 0);
-  // [2, 3, 2] along axes 0 and 2: the indices stand where axis 0 was, axis 1 follows.
+  // [2, 3, 2] along axes 0 and 2: the dims of the indices replace axis 0, then axis 1 follows.
   const Tensor x = doubles({2, 3, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   const Tensor y = run(ops::Gather{{0, 2}}, {x, ints({2}, {1, 0}), ints({2}, {0, 1})});
   CHECK(y.shape() == Shape({2, 3}, DType::F64));
@@ -109,7 +109,7 @@ std::vector<std::vector<double>> gradients(ScatterKind fn, const std::vector<dou
 
 TEST_CASE("derivatives of scatter where several updates meet") {
   using V = std::vector<double>;
-  // Set: only the last update to element 0 arrives.
+  // Set: only the last update of element 0 is kept.
   auto d = gradients(ScatterKind::Set, {1, 2}, {3, 4, 5}, {0, 0, 7}, {10, 20});
   CHECK(d[0] == V{0, 20});
   CHECK(d[1] == V{0, 10, 0});
@@ -120,7 +120,7 @@ TEST_CASE("derivatives of scatter where several updates meet") {
   d = gradients(ScatterKind::Mul, {2, 7}, {0, 0, 5}, {0, 0, 1}, {1, 1});
   CHECK(d[0] == V{0, 5});
   CHECK(d[1] == V{0, 0, 7});
-  // Max: ties share equally, of the operand too.
+  // Max: ties share the cotangent equally, including the operand.
   d = gradients(ScatterKind::Max, {4, 1}, {4, 4, 0}, {0, 0, 1}, {3, 5});
   CHECK(d[0] == V{1, 5});
   CHECK(d[1] == V{1, 1, 0});
@@ -143,7 +143,7 @@ TEST_CASE("builders of NumPy's and ONNX's shapes count negative indices from the
       g.gather_nd(x, ids({1, 1}, {-2})),           // [1, 4]
       g.gather_nd(x, ids({3, 1}, {1, -1, 0}), 1),  // [3]
       g.scatter_nd(x, ids({2, 1}, {-1, 0}), g.constant(doubles({2, 4}, {9, 9, 9, 9, 1, 1, 1, 1})), ScatterKind::Mul),
-      g.gather(x, ids({1}, {-1})),                                                    // the op: clamped
+      g.gather(x, ids({1}, {-1})),                                                    // the op itself clamps
       g.gather(x, {ids({2, 1}, {0, 1}), ids({3}, {0, 1, 2})}, ops::Gather{{-2, 1}}),  // broadcast
   });
   const std::vector<Tensor> y = evaluate(g, NamedTensors{});

@@ -1,5 +1,4 @@
-// Factors of matrices: known values, what is singular or not finite, what is refused, derivatives JAX's rules leave
-// out.
+// Matrix factorizations: known values, singular and non-finite matrices, refusals, derivatives that JAX does not have.
 #include <cmath>
 #include <vector>
 
@@ -52,7 +51,7 @@ std::vector<Tensor> compiled(const OpBox& op, const std::vector<Tensor>& inputs)
   return Session().compile(std::move(g)).run_typed(values);
 }
 
-// By the rule and by the compiled program.
+// By the reference rule and by the compiled program.
 template <class F>
 void both_ways(const OpBox& op, const std::vector<Tensor>& inputs, F&& look) {
   for (const bool by_rule : {true, false}) {
@@ -61,7 +60,7 @@ void both_ways(const OpBox& op, const std::vector<Tensor>& inputs, F&& look) {
   }
 }
 
-// The largest |a b - c| of matrices in F64; complex ones by their real and imaginary parts.
+// The largest |a b - c| of F64 matrices; complex matrices by real and imaginary parts.
 double product_error(const Tensor& a, const Tensor& b, const Tensor& c) {
   const Tensor x = test::widened(a), y = test::widened(b), z = test::widened(c);
   const Tensor p = evaluate_op(ops::MatMul{}, std::vector<Tensor>{x, y})[0];
@@ -174,7 +173,7 @@ TEST_CASE("factors: what is multiplied again is the matrix, in every dtype and a
         CHECK(product_error(adjoint(eigh[1]), eigh[1], identity(n, t)) <= unit);
         CHECK(product_error(eigh[1], scaled_rows(eigh[0], adjoint(eigh[1])), hermitian) <= bound);
         for (std::int64_t i = 1; i < n; ++i) CHECK(eigh[0].at(i) >= eigh[0].at(i - 1));
-        // Of a^H a + 1, which is positive definite, in wide numbers rounded to t.
+        // a^H a + 1, which is positive definite, computed in F64 and rounded to t.
         Tensor square = evaluate_op(ops::MatMul{}, std::vector<Tensor>{adjoint(a), a})[0];
         for (std::int64_t i = 0; i < n; ++i)
           store_element(square.mutable_data(), t, i * n + i,
@@ -215,7 +214,7 @@ TEST_CASE("factors: singular, repeated and graded matrices") {
       CHECK(product_error(adjoint(out[1]), out[1], identity(3, DType::F64)) <= 1e-15);
     });
   }
-  // Rank one of order 40; and magnitudes from 1 to 1e-30 either way down.
+  // A matrix of rank one and order 40, and magnitudes from 1 to 1e-30 in both directions.
   Tensor one = Tensor::zeros(Shape({40, 40}, DType::F64)), falls = one, rises = one;
   one = Tensor::full(one.shape(), 1);
   falls = Tensor::zeros(one.shape());
@@ -233,7 +232,7 @@ TEST_CASE("factors: singular, repeated and graded matrices") {
     CHECK(product_error(eigh[1], scaled_rows(eigh[0], adjoint(eigh[1])), *a) <= 4e-14);
     CHECK(product_error(adjoint(eigh[1]), eigh[1], identity(40, DType::F64)) <= 4e-14);
   }
-  // As large and as small as numbers are.
+  // Numbers close to the largest and the smallest.
   for (const double scale : {1e300, 1e-300}) {
     const auto out = compiled(ops::Svd{}, {rows_of_numbers(2, 2, {3 * scale, 0, 4 * scale, 0})});
     CHECK(out[1].at(0) == doctest::Approx(5 * scale));
@@ -286,7 +285,7 @@ TEST_CASE("factors: what is not finite is NaN beyond the first block too, and no
           const auto run = [&](const OpBox& op, std::vector<Tensor> in) {
             return by_rule ? evaluate_op(op, in) : compiled(op, in);
           };
-          if (!by_rule || bad == test::kNan) {  // wholly NaN: what is not definite, and iterations that do not begin
+          if (!by_rule || bad == test::kNan) {  // all NaN: not definite, or an iteration that cannot start
             const auto l = run(ops::Cholesky{}, {a});
             CHECK(broken(l[0]) > 0);
             const auto eigh = run(ops::Eigh{}, {a}), svd = run(ops::Svd{}, {a});
@@ -299,12 +298,12 @@ TEST_CASE("factors: what is not finite is NaN beyond the first block too, and no
           const auto lu = run(ops::Lu{}, {a}), qr = run(ops::Qr{}, {a});
           CHECK(broken(lu[0]) > 0);
           CHECK(broken(qr[1]) > 0);
-          // The columns before it are those of a finite matrix.
+          // The columns before it are those of the finite matrix.
           if (column > 0) CHECK(std::isfinite(qr[1].at(0)));
           if (column > 0) CHECK(std::isfinite(lu[0].at(0)));
           if (row > column) CHECK(broken(qr[0]) > 0);
           const auto x = run(ops::TriangularSolve{}, {a, drawn(n, 3, t)});
-          // What is divided by an infinity is 0.
+          // Elements divided by an infinity are 0.
           if (row > column || bad != bad) CHECK(broken(x[0]) > 0);
         }
       }
@@ -396,7 +395,7 @@ TEST_CASE("factors: derivatives that do not exist say why") {
       CHECK(contains(e.what(), "full = false"));
     }
   }
-  Graph g;  // of singular values alone there is one
+  Graph g;  // singular values alone have a derivative
   const Expr x = g.input("x", Shape({4, 2}, DType::F64));
   g.set_outputs({g.sum(g.svd(x, true)[1])});
   CHECK_NOTHROW(vjp(g, {Wrt("x")}));

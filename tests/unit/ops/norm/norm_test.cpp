@@ -1,4 +1,4 @@
-// LayerNorm, RmsNorm, their cotangents and the residual forms against NumPy's numbers.
+// LayerNorm, RmsNorm, their cotangents and the residual ops against results of NumPy.
 #include <cmath>
 #include <limits>
 
@@ -17,7 +17,7 @@ namespace {
 // gamma and beta are among the operands of a norm; gamma among those of its cotangents.
 constexpr OperandMask kBoth{0b110}, kGammaOnly{0b100};
 const Tensor kGamma = doubles({4}, {1, 0.5, -1, 2}), kBeta = doubles({4}, {0.1, -0.2, 0.3, 0});
-// Cotangent of the 2x4 cases, derivatives by central differences in NumPy.
+// The cotangent of the 2x4 cases; derivatives by central differences in NumPy.
 const Tensor kDy = doubles({2, 4}, {0.375, -0.125, 0.75, 0.25, -0.375, 0.5, 0.0, 0.875});
 }  // namespace
 
@@ -96,7 +96,7 @@ TEST_CASE("rms_norm_backward has the mean term once, without a further 1/r") {
 }
 
 TEST_CASE("norms of half-precision rows round once") {
-  // 1000 + i in f16 has an exact mean, but squares overflow f16: the variance must be computed wider.
+  // 1000 + i in f16 has an exact mean, but its squares overflow f16, so the variance must be computed in F32.
   Tensor x = Tensor::zeros(Shape({1, 4}, DType::F16));
   for (int i = 0; i < 4; ++i) x.set(i, 1000 + i);
   Tensor one = Tensor::full(Shape({4}, DType::F16), 1), zero = Tensor::zeros(Shape({4}, DType::F16));

@@ -1,4 +1,4 @@
-// Quantised values: known numbers (ONNX's among them), derivatives, what shape rules refuse, and how they are written.
+// Quantized values: known numbers (some of ONNX), derivatives, refusals of shape rules, and text form.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
@@ -43,7 +43,7 @@ TEST_CASE("quantize: halves go to even, values saturate, NaN is 0") {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(values(run_op(quantize(DType::I8), {f32_values({8}, {0.5, 1.5, 2.5, -0.5, -1.5, 1e9, -inf, nan}),
                                             number(1)})[0]) == std::vector<double>{0, 2, 2, 0, -2, 127, -128, 0});
-  // ONNX's QuantizeLinear example.
+  // The example of ONNX QuantizeLinear.
   CHECK(values(run_op(quantize(DType::U8, true),
                       {f32_values({6}, {0, 2, 3, 1000, -254, -1000}), number(2), number(128, DType::U8)})[0]) ==
         std::vector<double>{128, 129, 130, 255, 1, 0});
@@ -72,7 +72,7 @@ TEST_CASE("quantize and dequantize: scales of a channel and of blocks") {
         std::vector<double>{0, 4, 16, -2, -4, -8});
   CHECK(values(run_op(dequantize(kScale, 1, 2), {codes, f32_values({2, 2}, {1, 2, 4, 8})})[0]) ==
         std::vector<double>{1, 2, 6, -4, -8, -24});
-  // The difference of codes is exact before it is scaled.
+  // The difference of quantized values is exact before scaling.
   CHECK(values(run_op(dequantize(kScale | kZero), {of(DType::U8, {2}, {255, 0}), number(0.5),
                                                    number(128, DType::U8)})[0]) == std::vector<double>{63.5, -64});
   ops::Dequantize nvfp4 = dequantize(kScale | 1U << 3, 1, 2);
@@ -123,7 +123,7 @@ TEST_CASE("fake_quantize: the forward equals dequantize of quantize") {
   CHECK(run_op(op, {f32_values({2}, {0, 0})})[1].at(0) == doctest::Approx(1e-12));
   op.mode = ScaleMode::Ema, op.decay = 0.75;
   CHECK(run_op(op, {f32_values({1}, {14}), number(1)})[1].at(0) == doctest::Approx(0.75 * 1 + 0.25 * 2));
-  CHECK(run_op(op, {f32_values({1}, {14}), number(0)})[1].at(0) == 2);  // the first batch seeds it
+  CHECK(run_op(op, {f32_values({1}, {14}), number(0)})[1].at(0) == 2);  // the first batch initializes it
 }
 
 namespace {

@@ -1,4 +1,4 @@
-// Products of codes as codes, and learned scales: known values, what the rounding does, derivatives.
+// Matmuls and convolutions of quantized values, and learned scales: known values, rounding, derivatives.
 #include <doctest/doctest.h>
 
 #include "rlx/ir/graph.h"
@@ -13,7 +13,7 @@ using namespace rlx::test;
 
 namespace {
 
-Tensor codes_of(std::vector<std::int64_t> dims, const std::vector<double>& v, DType t = DType::I8) {
+Tensor quantized_values_of(std::vector<std::int64_t> dims, const std::vector<double>& v, DType t = DType::I8) {
   return doubles(std::move(dims), v).cast(t);
 }
 
@@ -23,20 +23,21 @@ TEST_CASE("q_matmul: zero points, halves to even, saturation, a factor for each 
   ops::QMatMul op;
   op.mult = {0.5};
   // 1 * 3 = 3 -> 1.5 -> 2; 1 * 5 = 5 -> 2.5 -> 2; -3 -> -1.5 -> -2.
-  CHECK(run_op(op, {codes_of({2, 1}, {1, -1}), codes_of({1, 2}, {3, 5})})[0].to_f64() ==
+  CHECK(run_op(op, {quantized_values_of({2, 1}, {1, -1}), quantized_values_of({1, 2}, {3, 5})})[0].to_f64() ==
         std::vector<double>{2, 2, -2, -2});
   op.mult = {1}, op.out_zp = 100;
-  CHECK(run_op(op, {codes_of({1, 2}, {127, 127}), codes_of({2, 2}, {127, -128, 127, -128})})[0].to_f64() ==
-        std::vector<double>{127, -128});
+  CHECK(run_op(op, {quantized_values_of({1, 2}, {127, 127}), quantized_values_of({2, 2}, {127, -128, 127, -128})})[0]
+            .to_f64() == std::vector<double>{127, -128});
   // (1 - 2)(4 - 3) + (5 - 2)(1 - 3) + 10 = 3; in units of 2 and of 0.25.
   op.x_zp = 2, op.w_zp = 3, op.out_zp = 0, op.mult = {2, 0.25}, op.present.bits = 1U << 2;
   const Tensor bias = doubles({2}, {10, 10}).cast(DType::I32);
-  CHECK(run_op(op, {codes_of({1, 2}, {1, 5}), codes_of({2, 2}, {4, 4, 1, 1}), bias})[0].to_f64() ==
+  CHECK(run_op(op, {quantized_values_of({1, 2}, {1, 5}), quantized_values_of({2, 2}, {4, 4, 1, 1}), bias})[0].to_f64() ==
         std::vector<double>{6, 1});
-  // As quantised numbers: the codes of the product of what the codes stand for.
+  // The result equals the quantized matmul of the dequantized operands.
   ops::QMatMul u8;
   u8.x_zp = 128, u8.w_zp = 0, u8.out_zp = 7, u8.mult = {0.02 * 0.01 / 0.05}, u8.dtype = DType::U8;
-  const Tensor y = run_op(u8, {codes_of({1, 3}, {130, 200, 0}, DType::U8), codes_of({3, 1}, {50, -20, 33})})[0];
+  const Tensor y = run_op(
+      u8, {quantized_values_of({1, 3}, {130, 200, 0}, DType::U8), quantized_values_of({3, 1}, {50, -20, 33})})[0];
   const double product = (2 * 50 + 72 * -20 + -128 * 33) * 0.02 * 0.01;
   CHECK(y.at(0) == std::max(0.0, std::nearbyint(product / 0.05) + 7));
 }
@@ -44,15 +45,15 @@ TEST_CASE("q_matmul: zero points, halves to even, saturation, a factor for each 
 TEST_CASE("q_conv: what lies outside is the code of 0") {
   ops::QConv op;
   op.low = {1, 1}, op.high = {1, 1}, op.x_zp = 5, op.mult = {1};
-  // All codes stand for 1: the sum is the number of places inside.
-  const Tensor x = codes_of({1, 1, 3, 3}, std::vector<double>(9, 6)),
-               w = codes_of({1, 1, 3, 3}, std::vector<double>(9, 1));
+  // All elements dequantize to 1, so the sum is the number of positions inside.
+  const Tensor x = quantized_values_of({1, 1, 3, 3}, std::vector<double>(9, 6)),
+               w = quantized_values_of({1, 1, 3, 3}, std::vector<double>(9, 1));
   CHECK(run_op(op, {x, w})[0].to_f64() == std::vector<double>{4, 6, 4, 6, 9, 6, 4, 6, 4});
   ops::QConv line;
   line.strides = {2}, line.dilations = {2}, line.mult = {0.5};
   // x[0] - x[2], x[2] - x[4].
-  CHECK(run_op(line, {codes_of({1, 1, 5}, {9, 0, 4, 0, 1}), codes_of({1, 1, 2}, {1, -1})})[0].to_f64() ==
-        std::vector<double>{2, 2});
+  CHECK(run_op(line, {quantized_values_of({1, 1, 5}, {9, 0, 4, 0, 1}), quantized_values_of({1, 1, 2}, {1, -1})})[0]
+            .to_f64() == std::vector<double>{2, 2});
 }
 
 TEST_CASE("fake_quantize_lsq: the rounding, and psi for the scale of each channel") {
@@ -74,7 +75,7 @@ TEST_CASE("fake_quantize_lsq: the rounding, and psi for the scale of each channe
 }
 
 TEST_CASE("fake_quantize: the derivative has the scale of the forward pass in every mode") {
-  // Of a scale that is given the range is 127 * 0.01, wherever the batch reaches; so of a running one that starts
+  // With a given scale the range is 127 * 0.01, whatever the batch holds; the same with a moving average that starts
   // there.
   for (const ScaleMode mode : {ScaleMode::Fixed, ScaleMode::Ema, ScaleMode::Learned}) {
     Graph g;

@@ -1,4 +1,4 @@
-// Random bits against the published vectors of Threefry, what is made of them, and tokens drawn with them.
+// Random bits against the published test vectors of Threefry, functions of random bits, and token sampling.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -63,7 +63,7 @@ TEST_CASE("an element's bits depend on key and place alone: on no width, shape, 
             (i < 1500 || later.at_i64(i - 1500) == flat.at_i64(i));
   }
   CHECK(same == 2000);
-  // The counter's high word counts too.
+  // The high word of the counter is used too.
   first.set_i64(0, std::int64_t{5} << 32 | 7);
   const ThreefryWords far = threefry2x32(0x13198a2e, 0x03707344, 5, 7);
   CHECK(evaluate_op(ops::RngBits{{1}, DType::U32}, std::vector<Tensor>{key, first})[0].at_i64(0) ==
@@ -210,7 +210,7 @@ TEST_CASE("sample draws by the softmax of what the settings leave") {
   auto two = shares(draw(logits, n, {.top_k = 2}));
   CHECK(two.size() == 2);
   CHECK(near(two[1], 4.0 / 7));
-  auto nucleus = shares(draw(logits, n, {.top_p = 0.69}));  // 0.4 and 0.3 are enough
+  auto nucleus = shares(draw(logits, n, {.top_p = 0.69}));  // 0.4 and 0.3 reach top_p
   CHECK(nucleus.size() == 2);
   CHECK(near(nucleus[3], 3.0 / 7));
   CHECK(shares(draw(logits, n, {.top_p = 0.39})).size() == 1);

@@ -54,7 +54,7 @@ TEST_CASE("reduce of nothing gives the identity, NaN propagates") {
 }
 
 TEST_CASE("reduce rounds once, integers are exact and wrap") {
-  // 2048 + 1 + 1 + 1 + 1 in f16: each 1 alone would be lost, the f64 sum 2052 is representable.
+  // 2048 + 1 + 1 + 1 + 1 in f16: each 1 would be lost in f16 sums, while the sum 2052 is representable.
   const Tensor halves = doubles({5}, {2048, 1, 1, 1, 1}).cast(DType::F16);
   CHECK(run(ops::Reduce{ReduceKind::Sum, {0}, false}, {halves}).at(0) == 2052);
   const Tensor big = Tensor::of<std::int64_t>({2}, std::vector<std::int64_t>{(1LL << 53) + 1, 2});

@@ -28,7 +28,7 @@ Tensor places(std::int64_t n) {
   return t;
 }
 
-// Keys and places by the rule and by the compiled program, which must be the same bits.
+// Keys and positions by the reference rule and by the compiled program, whose bits must be equal.
 std::vector<Tensor> sorted(const Tensor& keys, bool descending) {
   const std::vector<Tensor> by_rule =
       evaluate_op(ops::Sort{0, descending}, std::vector<Tensor>{keys, places(keys.num_elements())});
@@ -47,7 +47,7 @@ TEST_CASE("sort is stable; NaN is above all numbers, -0 equals 0") {
   const Tensor x = doubles({9}, {0.0, NAN, -1, -0.0, inf, NAN, -inf, 2, 0.0});
   auto up = sorted(x, false);
   expect_close(up[1], {6, 2, 0, 3, 8, 7, 4, 1, 5}, 0);
-  CHECK(std::signbit(up[0].at(3)));  // elements are moved, not made equal
+  CHECK(std::signbit(up[0].at(3)));  // equal elements are moved, not replaced
   auto down = sorted(x, true);
   expect_close(down[1], {1, 5, 4, 7, 0, 3, 8, 2, 6}, 0);
   for (DType t : {DType::F32, DType::F16, DType::BF16}) expect_close(sorted(x.cast(t), false)[1], up[1], 0);

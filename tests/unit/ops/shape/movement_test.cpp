@@ -90,7 +90,7 @@ TEST_CASE("pad around, between and negative") {
   expect_close(run(ops::Pad{{2}, {1}, {0}}, {x, value}), {9, 9, 1, 2, 3, 9}, 0);
   expect_close(run(ops::Pad{{0}, {0}, {2}}, {x, value}), {1, 9, 9, 2, 9, 9, 3}, 0);
   expect_close(run(ops::Pad{{-1}, {1}, {0}}, {x, value}), {2, 3, 9}, 0);
-  expect_close(run(ops::Pad{{-1}, {-1}, {2}}, {x, value}), {9, 9, 2, 9, 9}, 0);  // cropped after spreading
+  expect_close(run(ops::Pad{{-1}, {-1}, {2}}, {x, value}), {9, 9, 2, 9, 9}, 0);  // cropped after the interior padding
   expect_close(run(ops::Pad{{-4}, {0}, {2}}, {x, value}), {9, 9, 3}, 0);
   expect_close(run(ops::Pad{{1, 0}, {0, 1}, {0, 0}}, {doubles({1, 2}, {1, 2}), value}), {9, 9, 9, 1, 2, 9}, 0);
   expect_close(run(ops::Pad{{1}, {1}, {5}}, {doubles({0}, {}), value}), {9, 9}, 0);
