@@ -123,7 +123,7 @@ class SchemaCompiler {
     }
     SchemaPattern regex(text, first.pointer);
     if (!regex.limit_length(c.min_length, c.max_length)) {
-      first.fail(ErrorCode::Unsupported, "minLength and maxLength beside this pattern cannot become a grammar",
+      first.fail(ErrorCode::Unsupported, "minLength and maxLength together with this pattern cannot become a grammar",
                  "give the length in the pattern: ^(?:...){m,n}$");
     }
     return regex;
@@ -182,7 +182,7 @@ class SchemaCompiler {
   ExprId at_least(const SchemaCase& c, const std::vector<Member>& members, std::uint32_t num_required,
                   std::vector<std::u32string> names, const SchemaValue& where) {
     if (!members.empty() && (c.min_properties != 1 || num_required != 0)) {
-      where.fail(ErrorCode::Unsupported, "minProperties beside properties cannot become a grammar",
+      where.fail(ErrorCode::Unsupported, "minProperties together with properties cannot become a grammar",
                  "list the required properties instead");
     }
     return members_in_order(members, other_members(c, std::move(names)), c.min_properties);

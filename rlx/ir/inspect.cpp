@@ -160,9 +160,8 @@ std::string parts_text(const LirModule& m) {
         nodes.push_back(part.nodes[i]);
     std::sort(nodes.begin(), nodes.end());
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    out +=
-        concat_text("  part ", p,
-                    part.host_controlled ? ", which the host drives: " : concat_text(" on device ", part.device, ": "));
+    out += concat_text("  part ", p,
+                       part.host_controlled ? ", host-controlled: " : concat_text(" on device ", part.device, ": "));
     for (std::size_t i = 0; i < std::min(nodes.size(), kMost); ++i)
       out += concat_text(i ? ", " : "", nodes[i], " ", op_text_name(m.graph.node(nodes[i]).op));
     if (nodes.size() > kMost) out += concat_text(" and ", nodes.size() - kMost, " more");
@@ -191,7 +190,7 @@ std::string bodies_text(const LirModule& m) {
   std::string out;
   for (const LirBodies& b : m.plan.bodies) {
     for (const LirRange& r : b.ranges)
-      out += concat_text("  ", b.host_controlled ? "driven " : "", "bodies of ", b.node, ": arena",
+      out += concat_text("  ", b.host_controlled ? "host-controlled " : "", "bodies of ", b.node, ": arena",
                          r.arena ? concat_text(" ", r.arena) : std::string(), " from ", r.offset, ", ",
                          bytes_text(r.bytes), "\n");
     for (const LirBodies::Shared& s : b.shared)

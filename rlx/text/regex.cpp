@@ -312,7 +312,7 @@ std::optional<std::pair<std::size_t, std::size_t>> Regex::Matcher::next() {
       throw Error(ErrorCode::Unsupported,
                   concat_text(m.code->where, ": the pattern \"", m.code->pattern, "\" needs too many steps at byte ",
                               m.at, " of a text of ", m.text.size()),
-                  "cut the text into shorter pieces there");
+                  "split the text into shorter texts there");
     }
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(m.data.get());
     const std::size_t begin = ends[0], end = ends[1];

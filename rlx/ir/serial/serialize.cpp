@@ -354,7 +354,7 @@ class Decoder {
     std::string name = string("an enumerator");
     for (std::size_t i = 0; i < f.enum_names.size(); ++i)
       if (f.enum_names[i] == name) return static_cast<std::int64_t>(i);
-    fail(concat_text("'", printable(name, 40), "' is no value of ", f.name));
+    fail(concat_text("'", printable(name, 40), "' is not a value of ", f.name));
   }
   template <class T, class F>
   std::vector<T> list(std::size_t entry_bytes, F element) {
